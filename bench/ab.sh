@@ -24,7 +24,7 @@ for side in A B; do
   name=$1
   shift
   if ! revision[$side]=$(git rev-parse --verify --quiet "$name^{commit}"); then
-    echo "$0: '$name' is no commit of this repository" >&2
+    echo "$0: '$name' is not a commit of this repository" >&2
     exit 2
   fi
 done
@@ -45,7 +45,7 @@ for side in A B; do
   git worktree add --quiet --detach "$work/$side" "${revision[$side]}"
   {
     (cd "$work/$side" && cmake --preset release)
-    # Written at configuration: one benchmark program a line.
+    # CMake wrote this file when it configured: one benchmark program a line.
     mapfile -t programs <"$work/$side/build/release/bench/benchmarks.txt"
     cmake --build "$work/$side/build/release" -j "$jobs" --target "${programs[@]##*/}"
   } >"$work/$side.log" 2>&1 </dev/null || {
@@ -94,7 +94,7 @@ done
 for side in A B; do
   if [[ ! -e $work/$side.jsonl ]]; then
     echo "$0: $side = ${revision[$side]} reported no figure: its benchmarks that match '$filter'" \
-      "know no ceiling, or it is older than bench/rounds.h" >&2
+      "have no ceiling, or the commit is older than bench/rounds.h" >&2
     exit 1
   fi
 done

@@ -1,4 +1,4 @@
-// The stepped array's speed: array-cycles a second, one of which moves every PE once.
+// Measures the stepped array's speed in array-cycles a second. One array-cycle moves every PE once.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -21,10 +21,11 @@ std::vector<uint16_t> Ramp(int64_t size) {
   return out;
 }
 
-// What we want of one core, about a hundred times what array simulators in Python do. [cycles/s]
+// The rate that we want of one core: about a hundred times that of array simulators in Python.
+// [cycles/s]
 constexpr double kTarget = 200'000;
 
-// A 128 x 128 array on a product of several tiles.
+// Measures a 128 x 128 array on a product of several tiles.
 void BM_StepArray(benchmark::State& state) {
   const auto dataflow = static_cast<Dataflow>(state.range(0));
   const int64_t m = state.range(1), k = 512, n = 256;
@@ -38,7 +39,7 @@ void BM_StepArray(benchmark::State& state) {
     return cycles;
   };
   const double cycles_a_product = multiply();
-  // About a tenth of a second.
+  // So many products take about a tenth of a second.
   const int64_t count = std::max<int64_t>(
       1, static_cast<int64_t>(static_cast<double>(bench::ScaledWork(40'000)) / cycles_a_product));
   for (auto _ : state) {
@@ -58,7 +59,7 @@ void BM_StepArray(benchmark::State& state) {
                      samples[0], samples[1]);
   }
 }
-// 128 rows: weights shift in every cycle. 1024: in one of eight.
+// With 128 rows weights shift in every cycle, with 1024 in one cycle of eight.
 BENCHMARK(BM_StepArray)
     ->Iterations(1)
     ->ArgNames({"dataflow", "m"})

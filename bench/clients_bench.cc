@@ -1,9 +1,10 @@
-// One server and many clients: how the total holds and how evenly it is shared with 1 to 16 of
-// them, on one feed and on a feed each, and what memory a server takes whose clients have mostly
-// stopped reading.
+// Measures one server with many clients.
+//   BM_Clients       The total rate of 1 to 16 clients, and how evenly they share it. The clients
+//                    read one feed, or each a feed of its own.
+//   BM_ServerMemory  The memory of a server whose clients have mostly stopped reading.
 //
-// Pictures are small (64 x 64, u8), so that the clients of this process leave the processors to the
-// server, which decodes the same photographs whatever their size.
+// BM_Clients asks for small pictures (64 x 64, u8), so that the clients in this process cost little
+// and leave the processors to the server. The server decodes the same photographs for any size.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -31,14 +32,14 @@ namespace {
 
 constexpr int kNumClients[] = {1, 2, 4, 8, 16};
 
-// Takes steps of `specs[i]` with client i for `duration`, from when each has had its first one, and
-// tells how many examples each was given.
+// Lets client i take steps of `specs[i]`. The time `duration` begins when each client has had its
+// first step. Returns how many examples each client took in that time.
 std::vector<double> ExamplesTaken(const std::string& address,
                                   const std::vector<v1::FeedSpec>& specs,
                                   std::chrono::duration<double> duration) {
   std::vector<std::unique_ptr<FeedClient>> clients;
   for (const v1::FeedSpec& spec : specs) {
-    // Nobody may live on what was fetched before the time began.
+    // Without prefetching no client lives on steps that it fetched before the time began.
     absl::StatusOr<std::unique_ptr<FeedClient>> client =
         FeedClient::Create(spec, {.servers = {address}, .prefetch_bytes = 0});
     SYSTOLE_CHECK(client.ok());
@@ -90,7 +91,7 @@ void BM_Clients(benchmark::State& state, bool different) {
   const std::string series = different ? "different feeds" : "one feed";
   const std::unique_ptr<ServerProcess> server = ServePhotographs();
   const auto seconds = static_cast<double>(ScaledWork(100)) / 100;
-  // [clients][round]: examples of the client that got least, and the mean.
+  // By number of clients and round: the examples of the client that got least, and the mean.
   std::map<int, std::vector<Sample>> least;
   std::map<int, std::vector<Sample>> mean;
   std::vector<Side> sides;
@@ -202,7 +203,7 @@ class IdleStream {
   std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader_;
 };
 
-// The largest resident set that a server ever had; each round with a server of its own.
+// Measures the largest resident set of a server. Each round starts a new server.
 void BM_ServerMemory(benchmark::State& state) {
   constexpr int kIdle = 64;
   constexpr int kActive = 8;
@@ -212,7 +213,8 @@ void BM_ServerMemory(benchmark::State& state) {
     const std::unique_ptr<ServerProcess> server =
         ServePhotographs({"--memory-budget", absl::StrCat(kBudgetMib << 20)});
     std::vector<std::unique_ptr<IdleStream>> idle;
-    // Slices of 2.4 MB: what 64 clients could hold beside what 8 read ahead is beyond the budget.
+    // A slice has 2.4 MB. The slices of 64 idle clients, and those made ahead for 8 active ones,
+    // would together need more than the budget.
     for (uint64_t i = 0; i < kIdle; ++i) {
       idle.push_back(std::make_unique<IdleStream>(server->address(), SpecOf({.seed = i})));
     }

@@ -3,8 +3,8 @@
 
   bench/compare.py A.jsonl NAME_A B.jsonl NAME_B
 
-Each file holds the results of as many runs as the other, one after the other; the ratio B / A is
-formed run by run. bench/ab.sh calls it. Ends with 1 if the two have no figure in common.
+Both files hold the results of the same number of runs, in order; the ratio B / A is formed run by
+run. bench/ab.sh calls this script. It ends with 1 if the two files have no figure in common.
 """
 
 import argparse
@@ -23,7 +23,7 @@ def by_figure(rows):
 
 
 def compare(key, rows_a, rows_b):
-    """A line of the table. Raises ValueError if the two do not fit."""
+    """A line of the table. Raises ValueError if the runs or units of the two differ."""
     if len(rows_a) != len(rows_b):
         raise ValueError(f"{key[0]!r} has {len(rows_a)} runs of A and {len(rows_b)} of B")
     if rows_a[0]["unit"] != rows_b[0]["unit"]:

@@ -1,5 +1,6 @@
-// What a record of a compressed shard costs: every record once, in shard order and shuffled, on one
-// thread, against the libraries' own decompression of the same file from its beginning to its end.
+// Measures what a record of a compressed shard costs. Every record is read once, in shard order and
+// shuffled, on one thread. The ceiling is the libraries' own decompression of the same file from
+// its beginning to its end.
 #include <zlib.h>
 #include <zstd.h>
 
@@ -25,11 +26,11 @@
 namespace systole {
 namespace {
 
-// Too little for a shuffled shard to be held.
+// Much less than the shard, so that shuffled reads miss the cache.
 constexpr uint64_t kCacheBytes = 16 << 20;
 constexpr size_t kPieceBytes = 256 << 10;
 
-// All photographs in one shard.
+// Writes all photographs into one shard.
 std::string WritePhotographs(const TempFolder& folder, Compression compression) {
   const std::string path = folder / "photographs.tfrecord";
   absl::StatusOr<RecordWriter> writer = RecordWriter::Create(path, compression);
@@ -85,7 +86,7 @@ std::vector<int64_t> Shuffled(int64_t records) {
 }
 
 void BM_ReadCompressed(benchmark::State& state) {
-  KeepFreedMemory();  // As the server does.
+  KeepFreedMemory();  // The server does it, too.
   const auto compression = static_cast<Compression>(state.range(0));
   const bool shuffled = state.range(1) != 0;
   const TempFolder folder;
@@ -113,7 +114,8 @@ void BM_ReadCompressed(benchmark::State& state) {
           });
         },
     });
-    // JPEG does not compress, so that libzstd only copies: there a record costs some copies.
+    // JPEGs do not compress further, so libzstd only copies. Our own copies weigh more against
+    // that.
     const bool copies = compression == Compression::kZstd;
     bench::ReportRow(state, "of_library",
                      {.figure = absl::StrCat("records of a ", CompressionName(compression),

@@ -41,7 +41,7 @@ struct Corpus {
   absl::string_view name;
   int64_t records = 0;
   int64_t shards = 8;
-  // The record of a number.
+  // Makes the record with the given number.
   std::function<std::string(int64_t)> make_record;
 };
 
@@ -73,7 +73,8 @@ std::string ShardName(const Corpus& corpus, int64_t shard) {
   return absl::StrFormat("%s-%05d-of-%05d.tfrecord", corpus.name, shard, corpus.shards);
 }
 
-// Every corpus.shards-th record, so that shards differ by one record at most.
+// Writes every corpus.shards-th record, from number `shard` on, so that the shards' sizes differ by
+// one record at most.
 absl::Status WriteShard(const Corpus& corpus, const fs::path& folder, int64_t shard) {
   const std::string path = folder / ShardName(corpus, shard);
   SYSTOLE_ASSIGN_OR_RETURN(RecordWriter writer, RecordWriter::Create(path));
@@ -83,7 +84,7 @@ absl::Status WriteShard(const Corpus& corpus, const fs::path& folder, int64_t sh
   SYSTOLE_RETURN_IF_ERROR(writer.Close());
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FileSource> source, FileSource::Open(path));
   SYSTOLE_ASSIGN_OR_RETURN(const LoadedIndex index, LoadIndex(*source, source->identity(), {}));
-  // Empty unless the index could not be written.
+  // The note says why the index could not be written.
   return index.note.empty() ? absl::OkStatus() : absl::UnavailableError(index.note);
 }
 
@@ -96,7 +97,7 @@ absl::Status FileError(absl::string_view what, const fs::path& path, const std::
 absl::Status Make(const Corpus& corpus, const fs::path& folder) {
   const fs::path making = folder.string() + ".making";
   std::error_code error;
-  fs::remove_all(making, error);  // Of a run that was broken off.
+  fs::remove_all(making, error);  // A run that was broken off may have left it.
   if (!error) fs::create_directory(making, error);
   if (error) return FileError("make the folder", making, error);
   std::vector<absl::Status> written(static_cast<size_t>(corpus.shards));

@@ -15,9 +15,9 @@
 
 namespace systole::bench {
 
-// Eight shards with 1,024 photographs (see photographs.h) in the full run; in any run at least 128,
-// a batch. Features as `systole pack` writes them: image (JPEG), class, label (below 1,000), size
-// (height, width, channels).
+// Eight shards with 1,024 photographs (see photographs.h) in the full run; at least 128, one batch,
+// in any run. Features as `systole pack` writes them: image (JPEG), class, label (below 1,000),
+// size (height, width, channels).
 std::vector<std::string> PhotographShards();
 
 // Eight shards with 400,000 small records in the full run. Features: image (784 bytes, 28 x 28

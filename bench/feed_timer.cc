@@ -1,10 +1,10 @@
-// What the feed delivers, measured as bench/peers measures the peers: wall time, CPU time and
+// Measures what the feed delivers, as bench/peers measures the peers: wall time, CPU time and
 // memory of a number of whole steps in host memory, after some warm-up steps. Prints one JSON
 // object.
 //
 //   feed_timer in-process ..   a StepEngine over the shards, in this process
-//   feed_timer client ..       the steps of a server that runs elsewhere; its CPU time and memory
-//                              count too
+//   feed_timer client ..       the steps of a server in another process; with --server-pid, the
+//                              server's CPU time and memory count, too
 //   feed_timer ready-server    a server of ready batches, for `client` to measure the wire alone;
 //                              prints its address, and ends when its standard input ends
 #include <unistd.h>
@@ -63,7 +63,7 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   return text;
 }
 
-// Of process `pid`, from /proc (proc(5)).
+// What process `pid` has used, from /proc (proc(5)).
 absl::StatusOr<Usage> UsageOf(int64_t pid) {
   const std::string folder = absl::StrCat("/proc/", pid);
   SYSTOLE_ASSIGN_OR_RETURN(const std::string stat, ReadText(folder + "/stat"));
@@ -87,7 +87,7 @@ absl::StatusOr<Usage> UsageOf(int64_t pid) {
   return usage;
 }
 
-// Of this process, and of `server_pid` unless that is 0.
+// What this process and process `server_pid` have used; 0: this process alone.
 absl::StatusOr<Usage> UsageWith(int64_t server_pid) {
   Usage usage;
   if (server_pid != 0) {
@@ -98,7 +98,7 @@ absl::StatusOr<Usage> UsageWith(int64_t server_pid) {
   return usage;
 }
 
-// The values of tensors, so that a reader sees whether two sides made the same thing.
+// Mean and deviation of the values of tensors. They show whether two sides made the same thing.
 class Moments {
  public:
   void Add(const TensorView& tensor) {
@@ -125,10 +125,10 @@ class Moments {
   double squares_ = 0;
 };
 
-// Photographs differ: a single step's mean says little.
+// Photographs differ, so the mean of a single step says little.
 constexpr int kStepsLookedAt = 8;
 
-// Gives the next step's first slice, valid until the next call.
+// One slice of a step, valid until NextSlice is called for the next step.
 struct Slice {
   const SliceLayout* layout = nullptr;
   const uint8_t* data = nullptr;
@@ -141,7 +141,7 @@ struct Amount {
   int64_t steps = 0;
 };
 
-// Appends what it found to the object that `json` has open.
+// Measures, and appends the result to the object that `json` has open.
 absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice& next,
                        JsonWriter& json) {
   for (int64_t i = 0; i < amount.warm_up; ++i) SYSTOLE_RETURN_IF_ERROR(next().status());
@@ -166,7 +166,7 @@ absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice
   json.Field("peer", "systole")
       .Field("version", SYSTOLE_VERSION)
       .Field("images", amount.batch * amount.steps)
-      // Of the images alone, as the peers' programs count.
+      // Only the images count, as in the peers' programs.
       .Field("bytes", tensor.example_bytes() * amount.batch * amount.steps)
       .Field("seconds", wall.count())
       .Field("cpu_seconds", after.cpu_seconds - before.cpu_seconds)
@@ -177,13 +177,13 @@ absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice
   return absl::OkStatus();
 }
 
-// What both commands are told.
+// The options of both `in-process` and `client`.
 class TimerCommand : public Command {
  public:
   void Declare(OptionList& options) override {
     options.Required("--spec", "FILE", &spec_, "The feed spec");
     options.Required("--steps", "N", &steps_, "Steps measured");
-    options.Optional("--warm-up", "N", &warm_up_, "Steps before them");
+    options.Optional("--warm-up", "N", &warm_up_, "Steps before the measured ones");
   }
 
  protected:
@@ -224,8 +224,8 @@ class InProcessCommand final : public TimerCommand {
     SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const FeedPlan> plan,
                              FeedPlan::Create(spec, dataset));
     StepEngine engine({.threads = static_cast<int>(threads_)});
-    // Goes on beyond the last step, as a trainer's would: what is looked ahead when the clock
-    // starts is made up for by what is looked ahead when it stops.
+    // The stream goes on beyond the last step, as a trainer's would. So the steps made ahead when
+    // the clock starts are balanced by those made ahead when it stops.
     SYSTOLE_ASSIGN_OR_RETURN(
         const std::unique_ptr<StepStream> stream,
         engine.Open(plan, {.count = int64_t{1} << 40, .core_end = NumCoresOf(spec)}));
@@ -270,7 +270,7 @@ class ClientCommand final : public TimerCommand {
                              FeedClient::Create(spec, std::move(options)));
     std::optional<Step> step;
     const auto next = [&]() -> absl::StatusOr<Slice> {
-      step.reset();  // Its memory is the client's again.
+      step.reset();  // Gives its memory back to the client.
       SYSTOLE_ASSIGN_OR_RETURN(step, client->Next());
       if (!step.has_value()) return absl::OutOfRangeError("the feed has ended");
       return Slice{&step->layout(), step->slice(client->core_begin())};
@@ -278,7 +278,7 @@ class ClientCommand final : public TimerCommand {
     JsonWriter json;
     json.BeginObject();
     SYSTOLE_RETURN_IF_ERROR(TimeSteps(AmountOf(spec), server_pid_, next, json));
-    // How the bytes came: what is measured must be what was asked for.
+    // How the bytes came. run.py checks that this is the way that it asked for.
     const FeedClientStats stats = client->stats();
     json.Field("shared_bytes", stats.shared_payload_bytes)
         .Field("compact_steps", stats.compact_steps);

@@ -1,5 +1,5 @@
-// The matrix unit against the machine: one core's product rate, packing included, as a share of the
-// fused multiply-adds the same core can issue; and its numerics `fast` against oneDNN called bare.
+// Measures the matrix unit: one core's product rate, packing included, as a share of the fused
+// multiply-adds that the core can issue. Also compares its numerics `fast` with oneDNN called bare.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -31,8 +31,9 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// `rounds` x 16 independent vector multiply-adds: enough chains to hide the latency of each.
-// Returns the multiply-adds done; `sink` keeps them alive.
+// Does `rounds` x kChains independent vector multiply-adds: enough chains to hide the latency of
+// each. Returns how many multiply-adds it did. The sums go to `sink`, so that the compiler keeps
+// them.
 int64_t MultiplyAdds(int64_t rounds, float* sink) {
   const hn::CappedTag<float, 16> d;
   using V = hn::Vec<decltype(d)>;
@@ -74,7 +75,7 @@ bench::Sample MeasurePeak() {
   return best;
 }
 
-// As many products of `macs` multiply-adds each as take about a tenth of a second.
+// Measures as many products of `macs` multiply-adds each as take about a tenth of a second.
 bench::Sample MeasureProducts(int64_t macs, const std::function<void()>& multiply) {
   const int64_t count = std::max<int64_t>(1, bench::ScaledWork(int64_t{8} << 30) / macs);
   return bench::Measure(static_cast<double>(macs * count), [&] {
@@ -95,7 +96,7 @@ void ReportOfPeak(benchmark::State& state, Numerics numerics, const std::string&
                     .unit_size = 1e9,
                     .wanted = wanted};
   if (exact) row.valid_up_to = 1;
-  multiply();  // Memory is there afterwards.
+  multiply();  // The first product also allocates memory.
   for (auto _ : state) {
     const auto samples =
         bench::TakeTurns({[&] { return MeasureProducts(macs, multiply); }, MeasurePeak});
@@ -137,7 +138,8 @@ void MultiplyShapes(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK_CAPTURE(BM_Multiply, exact, Numerics::kExact)->Apply(MultiplyShapes);
 BENCHMARK_CAPTURE(BM_Multiply, fast, Numerics::kFast)->Apply(MultiplyShapes);
 
-// The weight gradient of the same: patches of 8 x 32 x 32 places times the gradient behind them.
+// The product for a convolution's weight gradient: the patches of 8 images times the gradient of
+// the output.
 void BM_MultiplyTransposed(benchmark::State& state, Numerics numerics) {
   const FlushScope flush;
   const int64_t images = 8, edge = state.range(0), channels = state.range(1), n = state.range(2);
@@ -173,8 +175,8 @@ void TransposedShapes(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK_CAPTURE(BM_MultiplyTransposed, exact, Numerics::kExact)->Apply(TransposedShapes);
 BENCHMARK_CAPTURE(BM_MultiplyTransposed, fast, Numerics::kFast)->Apply(TransposedShapes);
 
-// oneDNN's product of two dense bf16 matrices as its manual calls it: made once, and free to choose
-// how its operands lie in memory, which the matrix unit is not.
+// oneDNN's product of two dense bf16 matrices, called as oneDNN's manual says. It is made once, and
+// may choose how its operands lie in memory; the matrix unit may not.
 class BareProduct {
  public:
   BareProduct(int64_t m, int64_t k, int64_t n)
@@ -231,7 +233,7 @@ void BM_FastAgainstOneDnn(benchmark::State& state) {
                      samples[0], samples[1]);
   }
 }
-// A CPU without bf16 products runs `exact` under the name `fast`: nothing to compare.
+// On a CPU without bf16 products `fast` runs `exact`, so there is nothing to compare.
 [[maybe_unused]] benchmark::internal::Benchmark* const fast_against_onednn =
     OneDnnGemm::IsSupported()
         ? benchmark::RegisterBenchmark("BM_FastAgainstOneDnn", BM_FastAgainstOneDnn)

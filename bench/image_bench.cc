@@ -193,6 +193,6 @@ BENCHMARK(BM_ResizeNormalise)->Unit(benchmark::kMillisecond);
 }  // namespace systole::bench
 
 int main(int argc, char** argv) {
-  systole::KeepFreedMemory();  // As the server does.
+  systole::KeepFreedMemory();  // The server does it, too.
   return systole::bench::RunBenchmarks(argc, argv);
 }

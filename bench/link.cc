@@ -45,7 +45,7 @@ absl::Status Run(const std::string& command) {
   const int status = std::system(command.c_str());
   if (status == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("`", command, "` failed; as root, and with iproute2 installed, it should not"));
+      absl::StrCat("`", command, "` failed. It needs root and the package iproute2"));
 }
 
 absl::StatusOr<int> OpenTun(const char* name) {
@@ -58,7 +58,7 @@ absl::StatusOr<int> OpenTun(const char* name) {
   return tun;
 }
 
-// What both ends do in their namespace.
+// Sets up the calling end's namespace.
 absl::Status Tune(const char* tun, const std::string& address) {
   return Run(absl::StrCat(
       "ip link set lo up && echo '4096 131072 67108864' > /proc/sys/net/ipv4/tcp_rmem && "
@@ -79,7 +79,7 @@ struct Direction {
 
   // True if something was read.
   bool Take() {
-    if (held.size() >= kRelayPackets) return false;  // The device drops what finds no room.
+    if (held.size() >= kRelayPackets) return false;  // The device drops packets that find no room.
     Packet packet;
     if (!spare.empty()) {
       packet.bytes = std::move(spare.back());
@@ -98,7 +98,7 @@ struct Direction {
   }
   void Deliver(Clock::time_point now) {
     while (!held.empty() && held.front().due <= now) {
-      // A write that fails is a packet lost, as on any path.
+      // A packet whose write fails is lost, as on any path.
       (void)!write(to, held.front().bytes.data(), held.front().bytes.size());
       spare.push_back(std::move(held.front().bytes));
       held.pop_front();
@@ -128,9 +128,9 @@ struct Direction {
   }
 }
 
-// The server's process up to where it can serve. `client_tun` is the other namespace's device.
+// Prepares the server's process to serve. `client_tun` is the other namespace's device.
 absl::Status JoinLinks(int client_tun, int control) {
-  if (unshare(CLONE_NEWNET) != 0) return Failed("a network namespace");
+  if (unshare(CLONE_NEWNET) != 0) return Failed("making a network namespace");
   SYSTOLE_ASSIGN_OR_RETURN(const int tun, OpenTun("far"));
   const pid_t relay = fork();
   if (relay == 0) {
@@ -138,7 +138,7 @@ absl::Status JoinLinks(int client_tun, int control) {
     Relay(client_tun, tun);
   }
   if (relay < 0) return Failed("fork");
-  // The client lays the cable; then it is plugged in here.
+  // The client makes the veth pair; then this process sets up its end.
   char ready = 1;
   if (write(control, &ready, 1) != 1 || read(control, &ready, 1) != 1) return Failed("a handshake");
   SYSTOLE_RETURN_IF_ERROR(Tune("far", absl::StrCat(kFarServer)));
@@ -150,7 +150,7 @@ absl::Status JoinLinks(int client_tun, int control) {
 }  // namespace
 
 absl::Status StartBehindLinks(const std::function<void(int control)>& serve, int& control) {
-  if (unshare(CLONE_NEWNET) != 0) return Failed("a network namespace");
+  if (unshare(CLONE_NEWNET) != 0) return Failed("making a network namespace");
   SYSTOLE_ASSIGN_OR_RETURN(const int tun, OpenTun("far"));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return Failed("socketpair");
@@ -167,7 +167,7 @@ absl::Status StartBehindLinks(const std::function<void(int control)>& serve, int
   close(ends[1]);
   control = ends[0];
   char ready = 0;
-  if (read(control, &ready, 1) != 1) return Failed("the server's namespace");
+  if (read(control, &ready, 1) != 1) return Failed("starting the server's process");
   SYSTOLE_RETURN_IF_ERROR(Tune("far", "10.77.2.1"));
   SYSTOLE_RETURN_IF_ERROR(
       Run(absl::StrCat("ip link add gigabit type veth peer name gigabit netns ", server,

@@ -23,10 +23,10 @@ namespace systole::bench {
 inline constexpr char kGigabitServer[] = "10.77.1.2";
 inline constexpr char kFarServer[] = "10.77.2.2";
 
-// Moves this process into a namespace of its own and starts the server's process in another one;
-// `serve` runs there and gets the descriptor of a stream socket. Its other end is `control`. The
-// processes end with this one. To be called before there is any other thread.
-//   FailedPrecondition  the machine does not let us; says which command is to be run as root.
+// Moves this process into a namespace of its own and starts the server's process in another one.
+// `serve` runs in that process and gets the descriptor of a stream socket. The socket's other end
+// is `control`. The processes end with this one. Call it before the process has any other thread.
+//   FailedPrecondition  the machine does not allow it. The message says what to run as root.
 absl::Status StartBehindLinks(const std::function<void(int control)>& serve, int& control);
 
 }  // namespace systole::bench

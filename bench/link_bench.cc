@@ -1,8 +1,8 @@
-// The feed through links that limit it: one of 1 Gbit/s, and one of 20 ms round trip
-// (bench/link.h), against a raw TCP socket that moves the same bytes over the same link; and what
-// finishing in the client gains over the slow link.
+// Measures the feed through links that limit it: one of 1 Gbit/s, and one of 20 ms round trip
+// (bench/link.h). The ceiling is a raw TCP socket that moves the same bytes over the same link.
+// Also measures what finishing in the client gains over the slow link.
 //
-// Needs root; without it, every row says so and none counts as a pass.
+// Needs root. Without root every figure is reported as not measured.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -41,9 +41,9 @@ namespace {
 constexpr int64_t kBatch = 32;
 constexpr int64_t kImageBytes = 224 * 224 * 3;
 
-// What main() found; the links are there if it is OK.
+// What StartBehindLinks() returned: OK if the links are there.
 absl::Status links;
-// Of the server's process.
+// The ports of the server's process.
 struct Ports {
   int32_t ready = 0;
   int32_t raw = 0;
@@ -85,7 +85,7 @@ void ServeRaw(int listener, const ReadySteps& ready) {
   }
 }
 
-// Records of pixels, so that making a step costs little and the link is what limits.
+// Writes records of raw pixels: to make a step of them costs little, so the link is the limit.
 std::string WritePixelShard() {
   const std::string path =
       absl::StrCat(std::filesystem::temp_directory_path().string(), "/link_bench-", getpid());
@@ -122,12 +122,12 @@ void Serve(int control) {
   std::thread raw([&] { ServeRaw(listener, ready); });
   SYSTOLE_CHECK(write(control, &ports, sizeof(ports)) == sizeof(ports));
   char end;
-  (void)!read(control, &end, 1);  // Until the client's process is gone or says so.
+  (void)!read(control, &end, 1);  // Returns when the client's process ends or shuts the socket.
   std::filesystem::remove_all(folder);
   _exit(0);
 }
 
-// The client's.
+// The client's process.
 
 Sample MeasureSteps(FeedClient& client, int64_t warm_steps, int64_t steps, int64_t step_bytes) {
   for (int64_t i = 0; i < warm_steps; ++i) SYSTOLE_CHECK(client.Next().ok());
@@ -140,7 +140,7 @@ Sample MeasureSteps(FeedClient& client, int64_t warm_steps, int64_t steps, int64
   });
 }
 
-// Steps before the clock starts: the path's windows have opened, the client's is full.
+// Steps before the clock starts. After them TCP's windows are open and the client's window is full.
 int64_t WarmSteps(int64_t full) { return NumRounds() == 1 ? 1 : full; }
 constexpr int64_t kWarmSteps = 12;
 
@@ -178,7 +178,7 @@ Sample MeasureSocket(const char* host, int64_t steps, int64_t step_bytes, Aligne
   return sample;
 }
 
-// Without root, or in a container that may not make namespaces, there is nothing to measure.
+// False without root, or in a container that may not make namespaces: nothing can be measured then.
 bool HasLinks(benchmark::State& state, const std::string& figure) {
   if (links.ok()) return true;
   ReportNotMeasured(figure, std::string(links.message()));
@@ -218,7 +218,7 @@ void BM_FarLink(benchmark::State& state) {
 }
 BENCHMARK(BM_FarLink)->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-// Steps of float32 images, delivered.
+// Measures the delivery of steps of float32 images.
 Sample MeasureFinished(const std::string& finish, int64_t steps) {
   v1::FeedSpec spec;
   spec.set_dataset("pixels");

@@ -16,7 +16,7 @@ constexpr int kPhotographHeight = 375;
 // A baseline JPEG in colour, 4:2:0, the same for the same seed and size. Those of the size above
 // have 80 to 110 kB on average.
 std::string MakePhotograph(uint64_t seed);
-// Of another size and quality.
+// Makes a JPEG of another size and quality.
 std::string MakePhotograph(uint64_t seed, int width, int height, int quality);
 
 }  // namespace systole::bench

@@ -1,7 +1,7 @@
-// The host pipeline (record -> JPEG -> random-resized crop -> flip -> normalise -> cast) beside
-// bare libjpeg-turbo, which decodes just the same crops of the same JPEGs and drops the pixels:
-// nobody who uses libjpeg can be faster. The pipeline is all of it: a StepEngine over shards in
-// files (in the page cache), with checksums, parsing, order, budget and hand-over; bare decode
+// Measures the host pipeline (record -> JPEG -> random-resized crop -> flip -> normalise -> cast).
+// The ceiling is bare libjpeg-turbo, which decodes the same crops of the same JPEGs and drops the
+// pixels: nobody who uses libjpeg can be faster. The pipeline is complete: a StepEngine over shards
+// in files (in the page cache), with checksums, parsing, order, budget and hand-over. Bare decode
 // finds its JPEGs in memory.
 #include <atomic>
 #include <cstdint>
@@ -113,7 +113,7 @@ struct Crop {
   CropRect rect;
 };
 
-// What the steps of an epoch decode, in their order.
+// The crops that the steps of an epoch decode, in order.
 std::vector<Crop> CropsOf(const FeedPlan& plan) {
   std::vector<Crop> crops;
   for (int64_t step = 0; step < NumSteps(); ++step) {
@@ -144,13 +144,13 @@ Sample RunBare(const std::vector<Crop>& crops, int threads) {
   });
 }
 
-// What `samples` would be at twice the rate.
+// `samples` with twice the rate.
 std::vector<Sample> Twice(std::vector<Sample> samples) {
   for (Sample& sample : samples) sample.amount *= 2;
   return samples;
 }
 
-// One thread, three output types, against bare decode; two threads against twice one.
+// Compares one thread, for three output types, with bare decode, and two threads with twice one.
 void BM_Pipeline(benchmark::State& state) {
   const int num_cores = static_cast<int>(state.range(0));
   const std::shared_ptr<const FeedPlan> bf16 = MakePlan(v1::BFLOAT16, num_cores);
@@ -159,7 +159,7 @@ void BM_Pipeline(benchmark::State& state) {
   const std::vector<Crop> crops = CropsOf(*bf16);
   StepEngine one({.threads = 1});
   StepEngine two({.threads = 2});
-  // A server's buffers exist after its first steps.
+  // The first steps make the engines' buffers.
   for (const auto& plan : {bf16, f32, u8}) RunPipeline(one, plan);
   RunPipeline(two, bf16);
   for (auto _ : state) {

@@ -6,7 +6,7 @@ import math
 _WIDTH, _HEIGHT = 720, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 24, 48, 60  # Around the plot; legend below the title.
 _LEGEND_LINE = 20
-# Told apart in print and by the colour-blind: colours of Okabe and Ito, dashes besides.
+# The colours of Okabe and Ito, and dashes: lines differ in print and for the colour-blind, too.
 _COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"]
 _DASHES = ["none", "7 3", "2 3", "9 3 2 3"]
 _STYLE = """
@@ -40,7 +40,7 @@ def _label(value):
 
 
 class _Axis:
-    """Where a value stands on [begin, end) of the picture."""
+    """Maps a value to its place between `begin` and `end` in the picture."""
 
     def __init__(self, low, high, begin, end, logarithmic=False):
         self._map = math.log if logarithmic else float
@@ -60,13 +60,13 @@ def _line(kind, x1, y1, x2, y2):
 
 
 def _x_ticks(xs):
-    """The points' own x where they are few, else nice ones."""
+    """The points' own x if there are at most ten, else nice ones."""
     return xs if len(xs) <= 10 else [x for x in nice_ticks(xs[-1]) if xs[0] <= x <= xs[-1]]
 
 
 def svg(points):
-    """The picture of the points of one curve: at least one; labels are those of the first. x is
-    logarithmic where the points double rather than add."""
+    """The picture of the points of one curve, at least one; labels are those of the first. The x
+    axis is logarithmic if the largest x is at least eight times the smallest."""
     first = points[0]
     series = {}
     for point in points:
@@ -114,7 +114,7 @@ def svg(points):
     return "\n".join(parts) + "\n"
 
 
-_BAR, _GAP, _NAMES, _VALUES = 26, 12, 210, 70  # Heights of a bar and between; widths beside them.
+_BAR, _GAP, _NAMES, _VALUES = 26, 12, 210, 70  # Heights: a bar, a gap. Widths: names, values.
 
 
 def bars(title, values):

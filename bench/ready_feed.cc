@@ -17,7 +17,7 @@
 namespace systole::bench {
 namespace {
 
-// Sends `count` steps from memory.
+// Sends the steps that a request asks for from memory.
 class ReadyWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   ReadyWriter(const ReadySteps& ready, const v1::StreamStepsRequest& request)
@@ -86,8 +86,8 @@ grpc::ServerUnaryReactor* ReadyService::ResolveFeed(grpc::CallbackServerContext*
                                                     const v1::ResolveFeedRequest*,
                                                     v1::ResolveFeedResponse* response) {
   DescribeLayout(ready_.layout, *response);
-  // As many records as one step takes: a client holds the numbers of records and steps against the
-  // spec.
+  // The dataset has as many records as one step takes. A client checks that the numbers of records
+  // and steps fit its spec.
   response->set_num_records(ready_.global_batch);
   response->set_steps_per_epoch(1);
   response->set_bytes_per_step(ready_.layout.payload_bytes() * ready_.num_cores);
@@ -130,7 +130,8 @@ Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, in
       ready.spec,
       {.servers = {address}, .security = security, .prefetch_bytes = 3 * ready.bytes()});
   SYSTOLE_CHECK(client.ok());
-  // The steady state is measured: afterwards the connection is there and every buffer was used.
+  // Only the steady state is measured. After these steps the connection is there and every buffer
+  // was used.
   for (int64_t i = 0; i <= (*client)->window_steps(); ++i) SYSTOLE_CHECK((*client)->Next().ok());
   return Measure(static_cast<double>(ready.bytes() * steps), [&] {
     for (int64_t i = 0; i < steps; ++i) {

@@ -30,13 +30,13 @@ struct ReadySteps {
 
   const int64_t global_batch;
   const int num_cores;
-  v1::FeedSpec spec;  // The spec for which a client is told this layout.
+  v1::FeedSpec spec;  // A client that resolves it gets `layout`.
   SliceLayout layout;
   AlignedBuffer steps[2];
 };
 
-// Streams `ready`, which must outlive it, framed as the real server frames steps, to any client
-// that asks for `ready.spec`.
+// Streams `ready`, framed as the real server frames steps, to any client that asks for
+// `ready.spec`. `ready` must outlive the service.
 class ReadyService : public v1::Systole::WithCallbackMethod_ResolveFeed<
                          v1::Systole::WithRawCallbackMethod_StreamSteps<v1::Systole::Service>> {
  public:
@@ -53,20 +53,20 @@ class ReadyService : public v1::Systole::WithCallbackMethod_ResolveFeed<
   const ReadySteps& ready_;
 };
 
-// `service` at `listen`, "HOST:0" (any free port) or "unix:PATH", until destroyed.
+// Serves `service` at `listen`, "HOST:0" (any free port) or "unix:PATH", until destroyed.
 struct RunningServer {
   explicit RunningServer(
       grpc::Service& service, const std::string& listen = "127.0.0.1:0",
       std::shared_ptr<grpc::ServerCredentials> own = grpc::InsecureServerCredentials());
 
   std::string address;
-  int port = 0;                                          // None on a Unix socket.
+  int port = 0;                                          // Has no meaning on a Unix socket.
   std::shared_ptr<grpc::ServerCredentials> credentials;  // Must outlive `server`.
   std::unique_ptr<grpc::Server> server;
 };
 
-// Measures, in bytes, `steps` steps that a FeedClient takes from the server of `ready` at
-// `address`.
+// Measures how fast a FeedClient takes `steps` steps from the server of `ready` at `address`. The
+// amount is in bytes.
 Sample MeasureFeedClient(const std::string& address, const ReadySteps& ready, int64_t steps,
                          const ServerSecurity& security = {});
 

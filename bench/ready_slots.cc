@@ -16,7 +16,7 @@
 namespace systole::bench {
 namespace {
 
-// Two steps of slices in slots, each lent again when the client has given it back.
+// The slices of two steps, in slots that are lent again and again.
 class ReadySlots {
  public:
   explicit ReadySlots(const ReadySteps& ready) : ready_(ready) {
@@ -40,8 +40,9 @@ class ReadySlots {
   std::vector<AlignedBuffer> slots_;
 };
 
-// Sends `count` steps out of the slots, with the real server's session and window. A slice is sent
-// when the one before it is written and fewer than a window's are with the client.
+// Sends the steps that a request asks for out of the slots, with the real server's session and
+// window. It sends a slice when the slice before is written and the client holds less than a
+// window.
 class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   SlotWriter(const ReadySlots& slots, const v1::StreamStepsRequest& request,
@@ -64,7 +65,7 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 
  private:
-  // What the writer shares with the slots that clients hold; outlives it.
+  // What the writer shares with the slots that clients hold. It may outlive the writer.
   struct Flow {
     Mutex mu;
     SlotWriter* writer = nullptr;  // Null once it has finished.
@@ -73,12 +74,12 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   };
   // Applies what has happened, and goes on if that is possible now.
   static void Advance(Flow& flow, const std::function<void(Flow&)>& happened) {
-    std::shared_ptr<const void> lent;  // To drop it may take the lock.
+    std::shared_ptr<const void> lent;  // Dropped without the lock, which that may take.
     MutexLock lock(flow.mu);
     happened(flow);
     if (flow.writer != nullptr && !flow.writing) lent = flow.writer->Next();
   }
-  // Returns its reference to what it has lent: the client may have given that back already.
+  // Returns a reference to the slot that it has lent, which the client may have given back already.
   std::shared_ptr<const void> Next() {
     if (step_ == end_) {
       flow_->writer = nullptr;
@@ -86,7 +87,7 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       return nullptr;
     }
     const int64_t slice_bytes = slots_.ready().layout.slice_bytes();
-    // As the engine counts it: two go, however large they are.
+    // The engine counts alike: two slices may be out, however large they are.
     if (flow_->lent >= 2 * slice_bytes && flow_->lent > kWindowBytes - slice_bytes) return nullptr;
     const std::shared_ptr<const SealedMemory>& slot = slots_.slot(step_, core_);
     std::shared_ptr<const void> owner(slot.get(), [flow = flow_, slice_bytes](const void*) {
@@ -94,7 +95,8 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     });
     flow_->lent += slice_bytes;
     if (const v1::NotShared why = session_->Lend(slot, owner); why != v1::NO_REASON) {
-      // The client is gone, and its stream is about to end. Any other reason would be measured.
+      // The client is gone, and its stream is about to end. Any other reason would spoil the
+      // figure.
       SYSTOLE_CHECK(why == v1::SESSION_OVER);
       step_ = end_;
       Next();
@@ -109,7 +111,7 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     return owner;
   }
 
-  static constexpr int64_t kWindowBytes = int64_t{16} << 20;  // As the server's.
+  static constexpr int64_t kWindowBytes = int64_t{16} << 20;  // The server has the same.
   const ReadySlots& slots_;
   const std::shared_ptr<SlotSession> session_;
   const std::shared_ptr<Flow> flow_;

@@ -11,8 +11,8 @@
 
 namespace systole::bench {
 
-// Lends copies of `ready`, which must outlive it, at `address`, a "unix:PATH", with the real
-// server's sessions and window. A client that asks for bytes ends the program.
+// Lends copies of `ready` at `address`, a "unix:PATH", with the real server's sessions and window.
+// `ready` must outlive it. A client that asks for bytes ends the program.
 class RunningSlotServer {
  public:
   RunningSlotServer(const ReadySteps& ready, const std::string& address);

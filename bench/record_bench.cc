@@ -1,6 +1,6 @@
-// What a record costs before anything is decoded, each figure against the same bytes moved bare:
-// scanning a shard with every checksum against pread, and Example records of raw bytes as tensors
-// against memcpy. Shards lie in the page cache.
+// Measures what a record costs before anything is decoded. Scanning a shard with every checksum is
+// compared with pread of the same bytes. Turning Example records of raw bytes into tensors is
+// compared with memcpy. Shards lie in the page cache.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ namespace {
 
 constexpr int64_t kPreadBytes = 256 << 10;
 constexpr int64_t kBatch = 128;
-// So many that a round takes a tenth of a second.
+// So many epochs that a round takes a tenth of a second.
 constexpr int64_t kEpochs = 4;
 
 std::string RandomBytes(uint64_t seed, int64_t size) {
@@ -52,7 +52,7 @@ void WriteShard(const std::string& path, int64_t records, int64_t payload_bytes)
   SYSTOLE_CHECK(sink.ok());
   RecordWriter writer(*std::move(sink));
   for (int64_t r = 0; r < records; ++r) {
-    // Another stretch each time, so that no two neighbours are alike.
+    // Each record takes another stretch of `bytes`, so that neighbours differ.
     const absl::string_view payload =
         absl::string_view(bytes).substr(static_cast<size_t>(r % 4096), payload_bytes);
     SYSTOLE_CHECK(writer.Write(payload).ok());
@@ -64,7 +64,7 @@ void WriteShard(const std::string& path, int64_t records, int64_t payload_bytes)
 void ReadBare(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY);
   SYSTOLE_CHECK(fd >= 0);
-  // Aligned as the file's pages are, which is fastest.
+  // A buffer aligned to a page is fastest.
   alignas(4096) static char buffer[kPreadBytes];
   int64_t offset = 0;
   while (true) {
@@ -126,7 +126,7 @@ v1::FeedSpec RawSpec(int64_t image_bytes, v1::Shuffle::Mode mode) {
   return spec;
 }
 
-// Shards of Example records that hold `image_bytes` bytes, about 256 MB of them.
+// Shards of Example records, each with an image of `image_bytes` bytes: about 256 MB in all.
 std::vector<std::string> RawShards(const TempFolder& folder, int64_t image_bytes) {
   if (image_bytes == bench::kSmallRecordBytes) return bench::SmallRecordShards();
   const int64_t records = std::max(kBatch, bench::ScaledWork((256 << 20) / image_bytes));
@@ -147,10 +147,10 @@ std::vector<std::string> RawShards(const TempFolder& folder, int64_t image_bytes
   return {folder / "raw.tfrecord"};
 }
 
-// Some epochs of raw tensors through the engine's one thread, against copying as many bytes from
-// memory into slices of the same size: four of them in turn, as many as the engine looks ahead.
+// Runs some epochs of raw tensors through the engine's one thread. The ceiling copies as many bytes
+// from memory into slices of the same size: into four in turn, as many as the engine makes ahead.
 void BM_ExampleToRawTensor(benchmark::State& state) {
-  KeepFreedMemory();  // As the server does.
+  KeepFreedMemory();  // The server does it, too.
   const int64_t image_bytes = state.range(0);
   const auto mode = static_cast<v1::Shuffle::Mode>(state.range(1));
   const TempFolder folder;

@@ -1,5 +1,5 @@
 """Reads what benchmarks append to $SYSTOLE_BENCH_RESULTS (rounds.h): one JSON object a line, a row
-of the table, a point of a curve, or a figure that this machine does not let us measure."""
+of the table, a point of a curve, or a figure that cannot be measured on this machine."""
 
 import json
 import math
@@ -41,7 +41,7 @@ def _check_fields(line, required, optional):
 
 def _check(line):
     if not isinstance(line, dict):
-        raise ValueError("is no JSON object")
+        raise ValueError("is not a JSON object")
     if "curve" in line:
         _check_fields(line, POINT, {})
         return
@@ -63,7 +63,7 @@ def read(path):
             try:
                 line = json.loads(text)
                 _check(line)
-            except ValueError as error:  # JSONDecodeError is one.
+            except ValueError as error:  # JSONDecodeError is a ValueError.
                 raise MalformedResults(f"{path}, line {number}: {error}") from error
             if "curve" in line:
                 points.append(line)
@@ -75,7 +75,7 @@ def read(path):
 
 
 def verdict(row):
-    """'hit', 'MISS', 'BAD CEILING', or '' where nothing is wanted."""
+    """'hit', 'MISS', 'BAD CEILING', or '' if nothing is wanted."""
     if row["ratio"] > row.get("valid_up_to", math.inf):
         return "BAD CEILING"
     if "wanted" not in row:
@@ -86,7 +86,7 @@ def verdict(row):
 
 
 def aligned(header, lines):
-    """A Markdown table whose columns are aligned as text too; numbers stand right."""
+    """A Markdown table whose columns are aligned as text, too. Numbers are aligned right."""
     def is_number(cell):
         return cell[:1].isdigit() or cell[:1] in "-" or cell == ""
     columns = list(zip(header, *lines))

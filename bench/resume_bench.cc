@@ -1,5 +1,6 @@
-// Resuming far into a feed against starting at its beginning: the time from opening a stream to its
-// first slice. The two take turns inside one iteration, so that the ratio holds on a noisy machine.
+// Compares resuming far into a feed with starting at its beginning, by the time from opening a
+// stream to its first slice. The two take turns inside one iteration, so that the ratio holds on a
+// noisy machine.
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -70,7 +71,7 @@ void BM_FirstSliceAtStep(benchmark::State& state) {
   SYSTOLE_CHECK(plan.ok());
   StepEngine engine({.threads = 1});
   const int times = static_cast<int>(bench::ScaledWork(400));
-  // Many openings a round: one alone takes microseconds.
+  // A round opens many streams, because one opening takes only microseconds.
   const auto first_slices = [&](int64_t step) -> bench::Sample {
     std::vector<double> microseconds;
     for (int i = 0; i < times; ++i) {

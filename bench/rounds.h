@@ -3,10 +3,9 @@
 //
 // The amount of work comes from the environment (bench/run.sh sets it):
 //   SYSTOLE_BENCH          full (default), quick (3 rounds, a quarter of the work) or
-//                          smoke (1 round of hardly any work: shows
-//                          that it runs)
+//                          smoke (1 round of hardly any work, to show that it runs)
 //   SYSTOLE_BENCH_RESULTS  a file to which every row and point is appended, one JSON object a line;
-//                          bench/table.py makes the table and the plots of it
+//                          bench/table.py makes the table and the plots from it
 //
 // Single-thread.
 #ifndef SYSTOLE_BENCH_ROUNDS_H_
@@ -22,15 +21,15 @@
 
 namespace systole::bench {
 
-// What one side did in one round. A figure that is no rate (seconds to a first batch, bytes of
+// What one side did in one round. A figure that is not a rate (seconds to a first batch, bytes of
 // memory) is an amount with seconds = 1.
 struct Sample {
-  // Done in `seconds`, in the unit of the row: images, bytes, ..
+  // The work done in `seconds`: in images, bytes, ..
   double amount = 0;
   double seconds = 0;
-  // User and system, of all processes of this side; 0 = not told.
+  // User and system time of all processes of this side; 0 = not measured.
   double cpu_seconds = 0;
-  // The largest memory of this side's processes, in bytes; 0 = not told.
+  // The largest memory of this side's processes, in bytes; 0 = not measured.
   double peak_bytes = 0;
 
   double rate() const { return amount / seconds; }
@@ -44,11 +43,11 @@ int NumRounds();
 // `full` scaled to the amount of work asked for, at least 1.
 int64_t ScaledWork(int64_t full);
 
-// Calls `work`, and tells how long it took and what CPU time this process used.
+// Calls `work`. Returns how long it took and what CPU time this process used.
 Sample Measure(double amount, const std::function<void()>& work);
 
 // Runs NumRounds() rounds. In each, every side is measured once; the order rotates, so that none is
-// always first. result[side][round].
+// always first. Returns samples as [side][round].
 std::vector<std::vector<Sample>> TakeTurns(const std::vector<Side>& sides);
 
 enum class Bound { kAtLeast, kAtMost };
@@ -58,13 +57,13 @@ enum class Bound { kAtLeast, kAtMost };
 struct Row {
   std::string figure;
   std::string ceiling;
-  // Of both rates: "img/s", "GB/s", ..
+  // The unit of both rates: "img/s", "GB/s", ..
   std::string unit;
   // Rates are divided by this for printing: 1e9 for bytes shown as GB/s.
   double unit_size = 1;
   std::optional<double> wanted;
   Bound bound = Bound::kAtLeast;
-  // No figure can be above this: a median beyond it says that the ceiling was measured badly.
+  // The ratio cannot be above this: a larger median shows that the ceiling was measured badly.
   std::optional<double> valid_up_to;
 };
 

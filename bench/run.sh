@@ -5,8 +5,8 @@
 #                                   names (BM_..). Table, JSON, plots and what each program
 #                                   printed go to bench/results/, which is emptied first.
 #   bench/run.sh --quick [FILTER]   3 rounds and a quarter of the work: for a look, not for claims
-#   bench/run.sh --smoke [FILTER]   1 round and next to no work: shows that all of them run. Prints a
-#                                   line for each program that ran, and no figure
+#   bench/run.sh --smoke [FILTER]   1 round and next to no work: shows that all benchmarks run.
+#                                   Prints a line for each program that ran, and no figures
 #
 # Ends with 0 if every benchmark ran, also if ratios were missed. Corpora are kept in
 # $SYSTOLE_BENCH_CORPORA (default /tmp/systole-bench-corpora).
@@ -29,7 +29,7 @@ readonly build=build/release
 readonly jobs=${SYSTOLE_JOBS:-$(nproc)}
 
 cmake --preset release >/dev/null </dev/null
-# Written by bench/CMakeLists.txt at configuration: one benchmark program a line.
+# bench/CMakeLists.txt wrote this file when CMake configured: one benchmark program a line.
 mapfile -t declared <"$build/bench/benchmarks.txt"
 cmake --build "$build" -j "$jobs" --target make_corpus versions "${declared[@]##*/}" </dev/null
 
@@ -71,7 +71,7 @@ show_progress() {
   done
 }
 
-# What a program that ran has appended to the results, and how long it took.
+# Says how many figures a program has appended to the results, and how long it took.
 say_ok() {
   local name=$1 lines=$2 microseconds=$3 measured not_measured
   not_measured=$(grep -c '^{"not_measured"' <<<"$lines" || true)
@@ -110,7 +110,8 @@ for i in "${!programs[@]}"; do
 done
 
 if [[ $amount == smoke ]]; then
-  # Ratios of next to no work would be read as results. The table must be makeable all the same.
+  # Ratios of next to no work must not be read as results, so the table is not shown. It is made all
+  # the same, to show that it can be.
   exec 3>/dev/null
 else
   exec 3>&1

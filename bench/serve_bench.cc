@@ -1,10 +1,10 @@
-// Delivered batches: a systole-server and a client in two processes on the cores of one machine,
-// against the same engine in one process that delivers to nobody. What is missing from 1 is what
-// the way between them costs: TCP, shared memory (unix:), or TCP with pixels that were rounded, so
-// that they travel as uint8 and are finished in the client.
+// Measures delivered batches: a systole-server and a client in two processes on the cores of one
+// machine. The ceiling is the same engine in one process, whose batches are dropped. The ratio is
+// less than 1 by what the way between the processes costs: TCP, shared memory (unix:), or TCP with
+// pixels that are rounded, travel as uint8 and are finished in the client.
 //
-// Every step asked for is delivered within the time measured, from the opening of the feed on, so
-// that neither side works ahead for nothing.
+// The time runs from the opening of the feed until its last step is delivered, so that no step is
+// made ahead and not counted.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -46,7 +46,7 @@ void TakeFromServer(const std::string& address, const v1::FeedSpec& spec, int64_
     absl::StatusOr<std::optional<Step>> taken = (*client)->Next();
     SYSTOLE_CHECK(taken.ok() && taken->has_value());
   }
-  // A client falls back by itself: what is measured must be what the row says.
+  // A client falls back to another way by itself. The way must be the one that the row names.
   const FeedClientStats stats = (*client)->stats();
   SYSTOLE_CHECK((stats.shared_payload_bytes > 0) == absl::StartsWith(address, "unix:"));
   SYSTOLE_CHECK((stats.compact_steps > 0) == (*client)->can_be_compact());
@@ -58,8 +58,8 @@ std::shared_ptr<const FeedPlan> PlanOf(const v1::FeedSpec& spec) {
   return *std::move(plan);
 }
 
-// `spec` with pixels that are rounded before they are normalised, and so travel compactly. The
-// pipeline that this is measured against does not round: it takes the same time with and without.
+// `spec` with pixels that are rounded before they are normalised, and so travel as uint8. The
+// pipeline that is the ceiling does not round; it takes the same time with rounding.
 v1::FeedSpec Compact(v1::FeedSpec spec) {
   auto& transforms = *spec.mutable_outputs(0)->mutable_transforms();
   const v1::Transform normalize = transforms.Get(transforms.size() - 1);
@@ -72,12 +72,12 @@ v1::FeedSpec Compact(v1::FeedSpec spec) {
 
 // A row: a way from the server to the client.
 struct Figure {
-  std::string name;     // In the table.
-  std::string counter;  // Begins the names of its counters.
+  std::string name;     // Its name in the table.
+  std::string counter;  // The prefix of its counters' names.
   Side side;
 };
 
-// What a side's samples say beyond its row.
+// Reports counters that the row does not have: images a second, and CPU seconds for a GB.
 void ReportCost(benchmark::State& state, const std::string& counter, double images,
                 const std::vector<Sample>& samples) {
   std::vector<double> img_per_s;

@@ -1,6 +1,6 @@
-// The same host: ready batches out of a server's shared memory into the client's aligned memory,
-// against memcpy of the same bytes by one thread. Server and client share the process, as they
-// share the machine; descriptors, mappings and messages are those of two processes.
+// Measures transport on one host: ready batches go out of a server's shared memory into the
+// client's aligned memory. The ceiling is memcpy of the same bytes by one thread. Server and client
+// run in one process here, but use descriptors, mappings and messages as two processes do.
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kNumCores = 8;
 
-// The ceiling: slice by slice from the ready steps to one of two others, by one thread.
+// The ceiling: one thread copies slice by slice from the ready steps to one of two other steps.
 Sample MeasureMemcpy(const ReadySteps& ready, int64_t steps, AlignedBuffer (&destination)[2]) {
   const int64_t slice_bytes = ready.layout.slice_bytes();
   return Measure(static_cast<double>(ready.bytes() * steps), [&] {
@@ -45,7 +45,7 @@ void BM_SharedMemoryAgainstMemcpy(benchmark::State& state) {
   const RunningSlotServer server(ready, absl::StrCat("unix:", path));
   AlignedBuffer destination[2] = {*AlignedBuffer::Create(ready.bytes()),
                                   *AlignedBuffer::Create(ready.bytes())};
-  MeasureMemcpy(ready, 2, destination);  // So that its pages are there.
+  MeasureMemcpy(ready, 2, destination);  // Makes the pages of `destination` resident.
   for (auto _ : state) {
     const std::vector<std::vector<Sample>> samples =
         TakeTurns({[&] { return MeasureFeedClient(server.address(), ready, steps); },

@@ -1,6 +1,6 @@
-// How long after its start a server has delivered the first batch to a client: the real program,
-// from exec on, over a data set with as many records and shards as ImageNet, indices present. And
-// the same where the client resumes in the middle of epoch 90.
+// Measures how long after its start a server has delivered the first batch to a client. It starts
+// the real program, over a data set with as many records and shards as ImageNet, whose indices are
+// present. A second figure is for a client that resumes in the middle of epoch 90.
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -39,7 +39,7 @@ v1::FeedSpec MakeSpec() {
   return spec;
 }
 
-// Seconds from exec to the first batch, and the step that comes first at half of epoch 90.
+// Seconds from exec to the first batch, and the step in the middle of epoch 90.
 struct Start {
   double seconds = 0;
   int64_t far_step = 0;

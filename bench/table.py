@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes of the results of benchmarks one table, the same as JSON and a picture of each curve.
+"""Turns the results of benchmarks into one table, the table as JSON, and a picture of each curve.
 
   bench/table.py RESULTS OUT [--versions FILE]
 
@@ -19,7 +19,7 @@ import sys
 import plot
 import results
 
-CLAIM_ROUNDS = 5  # A median of fewer claims nothing.
+CLAIM_ROUNDS = 5  # A median of fewer rounds claims nothing.
 
 
 def cpu_model():
@@ -31,7 +31,7 @@ def cpu_model():
 
 
 def git(*arguments):
-    """What git prints, or None where this is no checkout."""
+    """What git prints, or None if this is not a checkout."""
     try:
         return subprocess.run(["git", *arguments], cwd=pathlib.Path(__file__).parent, text=True,
                               capture_output=True, check=True).stdout.strip()
@@ -53,7 +53,7 @@ def machine(versions_path):
 
 
 def cpu_cell(row):
-    """CPU seconds for 1,000 images or one GB; empty where the row tells none or counts neither."""
+    """CPU seconds for 1,000 images or one GB; empty if the row has none or counts neither."""
     seconds = row.get("cpu_seconds_per_unit")
     if seconds is None or row["unit"] not in ("img/s", "GB/s"):
         return ""

@@ -1,6 +1,7 @@
-// A connected pair of TCP sockets over loopback, the ceiling of whatever goes through one.
+// A connected pair of TCP sockets over loopback, the ceiling of everything that goes through a
+// socket.
 //
-// Thread-safe. A failure to make one ends the program.
+// Thread-safe. A failure to make a socket ends the program.
 #ifndef SYSTOLE_BENCH_TCP_PAIR_H_
 #define SYSTOLE_BENCH_TCP_PAIR_H_
 
@@ -8,7 +9,7 @@
 
 namespace systole::bench {
 
-// {sender, receiver}: descriptors, which are the caller's to close.
+// {sender, receiver}: descriptors, which the caller must close.
 std::pair<int, int> TcpPair();
 // The descriptor of a new connection to `port` of this machine.
 int ConnectTo(int port);

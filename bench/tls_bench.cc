@@ -1,6 +1,6 @@
-// What encryption costs the wire: ready batches over TLS from a C++ server into the client's
-// aligned memory, against OpenSSL on a raw TCP socket that moves the same bytes with the same
-// cipher.
+// Measures what encryption costs the wire: ready batches go over TLS from a C++ server into the
+// client's aligned memory. The ceiling is OpenSSL on a raw TCP socket that moves the same bytes
+// with the same cipher.
 #include <openssl/ssl.h>
 #include <unistd.h>
 
@@ -42,7 +42,7 @@ Connection Over(SSL_CTX* context, int socket) {
   return connection;
 }
 
-// What the server at `port` speaks with a client that leaves the choice to it.
+// The cipher that the server at `port` chooses for a client that leaves the choice to it.
 std::string CipherOf(int port) {
   const Context context(SSL_CTX_new(TLS_client_method()));
   constexpr unsigned char kHttp2[] = {2, 'h', '2'};
@@ -55,8 +55,8 @@ std::string CipherOf(int port) {
   return name;
 }
 
-// The ceiling: SSL_write() of 1 MiB, each received straight into its place in one of two aligned
-// steps.
+// The ceiling: SSL_write() sends 1 MiB at a time, and SSL_read() receives straight into one of two
+// aligned steps.
 bench::Sample MeasureOpenSsl(const TlsOptions& tls, const std::string& cipher,
                              const ReadySteps& ready, int64_t steps,
                              AlignedBuffer (&destination)[2]) {

@@ -1,5 +1,5 @@
-// What tuning by hand still gains, which should be nothing. The defaults against the best of
-// several numbers of threads and budgets; and storage that makes each read wait, against the page
+// Measures what tuning by hand still gains, which should be nothing. The defaults are compared with
+// the best of several numbers of threads and budgets, and storage whose reads wait with the page
 // cache.
 #include <algorithm>
 #include <cstdint>
@@ -89,7 +89,7 @@ std::shared_ptr<const FeedPlan> MakePlan(const std::shared_ptr<Dataset>& dataset
   return *plan;
 }
 
-// An epoch, each slice dropped as it comes.
+// Makes the steps of an epoch and drops each slice as it comes.
 Sample RunEpoch(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan) {
   const int64_t steps = plan->order().steps_per_epoch();
   return Measure(static_cast<double>(steps * kGlobalBatch), [&] {
@@ -103,7 +103,7 @@ Sample RunEpoch(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan)
   });
 }
 
-// Of several sides, the one with the highest rate in each round.
+// In each round, the sample of the side with the highest rate.
 std::vector<Sample> BestOf(absl::Span<const std::vector<Sample>> sides) {
   std::vector<Sample> best = sides[0];
   for (const std::vector<Sample>& side : sides) {
@@ -122,7 +122,7 @@ void BM_Defaults(benchmark::State& state) {
   const auto add = [&](const StepEngineOptions& options) {
     engines.push_back(std::make_unique<StepEngine>(options));
     StepEngine& engine = *engines.back();
-    RunEpoch(engine, plan);  // A server's buffers exist after its first steps.
+    RunEpoch(engine, plan);  // The first steps make the engine's buffers.
     sides.emplace_back([&engine, &plan] { return RunEpoch(engine, plan); });
   };
   add({.threads = processors});

@@ -1,6 +1,7 @@
-// The wire alone: ready batches from a C++ server over loopback into the client's aligned memory,
-// against a raw TCP socket that moves the same bytes and against generated protobuf code. The
-// generated way runs in a process of its own, because ours tunes the allocator (KeepFreedMemory).
+// Measures the wire alone: ready batches go from a C++ server over loopback into the client's
+// aligned memory. They are compared with a raw TCP socket that moves the same bytes, and with
+// generated protobuf code. The generated code runs in a process of its own, because this process
+// tunes the allocator (KeepFreedMemory).
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -37,10 +38,10 @@ using bench::RunningServer;
 
 constexpr int kCores = 8;
 
-// wire_bench --generated GLOBAL_BATCH STEPS prints the seconds of the generated way and ends.
+// wire_bench --generated GLOBAL_BATCH STEPS prints the seconds that generated code takes, and ends.
 constexpr char kGeneratedFlag[] = "--generated";
 
-// The way a first version would be written: one message a step, generated code on both ends.
+// A server as a first version would have it: one message a step, generated code on both ends.
 class GeneratedService final : public v1::Systole::Service {
  public:
   explicit GeneratedService(const ReadySteps& ready) : ready_(ready) {}
@@ -90,7 +91,7 @@ bench::Sample MeasureGenerated(const std::string& address, const ReadySteps& rea
   return sample;
 }
 
-// The ceiling: 1 MiB writes, each received straight into its place in one of two aligned steps.
+// The ceiling: send() of 1 MiB at a time, and recv() straight into one of two aligned steps.
 bench::Sample MeasureSocket(const ReadySteps& ready, int64_t steps,
                             AlignedBuffer (&destination)[2]) {
   const auto [sender, receiver] = bench::TcpPair();
@@ -123,7 +124,7 @@ bench::Sample MeasureSocket(const ReadySteps& ready, int64_t steps,
   return sample;
 }
 
-// MeasureGenerated in a new process, with the allocator as a program finds it.
+// Runs MeasureGenerated in a new process, whose allocator is not tuned.
 bench::Sample MeasureGeneratedInNewProcess(const ReadySteps& ready, int64_t steps) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command =
@@ -173,7 +174,7 @@ BENCHMARK(BM_WireAgainstSocketAndGeneratedCode)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 
-// Ours alone, for a profiler to look at.
+// Measures the feed client alone, for a profiler.
 void BM_Wire(benchmark::State& state) {
   const ReadySteps ready(/*global_batch=*/state.range(0), kCores);
   ReadyService service(ready);

@@ -5,8 +5,8 @@
 #   deploy/demo.sh [DIR]   DIR holds the data and the server's log (default: build/demo)
 #
 # Installs missing Debian packages first (sudo only if not root), but none that only tests need. A
-# second run reuses the build and the packed data; delete DIR to draw anew. The server it starts ends
-# with it, however it ends.
+# second run reuses the build and the packed data; delete DIR to draw anew. The server that
+# this script starts ends with the script, however the script ends.
 set -euo pipefail
 
 if [[ $# -gt 1 || ${1:-} == -* ]]; then
@@ -25,7 +25,7 @@ readonly data=$dir/data
 server_pid=
 train_pid=
 
-# TERM first; KILL what is still there after 15 s (the server's own drain takes up to 10).
+# Sends TERM, and KILL if the process is still there after 15 s. (The server drains for up to 10 s.)
 stop() {
   local pid=$1
   [[ -n $pid ]] || return 0
@@ -55,7 +55,7 @@ say() { echo "--- $*" >&2; }
 say "packages and build"
 deploy/install_dependencies.sh >&2
 cmake --preset programs >/dev/null </dev/null
-# A terminal sees how far the build is; a log only what went wrong.
+# A terminal shows the build's progress; a log gets only what goes wrong.
 quiet=()
 [[ -t 2 ]] || quiet=(-- --quiet)
 cmake --build "$build" -j "$(nproc)" --target systole systole-server ${quiet[@]+"${quiet[@]}"} >&2 </dev/null
@@ -94,7 +94,7 @@ if [[ ! -s $dir/port ]]; then
 fi
 
 say "training on eight emulated cores"
-# In the background, so that a signal to this script is handled at once and not after the training.
+# Training runs in the background, so that a signal to this script is handled at once.
 "$systole" train --server "127.0.0.1:$(<"$dir/port")" --spec deploy/specs/flowers.textproto \
   --eval-spec deploy/specs/flowers-eval.textproto --model deploy/models/flowers-cnn.textproto \
   --epochs 5 --report "$dir/report.html" </dev/null >"$dir/report.txt" &
@@ -112,5 +112,5 @@ say "stopping the server (the report stays in $dir/report.txt, as a page in $dir
 stop "$server_pid"
 server_pid=
 cat "$dir/report.txt"
-# Its last line is what this script promises as its own.
+# The report's last line is the line that this script promises.
 tail -n 1 "$dir/report.txt" | grep -Eqx 'validation accuracy [01]\.[0-9]{3}'

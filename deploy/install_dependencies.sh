@@ -42,7 +42,7 @@ case "$*" in
 esac
 
 if ! command -v dpkg-query >/dev/null; then
-  echo "there is no dpkg: this needs Debian 12; on another system install the counterparts of: ${packages[*]}" >&2
+  echo "there is no dpkg-query: this needs Debian 12; on another system install the counterparts of: ${packages[*]}" >&2
   exit 3
 fi
 missing=()
@@ -55,13 +55,13 @@ done
 as_root=()
 if [[ $(id -u) -ne 0 ]]; then
   if ! command -v sudo >/dev/null; then
-    echo "packages are missing, and this is neither root nor has sudo to install them: ${missing[*]}" >&2
+    echo "packages are missing, and only root or sudo can install them: ${missing[*]}" >&2
     exit 3
   fi
   as_root=(sudo)
 fi
 apt() {
-  # A lock held by the machine's own first updates is waited for.
+  # Waits for a lock that the machine's own first updates hold.
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" \
     </dev/null
 }

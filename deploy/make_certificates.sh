@@ -26,8 +26,8 @@ mkdir -p "$dir"
 
 new_key() { openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1"; }
 
-# A pair NAME.pem, NAME.key of the authority; SAN and USE are its extensions. Renamed into place, so
-# that a server never reads half a file.
+# issue NAME SAN USE: makes NAME.key, and NAME.pem signed by the authority; SAN and USE are the
+# certificate's extensions. Files are renamed into place, so that a server never reads half a file.
 issue() {
   local name=$1 san=$2 use=$3
   new_key "$dir/$name.key.new"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes the pictures of the documentation, deploy/images/*.png.
 #
-#   deploy/make_images.sh [REPORT.html]   REPORT.html is the page of a training run. Default: that of
-#                                         deploy/demo.sh, which runs first if there is none
+#   deploy/make_images.sh [REPORT.html]   REPORT.html is the page of a training run. Default: the
+#                                         page of deploy/demo.sh, which runs first if there is none
 #
 # training-report.png is the upper part of that page, peers.png the picture of the table in
 # bench/README.md. Needs chromium and Python 3 (deploy/install_dependencies.sh --tests).
@@ -20,8 +20,8 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# PAGE WIDTH HEIGHT NAME: the upper left part of a page, without the user's settings of the browser.
-# Root may not use the browser's sandbox; the pages are our own.
+# shoot PAGE WIDTH HEIGHT NAME: takes a picture of the upper left part of a page. The browser does
+# not use the user's settings. Root may not use the browser's sandbox; the pages are our own.
 shoot() {
   HOME=$scratch chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
     --no-first-run --hide-scrollbars --force-color-profile=srgb --user-data-dir="$scratch/profile" \

@@ -41,7 +41,7 @@
 namespace systole {
 namespace {
 
-// The config file, if one is named, with what the flags say before it and all defaults.
+// The config: the file, if one is named, overridden by the flags, with all defaults.
 absl::StatusOr<v1::ServerConfig> ConfigOf(const std::string& path, const v1::ServerConfig& flags) {
   v1::ServerConfig config;
   if (!path.empty()) SYSTOLE_RETURN_IF_ERROR(LoadMessage(path, config));
@@ -57,7 +57,7 @@ int ThreadsOf(const v1::ServerConfig& config) {
   return config.threads() > 0 ? static_cast<int>(config.threads()) : UsableProcessors();
 }
 
-// A descriptor stays open for each shard; the usual soft limit is 1,024.
+// A descriptor stays open for each shard, and the usual soft limit is 1,024.
 void RaiseFileLimit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -72,8 +72,8 @@ LogLevel LevelOf(const std::string& name) {
   return LogLevel::kError;
 }
 
-// The log's lines are one line each already, so nothing but time and level is added; to JSON, which
-// has them, nothing.
+// Writes one line of the log. spdlog adds time and level; to a line of JSON, which has both, it
+// adds nothing.
 void WriteLine(LogLevel level, const std::string& line) {
   constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
                                                    spdlog::level::warn, spdlog::level::err};
@@ -83,11 +83,11 @@ void WriteLine(LogLevel level, const std::string& line) {
 // gRPC's sink is a plain function, so it has to find the log by itself.
 std::atomic<EventLog*> grpc_events = nullptr;
 
-// Damaged records that a start tells of each dataset, besides their number.
+// How many damaged records of each dataset are logged at the start, besides their number.
 constexpr size_t kMaxDamagedTold = 5;
 
 void TellDataset(const Dataset& dataset, EventLog& events) {
-  // One line for each dataset that the configuration names is no flood.
+  // kProgram has no limit, but one line for each configured dataset is no flood.
   events.Add(LogCause::kProgram, LogLevel::kInfo,
              absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_records(), " records in ",
                           dataset.shards().size(), " shards"),
@@ -114,16 +114,16 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
   }
 }
 
-// A quarter of the budget is for what threads take beside slices, or this: with less, threads would
-// wait for each other even over ordinary images. What is beyond the quarter then is a part of the
-// 64 MiB below.
+// What threads take beside slices may be a quarter of the budget, and at least this much. With
+// less, threads would wait for each other even over ordinary images. What exceeds the quarter is
+// then a part of the 64 MiB below.
 constexpr int64_t kMinScratchBytes = int64_t{32} << 20;
 
-// What the server may take beside its budget, its caches and what it has when it is idle: 64 MiB.
-// Half of that is left for what comes until the next tick.
+// Beside its budget, its caches and what it has when it is idle, the server may take 64 MiB. Half
+// of them are left for what comes until the next tick.
 constexpr int64_t kTrimBeyondBytes = int64_t{32} << 20;
 
-// To be called with each tick. `given_bytes` is the server's to have.
+// Call it with each tick. The server may have `given_bytes` in any case.
 void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) {
   const int64_t before = OwnResidentBytes();
   if (!trim.IsDue(before, given_bytes + kTrimBeyondBytes)) return;
@@ -145,7 +145,7 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   for (const auto& [name, dataset] : catalogue.datasets()) TellDataset(*dataset, events);
   const absl::Status serves = catalogue.CheckServes();
   for (const auto& [name, refusal] : catalogue.refused()) {
-    // The error that the program ends with says it of the first.
+    // The error that the program ends with is about the first one.
     if (!serves.ok() && name == catalogue.refused().begin()->first) continue;
     events.Add(LogCause::kProgram, LogLevel::kError,
                absl::StrCat("dataset '", name, "' is not served: ", refusal.status.message()),
@@ -169,7 +169,7 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   sigemptyset(&stop_signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&stop_signals, signal);
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
-  // Not an aggregate in the call: g++ 12 would warn of members that it takes for uninitialised.
+  // Not an aggregate in the call, because g++ 12 would warn of members as uninitialised.
   FeedServiceOptions service;
   service.engine.threads = ThreadsOf(config);
   service.engine.read_timeout = TimeOf(config.read_timeout());
@@ -183,7 +183,7 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                            Server::Start(std::move(catalogue), config, service));
   if (!config.port_file().empty()) {
-    // Whoever waits for the file never reads half a number.
+    // A program that waits for the file never reads half a number.
     SYSTOLE_RETURN_IF_ERROR(WriteFileAtomically(
         config.port_file(), absl::StrCat(server->port(), "\n"), {.sync = false}));
   }
@@ -213,13 +213,13 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   ReturnFreedMemory();  // Reading the shards' indexes took some.
   const int64_t idle_bytes = OwnResidentBytes();
   MemoryTrim trim;
-  // Wakes up now and then for its memory, which grows fast; and each second for the log and the
-  // service, which have no thread to look at the time.
+  // Wakes up with each tick to look at the process's memory, which can grow fast, and each second
+  // for the log and the server, which have no thread to look at the time.
   constexpr timespec kTick = {.tv_sec = 0, .tv_nsec = 100'000'000};
   constexpr int kTicksPerSecond = 10;
   int signal;
   for (int tick = 1; (signal = sigtimedwait(&stop_signals, nullptr, &kTick)) < 0; ++tick) {
-    // Of the caches what is in them: their bounds may be far larger.
+    // What is in the caches counts, not their bounds, which may be far larger.
     KeepMemoryBounded(idle_bytes + budget + static_cast<int64_t>(chunks->held_bytes()) +
                           cache->stats().memory_bytes,
                       trim, events);
@@ -232,8 +232,8 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
        absl::StrCat(strsignal(signal), ": draining for at most ", config.drain_timeout()));
   // From here on a second signal ends the process the ordinary way.
   pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);
-  // What is left of the timeout is for threads that still compute: they see each row or so that
-  // nobody waits any more.
+  // The rest of the timeout is for threads that still compute: they notice, after a row or so of an
+  // image, that nobody waits any more.
   const absl::Duration timeout = TimeOf(config.drain_timeout());
   const absl::Duration patience = std::min(timeout / 10, absl::Milliseconds(300));
   const bool drained = server->Drain(timeout - patience);
@@ -279,7 +279,7 @@ void AddFlags(CLI::App& app, v1::ServerConfig& config) {
     if (flag.is_list()) {
       option->take_all()->allow_extra_args(false);
     } else {
-      option->take_last();  // So that a script's default can be overridden behind it.
+      option->take_last();  // A flag can so override a script's default before it.
     }
   }
 }
@@ -287,7 +287,7 @@ void AddFlags(CLI::App& app, v1::ServerConfig& config) {
 int Main(int argc, char** argv) {
   RaiseFileLimit();
   spdlog::set_default_logger(spdlog::stderr_logger_mt("systole-server"));
-  spdlog::set_level(spdlog::level::debug);  // Which lines there are is the EventLog's choice.
+  spdlog::set_level(spdlog::level::debug);  // The EventLog decides which lines there are.
 
   CLI::App app(
       "Serves TFRecord shards as ready batches over gRPC.\n\n"
@@ -317,7 +317,7 @@ int Main(int argc, char** argv) {
   }
   const absl::StatusOr<v1::ServerConfig> config = ConfigOf(path, flags);
   if (config.ok()) KeepFreedMemory(ThreadsOf(*config) + 1);  // One for all that do not decode.
-  // Of a config that cannot be read, errors are told as if it said nothing.
+  // If the config cannot be read, its errors are logged as the flags alone say.
   const v1::ServerConfig& log = config.ok() ? *config : flags;
   const bool json = log.log_format() == "json";
   if (json) spdlog::set_pattern("%v");
@@ -331,7 +331,7 @@ int Main(int argc, char** argv) {
   });
   const absl::Status status = config.ok() ? Run(*config, events) : config.status();
   if (!status.ok()) {
-    // Textproto has an error a line.
+    // An error in textproto has several lines: one for each mistake.
     for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) {
       events.Add(LogCause::kProgram, LogLevel::kError, line);
     }

@@ -9,17 +9,17 @@
 namespace systole {
 namespace {
 
-// Standard streams, listeners, gRPC's pollers and wake-ups (some 20 were seen), and indexes or
-// configuration files read on the way.
+// Room for standard streams, listeners, gRPC's pollers and wake-ups (some 20 were seen), and for
+// indexes or configuration files that are read on the way.
 constexpr int64_t kOwn = 64;
 
 constexpr int64_t kMinConnections = 8;
 constexpr int64_t kMaxConnections = 4096;
 
-// What one connection costs.
+// Descriptors that one connection takes.
 int64_t DescriptorsEach(const OpenFilesNeed& need) { return need.shares ? 3 : 2; }
 
-// All but the connections and the slots.
+// Descriptors for all but the connections and the slots.
 int64_t Fixed(const OpenFilesNeed& need) {
   return need.shards + kOwn + (need.shares ? static_cast<int64_t>(kMaxGuests) : 0);
 }
@@ -39,7 +39,7 @@ absl::Status CheckOpenFiles(const OpenFilesNeed& need, uint64_t limit) {
   const int64_t slots = need.shares ? MaxSlotsFor(limit) : 0;
   const int64_t sum = Fixed(need) + connections + slots;
   if (limit >= static_cast<uint64_t>(sum)) return absl::OkStatus();
-  // A higher limit makes for more slots.
+  // With a higher limit there are more slots, too.
   const int64_t enough = sum - slots + (need.shares ? kMaxSlots : 0);
   return absl::ResourceExhaustedError(absl::StrCat(
       "this process may open ", limit, " files and could need ", sum, ": ", need.shards,

@@ -34,11 +34,12 @@
 namespace systole {
 namespace {
 
-// Calls one connection may have open; with small metadata it bounds what a peer can make us hold.
+// How many calls a connection may have open. Together with the bound on metadata it limits what a
+// peer can make us hold.
 constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kMaxMetadataBytes = 16 << 10;
 
-// The kernel counts the time in which a client's window is closed, too (ListenerOptions): a trainer
+// The kernel counts the time in which a client's window is closed, too (ListenerOptions). A trainer
 // in a debugger or a long evaluation must not lose its connection at once.
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 180'000;
@@ -46,7 +47,7 @@ constexpr int kKeepaliveTimeoutMs = 180'000;
 // What Shutdown() may take beyond its own deadline when every client reads.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(200);
 
-// The same as gRPC takes it.
+// A duration as gRPC takes it.
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(
       std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 1, std::numeric_limits<int>::max()));
@@ -73,17 +74,17 @@ absl::StatusOr<HostAndPort> HostAndPortOf(absl::string_view listen) {
   return HostAndPort{.host = listen.substr(0, colon), .port = number};
 }
 
-// Errors say why there is none.
+// The slot server of `config`; an error says why there is none.
 absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const v1::ServerConfig& config,
                                                            const FeedServiceOptions& service) {
   if (!config.shared_memory()) {
     return absl::CancelledError("it is switched off (--no-shared-memory)");
   }
   SYSTOLE_ASSIGN_OR_RETURN(const std::string path, SlotSocketPath(config.listen()));
-  // A system without it is found out here, once, and not anew for every slice under the engine's
-  // lock.
+  // Finds out here, once, whether the system has sealed memory, and not anew for every slice under
+  // the engine's lock.
   SYSTOLE_RETURN_IF_ERROR(SealedMemory::Create(1).status());
-  // What clients hold is slow to be taken back, so half is kept from them.
+  // Slices that clients hold come back slowly, so clients may hold only half of the budget.
   return SlotServer::Listen(path, {.max_sessions = service.max_streams,
                                    .max_lent_bytes = service.engine.memory_budget_bytes / 2,
                                    .clock = service.clock});
@@ -104,7 +105,7 @@ uint64_t OpenFilesLimit() {
   return ::getrlimit(RLIMIT_NOFILE, &open_files) == 0 ? open_files.rlim_cur : 0;
 }
 
-// What is asked for, within what this process' descriptors allow.
+// `options` with no more slots than this process's descriptors allow.
 FeedServiceOptions BoundedSlots(FeedServiceOptions options) {
   options.engine.max_sealed_slices =
       std::min(options.engine.max_sealed_slices, MaxSlotsFor(OpenFilesLimit()));
@@ -165,7 +166,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                       const FeedServiceOptions& service) {
   SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerConfig config, CompleteConfig(given));
   SYSTOLE_ASSIGN_OR_RETURN(const TlsOptions tls, TlsOf(config));
-  // Never undone: gRPC's own end may wait for 10 s (README.md).
+  // grpc_shutdown() is never called, because it may wait for 10 s (README.md).
   grpc_init();
   HostAndPort where;
   std::optional<SocketLock> socket_lock;
@@ -179,8 +180,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
       return absl::InvalidArgumentError(absl::StrCat(
           "'", config.listen(),
           "' can be reached from other machines, and nothing is encrypted or authenticated; listen "
-          "on 127.0.0.1, give --tls-certificate and --tls-key, or say --insecure if the network is "
-          "trusted"));
+          "on 127.0.0.1, give --tls-certificate and --tls-key, or give --insecure if the network "
+          "is trusted"));
     }
   }
   EventLog* const events = service.events;
@@ -226,8 +227,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // As many as come: the listener counts their bytes, and gRPC 1.51 takes 3 KiB a byte to refuse
-  // them.
+  // gRPC refuses no pings: the listener counts their bytes, and gRPC 1.51 would take 3 KiB for each
+  // byte to refuse them.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   const absl::Duration handshake_timeout = TimeOf(config.handshake_timeout());
   const absl::Duration idle_timeout = TimeOf(config.idle_timeout());
@@ -248,7 +249,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                       : std::max<int64_t>(1, max_connections / 2),
                       .silence_timeout = absl::Milliseconds(kKeepaliveTimeoutMs),
                       .calls = calls,
-                      // After gRPC, which ends an idle connection in better form.
+                      // Longer than gRPC's, which ends an idle connection in better form.
                       .call_timeout = idle_timeout + handshake_timeout,
                       .tls = tls.on(),
                       .clock = service.clock,

@@ -32,8 +32,8 @@ namespace systole {
 
 class Server {
  public:
-  // The returned server serves already. Of `config` it uses the address, TLS and the limits on
-  // connections; a field that is left out has its flag's default. The datasets are in `catalogue`.
+  // The returned server serves already. It uses the address, TLS and the limits on connections of
+  // `config`; a field that is left out has its flag's default. The datasets are in `catalogue`.
   // Threads, memory, timeouts of reads and streams, caches, access and the log are in `service`.
   //   InvalidArgument  no valid address, or one beyond loopback without TLS or `insecure`; a field
   //                    out of its bounds.
@@ -63,7 +63,7 @@ class Server {
   // end calls _Exit.
   bool StopWork(absl::Duration patience) { return service_->StopWork(patience); }
 
-  // The regular work of listener and services. To be called each second or so, by one thread.
+  // The regular work of listener and services. Call it about once a second, from one thread.
   void Tick() {
     listener_->EndQuiet();
     service_->Tick();
@@ -86,7 +86,8 @@ class Server {
          std::string listen, absl::Status sharing, absl::Status open_files);
   Acceptor& AcceptorFor(std::optional<uid_t> user) const;
 
-  // First, so destroyed last: the listener and the slots remove their socket files before that.
+  // Declared first, so destroyed last: the listener and the slots remove their socket files before
+  // that.
   const std::optional<SocketLock> socket_lock_;
   const std::unique_ptr<FeedService> service_;
   std::unique_ptr<ReflectionService> reflection_;
@@ -97,7 +98,7 @@ class Server {
   int port_ = 0;
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials_;  // Must outlive `server_`.
   std::unique_ptr<grpc::Server> server_;
-  // Hand connections to gRPC: of the users that stand for an identity, and of all others.
+  // These hand connections to gRPC: those of users that have an identity, and all others.
   std::map<uid_t, std::unique_ptr<Acceptor>> acceptors_by_user_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<Listener> listener_;

@@ -22,7 +22,7 @@ namespace {
 constexpr int kMaxAttempts = 100;
 
 absl::Status CannotLock(int error, const std::string& lock_path) {
-  // What is no folder is as good as none.
+  // A file in the place of a folder is reported as a missing folder.
   return absl::ErrnoToStatus(
       error == ENOTDIR ? ENOENT : error,
       absl::StrCat("cannot make '", ForeignText(lock_path),
@@ -63,7 +63,7 @@ absl::StatusOr<SocketLock> SocketLock::Take(const std::string& path) {
           "cannot listen on 'unix:", ForeignText(path), "': another server", Holder(fd.get()),
           " serves there; stop it first, or choose another --listen"));
     }
-    // A server that ends removes the file; a lock on one that nobody can open any more is none.
+    // A server that ends removes the file. A lock on a file that is removed keeps nobody out.
     if (!StandsAt(fd.get(), lock_path)) continue;
     const std::string pid = absl::StrCat(::getpid(), "\n");
     if (::ftruncate(fd.get(), 0) != 0 ||
@@ -71,7 +71,7 @@ absl::StatusOr<SocketLock> SocketLock::Take(const std::string& path) {
       return CannotLock(errno, lock_path);
     }
     SocketLock lock(std::move(fd), std::move(lock_path));
-    // Another program holds no lock.
+    // A program that is not a Systole server holds no lock, but may listen there.
     SYSTOLE_RETURN_IF_ERROR(RemoveStaleSocket(path));
     return lock;
   }

@@ -1,4 +1,4 @@
-// An address at which nobody listens.
+// An address on which no program listens.
 //
 // Thread-safe.
 #ifndef SYSTOLE_TESTS_DEAD_ADDRESS_H_
@@ -15,8 +15,8 @@
 
 namespace systole {
 
-// "127.0.0.1:PORT" with a port that this program holds to its end without listening on it: whoever
-// dials it is refused, and nobody else can get it.
+// Returns "127.0.0.1:PORT". This program holds the port to its end without listening on it. Each
+// connection is refused, and no other program can get the port.
 inline std::string DeadAddress() {
   const int holder = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};

@@ -1,4 +1,5 @@
-// TCP on this machine alone, for tests that speak to a server, or stand before one, below gRPC.
+// TCP sockets on this machine, for tests that talk to a server, or stand in front of one, below
+// gRPC.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_LOOPBACK_SOCKET_H_
@@ -24,7 +25,7 @@ inline int PortOf(absl::string_view address) {
   return port;
 }
 
-// 127.0.0.`host`: each is a machine of its own to a server that counts them.
+// The address 127.0.0.`host`. A server that counts machines takes each `host` for another one.
 inline sockaddr_in LoopbackAddress(int port, int host = 1) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -38,7 +39,7 @@ inline void SendAtOnce(const OwnedFd& socket) {
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-// Listens on a free port of 127.0.0.1, which it puts into `port`.
+// Listens on a free port of 127.0.0.1 and sets `port` to it.
 inline OwnedFd ListenOnLoopback(int& port) {
   OwnedFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   SYSTOLE_CHECK(listener.ok());
@@ -51,19 +52,21 @@ inline OwnedFd ListenOnLoopback(int& port) {
   return listener;
 }
 
-// The next client of `listener`; not ok() once it is shut down.
+// Returns the next client of `listener`, which is not ok() once the listener is shut down.
 inline OwnedFd AcceptOnLoopback(const OwnedFd& listener) {
   OwnedFd client(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (client.ok()) SendAtOnce(client);
   return client;
 }
 
-// A connection to 127.0.0.1:`port` that comes from 127.0.0.`host`; not ok() if it is refused.
+// Connects from 127.0.0.`host` to 127.0.0.1:`port`. Returns a socket that is not ok() if this is
+// refused.
 inline OwnedFd ConnectOnLoopback(int port, int host = 1) {
   OwnedFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   SYSTOLE_CHECK(socket.ok());
   SendAtOnce(socket);
-  // The port is chosen by where it leads, so that many connections do not use them all up.
+  // The kernel picks the local port at connect(), so that ports are shared between destinations and
+  // many connections do not use them all up.
   const int on = 1;
   ::setsockopt(socket.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
   const sockaddr_in from = LoopbackAddress(0, host);

@@ -1,4 +1,4 @@
-// What holds for every table of metrics, and for the document that lists it.
+// Checks that hold for every table of metrics, and for the document that lists it.
 #ifndef SYSTOLE_TESTS_METRIC_TABLES_H_
 #define SYSTOLE_TESTS_METRIC_TABLES_H_
 
@@ -17,11 +17,11 @@
 
 namespace systole {
 
-// Names are unique and are words, each says its unit in its last word or has none, help is there,
-// and labels have values.
+// Checks that names are unique and made of words. A unit is the last word of a name. Each metric
+// has a help text, and each label has values.
 inline void ExpectGoodMetrics(const std::vector<MetricReading>& readings) {
   static const std::regex kWords("[a-z][a-z0-9]*(_[a-z0-9]+)*");
-  // A unit that is none of ours, or ours where it does not count.
+  // Units that are not ours, and our units where they are not the last word.
   static const std::set<std::string> kUnits = {"bytes", "seconds", "kb",    "mb",   "gb", "us",
                                                "ms",    "ns",      "sec",   "secs", "s",  "minutes",
                                                "hours", "percent", "total", "count"};
@@ -39,7 +39,7 @@ inline void ExpectGoodMetrics(const std::vector<MetricReading>& readings) {
     }
     EXPECT_GE(reading.help.size(), 10u);
     EXPECT_THAT(reading.help, testing::EndsWith("."));
-    EXPECT_THAT(reading.help, testing::Not(testing::HasSubstr("|"))) << "it ends a cell";
+    EXPECT_THAT(reading.help, testing::Not(testing::HasSubstr("|"))) << "| ends a table cell";
     if (reading.label.empty()) {
       ASSERT_EQ(reading.values.size(), 1u);
       EXPECT_EQ(reading.values[0].label_value, "");
@@ -60,7 +60,7 @@ inline void ExpectListedIn(const std::string& path, absl::string_view prefix,
                            const std::vector<MetricReading>& readings) {
   const std::string table = MetricsTable(prefix, readings);
   EXPECT_THAT(ReadWholeFile(path), testing::HasSubstr(table))
-      << "the table in " << path << " is not that of the metrics; it should be:\n"
+      << "the table in " << path << " does not match the metrics; it should be:\n"
       << table;
 }
 

@@ -1,4 +1,4 @@
-// An HTTP/2 client of the roughest kind: it sends what gRPC's own refuses to, such as header values
+// A simple HTTP/2 client. It sends what gRPC's own client refuses to send, such as header values
 // with a line end in them.
 //
 // Single-thread.
@@ -42,16 +42,16 @@ class RawHttp2 {
     Send(kHttp2Preface + Http2Frame(/*type=*/4, /*flags=*/0, 0, ""));
   }
 
-  // A request of gRPC's to `method`, without a body, with these headers besides the usual ones.
+  // Sends a gRPC request to `method` without a body, with these headers besides the usual ones.
   void Request(const std::string& method, const RawHeaders& more) {
     SendHeaders(method, more, /*flags=*/4 | 1);  // END_HEADERS, END_STREAM.
   }
 
-  // The same, but the request announces a body, which never comes.
+  // Sends a request that announces a body, which never comes.
   void BeginRequest(const std::string& method) { SendHeaders(method, {}, /*flags=*/4); }
 
-  // Asks for a sign of life (PING) and takes what comes until the answer is there: what was sent
-  // before has been seen by then. False: the server has hung up.
+  // Sends a PING and reads until its answer comes. By then the server has seen all that was sent
+  // before. Returns false if the server has closed the connection.
   bool Settle() {
     Send(Http2Frame(/*type=*/6, /*flags=*/0, 0, "settled?"));
     std::string seen;
@@ -79,7 +79,7 @@ class RawHttp2 {
     Send(Http2Frame(/*type=*/1, flags, next_stream_, block));
     next_stream_ += 2;
   }
-  // A server that has hung up takes nothing, which is an answer too.
+  // A server that has closed the connection takes nothing. The test sees that from Settle().
   void Send(const std::string& bytes) {
     ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }

@@ -3,8 +3,8 @@
 
 namespace systole {
 
-// Whether this build runs under a sanitizer. AddressSanitizer keeps shadow memory and what was
-// freed; both make code up to twenty times slower.
+// Whether this build runs under a sanitizer. A sanitizer makes code up to twenty times slower, and
+// AddressSanitizer keeps shadow memory and freed memory.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kAddressSanitizer = true;
 #else

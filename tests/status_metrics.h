@@ -8,7 +8,7 @@
 
 namespace systole {
 
-// -1, and a failed test, if there is none.
+// Returns the value of a metric. If there is none, fails the test and returns -1.
 inline double MetricOf(const v1::ServerStatusResponse& status, absl::string_view name,
                        absl::string_view label_value = "") {
   for (const v1::Metric& metric : status.metrics()) {

@@ -11,11 +11,11 @@
 namespace systole {
 namespace {
 
-// Written before the alarm is set, read by the handler: no allocation there.
+// The message is written before the alarm is set, so the handler that reads it allocates nothing.
 char message[512];
 
 void Fail(int) {
-  // Nothing to do about an error: the exit code says it too.
+  // An error of write() is ignored, because the exit code reports the failure too.
   if (write(STDERR_FILENO, message, std::strlen(message)) < 0) _exit(1);
   _exit(1);
 }

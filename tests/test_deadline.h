@@ -1,6 +1,7 @@
-// A bound on each test: one that waits for something that never comes (a message, a lock, a thread)
-// ends its program with a failure that names it, instead of hanging. It bounds every wait of every
-// test; where a test can say what it waits for, tests/wait_until.h fails earlier and says more.
+// A bound on each test. If a test waits for something that never comes (a message, a lock, a
+// thread), its program does not hang: it ends with a failure that names the test. Every wait of
+// every test is bounded. A test that knows what it waits for uses tests/wait_until.h, which fails
+// earlier and says more.
 //
 // Single-thread.
 #ifndef SYSTOLE_TESTS_TEST_DEADLINE_H_
@@ -13,17 +14,17 @@
 
 namespace systole {
 
-// Longer than any test takes on a machine ten times slower, and longer than kStuckAfter of
-// tests/system/process.cc and kLongestWait of tests/wait_until.h, which know more about what hangs.
-// Below test_timeout in tests/CMakeLists.txt.
+// The limit is longer than any test takes on a machine ten times slower. It is also longer than
+// kStuckAfter of tests/system/process.cc and kLongestWait of tests/wait_until.h, which say more
+// about what hangs. It is below test_timeout in tests/CMakeLists.txt.
 constexpr unsigned kTestSeconds = kSanitized ? 3000 : 1000;
 
-// From now on the program has `seconds`; then it writes "FAILED: `what` is still running .." and
-// ends with code 1. Replaces the previous deadline. By a signal (SIGALRM) rather than by a thread:
-// death tests fork, and a forked child has neither.
+// Gives the program `seconds` from now on. After that it writes "FAILED: `what` is still running
+// .." and ends with code 1. Replaces the previous deadline. It uses a signal (SIGALRM), because
+// death tests fork, and a forked child has neither the alarm nor a thread.
 void SetDeadline(const std::string& what, unsigned seconds);
 
-// Gives each test kTestSeconds, and as much to what comes before, between and after tests.
+// Gives kTestSeconds to each test, and to the code before, between and after tests.
 class TestDeadline : public testing::EmptyTestEventListener {
  public:
   TestDeadline();

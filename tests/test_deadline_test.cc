@@ -31,7 +31,7 @@ TEST(TestDeadlineTest, ALongNameIsCut) {
   EXPECT_EXIT(wait_for_ever(), ExitedWithCode(1), "FAILED: xxx");
 }
 
-// The listener's alarm is set while this runs, and says how much of it is left.
+// The listener has set an alarm for this test. alarm() returns the seconds that are left.
 TEST(TestDeadlineTest, EachTestHasOne) {
   const unsigned left = alarm(0);
   SetDeadline("the rest of this test", kTestSeconds);
@@ -49,7 +49,7 @@ TEST(WaitUntilTest, IsAFailureIfItNeverHolds) {
   const testing::AssertionResult result =
       WaitUntil([] { return false; }, std::chrono::milliseconds(2));
   EXPECT_FALSE(result);
-  EXPECT_STREQ(result.message(), "still not so after 2 ms");
+  EXPECT_STREQ(result.message(), "still false after 2 ms");
 }
 
 }  // namespace

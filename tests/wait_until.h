@@ -1,4 +1,4 @@
-// Waits for what another thread or process brings about a moment later, and fails if it does not.
+// Waits for what another thread or process does a moment later, and fails if it does not happen.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_WAIT_UNTIL_H_
@@ -11,13 +11,13 @@
 
 namespace systole {
 
-// For what must happen: a hundred times what it takes on a machine with nothing else to do, so that
-// a machine ten times slower has time left, under a sanitizer too. It bounds failures; nothing that
-// holds takes so long. Timeouts of an honest client or server that must not run out have it as
-// well.
+// The bound for events that must happen. It is a hundred times what they take on an idle machine,
+// so a machine ten times slower has time left, also under a sanitizer. It only bounds failures: a
+// test that passes never waits so long. It is also the timeout of clients and servers whose
+// timeouts must not run out.
 constexpr std::chrono::seconds kLongestWait(300);
 
-// Calls `holds` every fifth of a millisecond until it returns true. A failure after `longest`:
+// Calls `holds` every fifth of a millisecond until it returns true, and fails after `longest`:
 //   ASSERT_TRUE(WaitUntil([&] { return server.streams() == 0; }));
 template <typename Predicate>
 testing::AssertionResult WaitUntil(Predicate holds,
@@ -25,7 +25,7 @@ testing::AssertionResult WaitUntil(Predicate holds,
   const auto deadline = std::chrono::steady_clock::now() + longest;
   while (!holds()) {
     if (std::chrono::steady_clock::now() > deadline) {
-      return testing::AssertionFailure() << "still not so after " << longest.count() << " ms";
+      return testing::AssertionFailure() << "still false after " << longest.count() << " ms";
     }
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }

@@ -1,7 +1,7 @@
-"""Arrow Flight: ready bf16 batches from a server process to this one: the wire alone.
+"""Arrow Flight: ready bf16 batches from a server process to this one, so only the wire is measured.
 
 A batch counts when all its record batches are read; their memory is Arrow's. --into-memory copies
-them into one of two batches of the caller's, as a trainer that owns its buffers must. --unix: over a
+them into one of two buffers of the caller, as a trainer that owns its buffers must. --unix uses a
 Unix socket instead of TCP."""
 
 import itertools

@@ -19,6 +19,6 @@ def start(program, *arguments):
 
 
 def serve(port):
-    """The server's side: tells the port, and waits for the end of standard input."""
+    """The server's side: prints the port, and waits for the end of standard input."""
     print(port, flush=True)
     sys.stdin.read()

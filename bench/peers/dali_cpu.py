@@ -14,7 +14,7 @@ import measuring
 
 
 def _indexes(files, work):
-    """Files of (offset, size) lines that DALI's reader wants, by DALI's own tool."""
+    """Makes, by DALI's own tool, the files of (offset, size) lines that DALI's reader wants."""
     paths = []
     os.makedirs(work, exist_ok=True)
     for file in files:

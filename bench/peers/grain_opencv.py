@@ -51,7 +51,7 @@ def _decode(record, rng):
                        interpolation=cv2.INTER_LINEAR)
     if rng.random() < 0.5:
         image = cv2.flip(image, 1)
-    # One pass: subtracts, scales and widens.
+    # Widens to float32, then subtracts and scales in place.
     image = image.astype(np.float32)
     image -= measuring.MEAN
     image *= 1 / measuring.STDDEV

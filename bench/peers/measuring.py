@@ -8,7 +8,7 @@ it to report(), which prints one JSON object:
   cpu_seconds               user and system, of the program and every process below it
   peak_bytes                the largest resident sets of all these processes, added up (pages that
                             processes share count once for each)
-  shape, mean, stddev       of some batches behind the window: run.py compares them with the other
+  shape, mean, stddev       of some batches after the window: run.py compares them with the other
                             sides'
 """
 
@@ -27,7 +27,7 @@ ASPECT = (3 / 4, 4 / 3)
 MEAN = 127.5
 STDDEV = 63.75
 
-# Photographs differ: a single batch's mean says little.
+# Photographs differ, so the mean of a single batch says little.
 _BATCHES_LOOKED_AT = 8
 
 
@@ -37,7 +37,7 @@ def arguments(description, **more):
     parser.add_argument("--shards", required=True, help="glob of TFRecord files")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--steps", type=int, required=True, help="batches measured")
-    parser.add_argument("--warm-up", type=int, default=4, help="batches before them")
+    parser.add_argument("--warm-up", type=int, default=4, help="batches before the measured ones")
     parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--threads", type=int, required=True,
                         help="threads or worker processes; 0: the peer chooses")
@@ -62,7 +62,7 @@ def _parents_and_ticks():
             with open(path, encoding="ascii", errors="replace") as file:
                 text = file.read()
         except OSError:
-            continue  # It has ended.
+            continue  # The process has ended.
         # The second field, the name in brackets, may hold spaces. proc(5): fields 4 and 14 to 17.
         fields = text[text.rindex(")") + 2:].split()
         table[int(text.split()[0])] = (int(fields[1]), sum(int(field) for field in fields[11:15]))

@@ -1,6 +1,6 @@
 """Draws the picture of bench/README.md from the table there: picture.py OUT.svg
 
-Figures stand in one place, so picture and table cannot differ."""
+The figures are in one place, so picture and table cannot differ."""
 
 import pathlib
 import re

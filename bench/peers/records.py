@@ -1,7 +1,7 @@
 """Where the JPEG files lie inside the TFRecord shards.
 
-For peers that read records by number. Only the framing and the two features are understood
-(image, label); checksums are not looked at, which is in the peer's favour.
+Peers that read records by number use this. It understands only the framing and two features, image
+and label. It does not check checksums, which is in the peer's favour.
 """
 
 import struct

@@ -22,7 +22,7 @@ import sides  # noqa: E402
 
 BATCH = 128
 CORES = 2
-# Of one side's program, in seconds. Those that hang are reported, not waited for.
+# A side's program that takes longer counts as failed. In seconds.
 TIMEOUT = 300
 
 
@@ -62,18 +62,18 @@ DTYPE_BYTES = {"f32": 4, "bf16": 2, "u8": 1}
 
 
 class Failed(Exception):
-    """A side did not run; says why."""
+    """A side did not run; the message says why."""
 
 
 class Environments:
-    """One virtual environment for each requirements file, because the peers' wishes conflict."""
+    """One virtual environment for each requirements file, because they conflict."""
 
     def __init__(self, folder):
         self._folder = folder
         self._why_not = {}
 
     def python(self, name):
-        """The interpreter with the peer installed. Failed says why it is not."""
+        """The interpreter with the peer installed. Raises Failed if it cannot be installed."""
         if name not in self._why_not:
             self._why_not[name] = self._install(name)
         if self._why_not[name]:
@@ -99,7 +99,7 @@ class Environments:
 
 def last_line(text):
     lines = text.strip().splitlines()
-    return lines[-1] if lines else "it said nothing"
+    return lines[-1] if lines else "it printed no message"
 
 
 class Runner:
@@ -216,7 +216,7 @@ def unit(side):
 
 
 def check_way(side, sample):
-    """That ours came the way the side is named for: a client falls back by itself."""
+    """Checks that our batches came the way the side's name says: a client falls back by itself."""
     found = {"shared memory": sample["shared_bytes"] > 0, "uint8 pixels": sample["compact_steps"] > 0}
     want = {"shared memory": side.unix, "uint8 pixels": side.compact}
     if found != want:
@@ -224,7 +224,7 @@ def check_way(side, sample):
 
 
 def check_sanity(side, sample, ours):
-    """The same number of values of the same size, distributed alike; `ours`: a sample of our feed."""
+    """Checks number, size and distribution of the values. `ours`: a sample of our feed, or None."""
     image_bytes = 224 * 224 * 3 * DTYPE_BYTES[side.dtype]
     if sample["bytes"] != sample["images"] * image_bytes:
         raise Failed(f"an image is {sample['bytes'] / sample['images']:g} bytes, want {image_bytes}")
@@ -241,7 +241,8 @@ def check_sanity(side, sample, ours):
 
 
 def take_turns(runner, chosen, rounds):
-    """Each side once a round, the order rotating. Name -> samples; name -> why there are none."""
+    """Runs each side once a round, in rotating order. Returns name -> samples, and name -> why
+    there are none."""
     samples = {side.name: [] for side in chosen}
     failures = {}
     ours = None
@@ -312,7 +313,7 @@ def rows(samples):
 
 
 def settings_of(side, sample):
-    """The peers tell their own."""
+    """The settings for the table. A peer's program reports its own."""
     ours = "ready batches" if side.wire else f"{side.threads} threads"
     if side.compact:
         ours += ", round_to_uint8"
@@ -362,14 +363,14 @@ def parse():
 
 def main():
     options = parse()
-    # What is started from here inherits it, threads and processes alike.
+    # Threads and processes that are started from here inherit it.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     work = ROOT / "build" / "peers" / "work"
     work.mkdir(parents=True, exist_ok=True)
     environments = Environments(options.env.resolve())
     for name in sorted({side.environment for side in options.chosen if side.environment}):
         try:
-            environments.python(name)  # Before the clock of the first round.
+            environments.python(name)  # Installs it before the first round.
         except Failed as failure:
             print(f"{name}: {failure}", flush=True)
     runner = Runner(options.build.resolve(), environments, options.amount, work)

@@ -1,4 +1,4 @@
-"""Who takes part, with which settings; and which ratios make the table."""
+"""The sides that take part, their settings, and the ratios of the table."""
 
 import dataclasses
 
@@ -6,9 +6,9 @@ import dataclasses
 @dataclasses.dataclass(frozen=True)
 class Side:
     name: str
-    # Of the peer: requirements-ENVIRONMENT.txt and its own virtual environment. None: ours, in C++.
+    # A peer has requirements-ENVIRONMENT.txt and its own virtual environment. None: ours, in C++.
     environment: str | None
-    # The program and its options; those that all take (measuring.py) are added.
+    # The program and its options; run.py adds those that all programs take (measuring.py).
     command: tuple[str, ...]
     dtype: str = "f32"
     # The best of `tried` on two cores (run.sh --tune), for --threads. 0: the peer's own choice.
@@ -24,7 +24,7 @@ class Side:
     cores: int = 1
 
 
-# Ours: what runs them stands in run.py. Two threads, as there are two cores.
+# Ours: run.py says which programs these run. They get two threads, because there are two cores.
 IN_PROCESS = ("in-process",)
 SERVED = ("served",)
 READY = ("ready",)
@@ -56,7 +56,7 @@ SIDES = (
     Side("tf.data service, uint8 wire, f32", "tensorflow", ("tf_data_service.py", "--compact")),
     Side("tf.data service, uint8 wire, bf16", "tensorflow", ("tf_data_service.py", "--compact"),
          dtype="bf16"),
-    # Slices for eight cores, as a host with so many wants them.
+    # Slices for eight cores, as a host with eight cores wants them.
     Side("systole wire alone, TCP", None, READY, dtype="bf16", wire=True, cores=8),
     Side("systole wire alone, unix:", None, READY, dtype="bf16", wire=True, unix=True, cores=8),
     Side("systole wire alone, TCP, a batch in one slice", None, READY, dtype="bf16", wire=True),
@@ -78,7 +78,7 @@ SIDES = (
          dtype="bf16", wire=True),
 )
 
-# (figure, ceiling, at least so many times its rate or None).
+# (figure, ceiling, how many times the ceiling's rate is wanted at least, or None).
 RATIOS = (
     ("systole in-process, f32", "tf.data, f32", 2.5),
     ("systole in-process, f32", "DALI CPU, f32", 2.5),
@@ -115,7 +115,7 @@ RATIOS = (
     ("systole wire alone, unix:", "tf.data service, ready tensors", 7.0),
 )
 
-# CPU time for an image: at most so many times that of the thriftiest of these peers.
+# Our CPU time for an image may be at most CPU_AT_MOST times that of the best of these peers.
 CPU_FIGURE = "systole in-process, f32"
 CPU_PEERS = ("tf.data, f32", "DALI CPU, f32", "Grain + OpenCV, f32",
              "DataLoader + torchvision, f32", "DataLoader + Pillow, f32")

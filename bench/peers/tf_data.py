@@ -27,7 +27,7 @@ def _window(shape):
     area = bound[0] * bound[1] * tf.random.uniform([_ATTEMPTS], *measuring.AREA)
     aspect = tf.exp(tf.random.uniform([_ATTEMPTS], *map(math.log, measuring.ASPECT)))
     sizes = tf.round(tf.sqrt(tf.stack([area / aspect, area * aspect], axis=1)))
-    # Without one that fits, the largest square.
+    # If no attempt fits, the last row is taken: the largest square.
     sizes = tf.concat([sizes, tf.fill([1, 2], tf.reduce_min(bound))], axis=0)
     size = sizes[tf.argmax(tf.reduce_all(sizes <= bound, axis=1))]
     corner = tf.floor(tf.random.uniform([2]) * (bound - size + 1))
@@ -52,8 +52,8 @@ def _decode(record, dtype):
 
 
 def batches(files, batch, dtype):
-    """A dataset of (images, labels) without end. `dtype`: f32, bf16, or u8 for what is not yet
-    normalised."""
+    """A dataset of (images, labels) without end. `dtype`: f32, bf16, or u8 for pixels that are not
+    normalised yet."""
     options = tf.data.Options()
     options.deterministic = False
     return (

@@ -1,5 +1,5 @@
 """The dispatcher or a worker of the tf.data service: one process each, as its documentation deploys
-them. `dispatcher`, or `worker PORT_OF_DISPATCHER`."""
+them. Arguments: `dispatcher`, or `worker PORT_OF_DISPATCHER`."""
 
 import os
 import sys

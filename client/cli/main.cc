@@ -28,13 +28,14 @@ int TerminalColumns() {
   return size.ws_col;
 }
 
-// A line of a log, from any thread. It takes the place of a progress bar, which draws itself again.
+// Prints a line of a log, from any thread. The line replaces a progress bar, which draws itself
+// again.
 void PutLogLine(const std::string& line) {
   // One call, so that threads do not mix their lines.
   std::fputs(((isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "") + line + "\n").c_str(), stderr);
 }
 
-// Without the destructors, which other threads would not expect.
+// Ends the program without destructors, because other threads still use the objects.
 void EndNow(int signal) {
   std::cerr << (isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "") << "systole: interrupted"
             << std::endl;
@@ -45,8 +46,8 @@ void EndNow(int signal) {
 
 int main(int argc, char** argv) {
   systole::KeepFreedMemory();
-  // gRPC's threads may end after main() has. OpenSSL, if it had cleaned up by then, would no longer
-  // free what it holds for each of them, and LeakSanitizer ends the program for that.
+  // gRPC's threads may end after main(). If OpenSSL had cleaned up before, it would not free its
+  // memory for these threads, and LeakSanitizer would fail the program.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   systole::SilenceGrpcLog();
   if (const absl::Status status = systole::ForceSimdTargetFromEnvironment(); !status.ok()) {

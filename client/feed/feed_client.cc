@@ -46,8 +46,8 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
   return absl::OkStatus();
 }
 
-// What a step of this client is. The answer was checked (client/servers/server_answer.h), but for
-// what it would allocate.
+// The shape of this client's steps. The answer was checked before (client/servers/server_answer.h),
+// except for the memory that it asks for.
 absl::StatusOr<StepShape> ShapeOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec,
                                   const FeedClientOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, LayoutOf(answer));
@@ -88,13 +88,13 @@ class FeedClient::Impl {
   int64_t window_steps = 0;
   bool can_be_compact = false;
 
-  // Has the lanes ask for steps, unless they do so already.
+  // Makes the lanes ask for steps, unless they do so already.
   void Start() {
     if (started) return;
     started = true;
     lanes.Start(shape, std::move(finisher), *order, end_step, window_steps);
   }
-  // What Start() hands over.
+  // Start() hands it to the lanes.
   std::shared_ptr<const StepFinisher> finisher;
   bool started = false;
 };

@@ -41,7 +41,7 @@ class FeedClient final : public Feed {
   static absl::StatusOr<std::unique_ptr<FeedClient>> Create(const v1::FeedSpec& spec,
                                                             FeedClientOptions options);
 
-  // As Create(), from where `token` was taken; `options.first_step` is not used.
+  // Like Create(), but begins where `token` was taken; `options.first_step` is not used.
   //   FailedPrecondition  the dataset, the order or the content version is not the token's.
   static absl::StatusOr<std::unique_ptr<FeedClient>> Resume(const v1::FeedSpec& spec,
                                                             const ResumeToken& token,
@@ -59,7 +59,7 @@ class FeedClient final : public Feed {
   //   Internal            a server broke the protocol; names the server and the field.
   //   ResourceExhausted   no memory for a step.
   //   Cancelled           after Cancel().
-  // and any other error that the server returns.
+  // Also any other error that the server returns.
   absl::StatusOr<std::optional<Step>> Next() override;
   bool WaitForNext(absl::Duration timeout) override;
   void Cancel() override;
@@ -78,7 +78,7 @@ class FeedClient final : public Feed {
   // Whether the client may finish tensors (FeedClientOptions::finish) and there is one that can
   // travel as uint8 (v1::CompactForm).
   bool can_be_compact() const;
-  // W, the number of steps that may wait to be taken.
+  // The number of steps that may wait to be taken: W.
   int64_t window_steps() const;
 
  private:

@@ -16,7 +16,7 @@ InfeedPump::InfeedPump(FeedClient& client, std::vector<InfeedQueue*> queues)
 }
 
 InfeedPump::~InfeedPump() {
-  // Nothing of this is seen by a trainer that has popped the end of the feed.
+  // A trainer that has popped the end of the feed does not notice this.
   client_.Cancel();
   for (InfeedQueue* queue : queues_) queue->Cancel(absl::CancelledError("the infeed was stopped"));
 }

@@ -21,9 +21,9 @@ namespace systole {
 
 class InfeedPump {
  public:
-  // Starts. queues[i] gets the slices of core client.core_begin() + i. When the feed ends, the pump
-  // closes every queue; after an error, with that error. If a queue is cancelled, the pump stops
-  // and cancels the others. REQUIRES: as many queues as the client has cores.
+  // Starts the thread. queues[i] gets the slices of core client.core_begin() + i. When the feed
+  // ends, the pump closes every queue; after an error, with that error. If a queue is cancelled,
+  // the pump stops and cancels the others. REQUIRES: as many queues as the client has cores.
   InfeedPump(FeedClient& client, std::vector<InfeedQueue*> queues);
   // Cancels the client and the queues (what they still hold is dropped) and waits for the thread.
   ~InfeedPump();

@@ -1,4 +1,4 @@
-// Text that stands in an HTML page.
+// Text for an HTML page.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_HTML_HTML_TEXT_H_

@@ -54,7 +54,7 @@ class InfeedQueue {
   // Waits for room. FailedPrecondition after Close(); the Cancel() status after Cancel().
   absl::Status Push(CoreStep step);
 
-  // Waits for a step. nullopt: the feed has ended. An error sticks.
+  // Waits for a step. nullopt: the feed has ended. After an error every call returns that error.
   absl::StatusOr<std::optional<CoreStep>> Pop();
 
   // Only the first Close() counts.

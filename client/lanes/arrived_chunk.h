@@ -1,5 +1,5 @@
-// One message of a stream, to be put into its step. It carries a piece of a tensor, or it stands
-// for a whole slice in memory that the server shares.
+// One message of a stream, to be put into its step. The message carries a piece of a tensor, or
+// names a whole slice in memory that the server shares.
 //
 // Thread-compatible. Borrows the constructor's arguments.
 #ifndef SYSTOLE_CLIENT_LANES_ARRIVED_CHUNK_H_
@@ -21,13 +21,14 @@ namespace systole {
 
 class ArrivedChunk {
  public:
-  // `slots` as for ChunkListener::OnChunk().
+  // For `slots` see ChunkListener::OnChunk().
   ArrivedChunk(const absl::StatusOr<ReceivedChunk>& chunk, SlotReader* slots);
 
-  // OK if the message is a chunk and its header arrived undamaged. REQUIRED by all below.
+  // OK if the message is a chunk and its header arrived undamaged. All functions below REQUIRE
+  // this.
   const absl::Status& intact() const { return intact_; }
   const ChunkHeader& header() const { return chunk_->header(); }
-  // Whether the chunk stands for a slice in shared memory.
+  // Whether the chunk names a slice in shared memory.
   bool in_slot() const { return in_slot_; }
 
   // Moves `cursor` over the chunk; see LaneCursor.

@@ -16,7 +16,8 @@ ChunkStream::ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener
     : lane_(lane), listener_(listener), request_(std::move(request)) {}
 
 void ChunkStream::Start(ServerLink& link) {
-  // Connected before the request goes, so that the server finds the connection when it reads it.
+  // The slots are connected before the request is sent, so that the server finds their connection
+  // when it reads the request.
   slots_ = link.OpenSlots();
   if (slots_ != nullptr) {
     request_.set_slot_session(slots_->session());
@@ -26,8 +27,8 @@ void ChunkStream::Start(ServerLink& link) {
   context_.AddMetadata(kMessageChecksumKey, guarded_request_.checksum);
   link.AddToken(context_);
   metered_.emplace(link.meter(), kStreamAheadBytes);
-  // The generic stub knows only streams in both directions; on the wire ours is one that sends one
-  // message.
+  // The generic stub has only calls that stream in both directions. On the wire our call is one on
+  // which the client sends one message.
   grpc::GenericStub stub(link.channel());
   stub.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
   // Reads are also started outside of reactions, so the call must not end before we let it.
@@ -54,7 +55,8 @@ void ChunkStream::OnReadDone(bool ok) {
     message_.Clear();
     verdict = listener_.OnChunk(lane_, chunk, slots_.get());
   }
-  // With kPause another thread may have called Read() or Cancel() by now: nothing is touched.
+  // With kPause another thread may have called Read() or Cancel() by now, so this object is not
+  // touched any more.
   if (verdict == ReadVerdict::kRead) StartRead(&message_);
   if (verdict == ReadVerdict::kStop) Cancel(/*paused=*/true);
 }

@@ -1,5 +1,5 @@
 // One StreamSteps call through gRPC's callback interface. Messages arrive on gRPC's threads as
-// slices, neither parsed nor copied. The next one is asked for only when the listener says so.
+// slices, neither parsed nor copied. The next message is asked for only when the listener says so.
 //
 // Thread-compatible, as each function says. Must be destroyed on one of our own threads (see
 // server_link.h), after OnStreamEnd().
@@ -27,7 +27,7 @@ namespace systole {
 // What to do after a chunk.
 enum class ReadVerdict {
   kRead,   // Ask for the next.
-  kPause,  // Nothing, until Read() is called.
+  kPause,  // Do nothing until Read() is called.
   kStop,   // Cancel the stream.
 };
 
@@ -73,9 +73,10 @@ class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
   ChunkListener& listener_;
   grpc::ClientContext context_;
   v1::StreamStepsRequest request_;
-  // For this stream alone. Destroying it gives back everything that the server has lent.
+  // The slots of this stream alone. Destroying the reader gives back all slots that the server has
+  // lent.
   std::unique_ptr<SlotReader> slots_;
-  std::optional<MeteredCall> metered_;  // Since Start().
+  std::optional<MeteredCall> metered_;  // Set by Start().
   GuardedMessage guarded_request_;
   grpc::ByteBuffer message_;
 };

@@ -21,7 +21,7 @@ namespace systole {
 
 struct FeedClientOptions {
   // "HOST:PORT", "unix:PATH", "dns:///NAME:PORT" (all addresses of the name, looked up every few
-  // seconds), "file:PATH" (one address a line, read again as it changes) or "xds:///NAME" (left to
+  // seconds), "file:PATH" (one address a line, read again when changed) or "xds:///NAME" (left to
   // gRPC, one server), at least one. All must serve the same data. With K servers, each is asked
   // for every K-th step. Servers may join and leave while the feed runs:
   // client/servers/server_list.h.
@@ -46,8 +46,8 @@ struct FeedClientOptions {
 
   // The first step wanted, >= 0.
   int64_t first_step = 0;
-  // How much is wanted, in steps or in epochs. Set at most one of the two. Both 0: up to the end of
-  // the feed; a feed with 0 epochs has no end.
+  // How many steps, or how many epochs, are wanted. Set at most one of the two. Both 0: up to the
+  // end of the feed; a feed with 0 epochs has no end.
   int64_t steps = 0;
   int64_t epochs = 0;
   // The cores wanted, core_begin .. core_end - 1. Both 0: all.
@@ -60,7 +60,7 @@ struct FeedClientOptions {
   // The largest step accepted, in bytes, summed over the cores wanted. The server's description of
   // its tensors decides how much is allocated; this limit stops a mistaken or hostile server.
   int64_t max_step_bytes = int64_t{8} << 30;
-  // Where the tensors land, and how they stand there.
+  // The memory for the tensors, and their order in it.
   StepMemory memory;
   StepPlacement placement = StepPlacement::kCoreMajor;
 
@@ -74,9 +74,9 @@ struct FeedClientOptions {
   // A server counts as lost if it sends nothing for this long while the client wants a step from
   // it. Must be longer than a server takes for one step.
   absl::Duration silence_timeout = absl::Seconds(60);
-  // A step that is late, and that the trainer waits for, is also asked of another server: for at
-  // most this part of all steps, from 0 to 1, and two more. A larger part hides more hiccups, and
-  // makes servers do that much more work. 0: never.
+  // A step that is late, and that the trainer waits for, is also requested from another server. At
+  // most this part of all steps, from 0 to 1, and two more are requested twice. A larger part hides
+  // more hiccups, and makes servers do more work. 0: never.
   double hedge_fraction = 0.02;
   // The pause before a server that failed again is asked again: doubled each time, from `backoff`
   // up to `max_backoff`, each up to a quarter longer by chance.

@@ -1,5 +1,5 @@
-// What a lane of a feed's schedule (client/schedule) has besides its place there: its stream, and
-// the step that is under way on it.
+// A lane of a feed: its stream, and the step that is under way on it. Its place in the schedule is
+// kept in client/schedule.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_LANE_H_
@@ -26,15 +26,15 @@ struct LaneEnding {
 struct FeedLane {
   int server = -1;
 
-  // Set while it streams. `ended` is set once OnStreamEnd() was called.
+  // Set while the lane streams. `ended` is set once OnStreamEnd() was called.
   std::unique_ptr<ChunkStream> stream;
   std::optional<LaneCursor> cursor;
-  bool compact = false;   // Its tensors come in the compact form, as far as they have one.
+  bool compact = false;   // Tensors that have a compact form come in it.
   bool retries = false;   // Its last stream has failed, and no step came since.
   bool stopping = false;  // The schedule wants it to end.
   // Holds the step under way. Kept for the next stream when one breaks.
   StepBuffer buffer;
-  std::optional<LaneEnding> reason;  // Found by us; takes precedence over gRPC's status.
+  std::optional<LaneEnding> reason;  // Our reason; takes precedence over gRPC's status.
   std::optional<StreamEnd> ended;
 
   // Notes why the lane ends its stream; returns the verdict that ends it.
@@ -42,7 +42,7 @@ struct FeedLane {
     reason = {.failure = {.kind = kind}, .status = std::move(status)};
     return ReadVerdict::kStop;
   }
-  // Why the stream ended; nullopt: it was at its end.
+  // Why the stream ended; nullopt: all its steps had come.
   std::optional<LaneEnding> Ending() const;
   // Makes the lane idle again. Returns what it had, for the caller to destroy.
   std::unique_ptr<ChunkStream> TakeStream();

@@ -129,14 +129,14 @@ void FeedLanes::Carry(const ScheduleAction& action, const absl::Status& cause, i
       Stop(what, reading);
       if (what.lane == reading) told.verdict = ReadVerdict::kStop;
     } else if constexpr (std::is_same_v<Action, PauseStream>) {
-      SYSTOLE_CHECK(what.lane == reading);  // It has just completed a step.
+      SYSTOLE_CHECK(what.lane == reading);  // This lane has just completed a step.
       told.verdict = ReadVerdict::kPause;
     } else if constexpr (std::is_same_v<Action, ResumeStream>) {
       told.resumed.push_back(lanes_.StreamOf(what.lane));
     } else if constexpr (std::is_same_v<Action, DeliverStep>) {
       Deliver(what);
     } else if constexpr (std::is_same_v<Action, CloseLane>) {
-      // The memory may be the caller's, and goes back to it without the lock.
+      // The memory may be the caller's. It is given back without the lock.
       StepBuffer unused = lanes_.Close(what.lane);
       if (unused != nullptr) work_.unused.push_back(std::move(unused));
     } else if constexpr (std::is_same_v<Action, GiveUp>) {
@@ -200,7 +200,7 @@ ReadVerdict FeedLanes::OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& re
   std::optional<LandedChunk> landed;
   {
     MutexLock lock(mu_);
-    schedule_.Handle(ChunkArrived{.lane = lane}, clock_(), actions_);  // No action comes of it.
+    schedule_.Handle(ChunkArrived{.lane = lane}, clock_(), actions_);  // This causes no action.
     landed = lanes_.Accept(lane, chunk, /*shared=*/slots != nullptr, stats_);
     if (!landed.has_value()) return ReadVerdict::kStop;
   }

@@ -5,12 +5,11 @@
 //   LaneTable     the lanes' streams, and the steps on them        (lane_table.h)
 //   TrainerEnd    complete steps in order, the end, the error      (trainer_end.h)
 //
-// What happens is told to the schedule, and each action that the schedule wants is passed to the
-// part whose job it is. gRPC's threads copy chunks and tell when a step is complete. The trainer
-// tells when it takes a step. The watcher, which is there if the list of servers may change, tells
-// who joins and leaves. The keeper tells everything else, and is the only thread that opens,
-// cancels and destroys streams. Keeper, trainer and watcher wait on one condition each. Nothing
-// else waits.
+// Threads tell the schedule what happens, and pass each action that it wants to the part whose job
+// it is. gRPC's threads copy chunks and report complete steps. The trainer's thread reports that it
+// takes a step. The watcher, which exists if the list of servers may change, reports servers that
+// join and leave. The keeper reports everything else, and is the only thread that opens, cancels
+// and destroys streams. Keeper, trainer and watcher wait on one condition each. Nothing else waits.
 //
 // Next() is for one thread; the other functions are Thread-safe.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_LANES_H_
@@ -54,11 +53,11 @@ namespace systole {
 class FeedLanes : public ChunkListener, public WatchedFeed {
  public:
   // Starts to ask the servers. REQUIRES: `options` were checked, and options.first_step is the
-  // first step wanted; `list` is of options.servers.
+  // first step wanted; `list` was made from options.servers.
   FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options, ServerList list,
             std::shared_ptr<const ChannelSecurity> security);
-  // Cancels all calls and streams, and waits until gRPC has let go of them, and for the name
-  // service if a name is being looked up.
+  // Cancels all calls and streams, and waits until gRPC has ended them. Waits for the name service,
+  // too, if a name is being looked up.
   ~FeedLanes() override;
 
   // Waits for a server's answer. See FeedClient::Create().
@@ -83,9 +82,9 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
  private:
   // What a thread does after it has told the schedule something.
   struct Told {
-    // What the stream whose callback runs does next.
+    // What to do next with the stream whose callback runs.
     ReadVerdict verdict = ReadVerdict::kRead;
-    // Streams whose Read() to call, without the lock. Only after StepTaken.
+    // The streams whose Read() is to be called, without the lock. Only StepTaken gives any.
     std::vector<ChunkStream*> resumed;
   };
 
@@ -95,8 +94,8 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   void OnStreamEnd(int lane, StreamEnd end) override ABSL_LOCKS_EXCLUDED(mu_);
 
   // Tells the schedule what has happened. The parts carry out its actions now, or the keeper later.
-  // `cause` is the error behind the event, if there is one; `reading`: the lane whose callback
-  // runs, if one does.
+  // `cause` is the error behind the event, if there is one. `reading` is the lane whose callback
+  // runs; -1: none runs.
   Told Tell(const ScheduleEvent& event, const absl::Status& cause = absl::OkStatus(),
             int reading = -1) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Carry(const ScheduleAction& action, const absl::Status& cause, int reading, Told& told)
@@ -130,13 +129,13 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   CondVar trainer_wakes_;
   CondVar watcher_wakes_;
   StepSchedule schedule_ ABSL_GUARDED_BY(mu_);
-  ScheduleActions actions_ ABSL_GUARDED_BY(mu_);  // Kept, so that a step allocates nothing.
+  ScheduleActions actions_ ABSL_GUARDED_BY(mu_);  // A member, so that a step allocates nothing.
   FeedClientStats stats_ ABSL_GUARDED_BY(mu_);
   FeedLog log_ ABSL_GUARDED_BY(mu_);  // Its lines are written by the keeper.
   FeedServers servers_ ABSL_GUARDED_BY(mu_);
   LaneTable lanes_ ABSL_GUARDED_BY(mu_);
   TrainerEnd trainer_ ABSL_GUARDED_BY(mu_);
-  absl::Status list_error_ ABSL_GUARDED_BY(mu_);  // Of the last attempt to read the list.
+  absl::Status list_error_ ABSL_GUARDED_BY(mu_);  // From the last attempt to read the list.
   KeeperWork work_ ABSL_GUARDED_BY(mu_);
   // Set by Start().
   std::shared_ptr<const Order> order_ ABSL_GUARDED_BY(mu_);

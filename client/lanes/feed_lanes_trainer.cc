@@ -9,8 +9,8 @@
 namespace systole {
 namespace {
 
-// Steps that a trainer's loop holds besides the window's: the one in hand, and for a moment the one
-// that takes its place. Their buffers are kept for reuse too.
+// Steps that a trainer's loop holds besides those in the window: the current step and, for a
+// moment, the next one. Their buffers are kept for reuse, too.
 constexpr int64_t kStepsInHand = 2;
 
 // How often a caller that waits is asked whether it still wants to.
@@ -25,7 +25,8 @@ absl::StatusOr<v1::ResolveFeedResponse> FeedLanes::WaitForAnswer() {
       MutexLock lock(mu_);
       if (!servers_.answer().has_value() && trainer_.error().ok()) {
         const absl::Duration left = deadline - clock_();
-        // A name may get an address yet. A list that is wrong is for a person to mend.
+        // A name may still get an address, so that error is waited out. A wrong list must be
+        // corrected by a person.
         if (servers_.empty() && !list_error_.ok() &&
             (left <= absl::ZeroDuration() || !absl::IsUnavailable(list_error_))) {
           return list_error_;
@@ -39,7 +40,8 @@ absl::StatusOr<v1::ResolveFeedResponse> FeedLanes::WaitForAnswer() {
       if (servers_.answer().has_value()) return *servers_.answer();
       if (!trainer_.error().ok()) return trainer_.error();
     }
-    // Without the lock: the caller's function may wait for a thread that wants it.
+    // Called without the lock, because the caller's function may wait for a thread that wants the
+    // lock.
     if (options_.interrupted != nullptr && options_.interrupted()) {
       return absl::CancelledError("interrupted while waiting for a server");
     }
@@ -66,7 +68,7 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
     MutexLock lock(mu_);
     while (!trainer_.HasNext()) {
       Tell(StepWanted());
-      if (trainer_.HasNext()) break;  // That it is wanted may show that it is overdue.
+      if (trainer_.HasNext()) break;  // StepWanted may have ended an overdue feed.
       const absl::Duration begin = clock_();
       trainer_wakes_.Wait(mu_);
       trainer_.Waited(clock_() - begin);
@@ -78,8 +80,8 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
     order = order_;
     told = Tell(StepTaken());
   }
-  // A stream with a chunk asked for does not end before that was answered, so these are still
-  // there.
+  // The schedule counts these streams as reading. A stream does not end before its read was
+  // answered, so these streams still exist.
   for (ChunkStream* stream : told.resumed) stream->Read();
   const MissingExamples missing = FindMissing(*step, *order);
   if (!missing.empty()) {
@@ -97,7 +99,7 @@ bool FeedLanes::WaitForNext(absl::Duration timeout) {
   MutexLock lock(mu_);
   while (!trainer_.HasNext()) {
     Tell(StepWanted());
-    if (trainer_.HasNext()) return true;  // As in Next().
+    if (trainer_.HasNext()) return true;  // See Next().
     if (now >= end) return false;
     trainer_wakes_.WaitFor(mu_, end - now);
     const absl::Duration woken = clock_();

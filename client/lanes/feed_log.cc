@@ -34,7 +34,7 @@ void FeedLog::AnswersAgain(absl::string_view server) {
 void FeedLog::StepIsLate(int64_t step, absl::string_view server, absl::string_view second) {
   Add(LogCause::kStepLate, LogLevel::kInfo,
       absl::StrCat("step ", step, " is late from server ", server,
-                   second.empty() ? "; others go on with its steps"
+                   second.empty() ? "; other servers go on with its steps"
                                   : absl::StrCat("; server ", second, " is asked for it, too")),
       server, step);
 }
@@ -51,7 +51,7 @@ void FeedLog::ServerLeft(absl::string_view server) {
 
 void FeedLog::ListIsUnreadable(const absl::Status& error) {
   Add(LogCause::kServerList, LogLevel::kWarn,
-      absl::StrCat("the servers stay as they were: ", error.message()), "", std::nullopt);
+      absl::StrCat("the feed keeps the servers that it has: ", error.message()), "", std::nullopt);
 }
 
 void FeedLog::Masked(int64_t step, const MissingExamples& missing) {

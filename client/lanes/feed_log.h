@@ -1,6 +1,6 @@
-// What a feed tells the person who runs it: servers that fail and come back, steps that are late,
-// servers that join and leave, examples that are masked. Lines are collected under the feed's lock
-// and written without it, because whoever takes them may be slow.
+// The log of a feed: servers that fail and come back, steps that are late, servers that join and
+// leave, examples that are masked. Lines are collected under the feed's lock and written without
+// it, because the reader of the log may be slow.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_LOG_H_
@@ -22,8 +22,8 @@ namespace systole {
 
 class FeedLog {
  public:
-  // The most lines that wait to be written; further ones are dropped. So a reader of the log that
-  // hangs costs no memory.
+  // The most lines that wait to be written. Further lines are dropped, so that a reader that hangs
+  // costs no memory.
   static constexpr size_t kMaxWaiting = 256;
 
   // `wanted`: whether anybody reads the log. If not, there are never any lines.
@@ -39,13 +39,13 @@ class FeedLog {
   // A question to `server` failed; `server` answers again after a failure.
   void NoAnswer(absl::string_view server, const absl::Status& error);
   void AnswersAgain(absl::string_view server);
-  // `second`: who is asked for the step as well. Empty: others go on with what `server` had to
-  // send.
+  // `second`: the server that is asked for the step, too. Empty: other servers go on with the steps
+  // of `server`.
   void StepIsLate(int64_t step, absl::string_view server, absl::string_view second);
   void ServerJoined(absl::string_view server);
   void ServerLeft(absl::string_view server);
   void ListIsUnreadable(const absl::Status& error);
-  // Nothing if none is masked.
+  // Adds no line if no example is masked.
   void Masked(int64_t step, const MissingExamples& missing);
 
   bool empty() const { return waiting_.empty(); }

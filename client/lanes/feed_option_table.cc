@@ -52,8 +52,8 @@ constexpr FeedOption kTable[] = {
     {.name = "hedge_fraction",
      .value = "X",
      .field = Own<&FeedClientOptions::hedge_fraction>,
-     .help = "Late steps are also asked of another server, but at most this part of all steps; 0: "
-             "none",
+     .help = "Late steps are also requested from another server, but at most this part of all "
+             "steps; 0: none",
      .least = 0,
      .most = 1},
     {.name = "backoff",

@@ -25,7 +25,7 @@ struct FeedOption {
   absl::string_view name;
   // The flag of `systole`; FlagOf() makes it from the name if it is empty.
   absl::string_view flag = {};
-  // What the help calls the value: TIME, N, X, FILE, NAME. Empty: it is on or off.
+  // What the help calls the value: TIME, N, X, FILE, NAME. Empty: the option is on or off.
   absl::string_view value = {};
   // Its field in `options`. The value in FeedClientOptions() is the default.
   Field (*field)(FeedClientOptions& options);
@@ -35,7 +35,7 @@ struct FeedOption {
   double most = 0;
   // The words that a text may be. Empty: any text.
   absl::Span<const absl::string_view> words = {};
-  // It is a field of ServerSecurity: how servers are reached, with a feed or without.
+  // Whether the option is a field of ServerSecurity, which commands without a feed use, too.
   bool is_security = false;
 };
 
@@ -44,8 +44,8 @@ absl::Span<const FeedOption> FeedOptionTable();
 // "--retry-for". The flag of an option that is on by default switches it off.
 std::string FlagOf(const FeedOption& option);
 
-// InvalidArgument, with value and bounds, if its value in `options` is out of bounds or is none of
-// its words. `called` is what the caller's user calls the option.
+// InvalidArgument, with value and bounds, if the option's value in `options` is out of bounds or is
+// none of its words. `called` is the name of the option in the message.
 absl::Status CheckFeedOption(const FeedOption& option, const FeedClientOptions& options,
                              absl::string_view called);
 

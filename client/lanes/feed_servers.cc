@@ -101,8 +101,8 @@ FeedServers::Judged FeedServers::Judge(int number, bool wanted) {
   if (wanted) {
     ++stats_.streams_lost;
     server.Failed(status);
-    // Until there is an answer, and if this is final, it is in the error that the trainer gets. The
-    // same error over and over is no news.
+    // The trainer gets an error before the first answer, and a final error, so the log does not
+    // repeat these. It does not repeat the same error either.
     if (answer_.has_value() && failure.kind != FailureKind::kFinal &&
         status.message() != server.told) {
       server.told = std::string(status.message());
@@ -126,7 +126,7 @@ void FeedServers::StreamLost(int number, int64_t step, const LaneEnding& ending)
   ++stats_.streams_lost;
   KnownServer& server = servers_.at(number);
   server.Failed(ending.status);
-  if (ending.failure.kind == FailureKind::kFinal) return;  // The feed's error tells it.
+  if (ending.failure.kind == FailureKind::kFinal) return;  // The trainer gets this error.
   server.told = std::string(ending.status.message());
   if (ending.failure.kind == FailureKind::kLeaving) {
     log_.ServerDrains(AddressOf(number), step);

@@ -30,21 +30,23 @@ namespace systole {
 
 class FeedServers {
  public:
-  // Counts in `stats` and tells `log`. Both are the feed's, and guarded by the same lock as this.
+  // Counts in `stats` and logs to `log`. Both belong to the feed, and the lock that guards this
+  // object guards them, too.
   FeedServers(const v1::FeedSpec& spec, const FeedClientOptions& options,
               std::shared_ptr<const ChannelSecurity> security, FeedLog& log,
               FeedClientStats& stats);
 
-  // From now on the servers are those at `addresses`. Newcomers get numbers that were never used;
-  // servers that are no longer there stay until Forget(). Returns what the schedule is to be told:
-  // newcomers first, so that there is somebody to take over. `running`: the feed has begun, so the
-  // log gets the newcomers.
+  // From now on the servers are those at `addresses`. New servers get numbers that were never used.
+  // Servers that are no longer in the list stay until Forget(). Returns the events for the
+  // schedule: new servers first, so that they can take over. `running`: the feed has begun, so the
+  // log gets the new servers.
   std::vector<ScheduleEvent> SetAddresses(const std::vector<std::string>& addresses, bool running);
-  // REQUIRES: nothing is under way there. The caller destroys the link.
+  // Forgets the server and returns its link, which the caller destroys.
+  // REQUIRES: nothing is under way with the server.
   std::unique_ptr<ServerLink> Forget(int server);
 
-  // Makes the question what the feed yields there. The caller starts it. `ended` is called once, on
-  // one of gRPC's threads; it is to pass its status to QuestionEnded().
+  // Makes the call that asks the server what the feed yields. The caller starts the call. `ended`
+  // is called once, on one of gRPC's threads, and must pass its status to QuestionEnded().
   ResolveCall* Ask(int server, std::function<void(absl::Status)> ended);
   void QuestionEnded(int server, absl::Status status);
   // The servers whose questions have ended and are not judged yet.
@@ -54,13 +56,13 @@ class FeedServers {
 
   struct Judged {
     ScheduleEvent event;                // Answered or AskFailed.
-    absl::Status cause;                 // Of AskFailed, with the server's name.
+    absl::Status cause;                 // The error of AskFailed, with the server.
     std::unique_ptr<ResolveCall> call;  // For the caller to destroy.
   };
   // Judges the answer of a server of Answering(). A failure counts only if the answer is `wanted`.
   Judged Judge(int server, bool wanted);
 
-  // A stream of the server ended at `step`, before its time.
+  // A stream of the server ended early, at `step`.
   void StreamLost(int server, int64_t step, const LaneEnding& ending);
 
   // The first good answer of any server.
@@ -68,7 +70,7 @@ class FeedServers {
   // REQUIRES: the server has answered, and no stream of it was lost since.
   const v1::FeedIdentity& IdentityOf(int server) const;
   ServerLink& LinkOf(int server) const { return *servers_.at(server).link; }
-  // Its last error, and `status` with its name.
+  // The server's last error, and `status` with the server's address.
   const absl::Status& LastErrorOf(int server) const { return servers_.at(server).last_error; }
   absl::Status Named(int server, const absl::Status& status) const {
     return servers_.at(server).Named(status);

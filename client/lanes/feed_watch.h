@@ -35,7 +35,7 @@ struct FeedWaiting {
 // A feed that can say what it waits for.
 class WatchedFeed {
  public:
-  // Nullopt: it does not wait. Thread-safe.
+  // Nullopt: the feed does not wait. Thread-safe.
   virtual std::optional<FeedWaiting> waiting() const = 0;
 
  protected:

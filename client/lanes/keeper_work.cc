@@ -11,7 +11,7 @@ bool KeeperWork::empty() const {
 void KeeperWork::Do() {
   for (ResolveCall* call : start_calls) call->Start();
   for (const auto& [stream, link] : start_streams) stream->Start(*link);
-  // What was started and is not wanted any more is among these.
+  // Calls and streams that were just started may already be among those to cancel.
   for (ChunkStream* stream : cancel_reading) stream->Cancel(/*paused=*/false);
   for (ChunkStream* stream : cancel_paused) stream->Cancel(/*paused=*/true);
   for (ResolveCall* call : cancel_calls) call->Cancel();

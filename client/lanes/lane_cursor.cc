@@ -58,12 +58,12 @@ absl::StatusOr<ChunkPlace> LaneCursor::Accept(const ChunkHeader& header, int64_t
 }
 
 absl::StatusOr<ChunkPlace> LaneCursor::AcceptSlice(const ChunkHeader& header) {
-  // Of the first tensor, offset 0: a slice does not begin within another one.
+  // A slice begins at offset 0 of the first tensor, and not within another slice.
   SYSTOLE_RETURN_IF_ERROR(CheckPlace(header));
   if (tensor_ != 0 || offset_ != 0) {
-    return absl::InternalError(absl::StrCat("a slot came where tensor ", tensor_, ", offset ",
-                                            offset_, " of step ", step_, ", core ", core_,
-                                            " should; want it at the slice's beginning"));
+    return absl::InternalError(absl::StrCat("a slot came at tensor ", tensor_, ", offset ", offset_,
+                                            " of step ", step_, ", core ", core_,
+                                            "; want it at the slice's beginning"));
   }
   const int64_t slice_bytes = shape_->layout.slice_bytes();
   if (header.slot_bytes != slice_bytes) {

@@ -1,4 +1,4 @@
-// The one place where the next chunk of a stream may stand. The protocol fixes the order of chunks
+// The one place where the next chunk of a stream may go. The protocol fixes the order of chunks
 // (steps, cores, tensors, offsets: all ascending, no gap), so a chunk is right or it is refused
 // before a byte of it is written.
 //
@@ -16,7 +16,7 @@
 
 namespace systole {
 
-// Where a chunk's data go.
+// The place of a chunk's data.
 struct ChunkPlace {
   int64_t step = 0;
   // From the start of the step's memory, in bytes.
@@ -32,7 +32,7 @@ class LaneCursor {
   LaneCursor(std::shared_ptr<const StepShape> shape, int64_t first_step, int64_t end_step,
              int64_t stride);
 
-  // The steps have this shape instead. REQUIRES: no chunk was accepted yet.
+  // Replaces the shape of the steps. REQUIRES: no chunk was accepted yet.
   void Reshape(std::shared_ptr<const StepShape> shape) { shape_ = std::move(shape); }
 
   // The step of the next chunk. at_end(): no further chunk is expected.
@@ -40,10 +40,10 @@ class LaneCursor {
   bool at_end() const { return step_ >= end_step_; }
 
   // Moves over a chunk of `data_bytes` bytes.
-  //   Internal  it does not belong here; names the field, what came and what was wanted.
+  //   Internal  the chunk does not belong here; names the field, its value and the value wanted.
   absl::StatusOr<ChunkPlace> Accept(const ChunkHeader& header, int64_t data_bytes);
   // Moves over a whole slice, which comes in a slot (header.slot is not 0). Its place is that of
-  // the slice's first tensor. Errors as Accept().
+  // the slice's first tensor. Errors of Accept().
   absl::StatusOr<ChunkPlace> AcceptSlice(const ChunkHeader& header);
 
  private:

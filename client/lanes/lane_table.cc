@@ -74,11 +74,11 @@ std::optional<LandedChunk> LaneTable::Accept(int index, const ArrivedChunk& chun
     lane.Stop(FailureKind::kLeaving, absl::UnavailableError("the server is going away"));
     return std::nullopt;
   }
-  // In shared memory the server finishes.
+  // Tensors in shared memory are finished by the server.
   if (shared && std::exchange(lane.compact, false)) lane.cursor->Reshape(shape_);
   const absl::StatusOr<ChunkPlace> place = chunk.Accept(*lane.cursor);
   if (!place.ok()) {
-    // The server's bug, or a chunk before it was lost with a damaged frame.
+    // The server has a bug, or an earlier chunk was lost with a damaged frame.
     lane.Stop(FailureKind::kSuspect, place.status());
     return std::nullopt;
   }
@@ -102,8 +102,8 @@ LaneTable::Outcome LaneTable::Landed(int index, LandedChunk landed, const Arrive
   if (landed.fresh_ != nullptr) lane.buffer = std::move(landed.fresh_);
   const absl::Status& put = landed.put_;
   if (!put.ok() && chunk.in_slot()) {
-    // Sent as bytes the steps may be had from this server all the same. A shortage of ours may
-    // pass, but one that outlasts an attempt would keep the lane from going on.
+    // This server can still send the steps as bytes. A shortage of memory in this process may pass.
+    // If a second attempt meets it, too, sharing ends, or the lane could never go on.
     if (absl::IsInternal(put) || (absl::IsResourceExhausted(put) && lane.retries)) {
       link.StopSharing(put.message());
     }
@@ -120,7 +120,7 @@ LaneTable::Outcome LaneTable::Landed(int index, LandedChunk landed, const Arrive
   } else if (stats.not_shared.empty()) {
     stats.not_shared = chunk.WhyNotShared(link);
   }
-  // The schedule may have stopped the stream meanwhile; what came is not told to it then.
+  // The schedule may have stopped the stream meanwhile. Then it is not told of the chunk.
   if (lane.stopping) return Outcome::kStop;
   if (!landed.place_.ends_step) return Outcome::kReadOn;
   lane.retries = false;
@@ -137,7 +137,7 @@ std::vector<int> LaneTable::Ended() const {
 
 std::optional<LaneEnding> LaneTable::EndingOf(int index) const {
   const FeedLane& lane = lanes_.at(index);
-  // One that we have cancelled says nothing of its server.
+  // A stream that we have cancelled says nothing about its server.
   if (lane.stopping) return std::nullopt;
   return lane.Ending();
 }

@@ -1,5 +1,5 @@
 // The lanes of a feed: the stream of each, and the step that is under way on it. It starts no
-// stream and knows no schedule: its caller does what gRPC is needed for.
+// stream and knows no schedule. Its caller makes the calls of gRPC.
 //
 // Thread-compatible. LandedChunk::Put() alone may run beside the other functions.
 #ifndef SYSTOLE_CLIENT_LANES_LANE_TABLE_H_
@@ -40,10 +40,10 @@ class LandedChunk {
   ChunkPlace place_;
   std::shared_ptr<StepShelf> shelf_;
   std::shared_ptr<const StepShape> shape_;
-  std::shared_ptr<const StepFinisher> finisher_;  // Of a stream that travels compactly.
+  std::shared_ptr<const StepFinisher> finisher_;  // Set if the stream travels compactly.
   StepBuffer fresh_;                              // The step's memory, if this is its first chunk.
   uint8_t* step_ = nullptr;
-  absl::Status memory_;  // Whether there was memory for the step.
+  absl::Status memory_;  // An error if there was no memory for the step.
   absl::Status put_;
 };
 
@@ -61,23 +61,23 @@ class LaneTable {
   // A stream for `action`, to be started. `request` has the spec and the identity.
   ChunkStream* Open(const OpenStream& action, const ServerLink& link,
                     v1::StreamStepsRequest request);
-  // Ends the stream by `work`; but the lane `reading`, whose callback runs now, ends its stream
-  // itself.
+  // Adds the stream's end to `work`. Only the lane `reading`, whose callback runs now, ends its
+  // stream itself.
   void Stop(const StopStream& action, int reading, KeeperWork& work);
   ChunkStream* StreamOf(int lane) const { return lanes_.at(lane).stream.get(); }
   // Hands out the complete step of the lane.
   StepBuffer TakeStep(int lane);
   // Whether its steps travel compactly.
   bool IsCompact(int lane) const { return lanes_.at(lane).compact; }
-  // The lane is over. Returns the memory of a step that it began, for the caller to give back
-  // without its lock; else null.
+  // Ends the lane. Returns the memory of a step that it began, for the caller to give back without
+  // the lock; else null.
   StepBuffer Close(int lane);
 
-  // Takes in the header of a chunk. Nullopt: the stream is to be stopped; if there is a reason, the
-  // lane has it. `shared`: the stream has shared memory.
+  // Takes in the header of a chunk. Nullopt: the stream must be stopped. If there is a reason, the
+  // lane keeps it. `shared`: the stream has shared memory.
   std::optional<LandedChunk> Accept(int lane, const ArrivedChunk& chunk, bool shared,
                                     FeedClientStats& stats);
-  // What to do after Put(). `link`: to the lane's server.
+  // What to do after Put(). `link` is the link to the lane's server.
   enum class Outcome { kReadOn, kStop, kStepComplete };
   Outcome Landed(int lane, LandedChunk landed, const ArrivedChunk& chunk, ServerLink& link,
                  FeedClientStats& stats);
@@ -89,7 +89,8 @@ class LaneTable {
   void StreamEnded(int lane, StreamEnd end) { lanes_.at(lane).ended = std::move(end); }
   // The lanes whose stream has ended.
   std::vector<int> Ended() const;
-  // Why the stream of a lane of Ended() ended. Nullopt: it was at its end, or was told to end.
+  // Why the stream of a lane of Ended() ended. Nullopt: all its steps had come, or it was told to
+  // end.
   std::optional<LaneEnding> EndingOf(int lane) const;
   // Makes a lane of Ended() idle again. `failed`: the next stream is a retry. Returns the stream,
   // for the caller to destroy.

@@ -49,7 +49,7 @@ absl::StatusOr<std::shared_ptr<const StepFinisher>> StepFinisher::Create(
     absl::StatusOr<Rule> rule = RuleOf(tensor);
     if (!rule.ok()) {
       return absl::InternalError(absl::StrCat("the compact form of tensor '", tensor.name(),
-                                              "' cannot be: ", rule.status().message()));
+                                              "' is wrong: ", rule.status().message()));
     }
     if (tensor.has_compact()) travelling[rules.size()].spec.dtype = DType::kUint8;
     any = any || tensor.has_compact();
@@ -75,7 +75,7 @@ absl::Status StepFinisher::Place(const ReceivedChunk& chunk, uint8_t* step) cons
     return chunk.CopyTo(
         absl::MakeSpan(begin + header.offset, static_cast<size_t>(chunk.data_bytes())));
   }
-  int64_t value = header.offset;  // One byte each on the wire.
+  int64_t value = header.offset;  // A value has one byte on the wire.
   const int64_t value_bytes = DTypeBytes(tensor.spec.dtype);
   return chunk.ForEachPiece([&](absl::Span<const uint8_t> piece) {
     uint8_t* const out = begin + value * value_bytes;

@@ -1,5 +1,5 @@
-// Finishes tensors that travel compactly (v1::CompactForm): turns the chunks that come into the
-// bytes that a server would have sent finished, straight in their place in the step.
+// Finishes tensors that travel compactly (v1::CompactForm). Turns arriving chunks into the bytes of
+// finished tensors, directly in their place in the step.
 //
 //   server: .. resize, flip, round_to_uint8 -> uint8 -> network
 //   client: chunk -> scale and bias, or a table; cast -> its place; places not valid -> zeros
@@ -30,7 +30,8 @@ namespace systole {
 class StepFinisher {
  public:
   // `finished` is the shape that `answer` describes. Null if no tensor has a compact form.
-  //   Internal  a tensor cannot be finished. Never, if `answer` passed CheckFeedAnswer().
+  //   Internal  a tensor cannot be finished. This cannot happen if `answer` passed
+  //             CheckFeedAnswer().
   static absl::StatusOr<std::shared_ptr<const StepFinisher>> Create(
       const v1::ResolveFeedResponse& answer, std::shared_ptr<const StepShape> finished);
 

@@ -1,7 +1,7 @@
 // The W complete steps that a client may hold: a ring in which step t has the place t mod W.
 //
 //          next                     next + W
-//   taken  | there | missing | ..   |  not to be read yet
+//   taken  | there | missing | ..   |  not read yet
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_STEP_WINDOW_H_

@@ -1,5 +1,5 @@
-// What the trainer gets of a feed: complete steps in order, then the end, or the error that ends it
-// early. Also counts how long the trainer waited. No gRPC, no thread, no clock.
+// What the trainer gets from a feed: complete steps in order, then the end, or the error that ends
+// it early. Also counts how long the trainer waited. No gRPC, no thread, no clock.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_TRAINER_END_H_
@@ -34,7 +34,7 @@ class TrainerEnd {
   bool Put(int64_t step, StepBuffer buffer);
   // Steps from `step` on will not come, because of `error`. Those before it are still handed out.
   void EndEarly(int64_t step, absl::Status error);
-  // Nothing is handed out any more. The first error counts.
+  // No step is handed out any more. Only the first error counts.
   void Cancel(absl::Status error);
   // The trainer waited this long for the next step.
   void Waited(absl::Duration waited) { waited_ += waited; }
@@ -52,7 +52,7 @@ class TrainerEnd {
 
  private:
   const int64_t first_step_;
-  std::optional<StepWindow> window_;  // Since Start().
+  std::optional<StepWindow> window_;  // Set by Start().
   int64_t end_step_ = std::numeric_limits<int64_t>::max();
   int64_t error_step_ = std::numeric_limits<int64_t>::max();
   absl::Status error_;

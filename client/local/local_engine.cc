@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<StepStream>> LocalEngine::Open(std::shared_ptr<co
     steps_ = std::make_unique<StepEngine>(
         StepEngineOptions{.threads = threads_, .memory_budget_bytes = memory_budget_bytes_});
   }
-  // A name for each feed makes it a peer of its own.
+  // Each feed has its own name, so each is a peer of its own.
   return steps_->Open(std::move(plan), range, {.ahead_bytes = ahead_bytes, .gives_away = true},
                       absl::StrCat("feed ", ++feeds_opened_), std::move(cache));
 }

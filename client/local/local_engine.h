@@ -1,8 +1,8 @@
 // The threads and the memory that make the steps of any number of LocalFeeds in this process.
 //
 // Feeds share threads and memory evenly, as peers do on a server, whatever their examples cost. A
-// feed that nobody reads keeps its share at most, and nothing that another feed waits for. A feed
-// that is closed, or whose storage does not answer, does not disturb the others.
+// feed that nobody reads keeps at most its share, and gives back memory that another feed waits
+// for. A feed that is closed, or whose storage does not answer, does not disturb the others.
 //
 // No thread runs before the first feed is read. Then there are seven times `threads` and one more.
 // `threads` of them work at a time, and the others take the place of those that wait for storage
@@ -47,7 +47,7 @@ class LocalEngine {
   LocalEngine& operator=(const LocalEngine&) = delete;
 
   int threads() const { return threads_; }
-  // 0 until the first Admit(), if the options left it open.
+  // 0 until the first Admit(), if the options say 0.
   int64_t memory_budget_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Admits a feed that wants up to `ahead_bytes` made ahead, in slices that each take `slice_bytes`

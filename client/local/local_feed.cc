@@ -21,12 +21,12 @@
 namespace systole {
 namespace {
 
-// As many steps as an engine is asked for at once; beyond any run.
+// The most steps that an engine is asked for at once. No run needs more.
 constexpr int64_t kMostSteps = int64_t{1} << 40;
 // Buffers kept for steps that are put together from slices.
 constexpr int64_t kStepsKept = 2;
-// How long a feed waits at its end for threads that use its cache. One that reads a dead mount may
-// never return.
+// How long a feed waits at its end for threads that use its cache. A thread that reads a dead mount
+// may never return.
 constexpr absl::Duration kCachePatience = absl::Seconds(10);
 
 absl::Status CheckOptions(const LocalFeedOptions& options) {
@@ -44,13 +44,13 @@ ResumeToken TokenOf(const FeedPlan& plan, int64_t next_step) {
           .next_step = next_step};
 }
 
-// The plan of the same feed for larger cores, one of which is all the cores wanted: its slice is
-// the step, ready in its place. Null if there is none.
+// The plan of the same feed with larger cores, one of which has the examples of all the cores
+// wanted. Its slice is the whole step. Null if there is no such plan.
 std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepShape& shape,
                                                const std::shared_ptr<const Dataset>& dataset) {
   const int cores = shape.num_cores();
   if (plan.num_cores() % cores != 0 || shape.core_begin % cores != 0) return nullptr;
-  // Else there are empty places between the examples of two cores.
+  // Otherwise there would be empty places between the examples of two cores.
   if (plan.spec().global_batch() % plan.num_cores() != 0) return nullptr;
   for (const SliceTensor& tensor : shape.layout.tensors()) {
     if (tensor.batch_axis != 0 || tensor.is_tiled()) return nullptr;
@@ -58,12 +58,12 @@ std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepS
   v1::FeedSpec merged = plan.spec();
   merged.set_num_cores(plan.num_cores() / cores);
   absl::StatusOr<std::shared_ptr<const FeedPlan>> one = FeedPlan::Create(merged, dataset);
-  // Too large for a slice: then in pieces.
+  // If the step is too large for one slice, it is made in pieces.
   return one.ok() ? *std::move(one) : nullptr;
 }
 
-// A cache that is lent to the engine's threads, and comes back once none of them uses it: a feed
-// that is gone must not keep a cache's folder from the next one.
+// A cache that is lent to the engine's threads, and comes back once no thread uses it. A feed that
+// has ended must not keep its cache's folder from the next feed.
 class LentCache {
  public:
   // `cache` may be null.
@@ -77,7 +77,7 @@ class LentCache {
                back->comes.Signal();
              }};
   }
-  // Waits. What it was lent to must be told before to stop.
+  // Waits for the cache. The borrower must have been told to stop before.
   ~LentCache() {
     if (lent_ == nullptr) return;
     lent_.reset();
@@ -98,7 +98,8 @@ class LentCache {
     bool is_back ABSL_GUARDED_BY(mu) = false;
   };
 
-  // Shared: the thread that gives it back may still be signalling when this is gone.
+  // Shared, because the thread that gives the cache back may still be signalling when this object
+  // is gone.
   const std::shared_ptr<Back> back_ = std::make_shared<Back>();
   std::shared_ptr<ValueCache> lent_;
 };
@@ -170,7 +171,8 @@ class LocalFeed::Impl {
   int64_t end_step() const { return end_step_; }
 
  private:
-  // Begins to make steps, unless it has. Before, the feed takes no time of the trainer's.
+  // Begins to make steps, unless it has begun already. Before this call the feed takes no processor
+  // time from the trainer.
   absl::Status Start() {
     if (slices_ != nullptr) return absl::OkStatus();
     const int parts = made_ == nullptr ? 1 : shape_->num_cores();
@@ -193,10 +195,10 @@ class LocalFeed::Impl {
     return cancelled_;
   }
 
-  // The memory of the step that the slices are.
+  // The memory of the step that `slices` make up.
   absl::StatusOr<StepBuffer> BufferOf(const std::vector<SlicePtr>& slices) {
     if (shelf_ == nullptr) {
-      // The engine has let go of the slice, so the trainer may write there.
+      // The engine does not use the slice any more, so the trainer may write there.
       return StepBuffer(slices[0], const_cast<uint8_t*>(slices[0]->data()));
     }
     SYSTOLE_ASSIGN_OR_RETURN(StepBuffer buffer, shelf_->Acquire());
@@ -209,13 +211,13 @@ class LocalFeed::Impl {
   const std::shared_ptr<const FeedPlan> plan_;
   const std::shared_ptr<const StepShape> shape_;
   const int64_t end_step_;
-  const int64_t ahead_bytes_;  // Of the steps made before they are asked for.
+  const int64_t ahead_bytes_;  // Memory for steps made before they are asked for.
   int64_t next_step_;
   const std::shared_ptr<const FeedPlan> made_;  // Its slice is a step. Null: there is no such plan.
   std::shared_ptr<StepShelf> shelf_;            // For steps put together; null if made_ is not.
   const std::shared_ptr<LocalEngine> engine_;
   const std::shared_ptr<EventLog> log_;  // May be null.
-  const LentCache cache_;                // Behind slices_, which goes first and ends the stream.
+  const LentCache cache_;                // Destroyed after slices_, which ends the stream.
   std::unique_ptr<SliceSource> slices_;  // Null before the first step is asked for.
   mutable Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
@@ -271,7 +273,7 @@ LocalFeed::~LocalFeed() = default;
 
 absl::StatusOr<std::optional<Step>> LocalFeed::Next() { return impl_->Next(); }
 bool LocalFeed::WaitForNext(absl::Duration timeout) {
-  // An error is an answer too.
+  // An error counts as an answer.
   return impl_->WaitForNext(timeout).value_or(true);
 }
 void LocalFeed::Cancel() { impl_->Cancel(); }

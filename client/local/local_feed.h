@@ -61,15 +61,16 @@ class LocalFeed final : public Feed {
                                                            std::shared_ptr<const Dataset> dataset,
                                                            const LocalFeedOptions& options);
 
-  // As Create(), from the step at which `token` was taken; `options.wanted.first_step` is not used.
+  // Like Create(), but begins at the step at which `token` was taken; `options.wanted.first_step`
+  // is not used.
   //   FailedPrecondition  the dataset, the order or the content version is not the token's.
   static absl::StatusOr<std::unique_ptr<LocalFeed>> Resume(const v1::FeedSpec& spec,
                                                            std::shared_ptr<const Dataset> dataset,
                                                            const ResumeToken& token,
                                                            const LocalFeedOptions& options);
 
-  // Frees the engine's threads and memory for other feeds, and lets go of options.cache: waits
-  // until no thread uses it, for 10 seconds at most if a read hangs. The last feed of an engine
+  // Frees the engine's threads and memory for other feeds, and releases options.cache: waits until
+  // no thread uses the cache, for 10 seconds at most if a read hangs. The last feed of an engine
   // stops the threads and waits for all of them. Steps may outlive the feed.
   ~LocalFeed() override;
 

@@ -8,7 +8,8 @@
 
 namespace systole {
 
-// Where the engine's threads leave the answer to the one request that is under way.
+// The engine's threads put the answer to the request under way here. There is only one request at a
+// time.
 struct SliceSource::Inbox {
   Mutex mu;
   CondVar arrived;

@@ -23,8 +23,8 @@ class SliceSource {
 
   // Waits until Take() can return at once, for at most `timeout`. False if it still cannot.
   bool WaitFor(absl::Duration timeout);
-  // The next step's slices, by core. Waits. The stream's error sticks. REQUIRES: the stream has
-  // another step.
+  // The next step's slices, by core. Waits. After an error of the stream every call returns that
+  // error. REQUIRES: the stream has another step.
   absl::StatusOr<std::vector<SlicePtr>> Take();
   void Cancel();
 
@@ -37,7 +37,7 @@ class SliceSource {
 
   const MonotonicClock clock_ = SteadyClock();
   const size_t slices_per_step_;
-  // Shared: the thread that answers may still hold it when this object is gone.
+  // Shared, because the thread that answers may still use it when this object is gone.
   const std::shared_ptr<Inbox> inbox_;
   const std::unique_ptr<StepStream> stream_;
   std::vector<SlicePtr> slices_;

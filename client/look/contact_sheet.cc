@@ -46,7 +46,7 @@ absl::Status Check(const v1::FeedSpec& spec, absl::Span<const Step> steps,
   return absl::OkStatus();
 }
 
-// A place of a step, and what stands there.
+// A place of a step, and its content.
 struct PlaceOfStep {
   int core = 0;
   int64_t slot = 0;  // In the core.
@@ -127,7 +127,7 @@ std::string FactsHtml(const v1::FeedSpec& spec, absl::Span<const Step> steps,
   return html + "</dl>\n";
 }
 
-// What to know before looking at pictures. Empty if there is nothing.
+// Warnings about masked examples and values that are not finite. Empty if there are none.
 std::string NoticeHtml(absl::Span<const SheetOutput> outputs, const Counts& counts) {
   std::string items;
   if (counts.masked > 0) {
@@ -160,7 +160,7 @@ int64_t NumImages(absl::Span<const SheetOutput> outputs) {
                        [](const SheetOutput& output) { return output.image.has_value(); });
 }
 
-// What the page leaves out. Empty if it is nothing.
+// What the page leaves out. Empty if it shows everything.
 std::string LeftOutHtml(absl::Span<const SheetOutput> outputs, int64_t shown,
                         const Counts& counts) {
   std::string items;
@@ -170,8 +170,8 @@ std::string LeftOutHtml(absl::Span<const SheetOutput> outputs, int64_t shown,
   }
   const int64_t images = NumImages(outputs);
   if (images > kMaxPicturesOfExample) {
-    absl::StrAppend(&items, "<li>Of each example the first ", kMaxPicturesOfExample, " of ", images,
-                    " image outputs are drawn.</li>\n");
+    absl::StrAppend(&items, "<li>The first ", kMaxPicturesOfExample, " of ", images,
+                    " image outputs of each example are drawn.</li>\n");
   }
   return items.empty() ? "" : absl::StrCat("<footer><ul>\n", items, "</ul></footer>\n");
 }
@@ -206,7 +206,7 @@ absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<co
   std::string html = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      // Whatever a name may smuggle in: nothing is loaded, nothing runs.
+      // Even if a name smuggles in HTML, nothing is loaded and nothing runs.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; img-src data:\">\n<title>",
       title, " – Systole contact sheet</title>\n<style>", kSheetStyle,

@@ -15,7 +15,7 @@
 namespace systole {
 namespace {
 
-// Of an example's first element, from the tensor's start, in bytes.
+// The offset of an example's first element from the tensor's start, in bytes.
 int64_t FirstOffset(const SliceTensor& tensor, int64_t slot) {
   return tensor.is_tiled() ? TiledPiecesOf(tensor, slot).offset : PiecesOf(tensor, slot).offset;
 }
@@ -48,7 +48,7 @@ absl::StatusOr<std::optional<ImageOutput>> ImageOutput::Create(const v1::Output&
     case v1::HWCN_TILED: {
       const std::vector<int64_t>& untiled = tensor.untiled_shape;
       image.height_ = untiled[0], image.width_ = untiled[1], image.channels_ = untiled[2];
-      // Of the few channels that pictures have a pixel's stand in one tile.
+      // Pictures have so few channels that all channels of a pixel are in one tile.
       image.x_step_ = shape[3] * shape[4] * shape[5] * shape[6];
       image.y_step_ = shape[1] * shape[2] * image.x_step_;
       break;
@@ -91,7 +91,8 @@ absl::Status ImageOutput::UndoNormalizes(const v1::Output& output) {
           absl::StrCat("output '", output.name(), "' has ", channels_,
                        " channels in the steps, but its normalize has factors for ", count));
     }
-    // Moving and mixing pixels changes nothing of this: the factors are those of a channel.
+    // Transforms that move or mix pixels do not matter here, because the factors belong to a
+    // channel.
     for (size_t channel = 0; channel < static_cast<size_t>(channels_); ++channel) {
       const double scale = static_cast<double>(factors->scale[count == 1 ? 0 : channel]);
       const double bias = static_cast<double>(factors->bias[count == 1 ? 0 : channel]);
@@ -110,7 +111,7 @@ double ImageOutput::PutBack(const uint8_t* example, int64_t y, int64_t x, int64_
 }
 
 void ImageOutput::Widen(const uint8_t* values, int64_t slot) {
-  if (from_bytes_ && is_normalized_) return;  // These are pixels of 0 to 255, whatever their range.
+  if (from_bytes_ && is_normalized_) return;  // These are pixels of 0 to 255 by definition.
   const uint8_t* const example = values + FirstOffset(tensor_, slot);
   for (int64_t y = 0; y < height_; ++y) {
     for (int64_t x = 0; x < width_; ++x) {
@@ -127,7 +128,7 @@ void ImageOutput::Widen(const uint8_t* values, int64_t slot) {
 bool ImageOutput::IsStretched() const {
   if (min_ > max_) return false;  // No values at all.
   if (from_bytes_ && is_normalized_) return false;
-  // Putting values of bfloat16 back is off by a little.
+  // Values of bfloat16 are a little off when normalize is undone.
   if (min_ < -2 || max_ > 257) return true;
   // Floats that are stored as 0 to 1 would all be black.
   return !from_bytes_ && dtype_ != DType::kUint8 && max_ <= 1;
@@ -146,7 +147,7 @@ std::string ImageOutput::HowText() const {
     absl::StrAppend(&text, is_normalized_ ? "" : "taken as they are", ": 0 is black, 255 is white");
   }
   if (every_ > 1) {
-    absl::StrAppend(&text, "; of ", width_, " x ", height_, " pixels each ", every_,
+    absl::StrAppend(&text, "; of ", width_, " x ", height_, " pixels every ", every_,
                     every_ == 2   ? "nd"
                     : every_ == 3 ? "rd"
                                   : "th",
@@ -158,7 +159,7 @@ std::string ImageOutput::HowText() const {
 absl::StatusOr<ShownPicture> ImageOutput::Picture(const uint8_t* values, int64_t slot) const {
   ShownPicture picture = {.width = width(), .height = height()};
   const Scale scale = PixelScale();
-  // An image of one value in all is grey.
+  // An image with only one value is drawn grey.
   const double factor = scale.white > scale.black ? 255 / (scale.white - scale.black) : 0;
   const double offset = factor == 0 ? 128 : 0;
   std::vector<uint8_t> pixels;
@@ -168,12 +169,12 @@ absl::StatusOr<ShownPicture> ImageOutput::Picture(const uint8_t* values, int64_t
     for (int64_t x = 0; x < width_; x += every_) {
       for (int64_t channel = 0; channel < channels_; ++channel) {
         const double value = (PutBack(example, y, x, channel) - scale.black) * factor + offset;
-        // Not by clamp(), which gives NaN for NaN.
+        // Not clamp(), which returns NaN for NaN.
         pixels.push_back(value > 0 ? static_cast<uint8_t>(std::lround(std::min(value, 255.0))) : 0);
       }
     }
   }
-  // With colour at full resolution: pictures are small, and one wrong pixel is to be seen.
+  // Colour has full resolution, because pictures are small and a single wrong pixel must show.
   SYSTOLE_ASSIGN_OR_RETURN(
       picture.jpeg, EncodeJpeg(pixels, picture.width, picture.height, static_cast<int>(channels_),
                                {.quality = 90, .sampling = JpegSampling::k444}));

@@ -45,7 +45,7 @@ class ImageOutput {
   // The picture of example `slot`, of JPEG quality 90. NaN becomes black. Errors of EncodeJpeg.
   absl::StatusOr<ShownPicture> Picture(const uint8_t* values, int64_t slot) const;
 
-  // The picture has one pixel for this many of the image, in each direction.
+  // In each direction the picture has one pixel for this many pixels of the image.
   int64_t every() const { return every_; }
   int width() const { return static_cast<int>((width_ + every_ - 1) / every_); }
   int height() const { return static_cast<int>((height_ + every_ - 1) / every_); }
@@ -61,19 +61,19 @@ class ImageOutput {
   absl::Status UndoNormalizes(const v1::Output& output);
   bool IsStretched() const;
   Scale PixelScale() const;
-  // The value with all normalizes undone. `example` is where the example's first element stands.
+  // The value with all normalizes undone. `example` is the address of the example's first element.
   double PutBack(const uint8_t* example, int64_t y, int64_t x, int64_t channel) const;
 
   DType dtype_ = DType::kUint8;
   int64_t height_ = 0, width_ = 0, channels_ = 0;
-  // The distances between rows and between pixels, and where an example's channels stand, in
+  // The distances between rows and between pixels, and the offsets of a pixel's channels, in
   // elements.
   int64_t y_step_ = 0, x_step_ = 0;
   std::array<int64_t, 3> channel_at_ = {};
   SliceTensor tensor_;
   int64_t every_ = 1;
 
-  bool from_bytes_ = false;  // Begins with pixels of 0 to 255.
+  bool from_bytes_ = false;  // The output begins with pixels of 0 to 255.
   bool is_normalized_ = false;
   // All normalizes together, for each channel: value = pixel * scale + bias.
   std::array<double, 3> scale_ = {1, 1, 1}, bias_ = {0, 0, 0};

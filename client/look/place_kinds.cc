@@ -11,7 +11,7 @@ PlaceKinds::PlaceKinds(const v1::FeedSpec& spec, std::optional<Order> order)
   invalid_ = PlaceKind::kEmpty;
   if (spec.tail() != v1::PAD) invalid_ = PlaceKind::kMasked;
   if (spec.tail() == v1::PAD && spec.on_corrupt() != v1::MASK) invalid_ = PlaceKind::kPadding;
-  // A split leaves places empty in every step.
+  // An uneven split over the cores leaves places empty in every step.
   if (spec.global_batch() % NumCoresOf(spec) != 0) {
     invalid_ = PlaceKind::kEmpty;
   }

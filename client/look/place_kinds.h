@@ -16,7 +16,7 @@ enum class PlaceKind {
   kExample,
   kPadding,  // The order has no record here.
   kMasked,   // The order has a record here, and it is damaged.
-  kEmpty,    // Padding or masked: the order, which would tell, is not known.
+  kEmpty,    // Padding or masked: which of them is not known without the order.
 };
 
 struct KnownPlace {
@@ -33,7 +33,7 @@ class PlaceKinds {
   KnownPlace At(int64_t step, int core, int64_t slot, bool is_valid) const;
 
  private:
-  PlaceKind invalid_;  // The kind of an invalid place, as far as the spec tells.
+  PlaceKind invalid_;  // The kind of an invalid place, as far as the spec says.
   std::optional<Order> order_;
 };
 

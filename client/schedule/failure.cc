@@ -10,13 +10,13 @@ FailureKind KindOf(absl::StatusCode code, bool has_pushback, bool running) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       return FailureKind::kLost;
-    // A full server says when it may have room. Without that a message was too large, as one is
-    // whose length was damaged.
+    // A full server says when it may have room. Without a pushback a message was too large, or its
+    // length was damaged on the way.
     case absl::StatusCode::kResourceExhausted:
       if (has_pushback) return FailureKind::kLost;
       return running ? FailureKind::kSuspect : FailureKind::kFinal;
-    // So gRPC says that the path of a request was damaged; and a proxy in front of a server that is
-    // about to come back. The token may have been damaged, or be on its way into its file.
+    // gRPC answers so if the path of a request was damaged, and a proxy if its server is about to
+    // come back. A token may have been damaged, or its file is being written.
     case absl::StatusCode::kUnimplemented:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
@@ -25,7 +25,7 @@ FailureKind KindOf(absl::StatusCode code, bool has_pushback, bool running) {
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
       return FailureKind::kSuspect;
-    case absl::StatusCode::kAborted:  // So a server says that the request was (service.proto).
+    case absl::StatusCode::kAborted:  // The request was damaged (service.proto).
       return FailureKind::kDamaged;
     default:
       return FailureKind::kFinal;

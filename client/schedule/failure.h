@@ -1,4 +1,4 @@
-// Why a stream or a question to a server ended before its time.
+// Why a stream or a question to a server ended early.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_FAILURE_H_
@@ -16,13 +16,14 @@ enum class FailureKind {
   kLost,
   // The server said that it is draining. It may still answer questions.
   kLeaving,
-  // A torn connection looks like this, or a bit that was flipped on the way; but a bug in the
-  // server does too: few attempts.
+  // A torn connection looks like this, or a bit that was flipped on the way. A bug in the server
+  // does, too, so there are few attempts.
   kSuspect,
-  // A request, an answer or a chunk was damaged on the way: few attempts, but more than chance uses
-  // up on a bad path. Where every eighth step is damaged, eight in a row come once in 2^24 steps.
+  // A request, an answer or a chunk was damaged on the way. There are few attempts, but more than a
+  // bad path uses up by chance: if one step in eight is damaged, eight in a row come once in 2^24
+  // steps.
   kDamaged,
-  // No other attempt can help.
+  // No further attempt can help.
   kFinal,
 };
 

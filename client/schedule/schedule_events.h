@@ -1,5 +1,5 @@
-// What a StepSchedule is told and what it answers: its options, the events that go in, the actions
-// that come out, and what it counts.
+// The input and output of a StepSchedule: its options, the events that go in, the actions that come
+// out, and its counts.
 //
 // Thread-safe: value types and constants.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_SCHEDULE_EVENTS_H_
@@ -32,8 +32,8 @@ struct ScheduleOptions {
   // to `max_backoff`, each up to a quarter longer by chance.
   absl::Duration backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
-  // Second copies asked for, as a fraction of the steps that arrived, and kHedgeBurst more. 0:
-  // none.
+  // How many second copies may be requested, as a fraction of the steps that arrived, and
+  // kHedgeBurst more. 0: none.
   double hedge_fraction = 0.02;
   // Decides the random part of the pauses. Clients with different seeds do not come back together.
   uint64_t seed = 0;
@@ -52,7 +52,7 @@ struct FeedStarted {
   int64_t end_step;
   int64_t window;
 };
-// The question to a server was answered as it should be, or failed.
+// The question to a server was answered well, or failed.
 struct Answered {
   int server;
 };
@@ -76,11 +76,11 @@ struct StreamEnded {
 // The trainer waits for the next step (StepWanted); the trainer has taken it (StepTaken).
 struct StepWanted {};
 struct StepTaken {};
-// Steps from `step` on cannot be had, whatever is tried.
+// No attempt can get steps from `step` on.
 struct FeedLimited {
   int64_t step;
 };
-// Nobody wants anything any more: everything is cancelled.
+// The feed is not wanted any more: everything is cancelled.
 struct FeedStopped {};
 // Time has passed. Due at wake_at() at the latest.
 struct Tick {};
@@ -89,11 +89,12 @@ using ScheduleEvent =
                  StepArrived, StreamEnded, StepWanted, StepTaken, FeedLimited, FeedStopped, Tick>;
 
 // What to do.
-// Ask what the feed yields there. The answer is an event.
+
+// Ask the server what the feed yields. The answer is an event.
 struct AskServer {
   int server;
 };
-// A server that left has neither a stream nor a question any more.
+// Forget a server that left. It has neither a stream nor a question any more.
 struct ForgetServer {
   int server;
 };
@@ -135,8 +136,8 @@ struct GiveUp {
   std::optional<FailureKind> failure;
   absl::Duration waited;
 };
-// For the log only: `server` is late with `step`. `second`: the server that is asked for it as
-// well; nullopt: what `server` was to send now comes from others.
+// For the log only: `server` is late with `step`. `second`: the server that is asked for the step,
+// too; nullopt: other servers go on with the steps of `server`.
 struct StepLate {
   int64_t step;
   int server;
@@ -150,11 +151,11 @@ using ScheduleActions = std::vector<ScheduleAction>;
 struct ScheduleCounts {
   // Failed streams after which the feed went on, and failed questions.
   int64_t retries = 0;
-  // Second copies asked for; those that came first, and those that did not.
+  // Second copies that were requested; those that came first, and those that did not.
   int64_t hedges = 0;
   int64_t hedges_won = 0;
   int64_t hedges_lost = 0;
-  // Steps within the window that went to another server because theirs lagged.
+  // Steps within the window that went to another server because their server lagged.
   int64_t relieved_steps = 0;
   // Servers that joined or left after the feed's beginning.
   int64_t membership_changes = 0;
@@ -164,7 +165,7 @@ struct ScheduleCounts {
 
 // What holds up a feed.
 struct ScheduleWaiting {
-  // The server that was lost; nullopt: none was.
+  // The server that was lost; nullopt: no server was lost.
   std::optional<int> lost;
   int asking = 0;
   absl::Duration waited;

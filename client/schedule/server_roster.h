@@ -3,8 +3,8 @@
 //
 //   Asking -> Serving -> Resting (failed or late; asked again later) -> Asking ..
 //
-// Servers have numbers that are never used twice. A number that is not known (any more) is left
-// alone. Times are those of StepSchedule. Thread-compatible.
+// Servers have numbers that are never used twice. A number that is not known (any more) is ignored.
+// Times are those of StepSchedule. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_SERVER_ROSTER_H_
 #define SYSTOLE_CLIENT_SCHEDULE_SERVER_ROSTER_H_
 
@@ -29,39 +29,39 @@ class ServerRoster {
 
   // A new server, which is being asked.
   void Join(int number);
-  // It is given nothing more, and forgotten by Advance(). False: it is not known.
+  // The server gets no more steps, and Advance() forgets it. False: the server is not known.
   bool Leave(int number);
 
-  // The question to it was answered as it should be.
+  // The question to the server was answered well.
   void Answered(int number);
-  // The question failed. Returns whether the server rests because of it: not if it has left, or
-  // rests already, or if nothing `matters` any more.
+  // The question to the server failed. Returns whether the server rests because of this: not if it
+  // has left or rests already, or if nothing `matters` any more.
   bool AskFailed(int number, const Failure& failure, absl::Duration now, bool matters);
-  // Whether its questions have failed so often in a row that another is of no use.
+  // Whether questions to the server have failed so often in a row that another one is of no use.
   bool IsUseless(int number) const;
 
-  // A stream of it failed: it rests, if it serves.
+  // A stream of the server failed: the server rests, if it serves.
   void StreamFailed(int number, const Failure& failure, absl::Duration now);
-  // It sends nothing: it rests, whatever its state was.
+  // The server sends nothing: it rests, whatever its state was.
   void FellSilent(int number, absl::Duration now);
-  // It is late with a step: it rests while others serve; if it is still being asked, no plan counts
-  // on it any more.
+  // The server is late with a step: it rests while others serve. If it is still being asked, no
+  // plan counts on it any more.
   void Lagged(int number, absl::Duration now);
-  // A step came from it.
+  // A step came from the server.
   void StepArrived(int number);
 
   bool Knows(int number) const { return servers_.contains(number); }
   bool Serves(int number) const;
   bool AnotherServes(int number) const;
-  // Whether a plan counts on it: it serves, or is asked for the first time.
+  // Whether a plan counts on the server: it serves, or is asked for the first time.
   bool IsExpected(int number) const;
   std::vector<int> Expected() const;
   // The serving server with the fewest lanes, but not `avoided`.
   std::optional<int> Choose(absl::FunctionRef<int64_t(int)> lanes_of,
                             std::optional<int> avoided = std::nullopt) const;
 
-  // Before the feed has begun: who has failed for longest, and since when. nullopt if one serves,
-  // or none has failed.
+  // Before the feed has begun: the server that has failed for longest, and since when. nullopt if a
+  // server serves, or if none has failed.
   struct Failing {
     int number;
     absl::Duration since;
@@ -69,17 +69,17 @@ class ServerRoster {
   std::optional<Failing> LongestFailing() const;
 
   struct Advanced {
-    absl::Duration due = absl::InfiniteDuration();  // When the next one is to be asked.
-    int64_t probes = 0;                             // Asked again.
+    absl::Duration due = absl::InfiniteDuration();  // When to ask the next server.
+    int64_t probes = 0;                             // How many were asked again.
   };
-  // Forgets servers that have left and are not `used` any more. If `asks`, asks those whose pause
-  // is over. Appends the actions.
+  // Forgets servers that have left and are not `used` any more. If `asks`, asks the servers whose
+  // pause is over. Appends the actions.
   Advanced Advance(absl::Duration now, bool asks, absl::FunctionRef<bool(int)> used,
                    ScheduleActions& actions);
 
  private:
   struct Asking {
-    bool first;  // Never failed: steps are kept for it.
+    bool first;  // It never failed, so steps are kept for it.
   };
   struct Serving {};
   struct Resting {

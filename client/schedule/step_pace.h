@@ -1,4 +1,4 @@
-// How long a lane takes for a step, on average, and when it is therefore late.
+// How long a lane takes for a step, on average, and from when on it counts as late.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_STEP_PACE_H_

@@ -1,4 +1,4 @@
-// StepSchedule: what each event changes. What follows from it, and from time, is in
+// StepSchedule: what each event changes. What follows from the new state, and from time, is in
 // step_schedule_advance.cc.
 #include "client/schedule/step_schedule.h"
 
@@ -13,7 +13,7 @@ void StepSchedule::Handle(const ScheduleEvent& event, absl::Duration now,
   now_ = clock_.See(now);
   actions_ = &actions;
   std::visit([this](const auto& what) { On(what); }, event);
-  // A chunk changes nothing but when its server was last heard.
+  // A chunk changes only the time at which its server was last heard.
   if (!std::holds_alternative<ChunkArrived>(event)) {
     Advance();
     clock_.WakeAt(due_);
@@ -48,7 +48,7 @@ void StepSchedule::On(const AskFailed& event) {
   if (!servers_.AskFailed(event.server, event.failure, now_, /*matters=*/!stopped_)) return;
   ++counts_.retries;
   const FailureKind kind = event.failure.kind;
-  // While others serve, one that only ever garbles its answers does no harm.
+  // While others serve, a server that always garbles its answers does no harm.
   if (kind == FailureKind::kFinal ||
       (servers_.IsUseless(event.server) && !servers_.AnotherServes(event.server))) {
     EndFeed(steps_.FirstMissing(), kind, absl::ZeroDuration());
@@ -72,7 +72,7 @@ void StepSchedule::On(const StepArrived& event) {
   lane.lost.reset();
   servers_.StepArrived(lane.server);
   if (!steps_.Has(step)) {
-    steps_.Add(step);  // It is not read for before it has a place.
+    steps_.Add(step);  // A step is read only once it has a place.
     lane.won = lane.hedge;
     ++arrived_;
     arrived_at_ = now_;
@@ -92,13 +92,14 @@ void StepSchedule::On(const StreamEnded& event) {
   const bool was_stopped = std::holds_alternative<Stopping>(lane.state);
   lane.state = Seeking();
   lane.since = now_;
-  // A second copy is asked for once. The lane whose step it is says what is wrong, if anything is.
+  // A second copy is requested only once. The lane that owns the step reports an error, if there is
+  // one.
   if (lane.extra) lane.end = lane.step;
   if (was_stopped || stopped_ || !event.failure.has_value()) return;
   const FailureKind kind = event.failure->kind;
-  // Another process may listen there now: whoever it is has to answer before it gets steps, also if
-  // the stream had sent all. Streams that shared a connection end together, and that is one failure
-  // of their server.
+  // Another process may listen at the address now. It must answer a question before it gets steps,
+  // even if the stream had sent all of its steps. Streams that shared a connection end together,
+  // and that is one failure of their server.
   servers_.StreamFailed(lane.server, *event.failure, now_);
   if (IsOver(lane)) return;
   Lost(lane);

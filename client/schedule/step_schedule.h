@@ -1,6 +1,6 @@
 // Decides which server is asked for which steps, and when: the scheduling of a feed as a pure state
 // machine. It has no thread, no clock and no connection. Events go in with the time at which they
-// happened, actions come out for the caller to carry out.
+// happened. Actions come out, and the caller carries them out.
 //
 //   servers 0, 1, ..   asked what the feed yields; only one that answered gets steps
 //   lanes              each has the steps begin, begin + stride, .. below its end, one server and
@@ -8,12 +8,12 @@
 //   plan               n lanes for n serving servers: lane j has the steps cut + j, cut + j + n, ..
 //
 // When the serving servers change there is a new plan. It holds from the first step that has no
-// place in the window, of which nobody has received a byte; the lanes of the plan before end there.
-// A lane whose server fails or lags goes on with another one, at its first incomplete step. A step
+// place in the window, of which no lane has received a byte. The lanes of the old plan end there. A
+// lane whose server fails or lags goes on with another one, at its first incomplete step. A step
 // that the trainer waits for is hedged: a lane of one step asks another server for a second copy.
 //
 //   server:  ServerRoster
-//   lane:    Seeking (a server) -> Streaming -> Stopping (cancelled, its end not seen) -> Seeking ..
+//   lane:    Seeking (a server) -> Streaming -> Stopping (cancelled, end not seen) -> Seeking ..
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_STEP_SCHEDULE_H_
@@ -64,10 +64,10 @@ class StepSchedule {
   struct Stopping {};
   using LaneState = std::variant<Seeking, Streaming, Stopping>;
   struct Lane {
-    int64_t step;  // The first one that is not complete.
+    int64_t step;  // The lane's first step that is not complete.
     int64_t stride;
     int64_t end;
-    int server;            // The one it uses, or used last.
+    int server;            // The server that it uses, or used last.
     bool hedge = false;    // Made for one step that was late elsewhere.
     bool extra = false;    // A hedge whose step another lane has, too.
     bool won = false;      // A hedge whose copy came first.
@@ -134,7 +134,7 @@ class StepSchedule {
   ServerRoster servers_;
   ArrivedSteps steps_;
   StepPace pace_;
-  ScheduleActions* actions_ = nullptr;         // Of the Handle() under way.
+  ScheduleActions* actions_ = nullptr;         // The output of the Handle() under way.
   absl::Duration now_ = absl::ZeroDuration();  // Running time.
   absl::Duration due_ = absl::ZeroDuration();
   bool stopped_ = false;

@@ -7,12 +7,12 @@
 namespace systole {
 namespace {
 
-// How often time is looked at although nothing is due.
+// The longest time between two looks at the clock, although nothing is due.
 constexpr absl::Duration kLongestSleep = absl::Seconds(1);
 
-// Streams of one server that fill the window at a time: one lane's, and the next one's first steps.
-// All share a connection. Where that is cut again and again, many would each lose a part of a step
-// every time, and none would ever complete one.
+// How many streams of one server fill the window at a time: one lane's stream, and the next lane's
+// for its first steps. All share a connection. If it is cut again and again, each of many streams
+// would lose a part of a step every time, and none would ever complete a step.
 constexpr int kStreamsAtATime = 2;
 
 }  // namespace
@@ -41,7 +41,7 @@ void StepSchedule::Advance() {
 void StepSchedule::Plan() {
   if (!started_) return;
   std::vector<int> expected = servers_.Expected();
-  // With nobody there, the plan waits for whoever comes.
+  // Without a server, the plan waits for the first one that comes.
   if (expected.empty() || expected == plan_) return;
   const int64_t cut = plan_.empty() ? steps_.next() : steps_.next() + steps_.window();
   plan_ = std::move(expected);
@@ -104,7 +104,7 @@ void StepSchedule::Seek(int number, Lane& lane) {
   }
   if (!servers_.Serves(lane.server)) return;
   if (!lane.hedge && !HasTurn(lane)) {
-    lane.since = now_;  // It waits for lanes, not for the server.
+    lane.since = now_;  // It waits for other lanes, not for the server.
     return;
   }
   const int64_t end = std::min(lane.end, limit_);
@@ -179,7 +179,7 @@ void StepSchedule::LookForLateness() {
       Due(due);
     } else if (servers_.AnotherServes(lane.server)) {
       Relieve(number, lane);
-      return;  // One at a time: the next is measured anew.
+      return;  // One lane at a time: a move changes late_after().
     }
   }
 }
@@ -206,7 +206,8 @@ void StepSchedule::Hedge() {
            (steps_.next() - lane.step) % lane.stride == 0;
   });
   if (owner == lanes_.end()) return;
-  // Before the lane is moved: the second copy costs one step, moving costs what is on the way.
+  // A hedge comes before a move of the lane: a second copy costs one step, a move costs all that is
+  // on the way.
   const absl::Duration due = owner->second.since + pace_.late_after() / 2;
   if (now_ < due) {
     Due(due);
@@ -230,8 +231,8 @@ bool StepSchedule::LeaveToHedge(int64_t step) {
 }
 
 absl::Duration StepSchedule::limit_of_wait() const {
-  // A server that answered and has a stream open is there, however long its first step takes. One
-  // that sends nothing loses the stream by silence_timeout.
+  // A server that answered and has a stream open is alive, however long its first step takes. A
+  // server that sends nothing loses the stream by silence_timeout.
   const bool comes =
       arrived_ > 0 || std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) {
         return std::holds_alternative<Streaming>(lane.second.state);

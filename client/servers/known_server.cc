@@ -9,7 +9,7 @@
 namespace systole {
 namespace {
 
-// Whether a connection was accepted, and closed before anything was said.
+// Whether a connection was accepted, and closed before any data came.
 bool HungUp(const absl::Status& error) {
   return absl::StrContains(error.message(), "Socket closed") ||
          absl::StrContains(error.message(), "Connection reset by peer");

@@ -1,4 +1,4 @@
-// A server of a feed and what its client knows of it.
+// A server of a feed, and what the client knows about it.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SERVERS_KNOWN_SERVER_H_
@@ -22,8 +22,8 @@ struct KnownServer {
   // because another process may listen there afterwards.
   std::optional<v1::FeedIdentity> identity;
   absl::Status last_error;
-  std::string told;   // The last error that the log has got since its last answer.
-  bool left = false;  // It is not in the list any more.
+  std::string told;   // The last error logged since the server's last answer.
+  bool left = false;  // The server is not in the list any more.
 
   // A question under way, and its status once its callback has run.
   struct Question {
@@ -39,8 +39,8 @@ struct KnownServer {
   absl::Status Named(const absl::Status& status) const;
 };
 
-// A sentence with advice for when no server answers. `error`: what one of them did instead; `tls`:
-// whether it was asked over TLS.
+// A sentence with advice for when no server answers. `error` is the error of one of the servers,
+// and `tls` says whether that server was asked over TLS.
 std::string WhatToLookAt(const absl::Status& error, bool tls);
 
 // Unavailable. The message is `what`, then every server with its last error.

@@ -19,13 +19,13 @@ namespace {
 
 constexpr absl::Duration kLookPeriod = absl::Milliseconds(10);
 
-// Headers and trailers of a call; a message's own; and what a server says in an idle connection,
-// such as pings.
+// Bytes for the headers and trailers of a call; for the framing of a message; and for what a server
+// sends on an idle connection, such as pings.
 constexpr int64_t kCallBytes = 64 << 10;
 constexpr int64_t kMessageBytes = 1 << 10;
 constexpr int64_t kIdleBytesPerSecond = 2 << 10;
 
-// What has come on a TCP connection so far.
+// The bytes that have come on a TCP connection so far.
 std::optional<uint64_t> ReceivedOn(int fd) {
   tcp_info info = {};
   socklen_t length = sizeof(info);
@@ -36,9 +36,9 @@ std::optional<uint64_t> ReceivedOn(int fd) {
   return info.tcpi_bytes_received;
 }
 
-// Ends the connection of a socket, unless its owner has closed it meanwhile. The descriptor stays
-// its owner's, which closes it when it notices; then the peer is told by a reset, and nothing of
-// what it sends waits in the kernel.
+// Ends the connection of a socket, unless its owner has closed it meanwhile. The descriptor still
+// belongs to its owner, which closes it when it notices the end. The peer then gets a reset, and no
+// data that it sends waits in the kernel.
 void CutOff(int fd, uint64_t cookie) {
   const OwnedFd held(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!held.ok() || SocketCookie(held.get()) != cookie) return;
@@ -69,8 +69,8 @@ uint64_t ReceiveMeter::CallBegins(int64_t ahead_bytes) {
 void ReceiveMeter::CallTook(uint64_t number, int64_t bytes) {
   MutexLock lock(mu_);
   accounted_bytes_ += bytes + bytes / 8 + kMessageBytes;
-  // A connection keeps the order: whoever answers this call has read before that those were given
-  // up, and we have read what it had sent of them.
+  // A connection keeps the order of messages. A server that answers this call has read before that
+  // the earlier calls were given up, and we have read all that it had sent for them.
   while (!given_up_.empty() && given_up_.front().at <= number) {
     Settle(given_up_.front().ahead_bytes);
     given_up_.pop_front();
@@ -82,8 +82,8 @@ void ReceiveMeter::CallEnds(int64_t ahead_bytes, bool given_up) {
   --open_;
   if (!given_up) return Settle(ahead_bytes);
   given_up_.push_back({.at = begun_, .ahead_bytes = ahead_bytes});
-  // A server that never answers gets no more for it. Twice as many as are ever under way can have
-  // been given up while one way was blocked.
+  // A server that never answers must not be allowed more and more bytes. While one direction was
+  // blocked, at most twice as many calls can have been given up as were ever under way.
   if (given_up_.size() > 2 * most_open_) {
     Settle(given_up_.front().ahead_bytes);
     given_up_.pop_front();
@@ -102,7 +102,8 @@ int64_t ReceiveMeter::overruns() const {
 
 void ReceiveMeter::Look() {
   MutexLock lock(mu_);
-  // Since before the sockets are asked: what was taken had come.
+  // The time, and the bytes taken, are from before the sockets are asked, so all bytes taken are
+  // among those received.
   const int64_t idle_seconds = (clock_() - idle_until_) / absl::Seconds(1);
   idle_until_ += absl::Seconds(idle_seconds);
   int64_t received_bytes = 0;
@@ -116,11 +117,11 @@ void ReceiveMeter::Look() {
     socket->received = *received;
     ++socket;
   }
-  // Never below 0: what a server has not sent today it may not send tomorrow at once.
+  // Never below 0: a server must not save up what it did not send and send it all at once later.
   unaccounted_bytes_ = std::max<int64_t>(0, unaccounted_bytes_ + received_bytes - accounted_bytes_ -
                                                 idle_seconds * kIdleBytesPerSecond);
   accounted_bytes_ = 0;
-  if (sockets_.empty()) {  // All went with the connections.
+  if (sockets_.empty()) {  // Nothing more can come.
     for (; !given_up_.empty(); given_up_.pop_front()) Settle(given_up_.front().ahead_bytes);
     accounted_bytes_ = 0;
     unaccounted_bytes_ = 0;

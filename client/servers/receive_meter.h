@@ -72,7 +72,7 @@ class ReceiveMeter {
   void CallTook(uint64_t number, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // `given_up`: the server may not know of the end yet, and go on sending.
   void CallEnds(int64_t ahead_bytes, bool given_up) ABSL_LOCKS_EXCLUDED(mu_);
-  // Nothing more comes for a call. What came for it and was not taken is settled.
+  // Nothing more comes for a call. Accounts for what came for it and was not taken.
   void Settle(int64_t ahead_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t overruns() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -83,7 +83,7 @@ class ReceiveMeter {
   size_t open_ ABSL_GUARDED_BY(mu_) = 0;                // Calls that have not ended.
   size_t most_open_ ABSL_GUARDED_BY(mu_) = 0;           // The most at the same time, so far.
   std::deque<GivenUp> given_up_ ABSL_GUARDED_BY(mu_);   // In order.
-  int64_t asked_bytes_ ABSL_GUARDED_BY(mu_) = 0;        // Of the calls under way.
+  int64_t asked_bytes_ ABSL_GUARDED_BY(mu_) = 0;        // For the calls under way.
   int64_t unaccounted_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Received, up to the last look.
   int64_t accounted_bytes_ ABSL_GUARDED_BY(mu_) = 0;    // Taken or settled since then.
   absl::Duration idle_until_ ABSL_GUARDED_BY(mu_);
@@ -93,8 +93,8 @@ class ReceiveMeter {
 // Lives as long as a server may send something for a call.
 class MeteredCall {
  public:
-  // `ahead_bytes`: the bytes that may come before the first is taken; kStreamAheadBytes for a
-  // stream.
+  // `ahead_bytes`: the bytes that may come before the first message is taken; kStreamAheadBytes for
+  // a stream.
   MeteredCall(std::shared_ptr<ReceiveMeter> meter, int64_t ahead_bytes);
   ~MeteredCall();
   MeteredCall(const MeteredCall&) = delete;

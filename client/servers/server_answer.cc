@@ -72,8 +72,7 @@ absl::Status CheckTensors(const v1::ResolveFeedResponse& answer, const v1::FeedS
   return absl::OkStatus();
 }
 
-// Whether what `tensor` says of its compact form can be done to it. REQUIRES: its shape was
-// checked.
+// Checks that the compact form of `tensor` can be applied to it. REQUIRES: its shape was checked.
 absl::Status CheckForm(const v1::TensorDescription& tensor) {
   if (!tensor.has_compact()) return absl::OkStatus();
   const v1::CompactForm& form = tensor.compact();
@@ -110,7 +109,7 @@ absl::Status CheckForm(const v1::TensorDescription& tensor) {
   return absl::OkStatus();
 }
 
-// What is left of `total` without `parts`, which are none of them negative.
+// `total` minus all `parts`. An error if a part is negative, or larger than what is left.
 absl::StatusOr<int64_t> Without(int64_t total, absl::Span<const int64_t> parts,
                                 absl::string_view part) {
   for (const int64_t records : parts) {
@@ -177,7 +176,7 @@ absl::Status CheckIdentity(const v1::FeedIdentity& identity) {
 }
 
 absl::Status CheckCount(const FieldDescriptor& field, double value) {
-  // Also refuses what is no number.
+  // This form of the comparison also refuses NaN.
   if (value >= 0 && value <= static_cast<double>(kMaxCount)) return absl::OkStatus();
   return Refuse(absl::StrCat(field.containing_type()->name(), ".", field.name(), " is ", value,
                              ", want 0 to ", kMaxCount));
@@ -189,7 +188,7 @@ std::string Describe(const v1::FeedIdentity& identity) {
                          identity.content_version());
 }
 
-// Element `index` of a repeated field, or a field that is set.
+// Cleans element `index` of a repeated field, or a field that is set.
 absl::Status CleanValue(Message& message, const FieldDescriptor& field, int index) {
   const Reflection& reflection = *message.GetReflection();
   const bool repeated = field.is_repeated();
@@ -220,7 +219,7 @@ absl::Status CleanValue(Message& message, const FieldDescriptor& field, int inde
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return CheckCount(field, repeated ? reflection.GetRepeatedDouble(message, &field, index)
                                         : reflection.GetDouble(message, &field));
-    default:  // Hashes, truths, what tensors are finished by: any value is one.
+    default:  // Hashes, booleans, factors to finish tensors: any value is allowed.
       return absl::OkStatus();
   }
 }
@@ -287,7 +286,7 @@ absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
         "that answered first; run the same release on both");
   }
   for (int i = 0; i < answer.tensors_size(); ++i) {
-    // Bytes, because a number that is none equals nothing.
+    // Compared as bytes, because NaN equals nothing.
     if (answer.tensors(i).compact().SerializeAsString() ==
         first.tensors(i).compact().SerializeAsString()) {
       continue;

@@ -1,6 +1,6 @@
 // The one place that checks a server's answers before the client relies on them. A server may be
 // broken, hostile or a foreign program: no answer may crash the client, decide an allocation, or
-// reach a terminal as it came. (Chunks are checked one by one: proto/framing/chunk.h and
+// reach a terminal unescaped. (Chunks are checked one by one: proto/framing/chunk.h and
 // client/lanes/lane_cursor.h. Error messages are made fit to print by
 // proto/framing/status_bridge.h.)
 //
@@ -30,17 +30,17 @@ inline constexpr int64_t kMaxCount = int64_t{1} << 60;
 // Checks that `answer` can be what `spec` yields: its tensors are the spec's outputs and `valid`,
 // with their types and the spec's batch; their compact forms can be finished; its numbers agree
 // with each other, and its records and steps with the spec; its identity fits a resume token.
-//   Internal  it cannot be; names the field, what came and what was wanted.
+//   Internal  `spec` cannot yield it; names the field, its value and the value wanted.
 absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
 
-// Which record stands where in the feed of `answer`.
-//   Internal  no order of `spec` fits its number of records. Never, if `answer` passed
+// The order of the records in the feed of `answer`.
+//   Internal  no order of `spec` fits its number of records. This cannot happen if `answer` passed
 //             CheckFeedAnswer().
 absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
 
 // Checks that `answer` is about the same feed as `first`, the feed's first answer. Both passed
 // CheckFeedAnswer(). `allow_mixed_content` as in FeedClientOptions.
-//   FailedPrecondition  it is not; says what was seen and what was wanted.
+//   FailedPrecondition  it is about another feed; says what was seen and what was wanted.
 absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
                            const v1::ResolveFeedResponse& first, bool allow_mixed_content);
 

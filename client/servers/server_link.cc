@@ -24,7 +24,7 @@ constexpr absl::string_view kUnixPrefix = "unix:";
 constexpr absl::string_view kXdsPrefix = "xds:///";
 constexpr char kResolveMethod[] = "/systole.v1.Systole/ResolveFeed";
 
-// For all but ResolveFeed the channel's limit holds.
+// For all calls but ResolveFeed the channel's limit holds.
 std::string ServiceConfig() {
   return absl::StrCat(
       R"({"methodConfig":[{"name":[{"service":"systole.v1.Systole","method":"ResolveFeed"}],)",
@@ -35,36 +35,38 @@ grpc::ChannelArguments ChannelArgs(const std::string& server_name,
                                    const std::shared_ptr<ReceiveMeter>& meter) {
   grpc::ChannelArguments args;
   // What a server can have us buffer is bounded (client/servers/receive_meter.h). A compressed
-  // message has no bound until it is inflated, so none is: a call that announces one is refused.
+  // message has no bound until it is inflated, so no message is inflated: a call that announces one
+  // is refused.
   ObserveSockets(args, [meter](int fd) { meter->AddSocket(fd); });
   args.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   args.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
   if (!server_name.empty()) args.SetSslTargetNameOverride(server_name);
   args.SetMaxReceiveMessageSize(kMaxChunkMessageBytes);
   args.SetServiceConfigJSON(ServiceConfig());
-  // The receiver announces it; 16 KiB frames cost a third of the rate.
+  // The receiver announces the size of frames. Frames of 16 KiB cost a third of the rate.
   args.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 4 << 20);
-  // Channels to one address would share a socket otherwise, and with it a connection's failures.
+  // Otherwise channels to one address would share a socket, and with it the failures of a
+  // connection.
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Finds a host that is gone without a word. Seldom enough for every server's ping limit while it
-  // sends data; our server also allows it while nobody reads.
+  // Pings find a host that has vanished. They are rare enough for every server's ping limit while
+  // it sends data. Our server also allows them while no client reads.
   args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // The schedule decides when to try again (client/schedule); gRPC's own pause, 1 s to 2 min by
-  // default, would answer for the server in the meantime. The minimum is also how long one
+  // The schedule decides when to try again (client/schedule); during gRPC's own pause, 1 s to 2 min
+  // by default, gRPC would answer instead of the server. The minimum is also how long one
   // connection attempt may take.
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  // gRPC would never repeat a stream that has begun, and we repeat the others.
+  // gRPC would never repeat a stream that has begun, and this client repeats the others.
   args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // $http_proxy is for the web; a feed does not go through it.
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return args;
 }
 
-// gRPC would take "host:1" for a scheme.
+// gRPC would take the "host" of "host:1" for a scheme.
 std::string Target(const std::string& address) {
   return absl::StartsWith(address, kUnixPrefix) || absl::StartsWith(address, kXdsPrefix)
              ? address
@@ -104,7 +106,7 @@ std::optional<absl::Duration> PushbackOf(const grpc::ClientContext& context) {
   if (found == trailing.end() ||
       !absl::SimpleAtoi(absl::string_view(found->second.data(), found->second.size()),
                         &milliseconds) ||
-      milliseconds < 0) {  // Less than 0: do not try again, as without it.
+      milliseconds < 0) {  // Below 0: do not try again. Treated as no pushback.
     return std::nullopt;
   }
   return absl::Milliseconds(milliseconds);
@@ -122,7 +124,7 @@ ServerLink::ServerLink(std::string address, std::shared_ptr<const ChannelSecurit
 
 std::shared_ptr<grpc::Channel> ServerLink::channel() {
   std::shared_ptr<grpc::ChannelCredentials> credentials = security_->ChannelCredentials();
-  std::shared_ptr<grpc::Channel> last;  // Ends without the lock: it waits for callbacks.
+  std::shared_ptr<grpc::Channel> last;  // Destroyed without the lock: that waits for callbacks.
   MutexLock lock(mu_);
   if (credentials != credentials_) {
     credentials_ = std::move(credentials);
@@ -180,7 +182,7 @@ absl::Status ResolveCall::TakeAnswer(const grpc::Status& status) {
   if (read.ok()) return read;
   answer_damaged_ = absl::IsDataLoss(read);
   return absl::Status(answer_damaged_ ? absl::StatusCode::kDataLoss : absl::StatusCode::kInternal,
-                      absl::StrCat("the answer to ResolveFeed is no good: ", read.message()));
+                      absl::StrCat("the answer to ResolveFeed cannot be read: ", read.message()));
 }
 
 }  // namespace systole

@@ -1,4 +1,5 @@
-// A connection of its own to one server, and the call that asks what a spec yields there.
+// A connection to one server, shared with nothing else, and the call that asks the server what a
+// spec yields.
 //
 // Thread-safe. Must be destroyed on one of our own threads, never in a gRPC callback: destroying
 // the last reference to a channel waits for the threads that run callbacks.
@@ -36,8 +37,8 @@ std::optional<absl::Duration> PushbackOf(const grpc::ClientContext& context);
 
 class ServerLink {
  public:
-  // Connects when first used. `watch` sees to it that the server sends no more than it was asked
-  // for. `share_memory`: read slices from the server's memory if possible. REQUIRES:
+  // Connects when first used. `watch` ensures that the server sends no more than it was asked for.
+  // `share_memory`: read slices from the server's memory if possible. REQUIRES:
   // CheckServerAddress(address) is OK.
   ServerLink(std::string address, std::shared_ptr<const ChannelSecurity> security,
              ReceiveWatch& watch, bool share_memory = false);
@@ -46,20 +47,20 @@ class ServerLink {
   // Whether the address shows that the server is reached without a network.
   bool is_same_host() const;
   // The channel for a call that begins now. Reads the files of TLS; if they have changed, it is a
-  // new channel, and running calls keep theirs. Not for a gRPC callback either.
+  // new channel, and running calls keep theirs. Must not be called in a gRPC callback either.
   std::shared_ptr<grpc::Channel> channel() ABSL_LOCKS_EXCLUDED(mu_);
-  // For the calls on its channels: each is a MeteredCall.
+  // The meter for the calls on its channels. Each call is a MeteredCall.
   const std::shared_ptr<ReceiveMeter>& meter() const { return meter_; }
   bool tls() const { return security_->tls(); }
   // Adds the access token to a call. Call it before the call begins; it may read a file.
   void AddToken(grpc::ClientContext& context) const { security_->AddToken(address_, context); }
 
   // A connection for the shared memory of one stream; null if the stream has to come as bytes: the
-  // server is not on this machine, does not share, or is another user's.
+  // server is not on this machine, does not share its memory, or runs as another user.
   std::unique_ptr<SlotReader> OpenSlots() ABSL_LOCKS_EXCLUDED(mu_);
   // From now on everything comes as bytes, because of `why`.
   void StopSharing(absl::string_view why) ABSL_LOCKS_EXCLUDED(mu_);
-  // Why the last OpenSlots() returned null; empty if it did not.
+  // Why the last OpenSlots() returned null; empty if it returned a connection.
   std::string not_shared() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -24,7 +24,7 @@ namespace {
 constexpr absl::string_view kDns = "dns:///";
 constexpr absl::string_view kFile = "file:";
 
-// A file is small and near; a name service serves many.
+// A file is read more often than a name is looked up, because many clients share a name service.
 constexpr absl::Duration kFilePeriod = absl::Seconds(1);
 constexpr absl::Duration kDnsPeriod = absl::Seconds(5);
 
@@ -32,7 +32,7 @@ absl::Status LookUp(absl::string_view name_and_port, std::vector<std::string>& a
   const size_t colon = name_and_port.rfind(':');
   const std::string port(name_and_port.substr(colon + 1));
   absl::string_view name = name_and_port.substr(0, colon);
-  // What stands in brackets is an address, and holds whatever this host's own addresses are.
+  // A text in brackets is an address, and is valid whatever this host's own addresses are.
   const bool is_address = absl::ConsumePrefix(&name, "[") && absl::ConsumeSuffix(&name, "]");
   const addrinfo hints = {
       .ai_flags = AI_NUMERICSERV | (is_address ? AI_NUMERICHOST : AI_ADDRCONFIG),

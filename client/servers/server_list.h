@@ -1,5 +1,5 @@
-// Where a feed's servers are, as given by its trainer: addresses, names that are looked up, files
-// that list addresses.
+// The servers of a feed, as its trainer gives them: addresses, names that are looked up, files that
+// list addresses.
 //
 //   HOST:PORT, unix:PATH    one server
 //   dns:///NAME:PORT        one server at each address of NAME, looked up again and again

@@ -21,11 +21,11 @@ namespace {
 constexpr uint64_t kMaxPemBytes = 1 << 20;
 constexpr uint64_t kMaxTokenBytes = 4096;
 
-// Errors unless the file is this user's alone.
+// An error if other users may read or write the file.
 absl::Status CheckSecret(const std::string& path) {
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0 || (info.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
-    return absl::OkStatus();  // A file that is not there is told of by the read.
+    return absl::OkStatus();  // Reading the file reports that it is missing.
   }
   return absl::PermissionDeniedError(
       absl::StrCat("other users can read \"", path, "\", which is a secret: chmod 600 it"));
@@ -50,7 +50,7 @@ absl::StatusOr<TlsTexts> ReadTlsTexts(const ServerSecurity& security) {
   return texts;
 }
 
-// The token in `text`. `where` says in a message where it stood.
+// The token in `text`. `where` names the source of `text` in messages.
 absl::StatusOr<std::string> TokenIn(absl::string_view text, absl::string_view where) {
   const absl::string_view token = absl::StripAsciiWhitespace(text);
   const bool good = !token.empty() && token.size() <= kMaxTokenBytes &&
@@ -82,8 +82,8 @@ bool StaysOnThisHost(absl::string_view address) {
   return IsLoopbackHost(HostOf(address));
 }
 
-// The name in certificates of the servers that "dns:///NAME:PORT" leads to: they are dialled by
-// their addresses, for which no certificate is. Empty: there is no such entry.
+// The name in the certificates of the servers behind "dns:///NAME:PORT". The client dials them by
+// address, and no certificate is for an address. Empty: there is no such entry.
 absl::StatusOr<std::string> NameOf(const std::vector<std::string>& servers) {
   std::set<std::string> names;
   size_t named = 0;
@@ -119,7 +119,7 @@ absl::StatusOr<std::shared_ptr<const ChannelSecurity>> ChannelSecurity::Open(
   }
   for (const std::string& server : servers) {
     if (security.tls || security.token_file.empty() || StaysOnThisHost(server)) continue;
-    // What stands in a file is looked at when it does.
+    // The addresses in a file are checked when a token is sent there (AddToken()).
     if (absl::StartsWith(server, "file:")) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("the token would go to ", server,

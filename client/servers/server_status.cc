@@ -18,11 +18,11 @@
 namespace systole {
 namespace {
 
-// What gRPC says when the time is over; a server that answers says something else.
+// gRPC's message when the time is over. A server that answers says something else.
 constexpr char kDeadlineText[] = "Deadline Exceeded";
 
-// Asks one server. `wait_for_it`: also after attempts to connect that fail, until
-// `deadline`; else the first one that fails is the answer.
+// Asks one server. With `wait_for_it` gRPC repeats failed attempts to connect until `deadline`.
+// Without it the first failed attempt is the answer.
 template <typename Request, typename Response>
 absl::Status AskOnce(ServerLink& link, const Request& request, bool wait_for_it,
                      std::chrono::system_clock::time_point deadline,
@@ -40,17 +40,17 @@ absl::Status AskOnce(ServerLink& link, const Request& request, bool wait_for_it,
 
 std::chrono::system_clock::time_point DeadlineAfter(absl::Duration timeout) {
   const absl::Time now = absl::FromChrono(std::chrono::system_clock::now());
-  // An infinite one stays infinite, for gRPC too.
+  // An infinite timeout stays infinite, for gRPC, too.
   return absl::ToChronoTime(now + timeout);
 }
 
-// Nobody listens, so to wait would not help.
+// Whether nobody listens at the address, so that waiting would not help.
 bool IsRefused(const absl::Status& error) {
   return absl::StrContains(error.message(), "Connection refused") ||
          absl::StrContains(error.message(), "No such file or directory");
 }
 
-// `what` says in a message what was asked about.
+// `what` names the subject of the question in messages.
 template <typename Request, typename Response>
 absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
                              const ServerSecurity& security, const Request& request,

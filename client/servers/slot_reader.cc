@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<SlotReader>> SlotReader::Connect(const std::strin
 absl::Status SlotReader::CopyOut(uint64_t slot, int64_t slot_bytes,
                                  absl::FunctionRef<void(const uint8_t* slice)> copy) {
   // The server sends an offer before it names the slot for the first time, so it is here already.
-  // With every other slice there is nothing, or slots whose pages wait to be unmapped.
+  // For later slices there is no offer, or an offer that only retires slots.
   SYSTOLE_RETURN_IF_ERROR(TakeOffers(slot_bytes));
   const auto found = slots_.find(slot);
   if (found == slots_.end()) {

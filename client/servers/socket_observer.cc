@@ -7,7 +7,7 @@
 
 // ChannelArguments::SetSocketMutator() is public, but what it takes is declared in no header that
 // gRPC installs. These are the names and the order of fields that it has had since 2021; a test
-// dials a socket and sees that it is called.
+// dials a socket and checks that `seen` is called.
 namespace systole {
 
 struct SocketInfo {
@@ -60,7 +60,7 @@ const MutatorTable kTable = {
 void ObserveSockets(grpc::ChannelArguments& args, std::function<void(int fd)> seen) {
   auto* const observer =
       new Observer{.base = {.table = &kTable, .references = {}}, .seen = std::move(seen)};
-  gpr_ref_init(&observer->base.references, 1);  // It is the arguments'.
+  gpr_ref_init(&observer->base.references, 1);  // The arguments own it.
   args.SetSocketMutator(&observer->base);
 }
 

@@ -25,9 +25,9 @@ class Feed {
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
-  // The next step, or nullopt after the last one. Waits. The first error sticks; the complete steps
-  // before it are still handed out. Cancelled after Cancel(); each kind of feed lists its other
-  // errors.
+  // The next step, or nullopt after the last one. Waits. The complete steps before an error are
+  // still handed out; then every call returns that error. Cancelled after Cancel(). Each kind of
+  // feed lists its other errors.
   virtual absl::StatusOr<std::optional<Step>> Next() = 0;
   // Waits until Next() can return at once, for at most `timeout`. False if it still cannot.
   virtual bool WaitForNext(absl::Duration timeout) = 0;
@@ -47,10 +47,10 @@ class Feed {
   virtual int64_t steps_per_epoch() const = 0;
   // The number of records of the dataset, or of all members.
   virtual int64_t num_records() const = 0;
-  // The order, which says which record stands where. Valid as long as the feed.
+  // The order of the records. Valid as long as the feed.
   virtual const Order& order() const = 0;
 
-  // What every step has in common. Valid as long as the feed.
+  // The properties that all steps share. Valid as long as the feed.
   virtual const StepShape& shape() const = 0;
   // The layout of one core's slice.
   const SliceLayout& layout() const { return shape().layout; }

@@ -11,7 +11,7 @@
 namespace systole {
 namespace {
 
-// Of the masked ones of a step.
+// The most masked records of a step that its text names.
 constexpr size_t kMaxRecordsNamed = 8;
 
 void Note(const Order& order, int64_t step, int core, int64_t slot, MissingExamples& missing) {
@@ -44,7 +44,7 @@ std::string MaskedText(int64_t step, const MissingExamples& missing) {
   const size_t masked = missing.masked_records.size();
   const auto named =
       absl::MakeConstSpan(missing.masked_records).first(std::min(masked, kMaxRecordsNamed));
-  return absl::StrCat("step ", step, ": masked for damaged records: ", masked, "; record_id ",
+  return absl::StrCat("step ", step, ": examples masked for damage: ", masked, "; record_id ",
                       absl::StrJoin(named, ", "), named.size() < masked ? ", .." : "");
 }
 

@@ -1,6 +1,6 @@
 // Finds the places of a step that hold no example: `valid` is 0 there. If the epoch's order has a
 // record for the place, that record is damaged and the feed masks it (on_corrupt: MASK). If it has
-// none, the place is padding behind the epoch's last record (tail: PAD).
+// none, the place is padding after the epoch's last record (tail: PAD).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_STEP_MISSING_EXAMPLES_H_
@@ -27,7 +27,7 @@ struct MissingExamples {
 // Looks at each byte of `valid`, and takes some hundred nanoseconds for each missing example.
 MissingExamples FindMissing(const Step& step, const Order& order);
 
-// "step 1: masked for damaged records: 2; record_id 63, 7", for a log. Names the first records.
+// "step 1: examples masked for damage: 2; record_id 63, 7", for a log. It names the first records.
 // REQUIRES: at least one example is masked.
 std::string MaskedText(int64_t step, const MissingExamples& missing);
 

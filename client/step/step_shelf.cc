@@ -10,9 +10,9 @@
 namespace systole {
 namespace {
 
-// How far behind the beginning of its memory a buffer begins. Large blocks begin on a page, and so
-// do servers' slots and, often, the cores' parts of a tensor. Copied between addresses whose lower
-// 12 bits are alike, a step takes a tenth longer (bench/peers, wire alone, unix:).
+// The distance from the beginning of the allocated memory to the buffer. Large blocks begin on a
+// page, and so do servers' slots and, often, the cores' parts of a tensor. A copy between addresses
+// with equal lower 12 bits takes a tenth longer (bench/peers, wire alone, unix:).
 constexpr int64_t kPageOffset = 1024;
 static_assert(kPageOffset % kBufferAlignment == 0);
 

@@ -57,7 +57,7 @@ std::vector<float> DrawNoise(CounterRng& rng, int width, int height,
   return noise;
 }
 
-// `factor` to the power log2(cell): an amplitude that grows so much from octave to octave.
+// `factor` to the power log2(cell): an amplitude that grows by this factor from octave to octave.
 float Growing(float factor, int cell) {
   float power = 1;
   for (; cell > 1; cell /= 2) power *= factor;

@@ -21,7 +21,7 @@
 namespace systole {
 namespace {
 
-// Each addition that replaces the file while others wait for its lock costs those one attempt.
+// An attempt fails if another process replaces the file while this one waits for its lock.
 constexpr int kMaxAttempts = 100;
 
 absl::Status Failed(int error, absl::string_view what, const std::string& path) {
@@ -37,7 +37,7 @@ absl::Status About(const std::string& path, const absl::Status& status) {
 absl::Status CheckMode(const std::string& path, const struct stat& file) {
   if (!S_ISREG(file.st_mode)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("token file '", ForeignText(path), "' is no regular file; name one"));
+        absl::StrCat("token file '", ForeignText(path), "' is not a regular file; name one"));
   }
   if ((file.st_mode & (S_IWGRP | S_IRWXO)) == 0) return absl::OkStatus();
   return absl::PermissionDeniedError(
@@ -46,7 +46,7 @@ absl::Status CheckMode(const std::string& path, const struct stat& file) {
                    "run chmod 600 on it (640 if its group must read it)"));
 }
 
-// The file's bytes, from its beginning. At most one more than are parsed.
+// Reads the file from its beginning, but at most one byte more than TokenTable::Parse() accepts.
 absl::StatusOr<std::string> ReadAll(int fd, const std::string& path) {
   std::string bytes(kMaxTokenFileBytes + 1, '\0');
   size_t length = 0;
@@ -86,14 +86,15 @@ absl::Status Replace(const std::string& path, absl::string_view bytes, mode_t mo
   return status;
 }
 
-// The file at `path`, made if it is missing, locked, and not replaced in between.
+// Opens the file at `path`, which is made if it is missing, and locks it. Tries again if the file
+// was replaced before the lock was taken.
 absl::StatusOr<OwnedFd> OpenLocked(const std::string& path, struct stat& file) {
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     OwnedFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
     if (!fd.ok() && errno == ELOOP) {
       return absl::InvalidArgumentError(
           absl::StrCat("token file '", ForeignText(path),
-                       "' is a link, which would be replaced; name the file"));
+                       "' is a link, which would be replaced; name the file that it points to"));
     }
     if (!fd.ok()) return Failed(errno, "open", path);
     while (::flock(fd.get(), LOCK_EX) != 0) {
@@ -122,7 +123,7 @@ TokenFileIdentity IdentityOfTokenFile(const std::string& path) {
 }
 
 absl::StatusOr<TokenTable> ReadTokenFile(const std::string& path) {
-  // What is no file must not hold us.
+  // O_NONBLOCK: opening a FIFO must not block.
   const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat file = {};
   if (!fd.ok() || ::fstat(fd.get(), &file) != 0) return Failed(errno, "open", path);

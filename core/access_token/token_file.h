@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// Tells a file that was changed or replaced from the one that was read.
+// Two identities differ if the file was changed or replaced in between.
 struct TokenFileIdentity {
   int64_t mtime_ns = 0;
   uint64_t inode = 0;
@@ -26,19 +26,20 @@ struct TokenFileIdentity {
   bool operator==(const TokenFileIdentity&) const = default;
 };
 
-// The identity of the file at `path` now; links are followed. All defaults if there is none.
+// The identity of the file at `path` now; links are followed. All fields have their defaults if
+// there is no file.
 TokenFileIdentity IdentityOfTokenFile(const std::string& path);
 
 // Reads the file.
 //   PermissionDenied  other users may read it, or users other than its owner may write to it.
-//   NotFound, and errors of TokenTable::Parse. All name the path.
+//   Also NotFound, and the errors of TokenTable::Parse. Each message names the path.
 absl::StatusOr<TokenTable> ReadTokenFile(const std::string& path);
 
 // Draws a token of 256 random bits, adds its hash to the file, and returns its text. A file that is
 // not there is made, with mode 0600. The file is replaced as a whole, under a lock, so a reader
 // finds the old file or the new one, and no other addition is lost.
-//   InvalidArgument     `name` is no token name, or the path is a link or no file.
-//   Also the errors of ReadTokenFile, and of making files in the folder.
+//   InvalidArgument     `name` is not a token name, or the path is a link or not a regular file.
+//   Also the errors of ReadTokenFile, and errors of making files in the folder.
 absl::StatusOr<std::string> AddToken(const std::string& path, absl::string_view name,
                                      std::optional<absl::CivilDay> last_day);
 

@@ -27,7 +27,7 @@ std::string HexOf(const TokenHash& hash) {
 absl::StatusOr<TokenEntry> ParseLine(absl::string_view line) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
   if (words.size() != 2 && words.size() != 3) {
-    return absl::InvalidArgumentError("want NAME, SHA-256 and perhaps YYYY-MM-DD, one blank apart");
+    return absl::InvalidArgumentError("want NAME SHA-256 [YYYY-MM-DD], one space apart");
   }
   if (!IsTokenName(words[0])) {
     return absl::InvalidArgumentError("the name: want 1 to 128 letters, digits, '_', '-' or '.'");
@@ -37,7 +37,7 @@ absl::StatusOr<TokenEntry> ParseLine(absl::string_view line) {
       words[1].find_first_not_of(kHexDigits) != absl::string_view::npos) {
     return absl::InvalidArgumentError(
         "the hash: want 64 lower-case hex digits, as `systole token` writes them; "
-        "the file holds no tokens");
+        "the file must not hold the token itself");
   }
   const std::string bytes = absl::HexStringToBytes(words[1]);
   std::copy(bytes.begin(), bytes.end(), entry.hash.begin());
@@ -64,7 +64,7 @@ bool IsTokenName(absl::string_view name) {
 
 absl::StatusOr<absl::CivilDay> ParseDay(absl::string_view text) {
   absl::CivilDay day;
-  // What is written back alike has four, two and two digits, and is a day that exists.
+  // If formatting gives the same text back, it has 4, 2 and 2 digits and names a day that exists.
   if (text.size() != 10 || !absl::ParseCivilTime(text, &day) ||
       absl::FormatCivilTime(day) != text) {
     return absl::InvalidArgumentError("the last day: want YYYY-MM-DD, such as 2030-01-31");
@@ -81,7 +81,7 @@ std::string TokenLine(const TokenEntry& entry) {
 absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view text) {
   if (text.size() > kMaxTokenFileBytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("it has ", text.size(), " bytes, at most ", kMaxTokenFileBytes, " are read"));
+        absl::StrCat("it has ", text.size(), " bytes; at most ", kMaxTokenFileBytes, " are read"));
   }
   TokenTable table;
   std::set<TokenHash> hashes;
@@ -96,7 +96,7 @@ absl::StatusOr<TokenTable> TokenTable::Parse(absl::string_view text) {
     }
     if (!hashes.insert(entry->hash).second) {
       return absl::InvalidArgumentError(
-          absl::StrCat("line ", number, ": this hash stands there already; remove one"));
+          absl::StrCat("line ", number, ": an earlier line has the same hash; remove one"));
     }
     if (table.entries_.size() == kMaxTokens) {
       return absl::ResourceExhaustedError(absl::StrCat("line ", number, ": at most ", kMaxTokens,

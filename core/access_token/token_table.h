@@ -1,5 +1,5 @@
 // The tokens that a server knows: for each a name, the SHA-256 of its text, and perhaps its last
-// day. The text itself is kept by nobody but its holder.
+// day. Only the token's holder has the text itself.
 //
 //   file := line*
 //   line := NAME ' ' 64 lower-case hex digits [' ' YYYY-MM-DD] '\n' | '#' comment '\n' | '\n'
@@ -31,7 +31,7 @@ TokenHash HashOfToken(absl::string_view token);
 struct TokenEntry {
   std::string name;  // 1 to 128 letters, digits, '_', '-' or '.'.
   TokenHash hash = {};
-  // The last day on which it is good, UTC. nullopt: it does not end.
+  // The last day, in UTC, on which the token is good. nullopt: the token does not expire.
   std::optional<absl::CivilDay> last_day;
 
   bool IsGoodAt(absl::Time now) const {
@@ -39,9 +39,9 @@ struct TokenEntry {
   }
 };
 
-// Every call looks at every token.
+// The limit exists because every call is compared with every token.
 inline constexpr size_t kMaxTokens = 4096;
-// Room for these and for comments.
+// Enough for kMaxTokens lines and for comments.
 inline constexpr size_t kMaxTokenFileBytes = size_t{1} << 20;
 
 bool IsTokenName(absl::string_view name);
@@ -57,13 +57,14 @@ class TokenTable {
   // No tokens.
   TokenTable() = default;
 
-  //   InvalidArgument    a line has another form, or a hash is there twice. Names the line's
+  //   InvalidArgument    a line is malformed, or a hash occurs twice. The message has the line's
   //                      number, never its text, which may be a token put there in error.
   //   ResourceExhausted  more than kMaxTokens, or than kMaxTokenFileBytes.
   static absl::StatusOr<TokenTable> Parse(absl::string_view text);
 
   // The entry of this hash, if it is good at `now`; else null. Compares with every entry, each in
-  // constant time, so the time tells nothing about the hashes. Valid as long as the table.
+  // constant time, so the time reveals nothing about the hashes. The pointer is valid as long as
+  // the table.
   const TokenEntry* Find(const TokenHash& hash, absl::Time now) const;
 
   const std::vector<TokenEntry>& entries() const { return entries_; }

@@ -18,7 +18,7 @@ namespace {
 // A tensor of a feed has few dimensions: [batch, height, width, channels] and a little more.
 constexpr size_t kMaxRank = 8;
 
-// Of a description whose shape was checked.
+// Checks the tiles of a description whose shape has been checked.
 absl::Status CheckTiles(const SliceTensor& tensor) {
   if (!tensor.is_tiled()) return absl::OkStatus();
   const auto refuse = [&tensor](absl::string_view what) {
@@ -92,7 +92,8 @@ void ClearTilePlaces(const SliceTensor& tensor, int64_t slot, int64_t count, uin
   }
 }
 
-// As ForEachPiece() goes, but whole words, with zeros for channels that the example has not.
+// Writes the pieces that ForEachPiece() visits, but as whole words. Channels that the example does
+// not have become zeros.
 void PlaceInTiles(const SliceTensor& tensor, int64_t slot, const uint8_t* example,
                   uint8_t* values) {
   const TiledPieces pieces = TiledPiecesOf(tensor, slot);

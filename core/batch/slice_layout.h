@@ -1,9 +1,9 @@
-// Where the tensors of one core's slice of a step stand in one block of memory.
+// The places of the tensors of one core's slice of a step in one block of memory.
 //
 //   [tensor 0][pad][tensor 1][pad] ..   sorted by name, each on a 64-byte boundary
 //
-// Both ends build it from the same tensor descriptions, so a chunk's (tensor, offset) means one
-// place. Thread-compatible value type.
+// Both ends build it from the same tensor descriptions, so a chunk's (tensor, offset) means the
+// same place on both. Thread-compatible value type.
 #ifndef SYSTOLE_CORE_BATCH_SLICE_LAYOUT_H_
 #define SYSTOLE_CORE_BATCH_SLICE_LAYOUT_H_
 
@@ -29,8 +29,8 @@ inline std::string LengthTensor(absl::string_view output) {
   return absl::StrCat(output, "_length");
 }
 
-// Tiles of (8, 128)(2, 1), as a TPU keeps bfloat16: over channels and examples. Two neighbouring
-// channels of an example stand together.
+// Tiles of (8, 128)(2, 1) over channels and examples, as a TPU keeps bfloat16. Two neighbouring
+// channels of an example are adjacent.
 //   [height, width, channels, batch] -> [height, width, channels / 8, batch / 128, 4, 128, 2]
 // Both quotients are rounded up. The rest of the last tiles is zeros.
 inline constexpr int64_t kTileChannels = 8;
@@ -63,8 +63,8 @@ struct SliceTensor {
 
   // Calls visit(offset, bytes) for each piece of an example, in the order of the example's
   // elements; `offset` is from the tensor's start. A batch-major tensor has one piece. With the
-  // batch innermost each element is a piece, in tiles each pair of channels. REQUIRES: 0 <= slot <
-  // per_core_batch().
+  // batch innermost each element is a piece. In tiles each pair of channels is a piece. REQUIRES: 0
+  // <= slot < per_core_batch().
   template <typename Visit>
   void ForEachPiece(int64_t slot, Visit visit) const;
 
@@ -93,7 +93,7 @@ class SliceLayout {
   int64_t per_core_batch() const { return tensors_[0].per_core_batch(); }
   // Bytes of one slice in memory, padding included.
   int64_t slice_bytes() const { return slice_bytes_; }
-  // Bytes of the tensors of one slice, without the padding between them: what travels.
+  // Bytes of the tensors of one slice, without the padding between them. These bytes are sent.
   int64_t payload_bytes() const { return payload_bytes_; }
   // The part of payload_bytes() that examples fill. The rest is the padding of tiles.
   int64_t useful_bytes() const;
@@ -122,7 +122,7 @@ void ClearTilePadding(const SliceLayout& layout, uint8_t* slice);
 
 // Zeros the place of example `slot` in every tensor of the slice, `valid` included.
 void ClearExample(const SliceLayout& layout, int64_t slot, uint8_t* slice);
-// The same in one tensor, whose values begin at `values`.
+// Zeros the place of example `slot` in one tensor, whose values begin at `values`.
 void ClearExample(const SliceTensor& tensor, int64_t slot, uint8_t* values);
 
 // Copies the dense bytes of one example into its place, and zeros the padding of its channels in
@@ -133,13 +133,13 @@ void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* exampl
 // name, the name, dtype, rank, dimensions, bytes; numbers as 8 bytes, least significant first.
 std::string SliceDigest(const SliceLayout& layout, const uint8_t* slice);
 
-// The same over the place of one example, with the batch dimension left out of the shapes. In
+// The same hash over the place of one example, with the batch dimension left out of the shapes. In
 // tiles, shape and bytes are without the padding, so the digest is that of HWCN.
 std::string ExampleDigest(const SliceLayout& layout, int64_t slot, const uint8_t* slice);
 
 // Internal from here on.
 
-// How the bytes of one example stand in a tensor that is not in tiles: `count` pieces of `bytes`
+// Where the bytes of one example are in a tensor that is not in tiles: `count` pieces of `bytes`
 // each, `stride` apart.
 struct ExamplePieces {
   int64_t offset = 0;  // Of the first piece, from the tensor's start.
@@ -149,7 +149,7 @@ struct ExamplePieces {
 };
 ExamplePieces PiecesOf(const SliceTensor& tensor, int64_t slot);
 
-// The same for a tensor in tiles. Offsets and strides in bytes.
+// Where the bytes of one example are in a tensor in tiles. Offsets and strides are in bytes.
 struct TiledPieces {
   static constexpr int64_t kElementBytes = 2;  // bfloat16.
   static constexpr int64_t kPairBytes = kTilePack * kElementBytes;
@@ -157,7 +157,7 @@ struct TiledPieces {
   static constexpr int64_t kTileBytes = kTileChannels / kTilePack * kPairStride;
 
   int64_t offset = 0;    // Of the example's first piece, from the tensor's start.
-  int64_t channels = 0;  // Those that an example has.
+  int64_t channels = 0;  // Channels of an example.
   int64_t tiles = 0;     // All tiles over channels, of all pixels.
   int64_t tiles_of_pixel = 0;
   int64_t tile_stride = 0;  // To the tile with the example's next 8 channels, or next pixel.

@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// The last digit is the version of this form.
+// The last digit is the version of the file's format.
 constexpr absl::string_view kMagic = "systole cache 1\n";
 constexpr size_t kKeyAt = 16;
 constexpr size_t kSizeAt = 32;
@@ -32,14 +32,14 @@ std::string DiskEntryHeader(const CacheKey& key, absl::string_view value) {
 
 absl::StatusOr<absl::string_view> ParseDiskEntry(const CacheKey& key, absl::string_view file) {
   if (file.size() < kDiskEntryHeaderBytes || file.substr(0, kMagic.size()) != kMagic) {
-    return absl::DataLossError("it is no cache file of this version");
+    return absl::DataLossError("it is not a cache file of this version");
   }
   if (LoadU64Le(&file[kKeyAt]) != key.high || LoadU64Le(&file[kKeyAt + 8]) != key.low) {
     return absl::DataLossError("it is the value of another key");
   }
   const absl::string_view value = file.substr(kDiskEntryHeaderBytes);
   if (LoadU64Le(&file[kSizeAt]) != value.size()) {
-    return absl::DataLossError("its size is not the one that it states");
+    return absl::DataLossError("its size differs from the size in its header");
   }
   if (LoadU64Le(&file[kHashAt]) != Xxh3(value)) {
     return absl::DataLossError("its hash does not match");

@@ -20,7 +20,7 @@ inline constexpr size_t kDiskEntryHeaderBytes = 48;
 std::string DiskEntryHeader(const CacheKey& key, absl::string_view value);
 
 // The value in `file`, which is borrowed.
-//   DataLoss  it is not the whole file of a value of this key; says why.
+//   DataLoss  `file` is not the whole file of a value of this key. The message says why.
 absl::StatusOr<absl::string_view> ParseDiskEntry(const CacheKey& key, absl::string_view file);
 
 // The file's name is the key as 32 hex digits. ParseDiskEntryName() is false for any other name.

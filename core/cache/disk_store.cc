@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a file takes at least, and a multiple of what it takes.
+// A file counts as a multiple of this.
 constexpr int64_t kBlockBytes = 4096;
 // How many values are passed over after one could not be written.
 constexpr int64_t kPassedOver = 1000;
@@ -84,13 +84,13 @@ absl::Status DiskStore::List() {
     fs::create_directory(part, error);
     if (error) return CannotUse(error.value(), folder_);
     RemoveStaleTemporaries(part, [](absl::string_view) { return true; });
-    // Not as a range: its ++ throws if the folder cannot be read on.
+    // No range-based for: its ++ throws if the folder cannot be read to its end.
     for (fs::directory_iterator at(part, error); !error && at != fs::directory_iterator();
          at.increment(error)) {
       CacheKey key;
       const std::string name = at->path().filename().string();
       if (!ParseDiskEntryName(name, key) || at->path().string() != PathOf(key)) continue;
-      std::error_code of_file;  // Says nothing of the folder.
+      std::error_code of_file;  // Not an error of the folder.
       const auto size = static_cast<int64_t>(at->file_size(of_file));
       if (of_file || !kept_.Insert(key, KeptSet::kNobody, DiskCost(size), [](const CacheKey&) {})) {
         fs::remove(at->path(), of_file);
@@ -141,7 +141,8 @@ void DiskStore::Insert(const CacheKey& key, uint64_t user, absl::string_view val
     }
     if (kept_.Contains(key) || !kept_.Admits(DiskCost(bytes))) return;
   }
-  // It is noted when it can be read. Until then others may write the same.
+  // The value is added to kept_ once its file can be read. Until then other threads may write the
+  // same value.
   absl::Status written = absl::OkStatus();
   {
     absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(PathOf(key), {.sync = false});

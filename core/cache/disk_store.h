@@ -27,7 +27,7 @@ class DiskStore {
   // Files with other names are left alone. If the values take more than `budget_bytes`, some are
   // removed.
   //   FailedPrecondition  another process has the folder.
-  // and the errors of making and reading it; all name the folder.
+  // Also errors of making and reading the folder. Each message names it.
   static absl::StatusOr<std::unique_ptr<DiskStore>> Open(const std::string& folder,
                                                          int64_t budget_bytes);
 

@@ -6,7 +6,7 @@
 namespace systole {
 namespace {
 
-// A value may take this part of the budget.
+// A value may take at most 1 / kLargestPart of the budget.
 constexpr int64_t kLargestPart = 8;
 
 }  // namespace
@@ -29,7 +29,8 @@ bool KeptSet::IsGone(const User& user) const {
 
 bool KeptSet::Find(const CacheKey& key, uint64_t user) {
   ++look_ups_;
-  // One that has nothing is not noted: names come from peers.
+  // A user without values is not recorded: names come from peers, so there may be any number of
+  // them.
   if (const auto asking = by_name_.find(user); asking != by_name_.end()) Ask(user);
   const auto found = entries_.find(key);
   if (found == entries_.end()) return false;

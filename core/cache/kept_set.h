@@ -29,18 +29,18 @@ class KeptSet {
   // The user of values that nobody has asked for yet, such as those found on disk at the start.
   static constexpr uint64_t kNobody = 0;
 
-  // Bounds the costs of all values together.
+  // `budget` bounds the costs of all values together.
   explicit KeptSet(int64_t budget) : budget_(budget) {}
 
   // Whether `key` is kept. If so, it is `user`'s from now on.
   bool Find(const CacheKey& key, uint64_t user);
 
-  // Whether a value of this cost would be kept. One that is more than an eighth of the budget is
-  // not.
+  // Whether a value of this cost would be kept. A value that costs more than an eighth of the
+  // budget is not kept.
   bool Admits(int64_t cost) const;
 
-  // Keeps `key` for `user`. `evict` is called for each key that is evicted for it. False if it is
-  // not admitted, or kept already.
+  // Keeps `key` for `user`. Calls `evict` for each key that makes room for it. Returns false if
+  // `key` is not admitted, or is kept already.
   bool Insert(const CacheKey& key, uint64_t user, int64_t cost,
               const std::function<void(const CacheKey&)>& evict);
 
@@ -66,7 +66,8 @@ class KeptSet {
     std::list<CacheKey>::iterator place;  // In the user's keys.
   };
 
-  // The user of this name, which has just asked for something.
+  // Returns the user of this name, adding it if it is new, and notes that it has just asked for
+  // something.
   Users::iterator Ask(uint64_t name);
   bool IsGone(const User& user) const;
 
@@ -74,7 +75,7 @@ class KeptSet {
   int64_t used_ = 0;
   int64_t look_ups_ = 0;
   std::unordered_map<CacheKey, Entry, CacheKeyHash> entries_;
-  Users users_;  // The one that asked last is last. Only users that have values.
+  Users users_;  // Only users that have values. The one that asked last is last.
   std::unordered_map<uint64_t, Users::iterator> by_name_;
 };
 

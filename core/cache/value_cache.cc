@@ -8,7 +8,7 @@
 namespace systole {
 namespace {
 
-// What is kept around a value in memory: two entries of tables, one of a list, the shared string.
+// Bookkeeping of a value in memory: two table entries, a list entry and the shared string.
 constexpr int64_t kValueOverheadBytes = 400;
 
 int64_t MemoryCost(int64_t bytes) { return bytes + kValueOverheadBytes; }

@@ -19,7 +19,7 @@ __attribute__((target("sse4.2"))) uint32_t StepU64(uint32_t crc_register, uint64
 
 // ISA-L's code for AVX-512 leaves the upper parts of the vector registers in use. All SSE code that
 // comes after it, the compiler's own and xxHash's, then takes up to four times as long: each
-// instruction has to keep what stands above its 128 bits.
+// instruction has to preserve the bits above its own 128.
 __attribute__((target("avx"))) void ClearUpperParts() { _mm256_zeroupper(); }
 
 }  // namespace

@@ -22,8 +22,8 @@ uint32_t Crc32c(absl::string_view bytes);
 // record. Takes 1 ns; Crc32c() of 8 bytes takes 18 ns.
 uint32_t Crc32cOfU64(uint64_t value);
 
-// TFRecord stores a CRC masked: rotated right by 15 bits, plus a constant. A CRC over bytes that
-// hold their own CRC is degenerate, and records do get wrapped into records.
+// TFRecord stores a CRC masked: rotated right by 15 bits, plus a constant. The reason: a CRC over
+// bytes that hold their own CRC is degenerate, and records may contain records.
 constexpr uint32_t kCrc32cMaskDelta = 0xa282ead8u;
 
 constexpr uint32_t MaskCrc32c(uint32_t crc) {

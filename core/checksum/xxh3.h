@@ -1,5 +1,6 @@
 // XXH3: a fast hash that does not resist an attacker. 64 bits name a dataset, an order or a spec
-// (fingerprints); 128 bits are the digest of a fed tensor. Same value on every machine.
+// (fingerprints); 128 bits are the digest of a fed tensor. The values are the same on every
+// machine.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_CHECKSUM_XXH3_H_
@@ -41,7 +42,7 @@ class Xxh3Hasher {
   // `xxhsum -H2`.
   std::string Digest128Hex() const;
 
-  // The same as numbers: the upper and the lower 64 bits.
+  // XXH3-128 as numbers: the upper and the lower 64 bits.
   std::pair<uint64_t, uint64_t> Digest128() const;
 
   // Starts over with no bytes.

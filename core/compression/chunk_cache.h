@@ -1,4 +1,5 @@
-// Decompressed chunks of many files under one byte limit, the least recently used given up first.
+// Decompressed chunks of many files under one byte limit. The least recently used chunk is evicted
+// first.
 //
 // Thread-safe. A chunk that several threads need is made by one of them, and the others wait.
 #ifndef SYSTOLE_CORE_COMPRESSION_CHUNK_CACHE_H_
@@ -39,7 +40,7 @@ class ChunkCache {
 
   // A new number for a file's keys. No number is given twice.
   uint64_t NewFile() ABSL_LOCKS_EXCLUDED(mu_);
-  // Gives up all chunks of `file`, which nobody reads any more.
+  // Removes all chunks of `file`. REQUIRES: no thread reads them.
   void Forget(uint64_t file) ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Key {
@@ -65,12 +66,12 @@ class ChunkCache {
     uint64_t bytes = 0;
     bool is_filled = false;
     int users = 0;                   // Calls that read or make it. While there are any, it stays.
-    std::list<Key>::iterator place;  // In unused_, if nobody uses it.
+    std::list<Key>::iterator place;  // In unused_, if users is 0.
   };
 
-  // Fills a chunk that nobody else reads yet.
+  // Fills a chunk that no other thread reads yet.
   static absl::Status Make(Chunk& chunk, absl::FunctionRef<absl::Status(absl::Span<char>)> fill);
-  // Gives up unused chunks until `bytes` more fit. If that is impossible, gives up none and returns
+  // Removes unused chunks until `bytes` more fit. If that is impossible, removes none and returns
   // false.
   bool MakeRoom(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The chunk, in use by the caller from now on, and whether the caller must fill it.

@@ -21,14 +21,14 @@ class CompressedInput {
   CompressedInput(const ByteSource& source, uint64_t offset, size_t piece_bytes)
       : source_(source), end_(offset), buffer_(piece_bytes) {}
 
-  // The next bytes, valid until the next call; empty at the end. Errors of the source.
+  // The next bytes, valid until the next call; empty at the end. Returns errors of the source.
   absl::StatusOr<absl::string_view> Next() {
     const absl::StatusOr<size_t> read = source_.ReadAt(end_, absl::MakeSpan(buffer_));
     if (!read.ok()) return read.status();
     end_ += *read;
     return absl::string_view(buffer_.data(), *read);
   }
-  // Where in the file the last piece ends.
+  // The position in the file at which the last piece ends.
   uint64_t end() const { return end_; }
 
  private:

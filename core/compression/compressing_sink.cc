@@ -45,7 +45,7 @@ class DeflatingSink final : public ByteSink {
     return Run(bytes, Z_NO_FLUSH);
   }
   absl::Status Close() override {
-    // Not twice: an ended stream takes no more.
+    // Z_FINISH may be given only once.
     if (!std::exchange(is_ended_, true)) SYSTOLE_RETURN_IF_ERROR(Run("", Z_FINISH));
     return sink_->Close();
   }
@@ -98,7 +98,7 @@ class ZstdSink final : public ByteSink {
     return absl::OkStatus();
   }
   absl::Status Close() override {
-    // An empty file has a frame too, or nobody could tell that it is one of zstd.
+    // An empty file has a frame too, so that it is recognised as a zstd file.
     if (!frame_.empty() || frames_ == 0) SYSTOLE_RETURN_IF_ERROR(WriteFrame());
     return sink_->Close();
   }

@@ -1,4 +1,4 @@
-// How a shard's bytes are compressed: as TensorFlow's compression_type, and Zstandard.
+// How a shard's bytes are compressed: one of TensorFlow's compression_type, or Zstandard.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_COMPRESSION_COMPRESSION_H_
@@ -20,7 +20,7 @@ enum class Compression {
   kZstd,  // RFC 8878, any number of frames.
 };
 
-// How much of a file's beginning CompressionOf() looks at.
+// CompressionOf() looks at this many bytes of a file's beginning.
 inline constexpr size_t kCompressionMagicBytes = 4;
 
 // The compression of a file that begins with `begin`; kNone if it begins like no compression. A

@@ -18,13 +18,14 @@
 namespace systole {
 namespace {
 
-// Decompressed bytes between two points. A record costs half of them on top of its own, and a point
-// inside a deflate stream takes 32 KiB of the file that keeps it: an eighth.
+// Decompressed bytes between two points. To read a record, about half as many are decompressed on
+// top of its own. A point inside a deflate stream takes 32 KiB, so the file of restart points is an
+// eighth of the decompressed shard.
 constexpr uint64_t kDeflateSpacing = 256 << 10;
-// Where the windows stay in memory, they take a hundred and twenty-eighth.
+// The spacing if the windows stay in memory, where they take 1/128 of the decompressed shard.
 constexpr uint64_t kDeflateSpacingInMemory = 4 << 20;
 constexpr size_t kMaxWindowsInMemory = size_t{256} << 20;
-// As `systole pack` makes its frames.
+// The size of the frames of `systole pack`.
 constexpr uint64_t kZstdSpacing = kZstdFrameBytes;
 // From this size on a chunk is worth a note: each first look into it decompresses all of it.
 constexpr uint64_t kLargeChunkBytes = 16 << 20;
@@ -92,14 +93,14 @@ absl::Status DecompressedSource::LoadPoints(const std::string& path) {
   SYSTOLE_ASSIGN_OR_RETURN(
       points_, ParseRestartTable(table, state_, compression_, chunks_->max_chunk_bytes()));
   if (size - table_bytes != WindowBytesOf(compression_, points_)) {
-    return absl::InvalidArgumentError("the file has another number of windows than of points");
+    return absl::InvalidArgumentError("the file has more or fewer windows than points");
   }
   windows_path_ = path;
   return absl::OkStatus();
 }
 
 absl::Status DecompressedSource::Scan(uint64_t spacing, RestartScan::WindowSink windows) {
-  // As a shard without records: no compressed file is so short.
+  // An empty file is a shard without records, although no compressed file is so short.
   if (state_.size_bytes == 0) {
     points_ = {.points = {{}}, .size_bytes = 0};
     return absl::OkStatus();
@@ -134,7 +135,7 @@ absl::Status DecompressedSource::FindPoints(const std::string& path, std::string
 }
 
 absl::Status DecompressedSource::FindPointsInto(const std::string& path, absl::Status& kept) {
-  // Of a server that was killed while it scanned.
+  // A server that was killed while it scanned may have left a file.
   RemoveLeftovers({path});
   absl::StatusOr<std::unique_ptr<ByteSink>> sink = CreateStored(path);
   kept = sink.status();
@@ -156,7 +157,7 @@ absl::StatusOr<std::string> DecompressedSource::WindowOf(size_t chunk) const {
   if (chunk == 0) return "";
   const uint64_t offset = (chunk - 1) * kWindowBytes;
   if (windows_path_.empty()) return windows_.substr(offset, kWindowBytes);
-  // Opened each time: a descriptor more for every shard would be too many.
+  // The file is opened each time: a second descriptor for every shard would be too many.
   std::string window(kWindowBytes, '\0');
   const absl::StatusOr<std::unique_ptr<ByteSource>> file = OpenStored(windows_path_);
   absl::Status read = file.status();
@@ -165,11 +166,11 @@ absl::StatusOr<std::string> DecompressedSource::WindowOf(size_t chunk) const {
     read = absl::DataLossError("a checksum does not match");
   }
   if (read.ok()) return window;
-  // Of the machine, not of the shard.
+  // Unavailable, not DataLoss: the machine is at fault, not the shard.
   return absl::UnavailableError(
       absl::StrCat("the restart points of shard \"", ForeignName(BaseName(file_->name())),
-                   "\" cannot be read any more; remove \"", ForeignName(BaseName(windows_path_)),
-                   "\" and restart, which makes them again"));
+                   "\" cannot be read any more; to make them again, remove \"",
+                   ForeignName(BaseName(windows_path_)), "\" and restart"));
 }
 
 absl::Status DecompressedSource::Fill(size_t chunk, absl::Span<char> out) const {

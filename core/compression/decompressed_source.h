@@ -1,4 +1,5 @@
-// The decompressed bytes of a file, read at any offset: only the chunk around it is decompressed.
+// The decompressed bytes of a file, read at any offset. Only the chunk around the offset is
+// decompressed.
 //
 // Thread-safe. Owns the file; shares the cache.
 #ifndef SYSTOLE_CORE_COMPRESSION_DECOMPRESSED_SOURCE_H_
@@ -24,23 +25,23 @@ namespace systole {
 struct DecompressedOptions {
   // kGzip, kZlib or kZstd.
   Compression compression = Compression::kGzip;
-  // The file that keeps the restart points, in any store; empty = they are kept in memory, and a
-  // scan finds them.
+  // The file that keeps the restart points, in any store. Empty: a scan finds the points, and they
+  // are kept in memory.
   std::string restart_path = {};
-  // Whether to scan even if the file of restart points fits.
+  // Whether to scan even if there is a valid file of restart points.
   bool rebuild = false;
-  // Null = one of its own.
+  // Null: the source makes a cache of its own.
   std::shared_ptr<ChunkCache> chunks = {};
 };
 
 class DecompressedSource final : public ByteSource {
  public:
   // Reads the restart points of `file`, or scans it for them and writes their file. `note` gets
-  // what a person should know about this, if anything; it stops nothing.
+  // what a person should know about this, if anything. A note is not an error.
   //   DataLoss           the file is damaged or cut short, or compressed in another way.
   //   ResourceExhausted  a frame or block is larger than the cache, or the file is too large.
   //   FailedPrecondition the file changed meanwhile.
-  // Each names the file. Otherwise errors of reading it.
+  // Each message names the file. Otherwise errors of reading it.
   static absl::StatusOr<std::unique_ptr<DecompressedSource>> Open(
       std::unique_ptr<ByteSource> file, const DecompressedOptions& options, std::string* note);
   ~DecompressedSource() override;
@@ -48,7 +49,7 @@ class DecompressedSource final : public ByteSource {
   // Bytes that can no longer be decompressed read as zeros; the CRCs of their records then do not
   // match.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
-  // Decompressed.
+  // The size after decompression.
   absl::StatusOr<uint64_t> Size() const override { return points_.size_bytes; }
   std::string identity() const override { return state_.identity; }
   absl::Status CheckUnchanged() const override { return file_->CheckUnchanged(); }
@@ -61,7 +62,7 @@ class DecompressedSource final : public ByteSource {
   absl::Status LoadPoints(const std::string& path);
   // Keeps the windows in memory if `path` is empty or its file cannot be written.
   absl::Status FindPoints(const std::string& path, std::string* note);
-  // Sets `kept` to the error of writing the file, which is returned, too.
+  // Sets `kept` to the error of writing the file of restart points, and returns that error, too.
   absl::Status FindPointsInto(const std::string& path, absl::Status& kept);
   absl::Status Scan(uint64_t spacing, RestartScan::WindowSink windows);
   // The chunk's window; empty for the first chunk. Unavailable if it cannot be read as it was
@@ -75,8 +76,8 @@ class DecompressedSource final : public ByteSource {
   const std::shared_ptr<ChunkCache> chunks_;
   const uint64_t number_;  // Of this file in the cache.
   RestartPoints points_;
-  // The windows of all points but the first, one behind the other: in the file that keeps them, or
-  // here. Deflate only.
+  // The windows of all points but the first, one after the other, in the file at windows_path_ or
+  // in windows_. Deflate only.
   std::string windows_path_;
   std::string windows_;
 };

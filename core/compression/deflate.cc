@@ -17,9 +17,9 @@ namespace systole {
 namespace {
 
 constexpr size_t kScanPieceBytes = 256 << 10;
-// A chunk's compressed bytes, of which some are read in vain.
+// Read at a time for a chunk. The last piece may reach beyond the chunk's end.
 constexpr size_t kChunkPieceBytes = 64 << 10;
-// Behind the blocks of a gzip member: CRC-32 and size.
+// CRC-32 and size, which follow the blocks of a gzip member.
 constexpr size_t kGzipTrailerBytes = 8;
 constexpr Bytef kGzipMagic = 0x1f;
 
@@ -49,7 +49,7 @@ class Inflater {
     return absl::ResourceExhaustedError("no memory to decompress with");
   }
 
-  // Makes input ready; false at the file's end.
+  // Reads more input if none is left; false at the file's end.
   absl::StatusOr<bool> Fill() {
     if (stream_.avail_in > 0) return true;
     SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view piece, input_.Next());
@@ -59,7 +59,7 @@ class Inflater {
     return !piece.empty();
   }
 
-  // Leaves out the next `bytes`; false if the file ends before.
+  // Skips the next `bytes`; false if the file ends before.
   absl::StatusOr<bool> Skip(size_t bytes) {
     while (bytes > 0) {
       SYSTOLE_ASSIGN_OR_RETURN(const bool more, Fill());
@@ -72,7 +72,7 @@ class Inflater {
     return true;
   }
 
-  // Leaves out zeros, with which some programs fill up a file or a member; false at the file's end.
+  // Skips the zeros with which some programs pad a file or a member; false at the file's end.
   absl::StatusOr<bool> SkipZeros() {
     while (true) {
       SYSTOLE_ASSIGN_OR_RETURN(const bool more, Fill());
@@ -82,7 +82,7 @@ class Inflater {
     }
   }
 
-  // Where in the file the next input byte is.
+  // The position of the next input byte in the file.
   uint64_t position() const { return input_.end() - stream_.avail_in; }
   z_stream& stream() { return stream_; }
 
@@ -147,7 +147,7 @@ absl::Status ScanDeflate(const ByteSource& file, Compression compression, Restar
     uInt known = 0;
     window.fill(0);
     inflateGetDictionary(&stream, window.data(), &known);
-    // A member that is younger than the window has nothing before it.
+    // If less than a window of this member has been decompressed, zeros fill the window's front.
     std::rotate(window.begin(), window.begin() + known, window.end());
     scan.Offer({.compressed_bit = inflater.position() * 8 - (stream.data_type & 7), .offset = done},
                absl::string_view(reinterpret_cast<const char*>(window.data()), window.size()));

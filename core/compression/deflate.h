@@ -18,7 +18,7 @@ namespace systole {
 
 // Decompresses all of `file` and offers the ends of its blocks to `scan`. Gzip members may follow
 // each other; a zlib stream must end the file.
-//   DataLoss   the stream is damaged or cut short; says at which byte of the file.
+//   DataLoss   the stream is damaged or cut short. The message has the byte of the file.
 //   Otherwise errors of `file` and of `scan`.
 // REQUIRES: compression is kGzip or kZlib.
 absl::Status ScanDeflate(const ByteSource& file, Compression compression, RestartScan& scan);

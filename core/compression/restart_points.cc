@@ -64,7 +64,7 @@ absl::Status RestartScan::Reach(uint64_t size_bytes) {
     if (found_.points.size() == kMaxRestartPoints) {
       return absl::ResourceExhaustedError(
           absl::StrCat("it holds more than ", size_bytes >> 30,
-                       " GiB decompressed, too much to begin anywhere in; make smaller shards"));
+                       " GiB decompressed, too much for restart points; make smaller shards"));
     }
     found_.points.push_back(*offered_);
     offered_.reset();
@@ -99,7 +99,7 @@ std::string RestartTableBytes(const StoredState& file, Compression compression,
 
 absl::StatusOr<uint64_t> RestartTableSize(absl::string_view trailer) {
   if (trailer.size() != kRestartTrailerBytes || FieldOf(trailer, kMagicField) != kMagic) {
-    return absl::InvalidArgumentError("it does not end as a file of restart points does");
+    return absl::InvalidArgumentError("it does not end like a file of restart points");
   }
   const uint64_t points = FieldOf(trailer, kPoints);
   if (points == 0 || points > kMaxRestartPoints) {
@@ -137,7 +137,7 @@ absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const S
                                 point.compressed_bit > found.points.end()[-2].compressed_bit &&
                                 point.offset < found.size_bytes;
     if (!good || point.compressed_bit / 8 > file.size_bytes) {
-      return absl::InvalidArgumentError("its restart points do not rise");
+      return absl::InvalidArgumentError("its restart points are out of order");
     }
   }
   if (found.largest_chunk_bytes() > max_chunk_bytes) {

@@ -1,5 +1,5 @@
-// Where the decompression of a file can begin: near any of its bytes. A scan of the whole file
-// finds the points; a file keeps them.
+// The points of a compressed file at which decompression can begin, so that some point is near any
+// byte. A scan of the whole file finds the points, and another file keeps them.
 //
 // Between two points lies a chunk, which is decompressed as a whole. Inside a deflate stream a
 // point needs its window: the 32 KiB that were decompressed before it.
@@ -27,7 +27,7 @@ inline constexpr size_t kMaxRestartPoints = 1 << 20;
 
 struct RestartPoint {
   uint64_t compressed_bit = 0;  // In the file. A whole byte except inside a deflate stream.
-  uint64_t offset = 0;          // Of the decompressed byte that comes next.
+  uint64_t offset = 0;          // The decompressed byte that comes next.
   uint64_t window_hash = 0;     // XXH3-64 of the window; 0 without one.
 
   bool operator==(const RestartPoint&) const = default;
@@ -58,15 +58,15 @@ class RestartScan {
   // Takes the window of each point but the first, in order. Only deflate has windows.
   using WindowSink = absl::FunctionRef<absl::Status(absl::string_view window)>;
 
-  // Points stand at least `spacing` decompressed bytes apart, and at most `max_chunk_bytes`.
+  // Points are at least `spacing` decompressed bytes apart, and at most `max_chunk_bytes`.
   RestartScan(uint64_t spacing, uint64_t max_chunk_bytes, WindowSink windows)
       : spacing_(spacing), max_chunk_bytes_(max_chunk_bytes), windows_(windows) {
     found_.points.push_back({});
   }
 
   bool Wants(uint64_t offset) const { return offset - last().offset >= spacing_; }
-  // Offers a point and its window, if it has one. The point counts if bytes follow it. REQUIRES:
-  // Wants(point.offset).
+  // Offers a point and its window, if it has one. The point is kept only if bytes follow it.
+  // REQUIRES: Wants(point.offset).
   void Offer(const RestartPoint& point, absl::string_view window);
   // Says that the file has at least `size_bytes` bytes, decompressed. Errors of the sink, and
   // ResourceExhausted if the chunk would become too large (one zstd frame, or one deflate block) or
@@ -94,15 +94,15 @@ class RestartScan {
 std::string RestartTableBytes(const StoredState& file, Compression compression,
                               const RestartPoints& points);
 
-// The trailing part of RestartTableBytes(): tells how long the table is.
+// The trailing part of RestartTableBytes(): says how long the table is.
 inline constexpr size_t kRestartTrailerBytes = 56;
 // Bytes of the table that ends with `trailer`, including the trailer.
-//   InvalidArgument  it is no trailer, or names more than kMaxRestartPoints.
+//   InvalidArgument  it is not a trailer, or names more than kMaxRestartPoints.
 absl::StatusOr<uint64_t> RestartTableSize(absl::string_view trailer);
 
 // Parses a whole table.
 //   FailedPrecondition  it was made for another state of the file, or the file has no identity.
-//   InvalidArgument     it is no such table; says what is wrong with it.
+//   InvalidArgument     it is not such a table. The message says what is wrong.
 absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const StoredState& file,
                                                 Compression compression, uint64_t max_chunk_bytes);
 

@@ -51,7 +51,7 @@ absl::Status ScanZstd(const ByteSource& file, RestartScan& scan) {
     SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view piece, input.Next());
     if (piece.empty()) {
       if (left_of_frame == 0) return absl::OkStatus();
-      return Damaged(input.end(), "the last one is cut short");
+      return Damaged(input.end(), "the last frame is cut short");
     }
     ZSTD_inBuffer in = {.src = piece.data(), .size = piece.size(), .pos = 0};
     bool is_flushed = true;
@@ -73,7 +73,7 @@ absl::Status ScanZstd(const ByteSource& file, RestartScan& scan) {
       done += to.pos;
       SYSTOLE_RETURN_IF_ERROR(scan.Reach(done));
       if (left_of_frame > 0) continue;
-      is_flushed = true;  // A frame ends with all that it holds.
+      is_flushed = true;  // At a frame's end all its output is written.
       if (scan.Wants(done)) scan.Offer({.compressed_bit = position * 8, .offset = done}, "");
     }
   }
@@ -83,7 +83,7 @@ absl::StatusOr<size_t> DecompressZstd(absl::string_view compressed, absl::Span<c
   SYSTOLE_ASSIGN_OR_RETURN(const Context context, MakeContext());
   size_t done = 0;
   while (!compressed.empty() && done < out.size()) {
-    // Frame by frame, so that the whole ones before a damaged one are not lost.
+    // Frame by frame, so that whole frames before a damaged one are not lost.
     const size_t frame = ZSTD_findFrameCompressedSize(compressed.data(), compressed.size());
     if (ZSTD_isError(frame) != 0) break;
     const size_t written = ZSTD_decompressDCtx(context.get(), out.data() + done, out.size() - done,

@@ -16,7 +16,7 @@
 namespace systole {
 
 // Decompresses all of `file` and offers the ends of its frames to `scan`.
-//   DataLoss   a frame is damaged or cut short; says at which byte of the file.
+//   DataLoss   a frame is damaged or cut short. The message has the byte of the file.
 //   Otherwise errors of `file` and of `scan`.
 absl::Status ScanZstd(const ByteSource& file, RestartScan& scan);
 

@@ -55,7 +55,7 @@ absl::Status DescriptorPoller::Add(int fd, Handler handler, CallWhen when) {
 }
 
 void DescriptorPoller::Run() {
-  // One at a time: the kernel hands ready descriptors out in turn.
+  // One event at a time: the kernel hands out ready descriptors in turn.
   epoll_event event = {};
   while (true) {
     const int ready = ::epoll_wait(epoll_.get(), &event, 1, -1);
@@ -73,8 +73,8 @@ void DescriptorPoller::Handle(int fd) {
     handler = handlers_.at(fd);
   }
   if ((*handler)()) return;
-  // First forgotten, then destroyed: the handler may own the descriptor, and the next one to be
-  // opened may get its number.
+  // The descriptor is first unwatched, then the handler is destroyed: the handler may own the
+  // descriptor, and the next one to be opened may get its number.
   SYSTOLE_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr) == 0);
   MutexLock lock(mu_);
   handlers_.erase(fd);

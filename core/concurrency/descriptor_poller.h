@@ -33,9 +33,9 @@ class DescriptorPoller {
 
   // Starts the thread. ResourceExhausted or another code if the system refuses.
   static absl::StatusOr<std::unique_ptr<DescriptorPoller>> Create();
-  // Ends the thread. Handlers whose turn comes before that are still called; one under way is
-  // waited for. Then destroys those that are left, on the caller's thread. Must not be called from
-  // a handler, nor while another thread is in Add().
+  // Ends the thread. Handlers whose turn comes before that are still called, and a running handler
+  // is waited for. Then destroys the handlers that are left, on the caller's thread. Must not be
+  // called from a handler, nor while another thread is in Add().
   ~DescriptorPoller();
   DescriptorPoller(const DescriptorPoller&) = delete;
   DescriptorPoller& operator=(const DescriptorPoller&) = delete;

@@ -1,6 +1,6 @@
 // A mutex and a condition variable with thread-safety annotations, over the standard library's.
-// Debian's abseil is not built for ThreadSanitizer; these are clean without suppressions, and
-// clang's -Wthread-safety checks every field that says ABSL_GUARDED_BY.
+// Debian's abseil is not built for ThreadSanitizer; these need no suppressions, and clang's
+// -Wthread-safety checks every field that says ABSL_GUARDED_BY.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_MUTEX_H_
@@ -41,8 +41,8 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mu_;
 };
 
-// Waits are written as a loop over a named predicate: `while (!CanPop()) cv_.Wait(mu_);`. The
-// analysis does not see into a predicate handed over as a lambda, so none is taken.
+// Waits are written as a loop over a named predicate: `while (!CanPop()) cv_.Wait(mu_);`. Wait()
+// takes no predicate, because clang's analysis does not look into lambdas.
 class CondVar {
  public:
   CondVar() = default;
@@ -55,7 +55,7 @@ class CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // The same, for at most `timeout`. False if the time ran out. InfiniteDuration waits for ever.
+  // Waits for at most `timeout`. False if the time ran out. InfiniteDuration waits for ever.
   bool WaitFor(Mutex& mu, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     if (timeout == absl::InfiniteDuration()) {
       Wait(mu);

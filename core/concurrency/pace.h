@@ -1,5 +1,5 @@
-// Waits until a moment of a monotonic clock, to a few microseconds: sleeps until shortly before it,
-// then spins. A sleep alone comes back 50 to 100 us late, and later on a busy machine.
+// Waits until a moment of a monotonic clock, exact to a few microseconds: sleeps until shortly
+// before it, then spins. A sleep alone comes back 50 to 100 us late, and later on a busy machine.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_CONCURRENCY_PACE_H_
@@ -21,9 +21,9 @@ struct Pacer {
   absl::Duration spin = absl::Microseconds(100);
 };
 
-// Waits until `deadline`, or not at all if it has passed. Returns the clock's time then: what
-// exceeds the deadline is how late the caller is. To keep a rhythm without drift, add the period to
-// the previous deadline, not to what this returned.
+// Waits until `deadline`, or not at all if it has passed. Returns the clock's time then. The caller
+// is late by what exceeds the deadline. To keep a rhythm without drift, add the period to the
+// previous deadline, not to what this returned.
 absl::Duration PaceUntil(absl::Duration deadline, const Pacer& pacer);
 
 }  // namespace systole

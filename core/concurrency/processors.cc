@@ -24,7 +24,7 @@ std::optional<double> QuotaIn(absl::string_view cpu_max) {
   double period_us = 0;
   if (fields.size() != 2 || !absl::SimpleAtod(fields[0], &quota_us) ||
       !absl::SimpleAtod(fields[1], &period_us)) {
-    return std::nullopt;  // "max" is no number.
+    return std::nullopt;  // "max" is not a number.
   }
   if (!(quota_us > 0 && period_us > 0)) return std::nullopt;
   return quota_us / period_us;

@@ -1,5 +1,5 @@
-// The kernel's account of one thread's time. It tells a thread that works from one that waits, for
-// storage above all.
+// The kernel's account of one thread's time. It shows whether a thread works or waits, mostly for
+// storage.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_THREAD_TIMES_H_
@@ -16,14 +16,14 @@ namespace systole {
 using ThreadId = int64_t;
 ThreadId OwnThreadId();
 
-// Since the thread began. For the rest of that time it slept.
+// Times since the thread began. For the rest of its life the thread slept.
 struct ThreadTimes {
   absl::Duration running;  // On a processor.
   absl::Duration queued;   // Ready to run, while others had the processors.
 };
 
-// Of a thread of this process (/proc/self/task/ID/schedstat). Nullopt if the thread has ended, or
-// if this kernel does not count them.
+// The times of a thread of this process (/proc/self/task/ID/schedstat). Nullopt if the thread has
+// ended, or if this kernel does not count times.
 std::optional<ThreadTimes> TimesOf(ThreadId thread);
 
 // The time that this thread has run on a processor.

@@ -18,13 +18,13 @@
 namespace systole {
 namespace {
 
-// Clients hear these errors too, and must not learn the server's folders.
+// Clients see these errors too, and must not learn the server's folders.
 absl::Status WithoutFolder(const absl::Status& status, const std::string& path) {
   return absl::Status(status.code(),
                       absl::StrReplaceAll(status.message(), {{path, BaseName(path)}}));
 }
 
-// `seen` is what the dataset has of `what`.
+// The dataset has `seen` of `what` ("records" or "bytes").
 absl::Status CheckExpected(absl::string_view name, absl::string_view what, int64_t seen,
                            int64_t wanted) {
   if (wanted < 0) {
@@ -85,7 +85,8 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
   std::vector<ShardCount> opened;
   ExpectedContent seen;
   for (const std::unique_ptr<const RecordSource>& shard : shards) {
-    // Before all else: to a manifest a file of another kind is a shard that is cut.
+    // First, because the comparison with manifests would report a file of another kind as a cut
+    // shard.
     SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
     opened.push_back({std::string(shard->path()), shard->num_records(), shard->file_bytes()});
     seen.records += shard->num_records();
@@ -124,7 +125,7 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Of(
   }
   auto dataset = absl::WrapUnique(new Dataset(std::move(name), std::move(shards), std::move(map)));
   dataset->records_per_shard_ = std::move(counts);
-  // Each record has a byte at least.
+  // num_records() is not 0, and each record has at least a byte.
   dataset->mean_record_bytes_ = static_cast<int64_t>(bytes) / dataset->num_records();
   dataset->fingerprint_ = hasher.Digest64();
   dataset->num_damaged_records_ = num_damaged;
@@ -209,7 +210,7 @@ absl::StatusOr<absl::string_view> Dataset::ReadRecord(int64_t record,
 
 std::vector<DamageLog::Entry> Dataset::DamagedRecords(size_t at_most) const {
   std::vector<DamageLog::Entry> entries;
-  int64_t first_record = 0;  // Of the shard, in the dataset.
+  int64_t first_record = 0;  // The dataset's number of the shard's first record.
   for (const std::shared_ptr<const RecordSource>& shard : shards_) {
     for (const DamagedRecord& damaged : shard->damaged()) {
       if (entries.size() >= at_most) return entries;

@@ -36,7 +36,7 @@ class DamageLog {
     int64_t offset = 0;
     std::string cause;
   };
-  // Entries kept; a data set that is damaged all over must not fill the memory.
+  // The most entries that are kept. A badly damaged dataset must not fill the memory.
   static constexpr size_t kMaxEntries = 100;
   // Most bytes of a cause; the rest is cut off.
   static constexpr size_t kMaxCauseBytes = 512;
@@ -49,7 +49,7 @@ class DamageLog {
   // From now on `observer` is called for new entries. Do not call Observe() while feeds run.
   void Observe(Observer observer) { observer_ = std::move(observer); }
   int64_t masked_examples() const ABSL_LOCKS_EXCLUDED(mu_);
-  // In the order they were met.
+  // In the order in which feeds met the records.
   std::vector<Entry> entries() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -57,12 +57,12 @@ class DamageLog {
   mutable Mutex mu_;
   int64_t masked_examples_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);
-  std::set<int64_t> records_ ABSL_GUARDED_BY(mu_);  // Of entries_.
+  std::set<int64_t> records_ ABSL_GUARDED_BY(mu_);  // The records of entries_.
 };
 
 // What a dataset should hold, so that a lost shard or record is noticed.
 struct ExpectedContent {
-  // Of all shards together. 0: any number.
+  // Records of all shards together. 0: any number.
   int64_t records = 0;
   // Sizes of the shards' files, added up. 0: any number.
   int64_t bytes = 0;
@@ -73,18 +73,18 @@ class Dataset {
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
   // indexes. Compares them with `expected` and with the manifests beside them (manifest.h). Errors
   // name files by base name, and patterns as given.
-  //   InvalidArgument  the shards hold no record at all, a file is no shard (compressed, an image),
-  //                    a manifest is malformed, or a number in `expected` is negative.
+  //   InvalidArgument  the shards hold no record at all, a file is not a shard (but an image, for
+  //                    example), a manifest is malformed, or a number in `expected` is negative.
   //   DataLoss         nothing in a shard can be read, and it is not empty; or a shard has other
   //                    numbers of records or bytes than a manifest says.
   //   NotFound         a pattern matches nothing, or a shard that a manifest lists is missing.
-  //   FailedPrecondition  the shards do not hold what is expected: says both numbers.
+  //   FailedPrecondition  the shards do not hold what is expected. The message has both numbers.
   //   Cancelled        `interrupted`, which is called before each shard, returned true.
   // Also the errors of reading a shard.
   static absl::StatusOr<std::shared_ptr<Dataset>> Open(
       std::string name, absl::Span<const std::string> patterns, const ShardOptions& options = {},
       const ExpectedContent& expected = {}, const std::function<bool()>& interrupted = nullptr);
-  // The same over shards that are open already.
+  // Makes a dataset of shards that are open already. Compares them with nothing.
   static absl::StatusOr<std::shared_ptr<Dataset>> Create(
       std::string name, std::vector<std::unique_ptr<const RecordSource>> shards);
   // The records of `members`, one after the other, under a name made of theirs. Shares their
@@ -100,9 +100,9 @@ class Dataset {
   absl::Span<const std::shared_ptr<const RecordSource>> shards() const { return shards_; }
   int64_t num_records() const { return map_.num_records(); }
   const ShardMap& map() const { return map_; }
-  // Of each shard, in order.
+  // The number of records of each shard, in order.
   absl::Span<const int64_t> records_per_shard() const { return records_per_shard_; }
-  // Of the stored record, framing included.
+  // The mean size of a stored record, framing included.
   int64_t mean_record_bytes() const { return mean_record_bytes_; }
   // Hash of each shard's number of records and RecordSource::content_hash(), in order.
   uint64_t fingerprint() const { return fingerprint_; }
@@ -123,7 +123,7 @@ class Dataset {
   int64_t num_damaged_records() const { return num_damaged_records_; }
   std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
 
-  // What the first shard calls a record: "tf.train.Example".
+  // The first shard's word for a record, such as "tf.train.Example".
   absl::string_view example_name() const { return shards_.front()->examples().name(); }
   // The features of the first readable record; empty if no record can be read as features.
   const std::vector<FeatureDescription>& features() const { return sample_.features(); }
@@ -135,8 +135,8 @@ class Dataset {
 
   // The damage of this dataset that feeds met and noted with NoteDamage().
   DamageLog& damage() const { return damage_; }
-  // Notes that feeds mask `entry.record`, here and in the member that it belongs to, under its
-  // number there.
+  // Notes that feeds mask `entry.record`. The record's member notes it too, under the record's
+  // number in that member.
   void NoteDamage(DamageLog::Entry entry) const;
 
  private:
@@ -156,7 +156,7 @@ class Dataset {
   int64_t max_payload_bytes_ = 0;                        // Set by Create() and Join().
   DatasetSample sample_;                                 // Set by Create() and Join().
   std::vector<std::shared_ptr<const Dataset>> members_;  // Set by Join().
-  mutable DamageLog damage_;                             // A log of what const methods met.
+  mutable DamageLog damage_;                             // Written by const methods.
 };
 
 }  // namespace systole

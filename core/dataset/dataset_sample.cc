@@ -10,16 +10,17 @@
 namespace systole {
 namespace {
 
-// Records looked at to find one that can be described. More would make a server that is handed a
-// damaged or foreign dataset slow to start.
+// The most records that are tried until one can be described. With more, a server would start
+// slowly with a damaged or foreign dataset.
 constexpr int64_t kMaxProbedRecords = 16;
-// Records from all over the dataset: a random read each. No more once so many bytes are read.
+// Records looked at all over the dataset. Each costs a random read. The look ends earlier after
+// kMaxSpreadBytes.
 constexpr int64_t kSpreadRecords = 8;
 constexpr size_t kMaxSpreadBytes = 32 << 20;
-// Features whose sizes are kept; a record may have any number.
+// Sizes of at most this many features are kept, because a record may have any number of them.
 constexpr size_t kMaxFeatures = 1000;
 
-// Of a bytes feature without exactly one value.
+// The size noted for a bytes feature without exactly one value.
 constexpr int64_t kNoSize = -1;
 
 }  // namespace

@@ -23,13 +23,14 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kTfdsInfoName = "dataset_info.json";
-// What TFDS writes where a split says nothing else.
+// The template of a TFDS split that names none.
 constexpr absl::string_view kTfdsTemplate = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
 
-// The most shards that a file may list, some 100 MB of them.
+// The most shards that a file may list. They take some 100 MB.
 constexpr size_t kMaxListed = 1'000'000;
-// The most bytes of a dataset_info.json. Most of TFDS have less than 100 KB, and some 20 for each
-// shard; protobuf's parser of JSON takes 75 times the text for lists in lists.
+// The most bytes of a dataset_info.json. Most files of TFDS have less than 100 KB, and some 20
+// bytes for each shard. Protobuf's JSON parser may take 75 times the size of the text, for lists in
+// lists.
 constexpr uint64_t kMaxTfdsInfoBytes = uint64_t{4} << 20;
 // The most bytes of a file's name on Linux.
 constexpr size_t kMaxNameBytes = 255;
@@ -73,7 +74,7 @@ absl::StatusOr<std::vector<ListedShard>> ParseShardManifest(absl::string_view te
   return listed;
 }
 
-// Five digits at least, as TFDS writes them.
+// The number with at least five digits, as TFDS writes it.
 std::string TfdsNumber(int number, int of) {
   const int digits = std::max<int>(5, static_cast<int>(absl::StrCat(of).size()));
   return absl::StrFormat("%0*d", digits, number);
@@ -89,7 +90,7 @@ absl::StatusOr<std::vector<ListedShard>> ParseTfdsInfo(absl::string_view text,
     const v1::TfdsSplit& split = info.splits(s);
     const std::string name_template =
         split.filepath_template().empty() ? std::string(kTfdsTemplate) : split.filepath_template();
-    // What stands for a shard's number fits into the name as well as the number does.
+    // A part that is longer than a file's name is refused before names are made of it.
     for (const std::string* part : {&name_template, &info.name(), &split.name(), &format}) {
       if (part->size() > kMaxNameBytes) {
         return Wrong(source, absl::StrCat("splits[", s, "]"),
@@ -120,7 +121,7 @@ bool IsManifest(absl::string_view name) {
   return absl::EndsWith(name, kManifestSuffix) || name == kTfdsInfoName;
 }
 
-// What stands before the base name: "" or with its '/'.
+// The part before the base name, with its '/'. Empty if there is none.
 std::string FolderPart(const std::string& path) {
   return path.substr(0, path.size() - BaseName(path).size());
 }
@@ -139,7 +140,7 @@ absl::StatusOr<std::vector<std::string>> ManifestsIn(const std::string& folder_p
   return paths;
 }
 
-// `status` of the manifest `path`, as clients may hear it: without the server's folders.
+// `status` of the manifest `path`, as clients may see it: without the server's folders.
 absl::Status WithHelp(const absl::Status& status, const std::string& path) {
   return absl::Status(
       status.code(),

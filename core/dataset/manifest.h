@@ -23,14 +23,14 @@ namespace systole {
 struct ShardCount {
   std::string path;  // As ListShards() gave it.
   int64_t records = 0;
-  uint64_t bytes = 0;  // Of the file.
+  uint64_t bytes = 0;  // Size of the file.
 };
 
 // A shard that is not what a manifest says.
 struct ShardDifference {
   std::string shard;     // Base name.
   std::string manifest;  // Base name of the file that says so.
-  bool missing = false;  // There is no such file, and a pattern would take it.
+  bool missing = false;  // There is no such file, but a pattern would match it.
   std::string text;      // 'shard "a" has 28 records .., "x.manifest" says ..'.
 };
 
@@ -38,12 +38,12 @@ struct ShardDifference {
 inline constexpr size_t kMaxShardDifferences = 100;
 
 // Compares `opened`, the shards that ListShards(patterns) names, with the manifests in their
-// folders. Ignores a listed shard that no pattern takes, a missing shard without records, and a
+// folders. Ignores a listed shard that no pattern matches, a missing shard without records, and a
 // shard that no manifest lists. The differences are in the order of the folders, manifests and
 // lists.
-//   InvalidArgument    a manifest is malformed; names the file, by its base name, and the field.
-//   ResourceExhausted  it is larger than a manifest may be.
-//   PermissionDenied   it may not be read.
+//   InvalidArgument    a manifest is malformed. The message has its base name and the field.
+//   ResourceExhausted  a file is larger than a manifest may be.
+//   PermissionDenied   a manifest may not be read.
 // Other errors are those of listing a folder. No error names a folder.
 absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
     absl::Span<const std::string> patterns, absl::Span<const ShardCount> opened);

@@ -1,4 +1,4 @@
-// Tells a socket from a later one with the same number.
+// Distinguishes a socket from a later one with the same descriptor number.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_DESCRIPTOR_SOCKET_COOKIE_H_
@@ -10,8 +10,8 @@
 
 namespace systole {
 
-// The kernel's own number of the socket `fd` (SO_COOKIE), which no other one of this machine has or
-// will have. 0: `fd` is no socket.
+// The kernel's own number of the socket `fd` (SO_COOKIE). No other socket of this machine has it or
+// will have it. 0: `fd` is not a socket.
 inline uint64_t SocketCookie(int fd) {
   uint64_t cookie = 0;
   socklen_t size = sizeof(cookie);

@@ -10,12 +10,13 @@
 namespace systole {
 namespace {
 
-// Threads there are for each that shall run, and how many of them may work for one dataset.
+// For each thread that should run there are kMaxThreadsFactor threads. kThreadsFactor of them may
+// work for one dataset.
 constexpr int kMaxThreadsFactor = 7;
 constexpr int kThreadsFactor = 4;
 
-// Hanging reads of one dataset hold no more than this part of the budget, together with those of
-// another no more than twice that.
+// Hanging reads together hold at most 1 / kHungBudgetParts of the budget, and those of one dataset
+// at most 1 / kMinHungParts of that.
 constexpr int64_t kMinHungParts = 2;
 constexpr int64_t kHungBudgetParts = 2;
 
@@ -44,7 +45,7 @@ std::optional<absl::Status> DatasetShares::Verdict::Of(const FeedPlan& plan) con
   for (const Dataset* const dataset : DatasetsOf(plan)) {
     const auto found = blocked_.find(dataset);
     if (found == blocked_.end()) continue;
-    // What fails the stream goes before what lets it wait.
+    // An error, which fails the stream, comes before OK, which lets it wait.
     if (!verdict.has_value() || verdict->ok()) verdict = found->second;
   }
   return verdict;
@@ -77,7 +78,7 @@ DatasetShares::Verdict DatasetShares::Judge(absl::Span<const HungTask> hung,
   std::map<const Dataset*, Hung> hung_of;
   std::map<const Dataset*, int> threads_of = threads_of_;
   for (const HungTask& task : hung) {
-    // Of a mixture it is now known which member it works for.
+    // The record of a hanging read says for which member of a mixture the task works.
     for (const Dataset* const dataset : DatasetsOf(*task.plan)) --threads_of[dataset];
     ++threads_of[HungDataset(task)];
     Hung& dataset = hung_of[HungDataset(task)];
@@ -100,9 +101,9 @@ DatasetShares::Verdict DatasetShares::Judge(absl::Span<const HungTask> hung,
 
 absl::Status DatasetShares::ReadHangs(const HungTask& task) const {
   return absl::UnavailableError(absl::StrCat(
-      task.plan->dataset().Where(task.record), ", or behind it: a read has not returned for ",
+      task.plan->dataset().Where(task.record), ", or a later record: a read has not returned for ",
       absl::FormatDuration(read_timeout_),
-      "; the storage does not answer: look at its mount and its disks"));
+      "; the storage does not answer; check its mount and its disks"));
 }
 
 }  // namespace systole

@@ -20,16 +20,16 @@
 
 namespace systole {
 
-// How many threads there are, if `threads` of them should run: enough for one dataset to have four
-// times as many.
+// How many threads an engine has if `threads` of them should run: enough for one dataset to have
+// four times as many.
 int MaxThreadsFor(int threads);
 
 // A task whose read hangs.
 struct HungTask {
   const FeedPlan* plan = nullptr;
-  int64_t record = 0;      // That it reads, or one before it.
-  int64_t cost_bytes = 0;  // Of its slice.
-  bool timed_out = false;  // Its step has failed for it.
+  int64_t record = 0;      // The one that it reads, or an earlier one.
+  int64_t cost_bytes = 0;  // The cost of its slice.
+  bool timed_out = false;  // Its step has failed because of it.
 };
 
 class DatasetShares {
@@ -43,22 +43,22 @@ class DatasetShares {
   bool Begin(const FeedPlan& plan) { return Count(plan, 1); }
   bool End(const FeedPlan& plan) { return Count(plan, -1); }
 
-  // What becomes of streams, as long as nothing changes.
+  // What happens to streams until the tasks change.
   class Verdict {
    public:
     explicit Verdict(std::map<const Dataset*, absl::Status> blocked)
         : blocked_(std::move(blocked)) {}
 
-    // nullopt: they go on. OK: nothing is taken for them, because a dataset has its share. An
-    // error: they fail with it, because that dataset's read has timed out: a new stream would only
-    // wait for the same storage.
+    // What happens to streams of `plan`. nullopt: they go on. OK: no task is taken for them,
+    // because one of their datasets has its share. An error: they fail with it, because a read of
+    // that dataset has timed out. A new stream would only wait for the same storage.
     std::optional<absl::Status> Of(const FeedPlan& plan) const;
 
    private:
     std::map<const Dataset*, absl::Status> blocked_;
   };
 
-  // `hung` are tasks that have begun and not ended. `budget_bytes` is that of all slices.
+  // `hung` are tasks that have begun and not ended. `budget_bytes` is the budget of all slices.
   Verdict Judge(absl::Span<const HungTask> hung, int64_t budget_bytes) const;
 
   // The error for the streams of the task's slice.
@@ -71,7 +71,7 @@ class DatasetShares {
 
   const int max_threads_;
   const absl::Duration read_timeout_;
-  std::map<const Dataset*, int> threads_of_;  // That work for it; never 0.
+  std::map<const Dataset*, int> threads_of_;  // Tasks that run for a dataset; never 0.
 };
 
 }  // namespace systole

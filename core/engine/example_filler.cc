@@ -44,7 +44,8 @@ struct KeptImage {
 };
 constexpr size_t kKeptHeaderBytes = 12;
 
-// Of a decoded image, about: what stands between the decode and the kept image is not counted.
+// The approximate bytes of a kept image. Operations between the decode and the kept image are
+// ignored.
 int64_t KeptBytes(const ImageInfo& decoded, const ValueType& kept) {
   return int64_t{kKeptHeaderBytes} +
          (kept.has_size() ? kept.num_bytes()
@@ -62,7 +63,7 @@ std::string ToKept(const Value& image) {
   return kept;
 }
 
-// nullopt if `kept` is no image.
+// nullopt if `kept` is not an image.
 std::optional<KeptImage> ParseKept(absl::string_view kept) {
   if (kept.size() < kKeptHeaderBytes) return std::nullopt;
   KeptImage image = {.shape = {}, .pixels = kept.substr(kKeptHeaderBytes)};
@@ -77,7 +78,7 @@ std::optional<KeptImage> ParseKept(absl::string_view kept) {
 }
 
 absl::Status NoMemory() {
-  return absl::UnavailableError("malloc refused memory for an example on its way");
+  return absl::UnavailableError("malloc refused memory for an example that is being made");
 }
 
 // `status` with the output's name.
@@ -159,14 +160,14 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
   const bool is_jpeg = output.program.way == LoweredProgram::Way::kJpeg;
   if (!is_jpeg && !cached.rest.has_value()) return nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
-  // A default value is not the record's.
+  // A default value is not kept: it is not the record's.
   const bool keeps =
       cached.rest.has_value() &&
       (output.feature < 0 || !UsesDefault(output, features_[static_cast<size_t>(output.feature)]));
   if (keeps) {
     cached.found = cache_->Find(KeyOf(*output.cache), output.cache->store, output.cache->user);
     if (cached.found != nullptr) return nullptr;
-    // Others decode the whole file in any case.
+    // Images other than JPEG are decoded as a whole in any case.
     cached.fills = !is_jpeg && cache_->Admits(0, output.cache->store);
   }
   if (!is_jpeg) return nullptr;
@@ -212,7 +213,7 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
   const absl::StatusOr<Value> made =
       output.program.program->Run(std::move(stored), example_, 0, output.cache->steps);
   if (made.ok()) {
-    // Beside it a copy for the cache, and in what follows another.
+    // The value, a copy for the cache, and a copy in the operations that follow.
     if (!NeedScratch(ScratchUse::kValues, 3 * made->type.num_bytes())) return InterruptedError();
     std::string kept = ToKept(*made);
     const absl::Status done = run_rest(*ParseKept(kept));
@@ -220,8 +221,8 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
     SYSTOLE_RETURN_IF_ERROR(done);
     return true;
   }
-  // Whether a damaged record can be used must not depend on the cache: the usual way may not come
-  // to what is damaged, and has no bound on an image's size.
+  // Whether a damaged record can be used must not depend on the cache: the usual way may not reach
+  // the damaged part, and does not bound an image's size.
   if (output.program.way == LoweredProgram::Way::kJpeg) {
     SYSTOLE_RETURN_IF_ERROR(runners_[i].Begin(output.program, bytes, example_).status());
   }
@@ -275,7 +276,7 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
 
 absl::Status ExampleFiller::FillOutput(const OutputPlan& output, size_t i, FillerScratch& scratch,
                                        absl::Span<uint8_t> out, uint8_t* length) {
-  // Scratch and the references' values grow as they need to.
+  // Vectors in the scratch and in operations grow as needed, so they may throw.
   try {
     if (output.padded.has_value()) return FillPadded(output, scratch, out, length);
     if (cached_[i].rest.has_value()) {

@@ -54,8 +54,8 @@ class ExampleFiller {
       const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders,
       ValueCache* cache);
 
-  // Which record it is: its number in the dataset, and for keys of the cache the hash of its shard
-  // and its number there. And how it holds features.
+  // A record: its number in the dataset; the hash of its shard and its number there, for keys of
+  // the cache; and how it holds features.
   struct Record {
     int64_t number = 0;
     uint64_t shard_hash = 0;
@@ -79,7 +79,7 @@ class ExampleFiller {
   // An output that asks for the cache.
   struct Cached {
     std::optional<ProgramRunner> rest;  // Set if there is a cache.
-    // Of the example that was begun: the value that was found, or whether one is to be made.
+    // For the example that was begun: the value that was found, or whether one is to be made.
     CachedValue found;
     bool fills = false;
   };
@@ -95,8 +95,8 @@ class ExampleFiller {
   // Begins output `i`, an image or one that asks for the cache. Returns the image that was started,
   // or null.
   absl::StatusOr<ImageTransformer*> BeginOutput(const OutputPlan& output, size_t i);
-  // Makes the output from the value that was found, or makes and keeps it. False: it is to be made
-  // the usual way.
+  // Makes the output from the value that was found, or makes and keeps it. False: the caller must
+  // make it in the usual way.
   absl::StatusOr<bool> FillCached(const OutputPlan& output, size_t i, FillerScratch& scratch,
                                   absl::Span<uint8_t> out);
 
@@ -118,9 +118,9 @@ class ExampleFiller {
   std::vector<FeatureView> features_;
   std::vector<ProgramRunner> runners_;  // By output.
   std::vector<Cached> cached_;          // Likewise.
-  // Of the example that was begun.
+  // These belong to the example that was begun.
   absl::string_view payload_;
-  MadeText made_;  // Of features_. Freed with the example.
+  MadeText made_;  // Owns text of features_. Freed with the example.
   Record record_;
   ExampleKey example_;
 };

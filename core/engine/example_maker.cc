@@ -15,32 +15,33 @@
 namespace systole {
 namespace {
 
-// Plans whose decoders a thread keeps. More streams than this at once share, at the cost of making
-// decoders anew now and then.
+// A thread keeps the decoders of this many plans. With more plans at once, decoders are made anew
+// now and then.
 constexpr size_t kMaxScratches = 16;
 
-// What a thread keeps between tasks at most, some 55 MiB in all. More is made anew for each task,
-// at a cost that does not show beside that of examples that need so much.
+// The most that a thread keeps between tasks, some 55 MiB in all. What exceeds it is made anew for
+// each task. This costs little beside examples that need so much.
 constexpr int64_t kMaxKeptTableBytes = int64_t{16} << 20;    // Of all plans.
 constexpr int64_t kMaxKeptDecoderBytes = int64_t{32} << 20;  // All plans share them.
 constexpr int64_t kMaxKeptExampleBytes = int64_t{4} << 20;
 constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // Of each of three copies.
 
-// Copies of records have room for a multiple of this, so that one that is a little larger than all
-// before fits as well.
+// Copies of records have room for a multiple of this, so that a record that is a little larger than
+// all earlier ones fits as well.
 constexpr size_t kPayloadStep = size_t{64} << 10;
 
-// Neighbours in a shard are read together up to so many bytes: a read of them costs about as much
-// in the call as in the copy, and they stay in the cache until they are used.
+// Neighbours in a shard are read together, up to this many bytes. For a read of this size the call
+// costs about as much as the copy, and the bytes stay in the processor's cache until they are used.
 constexpr int64_t kReadBytes = 256 << 10;
 
-// Records in place are asked of memory so many at a time, while as many others are made. One by one
-// would not do: a record that lies far from the one before waits for the tables of its page first,
-// and the processor waits along, unless the next such waits stand right behind.
+// Records that are read in place are prefetched this many at a time, while as many others are made.
+// One by one would not do: a record that is far from the previous one first waits for its page
+// tables. The processor waits for several page tables at once only if the requests directly follow
+// each other.
 constexpr size_t kPrefetchedRecords = 16;
 
-// Values that are computed, and bytes read, between two looks at the clock: microseconds, beside
-// which a look of 30 ns does not show.
+// Values computed and bytes read between two looks at the clock. They take microseconds; a look
+// takes 30 ns.
 constexpr int64_t kValuesBetweenLooks = 1 << 14;
 
 // Assigning an empty string would keep the memory.
@@ -51,9 +52,9 @@ std::string Placed(const FeedPlan& plan, int64_t record, const absl::Status& sta
   return absl::StrCat(plan.dataset().Where(record), ": ", status.message());
 }
 
-// Whether `status` says something of the record's bytes, as RecordSource::ReadRecord() means it. A
-// read that failed or found no memory does not: were it masked, what a feed holds would depend on a
-// bad moment of a machine.
+// Whether `status` means that the record's bytes are bad (see RecordSource::ReadRecord()). A read
+// that failed or found no memory does not: if it were masked, the content of a feed would depend on
+// a bad moment of a machine.
 bool IsDamage(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDataLoss ||
          status.code() == absl::StatusCode::kResourceExhausted;
@@ -109,7 +110,8 @@ void ExampleMaker::FreeAll() {
 }
 
 void ExampleMaker::SettleScratch(const FeedPlan& plan) {
-  // What a small example takes counts on, though some of it is free: the next turn takes it again.
+  // The memory of a small example stays counted, though some of it is free: the next turn takes it
+  // again.
   ScratchBytes example;
   if (!scratches_.empty() && scratches_.front().plan.lock().get() == &plan &&
       scratches_.front().bytes.known_example <= kMaxKeptRecordBytes) {
@@ -138,7 +140,7 @@ void ExampleMaker::FreeLarge() {
     it = keep ? std::next(it) : scratches_.erase(it);
   }
   for (Lane& lane : lanes_) {
-    // Those that no plan uses any more.
+    // Decoders that no plan uses any more.
     while (!lane.decoders.empty() && lane.decoders.back().use_count() == 1) {
       lane.decoders.pop_back();
     }
@@ -175,7 +177,7 @@ absl::StatusOr<bool> ExampleMaker::Work(const std::shared_ptr<const FeedPlan>& p
   places_.resize(static_cast<size_t>(end - begin));
   plan->order().PlacesOnCore(step, core, begin, absl::MakeSpan(places_));
   wanted_.clear();
-  // By the run with the first place, so that it is done once.
+  // The run with the first slot does this, so that it is done once.
   if (begin == 0 && begins) ClearTilePadding(layout, slice);
   for (int64_t slot = begin; slot < end; ++slot) {
     const Place& place = places_[static_cast<size_t>(slot - begin)];
@@ -218,7 +220,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
   };
   const RecordBytes where =
       task.plan.decodes_images() ? RecordBytes::kCopied : RecordBytes::kInPlace;
-  size_t first = static_cast<size_t>(task.run.done);  // More than there are, if groups are mixed.
+  size_t first = static_cast<size_t>(task.run.done);  // Beyond the end once groups are mixed.
   if (where == RecordBytes::kInPlace) prefetch(first);
   bool over = false;
   while (first < wanted_.size() && !over) {
@@ -245,15 +247,15 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
                                   (payload.ok() ? static_cast<int64_t>(payload->size()) : 0));
           return over ? InterruptedError() : absl::OkStatus();
         });
-    // Cancelled: it was ended here.
+    // Cancelled: the callback above ended it.
     if (!over || !absl::IsCancelled(read)) SYSTOLE_RETURN_IF_ERROR(read);
-    // Behind the reads: nothing of a shard that was replaced can be trusted any more.
+    // Checked after the reads: nothing that was read from a replaced shard can be trusted.
     task.run.error.Add(lowest_slot, shard.CheckUnchanged());
     first += added;
   }
   FinishAll(task);
   task.run.done = std::max(task.run.done, static_cast<int64_t>(first));
-  // Of what nobody wants, nothing is given back.
+  // A slice that nobody wants counts as done.
   return InterruptRequested() || first >= wanted_.size();
 }
 
@@ -317,8 +319,8 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
 
 bool ExampleMaker::CopyPayload(absl::string_view payload, Lane& lane) {
   if (payload.size() > lane.payload.capacity()) {
-    // Freed first, so that the two do not stand side by side; and not twice as large as it need be,
-    // as assign() would make it.
+    // The old memory is freed first, so that both do not exist at once. reserve() takes only what
+    // is needed, while assign() might take twice as much.
     Free(lane.payload);
     const size_t bytes = (payload.size() + kPayloadStep - 1) / kPayloadStep * kPayloadStep;
     if (!NeedScratch(ScratchUse::kPayloads, PayloadBytes() + static_cast<int64_t>(bytes))) {
@@ -344,7 +346,7 @@ void ExampleMaker::Finish(Task& task, int lane, absl::Status status) {
     status = making.filler.Fill(task.plan, wanted.slot, filler_scratch_, task.slice);
     if (scratch_ != nullptr) scratch_->EndExample();
   }
-  // What it says now, it may say because it was interrupted.
+  // The status is ignored, because the interruption may have caused it.
   if (InterruptRequested()) return making.filler.Drop();
   if (!status.ok()) {
     making.filler.Drop();
@@ -364,7 +366,7 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
   }
   const Dataset& dataset = task.plan.dataset();
   const RecordSource& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
-  // A shard that was replaced is no damage to be masked.
+  // A replaced shard is not damage that may be masked.
   if (absl::Status unchanged = shard.CheckUnchanged(); !unchanged.ok()) {
     status = std::move(unchanged);
   } else if (IsDamage(status) && task.plan.spec().on_corrupt() != v1::MASK) {

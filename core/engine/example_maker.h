@@ -1,8 +1,8 @@
 // Makes examples: reads their records, transforms the features, writes them into their places in
 // the slice. Holds the scratch memory and decoders of one thread. While it works, it holds memory
 // for the plan (kMaxScratchBytes), for a record (three times its bytes), for what the record's
-// format makes of it (some MiB at most: ExampleFormat) and for its images; otherwise at most 55
-// MiB, or nothing if others need it (scratch_account.h).
+// format makes of it (some MiB at most: ExampleFormat) and for its images; between tasks it holds
+// at most 55 MiB, or nothing if others need the memory (scratch_account.h).
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_
@@ -37,33 +37,33 @@ namespace systole {
 
 class ExampleMaker {
  public:
-  // `scratch` counts the memory that the maker holds; null: nothing does. It must outlive the
-  // maker.
+  // `scratch` counts the memory that the maker holds; null: the memory is not counted. The account
+  // must outlive the maker.
   explicit ExampleMaker(ScratchAccount* scratch = nullptr) : scratch_(scratch) {}
 
-  // From now on outputs that ask for the cache use `cache`; null, as at first: none. It must
-  // outlive the calls of Make() up to the next KeepIn().
+  // From now on outputs that ask for the cache use `cache`. Null, as at the start: no cache.
+  // `cache` must outlive the calls of Make() up to the next KeepIn().
   void KeepIn(ValueCache* cache) { cache_ = cache; }
 
-  // Works at `run`, examples of (step, core): writes them, `valid` included, into `slice`, a block
-  // of plan->layout().slice_bytes(), and mixes them if the plan says so. Neighbouring records of a
-  // shard share reads. Padding becomes zeros. So does a record that cannot be used, if the spec
-  // says MASK; the dataset's damage log then notes it. Of several errors, that of the lowest slot
-  // is in run.error:
+  // Works at `run`, which is examples of (step, core): writes them, `valid` included, into `slice`,
+  // a block of plan->layout().slice_bytes(), and mixes them if the plan says so. Neighbouring
+  // records of a shard share reads. Padding becomes zeros. So does a record that cannot be used, if
+  // the spec says MASK; the dataset's damage log then notes it. run.error gets the error of the
+  // lowest slot:
   //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
   //                       record, output and cause. ResourceExhausted if it is too large.
   //   FailedPrecondition  its shard changed since it was opened.
   //   Unavailable         no memory to read, decode or place it.
-  // and the storage's other errors of a read. MASK hides only DataLoss and ResourceExhausted.
-  // Asks `turn_is_over` now and then, after an example or a mixed group. If it is over, returns
-  // false: run.done says how far this call came, and any maker may go on from there. True: `run` is
-  // done. If the thread was interrupted, nothing of the result may be used. REQUIRES: the run
-  // begins and ends at multiples of plan->group().
+  // Also other errors of reading the storage. MASK hides only DataLoss and ResourceExhausted.
+  // Asks `turn_is_over` now and then, after an example or a mixed group. If the turn is over,
+  // returns false: run.done says how far this call came, and any maker may go on from there. True:
+  // `run` is done. If the thread was interrupted, nothing of the result may be used. REQUIRES: the
+  // run begins and ends at multiples of plan->group().
   using TurnIsOver = absl::FunctionRef<bool()>;
   bool Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core, ExampleRun& run,
             uint8_t* slice, TurnIsOver turn_is_over);
 
-  // The same in one turn: the examples of slots [begin, end). Returns the error.
+  // Makes the examples of slots [begin, end) in one turn. Returns the error.
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
 
@@ -73,9 +73,9 @@ class ExampleMaker {
 
  private:
   // Two examples are made at a time, because two images decoded together take less time than one
-  // after the other. What each of them needs, whatever the plan:
+  // after the other. A lane is what one of the two needs, whatever the plan.
   struct Lane {
-    std::vector<std::shared_ptr<HuffmanDecoder>> decoders;  // Of its images.
+    std::vector<std::shared_ptr<HuffmanDecoder>> decoders;  // For its images.
     std::string payload;                                    // A copy, while the example waits.
   };
 
@@ -98,7 +98,7 @@ class ExampleMaker {
   // What one plan needs between calls.
   struct PlanScratch {
     std::weak_ptr<const FeedPlan> plan;
-    const ValueCache* cache = nullptr;  // Where its makings keep something. Only compared.
+    const ValueCache* cache = nullptr;  // The cache of its makings. Only compared.
     ScratchBytes bytes;
     std::array<Making, PairedDecoding::kLanes> makings;  // By lane.
   };
@@ -111,31 +111,34 @@ class ExampleMaker {
     uint8_t* slice = nullptr;
     ExampleRun& run;
     TurnIsOver turn_is_over;
-    // What was done since turn_is_over was asked, about in values that were computed.
+    // Work since turn_is_over was asked: about the number of values that were computed.
     int64_t unasked = 0;
   };
 
-  // Make() without FreeLarge(). Returns errors of the run as a whole; those of examples are in
+  // Make() without FreeLarge(). Returns errors of the run as a whole; errors of examples are in
   // run.error.
   absl::StatusOr<bool> Work(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                             ExampleRun& run, uint8_t* slice, TurnIsOver turn_is_over);
-  // Makes the examples of wanted_ from number run.done on; and mixes the run's groups.
+  // Makes the examples of wanted_ from number run.done on, or mixes the run's groups. False: the
+  // turn is over.
   absl::StatusOr<bool> MakeWanted(Task& task);
   bool MixGroups(Task& task);
-  // Whether to end here, after work of so many values.
+  // Whether to stop now, after work on so many more values.
   static bool IsOver(Task& task, int64_t values);
   // Frees memory too large to keep: that of one large record, one wide image or many plans.
   void FreeLarge();
   void FreeAll();
-  // Ends the turn of scratch_: frees all if it may not be kept.
+  // Ends the turn of scratch_. Frees all memory if it may not be kept.
   void SettleScratch(const FeedPlan& plan);
-  // What the maker holds beside records, with a plan of `bytes` and of `tables` more.
+  // Bytes that the maker holds beside records, with a plan of `bytes` and `tables` more bytes of
+  // tables.
   int64_t PlanBytes(const ScratchBytes& bytes, int64_t tables) const;
   int64_t PayloadBytes() const;
-  // A copy of `payload` in the lane. False: the thread was interrupted.
+  // Copies `payload` into the lane. False: the thread was interrupted.
   bool CopyPayload(absl::string_view payload, Lane& lane);
 
-  // The scratch of `plan` and cache_, made at first use. Of many, the least recently used is freed.
+  // The scratch of `plan` and cache_, made at first use. If there are many, the least recently used
+  // is freed.
   absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);
 
   // Makes the example of one record, whose payload was read, or handles the error of the read. It
@@ -153,9 +156,9 @@ class ExampleMaker {
   ValueCache* cache_ = nullptr;
   ScratchAccount* scratch_;
   std::atomic<int64_t> reading_ = -1;
-  std::vector<Place> places_;           // Of one call, by slot.
-  std::vector<Wanted> wanted_;          // Of one call, by record.
-  std::vector<int64_t> shard_records_;  // Their numbers in one shard.
+  std::vector<Place> places_;           // For one call, by slot.
+  std::vector<Wanted> wanted_;          // For one call, by record.
+  std::vector<int64_t> shard_records_;  // Numbers in one shard.
   AlignedBuffer record_scratch_;
   std::array<Lane, PairedDecoding::kLanes> lanes_;
   PairedDecoding decoding_;  // A lane waits while its example does.

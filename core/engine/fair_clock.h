@@ -2,24 +2,24 @@
 // two levels. First peers take turns, then the streams of each peer. So a peer gets its part
 // whatever the others ask for, and however many streams they ask with.
 //
-// Each peer has a virtual time, and each stream one among those of its peer. Both advance by the
-// cost of every piece of work that is taken for the stream. Of the peers that want work the least
-// advanced one goes first, and of its streams the least advanced one. The cost of a piece is known
-// only when it is done. Until then an estimate is charged, which comes from the stream's earlier
-// pieces.
+// Each peer has a virtual time, and each stream has one among the streams of its peer. Both advance
+// by the cost of every piece of work that is taken for the stream. Of the peers that want work the
+// least advanced one goes first, and of its streams the least advanced one. The cost of a piece is
+// known only when it is done. Until then an estimate is charged, which comes from the stream's
+// earlier pieces.
 //
-// What is promised: let two peers want work all the time, and no piece cost more than L. Work is
+// The guarantee: let two peers want work all the time, and let no piece cost more than L. Work is
 // taken for a peer only while no other peer that wants work is less advanced, and one piece then
 // moves it by L at most. So the times of the two are never more than L apart, as long as each piece
 // is charged what it costs; and since any moment of this time neither has had more than 2 L more
-// than the other (Theorem 1 there). With T threads, T pieces of unknown cost are under way. That
-// makes it (T + 1) L, where L is also the most that a piece is charged. That is a turn and a unit:
-// a piece may have units for many turns, but the rest of it is given back when a turn ends. The
-// rate at which all are served does not matter. So the same holds one level down, for the streams
-// of a peer by what the peer gets.
+// than the other (Theorem 1 of the paper). With T threads, T pieces of unknown cost are under way,
+// and the bound is (T + 1) L. There L is also the most that a piece is charged, which is a turn and
+// a unit: a piece may have units for many turns, but its rest is given back when a turn ends. The
+// rate at which all are served does not matter. So the bound also holds one level down, among the
+// streams of a peer.
 //
-// What is owed stays: a peer whose streams are all closed is remembered until the others have had
-// as much. Otherwise it would pay for nothing by closing a stream after each piece.
+// A debt stays: a peer whose streams are all closed is remembered until the others have had as
+// much. Otherwise a peer could avoid every charge by closing its stream after each piece.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_CLOCK_H_
@@ -40,9 +40,9 @@ class FairClock {
  private:
   struct Peer {
     double time = 0;        // Among peers.
-    double now = 0;         // The largest time of a stream of it when work was taken for it.
-    int64_t streams = 0;    // That are open.
-    int64_t wanting = 0;    // Of these, the ones that want work.
+    double now = 0;         // The largest time of its streams when work was taken for one.
+    int64_t streams = 0;    // Open streams.
+    int64_t wanting = 0;    // Open streams that want work.
     int64_t under_way = 0;  // Pieces that are taken and not done.
   };
 
@@ -53,11 +53,11 @@ class FairClock {
 
   // The rest of a piece is given back after the unit with which its cost reaches `turn`.
   explicit FairClock(double turn = std::numeric_limits<double>::infinity()) : turn_(turn) {}
-  // Accounts refer to it.
+  // Accounts refer to the clock.
   FairClock(const FairClock&) = delete;
   FairClock& operator=(const FairClock&) = delete;
 
-  // One stream's.
+  // The account of one stream.
   class Account {
    public:
     // A new stream of `peer`. `unit_cost` is a guess at what a unit of its work costs.
@@ -126,7 +126,7 @@ class FairClock {
 
   // Peers with a stream.
   int64_t peers() const { return peers_open_; }
-  // These, and the peers that are remembered without one.
+  // Peers with a stream, and peers that are remembered without one.
   size_t peers_known() const { return peers_.size(); }
 
  private:
@@ -143,7 +143,7 @@ class FairClock {
     ForgetPeers();
   }
 
-  // Forgets those without a stream that owe nothing and, if too many are left, some that do.
+  // Forgets peers without a stream that owe nothing. If too many are left, forgets some that owe.
   void ForgetPeers() {
     const auto idle = [](const Peer& peer) { return peer.streams == 0 && peer.under_way == 0; };
     std::erase_if(peers_, [&](const auto& known) {

@@ -17,15 +17,15 @@ FairQueue::Choice FairQueue::Choose(absl::Span<const Candidate> candidates) {
       best = number;
     }
   };
-  std::optional<size_t> holder;  // Of those that hold something and want to begin a slice,
-  std::optional<size_t> modest;  // and of these the modest ones.
-  bool empty_handed = false;     // One that holds nothing can begin a slice.
+  std::optional<size_t> holder;  // First that holds something and wants to begin a slice.
+  std::optional<size_t> modest;  // First of these that is modest.
+  bool empty_handed = false;     // A stream that holds nothing can begin a slice.
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
     if (candidate.left_out) continue;
     const bool can = can_go(candidate);
-    // Behind those that want: a peer of which one stream begins to want when another one ends
-    // wanted all the time.
+    // Only after SetWants(true): if one stream of a peer begins to want work when another one
+    // stops, the peer wanted work all the time.
     if (!can) candidate.account->SetWants(false);
     if (candidate.has_more) {
       prefer(i, choice.first);

@@ -1,12 +1,12 @@
-// Whose turn it is among streams of which some lack memory. Of those that can go on it is the least
-// advanced one of the least advanced peer (FairClock).
+// Decides whose turn it is among streams, some of which lack memory. Among streams that can go on,
+// the least advanced stream of the least advanced peer goes first (FairClock).
 //
-// Memory matters only to streams that have to begin a slice. Of these the ones that hold nothing go
-// before all others. The others go in turn, and wait behind the one whose turn it is if there is no
-// room for it: a slice that is too large for now must not be overtaken for ever. While a stream
-// that holds nothing finds no room, each of the others keeps half of its share free, and no more:
-// the slice may be larger than what is ever free, and must not bring the others down to one slice
-// at a time.
+// Memory matters only to streams that have to begin a slice. Among these, streams that hold nothing
+// go first. The others take turns. If there is no room for the stream whose turn it is, the rest
+// wait: a slice that is too large for now must not be overtaken for ever. While a stream that holds
+// nothing finds no room, each of the others keeps half of its share free, and no more: the missing
+// slice may be larger than what is ever free, and must not bring the others down to one slice at a
+// time.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_QUEUE_H_
@@ -28,18 +28,18 @@ class FairQueue {
   // `turn` as in FairClock.
   explicit FairQueue(double turn) : clock_(turn) {}
 
-  // A stream, as it stands when a thread asks for work. If all flags are false, it wants no work.
+  // The state of a stream when a thread asks for work. If all flags are false, it wants no work.
   struct Candidate {
     FairClock::Account* account = nullptr;
-    // Neither chosen nor looked at: it wants what it wanted before.
+    // The stream is left out of the choice. It wants what it wanted before.
     bool left_out = false;
-    // Has begun a slice of which examples can be handed out.
+    // It has begun a slice with examples that can be handed out.
     bool has_more = false;
-    // Has none, but may begin a slice.
+    // It has no such slice, but may begin one.
     bool may_begin = false;
     // There is room for the slice that it may begin.
     bool has_room = false;
-    // Holds no slice, and somebody needs its next one now.
+    // It holds no slice, and its next one is needed now.
     bool empty_handed = false;
     // With one more slice it would hold at most half of its share.
     bool modest = false;
@@ -48,8 +48,8 @@ class FairQueue {
   // Candidates by their numbers.
   struct Choice {
     std::optional<size_t> first;    // nullopt: there is no work.
-    std::optional<size_t> starved;  // First of those that hold nothing and find no room.
-    int64_t wanting = 0;            // Those that could go.
+    std::optional<size_t> starved;  // The first that holds nothing and finds no room.
+    int64_t wanting = 0;            // Streams that could go on.
   };
 
   // Also tells the accounts who wants work. O(candidates), without an allocation.

@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// Where values stand before they are cast.
+// Values before they are cast.
 struct ListScratch {
   std::vector<int64_t> int64s;
   std::vector<float> floats;
@@ -28,12 +28,12 @@ struct ListScratch {
 
 // Writes the feature's list into `out`, which is one example of the output, and pads it. Returns
 // how many items it has in `out`. REQUIRES: output.padded has a value.
-//   InvalidArgument  the list is of another kind, has too many items or half of one, or a value
+//   InvalidArgument  the list is of another kind, has too many items or part of one, or a value
 //                    that does not fit.
 //   DataLoss         the record changed while it was read.
 absl::StatusOr<int32_t> WritePadded(const OutputPlan& output, const FeatureView& feature,
                                     ListScratch& scratch, absl::Span<uint8_t> out);
-// The same for an output that is made of the record itself.
+// Does the same with the bytes of the record itself.
 absl::StatusOr<int32_t> WritePadded(const OutputPlan& output, absl::string_view record,
                                     absl::Span<uint8_t> out);
 

@@ -1,5 +1,5 @@
-// Picks one of the errors of several examples: that of the lowest slot in the slice, in whatever
-// order the errors come.
+// Keeps one of the errors of several examples: the error of the lowest slot, in whatever order the
+// errors come.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FIRST_ERROR_H_
@@ -23,7 +23,7 @@ class FirstError {
 
   // OK if there was none.
   const absl::Status& status() const { return status_; }
-  // Of status(), if that is an error.
+  // The slot of status(), if that is an error.
   int64_t slot() const { return slot_; }
 
  private:

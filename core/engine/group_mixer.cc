@@ -16,8 +16,8 @@
 namespace systole {
 namespace {
 
-// Elements that are mixed at a time, of each example of the group: they stay in the cache, and a
-// group needs no copy of an example, only of so much of its first one.
+// Elements of each example that are mixed at a time. They stay in the processor's cache, and only
+// this many elements of a group's first example have to be copied.
 constexpr int64_t kRun = 1024;
 
 using Run = std::array<float, kRun>;
@@ -45,7 +45,7 @@ class Values {
     }
   }
 
-  // Writes them, rounded to the tensor's type.
+  // Writes these elements, rounded to the tensor's type.
   void Store(int64_t slot, int64_t first, int64_t count, const float* in) const {
     if (dtype_ == DType::kFloat32) {
       Scatter(slot, first, count, in);
@@ -109,7 +109,7 @@ struct Columns {
   bool empty() const { return begin >= end; }
 };
 
-// Which of the elements `run` of row `row` a draw changes.
+// Those elements in `run` of row `row` that a draw changes.
 Columns ChangedBy(const MixDraw& draw, const MixedTensor& tensor, int64_t row, const Columns& run) {
   if (draw.kind == MixDraw::Kind::kNone) return {};
   if (draw.kind == MixDraw::Kind::kMixup || !tensor.is_image) return run;
@@ -121,8 +121,8 @@ Columns ChangedBy(const MixDraw& draw, const MixedTensor& tensor, int64_t row, c
           .end = std::min(run.end, right * tensor.pixel_elements)};
 }
 
-// Mixes a run of a row, example after example. Each is still unmixed when it is the partner of the
-// one before: the next one is loaded before it changes, and of the first a copy is kept.
+// Mixes a run of a row, example after example. Each example is still unmixed when it is the partner
+// of the previous one: it is loaded before it changes, and a copy of the first example is kept.
 void MixRun(const MixedTensor& tensor, const Values& values, int64_t row, const Columns& run,
             int64_t begin, absl::Span<const MixDraw> draws) {
   const auto group = static_cast<int64_t>(draws.size());

@@ -34,11 +34,11 @@ struct ExampleRun {
   ExampleRange examples;
   // Pieces that are done, in the order in which ExampleMaker does them.
   int64_t done = 0;
-  // Of the examples' errors, that of the lowest slot.
+  // The error of the lowest slot.
   FirstError error;
 };
 
-// Most examples of a run: of those that have a record, or of padding.
+// The most examples of a run, if they have records, or if they are padding.
 struct TaskSize {
   int64_t records = 1;
   int64_t padding = 1;
@@ -46,8 +46,8 @@ struct TaskSize {
 
 class PendingSlice {
  public:
-  // Of the `examples` the first `records` have a record, or share their group with one that has;
-  // the others are padding.
+  // The first `records` of the `examples` have a record, or share their group with an example that
+  // has one. The others are padding.
   PendingSlice(int64_t step, int core, int64_t examples, int64_t records, AlignedBuffer buffer)
       : step_(step),
         core_(core),
@@ -65,8 +65,8 @@ class PendingSlice {
   bool has_more() const { return next_ < end_ || !returned_.empty(); }
   // How many runs were given back.
   int64_t num_returned() const { return static_cast<int64_t>(returned_.size()); }
-  // A run that was given back, the first examples first. If there is none, the next examples:
-  // records or padding, never both. REQUIRES: has_more().
+  // Of the runs that were given back, returns the one with the first examples. If there is none,
+  // returns the next examples: records or padding, never both. REQUIRES: has_more().
   ExampleRun Take(const TaskSize& size) {
     SYSTOLE_CHECK(has_more());
     ++running_;
@@ -85,8 +85,8 @@ class PendingSlice {
     next_ = range.end;
     return {.examples = range};
   }
-  // A run that Take() gave is made or failed. After an error only examples before it are still
-  // handed out, so that the lowest error is known in the end.
+  // A run from Take() is made or failed. After an error only examples before it are still handed
+  // out, so that the lowest error is known in the end.
   void Finish(const ExampleRun& run) {
     Stop();
     if (run.error.status().ok()) return;
@@ -94,7 +94,7 @@ class PendingSlice {
     end_ = next_;
     std::erase_if(returned_, [&](const ExampleRun& other) { return IsBehindError(other); });
   }
-  // A run that Take() gave is not done: its thread gives it back.
+  // A run from Take() is not done: its thread gives it back.
   void Return(ExampleRun run) {
     Stop();
     if (!is_dropped() && !IsBehindError(run)) returned_.push_back(std::move(run));
@@ -127,7 +127,7 @@ class PendingSlice {
     SYSTOLE_CHECK(running_ > 0);
     --running_;
   }
-  // Whether nothing of the run can change error().
+  // Whether the run can no longer change error().
   bool IsBehindError(const ExampleRun& run) const {
     return !error().ok() && run.examples.begin > error_.slot();
   }

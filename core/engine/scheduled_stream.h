@@ -1,5 +1,5 @@
-// One consumer's stream, as the scheduler knows it: which slices it wants in which order, those
-// that are begun for it, and what its consumer is to be told.
+// One consumer's stream, as the scheduler knows it: which slices it wants in which order, which
+// slices are begun for it, and what its consumer must be told.
 //
 //   slices 0 .. num_slices - 1:  delivered | pending | next | still to come
 //
@@ -58,7 +58,7 @@ class ScheduledStream {
   std::pair<int64_t, int> PlaceOfNext() const;
   // Whether the stream is still to begin the slice of this step and core.
   bool WillComeTo(int64_t step, int core) const;
-  // `slice` is its next one, begun for it or by another stream. Joins the slice.
+  // `slice` is the stream's next slice, begun for this stream or for another one. Joins the slice.
   void Begin(SharedSlicePtr slice);
 
   // Slices begun and not delivered, in order. Only the last one may have examples that nobody has
@@ -80,7 +80,7 @@ class ScheduledStream {
   // The consumer has dropped a slice. Leaves it.
   void Drop(SharedSlice& slice);
 
-  // What it has in flight.
+  // What the stream has in flight.
   const StreamHoldings& holdings() const { return holdings_; }
 
   // ---- Whose turn it is ----
@@ -90,7 +90,7 @@ class ScheduledStream {
   FairClock::Account& account() { return *account_; }
   const FairClock::Account& account() const { return *account_; }
 
-  // Whether nothing is taken for it for now.
+  // Whether no task is taken for the stream for now.
   bool is_blocked() const { return blocked_; }
   void SetBlocked(bool blocked) { blocked_ = blocked; }
 
@@ -123,7 +123,7 @@ class ScheduledStream {
   const std::shared_ptr<ValueCache> cache_;
   const TaskSize task_size_;
 
-  int64_t next_to_begin_ = 0;  // The number of that slice, of num_slices_.
+  int64_t next_to_begin_ = 0;  // The number of the next slice.
   std::deque<SharedSlicePtr> pending_;
   int64_t returned_ = 0;  // Runs of pending_ that were given back and wait.
   StreamHoldings holdings_;

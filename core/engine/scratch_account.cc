@@ -9,10 +9,10 @@
 namespace systole {
 namespace {
 
-// How often a thread that waits looks whether it is still wanted: nothing wakes it for that.
+// A waiting thread looks this often whether its work is still wanted: nothing wakes it for that.
 constexpr absl::Duration kLook = absl::Milliseconds(50);
 
-// What an example needed is given back behind it if it is more than this.
+// Memory that an example needed is given back after it if it is more than this.
 constexpr int64_t kExampleBytes = int64_t{2} << 20;
 
 }  // namespace
@@ -45,7 +45,7 @@ bool ScratchAccount::Need(ScratchUse use, int64_t bytes) {
     shared_.changed_.WaitFor(shared_.mu_, kLook);
   }
   if (waits) waits_.store(false, std::memory_order_relaxed);
-  // To have left the line may have made the next one the elder.
+  // This thread has left the line, so the next one may be the elder now.
   if (shared_.budget_.someone_waits()) shared_.changed_.SignalAll();
   needed = bytes;
   return true;

@@ -1,5 +1,6 @@
 // The scratch memory of one of an engine's threads, counted in the budget that all of them share
-// (core/memory/scratch_budget.h has the bound and its proof). Here are the lock and the waits.
+// (core/memory/scratch_budget.h has the bound and its proof). This file adds the lock and the
+// waits.
 //
 //   SharedScratch shared(capacity);          // Of an engine.
 //   ScratchAccount account(shared);          // Of a thread; ExampleMaker uses it.
@@ -30,7 +31,7 @@ class SharedScratch {
   friend class ScratchAccount;
 
   mutable Mutex mu_;
-  CondVar changed_;  // Somebody waits, and may find now that it need not.
+  CondVar changed_;  // Signalled when a waiting thread may be able to go on.
   ScratchBudget budget_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -46,12 +47,12 @@ class ScratchAccount final : public ScratchSource {
 
   bool Need(ScratchUse use, int64_t bytes) override;
 
-  // An example is done: nothing is needed any more for kCoefficients and kValues. A small amount of
-  // it stays counted until the turn is over, so that a turn of small images takes it once.
+  // An example is done: nothing is needed any more for kCoefficients and kValues. A small amount
+  // stays counted until the turn is over, so that a turn of small images takes it once.
   void EndExample();
 
-  // The turn is over. Of each use, `kept` bytes are held until the next turn, or fewer if fewer
-  // were needed. False: that is too much, or others need it; free all of it.
+  // The turn is over. `kept` bytes of each use, or fewer if fewer were needed, are held until the
+  // next turn. False: this is too much, or others need it, so the caller must free all of it.
   [[nodiscard]] bool EndTurn(const Uses& kept);
 
   // Whether the thread waits in Need(). Any thread may ask.

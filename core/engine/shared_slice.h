@@ -1,4 +1,5 @@
-// A slice that several streams may have. Counts them, and knows which to tell when it is done.
+// A slice that several streams may have. Counts these streams, and knows which of them to tell when
+// the slice is done.
 //
 // Thread-compatible, but for unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_SHARED_SLICE_H_
@@ -40,21 +41,22 @@ class SharedSlice : public PendingSlice {
   // What it costs the budget.
   int64_t cost_bytes() const { return plan_->layout().slice_bytes() + kSliceOverheadBytes; }
 
-  // The stream has it from now on. One that joins while the slice is made is among makers().
+  // The stream has the slice from now on. A stream that joins while the slice is made is among
+  // makers().
   void Join(ScheduledStream& stream) {
     ++holders_;
     if (!is_done()) makers_.push_back(&stream);
   }
-  // The stream no longer has it.
+  // The stream no longer has the slice.
   void Leave(ScheduledStream& stream) {
     std::erase(makers_, &stream);
     --holders_;
   }
   // Streams that have it.
   int holders() const { return holders_; }
-  // Of these, the ones to be told when it is done.
+  // The streams to be told when the slice is done.
   absl::Span<ScheduledStream* const> makers() const { return makers_; }
-  // makers(), and then there are none.
+  // Returns makers() and clears the list.
   std::vector<ScheduledStream*> TakeMakers() { return std::exchange(makers_, {}); }
 
  private:

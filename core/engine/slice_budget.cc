@@ -30,14 +30,14 @@ void StreamHoldings::Drop() {
 }
 
 // The budget is used up and a stream has nothing at all. Its turn would never come if all others
-// wait too, as trainers of one job wait for the slowest. So the streams that are over their share,
-// which shrank when others came, give their last slices back; over half of it for one that needs
-// more than a share. They are made again in their turn. Of the streams of this process those that
-// nobody waits for give all that they have to one that somebody waits for: a feed that is never
-// read must not stop another.
+// waited too, as trainers of one job wait for the slowest. So streams that are over their share
+// give their last slices back. (A share shrinks when streams come.) If the starved stream needs
+// more than a share, streams that are over half of theirs give back too. The slices are made again
+// in their turn. A stream of this process that no consumer waits for gives all that it has to one
+// that a consumer waits for: a feed that is never read must not stop another.
 bool SliceBudget::Yields(const Claim& stream, const Claim& starved) {
   const StreamHoldings& holdings = stream.holdings;
-  // One whose consumer waits for a slice moves on by itself.
+  // A stream whose consumer waits for a slice moves on by itself.
   const bool moves = stream.waits && !holdings.window_is_full();
   if (holdings.pending() == 0 || moves) return false;
   const bool needs_more = starved.holdings.cost_bytes() > starved.share_bytes;

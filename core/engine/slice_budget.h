@@ -4,11 +4,11 @@
 //   budget = used: held by streams, on its way back, or kept (SliceShelf) | free
 //
 // A stream's share is an even part of its peer's even part, and at most a quarter of the budget:
-// one client that stops reading must not starve the others. It may have one slice whatever the
-// share, so that every stream gets on.
+// one client that stops reading must not starve the others. A stream may have one slice whatever
+// its share, so that every stream makes progress.
 //
-// Bytes are what slices cost: their own, and kSliceOverheadBytes each. used_bytes() is never more
-// than the budget, and 0 once all memory has come back.
+// Bytes here are the cost of slices: their own bytes, and kSliceOverheadBytes for each.
+// used_bytes() is never more than the budget, and 0 once all memory has come back.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_BUDGET_H_
@@ -25,29 +25,30 @@
 
 namespace systole {
 
-// Bytes that the budget is charged with for each slice beside its own. About what is kept around
-// one: its entries in the scheduler, its shared pointers, the allocator's headers.
+// The budget is charged with so many bytes for each slice, beside the slice's own. They are about
+// what is kept around a slice: its entries in the scheduler, its shared pointers, the allocator's
+// headers.
 inline constexpr int64_t kSliceOverheadBytes = 1024;
 
 // The slices that one stream has in flight: counts, no memory. All of its slices are of one size.
 class StreamHoldings {
  public:
-  // `slice_bytes` of one slice, without the overhead; `num_cores` of them are a step.
+  // A slice has `slice_bytes`, without the overhead. `num_cores` slices are a step.
   StreamHoldings(int64_t slice_bytes, int num_cores, const StreamMemory& memory)
       : slice_bytes_(slice_bytes), num_cores_(num_cores), memory_(memory) {}
 
-  // A slice is begun for it.
+  // A slice is begun for the stream.
   void Begin();
-  // The consumer gets one. It no longer counts if the consumer keeps it (gives_away).
+  // The consumer gets a slice. The slice no longer counts if the consumer keeps it (gives_away).
   void Deliver();
-  // One that was begun and not delivered goes back.
+  // A slice that was begun and not delivered goes back.
   void TakeBack();
-  // The consumer has dropped one. REQUIRES: not gives_away.
+  // The consumer has dropped a slice. REQUIRES: not gives_away.
   void Drop();
 
   int64_t cost_bytes() const { return slice_bytes_ + kSliceOverheadBytes; }
-  // Slices that were begun and neither dropped nor given away, and of these the ones that are not
-  // delivered.
+  // held(): slices that were begun and neither dropped nor given away. pending(): those that are
+  // not delivered.
   int64_t held() const { return held_; }
   int64_t pending() const { return pending_; }
   int64_t held_bytes() const { return held_ * cost_bytes(); }
@@ -57,8 +58,8 @@ class StreamHoldings {
     const int64_t delivered = held_ - pending_;
     return delivered >= 2 && (delivered + 1) * slice_bytes_ > memory_.window_bytes;
   }
-  // Slices that may be pending, with so many threads: two steps, or enough to keep every thread
-  // busy, is as much as ever helps.
+  // The most slices that may be pending with so many threads: two steps, or enough to keep every
+  // thread busy. More would not help.
   int64_t max_pending(int threads) const {
     return std::max(std::min(int64_t{2} * num_cores_, kMaxSlicesOfTwoSteps), int64_t{4} * threads);
   }
@@ -82,8 +83,8 @@ class SliceBudget {
                .max_sealed = max_sealed_slices,
                .overhead_bytes = kSliceOverheadBytes}) {}
 
-  // What a stream may hold: one of `parts` parts of the budget (of kMinParts if `parts` is less),
-  // and no more than it wants.
+  // The bytes that a stream may hold: the budget divided by `parts`, or by kMinParts if `parts` is
+  // less, and no more than the stream wants.
   int64_t ShareBytes(const StreamHoldings& stream, int64_t parts) const {
     return std::min(stream.memory().ahead_bytes, budget_bytes() / std::max(kMinParts, parts));
   }
@@ -94,44 +95,46 @@ class SliceBudget {
     int64_t share_bytes = 0;
     bool waits = false;
   };
-  // Whether it may begin another slice, if there is room.
+  // Whether the stream may begin another slice, if there is room.
   static bool MayBegin(const Claim& stream, int threads) {
     const StreamHoldings& holdings = stream.holdings;
     if (holdings.pending() >= holdings.max_pending(threads)) return false;
     return holdings.held() == 0 ||
            holdings.held_bytes() + holdings.cost_bytes() <= stream.share_bytes;
   }
-  // Whether it would hold at most half of its share with one more slice.
+  // Whether the stream would hold at most half of its share with one more slice.
   static bool IsModest(const Claim& stream) {
     return stream.holdings.held_bytes() + stream.holdings.cost_bytes() <= stream.share_bytes / 2;
   }
-  // Whether it has nothing at all, and somebody needs its next slice now.
+  // Whether the stream has nothing at all, and its next slice is needed now.
   static bool IsEmptyHanded(const StreamHoldings& stream, bool waits) {
     return stream.held() == 0 && (!stream.memory().gives_away || waits);
   }
-  // Whether its last pending slice goes back, so that `starved`, which holds nothing, finds room.
+  // Whether the last pending slice of `stream` goes back, so that `starved`, which holds nothing,
+  // finds room.
   static bool Yields(const Claim& stream, const Claim& starved);
 
   // Whether `cost_bytes` more fit, once `kept_bytes` of kept slices are gone.
   bool HasRoom(int64_t cost_bytes, int64_t kept_bytes = 0) const {
     return used_bytes() - kept_bytes + cost_bytes <= budget_bytes();
   }
-  // The same, once all that is on its way back is there.
+  // Whether `cost_bytes` more fit once kept slices are gone and all memory that is on its way back
+  // has arrived.
   bool WillHaveRoom(int64_t cost_bytes, int64_t kept_bytes) const;
 
   // Memory for a slice of `slice_bytes`. ResourceExhausted if the system has none. REQUIRES:
   // HasRoom(slice_bytes + kSliceOverheadBytes).
   absl::StatusOr<AlignedBuffer> Take(int64_t slice_bytes, BufferKind kind);
-  // What Take() gave comes back.
+  // Memory from Take() comes back.
   void Return(AlignedBuffer buffer) { pool_.Release(std::move(buffer)); }
 
   // The memory of a slice of this cost comes back later, by ReturnLate(). It is used until then.
   void ExpectBack(int64_t cost_bytes) { returning_bytes_ += cost_bytes; }
   void ReturnLate(AlignedBuffer buffer);
 
-  // What Take() gave belongs to its consumer from now on, and no longer counts.
+  // Memory from Take() belongs to its consumer from now on, and no longer counts.
   void GiveAway(const AlignedBuffer& buffer) { pool_.GiveAway(buffer.size()); }
-  // The consumer has dropped it.
+  // The consumer has dropped such memory.
   void TakeBack(AlignedBuffer buffer) { pool_.TakeBack(std::move(buffer)); }
 
   int64_t budget_bytes() const { return pool_.budget_bytes(); }

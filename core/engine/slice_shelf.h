@@ -1,10 +1,10 @@
-// Slices that streams of one plan share, found by what is in them: those that some stream has, and
-// those that all have dropped but another stream is still to come to. The latter are kept: within
-// bounds of bytes and number, and only until somebody needs the room.
+// Slices that streams of one plan share, found by their content. Some are held by a stream. Others
+// were dropped by all streams, but another stream has yet to reach them. These are kept within
+// bounds of bytes and number, until somebody needs the room.
 //
 // Once the bounds are reached, nothing more is kept. When room is needed, the slice that was kept
-// last goes first: the streams that are behind come to the oldest ones first. Keeps no counts of
-// who has what; the scheduler says when nobody has a slice any more.
+// last goes first: the streams that are behind reach the oldest ones first. The shelf does not
+// count who has a slice: the scheduler says when nobody has it any more.
 //
 // A call costs O(log slices), but for TakeUnwanted(). Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_SHELF_H_
@@ -24,15 +24,14 @@ namespace systole {
 
 class SliceShelf {
  public:
-  // What is kept costs `max_kept_bytes` at most (SharedSlice::cost_bytes), and is no more than
-  // `max_kept` slices.
+  // Keeps at most `max_kept` slices, which cost at most `max_kept_bytes` (SharedSlice::cost_bytes).
   SliceShelf(int64_t max_kept_bytes, size_t max_kept)
       : max_kept_bytes_(max_kept_bytes), max_kept_(max_kept) {}
   // Its entries refer to each other.
   SliceShelf(const SliceShelf&) = delete;
   SliceShelf& operator=(const SliceShelf&) = delete;
 
-  // From now on Find() gives the slice, unless it gives another one of its key.
+  // From now on Find() gives the slice, unless another slice has its key.
   void Add(const SharedSlicePtr& slice);
   // The slice of that key, or null.
   SharedSlicePtr Find(const SharedSlice::Key& key) const;
@@ -41,11 +40,11 @@ class SliceShelf {
   // Find() no longer gives the slice, and it is no longer kept.
   void Remove(const SharedSlice& slice);
 
-  // Whether a slice that costs so much can be kept now.
+  // Whether a slice of this cost can be kept now.
   bool HasRoom(int64_t cost_bytes) const;
   // Nobody has the slice any more: keeps it. REQUIRES: Has(slice), HasRoom(its cost), not kept.
   void Keep(const SharedSlice& slice);
-  // Somebody has it again. Nothing happens if it is not kept.
+  // Somebody has the slice again. Nothing happens if it is not kept.
   void Unkeep(const SharedSlice& slice);
 
   // What is kept, in bytes and slices.

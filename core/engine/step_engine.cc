@@ -26,7 +26,7 @@
 namespace systole {
 namespace {
 
-// What a thread works at before it asks again whose turn it is, of its own time on a processor.
+// A thread works so long, in its own time on a processor, before it asks again whose turn it is.
 constexpr absl::Duration kTurn = absl::Milliseconds(50);
 
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
@@ -71,7 +71,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     {
       MutexLock lock(mu_);
       SYSTOLE_RETURN_IF_ERROR(scheduler_.Add(stream));
-      // Before a thread takes something for it, and hangs too.
+      // This comes before a thread takes a task of the stream and hangs too.
       answers = BlockDatasets();
       Wake();
     }
@@ -145,13 +145,13 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   struct Worker {
     CondVar wakes;
     ThreadId thread = 0;
-    // Of its task, if it has one. The maker outlives the task.
+    // The task that it works at, if any. The maker and the scratch outlive it.
     std::optional<StepScheduler::Task> task;
     const ExampleMaker* maker = nullptr;
     ScratchAccount* scratch = nullptr;
   };
 
-  // What one thread does: makes examples for whoever goes first, until the engine stops.
+  // What one thread does: makes examples for the stream that goes first, until the engine stops.
   void Work(int index) ABSL_LOCKS_EXCLUDED(mu_) {
     ScratchAccount scratch(scratch_);
     ExampleMaker maker(&scratch);
@@ -192,8 +192,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     return scheduler_.AnyStream();
   }
 
-  // Works at `run` of the task until it is done, or the thread's turn is over, which is not so
-  // while it waits for storage. False: something is left.
+  // Works at `run` of the task until the run is done or the thread's turn is over. A turn does not
+  // end while the thread waits for storage. False: something is left.
   bool Make(ExampleMaker& maker, const StepScheduler::Task& task, absl::Duration begin,
             ExampleRun& run) const {
     const InterruptScope scope(task.unwanted());
@@ -218,7 +218,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     return watch_.MayBegin() || watch_.MayBeginBeside();
   }
 
-  // Empty: there is none. REQUIRES: MayBegin().
+  // Takes work; empty if there is none. REQUIRES: MayBegin().
   StepScheduler::Work Take(int index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     StepScheduler::Work work = scheduler_.Take(/*beside=*/!watch_.MayBegin());
     if (work.task.has_value()) {
@@ -246,8 +246,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     return {};
   }
 
-  // There may be work for a thread that waits, which wakes the next one. It is always the first of
-  // those that wait: so threads that are not needed never begin to hold scratch memory.
+  // Wakes a waiting thread, because there may be work. That thread wakes the next one. It is always
+  // the first waiting thread, so threads that are not needed never begin to hold scratch memory.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (idle_.empty() || !MayBegin()) return;
     const int first = *idle_.begin();
@@ -268,8 +268,9 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     }
   }
 
-  // The threads to be looked at: 0 for those that have no task, or wait for scratch memory: that is
-  // no storage, for which more threads would be of use. False: the engine stops.
+  // Waits until the next look, then lists the threads to be looked at: 0 for a thread that has no
+  // task or waits for scratch memory, because more threads would not help there. False: the engine
+  // stops.
   bool WaitForLook(std::vector<ThreadId>& threads) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     while (watch_.busy() == 0 && !stopping_) {
@@ -315,7 +316,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     return answers;
   }
 
-  // What the worker does. REQUIRES: it has a task.
+  // The worker's task and its read. REQUIRES: it has a task.
   HungTask HungTaskOf(int index) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const Worker& worker = workers_[static_cast<size_t>(index)];
     return {.plan = worker.task->plan().get(),
@@ -324,8 +325,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
             .timed_out = watch_.HasTimedOut(index)};
   }
 
-  // Takes no more work for datasets that have their share. Not `fails_streams`: their streams only
-  // wait, until the next look, and nobody is to be told anything.
+  // Takes no more work for datasets that have their share. If not `fails_streams`, their streams
+  // only wait until the next look, and there are no answers to give.
   StepScheduler::Answers BlockDatasets(bool fails_streams = true)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     std::vector<HungTask> hung;
@@ -350,7 +351,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     const PendingSlice& slice = *made;
     std::function<void()> release;
     if (stream->memory().gives_away) {
-      // The consumer may keep it longer than the stream, and what that holds.
+      // Does not refer to the stream, because the consumer may keep the slice for longer.
       release = [self = shared_from_this(), made = std::move(made)] { self->TakeBack(*made); };
     } else {
       release = [self = shared_from_this(), stream, made = std::move(made)] {

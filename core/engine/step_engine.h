@@ -1,27 +1,28 @@
-// Makes the slices that streams ask for: on a fixed number of threads, under a byte budget, in the
-// order in which they are needed, and fairly between streams.
+// Makes the slices that streams ask for, on a fixed number of threads and under a byte budget.
+// Slices are made in the order in which they are needed, and fairly between streams.
 //
 //   Open() -> StepStream --Next()--> slice, slice, .., end
 //                 ^ looks ahead as far as its share of the budget goes
 //   slice dropped -> its memory goes to the next slice of some stream
 //
-// Streams of one plan share slices: one that needs a slice that another is making, holds, or has
-// dropped while this one was behind it, gets the same memory (step_scheduler.h).
+// Streams of one plan share slices (step_scheduler.h). A stream gets the same memory as another
+// stream if that one is making the slice, holds it, or has dropped it while this one was behind.
 //
 // A read that hangs costs its thread and its slice's memory until it returns. Its step fails. A
 // dataset's hanging reads get no more than a share of the threads, and streams of other datasets go
 // on.
 //
-// A slice is cut into tasks of a few examples, each cut off when a thread takes it. Peers are
-// served by start-time fair queueing, and so are the streams of each: they have a virtual time that
-// advances by the time that threads spent on them, and the least advanced one goes first
-// (fair_clock.h). So a stream that waits for its next slice is held up neither by another's
-// look-ahead nor by a slice of millions of examples.
+// A slice is cut into tasks of a few examples. Each task is cut off when a thread takes it. Peers
+// are served by start-time fair queueing, and so are the streams of each peer: each has a virtual
+// time that advances by the time that threads spent on it, and the least advanced one goes first
+// (fair_clock.h). So neither another stream's look-ahead nor a slice of millions of examples holds
+// up a stream that waits for its next slice.
 //
 // After each example a thread checks whether its work is still wanted, and whether it has worked
-// for 50 ms: then the rest of its task waits for its stream's next turn. Within an example loops
-// check only the former (core/interrupt). So others wait for one example at most, and the cost of
-// one is bounded (feed_plan.h). A stream that is cancelled frees its threads at once.
+// for 50 ms. If so, the rest of its task waits for its stream's next turn. Loops within an example
+// check only whether the work is still wanted (core/interrupt). So others wait for one example at
+// most, and the cost of an example is bounded (feed_plan.h). A stream that is cancelled frees its
+// threads at once.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
 #define SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
 
@@ -42,25 +43,26 @@
 namespace systole {
 
 struct StepEngineOptions {
-  // Threads that read, decode and transform at a time. When they wait for storage, more do, so that
-  // as many processors are busy (worker_watch.h).
+  // Threads that read, decode and transform at a time. When they wait for storage, more threads
+  // work, so that as many processors are busy (worker_watch.h).
   int threads = 1;
   // All threads, with those that work while others wait or hang. 0: 7 * threads, at most 4 *
   // threads of them for one dataset.
   int max_threads = 0;
-  // A read that takes longer fails its step.
+  // A step fails if one of its reads takes longer.
   absl::Duration read_timeout = absl::Seconds(60);
   // Bound on all slices in flight, in bytes: being made, waiting, or on their way to the kernel.
   // Each counts for 1 KiB more than its bytes (kSliceOverheadBytes). Stops slow clients from
   // filling the memory. A larger bound lets each stream look further ahead.
   int64_t memory_budget_bytes = int64_t{1} << 30;
-  // Bound on what all threads together take beside slices while they make examples, and keep
-  // between tasks; one thread's example may take more (core/memory/scratch_budget.h). A larger
+  // Bound on the memory that all threads together take beside slices while they make examples, and
+  // keep between tasks. One thread's example may take more (core/memory/scratch_budget.h). A larger
   // bound lets more threads make large examples at a time. 0: a third of memory_budget_bytes, but
   // at least what `threads` need for ordinary images.
   int64_t scratch_budget_bytes = 0;
   // Bound on the slices in sealed memory: made, lent or kept for reuse. Each takes a file
-  // descriptor here and a mapping at every client that has had it. Others lie in private memory.
+  // descriptor here and a mapping at every client that has had it. Other slices are in private
+  // memory.
   int max_sealed_slices = std::numeric_limits<int>::max();
 };
 
@@ -73,12 +75,13 @@ class StepStream {
   using Result = absl::StatusOr<std::optional<SlicePtr>>;
   using Done = absl::AnyInvocable<void(Result)>;
 
-  // Calls `done` exactly once: on this thread if the next slice is ready, else on another. It gets
-  // a slice, nullopt at the end, or the error that ended the stream, which later calls get again.
-  // `done` must not wait, and may call Next() again. REQUIRES: no other Next() under way.
+  // Calls `done` exactly once: on this thread if the next slice is ready, else on another. `done`
+  // gets a slice, nullopt at the end, or the error that ended the stream. Later calls get that
+  // error again. `done` must not wait, and may call Next() again. REQUIRES: no other Next() under
+  // way.
   void Next(Done done);
 
-  // The same, but waits for the slice. Do not call it from a task of the engine.
+  // Waits for the next slice and returns it. Do not call this from a task of the engine.
   Result Next();
 
   // Ends the stream: a Next() under way and every later one return Cancelled. Work not yet begun is
@@ -105,15 +108,16 @@ class StepEngine {
  public:
   // REQUIRES: threads > 0.
   explicit StepEngine(const StepEngineOptions& options);
-  // Cancels every stream and joins the threads, also those whose reads hang. Slices may outlive it.
+  // Cancels every stream and joins the threads, also those whose reads hang. Slices may outlive the
+  // engine.
   ~StepEngine();
   StepEngine(const StepEngine&) = delete;
   StepEngine& operator=(const StepEngine&) = delete;
 
   // Begins to make slices. Peers share threads and memory evenly, and the streams of `peer` share
-  // its part. `cache` keeps images of outputs with `cache`; null: nothing is kept. It is held until
-  // the stream is gone and no thread works for it; slices do not hold it.
-  //   InvalidArgument    a range that is empty, negative or beyond the cores; names the field.
+  // its part. `cache` keeps images of outputs with `cache`; null: nothing is kept. The cache is
+  // held until the stream is gone and no thread works for the stream. Slices do not hold the cache.
+  //   InvalidArgument    `range` is empty, negative or beyond the cores. The message has the field.
   //   ResourceExhausted  one slice is larger than the whole budget.
   absl::StatusOr<std::unique_ptr<StepStream>> Open(std::shared_ptr<const FeedPlan> plan,
                                                    const StepRange& range,
@@ -125,7 +129,7 @@ class StepEngine {
     int64_t examples_made = 0;
     int64_t memory_budget_bytes = 0;
     int64_t memory_used_bytes = 0;
-    // What threads hold beside that.
+    // Memory that threads hold beside slices.
     int64_t scratch_used_bytes = 0;
     int64_t active_streams = 0;
     // Threads that may work at a time now.
@@ -133,14 +137,15 @@ class StepEngine {
     // Threads whose read hangs now, and steps that failed for such a read.
     int threads_stuck = 0;
     int64_t reads_timed_out = 0;
-    // Slices that a stream got without making them, because another one of the same plan had them.
+    // Slices that a stream got without making them, because another stream of the same plan had
+    // them.
     int64_t slices_shared = 0;
   };
   Stats GetStats() const;
 
-  // Cancels every stream, and waits for `patience` at most until no thread works. False: one still
-  // does, most likely because its read hangs, and the destructor would wait for it. A program that
-  // wants to end then calls _Exit.
+  // Cancels every stream, and waits for `patience` at most until no thread works. False: a thread
+  // still works, most likely because its read hangs. The destructor would wait for it, so a program
+  // that wants to end then calls _Exit.
   bool CancelAll(absl::Duration patience);
 
  private:

@@ -1,4 +1,4 @@
-// Which slices of a feed a stream delivers, and where they lie.
+// Which slices of a feed a stream delivers, and in what memory.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_RANGE_H_
@@ -26,24 +26,24 @@ struct StepRange {
 };
 
 // How many slices of this feed the range holds; 0 if it begins at the feed's end.
-//   InvalidArgument  a range that is empty, negative, beyond the cores or beyond the feed's end;
-//                    names the field.
+//   InvalidArgument  the range is empty, negative, beyond the cores or beyond the feed's end. The
+//                    message has the field.
 absl::StatusOr<int64_t> CountSlices(const FeedPlan& plan, const StepRange& range);
 
-// Where a stream's slices lie, and how many of them its consumer may hold.
+// The memory of a stream's slices, and how many of them its consumer may hold.
 struct StreamMemory {
   BufferKind kind = BufferKind::kPrivate;
-  // A consumer that holds slices of this many bytes, and two at least, gets no other until it drops
-  // one. This is for a consumer that nothing else slows down: what it was given cannot be taken
-  // back for others.
+  // The most bytes of slices that a consumer may hold; two slices are always allowed. At this bound
+  // it gets no other slice until it drops one. This is for a consumer that nothing else slows down:
+  // slices that it was given cannot be taken back for others.
   int64_t window_bytes = std::numeric_limits<int64_t>::max();
-  // Most bytes that are made ahead, each slice with kSliceOverheadBytes; the stream's share of the
-  // budget bounds them, too. One slice is always allowed.
+  // The most bytes that are made ahead, counting kSliceOverheadBytes for each slice. The stream's
+  // share of the budget bounds them, too. One slice is always allowed.
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
-  // Whether a slice leaves the budget when the consumer gets it. For a consumer in this process
-  // that may keep as many as it likes; what is made ahead for it is bounded all the same. While its
-  // consumer does not wait, all of that is look-ahead, which gives way to a stream of this kind
-  // whose consumer waits for its next slice and has no room for it.
+  // Whether a slice leaves the budget when the consumer gets it. This is for a consumer in this
+  // process, which may keep as many slices as it likes. Slices that are made ahead for it are
+  // bounded all the same. While the consumer does not wait, all of them are look-ahead. They are
+  // given up for another such stream whose consumer waits for a slice that has no room.
   bool gives_away = false;
 };
 

@@ -10,23 +10,23 @@
 namespace systole {
 namespace {
 
-// What making an example costs for each byte of its record, and for each value that is computed, in
-// nanoseconds: a guess, until the first task of a stream is done.
+// Guessed nanoseconds to make an example, for each byte of its record and for each value that is
+// computed. They are used until the first task of a stream is done.
 constexpr double kGuessedCostPerByte = 10;
 constexpr double kGuessedCostPerElement = 1;
 
-// No more than this part of the budget is kept for streams that are behind others, and no more
-// slices.
+// At most 1 / kKeptBudgetParts of the budget and kMaxKeptSlices slices are kept for streams that
+// are behind others.
 constexpr int64_t kKeptBudgetParts = 4;
 constexpr size_t kMaxKeptSlices = 4096;
 
-// What is left to do of the task, in the units of its stream's costs.
+// The units of the run that are left to do. A stream's costs are per unit.
 int64_t UnitsLeft(const ExampleRun& run) {
   return std::max<int64_t>(1, run.examples.size() - run.done);
 }
 
-// Takes some of the examples of the slice, or gives them back: its streams keep count of what was
-// returned.
+// Calls `change`, which takes runs of the slice or gives them back, and tells the slice's streams
+// how the number of returned runs has changed.
 template <typename Change>
 void ChangeRuns(SharedSlice& slice, Change change) {
   const int64_t before = slice.num_returned();
@@ -72,7 +72,7 @@ StepScheduler::Work StepScheduler::Take(bool beside) {
     if (stream == nullptr) return work;
     if (!stream->has_more()) Begin(*stream);
     if (!stream->has_more()) {
-      // It failed, or joined a slice of which nothing is left to be handed out.
+      // The stream failed, or joined a slice with nothing left to hand out.
       work.answer = AnswerOf(*stream);
       if (work.answer.waiter == nullptr) continue;
       work.more = true;
@@ -93,7 +93,7 @@ StepScheduler::Answers StepScheduler::Return(const Task& task, ExampleRun run, d
   task.stream().account().Finish(done, task.charged(), cost);
   SharedSlice& slice = task.slice();
   ChangeRuns(slice, [&] { slice.Return(std::move(run)); });
-  return Settle(task);  // What nobody wants any more was dropped.
+  return Settle(task);  // A slice that nobody wants may be done now.
 }
 
 StepScheduler::Answers StepScheduler::Finish(const Task& task, const ExampleRun& run, double cost) {
@@ -124,7 +124,7 @@ StepScheduler::Answers StepScheduler::Settle(const Task& task) {
 
 StepScheduler::Answer StepScheduler::FailAt(ScheduledStream& stream, const SharedSlice& slice,
                                             const absl::Status& status) {
-  // What comes behind it nobody will get.
+  // No consumer will get the slices after it.
   while (stream.pending().back().get() != &slice) TakeBackLast(stream);
   TakeBackLast(stream);
   stream.Fail(status);
@@ -230,7 +230,7 @@ bool StepScheduler::MayBegin(const ScheduledStream& stream, const SliceBudget::C
 }
 
 bool StepScheduler::MayBegin(const ScheduledStream& stream) const {
-  // Of one that was cancelled there is no claim any more.
+  // The account of a cancelled stream is closed, so it has no claim.
   return stream.is_good() && MayBegin(stream, ClaimOf(stream));
 }
 
@@ -266,7 +266,7 @@ void StepScheduler::Begin(ScheduledStream& stream) {
     Hold(stream, std::move(slice));
     return;
   }
-  // What is kept goes first when somebody needs the room.
+  // Kept slices go first when a stream needs the room.
   while (shelf_.kept() > 0 && !budget_.HasRoom(stream.cost_bytes())) {
     budget_.Return(shelf_.TakeLast()->TakeBuffer());
   }
@@ -279,7 +279,7 @@ void StepScheduler::Begin(ScheduledStream& stream) {
     return;
   }
   const auto [step, core] = stream.PlaceOfNext();
-  // Padding in a group that has a record is made with it: a task has whole groups.
+  // Padding in a group that has a record is made with the record: a task has whole groups.
   const int64_t records = WholeGroups(plan, plan.order().RecordsOnCore(step, core));
   auto slice = std::make_shared<SharedSlice>(stream.plan(), stream.memory().kind, step, core,
                                              records, *std::move(buffer));
@@ -312,8 +312,8 @@ void StepScheduler::Hold(ScheduledStream& stream, SharedSlicePtr slice) {
   stream.Begin(std::move(slice));
 }
 
-// Those that hold most give first. A stream of this process that gave all that it had begins
-// nothing until it is asked, or it would take the memory back.
+// The stream that holds most gives first. A stream of this process that gave all that it had begins
+// no slice until its consumer waits, or it would take the memory back.
 bool StepScheduler::TakeBackLookAhead(const ScheduledStream& starved) {
   const SliceBudget::Claim claim = ClaimOf(starved);
   const auto yields = [&](const ScheduledStream& stream) {
@@ -370,7 +370,7 @@ void StepScheduler::KeepOrRelease(const SharedSlicePtr& slice) {
       shelf_.Keep(*slice);
       return;
     }
-    // The streams that are behind come to those first that are kept already.
+    // The streams that are behind will reach the slices that are kept already before this one.
   }
   shelf_.Remove(*slice);
   budget_.Return(slice->TakeBuffer());

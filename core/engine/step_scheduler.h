@@ -6,17 +6,16 @@
 //                  |    +-- what is left of it <--+ Return()     GiveBack(memory) <---+
 //                  the least advanced stream of the least advanced peer
 //
-// It puts three parts together, none of which knows another: FairQueue says whose turn it is,
-// SliceBudget what each stream may have in flight, and SliceShelf has the slices that streams
-// share.
+// It combines three parts that do not know each other. FairQueue says whose turn it is, SliceBudget
+// says what each stream may have in flight, and SliceShelf has the slices that streams share.
 //
 // A slice is begun when the first task is taken for it, so there is no queue. The scheduler keeps
 // an entry for each stream and one for each slice that is begun and not dropped. Every call costs
 // O(streams), plus the entries that it removes.
 //
-// Streams of one plan share slices. One that comes to a slice that another has begun joins it,
-// whether it is done or not. A slice that all have dropped is kept for streams that are still to
-// come to it, in memory that nobody asks for: a quarter of the budget at most.
+// Streams of one plan share slices. A stream that reaches a slice that another stream has begun
+// joins the slice, whether it is done or not. A slice that all have dropped is kept for streams
+// that have yet to reach it, in memory that no stream needs: a quarter of the budget at most.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_SCHEDULER_H_
@@ -51,7 +50,7 @@ struct StepSchedulerOptions {
   int max_sealed_slices = std::numeric_limits<int>::max();
   // Whether streams of one plan share slices.
   bool share_slices = false;
-  // What a thread works at before it gives back what is left, in the unit of costs.
+  // How much a thread works before it gives the rest of its task back, in the unit of costs.
   double turn = std::numeric_limits<double>::infinity();
 };
 
@@ -70,7 +69,7 @@ class StepScheduler {
       if (waiter != nullptr) waiter(std::move(delivery));
     }
   };
-  // For streams that waited for one slice.
+  // The answers to streams that waited for one slice.
   using Answers = std::vector<Answer>;
   static void TellAll(Answers answers) {
     for (Answer& answer : answers) answer.Tell();
@@ -92,7 +91,7 @@ class StepScheduler {
     int64_t step() const { return slice_->step(); }
     int core() const { return slice_->core(); }
     const ExampleRange& examples() const { return run_.examples; }
-    // The same, and how far an earlier task came with them.
+    // These examples, and how many pieces of them an earlier task has done.
     const ExampleRun& run() const { return run_; }
     // Raised once nobody wants the slice any more.
     const InterruptFlag& unwanted() const { return slice_->unwanted(); }
@@ -115,7 +114,7 @@ class StepScheduler {
 
   struct Work {
     std::optional<Task> task;
-    Answer answer;      // For a stream for which the system had no memory.
+    Answer answer;      // For a stream that failed, or joined a slice that is done.
     bool more = false;  // Another thread would find work too.
 
     bool empty() const { return !task.has_value() && answer.waiter == nullptr; }
@@ -124,8 +123,8 @@ class StepScheduler {
   // ResourceExhausted if one of its slices is larger than the whole budget.
   absl::Status Add(const StreamPtr& stream);
 
-  // What the stream that goes first needs next. Begins a slice if it needs one. `beside`: only for
-  // peers that have no overdue task.
+  // Takes a task of the stream that goes first. Begins a slice if the stream needs one. `beside`:
+  // only for peers that have no overdue task.
   Work Take(bool beside = false);
 
   // A task of the stream's peer is overdue, or no longer.
@@ -140,12 +139,12 @@ class StepScheduler {
   Answers Return(const Task& task, ExampleRun run, double cost);
 
   // `task` is under way and may never be finished: the streams that have its slice fail with
-  // `status` behind the slices before it. The slice's memory stays charged, and nobody gets it,
+  // `status` after the slices before it. The slice's memory stays charged, and nobody gets it,
   // until Finish() is called for the task after all.
   Answers Abandon(const Task& task, const absl::Status& status);
 
-  // Asks `blocked` about the plan of each stream. Nothing is taken for the streams for which it has
-  // an answer, until the next call. If the answer is an error, the stream fails with it, behind the
+  // Asks `blocked` about the plan of each stream. If there is an answer, no task is taken for the
+  // stream until the next call. If the answer is an error, the stream fails with it, after the
   // slices that are done.
   using Blocked = absl::FunctionRef<std::optional<absl::Status>(const FeedPlan& plan)>;
   Answers SetBlocked(Blocked blocked);
@@ -153,7 +152,7 @@ class StepScheduler {
   // So many threads ask for work from now on.
   void SetThreads(int threads) { threads_ = threads; }
 
-  // What the consumer gets now; nullopt if it has to wait. In that case call Wait().
+  // Delivers what the consumer gets now; nullopt if it has to wait. In that case call Wait().
   std::optional<Delivery> Next(ScheduledStream& stream);
   // Calls `waiter` once there is something to deliver. True: there may be work now that Take() did
   // not have before. REQUIRES: the stream has no waiter yet.
@@ -161,7 +160,7 @@ class StepScheduler {
 
   // The consumer has dropped a slice; its memory comes back.
   Answer GiveBack(ScheduledStream& stream, const SharedSlicePtr& slice);
-  // The same of a slice that was given away (StreamMemory).
+  // The consumer has dropped a slice that was given away (StreamMemory).
   void TakeBack(SharedSlice& slice) { budget_.TakeBack(slice.TakeBuffer()); }
 
   // Ends the stream. Slices that are being made are thrown away when their tasks are done.
@@ -188,13 +187,13 @@ class StepScheduler {
   // Whether the stream may begin another slice, if there is memory for it.
   bool MayBegin(const ScheduledStream& stream) const;
   bool MayBegin(const ScheduledStream& stream, const SliceBudget::Claim& claim) const;
-  // Begins the stream's next slice, or joins it if another has begun it. If the system has no
-  // memory, does neither, and the stream has failed.
+  // Begins the stream's next slice, or joins it if another stream has begun it. If the system has
+  // no memory, does neither, and the stream fails.
   void Begin(ScheduledStream& stream);
 
-  // `task` has ended: what follows if that was the last one of its slice.
+  // `task` has ended. If it was the last one of its slice, the slice's streams are told.
   Answers Settle(const Task& task);
-  // Throws away `slice`, which is pending, and all behind it. The stream fails with `status`.
+  // Throws away `slice`, which is pending, and all slices after it. The stream fails with `status`.
   // Returns what a waiting consumer is told now, if anything.
   Answer FailAt(ScheduledStream& stream, const SharedSlice& slice, const absl::Status& status);
   // What a waiting consumer is told now, if anything.
@@ -205,7 +204,7 @@ class StepScheduler {
   // Throws away the last pending slice. It may be begun again.
   void TakeBackLast(ScheduledStream& stream);
   // A stream has left `slice`. If nobody has it now, its memory comes back: now, when the last task
-  // that writes there is done, or when no other stream is still to come to it.
+  // that writes there is done, or when no other stream has yet to reach it.
   void ReleaseIfLeft(const SharedSlicePtr& slice);
 
   bool Shares(const ScheduledStream& stream) const;
@@ -215,12 +214,12 @@ class StepScheduler {
   void JoinAhead(ScheduledStream& stream);
   // `slice` is the stream's next one from now on.
   void Hold(ScheduledStream& stream, SharedSlicePtr slice);
-  // Whether some stream is still to come to the slice.
+  // Whether some stream has yet to reach the slice.
   bool IsWanted(const SharedSlice& slice) const;
   // Nobody has `slice`, which is done: keeps it if it is wanted and there is room, else gives its
   // memory back.
   void KeepOrRelease(const SharedSlicePtr& slice);
-  // Gives back the memory of kept slices that no stream will come to.
+  // Gives back the memory of kept slices that no stream will reach.
   void ForgetUnwanted();
 
   int threads_;
@@ -229,7 +228,7 @@ class StepScheduler {
   SliceBudget budget_;
   SliceShelf shelf_;
   std::vector<StreamPtr> streams_;
-  std::vector<FairQueue::Candidate> candidates_;  // Of Choose(): one for each of streams_.
+  std::vector<FairQueue::Candidate> candidates_;  // For Choose(): one for each of streams_.
   int64_t examples_made_ = 0;
   int64_t slices_shared_ = 0;
   bool kept_may_be_unwanted_ = false;  // A stream ended that may have wanted what is kept.

@@ -8,11 +8,11 @@
 namespace systole {
 namespace {
 
-// How much the last look counts beside all before it: the limit follows storage that turns slow, or
-// fast again, within a second.
+// The weight of the last look beside all earlier ones. With it the limit follows storage that
+// becomes slow, or fast again, within a second.
 constexpr double kNewestWeight = 0.25;
 
-// A look that comes so many periods late shows that the whole process did not run.
+// A look that comes this many periods late shows that the whole process did not run.
 constexpr int kStoppedPeriods = 20;
 
 }  // namespace
@@ -93,14 +93,15 @@ std::vector<int> WorkerWatch::Look(absl::Duration now,
       worker.timed_out = true;
       timed_out.push_back(static_cast<int>(i));
     }
-    if (worker.stuck || was_stopped) continue;  // Says nothing of the others.
+    if (worker.stuck || was_stopped) continue;  // It says nothing about the other workers.
     busy_time += busy;
     awake_time += awake;
   }
   if (busy_time > absl::ZeroDuration()) {
     const double awake_part = std::min(1.0, absl::FDivDuration(awake_time, busy_time));
     waiting_part_ += kNewestWeight * (1 - awake_part - waiting_part_);
-    // Next to nothing but waiting may ask for more threads than an int can count.
+    // Without this bound, threads that wait nearly all the time would ask for more threads than an
+    // int can count.
     const double wanted = options_.threads / std::max(1 - waiting_part_, 1e-3);
     limit_ =
         std::clamp(static_cast<int>(std::lround(wanted)), options_.threads, options_.max_threads);

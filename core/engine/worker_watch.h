@@ -1,17 +1,18 @@
-// Decides how many threads of a StepEngine work at a time, and finds those that storage holds up.
+// Decides how many threads of a StepEngine work at a time, and finds threads that storage holds up.
 //
 //   Begin(worker) .. End(worker)     a task
 //   Look(what the kernel says)       every now and then: limit(), IsStuck(), who has timed out
 //
 // A thread that waits for storage leaves its processor to another. If threads wait for a part f of
-// their time, it takes threads / (1 - f) of them to keep as many processors busy: so many may work.
+// their time, it takes threads / (1 - f) of them to keep as many processors busy. So that many may
+// work.
 //
-// A thread that has not run for a second, in the middle of a task, is stuck: its read hangs, as one
-// of a network file system or a dying disk may. Another takes its place meanwhile. After
-// `read_timeout` its step has failed.
+// A thread that has not run for a second, in the middle of a task, is stuck: its read hangs, as a
+// read of a network file system or a dying disk may. Another thread takes its place meanwhile.
+// After `read_timeout` its step fails.
 //
-// A thread that is at one task for much longer than a turn is overdue: it makes an example that
-// costs much, and nothing interrupts one. Others must not wait for it, so another thread may work
+// A thread that is at one task for much longer than a turn is overdue: it makes a costly example,
+// and an example is never interrupted. Other peers must not wait for it, so another thread may work
 // beside it, for peers that have no overdue task themselves. The kernel shares the processors
 // between the two.
 //
@@ -31,8 +32,7 @@ namespace systole {
 struct WorkerWatchOptions {
   // Threads that should run at a time.
   int threads = 1;
-  // All threads, at least `threads`. The more there are, the more can wait, at the cost of the
-  // scratch memory of each.
+  // All threads, at least `threads`. With more of them, more can wait. Each costs scratch memory.
   int max_threads = 1;
   // How often Look() is called, about.
   absl::Duration period = absl::Milliseconds(100);
@@ -49,22 +49,22 @@ class WorkerWatch {
 
   // Whether a worker that has no task may begin one.
   bool MayBegin() const { return busy_ - stuck_ < limit_; }
-  // Whether it may begin one beside those that are overdue.
+  // Whether a worker that has no task may begin one beside tasks that are overdue.
   bool MayBeginBeside() const { return overdue_ > 0 && busy_ - stuck_ - overdue_ < limit_; }
   // Worker `worker`, 0 .. max_threads - 1, begins a task, or has ended it.
   void Begin(int worker, absl::Duration now);
   void End(int worker, absl::Duration now);
 
-  // What the kernel says of each worker at `now`; nullopt where nothing is known, or nothing is to
-  // be held against it. Returns the workers whose task has timed out since the last call. A process
-  // that was stopped for a while is not held against its threads.
+  // `times` is what the kernel says of each worker at `now`; nullopt if nothing is known, or if the
+  // worker must not count as stuck. Returns the workers whose task has timed out since the last
+  // call. If the whole process was stopped for a while, that time does not count.
   std::vector<int> Look(absl::Duration now, absl::Span<const std::optional<ThreadTimes>> times);
 
   // Workers that may have a task, besides those that are stuck: threads .. max_threads.
   int limit() const { return limit_; }
   int busy() const { return busy_; }
   int stuck() const { return stuck_; }
-  // Since the last look. A worker that is stuck is not overdue.
+  // The state at the last look. A worker that is stuck is not overdue.
   bool IsOverdue(int worker) const { return workers_[static_cast<size_t>(worker)].overdue; }
   bool IsStuck(int worker) const { return workers_[static_cast<size_t>(worker)].stuck; }
   // Whether it is stuck, and has been for `read_timeout`.
@@ -76,11 +76,11 @@ class WorkerWatch {
     bool stuck = false;
     bool timed_out = false;
     bool overdue = false;
-    absl::Duration began;          // The task.
+    absl::Duration began;          // When it began its task.
     absl::Duration counted_until;  // Its busy time is in busy_time up to here.
     absl::Duration busy_time;      // Since the last look.
     absl::Duration ran_at;         // When it was last seen to run in this task.
-    // At the last look, if it was busy then.
+    // Its times at the last look, if it was busy then.
     std::optional<ThreadTimes> times;
   };
 

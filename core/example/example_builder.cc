@@ -23,7 +23,7 @@ void AppendField(uint32_t field, absl::string_view bytes, std::string* out) {
   out->append(bytes.data(), bytes.size());
 }
 
-// A Feature around a list; a packed field without values is left out, as protobuf leaves it out.
+// A Feature around a list. Like protobuf, leaves out a packed field without values.
 std::string PackedFeature(uint32_t field, absl::string_view packed) {
   std::string list, feature;
   if (!packed.empty()) AppendField(1, packed, &list);

@@ -1,5 +1,5 @@
-// The seam between a record's bytes and its named features: one ExampleFormat for each way in which
-// records hold features. Code that reads features knows nothing else of a format.
+// The interface between a record's bytes and its named features. There is an ExampleFormat for each
+// way in which records hold features. Code that reads features knows nothing else about a format.
 //
 // Thread-safe: formats have no state. MadeText is thread-compatible.
 #ifndef SYSTOLE_CORE_EXAMPLE_EXAMPLE_FORMAT_H_
@@ -17,9 +17,10 @@
 
 namespace systole {
 
-// Names and values that a format has to make, because the record does not hold them as they are: a
-// JSON string without its escapes, say. The format bounds them, to a few MiB for a record: each
-// thread may hold those of two examples. It takes no memory while it is empty.
+// Names and values that a format has to make, because the record does not hold them in that form.
+// One such text is a JSON string without its escapes. The format bounds them to a few MiB for a
+// record: each thread may hold the text of two examples. MadeText takes no memory while it is
+// empty.
 class MadeText {
  public:
   // A copy that stays until Clear().
@@ -36,13 +37,13 @@ class ExampleFormat {
  public:
   virtual ~ExampleFormat() = default;
 
-  // What a record is called, for messages: "tf.train.Example".
+  // The name of such a record in messages: "tf.train.Example".
   virtual absl::string_view name() const = 0;
 
-  // Calls `visit` with each feature of `record`, in the record's order. A name may come again: then
-  // the later one counts. The views borrow `record` and `made`. Looks at each length once: bytes
-  // that change meanwhile do no harm. DataLoss, saying what and where, if the record is damaged;
-  // some features may have been visited by then.
+  // Calls `visit` with each feature of `record`, in the record's order. If a name comes twice, the
+  // later feature counts. The views borrow `record` and `made`. Looks at each length once: bytes
+  // that change meanwhile do no harm. Returns DataLoss, with what and where, if the record is
+  // damaged; some features may have been visited by then.
   virtual absl::Status Decode(absl::string_view record, MadeText& made,
                               absl::FunctionRef<void(const FeatureView&)> visit) const = 0;
 };

@@ -19,7 +19,7 @@ absl::StatusOr<ExampleParser> ExampleParser::Create(std::vector<std::string> nam
   for (size_t i = 0; i < parser.names_.size(); ++i) {
     if (parser.index_.at(parser.names_[i]) != i) {
       return absl::InvalidArgumentError(absl::StrCat("feature \"", ForeignName(parser.names_[i]),
-                                                     "\" is asked for twice, want each name once"));
+                                                     "\" is asked for twice; want each name once"));
     }
   }
   return parser;
@@ -31,20 +31,20 @@ absl::Status ExampleParser::Parse(const ExampleFormat& format, absl::string_view
   for (size_t i = 0; i < names_.size(); ++i) out[i] = FeatureView(names_[i]);
   return format.Decode(record, made, [&](const FeatureView& feature) {
     const auto found = index_.find(feature.name());
-    if (found != index_.end()) out[found->second] = feature;  // The last of a name wins.
+    if (found != index_.end()) out[found->second] = feature;  // The last feature of a name wins.
   });
 }
 
 absl::StatusOr<ExampleView> ExampleView::Parse(absl::string_view record,
                                                const ExampleFormat& format) {
   ExampleView view(record, format);
-  MadeText made;  // Gone with the features, which nobody has seen.
+  MadeText made;  // No feature is used, so it may go.
   SYSTOLE_RETURN_IF_ERROR(format.Decode(record, made, [](const FeatureView&) {}));
   return view;
 }
 
 void ExampleView::Decode(absl::FunctionRef<void(const FeatureView&)> visit) const {
-  SYSTOLE_CHECK(format_->Decode(record_, made_, visit).ok());  // Parse() saw it all.
+  SYSTOLE_CHECK(format_->Decode(record_, made_, visit).ok());  // Parse() has checked all of it.
 }
 
 FeatureView ExampleView::Find(absl::string_view name) const {

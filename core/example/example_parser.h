@@ -24,7 +24,8 @@
 
 namespace systole {
 
-// Picks a fixed set of features out of many records: made once per feed, shared by all its threads.
+// Picks a fixed set of features out of many records. A feed makes one, and all its threads share
+// it.
 class ExampleParser {
  public:
   // InvalidArgument if a name occurs twice.
@@ -34,7 +35,7 @@ class ExampleParser {
 
   // Sets out[i] to the feature names()[i], of kind kMissing if the record lacks it; `out` has
   // names().size() elements (CHECK). The views borrow `record`, `made` and the parser. On error
-  // `out` holds nothing of use.
+  // `out` is undefined.
   absl::Status Parse(const ExampleFormat& format,
                      absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND,
                      MadeText& made ABSL_ATTRIBUTE_LIFETIME_BOUND,
@@ -66,8 +67,8 @@ class ExampleView {
   // All features, sorted by name, each name once, those of kind kMissing (present without a list)
   // included.
   std::vector<FeatureView> Features() const;
-  // The same up to kMaxFirstFeatures features and kMaxFirstNameBytes of names. If there are more,
-  // only those that come first in the record.
+  // Like Features(), but at most kMaxFirstFeatures features and kMaxFirstNameBytes of names. If
+  // there are more, only those that come first in the record.
   std::vector<FeatureView> FirstFeatures() const;
 
  private:

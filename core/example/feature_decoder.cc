@@ -9,7 +9,7 @@ constexpr uint32_t kField1Bytes = WireTag(1, kWireBytes);
 constexpr uint32_t kField2Bytes = WireTag(2, kWireBytes);
 constexpr uint32_t kField3Bytes = WireTag(3, kWireBytes);
 
-// How many messages are around the fields of each.
+// The number of messages around the fields of each.
 constexpr int kFeaturesDepth = 1;
 constexpr int kEntryDepth = 2;
 constexpr int kFeatureDepth = 3;
@@ -114,7 +114,7 @@ bool FeatureDecoder::DecodeFeature(absl::string_view feature, FeatureView* view,
     }
     absl::string_view list;
     if (!reader.ReadBytes(&list)) return Fail(reader);
-    if (kind != view->kind_) {  // The oneof changes its mind: what was there is gone.
+    if (kind != view->kind_) {  // The oneof changes: earlier lists do not count.
       view->kind_ = kind;
       view->count_ = 0;
       view->skipped_lists_ = *lists;

@@ -19,9 +19,9 @@ class FeatureDecoder {
  public:
   explicit FeatureDecoder(absl::string_view record) : record_(record) {}
 
-  // Calls `visit` with each map entry. A name may come again: then the later entry counts.
-  // DataLoss, naming the byte, if the record is no Example; some entries may have been visited by
-  // then. Call it once.
+  // Calls `visit` with each map entry. If a name comes twice, the later entry counts. DataLoss,
+  // with the byte, if the record is not an Example; some entries may have been visited by then.
+  // Call it once.
   absl::Status Decode(absl::FunctionRef<void(const FeatureView&)> visit);
 
  private:

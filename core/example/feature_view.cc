@@ -16,9 +16,9 @@ namespace {
 
 constexpr uint32_t kPacked = WireTag(1, kWireBytes);
 
-// Calls visit(tag, reader) for each field of a message; `visit` takes the value, or skips it, and
-// says whether that went well. False where it did not: the decoder had accepted the message, so it
-// has changed since, or `visit` has seen enough.
+// Calls visit(tag, reader) for each field of a message; `visit` takes the value or skips it, and
+// returns whether to go on. Returns false if it does not go on, or if the message is malformed. The
+// decoder had accepted the message, so in that case it has changed since.
 template <typename Visit>
 bool ForEachField(absl::string_view message, Visit visit) {
   WireReader reader(message);

@@ -28,7 +28,7 @@ class FeatureView {
   FeatureView() = default;                                       // Missing, without a name.
   explicit FeatureView(absl::string_view name) : name_(name) {}  // Missing.
 
-  // Features of one value, for formats that are no tf.train.Example. A bytes value is borrowed.
+  // Features of one value, for formats other than tf.train.Example. A bytes value is borrowed.
   static FeatureView OfBytes(absl::string_view name, absl::string_view value);
   static FeatureView OfInt64(absl::string_view name, int64_t value);
   static FeatureView OfFloat(absl::string_view name, float value);
@@ -36,13 +36,13 @@ class FeatureView {
   absl::string_view name() const { return name_; }
   FeatureKind kind() const { return kind_; }
 
-  // Values in the list; 0 if missing. A list may be there and empty.
+  // Values in the list; 0 if missing. A list may also be present and empty.
   int64_t count() const { return count_; }
 
   // InvalidArgument, naming the feature, what was wanted and what was seen, unless the kind and the
   // count fit exactly.
   absl::Status Expect(FeatureKind kind, int64_t count) const;
-  // The same for the kind alone.
+  // InvalidArgument, as above, unless the kind fits.
   absl::Status ExpectKind(FeatureKind kind) const;
 
   // The value at `index` of a bytes list, as a view into the record. InvalidArgument as above, if
@@ -53,7 +53,7 @@ class FeatureView {
   // above, and `out` is left alone. Floats keep every bit (NaN payloads too).
   absl::Status CopyInt64s(absl::Span<int64_t> out) const;
   absl::Status CopyFloats(absl::Span<float> out) const;
-  // The same for the first out.size() values of a list that may have more.
+  // Copies the first out.size() values of a list that may have more. Errors as above.
   absl::Status CopyFirstInt64s(absl::Span<int64_t> out) const;
   absl::Status CopyFirstFloats(absl::Span<float> out) const;
 
@@ -90,7 +90,8 @@ class FeatureView {
   int64_t skipped_lists_ = 0;
   int64_t count_ = 0;
   FeatureKind kind_ = FeatureKind::kMissing;
-  // If set, `list_` is no encoding: it is the bytes value, or empty if the value is in `number_`.
+  // If set, `list_` is not an encoding: it is the bytes value, or empty if the value is in
+  // `number_`.
   bool is_one_value_ = false;
   union {
     int64_t int64 = 0;

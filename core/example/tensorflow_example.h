@@ -5,12 +5,12 @@
 //                      Int64List int64_list = 3; } }
 //   *List    { repeated value = 1; }   floats and int64s packed or not, even mixed
 //
-// Accepts exactly the byte strings that protobuf accepts and sees the values it sees: of entries
-// with one key the last wins, of different kinds in one Feature the last wins, lists of one kind in
-// a row are joined, unknown fields are skipped, a name may be any bytes. A differential fuzzer
-// tests this. Everything is checked while parsing, even features that were not asked for, so a
-// record is good or bad for every reader. No allocation, no recursion, O(bytes); the content of
-// bytes values is stepped over.
+// Accepts exactly the byte strings that protobuf accepts and sees the values that protobuf sees.
+// The last entry with a key wins, and the last kind in a Feature wins. Lists of one kind in a row
+// are joined. Unknown fields are skipped. A name may be any bytes. A differential fuzzer tests
+// this. Everything is checked while parsing, even features that were not asked for, so a record is
+// good or bad for every reader. No allocation, no recursion, O(bytes); the content of bytes values
+// is stepped over.
 //
 // Errors are DataLoss and name the byte offset in the record.
 //

@@ -59,7 +59,8 @@ bool WireReader::ReadAnyBytes(absl::string_view* bytes) {
     const uint64_t byte = static_cast<uint8_t>(*p++);
     size |= (byte & 0x7f) << shift;
     if (byte < 0x80) {
-      // Refuses 2^31 and more, as protobuf does: nothing so long fits a record it would read.
+      // Refuses 2^31 and more, as protobuf does: nothing so long fits into a record that protobuf
+      // reads.
       if (size > 0x7fffffff) return Fail("a length is 2^31 or more");
       if (size > static_cast<uint64_t>(end_ - p))
         return Fail("a length exceeds the bytes around it");
@@ -105,7 +106,7 @@ bool WireReader::SkipGroup(uint32_t tag) {
       if (depth_ + groups >= kMaxWireDepth) return Fail("more than 100 messages and groups nest");
       open[groups++] = tag;
     } else if ((tag & 7) == kWireEndGroup) {
-      if (tag >> 3 != open[groups - 1] >> 3) return Fail("a group ends with another's number");
+      if (tag >> 3 != open[groups - 1] >> 3) return Fail("a group ends with a wrong number");
       --groups;
     } else if (!SkipScalar(tag)) {
       return false;
@@ -128,7 +129,7 @@ int64_t CountVarints(absl::string_view bytes) {
     uint64_t eight;
     if (longer == 0 && end - p >= 8) {
       std::memcpy(&eight, p, 8);
-      if ((eight & 0x8080808080808080u) == 0) {  // Eight small values, as labels and ids often are.
+      if ((eight & 0x8080808080808080u) == 0) {  // Eight values of one byte each.
         count += 8;
         p += 8;
         continue;

@@ -1,7 +1,7 @@
-// Reads the protobuf wire format in place. Accepts and refuses what protobuf's own C++ parser does,
-// odd corners included: tags and lengths of at most 5 bytes (a tag's surplus bits fall off, a
-// length's are an error), varints of at most 10, no field number 0, groups skipped with a bounded
-// nesting.
+// Reads the protobuf wire format in place. Accepts and refuses what protobuf's own C++ parser
+// accepts and refuses, odd corners included. Tags and lengths have at most 5 bytes; a tag's surplus
+// bits are dropped, a length's are an error. Varints have at most 10 bytes. Field number 0 is an
+// error. Groups are skipped, with a bounded nesting.
 //
 // Thread-compatible. Borrows the bytes.
 #ifndef SYSTOLE_CORE_EXAMPLE_WIRE_READER_H_
@@ -22,20 +22,20 @@ constexpr uint32_t kWireEndGroup = 4;
 constexpr uint32_t kWireFixed32 = 5;
 constexpr uint32_t WireTag(uint32_t field, uint32_t wire_type) { return (field << 3) | wire_type; }
 
-// Most messages and groups inside one another, as in protobuf. A deeper record could be meant to
-// exhaust the stack of a recursive reader.
+// The most messages and groups inside one another, as in protobuf. A deeper record may be an attack
+// on the stack of a recursive reader.
 constexpr int kMaxWireDepth = 100;
 
 class WireReader {
  public:
-  // `depth` is how many messages are around `bytes`: 0 for a whole record.
+  // `depth` is the number of messages around `bytes`: 0 for a whole record.
   explicit WireReader(absl::string_view bytes = {}, int depth = 0)
       : next_(bytes.data()), end_(bytes.data() + bytes.size()), depth_(depth) {}
 
   bool done() const { return next_ == end_; }
 
-  // Each reads one item and returns true, or returns false at malformed bytes: error() says what is
-  // wrong there, position() where, and nothing more may be read.
+  // Each reads one item and returns true, or returns false at malformed bytes. Then error() says
+  // what is wrong, position() says where, and nothing more may be read.
   bool ReadTag(uint32_t* tag);
   bool ReadVarint(uint64_t* value);
   bool ReadFixed32(uint32_t* value);
@@ -46,7 +46,7 @@ class WireReader {
   const char* position() const { return next_; }
 
  private:
-  // The same for tags and lengths of any size, malformed ones too.
+  // ReadTag() and ReadBytes() for tags and lengths of any size, malformed ones too.
   bool ReadAnyTag(uint32_t* tag);
   bool ReadAnyBytes(absl::string_view* bytes);
   bool Fail(const char* error);
@@ -60,8 +60,8 @@ class WireReader {
   int depth_;
 };
 
-// Nearly every tag has one byte and nearly every length one or two: these are read here, without a
-// call.
+// Nearly every tag has one byte, and nearly every length has one or two. These are read here,
+// without a call.
 inline bool WireReader::ReadTag(uint32_t* tag) {
   if (next_ != end_) {
     const uint32_t byte = static_cast<uint8_t>(*next_);

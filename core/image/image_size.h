@@ -1,4 +1,4 @@
-// How large an image is, by the header of its file alone.
+// Reads the size of an image from the header of its file.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_IMAGE_SIZE_H_

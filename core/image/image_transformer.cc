@@ -11,17 +11,18 @@
 namespace systole {
 
 static_assert(JpegDecoder::kRowPaddingBytes >= BilinearResizer::kRowPaddingBytes,
-              "decoded rows go to the resizer as they are");
+              "the resizer reads decoded rows with their padding");
 
 namespace {
 
-// Writes the pixels of a row from right to left. `to` has room for a pixel more.
+// Writes the pixels of a row from right to left. `to` has room for one pixel more.
 void MirrorRow(const uint8_t* from, int width, int channels, uint8_t* to) {
   if (channels == 1) {
     std::reverse_copy(from, from + width, to);
     return;
   }
-  // Four bytes at a time, of which the next pixel overwrites one; but the row ends with the first.
+  // Each copy writes four bytes, and the next copy overwrites the fourth one. The first copy has
+  // only three, because it reads the last pixel of `from`.
   std::memcpy(to, from + 3 * (width - 1), 3);
   for (int x = 1; x < width; ++x) std::memcpy(to + 3 * x, from + 3 * (width - 1 - x), 4);
 }
@@ -53,7 +54,7 @@ absl::Status ImageTransformer::Transform(const CropRect& crop, bool flip, absl::
 
 absl::Status ImageTransformer::Start(const CropRect& crop, bool flip) {
   if (scaled_) {
-    // Before it is divided: pixels that the image lacks may lie on one that the smaller one has.
+    // Checked before the division: a pixel of the smaller image may cover places outside the image.
     SYSTOLE_RETURN_IF_ERROR(CheckCropInside(crop, info_.height, info_.width));
     crop_ = ScaleCrop(crop, height_, width_);
   } else {

@@ -1,9 +1,8 @@
-// From a JPEG (or raw pixels) to one example's finished tensor, in one pass and in place: decode
-// the crop, resize it bilinearly, mirror, normalise, cast, write into the batch. On the way it
-// stores only a few rows of pixels, and coefficients up to a bound (jpeg_decoder.h).
+// Makes one example's finished tensor from a JPEG or raw pixels, in one pass: decodes the crop,
+// resizes it bilinearly, mirrors, normalises, casts and writes it into the batch. On the way it
+// stores only a few rows of pixels, and coefficients up to a bound (jpeg_options.h).
 //
-// Single-thread: one per worker. Reusable scratch, no other state: output depends on the arguments
-// alone.
+// Single-thread: one per worker. Its state is scratch: the output depends on the arguments alone.
 #ifndef SYSTOLE_CORE_IMAGE_IMAGE_TRANSFORMER_H_
 #define SYSTOLE_CORE_IMAGE_IMAGE_TRANSFORMER_H_
 
@@ -24,7 +23,7 @@
 namespace systole {
 
 struct ImageTransformerOptions {
-  // Size, channels, normalisation, type and stride of what is written.
+  // Size, channels, normalisation and type of the output.
   BilinearResizerOptions output = {};
   // `channels` is taken from `output`.
   JpegDecoderOptions jpeg = {};
@@ -41,10 +40,10 @@ class ImageTransformer {
   // Bytes from the output's first value to the end of its last.
   int64_t output_bytes() const { return resizer_.output_bytes(); }
 
-  // First half: the image's size, from which the caller chooses the crop. `jpeg` must not change
-  // until Transform returns. Errors: JpegDecoder::ReadHeader.
+  // First half: reads the image's size, from which the caller chooses the crop. `jpeg` must not
+  // change until Transform returns. Errors: JpegDecoder::ReadHeader.
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
-  // Of the image whose header was read.
+  // The size of the image whose header was read last.
   const ImageInfo& info() const { return info_; }
 
   // Second half, for a crop of the stored image: writes the example to `out` (output_bytes() or
@@ -56,7 +55,7 @@ class ImageTransformer {
   // see core/image/paired_decoding.h.
   absl::Status Start(const CropRect& crop, bool flip);
   absl::Status Finish(absl::Span<uint8_t> out);
-  // Instead of Finish(), at any time: frees the memory of the image.
+  // Gives the image up and frees its memory. May be called at any time instead of Finish().
   void Drop() { decoder_.EndImage(); }
 
   // Transform() of `pixels`, [height, width, channels] uint8.
@@ -67,7 +66,8 @@ class ImageTransformer {
  private:
   friend class PairedDecoding;
 
-  // Decodes both until one of them is ahead. REQUIRES: both have started and are not ahead.
+  // Decodes both images until one of them is ahead. REQUIRES: both were started and neither is
+  // ahead.
   static void DecodeAhead(ImageTransformer& a, ImageTransformer& b);
   bool is_ahead() const { return decoder_.is_ahead(); }
 
@@ -90,13 +90,13 @@ class ImageTransformer {
   JpegDecoder decoder_;
   BilinearResizer resizer_;
   TensorNormaliser normaliser_;
-  // Of the output.
+  // Size and channels of the output.
   int height_;
   int width_;
   int channels_;
   bool scaled_;
-  ImageInfo info_;   // Of the image whose header was read.
-  ScaledCrop crop_;  // Of the image that was started.
+  ImageInfo info_;   // The image whose header was read last.
+  ScaledCrop crop_;  // The crop that was started last.
   bool flip_ = false;
   std::vector<uint8_t> row_;  // One row of raw pixels with the padding the resizer needs.
 };

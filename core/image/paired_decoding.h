@@ -2,10 +2,10 @@
 // example has a lane of its own. Its images must have been started.
 //
 //   Add(0, a)   Add(1, b)   Add(1, c)      an example may have several images
-//   Advance() -> 0                         a is decoded as far as it can be ahead; b or c some way
+//   Advance() -> 0                         a is decoded ahead as far as possible, b or c in part
 //   .. finish the example of lane 0 ..     Clear(0), Add(0, d), Advance(), ..
 //
-// How far images are decoded ahead, and beside which others, changes nothing but the time.
+// How far images are decoded ahead, and together with which others, changes only the time.
 //
 // Single-thread. Images stay borrowed until their lane is cleared.
 #ifndef SYSTOLE_CORE_IMAGE_PAIRED_DECODING_H_
@@ -22,14 +22,14 @@ class PairedDecoding {
  public:
   static constexpr int kLanes = 2;
 
-  // Adds an image that was started. It is left out if nothing of it can be decoded ahead.
+  // Adds an image that was started. Does nothing if no part of the image can be decoded ahead.
   void Add(int lane, ImageTransformer& image);
 
-  // Whether images were added to the lane since Clear(). Its example then waits to be finished.
+  // Whether images were added to the lane since Clear(). The lane's example must then be finished.
   bool waits(int lane) const { return lanes_[static_cast<size_t>(lane)].waits; }
 
   // Decodes images of both lanes together until all images of one lane are ahead, and returns that
-  // lane. If only one lane waits, returns it and decodes nothing. REQUIRES: a lane waits.
+  // lane. If only one lane waits, returns that one and decodes nothing. REQUIRES: a lane waits.
   int Advance();
 
   // Empties the lane: its example is finished or given up.
@@ -38,7 +38,7 @@ class PairedDecoding {
  private:
   struct Lane {
     bool waits = false;
-    std::vector<ImageTransformer*> images;  // Those that are not ahead.
+    std::vector<ImageTransformer*> images;  // The images that are not ahead.
   };
 
   std::array<Lane, kLanes> lanes_;

@@ -1,5 +1,5 @@
-// How a crop that becomes much smaller is cut from an image that is decoded at a smaller scale: a
-// pure function of both sizes.
+// Chooses the scale at which an image is decoded if a crop of it becomes much smaller, and the
+// crop's place in the smaller image. A pure function of the crop and the output's size.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_SCALED_CROP_H_
@@ -12,7 +12,7 @@ namespace systole {
 
 struct ScaledCrop {
   JpegScale scale = JpegScale::kFull;
-  CropRect rect;  // Pixels of the smaller image: those that the crop lies on, whole or in part.
+  CropRect rect;  // The pixels of the smaller image that the crop covers, whole or in part.
   // Where the crop lies in `rect`.
   SourceSide rows;
   SourceSide columns;
@@ -20,9 +20,10 @@ struct ScaledCrop {
   friend bool operator==(const ScaledCrop&, const ScaledCrop&) = default;
 };
 
-// `crop` of the stored image becomes out_height x out_width pixels. The scale is the smallest one
-// at which both sides of the crop still have as many pixels as the output's. The crop stays where
-// it is: its edges are divided and not rounded. REQUIRES: neither the crop nor the output is empty.
+// For a `crop` of the stored image that becomes out_height x out_width pixels. The scale is the
+// smallest one at which both sides of the crop still have as many pixels as the output's. The edges
+// of the crop are divided and not rounded, so it does not shift. REQUIRES: neither the crop nor the
+// output is empty.
 ScaledCrop ScaleCrop(const CropRect& crop, int out_height, int out_width);
 
 }  // namespace systole

@@ -1,12 +1,12 @@
 // Whether a thread's work is still wanted. The owner of the work raises a flag. Loops that may take
 // long, within one image or one transform, ask about once a row and give up.
 //
-//   InterruptFlag unwanted;                    // Of the work: any thread may raise it.
+//   InterruptFlag unwanted;                    // One for the work. Any thread may raise it.
 //   const InterruptScope scope(unwanted);      // On the thread that does it, around all of it.
 //     .. if (InterruptRequested()) return InterruptedError();       // Anywhere below.
 //
-// The flag belongs to the thread and is no argument, because it changes no result: a computation
-// gives what its arguments say, or nothing.
+// The flag belongs to the thread and is not an argument, because it changes no result: a
+// computation gives what its arguments say, or nothing.
 #ifndef SYSTOLE_CORE_INTERRUPT_INTERRUPT_H_
 #define SYSTOLE_CORE_INTERRUPT_INTERRUPT_H_
 
@@ -18,7 +18,7 @@
 
 namespace systole {
 
-// Thread-safe. Once raised it stays so.
+// Thread-safe. Once raised, the flag stays raised.
 class InterruptFlag {
  public:
   void Raise() { raised_.store(true, std::memory_order_relaxed); }
@@ -28,7 +28,7 @@ class InterruptFlag {
   std::atomic<bool> raised_ = false;
 };
 
-// While it lives, its thread looks at `flag`, in place of the previous one. Single-thread.
+// While the scope lives, its thread looks at `flag` instead of the previous flag. Single-thread.
 class InterruptScope {
  public:
   explicit InterruptScope(const InterruptFlag& flag) : before_(heeded_) { heeded_ = &flag; }
@@ -48,14 +48,14 @@ inline bool InterruptRequested() {
   return InterruptScope::heeded_ != nullptr && InterruptScope::heeded_->is_raised();
 }
 
-// Returned by code that gives up. Nobody gets to see it, because the owner of the work drops the
+// Returned by code that gives up. No user sees this error, because the owner of the work drops the
 // result.
 inline absl::Status InterruptedError() {
   return absl::CancelledError("the result is no longer needed");
 }
 
 // Calls part(begin, end) for one part of [0, count) after the other, until InterruptRequested().
-// Each begins at a multiple of 3, so at a pixel of an image of 1 or 3 channels.
+// Each part begins at a multiple of 3, so at a pixel of an image of 1 or 3 channels.
 template <typename Part>
 void InParts(size_t count, const Part& part) {
   constexpr size_t kPart = size_t{3} << 14;  // A millisecond of the slowest transforms.

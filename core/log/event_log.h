@@ -50,8 +50,8 @@ class EventLog {
   explicit EventLog(LogSink sink, EventLogOptions options = {})
       : sink_(std::move(sink)), options_(std::move(options)) {}
 
-  // Writes one line, unless its cause has used up its lines. `fields` say what it is about.
-  // LogFormat::kText does not show them, so `text` says what a reader needs of them.
+  // Writes one line, unless its cause has used up its lines. `fields` say what the line is about.
+  // LogFormat::kText does not show them, so `text` must say what a reader needs of them.
   void Add(LogCause cause, LogLevel level, absl::string_view text, const LogFields& fields = {})
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -59,7 +59,8 @@ class EventLog {
   // for its own cause. Call this now and then, for causes that write no more lines.
   void Tick() ABSL_LOCKS_EXCLUDED(mu_) { Settle(options_.clock()); }
 
-  // The same for every cause at once. For the end, when no more lines come.
+  // Writes how many lines were left out, for every cause at once. Call this at the end, when no
+  // more lines come.
   void Flush() ABSL_LOCKS_EXCLUDED(mu_) { Settle(absl::InfiniteDuration()); }
 
  private:
@@ -67,7 +68,7 @@ class EventLog {
     absl::Duration end = -absl::InfiniteDuration();
     int lines = 0;
     int64_t left_out = 0;
-    LogLevel highest = LogLevel::kDebug;  // Of those left out.
+    LogLevel highest = LogLevel::kDebug;  // Of the lines left out.
   };
 
   void Settle(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);

@@ -1,5 +1,5 @@
-// One line of a log, a server's or a client's: a sentence for people and, beside it, what it is
-// about as data. Text and JSON are two renderings of it.
+// One line of the log of a server or a client: a sentence for people and, as data, what the
+// sentence is about. A line can be written as text or as JSON.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_LOG_LOG_LINE_H_
@@ -20,10 +20,10 @@ enum class LogLevel { kDebug, kInfo, kWarn, kError };
 // By level, as `--log-level` and JSON have them.
 inline constexpr const char* kLogLevelNames[] = {"debug", "info", "warn", "error"};
 
-// What makes a line. Each cause has its own allowance of lines.
+// Why a line is written. The number of lines is limited for each cause by itself.
 enum class LogCause {
   kProgram,  // Start, datasets, end. No limit: peers cannot cause these.
-  kIndex,    // What is odd about a shard's index.
+  kIndex,    // Something odd about a shard's index.
   kDamage,
   kStreamOpened,
   kStreamEnded,
@@ -38,14 +38,14 @@ enum class LogCause {
 };
 inline constexpr size_t kNumLogCauses = 12;
 
-// What a line is about, besides its sentence. What is not set is left out. May hold foreign text.
+// What a line is about. Fields that are not set are left out. They may hold foreign text.
 struct LogFields {
   std::optional<uint64_t> feed;  // The fingerprint of its spec.
   std::string client;            // A peer's address, or on a Unix socket its path or its user.
   std::string identity;
   std::string server;           // Its address, in a client's log.
-  std::string dataset;          // Of a mixture the members, separated by commas.
-  std::optional<int64_t> step;  // Of a server's stream: the first that it has not sent.
+  std::string dataset;          // For a mixture its members, separated by commas.
+  std::optional<int64_t> step;  // For a server's stream: the first one not sent yet.
   std::string shard;            // Its base name.
   std::optional<int64_t> record;
 };
@@ -55,21 +55,21 @@ struct LogLine {
   LogLevel level;
   std::string text;
   LogFields fields = {};
-  // If the line stands for others: how many.
+  // The number of lines that were left out, if this line counts them.
   std::optional<int64_t> left_out = {};
 };
 
-// The line as text, without time and level: one line of bounded length, whatever is in it.
+// The line as text, without time and level: one line of bounded length, whatever it contains.
 std::string TextOf(const LogLine& line);
 
-// The same as one JSON object on one line:
+// The line as one JSON object on one line:
 //   {"time":"2026-01-31T23:59:59.123Z","level":"info","cause":"stream_opened","message":"..",
 //    "feed":"0123456789abcdef","client":"ipv4:192.0.2.1:4711","identity":"trainer-a",
 //    "server":"192.0.2.7:8470","dataset":"flowers","step":12,"shard":"a.tfrecord","record":7,"left_out":3}
 // `message` is TextOf(). Time is UTC.
 std::string JsonOf(const LogLine& line, absl::Time time);
 
-// What the lines of this cause are about, in the plural, for the line that counts those left out.
+// The events of this cause, in the plural, for the line that counts the lines left out.
 absl::string_view PluralOf(LogCause cause);
 
 }  // namespace systole

@@ -32,7 +32,7 @@ class AlignedBuffer {
   //   InvalidArgument    bytes < 0.
   //   ResourceExhausted  the system does not have that much memory.
   static absl::StatusOr<AlignedBuffer> Create(int64_t bytes);
-  // The same in SealedMemory, which other processes can map. Errors of SealedMemory::Create().
+  // The buffer is in SealedMemory, which other processes can map. Errors of SealedMemory::Create().
   static absl::StatusOr<AlignedBuffer> CreateSealed(int64_t bytes);
 
   uint8_t* data() { return data_.get(); }
@@ -44,7 +44,7 @@ class AlignedBuffer {
   }
 
   // What a peer needs to map this memory; null unless it was made by CreateSealed(). Shared, so
-  // that a list of the memory that peers have mapped can tell when it is freed.
+  // that a list of the memory that peers have mapped can notice when it is freed.
   const std::shared_ptr<const SealedMemory>& sealed() const { return data_.get_deleter().sealed; }
 
  private:

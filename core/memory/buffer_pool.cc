@@ -15,19 +15,20 @@
 namespace systole {
 namespace {
 
-// Smaller buffers may have no whole page of their own, or one that is not worth a call.
+// Pages of smaller buffers are not returned: there may be no whole page, or too few to be worth a
+// call.
 constexpr int64_t kMinReturnedBytes = 16 << 10;
 
-// Frees the buffer, and its pages go back to the kernel at once. malloc alone would keep those of
-// blocks below 128 KiB: as a hole in its heap that fits no larger buffer.
+// Frees the buffer and returns its pages to the kernel at once. malloc alone would keep the pages
+// of blocks below 128 KiB, as a hole in its heap that no larger buffer fits into.
 void FreeWithPages(AlignedBuffer buffer) {
   if (buffer.sealed() != nullptr || buffer.size() < kMinReturnedBytes) return;
   static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto data = reinterpret_cast<uintptr_t>(buffer.data());
-  // Whole pages inside the buffer: what stands beside it is malloc's.
+  // Only whole pages inside the buffer: the bytes beside it belong to malloc.
   const uintptr_t begin = (data + page - 1) / page * page;
   const uintptr_t end = (data + static_cast<uintptr_t>(buffer.size())) / page * page;
-  // If the kernel refuses, malloc keeps them.
+  // If the kernel refuses, malloc keeps the pages.
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
@@ -56,7 +57,7 @@ absl::StatusOr<std::optional<AlignedBuffer>> BufferPool::TryAcquire(int64_t byte
 std::optional<AlignedBuffer> BufferPool::TakeKept(int64_t bytes, BufferKind kind) {
   const auto same = by_size_.find({kind == BufferKind::kSealed, bytes});
   if (same == by_size_.end()) return std::nullopt;
-  // The latest first: more of it is still in the cache.
+  // The latest buffer first: more of it is still in the processor's cache.
   return Remove(same->second.back());
 }
 
@@ -78,7 +79,7 @@ absl::StatusOr<AlignedBuffer> BufferPool::Make(int64_t bytes, BufferKind kind) {
 
 bool BufferPool::MaySeal() {
   if (sealed_ >= options_.max_sealed) {
-    // One of another size, which no feed may want any more.
+    // Free a kept buffer of another size: maybe no feed wants it any more.
     const auto sealed = by_size_.lower_bound({true, 0});
     if (sealed != by_size_.end()) Free(sealed->second.front());
   }
@@ -87,7 +88,7 @@ bool BufferPool::MaySeal() {
 
 AlignedBuffer BufferPool::Remove(Kept::iterator kept) {
   const auto same = by_size_.find(KeyOf(*kept));
-  // The oldest and the latest are what is asked for.
+  // Callers ask only for the oldest or the latest buffer of a size.
   if (same->second.back() == kept) {
     same->second.pop_back();
   } else {

@@ -1,9 +1,10 @@
 // Aligned buffers under a byte budget. Buffers that come back are kept and handed out again for the
 // same size, because a fresh 40 MB buffer costs ten thousand page faults.
 //
-// Never waits: if the budget is used up it says so, and the caller's scheduler decides who goes
-// next. A call costs O(log of the buffers kept), plus what it frees. The pages of what it frees go
-// back to the kernel, those of buffers below 16 KiB if malloc gives them back.
+// The pool never waits: if the budget is used up it says so, and the caller's scheduler decides who
+// goes next. A call costs O(log of the buffers kept), plus the cost of freeing buffers. The pages
+// of freed buffers go back to the kernel, but for buffers below 16 KiB only if malloc gives them
+// back.
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
 #define SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
@@ -24,17 +25,17 @@ enum class BufferKind {
   // For this process alone.
   kPrivate,
   // Other processes can map it (core/memory/sealed_memory.h), if the system has such memory left
-  // and the pool may make one more. Otherwise the buffer is private after all.
+  // and the pool may make one more. Otherwise the buffer is private.
   kSealed,
 };
 
 struct BufferPoolOptions {
   // Bound on the buffers handed out plus those kept for reuse.
   int64_t budget_bytes = 0;
-  // Most buffers that may be sealed. Each of those is a file descriptor too.
+  // The most buffers that may be sealed. Each of them takes a file descriptor.
   int max_sealed = std::numeric_limits<int>::max();
-  // Bytes that each buffer costs beside its own: what its owner keeps with it. Otherwise many tiny
-  // buffers would take far more memory than the budget.
+  // Bytes that each buffer costs beside its own, for what its owner keeps with it. Without this,
+  // many tiny buffers would take far more memory than the budget.
   int64_t overhead_bytes = 0;
 };
 
@@ -50,8 +51,7 @@ class BufferPool {
   // Takes back a buffer that TryAcquire() gave.
   void Release(AlignedBuffer buffer);
 
-  // A buffer of `bytes` that TryAcquire() gave belongs to its owner from now on. It no longer
-  // counts.
+  // A buffer of `bytes` from TryAcquire() belongs to its owner from now on, and no longer counts.
   void GiveAway(int64_t bytes);
   // Takes back a buffer that was given away: keeps it for reuse if the budget has room, else frees
   // it.
@@ -64,7 +64,7 @@ class BufferPool {
  private:
   // Oldest first: the oldest is freed first when room is short.
   using Kept = std::list<AlignedBuffer>;
-  // Whether it is sealed, and its bytes.
+  // Whether a buffer is sealed, and its bytes.
   using KindAndBytes = std::pair<bool, int64_t>;
 
   static KindAndBytes KeyOf(const AlignedBuffer& buffer) {

@@ -5,22 +5,22 @@
 //   Take() -> true                         .. EndTurn()
 //   Take() -> false, .. again .. -> true   .. EndTurn()    or Leave(), if not needed any more
 //
-// A thread that takes a second time holds what it took first, so all could wait for each other.
-// Hence one of them, the *elder*, never waits. If a thread must wait and there is no elder, the
-// thread that has waited longest becomes the elder. It stays the elder until it fits in with the
-// others.
+// A thread that takes a second time still holds what it took first, so all threads could wait for
+// each other. Hence one of them, the *elder*, never waits. If a thread must wait and there is no
+// elder, the thread that has waited longest becomes the elder. It stays the elder until it fits in
+// with the others.
 //
 // Nobody waits for ever: an elder does not wait, so its turn ends, and then it keeps what fits, or
-// nothing. The next one in line becomes the elder. (An elder whose read hangs ends no turn;
-// StepDown() lets another be the elder.)
+// nothing. The next thread in line becomes the elder. (The turn of an elder whose read hangs does
+// not end. StepDown() lets another thread be the elder.)
 //
 // The bound: used <= capacity + what the elder holds. All others together hold at most the
 // capacity: they take nothing that would exceed it, and an elder becomes one of them only when it
 // fits. Threads that stepped down count as elders here, until they end their turns or fit.
 //
-// What a thread needs for ordinary images (kOrdinaryBytes) does not wait for the elder, and threads
-// that need more leave a quarter of the capacity for it: large images should not hold up small
-// ones.
+// A thread that needs only the memory of ordinary images (kOrdinaryBytes) does not wait for the
+// elder. Threads that need more leave a quarter of the capacity for such threads: large images
+// should not hold up small ones.
 //
 // No lock, no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_SCRATCH_BUDGET_H_
@@ -33,7 +33,7 @@ namespace systole {
 
 class ScratchBudget {
  public:
-  // What a thread takes for photographs, of several feeds in turn.
+  // The memory that a thread takes for photographs of several feeds in turn.
   static constexpr int64_t kOrdinaryBytes = int64_t{8} << 20;
 
   // The account of a thread. It must outlive its use here, and its last turn must have kept
@@ -51,7 +51,7 @@ class ScratchBudget {
     friend class ScratchBudget;
     int64_t held_ = 0;
     int64_t kept_ = 0;     // From its last turn to the next; part of held_.
-    bool waits_ = false;   // It stands in line.
+    bool waits_ = false;   // It is in line.
     bool beyond_ = false;  // It is the elder, or has stepped down.
   };
 
@@ -64,10 +64,11 @@ class ScratchBudget {
   void Leave(Account& account);
   // Gives back some of what was taken in this turn.
   void GiveBack(Account& account, int64_t bytes);
-  // Gives back all but `kept` bytes, which it has when the next turn begins. False: they do not fit
-  // in with what others hold and keep, so it gave back all. REQUIRES: 0 <= kept <= held_bytes().
+  // Gives back all but `kept` bytes, which the account has when the next turn begins. False: these
+  // do not fit in with what others hold and keep, so all were given back. REQUIRES: 0 <= kept <=
+  // held_bytes().
   bool EndTurn(Account& account, int64_t kept);
-  // If it is the elder, another may become it. What it holds stays.
+  // If the account is the elder, another account may become it. The account still holds its bytes.
   void StepDown(Account& account);
 
   int64_t capacity_bytes() const { return capacity_; }
@@ -82,7 +83,7 @@ class ScratchBudget {
   int64_t most_kept() const { return capacity_ / 8 * 7; }
 
   bool Fits(const Account& account, int64_t bytes) const;
-  // Changes what it holds, and every sum with it.
+  // Changes the bytes that the account holds, and every sum with them.
   void Add(Account& account, int64_t bytes);
   void SetBeyond(Account& account, bool beyond);
   // Ends the elder's role once it fits in with the others, and finds the next elder.
@@ -90,8 +91,8 @@ class ScratchBudget {
 
   const int64_t capacity_;
   int64_t ordinary_ = 0;     // Held by accounts that are not beyond_.
-  int64_t beyond_ = 0;       // Held by the others.
-  int64_t first_bytes_ = 0;  // Of all of this, the first kOrdinaryBytes of each account.
+  int64_t beyond_ = 0;       // Held by accounts that are.
+  int64_t first_bytes_ = 0;  // The first kOrdinaryBytes of each account, summed.
   int64_t kept_ = 0;
   Account* elder_ = nullptr;
   std::list<Account*> line_;  // The longest waiting first. If not empty, there is an elder.

@@ -1,10 +1,11 @@
 // Memory that a thread takes beside its results, counted before it is allocated. The code that runs
-// the thread says where it is counted. Code anywhere below says what it is about to allocate:
+// the thread says where the memory is counted. Code anywhere below says how much it is about to
+// allocate:
 //
 //   const ScratchScope scope(source);                  // On the thread, around all of its work.
 //     .. if (!NeedScratch(ScratchUse::kCoefficients, bytes)) return InterruptedError();
 //
-// The source belongs to the thread and is no argument, because it changes no result, like
+// The source belongs to the thread and is not an argument, because it changes no result, like
 // core/interrupt's flag.
 #ifndef SYSTOLE_CORE_MEMORY_SCRATCH_SCOPE_H_
 #define SYSTOLE_CORE_MEMORY_SCRATCH_SCOPE_H_
@@ -16,8 +17,8 @@ namespace systole {
 
 // What the memory is for. Each use is counted by itself, as the most that was needed at once.
 enum class ScratchUse {
-  kPlan,          // What the spec decides: decoders, tables, an example on its way.
-  kReads,         // Where records are read to.
+  kPlan,          // What the spec decides: decoders, tables, an unfinished example.
+  kReads,         // Buffers for records that are read.
   kPayloads,      // Copies of records whose examples wait for others.
   kCoefficients,  // An image of several scans.
   kValues,        // Whole images between two transforms.
@@ -35,7 +36,7 @@ class ScratchSource {
   virtual bool Need(ScratchUse use, int64_t bytes) = 0;
 };
 
-// While it lives, its thread's memory is counted by `source`, in place of the previous one.
+// While the scope lives, `source` counts its thread's memory instead of the previous source.
 // Single-thread.
 class ScratchScope {
  public:
@@ -51,8 +52,8 @@ class ScratchScope {
   ScratchSource* const before_;
 };
 
-// Call it before the memory for `use` grows to `bytes` in all. Outside of a scope nothing is
-// counted. False: the thread was interrupted, return InterruptedError().
+// Call this before the memory for `use` grows to `bytes` in all. Outside of a scope nothing is
+// counted. False: the thread was interrupted, so return InterruptedError().
 inline bool NeedScratch(ScratchUse use, int64_t bytes) {
   return ScratchScope::source_ == nullptr || ScratchScope::source_->Need(use, bytes);
 }

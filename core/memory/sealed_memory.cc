@@ -35,7 +35,7 @@ absl::Status Refused(int error, absl::string_view call, int64_t bytes) {
 }
 
 absl::StatusOr<MappedPages> MapPages(int fd, int64_t bytes, int protection) {
-  // Populated: a fault for each page costs more than copying the page.
+  // MAP_POPULATE, because a fault for each page costs more than copying the page.
   void* data =
       ::mmap(nullptr, static_cast<size_t>(bytes), protection, MAP_SHARED | MAP_POPULATE, fd, 0);
   if (data == MAP_FAILED) return Refused(errno, "mmap", bytes);
@@ -65,7 +65,7 @@ absl::StatusOr<SealedMemory> SealedMemory::Create(int64_t bytes) {
   }
   OwnedFd fd(::memfd_create("systole-slot", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.ok()) return Refused(errno, "memfd_create", bytes);
-  // Also sets the size.
+  // fallocate() also sets the size.
   int error = 0;
   do {
     error = ::fallocate(fd.get(), 0, 0, bytes) == 0 ? 0 : errno;
@@ -80,14 +80,14 @@ absl::StatusOr<SealedMemory> SealedMemory::Create(int64_t bytes) {
 absl::StatusOr<SealedView> SealedView::Map(int fd, int64_t bytes) {
   const int seals = ::fcntl(fd, F_GET_SEALS);
   if (seals < 0) {
-    return absl::InvalidArgumentError("seals: the descriptor is no memory file");
+    return absl::InvalidArgumentError("seals: the descriptor is not a memory file");
   }
   if ((seals & kSeals) != kSeals) {
     return absl::InvalidArgumentError(absl::StrCat("seals are 0x", absl::Hex(seals),
                                                    ", want at least 0x", absl::Hex(kSeals),
                                                    " (SEAL, SHRINK, GROW and FUTURE_WRITE)"));
   }
-  // Memory of huge pages has seals too, but a page of it can be lacking when it is touched.
+  // Memory of huge pages has seals too, but a page may be missing when it is touched.
   struct statfs system = {};
   if (::fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) {
     return absl::InvalidArgumentError(absl::StrCat(

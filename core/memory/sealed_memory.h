@@ -46,8 +46,8 @@ class SealedMemory {
   // here and not a SIGBUS later. Costs about 0.2 ms per MiB.
   //   InvalidArgument    bytes < 1.
   //   ResourceExhausted  no memory or no file descriptor left.
-  //   Unimplemented      the system has no such memory (Linux before 5.1). Known only at the
-  //                      last step, so call this once, for one byte, before relying on it.
+  //   Unimplemented      the system has no such memory (Linux before 5.1). Only the last step
+  //                      shows it, so try one byte before relying on it.
   static absl::StatusOr<SealedMemory> Create(int64_t bytes);
 
   // Counts from 1. Different for every object in this process.
@@ -69,8 +69,8 @@ class SealedMemory {
 class SealedView {
  public:
   // Maps the memory that `fd` refers to; `fd` is not needed afterwards.
-  //   InvalidArgument    it is no memory file, lacks one of the seals, or has another size than
-  //                      `bytes`; says which.
+  //   InvalidArgument    it is not a memory file, lacks one of the seals, or has another size than
+  //                      `bytes`. The message says which.
   //   ResourceExhausted  it cannot be mapped.
   static absl::StatusOr<SealedView> Map(int fd, int64_t bytes);
 

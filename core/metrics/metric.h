@@ -1,6 +1,7 @@
 // A metric is one line: a name, a kind, a sentence, and how its value is read from the plain struct
-// or the atomics that count it. Code that shows metrics goes through the lines and names none, so a
-// new metric is a new line. Counting costs what the field costs: lines are read only when asked.
+// or the atomics that count it. Code that shows metrics goes through the lines and does not know
+// their names, so a new metric is just a new line. Counting costs only the field: lines are read
+// only when a reading is asked for.
 //
 //   struct Shop { int64_t visits; int64_t cash; int64_t cards; };
 //   const std::vector<MetricLine<Shop>> lines = {
@@ -33,7 +34,7 @@ enum class MetricKind {
 
 enum class MetricUnit { kCount, kBytes, kSeconds };
 
-// By the last word of `name`.
+// The unit, by the last word of `name`.
 MetricUnit UnitOf(absl::string_view name);
 
 // One of the values of a metric with a label.
@@ -41,7 +42,7 @@ template <typename Source>
 struct MetricPart {
   absl::string_view label_value;
   double (*read)(const Source& source);
-  // What the label's value means, if it does not say so itself: half a sentence.
+  // What the label's value means, if that is not obvious. A few words, not a sentence.
   absl::string_view help = "";
 };
 
@@ -50,11 +51,11 @@ template <typename Source>
 struct MetricLine {
   absl::string_view name;
   MetricKind kind;
-  // A sentence or more that stands alone: what is counted, and of what.
+  // A sentence or more that is clear on its own: what is counted, and of what.
   absl::string_view help;
   double (*read)(const Source& source) = nullptr;
-  // What the parts differ in. Their number is fixed: nothing that a peer or a file decides is a
-  // label's value.
+  // The label in which the parts differ. Their number is fixed: a label's value never comes from a
+  // peer or a file.
   absl::string_view label = "";
   std::vector<MetricPart<Source>> parts;
 };
@@ -96,15 +97,15 @@ std::vector<MetricReading> ReadMetrics(const std::vector<MetricLine<Source>>& li
   return readings;
 }
 
-// nullopt if there is no such metric, or it has no such part.
+// The value of a metric, or of its part. nullopt if there is no such metric or part.
 std::optional<double> FindMetric(const std::vector<MetricReading>& readings, absl::string_view name,
                                  absl::string_view label_value = "");
 
 // `prefix`, the name, and `_total` for a counter.
 std::string PrometheusName(absl::string_view prefix, const MetricReading& reading);
 
-// How much each counter grew a second between two readings `seconds` apart. nullopt if one fell:
-// the counting process was started anew.
+// By how much each counter grew per second, between two readings `seconds` apart. nullopt if a
+// counter fell: then the counting process was restarted.
 std::optional<std::vector<MetricReading>> RatesBetween(const std::vector<MetricReading>& before,
                                                        const std::vector<MetricReading>& after,
                                                        double seconds);

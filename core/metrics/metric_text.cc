@@ -17,7 +17,7 @@ namespace {
 
 std::string Words(absl::string_view name) { return absl::StrReplaceAll(name, {{"_", " "}}); }
 
-// The name without the unit, which its value has.
+// The name without the unit, because the value is shown with its unit.
 std::string Title(absl::string_view name) {
   switch (UnitOf(name)) {
     case MetricUnit::kBytes:

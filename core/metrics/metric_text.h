@@ -1,4 +1,4 @@
-// Readings of metrics, for people and for programs. Each form is made from whatever is read.
+// Readings of metrics, for people and for programs. Nothing here knows a particular metric.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_METRICS_METRIC_TEXT_H_
@@ -22,8 +22,8 @@ std::string MetricsText(const std::vector<MetricReading>& readings,
 // Fields of the object that is open: the value by the metric's name, or by name and label value.
 void AppendMetrics(const std::vector<MetricReading>& readings, JsonWriter& json);
 
-// A table in Markdown, with what each one means, for the document that lists them. `prefix` as in
-// PrometheusName().
+// A table in Markdown, with the meaning of each metric, for the document that lists them. `prefix`
+// as in PrometheusName().
 std::string MetricsTable(absl::string_view prefix, const std::vector<MetricReading>& readings);
 
 }  // namespace systole

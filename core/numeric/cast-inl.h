@@ -1,6 +1,6 @@
 // The casts of bf16.h, float16.h and normalise.h on whole Highway vectors, for kernels that end in
-// a cast. Included once per SIMD target by a .cc that uses hwy/foreach_target.h; bit-equal to the
-// scalar functions.
+// a cast. A .cc that uses hwy/foreach_target.h includes this file once per SIMD target. The results
+// are bit-equal to those of the scalar functions.
 //
 // Thread-safe: no state.
 #if defined(SYSTOLE_CORE_NUMERIC_CAST_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -19,11 +19,11 @@ HWY_BEFORE_NAMESPACE();
 namespace systole {
 namespace HWY_NAMESPACE {
 
-// RoundToBf16 of the floats whose bits these are (D: a uint32_t tag); the result is in the low 16
-// bits of each lane. Integer operations only; Highway's DemoteTo(bfloat16_t) truncates in
+// RoundToBf16 of the floats with these bits (D: a uint32_t tag); the result is in the low 16 bits
+// of each lane. Integer operations only; Highway's DemoteTo(bfloat16_t) truncates in
 // version 1.0.
-// The first two are for values that cannot be NaN; the first leaves the result in the upper 16
-// bits, over rubbish in the lower ones.
+// The first two are for values that cannot be NaN. The first leaves the result in the upper 16
+// bits; the lower bits are undefined.
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundNumberToUpperBits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -46,7 +46,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16Bits(D d, hwy::HWY_NAMESPACE::V
   return hn::IfThenElse(is_nan, quiet, rounded);
 }
 
-// RoundToBf16Flush, likewise.
+// RoundToBf16Flush of such floats.
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16FlushBits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -55,7 +55,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16FlushBits(D d, hwy::HWY_NAMESPA
   return hn::IfThenElse(is_small, zero, RoundToBf16Bits(d, bits));
 }
 
-// RoundToFloat16, likewise.
+// RoundToFloat16 of such floats.
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToFloat16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -67,8 +67,8 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToFloat16Bits(D d, hwy::HWY_NAMESPACE
   const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 1u));
   const auto halfway = hn::Set(d, 0xfffu - (112u << 23));
   const auto rounded = hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, halfway), odd));
-  // Beside 0.5 the last bit of a float counts 2^-24, as that of a subnormal float16 does: the
-  // addition itself rounds half to even.
+  // The last bit of a float just above 0.5 counts 2^-24, like the last bit of a subnormal float16.
+  // So the addition itself rounds half to even.
   const auto half = hn::Set(df, 0.5f);
   const auto small =
       hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(df, magnitude), half)), hn::BitCast(d, half));
@@ -90,7 +90,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<hwy::HWY_NAMESPACE::RebindToUnsigned<D>> Roun
   const hn::RebindToUnsigned<D> du;
   const auto positive = hn::IfThenElseZero(hn::Gt(value, hn::Zero(d)), value);  // NaN gives 0.
   const auto clamped = hn::Min(positive, hn::Set(d, 255.0f));
-  // Adding 2^23 leaves no fraction bits: the addition itself rounds half to even.
+  // Adding 2^23 leaves no fraction bits, so the addition itself rounds half to even.
   const auto shifted = hn::BitCast(du, hn::Add(clamped, hn::Set(d, 8388608.0f)));
   return hn::And(shifted, hn::Set(du, 0xffu));
 }
@@ -108,7 +108,7 @@ HWY_INLINE void StoreAnywhere(hwy::HWY_NAMESPACE::Vec<D> value, D d,
 #endif
 }
 
-// Stores two vectors one behind the other. Used if one narrowing for both gains nothing, or needs
+// Stores two vectors one after the other. Used if narrowing both at once gains nothing, or needs
 // wider vectors than the scalar target has.
 template <class Store, class D>
 HWY_INLINE void StoreOneByOne(const Store& store, D d, hwy::HWY_NAMESPACE::Vec<D> low,
@@ -117,8 +117,8 @@ HWY_INLINE void StoreOneByOne(const Store& store, D d, hwy::HWY_NAMESPACE::Vec<D
   store(d, high, out + hwy::HWY_NAMESPACE::Lanes(d));
 }
 
-// Casts and stores one vector of floats (D: a float tag) at `out`, at any alignment. Given two, the
-// second goes behind the first: one narrowing for both is cheaper than one for each.
+// Casts and stores one vector of floats (D: a float tag) at `out`, at any alignment. Given two,
+// stores the second after the first: narrowing both at once is cheaper.
 struct StoreUint8 {
   using Value = uint8_t;
   template <class D>

@@ -18,14 +18,16 @@
 namespace systole {
 namespace {
 
-// Pixels that are computed together: colours apart, in the first-level cache.
+// Pixels that are computed together. Their colours are separate arrays that fit in the first-level
+// cache.
 constexpr int kBlock = 128;
 
 }  // namespace
 }  // namespace systole
 #endif  // SYSTOLE_CORE_NUMERIC_COLOUR_CC_ONCE_
 
-// Every lane is selected from what was computed for all, so nothing depends on how many there are.
+// All cases are computed for every lane, and then one is selected. So nothing depends on the number
+// of lanes.
 HWY_BEFORE_NAMESPACE();
 namespace systole {
 namespace HWY_NAMESPACE {
@@ -82,13 +84,13 @@ HWY_INLINE void Store(const Block& block, int count, uint8_t* HWY_RESTRICT out) 
   }
 }
 
-// As many floats as there are doubles in the widest vector: some of them are promoted.
+// As many floats as there are doubles in the widest vector, because some floats are promoted.
 using Doubles = hn::ScalableTag<double>;
 using Floats = hn::Rebind<float, Doubles>;
 using V = hn::Vec<Floats>;
 using M = hn::Mask<Floats>;
 
-// Whether a sixth of the circle is one of two.
+// Whether `sixth`, a sixth of the circle, is `one` or `other`.
 HWY_INLINE M IsOneOf(V sixth, float one, float other) {
   const Floats d;
   return hn::Or(hn::Eq(sixth, hn::Set(d, one)), hn::Eq(sixth, hn::Set(d, other)));
@@ -131,7 +133,8 @@ HWY_INLINE void Saturate(float factor, Block& block) {
     const V positive = hn::IfThenElseZero(hn::Lt(zero, scaled), scaled);
     const V c = hn::Mul(hn::IfThenElse(hn::Lt(positive, one), positive, one), value);
     const V m = hn::Sub(value, c);
-    // With NaN it is no sixth, and of a whole circle it is the seventh: black, plus m.
+    // With NaN this is not a sixth, and for a whole circle it is the seventh. Both give black, plus
+    // m.
     const V sixth = hn::Floor(sixths);
     const V turn = hn::Sub(sixths, EvenPart(sixth));
     const V x = hn::Mul(c, hn::Sub(one, hn::Abs(hn::Sub(turn, one))));
@@ -177,7 +180,8 @@ HWY_INLINE void Turn(float delta, Block& block) {
     const V part = hn::IfThenElse(hn::Xor(rises, between), hn::Sub(one, ratio), ratio);
     const V angle = hn::IfThenElse(hn::Eq(max, min), zero, hn::Add(begin, part));
 
-    // 0 to 6, and at most 6 more or less: once around, or twice for 12.
+    // The angle is 0 to 6 and turns by at most 6 either way. One step brings it back, or two for
+    // 12.
     const V turned = hn::Add(angle, hn::Set(d, delta));
     const V raised = hn::IfThenElse(hn::Lt(turned, zero), hn::Add(turned, six), turned);
     const V lowered = hn::IfThenElse(hn::Ge(raised, six), hn::Sub(raised, six), raised);
@@ -186,7 +190,8 @@ HWY_INLINE void Turn(float delta, Block& block) {
     const V rest = hn::Sub(sixths, sixth);
     const V share = hn::IfThenElse(hn::Eq(sixth, EvenPart(sixth)), rest, hn::Sub(one, rest));
     const V mixed = hn::Add(min, hn::Mul(share, hn::Sub(max, min)));
-    // With NaN it is no sixth. TensorFlow takes the last one, so that is what is left here.
+    // With NaN this is not a sixth. TensorFlow then takes the last sixth, so the last case here is
+    // that one.
     hn::Store(
         hn::IfThenElse(IsOneOf(sixth, 1, 4), mixed, hn::IfThenElse(IsOneOf(sixth, 2, 3), min, max)),
         d, block.r + i);

@@ -12,15 +12,15 @@
 
 namespace systole {
 
-// `pixels`: [n, 3], red, green, blue. uint8 values are first brought to 0 to 1 (times
-// kUint8ToUnit), and at the end multiplied by 255.5 and cut off. REQUIRES: pixels.size() % 3 == 0
-// (CHECK).
+// `pixels`: [n, 3], red, green, blue. uint8 values are first scaled to 0 to 1 (times kUint8ToUnit).
+// At the end they are multiplied by 255.5 and the fraction is cut off. REQUIRES: pixels.size() % 3
+// == 0 (CHECK).
 
-// S of HSV times `factor`, then held to 0 to 1. REQUIRES: factor >= 0.
+// Multiplies S of HSV by `factor`, then clamps it to 0 to 1. REQUIRES: factor >= 0.
 void AdjustSaturation(float factor, absl::Span<float> pixels);
 void AdjustSaturation(float factor, absl::Span<uint8_t> pixels);
 
-// H of HSV turned by `delta` of the circle. REQUIRES: -1 <= delta <= 1.
+// Turns H of HSV by `delta` of the circle. REQUIRES: -1 <= delta <= 1.
 void AdjustHue(float delta, absl::Span<float> pixels);
 void AdjustHue(float delta, absl::Span<uint8_t> pixels);
 

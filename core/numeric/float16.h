@@ -1,7 +1,7 @@
 // IEEE 754 binary16 (1 bit of sign, 5 of exponent, 10 of fraction), held in a uint16_t.
 //
-// RoundToFloat16: nearest, ties to even, as TensorFlow's cast; subnormals are kept, what is 65520
-// or more becomes infinity, a NaN stays a NaN and is made quiet.
+// RoundToFloat16: nearest, ties to even, as TensorFlow's cast; subnormals are kept, 65520 or more
+// becomes infinity, and a NaN stays a NaN and is made quiet.
 //
 // The result does not depend on the CPU or on FTZ/DAZ. Thread-safe: no state.
 #ifndef SYSTOLE_CORE_NUMERIC_FLOAT16_H_
@@ -46,14 +46,14 @@ inline float Float16ToFloat(uint16_t float16) {
   const uint32_t magnitude = (float16 & 0x7fffu) << 13;
   if (magnitude >= 0x0f800000u) return std::bit_cast<float>(sign | (magnitude + (224u << 23)));
   if (magnitude >= 0x00800000u) return std::bit_cast<float>(sign | (magnitude + (112u << 23)));
-  // Subnormal: with an exponent of 2^-14 put in front, and taken off again.
+  // Subnormal: adds the exponent of 2^-14 and subtracts that number again.
   constexpr uint32_t kSmallest = 113u << 23;
   const float value = std::bit_cast<float>(magnitude + kSmallest) - std::bit_cast<float>(kSmallest);
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
 }
 
-// The same over whole spans, vectorised; equal to the functions above bit for bit on every CPU.
-// `out.size()` must equal `in.size()` (CHECK). In and out must not overlap.
+// The functions above over whole spans, vectorised; equal to the functions above bit for bit on
+// every CPU. `out.size()` must equal `in.size()` (CHECK). In and out must not overlap.
 void RoundToFloat16(absl::Span<const float> in, absl::Span<uint16_t> out);
 void Float16ToFloat(absl::Span<const uint16_t> in, absl::Span<float> out);
 

@@ -9,8 +9,8 @@ namespace systole {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// ln 2 in two parts; the upper has 21 trailing zero bits, so that k * kLn2High is exact for |k| <
-// 2^21.
+// ln 2 in two parts. The upper part has 21 trailing zero bits, so that k * kLn2High is exact for
+// |k| < 2^21.
 constexpr double kLn2High = 6.93147180369123816490e-01;
 constexpr double kLn2Low = 1.90821492927058770002e-10;
 constexpr double kInverseLn2 = 1.44269504088896338700e+00;
@@ -49,8 +49,7 @@ double ExpDouble(double x) {
   return p * std::bit_cast<double>(static_cast<uint64_t>(k + 1023) << 52);
 }
 
-// ln x for x > 0 finite and normal, which every positive float is as a double. Relative error <
-// 2^-50.
+// ln x for finite, normal x > 0. Every positive float is such a double. Relative error < 2^-50.
 double LogDouble(double x) {
   const uint64_t bits = std::bit_cast<uint64_t>(x);
   int exponent = static_cast<int>(bits >> 52) - 1023;
@@ -151,7 +150,7 @@ float Sin(float x) {
   if (!(std::fabs(x) <= 0x1p26f)) return std::numeric_limits<float>::quiet_NaN();
   if (x == 0) return x;
   // pi/2 in two parts: the upper has 25 bits, so that k * kHalfPiHigh is exact for |k| < 2^28; both
-  // together have 78. Floats come no closer to a multiple of pi/2 than those can tell.
+  // together have 78. No float is closer to a multiple of pi/2 than that precision resolves.
   constexpr double kHalfPiHigh = 1.57079631090164184570e+00;
   constexpr double kHalfPiLow = 1.58932547735281966916e-08;
   constexpr double kTwoOverPi = 6.36619772367581382433e-01;

@@ -1,6 +1,6 @@
-// exp, log, pow, sin and cos for floats, with the same bits on every CPU. glibc picks other code
-// (and other last bits) by instruction set, so nothing that reaches output bytes, crops or losses
-// may call libm.
+// exp, log, pow, sin and cos for floats, with the same bits on every CPU. glibc picks different
+// code (and so different last bits) by instruction set. So nothing that reaches output bytes, crops
+// or losses may call libm.
 //
 // Computed in double with + - * / and bit operations only; never fused (-ffp-contract=off). Errors
 // are below 0.501 ulp of the float result (Exp, Log, Sin, CosPi) and 0.51 ulp (Pow), subnormal
@@ -26,14 +26,14 @@ float Pow(float x, float y);
 // error is below 2^-42; below e^-200 it gives 0. REQUIRES: 0 < x <= 1 and normal, y > 0 and finite.
 double PowDouble(double x, double y);
 
-// sin x, of x in radians. Sin(-0) = -0; of a NaN, an infinity or beyond +-2^26 it is NaN: no caller
-// has such angles, and they would need pi to hundreds of digits.
+// sin x, for x in radians. Sin(-0) = -0. The result is NaN for a NaN, an infinity or an angle
+// beyond +-2^26: no caller has such angles, and they would need pi to hundreds of digits.
 float Sin(float x);
 
 // cos(pi * x): IEEE 754-2008's cosPi. Taking half turns makes the reduction of x exact, so the
-// error holds for every x. CosPi of an odd multiple of 1/2 is +0, of an infinity NaN.
+// error holds for every x. CosPi of an odd multiple of 1/2 is +0; CosPi of an infinity is NaN.
 float CosPi(float x);
-// For finite x, in double precision: the relative error is below 2^-50.
+// cos(pi * x) for finite x in double precision. The relative error is below 2^-50.
 double CosPi(double x);
 
 }  // namespace systole

@@ -26,8 +26,8 @@ namespace {
 // Enough lanes for the widest vector x86 has.
 constexpr int kMaxLanes = 16;
 
-// The factors of value i stand at i mod period, for any i < period + kMaxLanes, so that a vector
-// may begin at any phase of it. REQUIRES: period >= kMaxLanes.
+// The factors of value i are at i mod period. The arrays have period + kMaxLanes entries, so that a
+// vector may begin at any phase of the period. REQUIRES: period >= kMaxLanes.
 struct Factors {
   size_t period;
   const float* scale;
@@ -98,7 +98,7 @@ HWY_INLINE void Normalise(const In* in, size_t n, const Factors& factors, size_t
   }
 }
 
-// in[0] has the factors at `phase` < period.
+// The factors of in[0] are at `phase`, which is below period.
 void NormaliseUint8Kernel(const uint8_t* in, size_t n, const Factors& factors, size_t phase,
                           PixelType type, uint8_t* out) {
   Normalise(in, n, factors, phase, type, out);
@@ -141,15 +141,15 @@ absl::Status CheckFactors(int channels, const Normalisation& normalisation) {
 // A period of at least kMaxLanes values, the channels in turn.
 size_t PeriodOf(int channels) { return kMaxLanes * static_cast<size_t>(channels); }
 
-// Writes what Factors wants: period + kMaxLanes entries; the channel changes every `inner` values.
+// Writes the period + kMaxLanes entries of Factors. The channel changes every `inner` values.
 void LayOut(absl::Span<const float> factor, int channels, int64_t inner, size_t period, float* to) {
   for (size_t i = 0; i < period + kMaxLanes; ++i) {
     to[i] = factor[factor.size() == 1 ? 0 : static_cast<int64_t>(i) / inner % channels];
   }
 }
 
-// The longest pattern of a tensor, in values: two of them stay in the first-level cache. Beyond,
-// runs of one channel are long enough to be worth a call each.
+// The longest pattern of a tensor, in values. Two such patterns fit in the first-level cache. If
+// the pattern is longer, runs of one channel are long enough to be worth a call each.
 constexpr int64_t kMaxPatternValues = 2048;
 
 // Factors of interleaved channels, on the stack: examples are many and small.
@@ -185,7 +185,7 @@ Factors LayOutFactors(int channels, const Normalisation& normalisation,
   return factors;
 }
 
-// Whether values that are rounded again come out as they went in.
+// Whether whole numbers stay as they are.
 bool IsIdentity(const Normalisation& normalisation) {
   const auto all = [](absl::Span<const float> factor, float value) {
     return std::all_of(factor.begin(), factor.end(), [value](float f) { return f == value; });

@@ -40,15 +40,15 @@ struct Normalisation {
   static constexpr float kZero[1] = {0.0f};
 };
 
-// Owned factors, as many of each as there are channels, or one.
+// Owned factors: one of each for every channel, or one for all.
 struct NormaliseFactors {
   std::vector<float> scale;
   std::vector<float> bias;
 };
 
 // y = (x * scale - mean) / stddev as one multiplication and one addition: x * (scale / stddev) +
-// (-mean / stddev), each factor rounded to float32 once. Empty spans
-// stand for mean 0 and stddev 1; a span of one value serves every channel.
+// (-mean / stddev), each factor rounded to float32 once. An empty span is a mean of 0 or a stddev
+// of 1. A span of one value serves every channel.
 //   InvalidArgument  a factor is not finite, or the factor of x is 0.
 // REQUIRES: spans of more than one value are equally long.
 absl::StatusOr<NormaliseFactors> FactorsOf(double scale, absl::Span<const double> mean,
@@ -70,8 +70,8 @@ absl::Status NormaliseFloat(absl::Span<const float> in, int channels,
                             const Normalisation& normalisation, PixelType type,
                             absl::Span<uint8_t> out);
 
-// NormaliseUint8 for a tensor that comes piece by piece, cut anywhere, and whose channels need not
-// be innermost. The same bits.
+// NormaliseUint8 for a tensor that comes in pieces, cut anywhere, and whose channels need not be
+// innermost. It gives the same bits.
 class TensorNormaliser {
  public:
   // Value i of the tensor belongs to channel i / inner mod channels: inner is 1 for [.., channels],

@@ -18,11 +18,11 @@ constexpr int64_t kPortable = HWY_SCALAR | HWY_EMU128;
 
 struct Target {
   std::string name;
-  int64_t bits;  // What to hand Highway.
+  int64_t bits;  // For hwy::SetSupportedTargetsForTest().
 };
 
-// Best first. Lower bits are better targets. The portable one is always there, but the installed
-// Highway may have been built by a compiler that calls it by the other of its two names.
+// Best first. Lower bits are better targets. The portable target is always there, but it has two
+// names, and the installed Highway may have been built with the other name.
 std::vector<Target> Targets(int64_t supported) {
   std::vector<Target> targets;
   for (int64_t rest = supported & HWY_TARGETS & ~kPortable; rest != 0; rest &= rest - 1) {
@@ -35,7 +35,7 @@ std::vector<Target> Targets(int64_t supported) {
   return targets;
 }
 
-// What this CPU has, whatever is forced now.
+// The targets that this CPU has, whatever target is forced now.
 std::vector<Target> AllTargets() {
   const int64_t forced = hwy::SupportedTargets();
   hwy::SetSupportedTargetsForTest(0);

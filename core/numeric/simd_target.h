@@ -1,5 +1,6 @@
 // Which SIMD instruction set the vectorised kernels of the whole program run on. Highway picks the
-// best the CPU has. Bytes are the same on every one; tests force one after the other to prove that.
+// best the CPU has. Bytes are the same on every instruction set. Tests force one after the other to
+// prove that.
 //
 // Thread-safe to read; force a target before other threads start.
 #ifndef SYSTOLE_CORE_NUMERIC_SIMD_TARGET_H_

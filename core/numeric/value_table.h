@@ -1,5 +1,5 @@
-// What each uint8 becomes, looked up and cast: for rules that are no multiplication and addition
-// (normalise.h), and for tensors that come piece by piece.
+// Replaces each uint8 by a value from a table. This is for rules that are not a multiplication and
+// an addition (normalise.h), and for tensors that come in pieces.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_NUMERIC_VALUE_TABLE_H_
@@ -17,14 +17,14 @@ namespace systole {
 
 // Entries for a channel: one for each uint8.
 inline constexpr int kTableEntries = 256;
-// 8 KiB of a message, and 16 of a first-level cache.
+// Tables of 8 channels take 8 KiB of a message, and up to 8 KiB of a first-level cache.
 inline constexpr int kMaxTableChannels = 8;
 
 class ValueTable {
  public:
-  // `entries` are kTableEntries for all channels, or as many for each, channel after channel. Each
-  // is cast once, as normalise.h casts, every NaN to CanonicalNan(). Value i of the tensor belongs
-  // to channel i / inner mod channels, as for TensorNormaliser.
+  // `entries` are kTableEntries for all channels, or kTableEntries for each channel, channel after
+  // channel. Each is cast once, as normalise.h casts. Every NaN becomes CanonicalNan(). Value i of
+  // the tensor belongs to channel i / inner mod channels, as for TensorNormaliser.
   //   InvalidArgument  another number of entries; inner < 1; kUint8.
   static absl::StatusOr<ValueTable> Create(absl::Span<const float> entries, int64_t inner,
                                            PixelType type);
@@ -35,14 +35,14 @@ class ValueTable {
 
  private:
   ValueTable() = default;
-  // With entries of type Entry, as wide as the values that come out.
+  // Apply() with entries of type Entry, which is as wide as the output values.
   template <typename Entry>
   void ApplyAs(const std::vector<Entry>& entries, int64_t first, absl::Span<const uint8_t> in,
                uint8_t* out) const;
 
   int64_t channels_ = 1;
   int64_t inner_ = 1;
-  // One of the two has all entries, as they come out.
+  // One of the two has all entries, in the form of the output.
   std::vector<uint16_t> narrow_;
   std::vector<uint32_t> wide_;
 };

@@ -14,7 +14,8 @@
 namespace systole {
 namespace {
 
-// Writes the defaults out, and leaves out steps that select everything.
+// Writes defaults out, and leaves out auto_shard steps that are OFF, because they select
+// everything.
 void WriteSelection(google::protobuf::RepeatedPtrField<v1::Select>& selects) {
   google::protobuf::RepeatedPtrField<v1::Select> steps;
   for (v1::Select& step : selects) {
@@ -30,7 +31,7 @@ void WriteSelection(google::protobuf::RepeatedPtrField<v1::Select>& selects) {
   selects = std::move(steps);
 }
 
-// Only the weights' ratios count.
+// Divides the weights by their common divisor, because only their ratios count.
 void WriteWeights(google::protobuf::RepeatedPtrField<v1::Member>& mixture) {
   int64_t divisor = 0;
   for (const v1::Member& member : mixture) {
@@ -55,7 +56,7 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
   for (v1::Member& member : *spec.mutable_concatenation()) WriteSelection(*member.mutable_select());
   WriteWeights(*spec.mutable_mixture());
   if (spec.num_cores() == 0) spec.set_num_cores(1);
-  // Cores that divide the batch share it alike by every rule.
+  // If the cores divide the batch, every rule splits it the same way.
   if (spec.num_cores() > 0 && spec.global_batch() % spec.num_cores() == 0) spec.clear_split();
   if (spec.has_mix()) {
     WriteMixDefaults(*spec.mutable_mix());

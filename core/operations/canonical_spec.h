@@ -1,4 +1,4 @@
-// One form for all specs that ask for the same bytes, and its hash.
+// Makes one form of all specs that ask for the same bytes, and its hash.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_CANONICAL_SPEC_H_
@@ -10,9 +10,9 @@
 
 namespace systole {
 
-// `spec` with its outputs and mixed tensors sorted by name, and defaults written out; but FeedPlan
-// writes an output's dtype, whose default depends on the dataset's features. Fields without a
-// meaning are left out, and so is `cache`, which says what is kept.
+// `spec` with its outputs and mixed tensors sorted by name, and defaults written out. The exception
+// is an output's dtype, whose default depends on the dataset's features: FeedPlan writes it. Fields
+// that have no effect are left out, and so is `cache`, which changes no byte.
 v1::FeedSpec CanonicalSpec(v1::FeedSpec spec);
 
 // XXH3 of CanonicalSpec(spec), serialized deterministically.

@@ -15,13 +15,13 @@ const ValueType& TypeBefore(const Program& program, size_t step) {
   return step == 0 ? program.input() : program.steps()[step - 1].output;
 }
 
-// What the steps from `first` on make of each uint8, by each of `rules` rules.
+// The table of what the steps from `first` on make of each uint8, by each of `rules` rules.
 absl::StatusOr<std::vector<float>> TableOf(const Program& program, size_t first, int rules) {
   Value values = Value::Create(ElementType::kUint8, {kTableEntries, rules});
   for (size_t i = 0; i < values.uint8s.size(); ++i) {
     values.uint8s[i] = static_cast<uint8_t>(i / static_cast<size_t>(rules));
   }
-  // The example is only for draws.
+  // Any example will do, because these steps draw nothing.
   absl::StatusOr<Value> made = program.Interpret(std::move(values), ExampleKey(), first);
   if (!made.ok()) return made.status();
   const size_t count = static_cast<size_t>(kTableEntries) * static_cast<size_t>(rules);
@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<float>> TableOf(const Program& program, size_t first,
   return table;
 }
 
-// Whether it leaves every value as it is.
+// Whether the table leaves every value as it is.
 bool IsIdentity(const std::vector<float>& table) {
   for (size_t i = 0; i < table.size(); ++i) {
     if (table[i] != static_cast<float>(i % kTableEntries)) return false;
@@ -45,7 +45,7 @@ bool IsIdentity(const std::vector<float>& table) {
   return true;
 }
 
-// What the steps from `first` on do.
+// The compact form if the client does the steps from `first` on.
 std::optional<CompactForm> FormFrom(const Program& program, size_t first) {
   const std::vector<Program::Step>& steps = program.steps();
   CompactForm form = {.first = first, .factors = {.scale = {1.0f}, .bias = {0.0f}}};

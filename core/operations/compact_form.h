@@ -1,6 +1,6 @@
-// The one rule for what may travel as uint8 (v1::CompactForm): the values before the longest end of
-// a program that changes each value by itself (Operation::RulesByValue), if they are uint8. That
-// end is what the client does, by factors or by a table of what the references make of each value.
+// The rule for which values may travel as uint8 (v1::CompactForm). The client does the longest end
+// of a program whose steps change each value by itself (Operation::RulesByValue) and whose input is
+// uint8. It does so by factors, or by a table of what the references make of each value.
 //
 //   decode_jpeg  random_resized_crop  round_to_uint8 | gamma  normalize  (cast to BFLOAT16)
 //   '--------- the server, as uint8 ---------------'   '----------- the client -----------'
@@ -20,20 +20,21 @@
 namespace systole {
 
 struct CompactForm {
-  // The client does the steps from this one on, and the cast.
+  // The client does the steps from number `first` on, and the cast.
   size_t first = 0;
-  // Either a scale and a bias for each rule; or none, and `table` has kTableEntries for each rule.
+  // Either `factors` has a scale and a bias for each rule. Or it is empty, and `table` has
+  // kTableEntries values for each rule.
   NormaliseFactors factors;
   std::vector<float> table;
-  // 1, or the number of channels, which the last dimension of an example counts.
+  // 1, or the number of channels, which is the last dimension of an example.
   int rules = 1;
 };
 
-// None if the values of an output of `dtype` travel as they are: `dtype` is no type of floats, or
-// they are not uint8 before an end that only changes each value by itself, or there are too many
-// channels. The first `kept_steps` steps are the server's: they make what its cache keeps of a
-// record (KeptValue::steps), which is then the same for both forms. Steps of
-// decode_jpeg { scale: AUTO } stay together.
+// None if the values of an output of `dtype` must travel as they are: `dtype` is no type of floats,
+// the values are not uint8 before such an end, or there are too many channels. The server does at
+// least the first `kept_steps` steps. They make what its cache keeps of a record
+// (KeptValue::steps), so the cache keeps the same for both forms. Steps of decode_jpeg { scale:
+// AUTO } stay together.
 std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype,
                                          size_t kept_steps = 0);
 

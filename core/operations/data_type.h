@@ -1,4 +1,4 @@
-// What a spec's DataType stands for.
+// What a spec's DataType means.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_DATA_TYPE_H_
@@ -9,7 +9,7 @@
 
 namespace systole {
 
-// Whether it is a type of floats; computed values go out as one of these.
+// Whether `dtype` is a type of floats.
 inline bool IsFloat(v1::DataType dtype) {
   return dtype == v1::FLOAT32 || dtype == v1::BFLOAT16 || dtype == v1::FLOAT16;
 }

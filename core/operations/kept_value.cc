@@ -12,14 +12,14 @@
 namespace systole {
 namespace {
 
-// Of an image whose size only the record tells: more than any other has.
+// The size of an image if only the record has it. It counts as larger than any other.
 constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
 
 bool IsUint8Image(const ValueType& type) {
   return type.element == ElementType::kUint8 && WantImage(type).ok();
 }
 
-// What the first `count` transforms do.
+// A text that says what the first `count` transforms do.
 std::string TextOf(const v1::Output& output, size_t count) {
   std::string text = absl::StrCat("[", absl::StrJoin(output.shape(), ","), "]");
   for (size_t i = 0; i < count; ++i) {
@@ -35,11 +35,11 @@ std::string TextOf(const v1::Output& output, size_t count) {
 absl::StatusOr<KeptValue> KeptValueOf(const v1::Output& output, const Program& program) {
   if (program.input().element != ElementType::kBytes) {
     return absl::InvalidArgumentError(
-        "keeps decoded images, and the feature holds numbers; leave it out");
+        "keeps decoded images, but the feature holds numbers; leave cache out");
   }
   const std::vector<Program::Step>& steps = program.steps();
   const bool is_raw = program.input_bytes().has_value();
-  // Steps that are one have no values between them.
+  // The first steps that are done as one. They have no values between them.
   const size_t one =
       program.scaled_decoding().has_value() ? program.scaled_decoding()->num_operations() : 1;
   size_t kept = 0;
@@ -55,13 +55,13 @@ absl::StatusOr<KeptValue> KeptValueOf(const v1::Output& output, const Program& p
   if (kept > 0) return KeptValue{.steps = kept, .made_by = TextOf(output, kept)};
   if (one > 1) {
     return absl::InvalidArgumentError(
-        "has nothing to keep: decode_jpeg { scale: AUTO } and what follows up to the resize are "
-        "one, and before the first random transform no uint8 image comes out of it; take scale: "
+        "has nothing to keep: decode_jpeg { scale: AUTO } and the transforms up to the resize are "
+        "done as one, and no uint8 image is made before the first random transform; use scale: "
         "FULL, or leave cache out");
   }
   return absl::InvalidArgumentError(
-      "has nothing to keep: before the first random transform no uint8 image is made (decode_raw "
-      "only copies what is stored); put round_to_uint8 there, or leave cache out");
+      "has nothing to keep: no uint8 image is made before the first random transform (decode_raw "
+      "only copies stored bytes); put round_to_uint8 there, or leave cache out");
 }
 
 }  // namespace systole

@@ -9,9 +9,9 @@
 namespace systole {
 namespace {
 
-// The state of a fused pass while parts are added to it. Every Take() returns whether the part
-// could be taken without changing a byte; a part that could not leaves the state in between, so
-// callers try on a copy.
+// The state of a fused pass while parts are added to it. Take() returns whether the part could be
+// added without changing a byte. If an operation has several parts and a later one fails, the
+// earlier ones stay in the state, so callers try on a copy.
 class Fusion {
  public:
   explicit Fusion(const ValueType& input) : floats_(input.element == ElementType::kFloat32) {}
@@ -22,7 +22,7 @@ class Fusion {
 
   bool is_jpeg() const { return is_jpeg_; }
   bool floats() const { return floats_; }
-  // Whether anything was done that only images have.
+  // Whether it resizes, cuts or mirrors, which only images allow.
   bool moved() const { return resize_.has_value() || !moves_.empty(); }
   bool rounds() const { return rounds_; }
   bool normalises() const { return normalise_.has_value(); }
@@ -40,9 +40,9 @@ class Fusion {
   }
   bool TakePart(const DecodeRawPart&) { return true; }
 
-  // Windows and mirrors move pixels and compute none, so they may change places with what computes
-  // each pixel alone (rounding, normalising), and windows that stand before a resize are cut from
-  // the stored image.
+  // Windows and mirrors move pixels and compute none. So they may change places with steps that
+  // compute each pixel alone (rounding, normalising). Windows before a resize are cut from the
+  // stored image.
   bool TakePart(const WindowPart& part) {
     if (floats_ || resize_.has_value()) return false;
     moves_.emplace_back(part);
@@ -54,8 +54,8 @@ class Fusion {
     return true;
   }
 
-  // A mirrored image does not resize to the mirrored bits (its weights round otherwise), and the
-  // resizer takes stored pixels only.
+  // A mirrored image does not resize to the mirrored bits, because its weights round differently.
+  // And the resizer takes stored pixels only.
   bool TakePart(const ResizePart& part) {
     const bool mirrored = std::any_of(moves_.begin(), moves_.end(), [](const auto& move) {
       return std::holds_alternative<MirrorPart>(move);
@@ -65,7 +65,7 @@ class Fusion {
     return true;
   }
 
-  // Rounding whole numbers changes nothing; rounded ones are normalised in a second pass.
+  // Rounding changes only resized values. A second pass normalises the rounded values.
   bool TakePart(const RoundPart&) {
     if (floats_ || normalise_.has_value()) return false;
     rounds_ = rounds_ || resize_.has_value();
@@ -87,11 +87,11 @@ class Fusion {
   std::optional<NormaliseFactors> normalise_;
 };
 
-// Adds what the references cost from step `first` on, which reads a value of `read_bytes`; nullopt
-// if only the record tells how large it is.
+// Adds what the references cost from step `first` on, which reads a value of `read_bytes`. They are
+// nullopt if only the record has the value's size.
 void AddRest(size_t first, std::optional<int64_t> read_bytes, LoweredProgram& lowered) {
   const std::vector<Program::Step>& steps = lowered.program->steps();
-  // What no type tells is bounded.
+  // A value whose type has no size is bounded by kMaxValueBytes.
   const auto elements_of = [](const ValueType& type) {
     return type.has_size() ? type.num_elements() : kMaxValueBytes / ElementBytes(type.element);
   };
@@ -169,7 +169,7 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
     return lowered;
   }
 
-  // What the fused pass writes: the end, or what the references go on from.
+  // The fused pass writes the final values, or those from which the references continue.
   const bool ends = rest == steps_end;
   const DType made =
       ends ? dtype : (type.element == ElementType::kUint8 ? DType::kUint8 : DType::kFloat32);
@@ -182,7 +182,7 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
   } else {
     lowered.way = fusion.is_jpeg() ? LoweredProgram::Way::kJpeg : LoweredProgram::Way::kPixels;
     lowered.moves = fusion.moves();
-    // Cast alone rounds as well.
+    // Without a normalisation, the cast to uint8 rounds as well.
     lowered.rounds = fusion.rounds() && (fusion.normalises() || made != DType::kUint8);
     lowered.image.jpeg = fusion.jpeg();
     lowered.image.scaled = lowered.program->scaled_decoding().has_value();
@@ -200,7 +200,7 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
       lowered.image.output.bias = std::move(factors.bias);
     }
     if (!fusion.is_jpeg()) {
-      // decode_raw's, or those that enter, whose size may vary.
+      // The size of decode_raw's image, or of the program's input, which may vary.
       const bool decodes = lowered.program->input().element == ElementType::kBytes;
       const std::vector<int64_t>& stored =
           decodes ? lowered.program->steps().front().output.shape : lowered.program->input().shape;
@@ -223,7 +223,7 @@ absl::StatusOr<Window> LoweredProgram::WindowOf(int height, int width,
     }
     SYSTOLE_ASSIGN_OR_RETURN(CropRect inner,
                              std::get<WindowPart>(move).window(rect.height, rect.width, example));
-    // The window counts columns of what it sees, which may be mirrored.
+    // The window counts columns of the image so far, which may be mirrored.
     if (window.mirrored) inner.x = rect.width - inner.x - inner.width;
     inner.y += rect.y;
     inner.x += rect.x;

@@ -1,4 +1,4 @@
-// A program split in two: the part that the fused paths of core/image and core/numeric do in one
+// Splits a program in two: the part that the fused paths of core/image and core/numeric do in one
 // pass, and the rest, which the reference implementations do.
 //
 //   steps        decode_jpeg  random_crop  resize  random_flip  normalize | brightness  random_crop
@@ -29,18 +29,19 @@ namespace systole {
 
 // The part of an image that its decoder is asked for.
 struct Window {
-  CropRect rect;          // Of the stored image.
-  bool mirrored = false;  // The result is mirrored.
+  CropRect rect;          // A part of the stored image.
+  bool mirrored = false;  // Whether the result is mirrored.
 };
 
 struct LoweredProgram {
   enum class Way {
-    kJpeg,    // Decoded, cut, resized, mirrored, normalised and cast in one pass.
-    kPixels,  // The same from raw pixels, of stored_height x stored_width unless kAnySize.
-    kValues,  // Raw bytes, normalised and cast in one pass.
-    kFloats,  // Floats, likewise.
-    // The references alone: the values are int64, or no size is fixed before a step that is not
-    // fused.
+    kJpeg,    // One pass decodes a JPEG, cuts, resizes, mirrors, normalises and casts.
+    kPixels,  // One pass does this from raw pixels of stored_height x stored_width or, if these are
+              // kAnySize, of the size of Input::shape.
+    kValues,  // One pass normalises and casts raw bytes.
+    kFloats,  // One pass normalises and casts floats.
+    // The references do everything, because the values are int64, or because no size is fixed
+    // before the first step that is not fused.
     kInterpreter,
   };
 
@@ -56,35 +57,35 @@ struct LoweredProgram {
 
   // Whether the fused pass makes uint8, and a second pass normalises and casts.
   bool rounds = false;
-  // For kValues, kFloats and the second pass; with as many channels as scale and bias have values.
+  // The factors for kValues, kFloats and the second pass, one for each channel or one for all.
   NormaliseFactors finish;
 
   // The type after the last fused step. The steps from `rest` on are interpreted.
   ValueType fused;
   size_t rest = 0;
-  // The references do the steps before `rest_end`. If a step is left then, it normalises with the
-  // factors `last`, and one pass does it and the cast.
+  // The references do the steps before `rest_end`. If one step is left, it normalises with the
+  // factors `last`, and one pass does this and the cast.
   size_t rest_end = 0;
   NormaliseFactors last;
   bool has_rest() const { return way != Way::kInterpreter && rest < program->steps().size(); }
 
-  // Memory that a thread needs beside ImageTransformer's: for rounded values before they are
-  // normalised, and for the references' values.
+  // Memory that a thread needs beside ImageTransformer's: `rounded_bytes` for rounded values before
+  // they are normalised, and `rest_bytes` for the references' values.
   int64_t rounded_bytes = 0;
   int64_t rest_bytes = 0;
-  // `rest_bytes` without images whose size only the record tells. Those are counted once it is
+  // `rest_bytes` without images whose size only the record has. They are counted once the size is
   // known.
   int64_t known_rest_bytes = 0;
-  // Elements that the references make for an example. They measure the time that it takes.
+  // How many elements the references make for an example, as a measure of their time.
   int64_t interpreted_elements = 0;
 
   // The window of an image of height x width pixels. REQUIRES: kJpeg or kPixels.
-  //   DataLoss  a window does not fit into it.
+  //   DataLoss  a window does not fit into the image.
   absl::StatusOr<Window> WindowOf(int height, int width, const ExampleKey& example) const;
 };
 
-// `read_soon` is BilinearResizerOptions::read_soon. REQUIRES: the program's output has a size. It
-// is uint8 or float32 and `dtype` is kUint8 or a type of floats, or it is int64 and `dtype` is
+// `read_soon` is BilinearResizerOptions::read_soon. REQUIRES: the program's output has a size. If
+// the output is uint8 or float32, `dtype` is kUint8 or a type of floats. If it is int64, `dtype` is
 // kInt64 or kInt32.
 LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool read_soon);
 

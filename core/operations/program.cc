@@ -20,13 +20,13 @@
 namespace systole {
 namespace {
 
-// `status` as a sentence that names transform `index`.
+// `status` with a message that names transform `index`.
 absl::Status At(int index, absl::string_view name, const absl::Status& status) {
   return absl::Status(status.code(),
                       absl::StrCat("transforms[", index, "] ", name, " ", status.message()));
 }
 
-// Where the transform's draws come from. `before` counts the transforms of its kind before it.
+// The source of the transform's draws. `before` is how many transforms of its kind precede it.
 absl::StatusOr<Draws> DrawsOf(const OperationRow& row, const v1::Transform& transform, int before) {
   if (transform.tf_seed().empty()) return Draws(row.draws, before, transform.key());
   if (transform.tf_seed_size() != 2) {
@@ -39,7 +39,7 @@ absl::StatusOr<Draws> DrawsOf(const OperationRow& row, const v1::Transform& tran
   }
   if (!transform.key().empty()) {
     return absl::InvalidArgumentError(
-        "has a key and a tf_seed, want one of them: another tf_seed gives other draws as well");
+        "has a key and a tf_seed, want one of them; another tf_seed gives other draws, too");
   }
   return Draws(TensorFlowSeed{transform.tf_seed(0), transform.tf_seed(1)});
 }
@@ -144,7 +144,7 @@ absl::StatusOr<Value> Program::Steps(Way way, Value value, const ExampleKey& exa
                      step.operation->ScratchBytes(value.type.num_elements())));
     }
     SYSTOLE_ASSIGN_OR_RETURN(value, ((*step.operation).*way)(std::move(value), example));
-    // Operations that were interrupted leave anything.
+    // An operation that was interrupted may leave any values.
     if (InterruptRequested()) return InterruptedError();
   }
   return value;

@@ -1,5 +1,5 @@
-// An output's transforms as a checked program, and the interpreter that runs their references one
-// after the other. All faster paths must give the same bytes as the interpreter.
+// An output's transforms as a checked program, and the interpreter, which runs their references one
+// after the other. All faster paths must make the same bytes as the interpreter.
 //
 // Thread-compatible; immutable, so any number of threads may use one.
 #ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_H_
@@ -23,22 +23,22 @@
 
 namespace systole {
 
-// More transforms are a mistake, and each costs time on every example.
+// A spec with more transforms is a mistake, and each transform costs time on every example.
 inline constexpr int kMaxTransforms = 32;
 inline constexpr int kMaxTransformKeyBytes = 64;
 
 class Program {
  public:
   struct Step {
-    std::string name;  // The transform's.
+    std::string name;  // The transform's name.
     std::shared_ptr<const Operation> operation;
-    bool random = false;  // Whether its kind draws.
+    bool random = false;  // Whether transforms of this kind draw.
     ValueType output;
   };
 
-  // `input` is what the feature holds, `stored_shape` is Output.shape.
-  //   InvalidArgument  "transforms[2] resize has ..": the first one that is wrong or cannot take
-  //                    what the one before it makes.
+  // `input` is the type that the feature holds, `stored_shape` is Output.shape.
+  //   InvalidArgument  "transforms[2] resize has ..": the first transform that is wrong, or cannot
+  //                    take what the transform before it makes.
   static absl::StatusOr<Program> Create(
       const google::protobuf::RepeatedPtrField<v1::Transform>& transforms, ValueType input,
       absl::Span<const int64_t> stored_shape);
@@ -46,26 +46,25 @@ class Program {
   const std::vector<Step>& steps() const { return steps_; }
   const ValueType& input() const { return input_; }
   const ValueType& output() const { return steps_.empty() ? input_ : steps_.back().output; }
-  // The program of the steps from number `first` on, which takes what the ones before make.
+  // The program of the steps from number `first` on. Its input is what the steps before make.
   Program From(size_t first) const;
-  // The one operation that stands for the first steps, if the program begins with decode_jpeg {
-  // scale: AUTO } and shrinks the decoded image.
+  // The operation that does the first steps as one, if the program begins with
+  // decode_jpeg { scale: AUTO }, crops or none, and a resize.
   const std::optional<ScaledDecoding>& scaled_decoding() const { return scaled_decoding_; }
-  // How many bytes it reads; nullopt if it reads a file of any size, or no bytes at all.
+  // How many bytes the program reads. Nullopt if it reads a file of any size, or no bytes at all.
   std::optional<int64_t> input_bytes() const;
 
   // Runs the steps from number `first` on. `value` is the result of the steps before, or the stored
-  // value if there are none. Stored floats enter as x + 0, so -0 becomes 0, unless a normalize
-  // comes first.
-  // Errors: Operation::Apply.
+  // value if there are none. Stored floats become x + 0, so -0 becomes 0, unless the first step is
+  // a normalize. Errors: Operation::Apply.
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0) const {
     return Interpret(std::move(value), example, first, steps_.size());
   }
-  // The same, but ends before step `end`. REQUIRES: `end` does not split the steps of
-  // scaled_decoding().
+  // Runs the steps from number `first` to before `end`. REQUIRES: neither number splits the steps
+  // of scaled_decoding().
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first,
                                   size_t end) const;
-  // The same to the bit, by Operation::Run in place of the references.
+  // Makes the same values to the bit, by Operation::Run in place of the references.
   absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end) const;
 
  private:
@@ -80,11 +79,11 @@ class Program {
   std::optional<ScaledDecoding> scaled_decoding_;
 };
 
-// The type of an output that names none: the one that its values have. REQUIRES: not kBytes.
+// The type of an output that names no dtype, for values of type `made`. REQUIRES: not kBytes.
 v1::DataType DataTypeOf(ElementType made);
 
-// Writes `value`, uint8 or float32, to `out` as kUint8 (half to even, saturated) or a type of
-// floats, with CanonicalNan(). REQUIRES: `out` has the size that this takes.
+// Writes `value`, which is uint8 or float32, to `out` as kUint8 (rounded half to even, saturated)
+// or a type of floats (with CanonicalNan()). REQUIRES: `out` has the size that this takes.
 void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out);
 
 // Writes int64 values to `out` as kInt64 or kInt32. REQUIRES: `out` has the size that this takes.

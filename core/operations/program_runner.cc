@@ -14,7 +14,7 @@ absl::Span<const uint8_t> AsBytes(absl::string_view chars) {
   return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(chars.data()), chars.size());
 }
 
-// The bytes of a value, of whichever type.
+// The bytes of a value of uint8 or float32.
 absl::Span<uint8_t> BytesOf(Value& value) {
   if (value.type.element == ElementType::kUint8) return absl::MakeSpan(value.uint8s);
   return absl::MakeSpan(reinterpret_cast<uint8_t*>(value.floats.data()),
@@ -27,7 +27,8 @@ absl::StatusOr<ProgramRunner> ProgramRunner::Create(const LoweredProgram& progra
                                                     std::shared_ptr<HuffmanDecoder> decoder) {
   if (program.way == Way::kInterpreter && program.program != nullptr &&
       program.program->input().element == ElementType::kBytes) {
-    // A library that can decode nothing is no record's fault, so it is found out before.
+    // Checks the library before any record is read: if it can decode nothing, no record is at
+    // fault.
     SYSTOLE_RETURN_IF_ERROR(JpegDecoder::Create().status());
   }
   if (program.way != Way::kJpeg && program.way != Way::kPixels) return ProgramRunner(std::nullopt);

@@ -1,9 +1,9 @@
-// Makes examples with a lowered program, on one thread. JPEGs are made in two halves. Between them
-// two examples can be decoded together:
+// Makes examples by a lowered program, on one thread. Examples from JPEGs are made in two halves.
+// Between the halves two examples can be decoded together:
 //
 //   Begin(bytes, example)      reads the header, chooses the window, starts the image
-//   ..                         PairedDecoding may now decode it beside another runner's
-//   Run(input, example, out)   the rest of it, or all of it if Begin() gave null
+//   ..                         PairedDecoding may now decode it together with another runner's
+//   Run(input, example, out)   does the rest of it, or all of it if Begin() returned null
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_RUNNER_H_
@@ -27,8 +27,8 @@ namespace systole {
 
 class ProgramRunner {
  public:
-  // What a program reads: `bytes`, or `floats` or `int64s` if its input is of that type. If it is
-  // uint8, `bytes` are pixels of `shape`.
+  // What a program reads: `floats` or `int64s` if its input is of that type, else `bytes`. If the
+  // input is uint8, `bytes` are pixels of `shape`.
   struct Input {
     absl::string_view bytes;
     absl::Span<const int64_t> shape;
@@ -36,27 +36,26 @@ class ProgramRunner {
     absl::Span<const int64_t> int64s;
   };
 
-  // Every later call must pass an equal program. `decoder` is for a JPEG of Way::kJpeg; other ways
-  // do not use it.
+  // Every later call must pass an equal program. Only Way::kJpeg uses `decoder`.
   //   InvalidArgument  a factor of normalize is beyond what the resizer takes (1e30).
   static absl::StatusOr<ProgramRunner> Create(const LoweredProgram& program,
                                               std::shared_ptr<HuffmanDecoder> decoder);
 
-  // First half. Returns the image that was started, or null unless way is kJpeg. `bytes` must not
+  // First half. Returns the image that was started, or null if `way` is not kJpeg. `bytes` must not
   // change until Run returns.
   //   DataLoss, ResourceExhausted, Unavailable  ImageTransformer::ReadHeader, WindowOf.
   absl::StatusOr<ImageTransformer*> Begin(const LoweredProgram& program, absl::string_view bytes,
                                           const ExampleKey& example);
 
-  // Of the image that Begin() has started. REQUIRES: it returned one.
+  // The size of the image that Begin() started. REQUIRES: Begin() did not return null.
   const ImageInfo& info() const { return transformer_->info(); }
 
-  // Instead of Run(): gives the example up and frees its memory.
+  // Gives the example up and frees its memory. Call it instead of Run().
   void Drop();
 
-  // Writes the example, elements of program.dtype, to `out`. `pixels` is scratch. REQUIRES: Begin()
-  // with the same arguments was OK. `input` has as many values as the program's input type, if that
-  // has a size.
+  // Second half. Writes the example to `out`, in elements of program.dtype. `pixels` is scratch.
+  // REQUIRES: Begin() with the same arguments was OK. `input` has as many values as the program's
+  // input type, if that type has a size.
   absl::Status Run(const LoweredProgram& program, const Input& input, const ExampleKey& example,
                    std::vector<uint8_t>& pixels, absl::Span<uint8_t> out);
 
@@ -64,14 +63,14 @@ class ProgramRunner {
   explicit ProgramRunner(std::optional<ImageTransformer> transformer)
       : transformer_(std::move(transformer)) {}
 
-  // The fused pass, in elements of `dtype`.
+  // Runs the fused pass. Writes elements of `dtype`.
   absl::Status RunFused(const LoweredProgram& program, const Input& input,
                         const ExampleKey& example, DType dtype, std::vector<uint8_t>& pixels,
                         absl::Span<uint8_t> out);
   absl::Status Transform(const LoweredProgram& program, const Input& input,
                          const ExampleKey& example, absl::Span<uint8_t> out);
 
-  std::optional<ImageTransformer> transformer_;  // kJpeg and kPixels.
+  std::optional<ImageTransformer> transformer_;  // For kJpeg and kPixels.
 };
 
 }  // namespace systole

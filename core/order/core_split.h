@@ -1,5 +1,5 @@
 // Which examples of a global batch each accelerator core gets. Every core has ceil(global_batch /
-// num_cores) places; those that the rule leaves empty are padding.
+// num_cores) places. Places that the rule leaves empty are padding.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_ORDER_CORE_SPLIT_H_
@@ -10,7 +10,7 @@
 
 namespace systole {
 
-// They differ only if num_cores does not divide global_batch.
+// The rules differ only if num_cores does not divide global_batch.
 enum class SplitRule {
   // The first global_batch mod num_cores cores get one example more than the others: 4 examples on
   // 3 cores are 2, 1, 1. TensorFlow: batch_sizes_for_worker, for a batch whose size is known.
@@ -20,8 +20,7 @@ enum class SplitRule {
   kFill,
 };
 
-// The places that each core has; those that the rule leaves empty are padding.
-// REQUIRES: global_batch >= 1, num_cores >= 1.
+// The number of places that each core has. REQUIRES: global_batch >= 1, num_cores >= 1.
 constexpr int64_t PerCoreBatch(int64_t global_batch, int num_cores) {
   return (global_batch - 1) / num_cores + 1;
 }
@@ -35,8 +34,8 @@ class CoreSplit {
   int num_cores() const { return num_cores_; }
   int64_t per_core_batch() const { return PerCoreBatch(global_batch_, num_cores_); }
 
-  // The first slot of the global batch that `core` has, and how many it has. They stand in its
-  // first places. REQUIRES: 0 <= core < num_cores().
+  // The first slot of the global batch that `core` has, and how many it has. They are in its first
+  // places. REQUIRES: 0 <= core < num_cores().
   int64_t BeginOf(int core) const {
     if (rule_ == SplitRule::kFill) return std::min(core * per_core_batch(), global_batch_);
     return core * (global_batch_ / num_cores_) +

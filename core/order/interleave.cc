@@ -30,8 +30,7 @@ Interleave::Interleave(absl::Span<const int64_t> records_per_file, int64_t cycle
         {.file = static_cast<int64_t>(file), .size = size, .round = round});
     const int64_t full_turns = size / block_length;
     const int64_t rest = size % block_length;
-    if (full_turns >
-        0) {  // Then block_length is no more than the file has, and sums stay in range.
+    if (full_turns > 0) {  // So block_length is at most `size`, and sums do not overflow.
       rate_changes[round] += block_length;
       rate_changes[round + full_turns] -= block_length;
     }
@@ -51,13 +50,13 @@ Interleave::Interleave(absl::Span<const int64_t> records_per_file, int64_t cycle
 
 int64_t Interleave::RecordsIn(const Opened& opened, int64_t round) const {
   const int64_t turn = round - opened.round;
-  if (turn > opened.size / block_length_) return 0;  // It has ended; the product may not fit.
+  if (turn > opened.size / block_length_) return 0;  // It has ended; the product may overflow.
   return std::min(opened.size - turn * block_length_, block_length_);
 }
 
 Interleave::At Interleave::RecordAt(int64_t position) const {
   SYSTOLE_CHECK(position >= 0 && position < num_records_);
-  // The last change before which no more than `position` records came. Its rate is not 0, as a
+  // The last change that at most `position` records came before. Its rate is not 0, because a
   // record is left.
   const auto after = std::upper_bound(
       changes_.begin(), changes_.end(), position,

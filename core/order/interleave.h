@@ -1,11 +1,11 @@
 // The order of tf.data's interleave(cycle_length, block_length) over files, as a function of the
 // position.
 //
-// `cycle_length` slots take turns. In its turn a slot without a file opens the next one that nobody
-// has opened, and gives up to `block_length` records of it. A file that ends within a turn ends the
-// turn, and its slot is empty until its next one. So a file of n records takes n / block_length + 1
-// turns of its slot, the last of them with n mod block_length records, which may be none. When no
-// file is left to be opened, empty slots are passed over.
+// `cycle_length` slots take turns. In its turn, a slot without a file opens the next file. Then the
+// slot gives up to `block_length` records of its file. If the file ends within a turn, the turn
+// ends, and the slot is empty until its next turn. So a file of n records takes n / block_length +
+// 1 turns of its slot, the last of them with n mod block_length records, which may be none. When no
+// file is left to open, empty slots are skipped.
 // (tensorflow/core/kernels/data/interleave_dataset_op.cc, with or without num_parallel_calls.)
 //
 // Thread-compatible: const throughout.
@@ -27,11 +27,11 @@ class Interleave {
  public:
   struct At {
     int64_t file = 0;   // Its index.
-    int64_t index = 0;  // Of the record in it.
+    int64_t index = 0;  // The record's index in the file.
   };
 
-  // REQUIRES: 1 <= cycle_length <= kMaxCycleLength, block_length >= 1; sizes >= 0, of sum <= 2^62.
-  // O(files log cycle_length) time, 40 bytes a file.
+  // REQUIRES: 1 <= cycle_length <= kMaxCycleLength, block_length >= 1; sizes >= 0, their sum <=
+  // 2^62. O(files log cycle_length) time, 40 bytes a file.
   Interleave(absl::Span<const int64_t> records_per_file, int64_t cycle_length,
              int64_t block_length);
 
@@ -41,11 +41,11 @@ class Interleave {
   At RecordAt(int64_t position) const;
 
  private:
-  // A file as its slot sees it. A turn is counted in rounds: each round gives every slot a turn.
+  // A file that a slot opens. In each round every slot has one turn.
   struct Opened {
     int64_t file = 0;
     int64_t size = 0;
-    int64_t round = 0;  // Of its first turn.
+    int64_t round = 0;  // The round of its first turn.
   };
   // From round `round` on, until the next change, `rate` records come in each round.
   struct Change {

@@ -56,12 +56,13 @@ void Mixture::MakeTable() {
   counts_.assign(static_cast<size_t>(period), 0);
   std::vector<int64_t> had(weights_.size(), 0);
   for (int64_t turn = 0; turn < period; ++turn) {
-    // A member is behind by its share of turn + 1 turns less those it had. Whoever is behind by
-    // 1 / (2k - 2) or more may have the turn. Without it, it is late when it is behind by
-    // 1 - 1 / (2k - 2), and the one that will be first has it. Everything is times
-    // period * (2k - 2), so that all numbers are whole; products stay below 2^41.
+    // A member is behind by its share of turn + 1 turns, less the turns that it had. A member that
+    // is behind by 1 / (2k - 2) or more may have the turn. Without the turn, a member becomes late
+    // when it is behind by 1 - 1 / (2k - 2). The turn goes to the member that would be late first.
+    // All numbers are multiplied by period * (2k - 2), so that they are whole. Products stay below
+    // 2^41.
     std::optional<size_t> chosen;
-    int64_t least = 0;  // What is missing until it is late: to be divided by its weight.
+    int64_t least = 0;  // What it lacks to be late. By its weight this is a time.
     for (size_t i = 0; i < weights_.size(); ++i) {
       const int64_t behind = (2 * k - 2) * (weights_[i] * (turn + 1) - period * had[i]);
       if (k > 1 && behind < period) continue;

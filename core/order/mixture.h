@@ -3,10 +3,10 @@
 //
 // The turns are Tijdeman's answer to the chairman assignment problem (R. Tijdeman, "The chairman
 // assignment problem", Discrete Mathematics 32, 1980): each turn goes to a member that has had too
-// few turns for its share, and of these to the one that would be late first. After n turns each of
-// k members has had its share of n, give or take at most 1 - 1 / (2k - 2), and no rule can promise
-// less. After as many turns as the weights add up to, the turns repeat, so a table of this one
-// period is enough.
+// few turns for its share, and among these to the one that would be late first. After n turns each
+// of k members has had its share of n, with an error of at most 1 - 1 / (2k - 2). No rule can
+// promise a smaller error. After as many turns as the weights add up to, the turns repeat, so a
+// table of this one period is enough.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_MIXTURE_H_
@@ -24,10 +24,10 @@
 
 namespace systole {
 
-// Datasets in a mixture or a concatenation. All of a feed's shards are open as well.
+// The most datasets in a mixture or a concatenation. The shards of all of them are open at once.
 inline constexpr int kMaxMembers = 64;
-// What a mixture's weights may add up to: its table has 5 bytes for each, and takes some
-// milliseconds to make.
+// The most that a mixture's weights may add up to. The table has 5 bytes for each unit of weight,
+// and takes some milliseconds to make.
 inline constexpr int64_t kMaxTotalWeight = 1 << 16;
 
 struct MixtureMember {
@@ -45,7 +45,7 @@ class Mixture {
 
   //   InvalidArgument  no members or more than kMaxMembers, a weight below 1, weights that add up to
   //                    more than kMaxTotalWeight, a member without records, or more than 2^62 records
-  //                    in all. Names the member, as in "mixture[1].weight".
+  //                    in all. The message has the member: "mixture[1].weight".
   static absl::StatusOr<Mixture> Create(std::vector<MixtureMember> members);
 
   absl::Span<const MixtureMember> members() const { return members_; }
@@ -65,9 +65,9 @@ class Mixture {
 
   std::vector<MixtureMember> members_;
   std::vector<int64_t> weights_;  // Divided by their greatest common divisor.
-  // A period.
+  // The turns of one period.
   std::vector<uint8_t> turns_;    // The member of each turn.
-  std::vector<uint32_t> counts_;  // How many turns it had before in the period.
+  std::vector<uint32_t> counts_;  // How many turns that member had before in the period.
   int64_t num_records_ = 0;
   uint64_t fingerprint_ = 0;
 };

@@ -29,7 +29,7 @@ absl::Status CheckRange(absl::string_view field, int64_t value, absl::string_vie
       absl::StrCat(field, " is ", value, ", want 1 to 2^62: ", remedy));
 }
 
-// Members of a mixture that are equally large must not be shuffled alike.
+// The seed of a member of a mixture. Members of equal size must not be shuffled alike.
 uint64_t MemberSeed(uint64_t seed, int member) {
   Xxh3Hasher hasher;
   hasher.Update("systole mixture's member");
@@ -41,7 +41,7 @@ uint64_t MemberSeed(uint64_t seed, int member) {
 // The order of `num_records` records in one pass over them, as `spec` shuffles them.
 class PassOrder {
  public:
-  // Borrows `spec`, of which num_records and seed do not count.
+  // Borrows `spec`, and ignores its num_records and seed.
   PassOrder(const OrderSpec& spec, int64_t num_records, uint64_t seed, int64_t pass)
       : spec_(spec), num_records_(num_records), seed_(seed), pass_(pass) {
     switch (spec.mode) {
@@ -61,7 +61,7 @@ class PassOrder {
 
   int64_t pass() const { return pass_; }
 
-  // Which of the records stands at `position`.
+  // The record at `position`.
   int64_t At(int64_t position) const {
     switch (spec_.mode) {
       case ShuffleMode::kNone:
@@ -76,7 +76,7 @@ class PassOrder {
 
  private:
   int64_t AtInWindow(int64_t position) const {
-    // First undo the shuffle inside the window: where did this position come from among the blocks?
+    // First undo the shuffle inside the window: at which place among the blocks was this position?
     const int64_t window = position / spec_.window_records;
     const int64_t window_begin = window * spec_.window_records;
     const int64_t window_size = std::min(spec_.window_records, num_records_ - window_begin);
@@ -84,8 +84,8 @@ class PassOrder {
                                      kWindowTweak + static_cast<uint64_t>(window));
     int64_t place = window_begin + in_window.At(position - window_begin);
 
-    // Then find the block there. All blocks are equally long but the last, which after the
-    // permutation may stand anywhere: behind it every block begins that much earlier.
+    // Then find the block there. All blocks have the same length except the last one. After the
+    // permutation it may be anywhere, and every block after it begins earlier by what it lacks.
     const int64_t last_size = num_records_ - (num_blocks_ - 1) * block_;
     int64_t earlier_blocks = 0;
     if (place >= last_begin_) {
@@ -112,7 +112,7 @@ class PassOrder {
 // The order of one epoch.
 class EpochOrder {
  public:
-  // Borrows `spec`. `used` positions of each epoch are not left out.
+  // Borrows `spec`. Each epoch uses `used` positions; the others are left out.
   EpochOrder(const OrderSpec& spec, int64_t epoch, int64_t used) : spec_(spec), epoch_(epoch) {
     if (spec.mixture == nullptr) {
       order_.emplace(spec, spec.num_records, spec.seed, epoch);
@@ -139,7 +139,8 @@ class EpochOrder {
     const auto m = static_cast<size_t>(member);
     const SelectedRecords& records = spec_.mixture->members()[m].records;
     const auto size = static_cast<uint64_t>(records.size());
-    // Steps beyond any feed's may have passes that do not fit: they get smaller ones.
+    // At steps beyond any feed's end a pass may not fit into an int64. Such a pass is cut to 63
+    // bits.
     const auto pass = static_cast<int64_t>(absl::Uint128Low64(count / size) & (~uint64_t{0} >> 1));
     place.pass = pass;
     std::optional<PassOrder>& order = members_[m];
@@ -153,7 +154,8 @@ class EpochOrder {
   const OrderSpec& spec_;
   const int64_t epoch_;
   std::optional<PassOrder> order_;  // Without a mixture.
-  // Of a mixture: positions in all epochs before, and each member's pass, once a place needs it.
+  // With a mixture: the positions in all earlier epochs, and each member's pass, made when a place
+  // needs it.
   absl::uint128 begin_ = 0;
   std::vector<std::optional<PassOrder>> members_;
 };
@@ -236,7 +238,7 @@ void Order::PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) co
   SYSTOLE_CHECK(static_cast<int64_t>(out.size()) <= spec_.global_batch - first_slot);
   const int64_t epoch = step / steps_per_epoch_;
   EpochOrder order(spec_, epoch, UsedPositions());
-  // Below num_records + global_batch <= 2^63, so it does not overflow.
+  // The largest position is below num_records + global_batch <= 2^63, so it does not overflow.
   int64_t position = (step % steps_per_epoch_) * spec_.global_batch + first_slot;
   for (Place& place : out) {
     place = {.epoch = epoch, .pass = epoch, .position = position, .record = {}};

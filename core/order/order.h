@@ -1,5 +1,5 @@
-// Which record stands at which place of a feed: a pure function of the spec, computed for each
-// place alone. No buffer, no state, no I/O; step 10^9 costs what step 0 costs.
+// Which record is at which place of a feed. This is a pure function of the spec, computed for each
+// place by itself. No buffer, no state, no I/O; step 10^9 costs what step 0 costs.
 //
 //   step -> (epoch, step in epoch) -> position = step in epoch * global_batch + slot -> record
 //
@@ -7,7 +7,7 @@
 // global_batch positions; `kPad` fills the last batch up with empty places.
 //
 // In a mixture each member goes through its records in passes of its own, which do not end with the
-// epoch: an epoch goes on where the one before ended, and no position is left out between them.
+// epoch: an epoch goes on where the previous one ended, and no position is left out between them.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_ORDER_H_
@@ -34,13 +34,13 @@ enum class ShuffleMode {
 enum class Tail { kDrop, kPad };
 
 struct OrderSpec {
-  // Another seed gives another order. Ignored by kNone, though it still counts in the fingerprint
-  // (augmentation draws from it).
+  // A different seed gives a different order. kNone ignores the seed, but it still counts in the
+  // fingerprint, because augmentation draws from it.
   uint64_t seed = 0;
   ShuffleMode mode = ShuffleMode::kGlobal;
-  // kWindow only, else ignored. Records per block, at least 1: larger reads longer runs of
-  // neighbours and mixes less. Records per window, at least 1: larger mixes better and touches more
-  // blocks at once (about window_records / block_records + 1).
+  // kWindow only, else ignored. Records per block, at least 1: a larger block reads longer runs of
+  // neighbours and mixes less. Records per window, at least 1: a larger window mixes better and
+  // touches more blocks at once (about window_records / block_records + 1).
   int64_t block_records = 0;
   int64_t window_records = 0;
   // Records in the dataset, or in the selection, 1 .. 2^62.
@@ -60,13 +60,13 @@ struct OrderSpec {
   SplitRule split = SplitRule::kBalanced;
 };
 
-// What stands in one slot of one step.
+// The content of one slot of one step.
 struct Place {
   int64_t epoch = 0;
-  // How many passes over its dataset came before. Random draws are keyed by it. It is the epoch,
-  // except in a mixture.
+  // How many passes over its dataset came before. Random draws are keyed by the pass. Except in a
+  // mixture, the pass is the epoch.
   int64_t pass = 0;
-  int64_t position = 0;           // In the epoch's order; not in [0, num_records): padding.
+  int64_t position = 0;           // In the epoch's order; outside [0, num_records): padding.
   std::optional<int64_t> record;  // nullopt = padding.
 };
 
@@ -82,8 +82,8 @@ class Order {
   // nullopt if endless. PlaceOf() also takes steps beyond it: callers have to check.
   std::optional<int64_t> total_steps() const;
 
-  // How many records `step`, >= 0, has: global_batch, except in a step that kPad fills up. They
-  // stand in its first slots.
+  // How many records `step`, >= 0, has: global_batch, except in a step that kPad fills up. They are
+  // in its first slots.
   int64_t RecordsIn(int64_t step) const;
 
   // The record at `position`, in [0, num_records), of `epoch`, >= 0 (both CHECK). Over all
@@ -91,24 +91,24 @@ class Order {
   // member. Expected O(1), some hundred nanoseconds.
   int64_t RecordAt(int64_t epoch, int64_t position) const;
 
-  // What stands in `slot`, in [0, global_batch), of `step`, >= 0 (both CHECK). Expected O(1).
+  // The place in `slot`, in [0, global_batch), of `step`, >= 0 (both CHECK). Expected O(1).
   Place PlaceOf(int64_t step, int64_t slot) const;
 
-  // The same for the slots from `first_slot` on, as many as `out` has elements. Sets up the epoch's
-  // order once, which is a third of the cost of one lookup.
+  // The places of out.size() slots from `first_slot` on. Sets up the epoch's order once, which is a
+  // third of the cost of a look-up.
   void PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) const;
 
   // How the cores share a step.
   CoreSplit split() const { return CoreSplit(spec_.global_batch, spec_.num_cores, spec_.split); }
 
-  // The same by core: what stands in `slot`, in [0, per_core_batch), of `core` (CHECK). A place
-  // that the split leaves empty is padding; its position is -1.
+  // The place in `slot`, in [0, per_core_batch), of `core` (CHECK). A place that the split leaves
+  // empty is padding; its position is -1.
   Place PlaceOnCore(int64_t step, int core, int64_t slot) const;
   void PlacesOnCore(int64_t step, int core, int64_t first_slot, absl::Span<Place> out) const;
-  // Records that `core` has in `step`. They stand in its first slots.
+  // Records that `core` has in `step`. They are in its first slots.
   int64_t RecordsOnCore(int64_t step, int core) const;
 
-  // Hash of all that decides which record stands where: dataset, seed, shuffle with its parameters,
+  // Hash of all that decides which record is where: dataset, seed, shuffle with its parameters,
   // record count, selection, mixture, global batch and tail. Not the number of epochs, because a
   // run may get more.
   uint64_t Fingerprint(uint64_t dataset_fingerprint) const;

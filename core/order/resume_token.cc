@@ -16,8 +16,7 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kName = "systole1";
-// Far above what Encode() can write: bounds the work on, and the echo of, whatever was pasted
-// instead.
+// Far above what Encode() can write. Bounds the work if some other text was pasted.
 constexpr size_t kMaxTextBytes = 1000;
 
 std::string Hex(uint64_t value) { return absl::StrCat(absl::Hex(value, absl::kZeroPad16)); }
@@ -39,8 +38,8 @@ std::string Escape(absl::string_view text) {
   return escaped;
 }
 
-// False if a '%' is not followed by two hex digits. Decode() compares with Encode() afterwards, so
-// more need not be checked.
+// False if a '%' is not followed by two hex digits. Other mistakes need no check here, because
+// Decode() compares with Encode() afterwards.
 bool Unescape(absl::string_view escaped, std::string* text) {
   for (size_t i = 0; i < escaped.size(); ++i) {
     if (escaped[i] != '%') {
@@ -96,7 +95,7 @@ absl::StatusOr<ResumeToken> ResumeToken::Decode(absl::string_view text) {
                             "\", its text has ", absl::Hex(actual, absl::kZeroPad8),
                             ": a character is wrong or missing"));
   }
-  // The checksum holds, so what follows is refused only if somebody else wrote it.
+  // The checksum matches, so the rest is refused only if another program wrote it.
   ResumeToken token;
   if (!absl::SimpleHexAtoi(fields[1], &token.dataset_fingerprint) ||
       !absl::SimpleHexAtoi(fields[2], &token.order_fingerprint)) {
@@ -110,7 +109,8 @@ absl::StatusOr<ResumeToken> ResumeToken::Decode(absl::string_view text) {
       token.content_version.size() > kMaxContentVersionBytes) {
     return Bad("has a content version that is not text of at most 200 bytes, %-escaped");
   }
-  // SimpleAtoi and SimpleHexAtoi allow blanks, signs, "0x" and leading zeros. One token, one text.
+  // SimpleAtoi and SimpleHexAtoi allow blanks, signs, "0x" and leading zeros. But a token has only
+  // one text.
   if (token.Encode() != text) return Bad("is not in the form that Encode() writes");
   return token;
 }

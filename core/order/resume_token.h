@@ -1,4 +1,4 @@
-// A trainer's checkpoint of its input: a few dozen printable bytes that any server can resume from.
+// A trainer's checkpoint of its input: one line of printable text that any server can resume from.
 //   systole1:<dataset fingerprint, 16 hex>:<order fingerprint, 16 hex>:<next step, decimal>:
 //            <content version, %-escaped>:<crc32c of all before, 8 hex>
 // (one line, without blanks).
@@ -21,20 +21,20 @@ inline constexpr size_t kMaxContentVersionBytes = 200;
 struct ResumeToken {
   uint64_t dataset_fingerprint = 0;
   uint64_t order_fingerprint = 0;
-  // The servers' content version. Under another one bytes may differ. Any text of at most
-  // kMaxContentVersionBytes.
+  // The servers' content version: any text of at most kMaxContentVersionBytes. In another version
+  // bytes may differ.
   std::string content_version;
   // The first step the trainer has not consumed, >= 0.
   int64_t next_step = 0;
 
   bool operator==(const ResumeToken&) const = default;
 
-  // Letters, digits and ":.%+-_" only: fits a command line, a file name or a JSON string. CHECKs
-  // the two bounds above.
+  // The token's text: letters, digits and ":.%+-_" only, so it may stand in a command line, a file
+  // name or a JSON string. CHECKs the bounds of content_version and next_step.
   std::string Encode() const;
 
-  // InvalidArgument, saying what is wrong: not a token, a newer format, cut short, a mistyped or
-  // damaged character (checksum), not what Encode() writes.
+  // InvalidArgument if `text` is not what Encode() writes. The message says what is wrong: not a
+  // token, a newer format, cut short, or a wrong character (checksum).
   static absl::StatusOr<ResumeToken> Decode(absl::string_view text);
 };
 

@@ -25,7 +25,7 @@ absl::Status CheckPart(absl::string_view what, int64_t count, int64_t index) {
                                                  ", want 0 <= index < count"));
 }
 
-// The fields of a step, for the fingerprint: which one it is comes first.
+// Hashes a step for the fingerprint: first its kind, then its fields.
 void HashStep(const SelectionStep& step, Xxh3Hasher& hasher) {
   hasher.UpdateU64(step.index());
   const auto two = [&hasher](int64_t a, int64_t b) {
@@ -125,7 +125,7 @@ absl::Status Selection::ApplyRecordStep(const SelectionStep& step) {
     } else {
       num_records_ = (num_records_ - shard.index - 1) / shard.count + 1;
       begin_ += shard.index * stride_;
-      // A single record has no stride, which may not fit.
+      // A single record needs no stride, and the product might overflow.
       stride_ = num_records_ == 1 ? 1 : stride_ * shard.count;
     }
   }

@@ -1,6 +1,6 @@
-// Which records of a dataset a feed has, and in which order they stand before the shuffle: what
-// tf.data's skip, take, shard, interleave and auto-shard make of a list of files, as a function of
-// the position. Records are numbered over the dataset's shards in order (shard_map.h).
+// Which records of a dataset a feed has, and their order before the shuffle. This is what tf.data's
+// skip, take, shard, interleave and auto-shard make of a list of files, as a function of the
+// position. Records are numbered over the dataset's shards in order (shard_map.h).
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_SELECTION_H_
@@ -20,7 +20,7 @@
 
 namespace systole {
 
-// The steps, each applied to what the one before gives.
+// The steps. Each is applied to the result of the previous one.
 struct SkipRecords {
   int64_t count = 0;
 };
@@ -50,19 +50,19 @@ inline constexpr int kMaxSelectionSteps = 32;
 
 class Selection;
 
-// Those records of a dataset that a member of a mixture or concatenation contributes.
+// The records of a dataset that a member of a mixture or concatenation contributes.
 struct SelectedRecords {
   // The number of the dataset's first record, among the records of all members.
   int64_t begin = 0;
-  // Of the dataset.
+  // The number of records of the dataset.
   int64_t num_records = 0;
-  // Null: all, in their order.
+  // Null: all records of the dataset, in their order.
   std::shared_ptr<const Selection> selection;
 
   int64_t size() const;
   // The number of the record at `position`, in [0, size()), among the records of all members.
   int64_t RecordAt(int64_t position) const;
-  // Adds all that decides which records these are, except `begin`.
+  // Adds to the hash all that decides which records these are, except `begin`.
   void Hash(Xxh3Hasher& hasher) const;
 };
 
@@ -72,8 +72,8 @@ enum class NoRecords { kRefused, kAllowed };
 class Selection {
  public:
   // Selects by `steps` from all records of the shards.
-  //   InvalidArgument  a step is out of range or stands where it cannot, or it leaves no record and
-  //                    that is refused. Names the step, as in "select[1].take".
+  //   InvalidArgument  a step is out of range or at a wrong place, or it leaves no record and
+  //                    `no_records` is kRefused. The message has the step: "select[1]".
   static absl::StatusOr<Selection> Create(absl::Span<const int64_t> records_per_shard,
                                           absl::Span<const SelectionStep> steps,
                                           NoRecords no_records = NoRecords::kRefused);
@@ -90,7 +90,7 @@ class Selection {
   // Records selected; at least 1 unless NoRecords::kAllowed.
   int64_t num_records() const { return num_records_; }
   // The dataset's number of the record at `position`, in [0, num_records()) (CHECK). Each record
-  // has one position at most. O(1), or O(cycle_length) if shards are interleaved.
+  // has at most one position. O(1), or O(cycle_length) if shards are interleaved.
   int64_t RecordAt(int64_t position) const;
 
   // Hash of the steps as they were given.
@@ -111,16 +111,16 @@ class Selection {
   int64_t begin_ = 0;
   int64_t stride_ = 1;
   int64_t num_records_ = 0;
-  // The files' records: those of the shards below, one after the other or interleaved. Without
-  // `files_`, all of the dataset's in its order.
+  // The records of these files, one file after the other or interleaved. Without `files_`: all
+  // records of the dataset in its order.
   struct Files {
-    std::vector<int64_t> shard_begins;  // The dataset's number of each one's first record.
+    std::vector<int64_t> shard_begins;  // The dataset's number of each file's first record.
     std::vector<int64_t> sizes;
-    std::optional<ShardMap> map;           // If they stand one after the other.
+    std::optional<ShardMap> map;           // If the files come one after the other.
     std::optional<Interleave> interleave;  // Otherwise.
   };
   std::optional<Files> files_;
-  // Of a concatenation, instead of `files_`.
+  // For a concatenation, instead of `files_`.
   struct Members {
     ShardMap map;
     std::vector<SelectedRecords> records;

@@ -29,7 +29,7 @@ class ShardMap {
   int64_t num_shards() const { return static_cast<int64_t>(begins_.size()) - 1; }
   int64_t num_records() const { return begins_.back(); }
 
-  // Where `record`, in [0, num_records), lies (CHECK). O(log shards).
+  // The place of `record`, in [0, num_records) (CHECK). O(log shards).
   ShardPlace Find(int64_t record) const;
 
  private:

@@ -16,13 +16,13 @@ bool Has(const google::protobuf::RepeatedPtrField<std::string>& names, const std
 std::optional<CompactTensor> CompactTensorOf(const v1::Output& output, const OutputPlan& plan,
                                              const v1::Mix& mix) {
   if (plan.layout == v1::HWCN_TILED || plan.program.program == nullptr) return std::nullopt;
-  // Mixed, values are no whole numbers, and the client has no partner to mix with.
+  // Mixed values are not whole numbers, and the client has no partner to mix with.
   if (Has(mix.images(), output.name()) || Has(mix.labels(), output.name())) return std::nullopt;
   std::optional<CompactForm> form = CompactFormOf(*plan.program.program, plan.dtype,
                                                   plan.cache.has_value() ? plan.cache->steps : 0);
   if (!form.has_value()) return std::nullopt;
   CompactTensor tensor = {.form = *std::move(form)};
-  // Behind the batch, channels are the last dimension of an example.
+  // Channels are the last dimension of an example, and the batch is before them.
   if (tensor.form.rules > 1) {
     tensor.channel_axis = plan.layout == v1::NCHW   ? 1
                           : plan.layout == v1::HWCN ? 2
@@ -31,7 +31,7 @@ std::optional<CompactTensor> CompactTensorOf(const v1::Output& output, const Out
   return tensor;
 }
 
-// `output` up to where `form` begins.
+// Cuts `output` off where `form` begins.
 void CutAt(const CompactForm& form, v1::Output& output) {
   const int kept = static_cast<int>(form.first);
   auto& transforms = *output.mutable_transforms();
@@ -58,7 +58,8 @@ std::optional<CompactFeed> CompactFeedOf(const FeedPlan& plan,
   if (!any) return std::nullopt;
   absl::StatusOr<std::shared_ptr<const FeedPlan>> compact =
       FeedPlan::Create(spec, std::move(dataset));
-  // It does less than the feed, so it should be possible. If not, the feed itself still is.
+  // This plan does less than the feed's, so it should be valid. If it is not, the feed itself still
+  // is.
   if (!compact.ok()) return std::nullopt;
   feed.plan = *std::move(compact);
   return feed;

@@ -1,5 +1,4 @@
-// A feed in the form in which its tensors travel as uint8, for a client to finish
-// (v1::CompactForm).
+// A feed whose tensors are sent as uint8 and finished by the client (v1::CompactForm).
 //
 // Thread-compatible; immutable once made.
 #ifndef SYSTOLE_CORE_PLAN_COMPACT_FEED_H_
@@ -22,17 +21,17 @@ struct CompactTensor {
 };
 
 struct CompactFeed {
-  // Makes what travels: a copy of the feed's plan, in which tensors with a form end as uint8. As it
-  // is another plan, engines never take slices of one for the other's.
+  // Makes what is sent: a copy of the feed's plan, in which tensors with a form end as uint8. It is
+  // another plan, so engines never mistake its slices for slices of the feed's plan.
   std::shared_ptr<const FeedPlan> plan;
-  // By tensor of either plan's layout: names, shapes and their order are the same. nullopt: it
-  // travels as it is.
+  // By tensor of either plan's layout: names, shapes and their order are the same. nullopt: the
+  // tensor is sent as it is.
   std::vector<std::optional<CompactTensor>> tensors;
 };
 
-// None if all tensors of `plan` travel as they are: see CompactFormOf(). Tensors in tiles do, whose
-// uint8 would be packed in another way, and those that `mix` mixes after they were finished.
-// REQUIRES: `dataset` is the plan's.
+// nullopt if all tensors of `plan` are sent as they are (see CompactFormOf()). Tensors in tiles are
+// sent as they are, because uint8 would be packed in another way. So are tensors that `mix` mixes,
+// because they are mixed after they are finished. REQUIRES: `dataset` is the plan's.
 std::optional<CompactFeed> CompactFeedOf(const FeedPlan& plan,
                                          std::shared_ptr<const Dataset> dataset);
 

@@ -13,7 +13,7 @@
 namespace systole {
 namespace {
 
-// The largest of all parts, and the sum of them.
+// The sum of all parts, and the largest part.
 class Count {
  public:
   template <typename... Name>
@@ -58,7 +58,7 @@ void CountOutput(const v1::Output& output, const OutputPlan& plan, const Dataset
   for (const Program::Step& step : plan.program.program->steps()) {
     const std::string what = absl::StrCat(name, " ", step.name);
     ValueType made = step.output;
-    // Of images of any size the largest one is followed.
+    // If images may have any size, the largest one is counted.
     if (!made.has_size()) {
       if (type.element == ElementType::kBytes && image.has_value()) {
         made.shape = {image->height, image->width, made.shape[2]};

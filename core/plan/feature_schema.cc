@@ -47,7 +47,7 @@ void Spread(const std::vector<T>& given, int64_t wanted, std::vector<T>& values)
   }
 }
 
-// What may stand behind a list's end, by its kind and dtype.
+// Checks the value that pads a list of this kind and dtype.
 absl::Status CheckValue(Source source, DType dtype, double value) {
   if (source == Source::kFloatList) {
     constexpr double kMost = std::numeric_limits<float>::max();
@@ -64,7 +64,7 @@ absl::Status CheckValue(Source source, DType dtype, double value) {
     least = std::numeric_limits<int32_t>::min();
     most = std::numeric_limits<int32_t>::max();
   }
-  // Also refuses what is no number.
+  // This also refuses NaN.
   if (value >= least && value <= most && value == std::trunc(value)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("padded.value is ", value, ", want a whole number from ", least, " to ", most));
@@ -112,7 +112,7 @@ absl::Status CheckAlone(const v1::Output& output, Source source) {
   return wrong.empty() ? absl::OkStatus() : absl::InvalidArgumentError(wrong);
 }
 
-// Makes of the default what is made of a record's values, as far as it can fail.
+// Makes of the default what is made of a record's values, but only the steps that can fail.
 absl::Status MakeDefault(const OutputPlan& output, int64_t& pixels_left) {
   const Program* const program = output.program.program.get();
   Value value;
@@ -126,15 +126,15 @@ absl::Status MakeDefault(const OutputPlan& output, int64_t& pixels_left) {
       if (image->pixels() > pixels_left) return absl::OkStatus();
       pixels_left -= image->pixels();
     }
-    // The decode alone: what follows may be large.
+    // Only the decode: the steps after it may be costly.
     return program->steps()[0].operation->Apply(std::move(value), {}).status();
   }
   if (output.source == Source::kInt64List) SpreadDefault(output, value.int64s);
   if (output.source == Source::kFloatList) SpreadDefault(output, value.floats);
   if (program != nullptr) {
     value.type = program->input();
-    // Up to where values stop being whole numbers: what comes then takes any of them, and may be
-    // long.
+    // Runs the steps up to where values stop being whole numbers. Later steps take any numbers, and
+    // may be costly.
     const auto& steps = program->steps();
     const auto end = std::find_if(steps.begin(), steps.end(), [](const Program::Step& step) {
       return step.output.element != ElementType::kInt64;

@@ -1,5 +1,5 @@
-// What a spec says of records whose features differ: values for those that lack one (DefaultValue),
-// and room for lists of any length (Padded).
+// What a spec says about records whose features differ: values for records that lack a feature
+// (DefaultValue), and room for lists of any length (Padded).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_FEATURE_SCHEMA_H_
@@ -15,16 +15,16 @@
 
 namespace systole {
 
-// Most bytes of the default value of a bytes feature. Every feed holds its own.
+// The most bytes of the default value of a bytes feature. Every feed holds a copy.
 inline constexpr int64_t kMaxDefaultBytes = int64_t{1} << 20;
-// Most pixels of a spec's defaults that are decoded to check them: the thread that answers a
-// client's question does it. Of larger images only the header is read.
+// The most pixels of a spec's defaults that are decoded to check them. The limit exists because the
+// thread that answers a client decodes them. For larger images only the header is read.
 inline constexpr int64_t kMaxDefaultPixels = int64_t{1} << 18;
-// Most values that a default stands for. They are made anew for each record that lacks them.
+// The most values that a default fills. They are made anew for each record that lacks the feature.
 inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
 
 // The kind that the output expects of a feature that none of the sampled records has; kMissing if
-// it does not say.
+// the output does not say.
 FeatureKind DeclaredKind(const v1::Output& output);
 
 // The values for records that lack the feature. REQUIRES: output.has_default_value().
@@ -33,18 +33,18 @@ FeatureKind DeclaredKind(const v1::Output& output);
 absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPlan::Source source,
                                               int64_t stored_elements);
 
-// The values for a record that lacks the feature. REQUIRES: output.default_values is set and of
-// that kind.
+// The values for a record that lacks the feature. REQUIRES: output.default_values is set and of the
+// kind of the vector.
 void SpreadDefault(const OutputPlan& output, std::vector<int64_t>& int64s);
 void SpreadDefault(const OutputPlan& output, std::vector<float>& floats);
 
-// Whether the default is one that a record could have, as far as it is looked at: an image is
-// decoded if it has at most `pixels_left` pixels, which are then subtracted. REQUIRES: the output
-// is compiled, and making an example of it is bounded.
+// Checks that a record could have the default. An image is decoded only if it has at most
+// `pixels_left` pixels, which are then subtracted. REQUIRES: the output is compiled, and making an
+// example of it is bounded.
 //   InvalidArgument  as above.
 absl::Status CheckDefault(const OutputPlan& output, int64_t& pixels_left);
 
-// The room for a list. Sets stored_elements, shape, dtype and padded. REQUIRES:
+// Sets what makes room for a list: stored_elements, shape, dtype and padded. REQUIRES:
 // output.has_padded(), source and stored_shape are set.
 //   InvalidArgument  as above.
 absl::Status SetPadded(const v1::Output& output, OutputPlan& plan);

@@ -19,7 +19,7 @@
 namespace systole {
 namespace {
 
-// Bounds that no real feed comes near and that keep arithmetic and allocations in range.
+// Bounds that keep arithmetic and allocations in range. No real feed comes near them.
 constexpr int64_t kMaxGlobalBatch = int64_t{1} << 24;
 constexpr int kMaxCores = 1 << 16;
 constexpr int kMaxOutputs = kMaxSliceTensors - 1;  // `valid` is the last one.
@@ -66,7 +66,8 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
         absl::StrCat("the spec has ", spec.outputs_size(), " outputs, want 1 to ", kMaxOutputs));
   }
   // A newer client may send fields and, since enumerations are open in proto3, values that this
-  // server does not know. Ignored, they would give other bytes than the ones asked for.
+  // server does not know. If they were ignored, the feed would have other bytes than those asked
+  // for.
   v1::FeedSpec known = spec;
   known.DiscardUnknownFields();
   if (known.ByteSizeLong() != spec.ByteSizeLong()) {
@@ -115,8 +116,8 @@ SliceTensor TensorOf(const std::string& name, const OutputPlan& plan, int64_t pe
   return tensor;
 }
 
-// A spec of a few bytes could else keep a thread busy with one example for minutes, and all feeds
-// that wait for it.
+// Without this check, a spec of a few bytes could keep a thread busy with one example for minutes,
+// while other feeds wait.
 absl::Status CheckInterpreted(const std::vector<OutputPlan>& outputs) {
   int64_t elements = 0;
   for (const OutputPlan& output : outputs) elements += output.program.interpreted_elements;
@@ -207,7 +208,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
   std::vector<OutputPlan> outputs;
   std::vector<SliceTensor> tensors = {
       {.spec = {.name = kValidTensor, .dtype = DType::kUint8, .shape = {per_core_batch}}}};
-  std::vector<std::string> features;  // Each once, though several outputs may read it.
+  std::vector<std::string> features;  // Each name once, though several outputs may read it.
   for (const v1::Output& output : spec.outputs()) {
     SYSTOLE_ASSIGN_OR_RETURN(OutputPlan plan, CompileFor(output, *dataset));
     if (output.feature() != kRecordIdFeature && output.feature() != kRecordFeature) {
@@ -224,7 +225,8 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     outputs.push_back(std::move(plan));
   }
   SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, SliceLayout::Create(std::move(tensors)));
-  // A spec that leaves a type out and one that names it are one feed, of one fingerprint.
+  // A spec that leaves a type out and a spec that names it are the same feed, with the same
+  // fingerprint.
   v1::FeedSpec typed = spec;
   for (int i = 0; i < spec.outputs_size(); ++i) {
     OutputPlan& plan = outputs[static_cast<size_t>(i)];
@@ -246,7 +248,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
       new FeedPlan(std::move(typed), std::move(dataset), std::move(order), std::move(layout),
                    std::move(parser), std::move(outputs), std::move(mix), example_elements));
   SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(ScratchBytesOf(plan->outputs(), plan->layout())));
-  // Now that making an example is known to be bounded.
+  // Checked last, when making an example is known to be bounded.
   int64_t pixels_left = kMaxDefaultPixels;
   for (int i = 0; i < spec.outputs_size(); ++i) {
     const absl::Status fits = CheckDefault(plan->outputs()[static_cast<size_t>(i)], pixels_left);

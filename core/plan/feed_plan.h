@@ -1,5 +1,5 @@
-// A feed spec that was checked against a dataset and translated: what stands where in a slice, and
-// how one example is made.
+// A feed spec that was checked against a dataset and translated: where everything is in a slice,
+// and how one example is made.
 //
 // Thread-compatible; immutable, so any number of threads may use it.
 #ifndef SYSTOLE_CORE_PLAN_FEED_PLAN_H_
@@ -24,12 +24,12 @@
 
 namespace systole {
 
-// Most elements that the reference implementations of core/operations may make of one example, over
-// all outputs: some seconds of a thread's time.
+// The most elements that the reference implementations of core/operations may make of one example,
+// over all outputs: some seconds of a thread's time.
 inline constexpr int64_t kMaxInterpretedElements = int64_t{64} << 20;
 
 // The dataset that `spec` names, or its members, joined. `find` finds a dataset by its name.
-//   InvalidArgument  names the field.
+//   InvalidArgument  the members are wrong. The message has the field.
 // Also the errors of `find`.
 using FindDataset =
     absl::FunctionRef<absl::StatusOr<std::shared_ptr<const Dataset>>(const std::string& name)>;
@@ -40,7 +40,7 @@ class FeedPlan {
  public:
   // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are
   // compared with what the outputs want.
-  //   InvalidArgument  names the field of the spec, what was seen and what was wanted.
+  //   InvalidArgument  the message has the field of the spec, what was seen and what was wanted.
   //   NotFound         the spec names another dataset, or other members than `dataset` was joined of.
   static absl::StatusOr<std::shared_ptr<const FeedPlan>> Create(
       const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset);
@@ -51,10 +51,10 @@ class FeedPlan {
   const SliceLayout& layout() const { return layout_; }
   const ExampleParser& parser() const { return parser_; }
   const std::vector<OutputPlan>& outputs() const { return outputs_; }
-  // How examples are mixed with their neighbours; nullopt: not at all.
+  // How examples are mixed with their neighbours; nullopt: they are not mixed.
   const std::optional<MixPlan>& mix() const { return mix_; }
   // Neighbouring examples of a slice that one thread has to make: a group that is mixed, else 1.
-  // It divides the per-core batch.
+  // The number divides the per-core batch.
   int64_t group() const { return mix_.has_value() ? mix_->group : 1; }
   int num_cores() const { return NumCoresOf(spec_); }
   // What an example costs, in values computed (example_cost.h).

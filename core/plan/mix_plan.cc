@@ -16,7 +16,8 @@
 namespace systole {
 namespace {
 
-// So that an image's area, and a place in it, can be computed in int and double without a thought.
+// With this bound, an image's area and a place in it can be computed in int and double without
+// overflow.
 constexpr int64_t kMaxMixedSide = int64_t{1} << 16;
 
 absl::Status CheckGroup(int64_t group, const SliceLayout& layout) {
@@ -38,7 +39,7 @@ absl::StatusOr<const OutputPlan*> Find(absl::string_view field, const std::strin
   const std::string what = absl::StrCat(field, " is '", ForeignName(name), "'");
   if (!seen.insert(name).second) {
     return absl::InvalidArgumentError(
-        absl::StrCat(what, ", which is named already; want each output once"));
+        absl::StrCat(what, ", which is already listed; want each output once"));
   }
   for (int i = 0; i < spec.outputs_size(); ++i) {
     if (spec.outputs(i).name() != name) continue;

@@ -17,8 +17,8 @@
 
 namespace systole {
 
-// A tensor of a float type whose values are mixed. An example of it has `rows` rows of
-// `row_elements` elements each, in the order in which SliceTensor::ForEachPiece() visits them.
+// A tensor of a float type whose values are mixed. An example has `rows` rows of `row_elements`
+// elements each, in the order in which SliceTensor::ForEachPiece() visits them.
 struct MixedTensor {
   int tensor = 0;  // Index into the layout's tensors.
   bool is_image = false;
@@ -33,7 +33,7 @@ struct MixedTensor {
 struct MixPlan {
   // Checks spec.mix(). `outputs` are those of the spec, in the spec's order. Each has the index of
   // its tensor in `layout`.
-  //   InvalidArgument  names the field of `mix`, what was seen and what was wanted.
+  //   InvalidArgument  the message has the field of `mix`, what was seen and what was wanted.
   static absl::StatusOr<MixPlan> Create(const v1::FeedSpec& spec,
                                         absl::Span<const OutputPlan> outputs,
                                         const SliceLayout& layout);

@@ -30,7 +30,7 @@ absl::Status Refuse(const v1::Output& output, absl::string_view what) {
       absl::StrCat("output '", ForeignName(output.name()), "': ", what));
 }
 
-// Features that an error lists; a record may have any number.
+// The most features that an error lists; a record may have any number.
 constexpr size_t kMaxFeaturesListed = 20;
 
 // "'image' (bytes), 'label' (int64); did you mean 'image'?".
@@ -50,8 +50,8 @@ std::string ListFeatures(const Dataset& dataset, const std::string& wanted) {
                       DidYouMean(wanted, names));
 }
 
-// A size that no record has would end every feed at its first step, or mask all of it. Files and
-// lists have any size.
+// Refuses a size that no record has: such a feed would end at its first step, or be masked as a
+// whole. Files and lists may have any size.
 absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const Dataset& dataset) {
   const bool is_bytes = plan.source == OutputPlan::Source::kBytes;
   std::optional<int64_t> bytes;
@@ -75,7 +75,7 @@ absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const D
     return refuse(
         absl::StrCat("the records have ", dataset.min_payload_bytes(), " to ", most, " bytes"));
   }
-  // Each value takes a byte of the record at least, and a float four.
+  // Each value takes at least one byte of the record, and a float takes four.
   if (!plan.default_values.has_value() &&
       wanted > most / (plan.source == OutputPlan::Source::kFloatList ? 4 : 1)) {
     return refuse(absl::StrCat("the largest record has ", most, " bytes"));
@@ -86,7 +86,7 @@ absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const D
                              " in the records looked at"));
 }
 
-// The kind of the feature that the output reads, as a sample record has it.
+// The kind that the output's feature has in a sample record.
 absl::StatusOr<FeatureKind> KindOf(const v1::Output& output, const Dataset& dataset) {
   if (dataset.features().empty()) {
     return Refuse(output, absl::StrCat("needs the feature '", ForeignName(output.feature()),
@@ -133,7 +133,7 @@ absl::Status SetStoredShape(const v1::Output& output, OutputPlan& plan) {
   return absl::OkStatus();
 }
 
-// Which element types values can be fed as.
+// Checks and sets the element type of the fed values.
 absl::Status SetDType(const v1::Output& output, ElementType made, OutputPlan& plan) {
   const v1::DataType dtype =
       output.dtype() == v1::DATA_TYPE_UNSPECIFIED ? DataTypeOf(made) : output.dtype();
@@ -143,7 +143,7 @@ absl::Status SetDType(const v1::Output& output, ElementType made, OutputPlan& pl
     wanted = "INT64 or INT32";
     good = dtype == v1::INT64 || dtype == v1::INT32;
   } else if (plan.source == OutputPlan::Source::kFloatList && made == ElementType::kFloat32) {
-    // Features are no pixels: what lies outside of 0 to 255 would be lost.
+    // Features are not pixels: as uint8, values outside of 0 to 255 would be lost.
     wanted = std::string(kFloatNames);
     good = IsFloat(dtype);
   } else {
@@ -178,7 +178,7 @@ absl::StatusOr<OutputPlan::Source> SourceOf(const v1::Output& output, const Data
                                      "' has no values in the first record"));
 }
 
-// What the program begins with.
+// The type of the program's input.
 ValueType InputOf(const OutputPlan& plan) {
   switch (plan.source) {
     case OutputPlan::Source::kBytes:
@@ -190,7 +190,7 @@ ValueType InputOf(const OutputPlan& plan) {
   }
 }
 
-// Whether a feed can be made of what a program gives.
+// Checks that a feed can be made of the program's result.
 absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
   if (made.element == ElementType::kBytes) {
     return Refuse(output, absl::StrCat("the feature '", ForeignName(output.feature()),
@@ -200,13 +200,13 @@ absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
   if (!made.has_size()) {
     return Refuse(output,
                   "decoding gives images of all sizes; add random_resized_crop, center_crop, "
-                  "random_crop or resize, or crop_or_pad behind a transform that leaves the size "
+                  "random_crop or resize, or crop_or_pad after a transform that leaves the size "
                   "open");
   }
   return absl::OkStatus();
 }
 
-// What the output asks to be kept. The message of an error has no output's name.
+// The value that the output asks the cache to keep. Error messages do not name the output.
 absl::StatusOr<std::optional<KeptValue>> KeptOf(const v1::Output& output, const Program& program) {
   if (output.cache() == v1::NONE) return std::nullopt;
   if (!v1::Cache_IsValid(output.cache())) {
@@ -228,7 +228,8 @@ std::optional<CachePlan> CachePlanOf(const v1::Output& output, const KeptValue& 
   }
   LoweredProgram rest =
       Lower(std::make_shared<const Program>(program.From(kept.steps)), dtype, read_soon);
-  // Factors that only the references take: the whole program can be made, so it does without.
+  // Only the reference operations take these factors. The whole program can still be made, so this
+  // output is not cached.
   if (!ProgramRunner::Create(rest, nullptr).ok()) return std::nullopt;
   const ValueType input = rest.program->input();
   return CachePlan{.store = output.cache() == v1::DISK ? CacheStore::kDisk : CacheStore::kMemory,
@@ -284,7 +285,8 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
     }
     plan.program =
         Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype, read_soon);
-    // The resizer says last of all whether what it got makes sense. Sizes were checked.
+    // Sizes were checked above. Whether the factors make sense is known only from making the
+    // runner.
     if (const auto runner = ProgramRunner::Create(plan.program, nullptr); !runner.ok()) {
       return Refuse(output,
                     absl::StrCat("normalize takes scale / stddev and mean / stddev up to 1e30: ",
@@ -301,7 +303,7 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
         output,
         absl::StrCat("layout is HWCN_TILED, but dtype is ",
                      v1::DataType_Name(static_cast<v1::DataType>(plan.dtype)),
-                     ", want BFLOAT16, the only type of which a TPU packs two into a word"));
+                     ", want BFLOAT16, the only type that a TPU packs two to a word"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckSize(output, plan, dataset));
   return plan;

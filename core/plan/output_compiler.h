@@ -13,8 +13,8 @@
 
 namespace systole {
 
-// Fills in all of the plan but `feature` and `tensor`, which depend on the other outputs.
-//   InvalidArgument  names the output, the transform's place and field, what was seen and wanted.
+// Fills in all fields of the plan except `feature` and `tensor`, which depend on the other outputs.
+//   InvalidArgument  the message has the output, the transform's place, the field and the cause.
 absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset& dataset);
 
 // Whether the records of another dataset can be fed by a plan that CompileOutput() made of

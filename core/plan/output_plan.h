@@ -21,7 +21,7 @@ namespace systole {
 inline constexpr char kRecordIdFeature[] = "record_id";
 inline constexpr char kRecordFeature[] = "record";
 
-// What v1::Padded asks for.
+// What v1::Padded asks for, checked.
 struct PaddedPlan {
   int64_t length = 0;         // Items.
   int64_t item_elements = 1;  // Elements of an item.
@@ -30,21 +30,21 @@ struct PaddedPlan {
   int length_tensor = 0;  // Index into the layout's tensors.
 };
 
-// The values for records that lack the feature, as the spec gives them: one for all, or as many as
-// a record would have. Of the holders only the one of the feature's kind is used.
+// The values for records that lack the feature, as the spec gives them: one for all elements, or as
+// many as a record has. Only the field of the feature's kind is used.
 struct DefaultValues {
   std::vector<int64_t> int64s;
   std::vector<float> floats;
   std::string bytes;
 };
 
-// What Output.cache asks for.
+// What Output.cache asks for, checked.
 struct CachePlan {
   CacheStore store = CacheStore::kMemory;
-  // Hash of all that decides the kept value of a record: feature, transforms before, content
-  // version.
+  // Hash of all that decides the kept value of a record: the feature, the transforms up to the
+  // value, and the content version.
   uint64_t made_by = 0;
-  uint64_t user = 0;    // Who asks: the feeds of this dataset that keep this.
+  uint64_t user = 0;    // ValueCache's user: feeds of this dataset that keep this.
   size_t steps = 0;     // The program's first steps, which make the value.
   ValueType kept;       // Its type: a uint8 image.
   LoweredProgram rest;  // The other steps, from the value on.
@@ -58,7 +58,7 @@ struct OutputPlan {
     kBytes,      // A bytes feature, or the record itself.
   };
 
-  // Whether it is made by stages that look at the record's bytes more than once.
+  // Whether the output is made by stages that look at the record's bytes more than once.
   bool is_image() const {
     return source == Source::kBytes && !padded.has_value() &&
            program.way != LoweredProgram::Way::kValues;
@@ -77,7 +77,7 @@ struct OutputPlan {
   std::optional<CachePlan> cache;
 
   v1::Layout layout = v1::NHWC;
-  std::vector<int64_t> shape;  // Of one example, batch-major: before NCHW or HWCN is applied.
+  std::vector<int64_t> shape;  // One example's, before NCHW or HWCN is applied.
   DType dtype = DType::kUint8;
   int tensor = 0;  // Index into the layout's tensors.
 };

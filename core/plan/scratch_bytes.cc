@@ -8,11 +8,12 @@
 namespace systole {
 namespace {
 
-// Of a resizer, for each value of an output row: tables of 28 bytes, and lines of 16.
+// A resizer's bytes for each value of an output row: about 28 for tables and 16 for lines.
 constexpr int64_t kBytesPerRowValue = 48;
-// For each output row.
+// A resizer's bytes for each output row.
 constexpr int64_t kBytesPerRow = 16;
-// What a JPEG's coefficients run ahead (JpegDecoderOptions.huffman_decoder), with its lookups.
+// A JPEG's coefficients that are decoded ahead (JpegDecoderOptions.huffman_decoder), and look-up
+// tables.
 constexpr int64_t kBytesPerJpeg = (int64_t{1} << 20) + (int64_t{64} << 10);
 
 }  // namespace
@@ -21,7 +22,7 @@ ScratchBytes ScratchBytesOf(absl::Span<const OutputPlan> outputs, const SliceLay
   using Source = OutputPlan::Source;
   using Way = LoweredProgram::Way;
   ScratchBytes bytes;
-  // Of each kind as much as the output that needs most of it.
+  // For each kind, as much as the output that needs most of it.
   int64_t layout = 0, ints = 0, floats = 0, rounded = 0, rest = 0, known_rest = 0;
   for (const OutputPlan& output : outputs) {
     const SliceTensor& tensor = slice.tensors()[static_cast<size_t>(output.tensor)];
@@ -41,7 +42,7 @@ ScratchBytes ScratchBytesOf(absl::Span<const OutputPlan> outputs, const SliceLay
       known_rest = std::max(known_rest, output.cache->rest.known_rest_bytes);
     }
     if (!output.is_image()) continue;
-    // An interpreted program has no tables, and a decoder while it runs.
+    // An interpreted program has no tables. It has a decoder only while it runs.
     const BilinearResizerOptions& image = output.program.image.output;
     bytes.tables +=
         PairedDecoding::kLanes * (int64_t{image.width} * image.channels * kBytesPerRowValue +

@@ -29,7 +29,7 @@ struct ScratchBytes {
 // The estimate for a feed with these outputs and this layout of its slices.
 ScratchBytes ScratchBytesOf(absl::Span<const OutputPlan> outputs, const SliceLayout& slice);
 
-// Most bytes that a feed may take on a thread.
+// The most bytes that a feed may take on a thread.
 inline constexpr int64_t kMaxScratchBytes = int64_t{128} << 20;
 
 // Returns InvalidArgument, with the remedy, if bytes.sum() is more than kMaxScratchBytes.

@@ -14,8 +14,8 @@ namespace systole {
 void KeepFreedMemory([[maybe_unused]] int arenas) {
 #if defined(__GLIBC__)
   mallopt(M_ARENA_MAX, arenas);
-  // Either of these also keeps the size from which a block is mapped by itself at 128 KiB. malloc
-  // would raise it up to 32 MiB.
+  // Each of these calls also fixes the size from which malloc maps a block by itself, at 128 KiB.
+  // Otherwise malloc would raise it up to 32 MiB.
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
   mallopt(M_TOP_PAD, 16 << 20);
 #endif

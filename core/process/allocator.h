@@ -8,30 +8,30 @@
 
 namespace systole {
 
-// Makes glibc's malloc keep what is freed instead of returning it to the kernel, and use at most
-// `arenas` heaps, each with a lock of its own. Meant for the first line of main(): call it before a
-// second thread is started, because later calls do not change the number of heaps.
+// Makes glibc's malloc keep freed memory instead of returning it to the kernel, and use at most
+// `arenas` heaps, each with a lock of its own. Call it in the first line of main(), before a second
+// thread is started: later calls do not change the number of heaps.
 //
 // gRPC takes memory for every piece it reads from a socket and frees it a moment later on another
 // thread. With the defaults each round goes through the kernel: half of a client's time is page
 // faults, and the wire runs at half its rate (bench/wire_bench). Programs that link jemalloc or
-// tcmalloc have the same without this call. No effect on other C libraries.
+// tcmalloc do not need this call. No effect on other C libraries.
 //
-// What it costs: blocks of 128 KiB and more go back to the kernel when they are freed. Of smaller
-// ones each heap keeps all that was ever in use at once: what is free at its end, up to 256 MiB,
-// and, without any bound, what is free between blocks in use. ReturnFreedMemory() gives that back.
+// The cost is memory. Blocks of 128 KiB and more go back to the kernel when they are freed. Of
+// smaller blocks each heap keeps all that was ever in use at once: up to 256 MiB at its end, and
+// without any bound what is free between blocks in use. ReturnFreedMemory() gives that back.
 //
 // One arena is best for a client. Threads that decode images want one each: README.md has figures.
 // REQUIRES: arenas > 0.
 void KeepFreedMemory(int arenas = 1);
 
 // Returns to the kernel every whole page that malloc holds and nobody uses. Takes some 0.3 ms for
-// each MiB that goes back; threads that want memory of the same heap wait for it.
+// each MiB that goes back; threads that need memory of the same heap wait meanwhile.
 void ReturnFreedMemory();
 
-// The memory of this process that is resident and its own: what malloc and mmap gave, and memory
-// files that it has mapped. Not its program, and no other file that it has mapped: these are the
-// page cache's. 0 if the kernel does not tell.
+// The resident memory that belongs to this process: memory from malloc and mmap, and memory files
+// that it has mapped. Its program and other mapped files do not count: they belong to the page
+// cache. 0 if the kernel does not say.
 int64_t OwnResidentBytes();
 
 }  // namespace systole

@@ -20,7 +20,7 @@ inline constexpr int kExitInternal = 5;     // Our bug, or the machine's (disk f
 inline constexpr char kExitCodesText[] =
     "Exit codes: 0 ok, 1 damage found, 2 usage or spec, 3 not found, 4 unavailable, 5 internal.";
 
-// The one mapping:
+// The exit code for each status code:
 //   0  OK
 //   1  DataLoss; FailedPrecondition: a shard that was replaced, servers that differ, a resume token
 //      of other data

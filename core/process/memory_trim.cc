@@ -6,7 +6,7 @@ namespace systole {
 
 bool MemoryTrim::IsDue(int64_t resident_bytes, int64_t allowed_bytes) {
   if (resident_bytes <= allowed_bytes) {
-    // What was in use is not any more. The next time a trim may gain much.
+    // Memory that was in use has been freed, so the next trim may gain much.
     *this = MemoryTrim();
     return false;
   }

@@ -1,6 +1,6 @@
-// When a process gives back to the kernel what its malloc holds and nobody uses.
+// Decides when a process gives unused memory of its malloc back to the kernel.
 //
-// Thread-compatible. Knows no clock and no malloc: the caller has both (allocator.h).
+// Thread-compatible. It uses no clock and no malloc: the caller does (allocator.h).
 #ifndef SYSTOLE_CORE_PROCESS_MEMORY_TRIM_H_
 #define SYSTOLE_CORE_PROCESS_MEMORY_TRIM_H_
 
@@ -13,7 +13,7 @@ namespace systole {
 // is in use, so the next trim comes later: each such trim doubles the wait for the next.
 class MemoryTrim {
  public:
-  // A trim that gives back less gained little.
+  // A trim that gives back less than this gained little.
   static constexpr int64_t kGainBytes = int64_t{8} << 20;
   // The longest wait, in calls of IsDue(): a minute.
   static constexpr int kLongestWait = 640;
@@ -21,13 +21,13 @@ class MemoryTrim {
   // Whether to trim now. Call it about every tenth of a second.
   bool IsDue(int64_t resident_bytes, int64_t allowed_bytes);
 
-  // What is resident after a trim that was due.
+  // Call this after a trim that was due, with the bytes that are resident then.
   void Done(int64_t resident_bytes);
 
  private:
-  int64_t resident_before_ = 0;  // When a trim was last due.
+  int64_t resident_before_ = 0;  // At the last trim that was due.
   int wait_ = 1;                 // Calls from one trim to the next.
-  int calls_left_ = 0;           // Until the next one may be due.
+  int calls_left_ = 0;           // Calls until the next trim may be due.
 };
 
 }  // namespace systole

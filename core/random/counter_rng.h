@@ -26,9 +26,9 @@ class CounterRng {
   uint32_t NextU32();
   uint64_t NextU64();
 
-  // Uniform in [begin, end); `begin` < `end` is the caller's duty (CHECK). Always takes two words,
-  // whatever the range, so later draws do not depend on it. No value's probability is off by more
-  // than 2^-64, that is relatively (end - begin) / 2^64.
+  // Uniform in [begin, end). REQUIRES: begin < end (CHECK). Always takes two words, so later draws
+  // do not depend on the range. No value's probability is off by more than 2^-64, that is
+  // relatively (end - begin) / 2^64.
   int64_t UniformInt(int64_t begin, int64_t end);
 
   // Uniform multiple of 2^-24 in [0, 1). Takes one word.
@@ -36,7 +36,7 @@ class CounterRng {
 
  private:
   PhiloxKey key_;
-  PhiloxBlock counter_;  // Of the next block.
+  PhiloxBlock counter_;  // The counter of the next block.
   PhiloxBlock block_;
   int used_ = 4;  // Words of block_ already drawn.
 };

@@ -1,6 +1,6 @@
 // A shuffle without memory: a pseudo-random permutation of [0, size) chosen by a key, each value
-// computed alone, in both directions. Keyed by (seed, epoch, size, tweak): other sizes or epochs
-// give unrelated permutations.
+// computed by itself, in both directions. Keyed by (seed, epoch, size, tweak): other sizes or
+// epochs give unrelated permutations.
 //
 // A Feistel network permutes the smallest power of two >= size. A value that leaves [0, size) is
 // permuted again until it comes back ("cycle walking"), so the result is a permutation too. The
@@ -18,9 +18,8 @@ class KeyedPermutation {
  public:
   static constexpr int64_t kMaxSize = int64_t{1} << 62;
 
-  // `size` in [1, kMaxSize] is the caller's duty (CHECK). `tweak` tells permutations of one epoch
-  // apart. O(1), no allocation; cheap enough to make one per lookup (about 100 ns, lookup
-  // included).
+  // REQUIRES: `size` in [1, kMaxSize] (CHECK). `tweak` distinguishes permutations of one epoch.
+  // O(1), no allocation; cheap enough to make one per lookup (about 100 ns, lookup included).
   KeyedPermutation(int64_t size, uint64_t seed, int64_t epoch, uint64_t tweak = 0);
 
   int64_t size() const { return size_; }

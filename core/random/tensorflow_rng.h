@@ -36,12 +36,12 @@ class TensorFlowRng {
 
  private:
   PhiloxKey key_;
-  PhiloxBlock counter_;  // Of the next block.
+  PhiloxBlock counter_;  // The counter of the next block.
   PhiloxBlock block_ = {};
   int used_ = 4;  // Words of block_ already drawn.
 };
 
-// tf.random.fold_in(seed, data) for `data` of type int64: the seed of one of many, such as a
+// tf.random.fold_in(seed, data) for `data` of type int64: the seed of one of many things, such as a
 // record.
 TensorFlowSeed FoldIn(const TensorFlowSeed& seed, int64_t data);
 

@@ -21,10 +21,10 @@ namespace {
 
 using Formats = absl::Span<const ShardFormat* const>;
 
-// What compressed shards are called beside their format's ending.
+// Endings of compressed shards, after the ending of their format.
 constexpr absl::string_view kCompressedEndings[] = {".gz", ".gzip", ".zlib", ".zst", ".zstd"};
 
-// Null if no format begins so.
+// The format whose shards begin like this; null if there is none.
 const ShardFormat* FormatThatBegins(Formats formats, absl::string_view begin) {
   const auto found = std::find_if(formats.begin(), formats.end(), [begin](const ShardFormat* each) {
     return each->begins != nullptr && each->begins(begin);
@@ -83,7 +83,8 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<RecordSource> shard,
                            format->open(std::move(file), options));
   if (!restart_path.empty() && !shard->CheckHoldsRecords().ok()) {
-    // No shard, it seems: its owner wants nothing beside it. This was written to read it at all.
+    // It seems to be no shard, so its owner wants no file beside it. The restart points were
+    // written only to read it.
     RemoveStored(restart_path).IgnoreError();  // There may be none.
   }
   return shard;

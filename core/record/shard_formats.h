@@ -1,4 +1,4 @@
-// The formats that shards may have, and the one way to open a shard.
+// The formats that shards may have, and the only way to open a shard.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_SHARD_FORMATS_H_
@@ -14,8 +14,8 @@
 
 namespace systole {
 
-// All formats. A shard has the first format whose bytes it begins with; otherwise the first one
-// whose ending its name has; otherwise that of the first row.
+// All formats. A shard has the first format whose bytes it begins with; otherwise the first format
+// whose ending its name has; otherwise the first format.
 absl::Span<const ShardFormat* const> ShardFormats();
 
 // Opens the shard `path`: undoes its compression, finds its format, reads its index or builds it.

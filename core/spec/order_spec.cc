@@ -16,7 +16,7 @@ namespace {
 
 using Selects = google::protobuf::RepeatedPtrField<v1::Select>;
 
-// What `select` asks for. A step of policy OFF asks for nothing.
+// The steps of `select`. A step of policy OFF is left out.
 absl::StatusOr<std::vector<SelectionStep>> StepsOf(const Selects& selects) {
   std::vector<SelectionStep> steps;
   for (int i = 0; i < selects.size(); ++i) {
@@ -62,7 +62,7 @@ bool NeedShards(const Selects& selects) {
   return steps.ok() && Selection::NeedsShards(*steps);
 }
 
-// What `selects` leave of one dataset; null if it is all.
+// The records of one dataset that `selects` leave; null: all of them.
 absl::StatusOr<std::shared_ptr<const Selection>> SelectionOf(
     const Selects& selects, const DatasetRecords& dataset,
     NoRecords no_records = NoRecords::kRefused) {
@@ -78,7 +78,7 @@ std::string MemberField(const v1::FeedSpec& spec, int member) {
   return absl::StrCat(spec.mixture().empty() ? "concatenation[" : "mixture[", member, "]");
 }
 
-// What each member contributes.
+// The records that each member contributes.
 absl::StatusOr<std::vector<SelectedRecords>> RecordsOfMembers(
     const v1::FeedSpec& spec, absl::Span<const DatasetRecords> datasets) {
   std::vector<SelectedRecords> records;
@@ -103,7 +103,7 @@ absl::Status SetMixture(const v1::FeedSpec& spec, std::vector<SelectedRecords> r
                         OrderSpec& order) {
   if (!spec.select().empty()) {
     return absl::InvalidArgumentError(
-        "select stands beside mixture; put it into each member, as in mixture[0].select");
+        "select must not be set beside mixture; set it in each member: mixture[0].select");
   }
   std::vector<MixtureMember> members;
   for (size_t i = 0; i < records.size(); ++i) {
@@ -127,7 +127,7 @@ absl::Status SetConcatenation(const v1::FeedSpec& spec, absl::Span<const Dataset
                              Selection::Concatenate(std::move(records), steps));
     order.selection = std::make_shared<const Selection>(std::move(selection));
   } else {
-    // As one dataset of all shards.
+    // All members together are selected from like one dataset of all shards.
     std::vector<int64_t> per_shard;
     DatasetRecords all;
     for (const DatasetRecords& dataset : datasets) {

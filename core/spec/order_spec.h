@@ -1,5 +1,5 @@
-// Converts the part of a feed spec that says which record stands where to core/order's form. The
-// server serves in this order. The client uses it to name the records that a server has masked.
+// Converts the part of a feed spec that says which record is where to core/order's form. The server
+// serves in this order. The client uses it to name the records that a server has masked.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_SPEC_ORDER_SPEC_H_
@@ -21,7 +21,7 @@ namespace systole {
 // How many records a dataset has.
 struct DatasetRecords {
   int64_t num_records = 0;
-  // Of each shard, in order. Looked at only if SelectsByShards().
+  // The number of records of each shard, in order. Used only if SelectsByShards().
   absl::Span<const int64_t> per_shard;
 };
 
@@ -30,25 +30,26 @@ const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSp
 
 // Checks how the spec names its datasets: by one of `dataset`, `mixture` and `concatenation`, with
 // at most kMaxMembers members.
-//   InvalidArgument  names the field.
+//   InvalidArgument  the message has the field.
 absl::Status CheckMembers(const v1::FeedSpec& spec);
 
 // The spec's datasets, for people: "flowers", or "flowers + leaves".
 std::string DatasetNames(const v1::FeedSpec& spec);
-// The same as a list.
+// The names of the spec's datasets.
 std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec);
 
 // The cores that share a step: 1 if the spec does not say.
 int NumCoresOf(const v1::FeedSpec& spec);
 
-// Whether the order depends on how many records each shard has of the dataset, or of member
-// `member`.
+// Whether the order depends on how many records each shard has. `member` is a member's number, if
+// the spec has members.
 bool SelectsByShards(const v1::FeedSpec& spec, int member = 0);
 
-// `datasets` has one element, or one for each of MembersOf(spec). Order::Create() checks the other
-// numbers. REQUIRES: the values of the spec's enumerations are known.
+// The order that the spec asks for. `datasets` has one element, or one for each of MembersOf(spec).
+// Order::Create() checks the other numbers. REQUIRES: the values of the spec's enumerations are
+// known.
 //   InvalidArgument  the errors of CheckMembers(); `select`, of the feed or of a member, cannot be
-//                    applied; or a mixture cannot be made. Names the field.
+//                    applied; or a mixture cannot be made. The message has the field.
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                                       absl::Span<const DatasetRecords> datasets);
 

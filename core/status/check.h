@@ -1,5 +1,5 @@
-// CHECK for our own bugs. Never for input: what comes from a caller, a peer or a file gets a
-// Status.
+// CHECK for our own bugs. Never use it for input: wrong input from a caller, a peer or a file gets
+// a Status.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STATUS_CHECK_H_
@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-// Prints the failed condition with its place and aborts.
+// If `condition` is false, prints it with its place and aborts.
 #define SYSTOLE_CHECK(condition)                                                         \
   do {                                                                                   \
     if (!(condition)) {                                                                  \

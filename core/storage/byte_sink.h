@@ -17,7 +17,8 @@ class ByteSink {
   ByteSink(const ByteSink&) = delete;
   ByteSink& operator=(const ByteSink&) = delete;
 
-  // Takes `bytes`; they may still be in a buffer when this returns. The first error sticks.
+  // Takes `bytes`; they may still be in a buffer when this returns. After an error every call
+  // returns that error.
   virtual absl::Status Append(absl::string_view bytes) = 0;
 
   // Makes everything appended visible under the sink's name. The output is whole only after this

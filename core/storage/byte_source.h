@@ -16,8 +16,8 @@
 
 namespace systole {
 
-// ReadAt() copies fastest to an address that equals the offset modulo this many bytes (a cache
-// line): 23 GB/s out of the page cache instead of 20.
+// ReadAt() copies fastest if the address equals the offset modulo this many bytes (a cache line):
+// 23 GB/s from the page cache instead of 20.
 inline constexpr uint64_t kCopyAlignment = 64;
 
 class ByteSource {
@@ -27,24 +27,24 @@ class ByteSource {
   ByteSource& operator=(const ByteSource&) = delete;
 
   // Fills `out` with the bytes at `offset` and returns how many there were: out.size(), or fewer
-  // only where the source ends (0 at and beyond the end).
+  // only at the source's end (0 at and beyond the end).
   virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const = 0;
 
   // Bytes in the source when it was opened.
   virtual absl::StatusOr<uint64_t> Size() const = 0;
 
-  // The identity of the state that was opened (StoredState::identity in store.h). Empty = nothing
-  // tells one state from another.
+  // The identity of the state that was opened (StoredState::identity in store.h). Empty: states
+  // cannot be told apart.
   virtual std::string identity() const { return ""; }
 
-  // FailedPrecondition if what stands under this name now is not what was opened.
+  // FailedPrecondition if this name no longer refers to what was opened.
   virtual absl::Status CheckUnchanged() const = 0;
 
-  // Where the same bytes can be read in place, by MappedRead; null if they cannot. Valid as long as
-  // the source.
+  // A mapping for reading the bytes in place with MappedRead; null if they cannot be mapped. Valid
+  // as long as the source.
   virtual Mapping* mapping() const { return nullptr; }
 
-  // What it was opened by: a path or a URL. Valid as long as the source.
+  // The name by which it was opened: a path or a URL. Valid as long as the source.
   virtual absl::string_view name() const = 0;
 
  protected:
@@ -55,8 +55,8 @@ class ByteSource {
 // `path`.
 absl::string_view BaseName(absl::string_view path);
 
-// Reads exactly out.size() bytes at `offset`. DataLoss, naming source and offset, if the source
-// ends before.
+// Reads exactly out.size() bytes at `offset`. DataLoss, with source and offset, if the source ends
+// before.
 absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span<char> out);
 
 // All bytes of the source. ResourceExhausted, before anything is read, if there are more than

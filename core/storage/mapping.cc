@@ -13,27 +13,27 @@
 namespace systole {
 namespace {
 
-// What SIGBUS did before. Written before the handler is in place.
+// The earlier action of SIGBUS. Written before the handler is installed.
 struct sigaction previous_action;
 
-// The calling thread's newest read. Reached by the handler without a call: a thread's first look at
-// a variable of a library that was loaded late would allocate it.
+// The calling thread's newest read. The handler must reach it without a call. Otherwise, in a
+// library that was loaded late, a thread's first access would allocate the variable.
 [[gnu::tls_model("initial-exec")]] thread_local const MappedRead* newest_read = nullptr;
 
-// A SIGBUS that is not ours.
+// Handles a SIGBUS that is not ours.
 void PassOn(int signal, siginfo_t* info, void* context) {
   if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
     previous_action.sa_sigaction(signal, info, context);
     return;
   }
-  const bool sent = info->si_code <= 0;  // By a process; else the kernel, of an access.
+  const bool sent = info->si_code <= 0;  // By a process. Otherwise the kernel raised it.
   if (previous_action.sa_handler == SIG_IGN && sent) return;
   if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
     previous_action.sa_handler(signal);
     return;
   }
-  // The access is tried again on return and has its default end then, with the core dump where it
-  // belongs. A signal that was sent has to be sent again.
+  // On return the access is tried again, and the process ends with a core dump at the right place.
+  // A signal that was sent has to be sent again.
   struct sigaction default_action = {};
   default_action.sa_handler = SIG_DFL;
   ::sigaction(SIGBUS, &default_action, nullptr);
@@ -76,12 +76,12 @@ bool Mapping::ReplaceByZeros(uintptr_t address) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
   // Readers stay within the file's bytes.
   if (address < begin || address - begin >= bytes_) return false;
-  failed_.store(true);  // First: a thread that sees a zero must find it.
-  // All of it at once, so that a mapping fails at most once however long it is. Takes no memory.
-  //   The system call itself, which may be made in a signal handler, and no function that others
-  // may stand before: ThreadSanitizer's mmap() counts as a write to bytes that other threads read.
-  // They do read them just then, and are meant to: they get the file's bytes or zeros, and look at
-  // the mark before they believe either. Its arguments are whole registers: none may be an int.
+  failed_.store(true);  // First: a thread that sees a zero must see this.
+  // Replaces all of it at once, so that a mapping fails at most once. This takes no memory.
+  //   This makes the system call itself, which is allowed in a signal handler. mmap() may be
+  // intercepted: ThreadSanitizer's counts as a write to bytes that other threads read. They may
+  // read them just then: they get the file's bytes or zeros, and look at the mark before they trust
+  // either. The call's arguments are whole registers, so none may be an int.
   constexpr int64_t kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   return ::syscall(SYS_mmap, data, bytes_, int64_t{PROT_READ}, kFlags, int64_t{-1}, int64_t{0}) !=
          -1;
@@ -90,7 +90,7 @@ bool Mapping::ReplaceByZeros(uintptr_t address) {
 bool MappedRead::InstallHandler() {
   if (::sigaction(SIGBUS, nullptr, &previous_action) != 0) return false;
   struct sigaction action = {};
-  // On the alternate stack, where a thread has one: what comes after us may need it.
+  // Use the alternate stack if a thread has one: the handler that runs after this one may need it.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   ::sigemptyset(&action.sa_mask);
   action.sa_sigaction = [](int signal, siginfo_t* info, void* context) {
@@ -124,7 +124,7 @@ MappedRead::~MappedRead() {
 }
 
 bool MappedRead::failed() const {
-  // What was read, was read before the mark is looked at.
+  // All earlier reads must come before the look at the mark.
   std::atomic_thread_fence(std::memory_order_acquire);
   return mapping_ != nullptr && mapping_->failed_.load(std::memory_order_acquire);
 }

@@ -1,17 +1,17 @@
-// Reads a source's bytes where they lie, without a system call or a copy: those of a file in the
-// page cache. If the source is cut meanwhile, or its storage fails, the process goes on.
+// Reads a source's bytes in place, without a system call or a copy: the bytes of a file in the page
+// cache. If the source is cut meanwhile, or its storage fails, the process goes on.
 //
 // Touching a page that a file no longer has raises SIGBUS. The first mapping installs a handler
 // for it, once in the process. On a fault inside a mapping that the faulting thread is reading (see
 // MappedRead), the handler puts zeros in place of the whole mapping and marks it failed, and the
-// thread goes on. The reader must not believe the zeros, so it looks at the mark after use. A
-// failed mapping stays failed. The source is then read by ReadAt(), which says what is wrong.
+// thread goes on. The reader must not trust the zeros, so it looks at the mark after use. A failed
+// mapping stays failed. The source is then read by ReadAt(), which says what is wrong.
 //   Any other SIGBUS goes to the handler that was there before, or has its default action. A
 //   program that installs a handler later must do the same: pass on faults that are not its own to
 //   the handler that it replaces. A forked child inherits the handler and the mappings.
 //
-// Mapped bytes are the file's bytes of this moment: a writer changes them, even between two looks
-// at the same byte. Code that reads them looks at each length once, checks what it saw, and
+// Mapped bytes are the file's present bytes: a writer may change them, even between two looks at
+// the same byte. So code that reads them looks at each length once, checks what it saw, and
 // afterwards calls ByteSource::CheckUnchanged(). Code that cannot (JPEG decoding) gets a copy.
 //
 // Mapped pages belong to the page cache. They also count in the resident size of the process, until
@@ -34,13 +34,13 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // Hint: lets the processor load these bytes into its cache, where they are mapped already and in
-  // memory. Reads nothing, but may wait for page tables. Any range is allowed.
+  // A hint that makes the processor load these bytes into its cache, if they are mapped already and
+  // in memory. Reads nothing, but may wait for page tables. Any range is allowed.
   void Prefetch(uint64_t offset, uint64_t bytes) const;
 
  protected:
-  // For `bytes` bytes. Maps nothing yet: a start opens thousands of shards, of which few are read
-  // at once.
+  // A mapping of `bytes` bytes. Maps nothing yet: a server opens thousands of shards at its start,
+  // and reads few of them at once.
   explicit Mapping(uint64_t bytes) : bytes_(bytes) {}
 
   // A new mapping of the first `bytes` bytes, for reading; the base class unmaps it. MAP_FAILED if
@@ -51,9 +51,10 @@ class Mapping {
  private:
   friend class MappedRead;
 
-  // Where the bytes lie, mapped at the first call; null if they cannot be mapped.
+  // The address of the bytes, which the first call maps; null if they cannot be mapped.
   char* Data();
-  // For the handler. True if `address` lies in the mapping; zeros stand there now.
+  // For the handler. If `address` is in the mapping, replaces the mapping by zeros and returns
+  // true.
   bool ReplaceByZeros(uintptr_t address);
 
   const uint64_t bytes_;
@@ -73,7 +74,7 @@ class MappedRead {
   MappedRead(const MappedRead&) = delete;
   MappedRead& operator=(const MappedRead&) = delete;
 
-  // All bytes, as many as there were at the opening; empty if they cannot be read here. Valid as
+  // All bytes that the source had when it was opened; empty if they cannot be read here. Valid as
   // long as this object.
   absl::string_view bytes() const { return bytes_; }
 

@@ -1,4 +1,4 @@
-// Bytes held in memory as a ByteSource: tests, fuzzers, and shards small enough to keep.
+// Bytes in memory as a ByteSource: for tests, fuzzers, and shards small enough to keep.
 //
 // Thread-safe: immutable. Owns its bytes.
 #ifndef SYSTOLE_CORE_STORAGE_MEMORY_SOURCE_H_

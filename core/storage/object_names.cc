@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// `pattern` as a folder: with its '/'.
+// `pattern` as a folder's name: with its '/'.
 std::string FolderName(const std::string& pattern) {
   return absl::EndsWith(pattern, "/") ? pattern : pattern + "/";
 }

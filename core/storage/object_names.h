@@ -1,5 +1,5 @@
-// What patterns name in a store that has no folders, only objects whose names have '/' in them. See
-// Store for what a pattern is.
+// Patterns for a store that has no folders, but objects whose names have '/' in them. See Store for
+// what a pattern is.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STORAGE_OBJECT_NAMES_H_

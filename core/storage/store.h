@@ -1,9 +1,9 @@
 // A store of shards, and of the small files beside them: the files of this machine, objects in
 // memory, a bucket. Each store is a folder beside this one and a line in stores/store_table.cc.
 //
-// Names and patterns are written with the store's scheme ("mem://x/a"); those of the local store
-// are paths. Names have parts between '/'. What stands before the last '/' is the folder, whether
-// the store has folders or not.
+// Names and patterns are written with the store's scheme ("mem://x/a"); names of the local store
+// are paths. Names have parts between '/'. The part before the last '/' is the folder, whether the
+// store has folders or not.
 #ifndef SYSTOLE_CORE_STORAGE_STORE_H_
 #define SYSTOLE_CORE_STORAGE_STORE_H_
 
@@ -23,16 +23,16 @@
 
 namespace systole {
 
-// Most bytes of an identity.
+// The most bytes of an identity.
 inline constexpr size_t kMaxIdentityBytes = 256;
 
-// What stands under a name now.
+// The present state of a file in a store.
 struct StoredState {
   uint64_t size_bytes = 0;
-  // Text that changes when the bytes do: an ETag, a generation, a time. It need not differ between
-  // two places of the same bytes: a copy and its original may share one. At most kMaxIdentityBytes
-  // of printable ASCII; nobody but the store looks into it. Empty = nothing tells one state from
-  // another; what was kept for a state is then checked, not trusted.
+  // Text that changes when the bytes change: an ETag, a generation, a time. A copy and its original
+  // may have the same identity. It has at most kMaxIdentityBytes of printable ASCII, and only the
+  // store looks into it. Empty: states cannot be told apart, so files that were kept for a state
+  // are checked, not trusted.
   std::string identity;
 };
 
@@ -53,42 +53,43 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // The files that `pattern` names and that are `wanted`, which is called once for each name. In no
-  // order. A pattern is a name, a glob (*, ? and [..], none of which takes a '/', nor a '.' at the
-  // beginning of a part), or a folder, which stands for all that lies in it and is not hidden. A
+  // The files that `pattern` names and that are `wanted`, in no order. `wanted` is called once for
+  // each name. A pattern is a name, a glob or a folder. In a glob, *, ? and [..] match neither a
+  // '/' nor a '.' at the beginning of a part. A folder means all files in it that are not hidden. A
   // name that exists is never expanded.
   //   NotFound           the pattern names nothing. An empty folder is an empty list.
-  //   InvalidArgument    a wanted name is a folder, or no file, or the pattern is malformed.
-  //   PermissionDenied   a folder on the way cannot be read.
+  //   InvalidArgument    a wanted name is a folder or not a file, or the pattern is malformed.
+  //   PermissionDenied   a folder on the path cannot be read.
   // Errors name the pattern.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                         NameFilter wanted) const = 0;
 
-  // Whether List() would name the file `name` for `pattern` if it were there: for a file that is
-  // missing. Its folder must be written as List() returns it.
+  // Whether List() would return the missing file `name` for `pattern`, if it existed. The folder
+  // must be written as List() returns it.
   virtual bool Takes(const std::string& pattern, const std::string& name) const = 0;
 
-  // The names of all that lies in a folder and is not hidden, in no order. `folder` ends with '/',
-  // or is empty for the folder of names without '/'.
+  // The names of all files and folders in a folder that are not hidden, in no order. `folder` ends
+  // with '/', or is empty for the folder of names without '/'.
   virtual absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const = 0;
 
-  // NotFound, PermissionDenied, or InvalidArgument if `name` is no file; each names it.
+  // NotFound, PermissionDenied, or InvalidArgument if `name` is not a file. Each message has the
+  // name.
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const = 0;
   virtual absl::StatusOr<StoredState> Stat(const std::string& name) const = 0;
 
-  // A new file, which takes the place of another one of this name when it is closed, whole. For
-  // what can be made again, such as an index: a power cut may take it.
-  //   FailedPrecondition   the store keeps no files of ours (this class's answer).
-  // Other errors are the store's; each names the file.
+  // A new file. When it is closed, it replaces an earlier file of this name as a whole. Use it only
+  // for files that can be made again, such as an index: a power cut may destroy the file.
+  //   FailedPrecondition   the store is read-only (the default).
+  // Other errors are the store's. Each message has the file's name.
   virtual absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const;
 
   // Removes a file that Create() made. NotFound if there is none; FailedPrecondition as Create().
   virtual absl::Status Remove(const std::string& name) const;
 
-  // Removes what killed processes left of Create() for these names.
+  // Removes files that killed processes have left of Create() for these names.
   virtual void RemoveLeftovers(absl::Span<const std::string> /*names*/) const {}
 
-  // The same text for all names of one file.
+  // A name that is the same for all names of one file.
   virtual std::string FullName(const std::string& name) const { return name; }
 
  protected:

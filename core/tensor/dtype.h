@@ -10,7 +10,7 @@
 
 namespace systole {
 
-// The numbers enter digests: never renumber.
+// The numbers are part of digests and of the wire, so never change them.
 enum class DType : uint8_t {
   kUint8 = 1,
   kInt32 = 2,
@@ -23,7 +23,7 @@ enum class DType : uint8_t {
 // Bytes of one element.
 int64_t DTypeBytes(DType dtype);
 
-// Whether it is float32, bfloat16 or float16: what is computed in float32 goes out as one of these.
+// Whether it is float32, bfloat16 or float16. Values computed in float32 are fed as one of these.
 bool IsFloat(DType dtype);
 
 // "uint8", "int32", "int64", "float32", "bfloat16", "float16".

@@ -16,8 +16,8 @@ namespace systole {
 inline constexpr char kDurationText[] =
     "TIME is a time such as 3s, 500ms or 1m30s; a plain number is seconds.";
 
-// The time that `text` says in the form of kDurationText; nullopt for any other text. It may be 0
-// or negative, and is finite.
+// The time that `text` means, in the form of kDurationText; nullopt for any other text. The time is
+// finite, and may be 0 or negative.
 std::optional<absl::Duration> ParseDurationText(absl::string_view text);
 
 // InvalidArgument, with both bounds, unless least <= duration <= most. `option` is "--some-option".

@@ -13,20 +13,20 @@
 
 namespace systole {
 
-// Room for any sensible name.
+// Enough for any sensible name.
 inline constexpr size_t kMaxForeignNameBytes = 160;
-// Room for any sensible message.
+// Enough for any sensible message.
 inline constexpr size_t kMaxForeignTextBytes = 2048;
 
-// `text` with every byte that is no printable character written as \n, \t, .. or \x1b: control
-// characters (C0, DEL, C1), bytes that are no UTF-8, and characters that break lines or change
-// their direction (U+2028 and U+2029, the bidirectional marks). Other UTF-8 stays. Returns at most
-// `max_bytes`; if the text was cut, the last of them say how long it was. A backslash is not
+// `text` with every byte that is not a printable character written as \n, \t, .. or \x1b. These are
+// control characters (C0, DEL, C1), bytes that are not UTF-8, and characters that break lines or
+// change their direction (U+2028 and U+2029, the bidirectional marks). Other UTF-8 stays. Returns
+// at most `max_bytes`. If the text was cut, the last bytes say how long it was. A backslash is not
 // escaped, so a second pass changes nothing.
 // REQUIRES: max_bytes >= 40.
 std::string ForeignText(absl::string_view text, size_t max_bytes = kMaxForeignTextBytes);
 
-// The same for a name.
+// ForeignText() for a name.
 inline std::string ForeignName(absl::string_view name) {
   return ForeignText(name, kMaxForeignNameBytes);
 }

@@ -1,4 +1,4 @@
-// Whether what is sent to a host stays on this machine.
+// Whether bytes that are sent to a host stay on this machine.
 //
 // Thread-safe: a pure function.
 #ifndef SYSTOLE_CORE_TEXT_LOOPBACK_HOST_H_
@@ -9,10 +9,10 @@
 
 namespace systole {
 
-// `host` is that of "HOST:PORT". Names are not looked up: the only one that counts is "localhost".
+// `host` is the HOST of "HOST:PORT". Names are not looked up: only "localhost" counts.
 inline bool IsLoopbackHost(absl::string_view host) {
   if (host == "localhost" || host == "[::1]") return true;
-  // A name may begin with "127." too, and lead anywhere.
+  // A name may also begin with "127.", and lead anywhere.
   return absl::StartsWith(host, "127.") &&
          host.find_first_not_of("0123456789.") == absl::string_view::npos;
 }

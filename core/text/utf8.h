@@ -1,5 +1,5 @@
 // Recognises UTF-8: no overlong forms, surrogates or numbers above U+10FFFF. protobuf accepts the
-// same in a string.
+// same bytes in a string.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_TEXT_UTF8_H_
@@ -12,8 +12,8 @@
 
 namespace systole {
 
-// Bytes of the sequence that `text` begins with, 0 if it begins with none; `code_point` is then
-// unspecified. REQUIRES: not empty.
+// Bytes of the sequence that `text` begins with, 0 if it begins with none; then `code_point` is
+// unspecified. REQUIRES: `text` is not empty.
 size_t Utf8SequenceBytes(absl::string_view text, uint32_t& code_point);
 
 bool IsUtf8(absl::string_view text);

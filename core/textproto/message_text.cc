@@ -24,10 +24,11 @@
 namespace systole {
 namespace {
 
-// A hostile text could hold one error a byte.
+// A hostile text could have an error at every byte.
 constexpr size_t kMaxErrors = 20;
 
-// Every message type that a message of `type` can hold, itself first. Ours are few.
+// Every message type that a message of `type` can contain; `type` itself comes first. Our messages
+// have few.
 std::vector<const google::protobuf::Descriptor*> TypesIn(const google::protobuf::Descriptor* type) {
   std::vector<const google::protobuf::Descriptor*> types = {type};
   for (size_t i = 0; i < types.size(); ++i) {
@@ -45,8 +46,8 @@ void AddFieldNames(const google::protobuf::Descriptor& type, std::vector<std::st
   for (int f = 0; f < type.field_count(); ++f) names.push_back(type.field(f)->name());
 }
 
-// For a field that a message lacks: where else messages of `types`, the root first, have it; empty
-// if nowhere.
+// Says which messages of `types` have the field; the root is the first of them. Empty if none has
+// it.
 std::string WhereItBelongs(const std::string& field,
                            absl::Span<const google::protobuf::Descriptor* const> types) {
   std::vector<std::string> inside;
@@ -66,7 +67,7 @@ std::string WhereItBelongs(const std::string& field,
              : absl::StrCat("; '", field, "' belongs inside ", absl::StrJoin(inside, " or "));
 }
 
-// What stands between `before` and `after` in `message`; nullopt if it does not have both.
+// The part of `message` between `before` and `after`; nullopt if it does not have both.
 std::optional<std::string> Between(absl::string_view message, absl::string_view before,
                                    absl::string_view after) {
   const size_t begin = message.find(before);
@@ -77,11 +78,11 @@ std::optional<std::string> Between(absl::string_view message, absl::string_view 
   return std::string(message.substr(0, end));
 }
 
-// What helps against an error of protobuf's, to be put behind it. By its words, as there is nothing
-// else; words that change cost the help and nothing more.
+// What to do about an error of protobuf's, to be appended to its message. It is found from the
+// message's words, because there is nothing else. If the words change, only the help is lost.
 std::string Help(absl::string_view message, const google::protobuf::Descriptor* root) {
   const std::vector<const google::protobuf::Descriptor*> types = TypesIn(root);
-  // Textproto knows the type, JSON does not say it.
+  // Errors of textproto name the type; those of JSON do not.
   if (const auto field = Between(message, "has no field named \"", "\"")) {
     const auto name = Between(message, "Message type \"", "\"");
     std::vector<std::string> names;
@@ -100,7 +101,7 @@ std::string Help(absl::string_view message, const google::protobuf::Descriptor* 
     const std::string where = WhereItBelongs(field, types);
     return where.empty() ? DidYouMean(field, names) : where;
   }
-  // Textproto says the field, JSON the type.
+  // Errors of textproto name the field; those of JSON name the type.
   std::optional<std::string> field;
   std::optional<std::string> type_name;
   if (absl::StartsWith(message, "Unknown enumeration value of ")) {
@@ -119,12 +120,12 @@ std::string Help(absl::string_view message, const google::protobuf::Descriptor* 
       }
       std::vector<std::string> names;
       for (int i = 0; i < values->value_count(); ++i) {
-        // What stands for a field that is left out is nothing to write.
+        // The value that means that a field is left out is not offered.
         const std::string& name = values->value(i)->name();
         if (!absl::EndsWith(name, "_UNSPECIFIED")) names.push_back(name);
       }
       const std::string wanted = absl::StrCat("; want ", absl::StrJoin(names, ", "));
-      // Fields of one name may be of several types, and of one type.
+      // Several fields may have this name, of the same type or of different types.
       if (!absl::StrContains(help, wanted)) absl::StrAppend(&help, wanted);
     }
   }
@@ -192,7 +193,7 @@ absl::Status ParseTextproto(absl::string_view text, absl::string_view source,
   parser.RecordErrorsTo(&errors);
   google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   if (!parser.Parse(&stream, &message)) {
-    // No textproto of ours begins with a brace.
+    // Our textprotos never begin with a brace.
     if (absl::StartsWith(absl::StripLeadingAsciiWhitespace(text), "{")) {
       return absl::InvalidArgumentError(
           absl::StrCat(source, ": this looks like JSON; JSON is read from files named .json"));
@@ -213,7 +214,7 @@ absl::Status ParseForeignJson(absl::string_view text, absl::string_view source,
 }
 
 absl::Status LoadMessage(const std::string& path, google::protobuf::Message& message) {
-  errno = EIO;  // Should the library not say why.
+  errno = EIO;  // In case the library does not say why.
   std::ifstream in(path, std::ios::binary);
   std::string text;
   if (in) {
@@ -225,7 +226,7 @@ absl::Status LoadMessage(const std::string& path, google::protobuf::Message& mes
     const absl::Status status =
         absl::ErrnoToStatus(errno, absl::StrCat("cannot read '", ForeignText(path), "'"));
     if (absl::IsNotFound(status) || absl::IsPermissionDenied(status)) return status;
-    return absl::InvalidArgumentError(status.message());  // Such as a folder: no text, anyway.
+    return absl::InvalidArgumentError(status.message());  // A folder, for example. It is not text.
   }
   return absl::EndsWith(path, ".json") ? ParseJson(text, path, message)
                                        : ParseTextproto(text, path, message);

@@ -1,5 +1,5 @@
-// Messages from text that a person wrote: textproto or JSON. Strict: an unknown field is an error,
-// and an error says where.
+// Messages from text that a person wrote: textproto or JSON. Parsing is strict: an unknown field is
+// an error, and an error says where it is.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_TEXTPROTO_MESSAGE_TEXT_H_
@@ -14,27 +14,28 @@
 
 namespace systole {
 
-// Replaces `message` by what `text` says. `source` names the text in messages, such as a file's
-// path.
+// Replaces `message` by the content of `text`. `source` names the text in messages, such as a
+// file's path.
 //   InvalidArgument  "<source>:<line>:<column>: <what is wrong>", lines and columns counted from 1;
 //                    every error found, one on each line; with the field that was probably meant,
 //                    or the possible values.
 absl::Status ParseTextproto(absl::string_view text, absl::string_view source,
                             google::protobuf::Message& message);
 
-// The same for protobuf's JSON mapping. Its parser gives no line; the message quotes the place.
+// Does the same with protobuf's JSON mapping. Its parser gives no line, so the message quotes the
+// place.
 absl::Status ParseJson(absl::string_view text, absl::string_view source,
                        google::protobuf::Message& message);
 
-// The same for a file that another program wrote: skips fields that `message` does not have.
+// ParseJson() for a file that another program wrote: skips fields that `message` does not have.
 absl::Status ParseForeignJson(absl::string_view text, absl::string_view source,
                               google::protobuf::Message& message);
 
 // Reads the file `path` as textproto, or as JSON if its name ends in ".json".
 //   NotFound           there is no such file.
 //   PermissionDenied   it may not be read.
-//   InvalidArgument    it is no file, or its text is wrong.
-//   ResourceExhausted  it is larger than kMaxTextBytes: no file that a person wrote.
+//   InvalidArgument    it is not a file, or its text is wrong.
+//   ResourceExhausted  it is larger than kMaxTextBytes, so no person wrote it.
 absl::Status LoadMessage(const std::string& path, google::protobuf::Message& message);
 
 inline constexpr int64_t kMaxTextBytes = int64_t{16} << 20;

@@ -151,7 +151,7 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
   CodedInputStream in(&reader);
   const auto message_bytes = static_cast<int64_t>(message.Length());
   ChunkHeader& header = chunk.header_;
-  // Set while nothing but `data` has followed it.
+  // Set while nothing but `data` has followed header_crc32c.
   std::optional<int64_t>& guarded_bytes = chunk.guarded_bytes_;
   bool has_data = false;
   while (in.CurrentPosition() < message_bytes) {

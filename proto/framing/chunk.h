@@ -62,7 +62,7 @@ class ReceivedChunk {
 
   // Whether the header is what the server wrote: header_crc32c is there and matches the bytes
   // before it, and after it comes nothing but `data`. Call it before you trust the header.
-  //   DataLoss  it is not.
+  //   DataLoss  the header is damaged.
   absl::Status CheckHeader() const;
 
   const ChunkHeader& header() const { return header_; }
@@ -75,7 +75,7 @@ class ReceivedChunk {
   absl::Status ForEachPiece(absl::FunctionRef<void(absl::Span<const uint8_t>)> take) const;
 
   // Copies `data` to `destination` and checks it against the header's CRC while it is in the cache.
-  //   DataLoss  it does not match; `destination` then holds the damaged bytes.
+  //   DataLoss  the CRC does not match; `destination` then holds the damaged bytes.
   // REQUIRES: destination.size() == data_bytes().
   absl::Status CopyTo(absl::Span<uint8_t> destination) const;
 
@@ -85,7 +85,8 @@ class ReceivedChunk {
   // The place of `data` in the concatenation of slices_.
   int64_t data_begin_ = 0;
   int64_t data_bytes_ = 0;
-  // Number of bytes before header_crc32c, if that is in its place: last, or right before `data`.
+  // Number of bytes before header_crc32c, if that field is in its place: last, or right before
+  // `data`.
   std::optional<int64_t> guarded_bytes_;
   uint32_t header_crc32c_ = 0;
 };

@@ -40,7 +40,7 @@ absl::Status DecodeGuarded(const grpc::ByteBuffer& bytes, const CallMetadata& me
   }
   if (!message.ParseFromString(whole)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the bytes are no ", message.GetTypeName(), " message"));
+        absl::StrCat("the bytes are not a ", message.GetTypeName(), " message"));
   }
   return absl::OkStatus();
 }

@@ -41,7 +41,7 @@ std::string MessageChecksum(absl::string_view bytes);
 
 // Parses `bytes` into `message`. Without a checksum in `metadata`, nothing is checked.
 //   DataLoss         the bytes do not match the checksum that came with them, or no message came.
-//   InvalidArgument  they are no message of this type.
+//   InvalidArgument  the bytes are not a message of this type.
 absl::Status DecodeGuarded(const grpc::ByteBuffer& bytes, const CallMetadata& metadata,
                            google::protobuf::MessageLite& message);
 

@@ -10,7 +10,7 @@
 
 namespace systole {
 
-// Fills `response.tensors` with the tensors of `layout`, in its order.
+// Fills `response.tensors` with the tensors of `layout`, in the same order.
 void DescribeLayout(const SliceLayout& layout, v1::ResolveFeedResponse& response);
 
 // The layout that a server's answer describes.

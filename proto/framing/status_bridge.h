@@ -1,4 +1,4 @@
-// The one place where absl::Status meets grpc::Status. Their codes are the same numbers.
+// Converts absl::Status to grpc::Status and back. Their codes are the same numbers.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_PROTO_FRAMING_STATUS_BRIDGE_H_

@@ -18,7 +18,7 @@ absl::StatusOr<Message> Parse(absl::string_view bytes, absl::string_view name) {
   Message message;
   if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a packet of ", bytes.size(), " bytes on the slot socket is no ", name));
+        absl::StrCat("a packet of ", bytes.size(), " bytes on the slot socket is not a ", name));
   }
   return message;
 }
@@ -36,7 +36,7 @@ absl::StatusOr<std::string> NewSlotSession() {
   do {
     got = ::getrandom(session.data(), session.size(), 0);
   } while (got < 0 && errno == EINTR);
-  // So few bytes come at once or not at all.
+  // getrandom() gives so few bytes at once or not at all.
   if (got != static_cast<ssize_t>(session.size())) {
     return absl::UnavailableError("getrandom gives no bytes for a session's id");
   }

@@ -22,13 +22,13 @@ inline constexpr size_t kMaxRetiredInOffer = 256;
 // would fill the client's table of mappings (some 65,000).
 inline constexpr int kMaxMappedSlots = 4096;
 // Most slots that a server has at a time. Any slot may be offered to any client, so this keeps a
-// client below its bound. A client also counts slots that are gone, until it has heard that they
-// are.
+// client below its bound. A client also counts slots that are gone, until the server has told it.
 inline constexpr int kMaxSlots = 3072;
 
-// A session's id, from the kernel's source of secrets: a process that knows it can ask for a stream
-// whose slices this connection gets. Random numbers that decide a feed's bytes are core/random's.
-//   Unavailable  the kernel has none.
+// A new session's id, from the kernel's random source. It is a secret: a process that knows it can
+// ask for a stream whose slices this connection gets. (Random numbers that decide a feed's bytes
+// come from core/random.)
+//   Unavailable  the kernel gives no random bytes.
 absl::StatusOr<std::string> NewSlotSession();
 
 std::string EncodeSlotHello(absl::string_view session);

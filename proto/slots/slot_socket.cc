@@ -20,10 +20,10 @@ namespace {
 
 constexpr absl::string_view kSuffix = ".slots";
 
-// Clients that may have connected before a request of theirs makes the server look.
+// How many clients may wait in the socket's queue until the server accepts them.
 constexpr int kBacklog = 128;
 
-// Room for more descriptors than anybody sends, to see that they were too many.
+// Room for more than the one descriptor that a packet may carry, to see that there were too many.
 constexpr size_t kMaxPassed = 4;
 
 absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
@@ -46,7 +46,7 @@ absl::Status CannotConnect(const std::string& path, int error) {
   switch (error) {
     case ENOENT:
     case ECONNREFUSED:
-      return absl::UnavailableError(absl::StrCat("nobody shares memory at '", path,
+      return absl::UnavailableError(absl::StrCat("no server shares memory at '", path,
                                                  "'; the server's log says why, at its start"));
     case EACCES:
       return absl::PermissionDeniedError(
@@ -75,7 +75,7 @@ absl::StatusOr<std::string> UnixSocketPath(absl::string_view address) {
   absl::string_view path = address;
   if (!absl::ConsumePrefix(&path, "unix:")) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", address, "' is no unix:PATH: memory is shared through a Unix socket"));
+        absl::StrCat("'", address, "' is not a unix:PATH: memory is shared through a Unix socket"));
   }
   absl::ConsumePrefix(&path, "//");  // gRPC's way to write an absolute path.
   return std::string(path);
@@ -94,16 +94,17 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   }
   const OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");
-  // Only a refusal says that nobody is there: a full queue, or a socket of packets, is somebody.
+  // Only ECONNREFUSED says that no process listens. If the queue is full, or the socket is one
+  // for packets, connect() fails in another way, and a process listens.
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
       errno != ECONNREFUSED) {
     return absl::UnavailableError(
-        absl::StrCat("somebody listens on the socket '", ForeignText(path),
+        absl::StrCat("a process listens on the socket '", ForeignText(path),
                      "'; stop that process first, or choose another --listen unix:PATH"));
   }
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return absl::OkStatus();
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot remove the socket '", ForeignText(path),
-                                                 "' that nobody listens on"));
+                                                 "' on which no process listens"));
 }
 
 absl::StatusOr<std::string> SlotSocketPath(absl::string_view address) {
@@ -168,7 +169,7 @@ absl::StatusOr<std::optional<SlotSocket::Packet>> SlotSocket::Receive() const {
     got = ::recvmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::optional<Packet>();
-  // A packet without bytes looks like the end, and is none that anybody sends.
+  // A packet without bytes looks like the end; neither side sends one.
   if (got <= 0) return absl::UnavailableError("the other end of the slot socket is gone");
   int passed = 0;
   for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
@@ -177,7 +178,7 @@ absl::StatusOr<std::optional<SlotSocket::Packet>> SlotSocket::Receive() const {
     for (size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(each) + i * sizeof(int), sizeof(int));
-      packet.passed = OwnedFd(fd);  // The one before is closed.
+      packet.passed = OwnedFd(fd);  // Closes the one before.
       ++passed;
     }
   }

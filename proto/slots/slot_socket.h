@@ -60,9 +60,9 @@ class SlotSocket {
     OwnedFd passed;
   };
   // The next packet, or nullopt if none has come yet.
-  //   Unavailable      the peer is gone and all its packets were received.
-  //   InvalidArgument  the packet is too long, carries several descriptors, or carries one for
-  //                    which this process has no room.
+  //   Unavailable        the peer is gone and all its packets were received.
+  //   InvalidArgument    the packet is too long or carries several descriptors.
+  //   ResourceExhausted  the packet carries a descriptor for which this process has no room.
   absl::StatusOr<std::optional<Packet>> Receive() const;
 
   // Makes every Send() of the peer fail from now on.
@@ -74,7 +74,7 @@ class SlotSocket {
   OwnedFd fd_;
 };
 
-// Where clients connect.
+// The socket that clients connect to.
 class SlotListener {
  public:
   // Makes the socket file, readable and writable for this user alone. Replaces a socket that nobody

@@ -11,7 +11,7 @@ absl::StatusOr<std::shared_ptr<AccessControl>> AccessControl::Create(const v1::A
                                                                      std::set<std::string> datasets,
                                                                      WallClock clock,
                                                                      MonotonicClock monotonic) {
-  // Before the file is looked for: the configuration's own faults are told first.
+  // Checks the configuration before the file is read, so that its own errors are reported first.
   SYSTOLE_ASSIGN_OR_RETURN(AccessPolicy without_tokens,
                            AccessPolicy::Create(config, datasets, TokenTable()));
   const std::shared_ptr<AccessControl> control = absl::WrapUnique(
@@ -31,7 +31,7 @@ std::shared_ptr<const AccessPolicy> AccessControl::policy() const {
 
 absl::Status AccessControl::Reload() {
   if (config_.token_file().empty()) return absl::OkStatus();
-  // Looked at before it is read: a change in between is seen by the next call.
+  // Identifies the file before it is read, so that the next call sees a change in between.
   const TokenFileIdentity now = IdentityOfTokenFile(config_.token_file());
   if (looked_at_ == now && !empty_since_.has_value()) return absl::OkStatus();
   looked_at_ = now;

@@ -1,4 +1,4 @@
-// The policy in force: the configuration's, with the tokens of a file that may change.
+// The access policy in force: the configuration, with the tokens of a file that may change.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_ACCESS_ACCESS_CONTROL_H_
@@ -34,8 +34,8 @@ class AccessControl {
   // The time of day, which decides whether a token has expired.
   using WallClock = std::function<absl::Time()>;
 
-  // Reads the token file, if the configuration names one. `datasets` as in AccessPolicy::Create.
-  // Errors: AccessPolicy::Create and ReadTokenFile.
+  // Reads the token file, if the configuration names one. `datasets` is as in AccessPolicy::Create.
+  // Returns the errors of AccessPolicy::Create and ReadTokenFile.
   static absl::StatusOr<std::shared_ptr<AccessControl>> Create(
       const v1::AccessConfig& config, std::set<std::string> datasets, WallClock clock = absl::Now,
       MonotonicClock monotonic = SteadyClock());
@@ -44,7 +44,7 @@ class AccessControl {
   absl::Time Now() const { return clock_(); }
 
   // Reads the token file if it has changed since it was read last. If that fails, the tokens read
-  // before stay good, and the error is returned, once for each change. A file that no longer holds
+  // before stay valid, and the error is returned, once for each change. A file that no longer holds
   // a token takes effect kEmptyFileCountsAfter later. Only one thread may call this at a time.
   absl::Status Reload() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -61,7 +61,7 @@ class AccessControl {
   const WallClock clock_;
   const MonotonicClock monotonic_;
   // Only Reload() uses these: the file that it looked at last, good or bad; whether any token is
-  // good now; and since when the file has been without tokens, until that counts.
+  // valid now; and since when the file has been without tokens, until that counts.
   std::optional<TokenFileIdentity> looked_at_;
   bool has_tokens_ = false;
   std::optional<absl::Duration> empty_since_;

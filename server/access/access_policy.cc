@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-// In place of datasets' names.
+// Stands for all datasets in a list of names.
 constexpr absl::string_view kAll = "*";
 
 absl::Status BadField(absl::string_view field, absl::string_view what) {
@@ -51,13 +51,13 @@ absl::Status AddCredential(const std::string& name, const std::string& field,
                                       "' already; remove one"));
 }
 
-// The number of a user, who is named by it or by a name of this machine.
+// The number of the user `name`, which is a number or a user's name on this machine.
 absl::StatusOr<uid_t> UserNamed(const std::string& name, const std::string& field) {
   uid_t number = 0;
   if (absl::SimpleAtoi(name, &number)) return number;
   passwd entry = {};
   passwd* found = nullptr;
-  std::vector<char> texts(16384);  // Enough for every entry that is a person's (sysconf(3)).
+  std::vector<char> texts(16384);  // Enough for any person's entry (sysconf(3)).
   ::getpwnam_r(name.c_str(), &entry, texts.data(), texts.size(), &found);
   if (found != nullptr) return found->pw_uid;
   return BadField(field, absl::StrCat("this machine knows no user '", ForeignName(name),

@@ -1,5 +1,5 @@
-// Who may do what: a server's `access` block (systole/v1/config.proto) and the tokens that are good
-// now. Knows no gRPC and no clock.
+// Who may do what: a server's `access` block (systole/v1/config.proto) and the tokens that are
+// valid now. Knows no gRPC and no clock.
 //
 // Thread-compatible; immutable once made.
 #ifndef SYSTOLE_SERVER_ACCESS_ACCESS_POLICY_H_
@@ -62,7 +62,7 @@ class AccessPolicy {
   // Whether the caller may list at least one dataset.
   bool MayListAny(const Caller& caller) const;
 
-  // The users of this machine that stand for an identity on a Unix socket.
+  // The users of this machine that have an identity on a Unix socket.
   std::set<uid_t> unix_users() const;
 
  private:

@@ -13,6 +13,7 @@
 
 namespace systole {
 
+// The credentials of the call.
 //   Unauthenticated  there is an `authorization`, but it is not a single "Bearer TOKEN".
 absl::StatusOr<Credentials> CredentialsOf(const grpc::CallbackServerContext& context);
 

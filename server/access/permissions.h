@@ -33,22 +33,23 @@ struct Permissions {
   bool MaySeeStatus() const { return policy == nullptr || policy->MaySeeStatus(caller); }
 };
 
-// `access` null: every caller has every permission, and credentials are not looked at.
-//   Unauthenticated  a credential that is not good.
+// The caller's permissions. If `access` is null, every caller has every permission, and credentials
+// are not looked at.
+//   Unauthenticated  a credential is not valid.
 absl::StatusOr<Permissions> PermissionsOf(const AccessControl* access,
                                           const grpc::CallbackServerContext& context);
 absl::StatusOr<Permissions> PermissionsOf(const AccessControl* access, Credentials credentials);
 
-// The error for a caller that may not do `what`, which takes the config's `permission`:
+// The error for a caller that may not do `what`, which needs the config's `permission`:
 // Unauthenticated if the caller is anonymous, PermissionDenied if not.
 absl::Status NotPermitted(const Caller& caller, absl::string_view what,
                           absl::string_view permission);
 
-// Whose share of the places a call takes: the identity's or, for an anonymous caller, the host's of
-// `address`, which is as grpc::ServerContext::peer() gives it.
+// The peer whose share of the places a call takes: the identity or, for an anonymous caller, the
+// host of `address` (as grpc::ServerContext::peer() gives it).
 std::string PeerOf(const Caller& caller, absl::string_view address);
 
-// Empty if `permissions` is an error or anonymous.
+// The caller's identity. Empty if `permissions` is an error, or the caller anonymous.
 std::string IdentityOf(const absl::StatusOr<Permissions>& permissions);
 
 }  // namespace systole

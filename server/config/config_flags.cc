@@ -59,10 +59,12 @@ std::vector<std::string> ChoicesOf(const ConfigFlag& flag) {
   return names;
 }
 
-// What a value has to be, and nullopt if `text` is none: so that bounds are compared alike.
+// How the text of a number, TIME or SIZE is read. All become durations, so that bounds are compared
+// in one way.
 struct Measure {
   const char* wanted;
-  std::optional<absl::Duration> (*read)(absl::string_view text);  // Numbers are as many seconds.
+  // nullopt: `text` is not such a value. A number becomes as many seconds.
+  std::optional<absl::Duration> (*read)(absl::string_view text);
 };
 
 std::optional<absl::Duration> Whole(std::optional<int64_t> number) {
@@ -100,7 +102,7 @@ std::optional<std::pair<std::string, std::string>> NameAndGlob(absl::string_view
   return std::pair(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
 }
 
-// Several of one name are one dataset.
+// The dataset `name` of `config`; added if `config` has none of this name.
 v1::DatasetConfig& DatasetNamed(const std::string& name, v1::ServerConfig& config) {
   for (v1::DatasetConfig& known : *config.mutable_datasets()) {
     if (known.name() == name) return known;
@@ -125,7 +127,7 @@ std::optional<std::string> TextIn(const v1::ServerConfig& config, const ConfigFl
     case FieldDescriptor::CPPTYPE_INT64:
       return absl::StrCat(fields.GetInt64(*message, flag.value));
     case FieldDescriptor::CPPTYPE_ENUM: {
-      // Textproto and JSON may have the number of no value.
+      // Textproto and JSON may have a number that no value has.
       const int number = fields.GetEnumValue(*message, flag.value);
       const EnumValueDescriptor* const known = flag.value->enum_type()->FindValueByNumber(number);
       return known != nullptr ? known->name() : absl::StrCat(number);

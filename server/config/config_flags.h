@@ -25,7 +25,7 @@ struct ConfigFlag {
   std::string field;  // In a config file: "drain_timeout", "tls.certificate".
   // Help, bounds, default and so on. Lives as long as the program.
   const v1::Flag* about = nullptr;
-  // Where the value stands: `inside` is null if `value` is a field of ServerConfig itself.
+  // Where the value is: `inside` is null if `value` is a field of ServerConfig itself.
   // Otherwise it is the field whose message holds `value`.
   const google::protobuf::FieldDescriptor* inside = nullptr;
   const google::protobuf::FieldDescriptor* value = nullptr;
@@ -34,7 +34,7 @@ struct ConfigFlag {
   bool is_switch() const {
     return value->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_BOOL;
   }
-  // A list may be given several times, and each value is added. Of any other flag the last value
+  // A list may be given several times, and each value is added. For any other flag the last value
   // counts.
   bool is_list() const { return value->is_repeated(); }
 };
@@ -53,7 +53,7 @@ void SetFlag(const ConfigFlag& flag, absl::string_view text, v1::ServerConfig& c
 void Override(const v1::ServerConfig& flags, v1::ServerConfig& config);
 
 // `config` with the default of every field that it leaves out.
-//   InvalidArgument  a field's value is out of bounds, or no value of its kind; names the field.
+//   InvalidArgument  a field's value is out of bounds, or not of its kind; names the field.
 absl::StatusOr<v1::ServerConfig> CompleteConfig(v1::ServerConfig config);
 
 // The value of a TIME or SIZE field. REQUIRES: `text` is from a CompleteConfig().

@@ -10,7 +10,7 @@
 namespace systole {
 namespace {
 
-// A client that takes nothing for so long loses its call.
+// A client that takes nothing for this long loses its call.
 constexpr absl::Duration kStalled = absl::Minutes(2);
 
 }  // namespace
@@ -54,7 +54,7 @@ absl::StatusOr<std::shared_ptr<StreamHandle>> GuardedCalls::TakePlace(
                                             method_.max_calls, " calls of ", method_.name,
                                             " are open, the most there may be; ask later")));
   }
-  // After it has its place: either this is seen here, or End() finds the call.
+  // Checked when the call has its place: either `draining_` is seen here, or End() finds the call.
   if (draining_) {
     calls_.Remove(*handle);
     return MarkedAs(EndCause::kDraining, absl::UnavailableError("this server is draining"));

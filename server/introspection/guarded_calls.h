@@ -23,7 +23,7 @@ namespace systole {
 
 struct GuardedMethod {
   const char* name;
-  // As the config has it, for errors.
+  // The permission's name in the config, for errors.
   const char* permission;
   bool (Permissions::*may)() const;
   // Most calls at once, shared like the places of streams (server/streams/running_streams.h).
@@ -32,8 +32,8 @@ struct GuardedMethod {
 
 class GuardedCalls {
  public:
-  // `access` is null where everybody may everything. `clock` measures stalls. `refusals` must
-  // outlive it.
+  // `access` is null if everybody may do everything. `clock` measures stalls. `refusals` must
+  // outlive this object.
   GuardedCalls(const GuardedMethod& method, std::shared_ptr<AccessControl> access,
                RefusalLog& refusals, MonotonicClock clock)
       : method_(method),
@@ -43,16 +43,16 @@ class GuardedCalls {
         calls_(method.max_calls) {}
 
   // Whether the call may be answered at all. Refusals are logged and counted.
-  //   Unauthenticated, PermissionDenied  it is not permitted.
+  //   Unauthenticated, PermissionDenied  the call is not permitted.
   absl::Status Check(const grpc::CallbackServerContext& context) const;
-  // The same for a call that stays open: it has a place until Remove(). Also
+  // Checks a call that stays open, as Check() does, and gives it a place until Remove(). Also
   //   Unavailable        the server is draining.
   //   ResourceExhausted  all places are taken.
   absl::StatusOr<std::shared_ptr<StreamHandle>> Admit(grpc::CallbackServerContext& context);
   void Remove(const StreamHandle& handle) { calls_.Remove(handle); }
 
-  // Ends calls that are not permitted any more, or whose clients take nothing. To be called each
-  // second or so.
+  // Ends calls that are not permitted any more, or whose clients take nothing. Call it about once
+  // a second.
   void Tick();
   // From now on no call is admitted.
   void StartDraining() { draining_ = true; }

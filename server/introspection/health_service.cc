@@ -37,7 +37,7 @@ class HealthService::WatchCall final : public grpc::ServerWriteReactor<HealthChe
     Send(status);
   }
 
-  // The last that the client is told.
+  // Sends the last status that the client gets.
   void TellNotServing() ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     draining_ = true;
@@ -59,7 +59,7 @@ class HealthService::WatchCall final : public grpc::ServerWriteReactor<HealthChe
   void OnCancel() override {
     MutexLock lock(mu_);
     cancelled_ = true;
-    // Else OnWriteDone() follows.
+    // If a write is pending, OnWriteDone() follows and ends the call.
     if (!writing_) End(absl::CancelledError("the client is gone"));
   }
 
@@ -91,7 +91,7 @@ class HealthService::WatchCall final : public grpc::ServerWriteReactor<HealthChe
   bool draining_ ABSL_GUARDED_BY(mu_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   bool over_ ABSL_GUARDED_BY(mu_) = false;
-  HealthCheckResponse response_;  // Of the write that is pending, or was last.
+  HealthCheckResponse response_;  // The message of the pending or the last write.
 };
 
 class HealthService::RefusedWatch final : public grpc::ServerWriteReactor<HealthCheckResponse> {
@@ -136,7 +136,7 @@ grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
       *this, *std::move(handle),
       IsKnown(*request) ? HealthCheckResponse::SERVING : HealthCheckResponse::SERVICE_UNKNOWN);
   open_.insert(call);
-  // StartDraining() may not have seen it.
+  // StartDraining() may have come before the call was in `open_`.
   if (draining_) call->TellNotServing();
   return call;
 }

@@ -1,5 +1,6 @@
-// gRPC's health service, grpc.health.v1: SERVING until the server drains, then NOT_SERVING. Our
-// own, because nobody can be kept from gRPC's, and a Watch of it holds a draining server up.
+// gRPC's health service, grpc.health.v1: SERVING until the server drains, then NOT_SERVING. It
+// is our own, because gRPC's cannot refuse a caller, and a Watch of gRPC's delays a draining
+// server.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_INTROSPECTION_HEALTH_SERVICE_H_
@@ -23,15 +24,15 @@ inline constexpr int kMaxHealthWatches = 256;
 
 class HealthService final : public grpc::health::v1::Health::CallbackService {
  public:
-  // As GuardedCalls.
+  // The parameters are those of GuardedCalls.
   HealthService(std::shared_ptr<AccessControl> access, RefusalLog& refusals, MonotonicClock clock);
 
-  // To be called each second or so.
+  // Call it about once a second.
   void Tick() { watches_.Tick(); }
-  // From now on the server is NOT_SERVING. Those who watch are told, and their calls end.
+  // From now on the server is NOT_SERVING. Clients that watch get this status, and their calls end.
   void StartDraining() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Both know two names: the empty one, which is the server, and systole.v1.Systole.
+  // Check and Watch know two services: the empty name, which is the server, and systole.v1.Systole.
   //   Unauthenticated, PermissionDenied  the caller may not ask.
   //   NotFound                           Check of another service.
   grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "grpc/reflection/v1/reflection.grpc.pb.h"  // And the handlers, which move between versions.
+#include "grpc/reflection/v1/reflection.grpc.pb.h"  // Also has gRPC's handlers.
 #include "proto/framing/status_bridge.h"
 #include "server/streams/stream_handle.h"
 
@@ -136,7 +136,7 @@ class ReflectionService::RefusedCall final : public grpc::ServerBidiReactor<Requ
 ReflectionService::ReflectionService(std::shared_ptr<AccessControl> access, RefusalLog& refusals,
                                      MonotonicClock clock)
     : calls_(kReflection, std::move(access), refusals, std::move(clock)) {
-  // What generated code would do for a service with one name.
+  // Generated code does this for a service with one name; this service has two.
   for (int i = 0; i < static_cast<int>(std::size(kMethods)); ++i) {
     AddMethod(new grpc::internal::RpcServiceMethod(
         kMethods[i], grpc::internal::RpcMethod::BIDI_STREAMING, nullptr));

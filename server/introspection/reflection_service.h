@@ -1,7 +1,7 @@
-// gRPC's reflection: tells a tool, such as grpcurl, which services this server has and what their
-// messages look like. Under both of its names, grpc.reflection.v1 and v1alpha, which are the same
-// on the wire. Our own, because nobody can be kept from gRPC's plug-in, and its calls have no bound
-// (README.md).
+// gRPC's reflection: says to a tool, such as grpcurl, which services this server has and what their
+// messages look like. It has both names, grpc.reflection.v1 and v1alpha, which are the same on the
+// wire. It is our own, because gRPC's plug-in cannot refuse a caller, and the number of its calls
+// has no bound (README.md).
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_INTROSPECTION_REFLECTION_SERVICE_H_
@@ -27,11 +27,11 @@ inline constexpr int kMaxReflectionRequests = 1000;
 
 class ReflectionService final : public grpc::Service {
  public:
-  // As GuardedCalls.
+  // The parameters are those of GuardedCalls.
   ReflectionService(std::shared_ptr<AccessControl> access, RefusalLog& refusals,
                     MonotonicClock clock);
 
-  // To be called each second or so.
+  // Call it about once a second.
   void Tick() { calls_.Tick(); }
   // Ends all calls, and refuses new ones.
   void StartDraining();

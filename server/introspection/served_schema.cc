@@ -19,8 +19,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::FileDescriptor;
 using google::protobuf::FileDescriptorProto;
 
-// The file of reflection's first version, v1alpha: as v1, but for the package. Tools that are older
-// than v1 ask for it.
+// The file of reflection's first version, v1alpha, which differs from v1 only in the package. Tools
+// that are older than v1 ask for it.
 FileDescriptorProto AlphaOf(const FileDescriptor& v1) {
   FileDescriptorProto proto;
   v1.CopyTo(&proto);
@@ -66,7 +66,7 @@ std::vector<std::string> WithImports(const FileDescriptor& file) {
 
 absl::Status Unknown(absl::string_view what, const std::string& name) {
   return absl::NotFoundError(absl::StrCat("no ", what, " '", ForeignName(name),
-                                          "' here; list_services tells what there is"));
+                                          "' here; list_services lists what there is"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The descriptors of the services that a server has, and of nothing else: what reflection tells.
+// The descriptors of the services that a server has, and of nothing else, for reflection.
 //
 // Thread-safe: immutable once made.
 #ifndef SYSTOLE_SERVER_INTROSPECTION_SERVED_SCHEMA_H_

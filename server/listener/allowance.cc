@@ -6,10 +6,10 @@
 namespace systole {
 namespace {
 
-// From one connection to the next that comes though all together cost too much.
+// The least time between two new connections while all together cost too much.
 constexpr absl::Duration kBetweenTooMany = absl::Milliseconds(100);
-// A connection that has had a call goes on with this, whatever others at its address do: a request
-// of 4 KiB.
+// A connection that costs no more than this goes on, whatever others at its address do. It is the
+// cost of a request of 4 KiB on a connection that has had a call.
 constexpr int64_t kFewCost = 2 * kStreamCost;
 
 }  // namespace
@@ -21,7 +21,7 @@ void Allowance::Take(const Traffic& total, absl::Duration now) {
   const int64_t sent = total.bytes_sent - seen_.bytes_sent;
   int64_t seconds = (now - at_) / absl::Seconds(1);
   at_ += absl::Seconds(seconds);
-  // What it does not read is kept until it does.
+  // What the peer does not read stays in memory, so this time earns nothing.
   if (total.unread) seconds = 0;
   // Nothing is earned in advance: what is left over is lost. What waits is kept, whatever was
   // earned meanwhile.
@@ -114,7 +114,7 @@ bool Allowances::MayComeIn(const std::string& peer, absl::Duration now) {
 
 std::optional<int64_t> Allowances::FindExcess(absl::Duration now) {
   if (cost_ <= kMaxUnearnedCost) return std::nullopt;
-  // Those that have been silent since have earned something by time.
+  // Connections that were silent since they were last counted have earned something by time.
   Recount(now);
   if (cost_ <= kMaxUnearnedCost) return std::nullopt;
   const auto cost_of = [this](const std::pair<const int64_t, Connection>& entry) {

@@ -59,16 +59,16 @@ inline constexpr int64_t kWaitingDebt = int64_t{4} << 20;
 // What one connection has done since it came.
 struct Traffic {
   int64_t bytes_received = 0;
-  int64_t bytes_sent = 0;  // To the peer, and acknowledged.
+  int64_t bytes_sent = 0;  // To the peer, which has acknowledged them.
   int64_t calls_served = 0;
   int64_t streams_opened = 0;
-  // As it is now: streams that are not answered (their request has not ended, or the answer has
-  // not gone), bytes of requests that have not ended, and whether the peer has yet to read
+  // The present state: streams that are not answered (their request has not ended, or the answer
+  // has not gone), bytes of requests that have not ended, and whether the peer has yet to read
   // something that was sent to it.
   int64_t streams_waiting = 0;
   int64_t bytes_waiting = 0;
   bool unread = false;
-  int64_t header_bytes = 0;  // Of the list of headers that came last.
+  int64_t header_bytes = 0;  // The size of the list of headers that came last.
 };
 
 // The allowance of one connection.
@@ -112,7 +112,8 @@ class Allowances {
   // The connection has ended. Its cost becomes a debt of its peer, which is paid off with time.
   void Remove(int64_t id, absl::Duration now);
 
-  // Allowance::Take() of the connection `id`. REQUIRES: as there, and `id` is known.
+  // Allowance::Take() of the connection `id`. REQUIRES: what Allowance::Take() requires, and `id`
+  // is known.
   const Allowance& Take(int64_t id, const Traffic& total, absl::Duration now);
 
   // The cost of all connections, also of those that have just ended.
@@ -134,7 +135,7 @@ class Allowances {
     Allowance allowance;
   };
   struct Peer {
-    int64_t cost = 0;  // Of its open connections.
+    int64_t cost = 0;  // The cost of its open connections.
     int64_t debt = 0;  // Left by connections that have ended.
   };
 
@@ -146,7 +147,7 @@ class Allowances {
   void Change(const std::string& peer, int64_t cost, int64_t debt = 0);
 
   std::map<int64_t, Connection> connections_;
-  std::map<std::string, Peer> peers_;  // Those that cost something.
+  std::map<std::string, Peer> peers_;  // The peers that cost something.
   int64_t cost_ = 0;                   // The sum over `connections_`, and so of `peers_`.
   int64_t debt_ = 0;                   // The sum over `peers_`.
   absl::Duration paid_at_;

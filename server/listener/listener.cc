@@ -27,8 +27,8 @@ namespace {
 
 // Connections taken from one listener before others have their turn.
 constexpr int kMaxAcceptsAtOnce = 64;
-// How long the listeners rest if nothing can be accepted, not even to be closed. They would be
-// ready all the time, and the thread would spin.
+// How long the listeners rest if nothing can be accepted, not even to be closed. Otherwise they
+// would be ready all the time, and the thread would spin.
 constexpr int kPauseMs = 100;
 // How often connections that wait are tried.
 constexpr int kWaitingMs = 2;
@@ -57,10 +57,10 @@ std::string AddressText(int family, const void* address) {
   return text;
 }
 
-// Who is at the other end.
+// The other end of a connection.
 struct Peer {
-  std::string name;           // One that may be counted: a user, or a machine's address.
-  std::string address;        // What OpenCalls knows the connection by; empty if by nothing.
+  std::string name;           // Connections are counted by it: a user or an address.
+  std::string address;        // OpenCalls' name for the connection, if it can know it.
   std::optional<uid_t> user;  // On a Unix socket.
 };
 
@@ -84,24 +84,24 @@ Peer PeerOf(int fd) {
     return ipv4(&in.sin_addr, in.sin_port);
   }
   const auto& in6 = reinterpret_cast<sockaddr_in6&>(address);
-  // An IPv4 peer is the same one, whichever listener it came by.
+  // An IPv4 peer has the same name at IPv4's and IPv6's listeners.
   if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr)) {
     return ipv4(&in6.sin6_addr.s6_addr[12], in6.sin6_port);
   }
   const std::string name = AddressText(AF_INET6, &in6.sin6_addr);
-  // gRPC tells a link-local address with its zone, in one of several ways.
+  // gRPC writes a link-local address with its zone, in one of several ways.
   if (in6.sin6_scope_id != 0) return {.name = name};
   return {.name = name, .address = absl::StrCat("ipv6:%5B", name, "%5D:", ntohs(in6.sin6_port))};
 }
 
-// Ends a connection over TCP at once. After shutdown() its owner would still be given what comes,
-// for as long as something does. Its owner sees an error, and the listener forgets it then.
+// Ends a connection over TCP at once. After shutdown() its owner would still read what comes, for
+// as long as something comes. Its owner sees an error, and the listener forgets it then.
 void Abort(int fd) {
   const sockaddr nobody = {.sa_family = AF_UNSPEC, .sa_data = {}};
   ::connect(fd, &nobody, sizeof(nobody));
 }
 
-// What cannot be set, as on a Unix socket, is left.
+// Options that cannot be set, as on a Unix socket, are left alone.
 void SetTcpOptions(int fd, absl::Duration silence_timeout) {
   const int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -207,7 +207,7 @@ void Listener::Run() {
       Handle(events[static_cast<size_t>(i)].data.fd, events[static_cast<size_t>(i)].events);
     }
     DropExcess();
-    // Sooner than the pause's end, if a connection has ended: it may leave what was missing.
+    // If a connection ended during the pause, listening goes on sooner: a descriptor may be free.
     if (was_paused) Listen(true);
     HandOverWaiting();
     MutexLock lock(mu_);
@@ -225,7 +225,7 @@ void Listener::Handle(int fd, uint32_t events) {
   for (const OwnedFd& listener : listeners_.fds) {
     if (listener.get() == fd) return Accept(fd);
   }
-  // An error alone is the owner's, who then shuts the connection down.
+  // An error alone is left to the owner, which then shuts the connection down.
   if ((events & EPOLLHUP) != 0) Forget(fd);
 }
 
@@ -278,7 +278,7 @@ void Listener::LetIn(OwnedFd connection) {
 }
 
 void Listener::HandOverWaiting() {
-  // Once around, from the peer behind the last one that came in.
+  // Goes once around the peers, from the one after the peer that came in last.
   std::string peer = last_in_;
   for (size_t left = waiting_.size(); left > 0; --left) {
     auto next = waiting_.upper_bound(peer);
@@ -307,8 +307,8 @@ void Listener::HandOverOne(int own, std::optional<uid_t> user) {
     TellNoDescriptor(errno);
     return Forget(own);
   }
-  // Nothing is asked for: a hang-up is always told. At the edge, since an error lasts until its
-  // owner looks.
+  // No events are asked for, because a hang-up is always reported. It is edge-triggered, because an
+  // error lasts until the owner looks.
   if (!Watch(epoll_.get(), own, EPOLLET).ok()) {
     ::close(duplicate);
     return Forget(own);
@@ -380,10 +380,10 @@ void Listener::DropExcess() {
 
 void Listener::Forget(int own) {
   meter_->Remove(own);
-  // The meter may have closed it, and does no more.
+  // The meter may have closed this connection before; that is counted before it is erased.
   DropExcess();
-  // Before it is closed: the connection lives on in its owner's descriptor, and would still be
-  // told of. It may never have been watched.
+  // Ends the watch before the descriptor is closed: the connection may live on in its owner's
+  // descriptor, and epoll would still report it. It may never have been watched.
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, own, nullptr);
   MutexLock lock(mu_);
   const auto connection = connections_.find(own);

@@ -43,21 +43,21 @@ namespace systole {
 struct ListenerOptions {
   // Most connections at once; each costs two descriptors. Further ones are closed at once.
   int64_t max_connections = 4096;
-  // The same for one peer: an address, or on a Unix socket a user. Stops one machine from taking
-  // every place.
+  // Most connections of one peer: an address, or on a Unix socket a user. Stops one machine from
+  // taking every place.
   int64_t max_connections_per_peer = 2048;
   // How long the kernel goes on sending to a peer that does not acknowledge, or whose window stays
   // closed (TCP_USER_TIMEOUT). A trainer in a debugger is such a peer.
   absl::Duration silence_timeout = absl::Minutes(3);
   // Registers every TCP connection. EndQuiet() drops those that have had no call for
   // `call_timeout`, and served calls account for what a connection sends. Null: nothing is dropped
-  // or counted. Unix connections are never in it, because a call does not tell which of them it
+  // or counted. Unix connections are never in it, because a call does not show which of them it
   // belongs to.
   std::shared_ptr<OpenCalls> calls;
   absl::Duration call_timeout = absl::InfiniteDuration();
   // Whether connections speak TLS, which takes more memory.
   bool tls = false;
-  // For what a connection earns by time (allowance.h).
+  // Measures the time by which a connection earns (allowance.h).
   MonotonicClock clock = SteadyClock();
   // Called for every connection that is turned away or dropped, with a sentence that says why: on
   // the listener's thread, or by EndQuiet() on the caller's. `peer` is empty if it is not known.
@@ -100,7 +100,7 @@ class Listener {
   void StopListening() ABSL_LOCKS_EXCLUDED(mu_);
   // Ends every connection that is open, whatever its owner and its peer are doing.
   void HangUp() ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends connections that have had no call for too long. To be called each second or so.
+  // Ends connections that have had no call for too long. Call it about once a second.
   void EndQuiet() ABSL_LOCKS_EXCLUDED(mu_);
 
   ListenerCounters counters() const ABSL_LOCKS_EXCLUDED(mu_);

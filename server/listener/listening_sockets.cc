@@ -20,7 +20,7 @@
 namespace systole {
 namespace {
 
-// For port 0: the port that the first address got may be taken on the next one.
+// How often port 0 is tried: the port that the first address got may be taken on the next one.
 constexpr int kMaxPortsTried = 16;
 
 absl::Status Failed(const char* what, int error) {
@@ -69,7 +69,7 @@ absl::StatusOr<int> PortOf(int fd) {
                                              : reinterpret_cast<sockaddr_in&>(address).sin_port);
 }
 
-// Listens on `address`. 0, or why not, as an errno.
+// Listens on `address`. Returns 0, or an errno.
 int ListenOn(const addrinfo& address, int port, OwnedFd& fd) {
   sockaddr_storage bound = {};
   std::memcpy(&bound, address.ai_addr, address.ai_addrlen);
@@ -77,8 +77,8 @@ int ListenOn(const addrinfo& address, int port, OwnedFd& fd) {
   fd = NewSocket(address.ai_family);
   if (!fd.ok()) return errno;
   const int on = 1;
-  // A server that is started again must not wait for the connections of the last one to be
-  // forgotten. Without SO_REUSEPORT a second server on the port is still refused.
+  // A server that is started again must not wait until the kernel forgets the connections of the
+  // last one. Without SO_REUSEPORT a second server on the port is still refused.
   if (::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0) return errno;
   if (address.ai_family == AF_INET6) {
     // "[::]" hears IPv4 too, whatever the system's default is.

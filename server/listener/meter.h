@@ -52,7 +52,7 @@ class Meter : public std::enable_shared_from_this<Meter> {
   // The connections to close. Their reads fail already.
   std::vector<Excess> TakeExcess() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // As Allowances::MayComeIn().
+  // See Allowances::MayComeIn().
   bool MayComeIn(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

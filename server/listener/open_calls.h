@@ -57,7 +57,7 @@ class OpenCalls {
   // Removes a connection that has ended. A newer one of the same peer stays.
   void Remove(const std::string& peer, const std::shared_ptr<Connection>& connection)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Null if there is none.
+  // The connection of `peer`; null if there is none.
   std::shared_ptr<Connection> Find(absl::string_view peer) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

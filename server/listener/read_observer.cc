@@ -27,8 +27,8 @@ struct Observed {
   bool over_tls = false;
 };
 
-// By their numbers. A socket that was closed stays until its number is used again, so there are no
-// more than descriptors.
+// The observed sockets, by descriptor. A socket that was closed stays until its number is used
+// again, so there are no more entries than descriptors.
 class ObservedSockets {
  public:
   void Add(int fd, std::shared_ptr<ReadObserver> observer) ABSL_LOCKS_EXCLUDED(mu_) {
@@ -45,7 +45,7 @@ class ObservedSockets {
     sockets_.erase(found);
     return std::nullopt;
   }
-  // It is read through TLS. Returns its observer; null if there is none.
+  // Notes that the socket is read through TLS. Returns its observer; null if there is none.
   std::shared_ptr<ReadObserver> UseTls(int fd) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     const auto found = sockets_.find(fd);
@@ -67,13 +67,14 @@ ObservedSockets& Sockets() {
 
 thread_local int handed_over = -1;
 
-// The function that we stand in the place of.
+// The library's function that ours replaces.
 template <typename Function>
 Function* Replaced(const char* name) {
   return reinterpret_cast<Function*>(::dlsym(RTLD_NEXT, name));
 }
 
-// Where each of OpenSSL's connections keeps its observer; it frees it with itself.
+// The index under which an SSL object keeps its observer. OpenSSL frees the observer with the
+// object.
 int ObserverIndex() {
   static const int index = ::SSL_get_ex_new_index(
       0, nullptr, nullptr, nullptr,
@@ -130,7 +131,7 @@ extern "C" {
 SYSTOLE_REPLACES_LIBRARY_FUNCTION ssize_t recvmsg(int fd, msghdr* message, int flags) {
   static auto* const replaced = systole::Replaced<decltype(recvmsg)>("recvmsg");
   const ssize_t got = replaced(fd, message, flags);
-  // What is looked at only, or tells of errors, is no byte of the connection.
+  // Bytes that are only peeked at, and messages about errors, do not count as read.
   if (got <= 0 || (flags & (MSG_PEEK | MSG_ERRQUEUE)) != 0) return got;
   if (systole::IsAdmitted(fd, *message, static_cast<size_t>(got))) return got;
   errno = ECONNRESET;

@@ -1,8 +1,8 @@
 // Shows us what gRPC reads from a connection, before gRPC sees it. gRPC parses all that it can
-// read, makes a call of each stream, and tells nobody until a request is whole. It has no hook for
-// this. So read_observer.cc has functions that replace recvmsg(2), with which gRPC reads, and
-// SSL_new(3) and SSL_read(3), with which it decrypts. For every other caller they behave as the
-// originals.
+// read, makes a call of each stream, and shows a call to nobody until its request is whole. It has
+// no hook for this. So read_observer.cc has functions that replace recvmsg(2), with which gRPC
+// reads, and SSL_new(3) and SSL_read(3), with which it decrypts. For every other caller they behave
+// as the originals.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_READ_OBSERVER_H_
@@ -28,8 +28,8 @@ class ReadObserver {
   virtual bool OnPlainText(absl::Span<const uint8_t> bytes) = 0;
 };
 
-// Shows `observer` what is read from the socket `fd` from now on, until it is closed. Of TLS only
-// the number of bytes is shown; HandedOver shows the plain text.
+// Shows `observer` what is read from the socket `fd` from now on, until it is closed. For TLS it
+// shows only the number of bytes; HandedOver shows the plain text.
 void ObserveReads(int fd, std::shared_ptr<ReadObserver> observer);
 
 // While a HandedOver lives on a thread, TLS that begins on this thread belongs to the observed

@@ -10,7 +10,7 @@
 namespace systole {
 namespace {
 
-// gRPC's name for them (GRPC_X509_SAN_PROPERTY_NAME).
+// gRPC's name for subject alternative names (GRPC_X509_SAN_PROPERTY_NAME).
 constexpr char kAlternativeNames[] = "x509_subject_alternative_name";
 
 grpc_ssl_certificate_config_reload_status Fetch(void* files,
@@ -19,7 +19,7 @@ grpc_ssl_certificate_config_reload_status Fetch(void* files,
   if (!material.has_value()) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
   const grpc_ssl_pem_key_cert_pair pair = {.private_key = material->key.c_str(),
                                            .cert_chain = material->certificate.c_str()};
-  // gRPC dies without any CA. If clients show no certificate, none is looked at.
+  // gRPC crashes without any CA. If clients need no certificate, the CA here is never used.
   const std::string& client_ca =
       material->client_ca.empty() ? material->certificate : material->client_ca;
   *config = grpc_ssl_server_certificate_config_create(client_ca.c_str(), &pair, 1);
@@ -41,7 +41,7 @@ class FetchingCredentials final : public grpc::ServerCredentials {
   ~FetchingCredentials() override { grpc_server_credentials_release(credentials_); }
 
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {
-    SYSTOLE_CHECK(false);  // Calls are looked at by their handlers.
+    SYSTOLE_CHECK(false);  // The calls' handlers check credentials.
   }
 
  private:

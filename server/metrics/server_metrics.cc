@@ -16,7 +16,7 @@ namespace {
 constexpr MetricKind kCounter = MetricKind::kCounter;
 constexpr MetricKind kGauge = MetricKind::kGauge;
 
-// Of this process, user and system.
+// CPU time of this process, user and system.
 double CpuSeconds() {
   rusage usage;
   if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
@@ -41,7 +41,7 @@ double AtListener(const ServerNumbers& numbers) {
   return static_cast<double>(numbers.listener.*field);
 }
 
-// Of causes that are told as one, the sum.
+// The sum over the causes that one label value stands for.
 template <EndCause... causes>
 double Refused(const ServerNumbers& numbers) {
   return static_cast<double>((numbers.service.refused.of(causes) + ...));
@@ -79,7 +79,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
                   "its client took nothing for `--stalled-stream-timeout`"},
                  {"not_permitted", Ended<EndCause::kNotPermitted, EndCause::kUnauthenticated>,
                   "its token or permission was withdrawn"},
-                 // By its code an error of a stream may look like that of a request.
+                 // By its code, a stream's error may look like a bad request.
                  {"failed", Ended<EndCause::kFailed, EndCause::kBadRequest>,
                   "such as damaged records, storage that does not answer, shards that changed"}}},
       {.name = "requests_refused",
@@ -87,7 +87,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .help = "Requests refused, of all methods.",
        .label = "reason",
        .parts = {{"unauthenticated", Refused<EndCause::kUnauthenticated>,
-                  "a credential is missing or not good"},
+                  "a credential is missing or not valid"},
                  {"not_permitted", Refused<EndCause::kNotPermitted>,
                   "the caller lacks the permission; says nothing on whether the dataset exists"},
                  {"no_place", Refused<EndCause::kNoPlace>, "no place for another stream"},
@@ -113,7 +113,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .read = Service<&Counters::payload_bytes>},
       {.name = "shared_payload_bytes",
        .kind = kCounter,
-       .help = "Of payload_bytes, those that went through shared memory.",
+       .help = "The part of payload_bytes that went through shared memory.",
        .read = Service<&Counters::shared_payload_bytes>},
       {.name = "masked_examples",
        .kind = kCounter,

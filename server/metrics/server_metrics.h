@@ -26,7 +26,7 @@ struct ServerNumbers {
   StepEngine::Stats engine;
   ListenerCounters listener;
   ValueCacheStats cache;
-  int64_t masked_examples = 0;  // Of all datasets.
+  int64_t masked_examples = 0;  // In all datasets.
 };
 
 // The metrics of the server itself. Those of its cache are in core/cache.

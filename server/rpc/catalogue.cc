@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-// Of a catalogue, in an error.
+// Most names that an error lists.
 constexpr size_t kMaxNamesListed = 20;
 
 bool IsDatasetName(absl::string_view name) {

@@ -20,9 +20,9 @@ namespace systole {
 
 // Why a dataset is not served.
 struct Refusal {
-  // For the log: names patterns as they are configured.
+  // For the log: has the patterns as they are configured.
   absl::Status status;
-  // For clients, which must not learn folders: names files by their base names.
+  // For clients, which must not learn of folders: names files by their base names.
   std::string reason;
 };
 

@@ -1,4 +1,4 @@
-// What callers are told of datasets: those of a catalogue that they may know of.
+// Answers about the datasets of a catalogue. A caller hears only of those that it may know of.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_RPC_DATASET_ANSWERS_H_
@@ -16,9 +16,9 @@ absl::Status ListDatasets(const Catalogue& catalogue, const Permissions& permiss
                           v1::ListDatasetsResponse& response);
 
 // The answer of DescribeDataset.
-//   Unauthenticated  the caller is anonymous and may neither read nor list it, whether or not it
-//                    exists.
-//   NotFound         it is not there, or not for this caller.
+//   Unauthenticated  the caller is anonymous and may neither read nor list the dataset, whether or
+//                    not it exists.
+//   NotFound         the dataset does not exist, or the caller may not know of it.
 // Also the errors of Catalogue::Find.
 absl::Status DescribeDataset(const Catalogue& catalogue, const Permissions& permissions,
                              const v1::DescribeDatasetRequest& request,

@@ -1,4 +1,4 @@
-// Whether a client that began with one feed goes on with the same one here.
+// Says whether a client that began a feed elsewhere can go on with the same feed here.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_RPC_FEED_IDENTITY_H_

@@ -27,12 +27,12 @@ namespace {
 // process has some thousands, and a packet each way; that outweighs the copying of so few bytes.
 constexpr int64_t kMinSlotBytes = int64_t{256} << 10;
 
-// What a client may hold in slots before it has given one back: about what HTTP/2's windows and the
-// socket's buffers let a stream of bytes run ahead, and a few slices of the usual size.
+// Most bytes that a client may hold in slots before it has given one back. HTTP/2's windows and the
+// socket's buffers let a stream of bytes run ahead about as far. It is a few slices of usual size.
 constexpr int64_t kSlotWindowBytes = int64_t{16} << 20;
 
-// gRPC's own name for when to ask again, and what a client without a place is told. Streams come
-// and go within seconds.
+// gRPC's own key for the time after which to ask again, and its value for a client that gets no
+// place. Streams come and go within seconds.
 constexpr const char* kPushbackKey = "grpc-retry-pushback-ms";
 constexpr const char* kPushbackMs = "1000";
 
@@ -51,16 +51,16 @@ absl::Status Draining() {
 // The datasets that a feed reads, as one text.
 std::string NamesOf(const v1::FeedSpec& spec) { return absl::StrJoin(DatasetsOf(spec), ","); }
 
-// Reads what a client asks.
-//   Aborted          it was damaged on the way.
-//   InvalidArgument  it is no such message.
+// Parses a client's request.
+//   Aborted          the request was damaged on the way.
+//   InvalidArgument  the bytes are not such a message.
 absl::Status ReadRequest(const grpc::CallbackServerContext& context, const grpc::ByteBuffer& bytes,
                          google::protobuf::MessageLite& request) {
   const absl::Status status = DecodeGuarded(bytes, context.client_metadata(), request);
   if (!absl::IsDataLoss(status)) return status;
   // DATA_LOSS is for records; this is worth another attempt.
   return absl::AbortedError(
-      absl::StrCat("the request is no good: ", status.message(), "; send it again"));
+      absl::StrCat("the request cannot be used: ", status.message(), "; send it again"));
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ absl::Status FeedService::CheckMayRead(const Permissions& permissions,
   for (const std::string& name : datasets) {
     if (may_read(name)) continue;
     if (permissions.caller.anonymous()) return CredentialWanted();
-    // The log alone says why.
+    // Only the log says why; the client must not learn it.
     events_.Add(LogCause::kRefused, LogLevel::kInfo,
                 absl::StrCat("identity '", permissions.caller.identity, "' may not read '",
                              ForeignName(name), "'"),
@@ -126,7 +126,7 @@ void FeedService::Tick() {
   if (options_.access != nullptr) {
     if (const absl::Status status = options_.access->Reload(); !status.ok()) {
       events_.Add(LogCause::kProgram, LogLevel::kError,
-                  absl::StrCat(status.message(), "; the tokens read before stay good"));
+                  absl::StrCat(status.message(), "; the tokens read before stay valid"));
     }
     running_.StopUnless([this](const RunningStream& stream) {
       const absl::StatusOr<Permissions> permissions =
@@ -134,7 +134,7 @@ void FeedService::Tick() {
       return permissions.ok() ? CheckMayRead(*permissions, stream.datasets) : permissions.status();
     });
   }
-  // In this order: a stream whose client was hung up on must not go on as bytes.
+  // The order matters: a stream whose client was hung up on must not go on as bytes.
   if (slots_ != nullptr) slots_->HangUpOnStalled(options_.stalled_stream_timeout);
   running_.StopStalled(options_.stalled_stream_timeout);
 }
@@ -262,7 +262,7 @@ absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::Refuse(
     const grpc::CallbackServerContext& context, const absl::Status& status, LogFields about) {
   refusals_.Add(context, "StreamSteps", status, std::move(about));
-  // Its client has connected too.
+  // The refused stream's client has connected to the slot socket, too.
   if (slots_ != nullptr) slots_->LetIn();
   return new RefusedStream(status);
 }
@@ -279,7 +279,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
                      .dataset = NamesOf(parsed.spec()),
                      .step = parsed.first_step()};
   if (!permissions.ok()) return Refuse(*context, permissions.status(), about);
-  // Before a place is taken: a request that cannot be served must not end another peer's stream.
+  // Plans before a place is taken: a request that cannot be served must not end another peer's
+  // stream.
   const absl::StatusOr<std::shared_ptr<const ServedFeed>> feed = PlanStream(parsed, *permissions);
   if (!feed.ok()) return Refuse(*context, feed.status(), about);
   about.feed = (*feed)->plan->fingerprint();
@@ -296,7 +297,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
         *context,
         MarkedAs(EndCause::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
                                          "this server serves ", options_.max_streams,
-                                         " streams, the most it may; ask another, or later"))),
+                                         " streams, the most it may; ask another server, "
+                                         "or later"))),
         about);
   }
   ++counters_.active_streams;

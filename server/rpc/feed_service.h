@@ -1,5 +1,5 @@
-// The gRPC service: translates messages into calls of core/plan and core/engine and back. No logic
-// of its own beyond counting, admission and the drain notice.
+// The gRPC service: translates messages into calls of core/plan and core/engine and back. It
+// has no logic of its own beyond counting, admission and the drain notice.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_RPC_FEED_SERVICE_H_
@@ -46,11 +46,11 @@ struct FeedServiceOptions {
   // Most streams served at once; a further one is told to come back later. Stops a flood of
   // requests from dividing the memory budget until no stream moves.
   int max_streams = 256;
-  // A stream whose client takes nothing for so long ends, and its place and memory go to others.
+  // A stream whose client takes nothing for this long ends, and its place and memory go to others.
   absl::Duration stalled_stream_timeout = absl::Seconds(120);
-  // Who may what. Null: everybody may everything.
+  // Who may do what. Null: everybody may do everything.
   std::shared_ptr<AccessControl> access;
-  // For stalls.
+  // Measures stalls.
   MonotonicClock clock = SteadyClock();
   // Gets lines about streams, refused requests and damage, from any thread. Null: no log.
   EventLog* events = nullptr;
@@ -68,22 +68,22 @@ class FeedService final
               std::unique_ptr<SlotServer> slots);
 
   // Looks whether tokens have changed, and ends streams that are not permitted any more or whose
-  // clients take nothing. To be called each second or so, by one thread.
+  // clients take nothing. Call it about once a second, from one thread.
   void Tick();
 
   // From now on streams end at the next step with a notice, and new ones get Unavailable.
   void StartDraining() { counters_.draining = true; }
 
-  // Connections are among the metrics from now on. `listener` must outlive all calls.
+  // Adds the listener's connections to the metrics. `listener` must outlive all calls.
   void TellOfConnections(const Listener& listener) { listener_ = &listener; }
 
   // All that this server counts, as it is now.
   std::vector<MetricReading> ReadMetrics() const;
 
-  // Of this service and of others on the same server.
+  // Refusals of this service and of others on the same server go here.
   RefusalLog& refusals() { return refusals_; }
 
-  // See StepEngine.
+  // See StepEngine::CancelAll().
   bool StopWork(absl::Duration patience) { return engine_.CancelAll(patience); }
 
   grpc::ServerUnaryReactor* ListDatasets(grpc::CallbackServerContext* context,
@@ -102,8 +102,9 @@ class FeedService final
                                                           const grpc::ByteBuffer* request) override;
 
  private:
-  //   Unauthenticated  the caller is anonymous and may not read it, whether or not it exists.
-  //   NotFound         it is not there, or not for this caller.
+  // OK if the caller may read all of `datasets`.
+  //   Unauthenticated  the caller is anonymous and may not read one, whether or not it exists.
+  //   NotFound         one does not exist, or the caller may not read it.
   // Also the errors of Catalogue::Find.
   absl::Status CheckMayRead(const Permissions& permissions,
                             const std::vector<std::string>& datasets) const;
@@ -120,7 +121,7 @@ class FeedService final
   // Ends a call that has one answer. `about` is for the log; the client is added.
   grpc::ServerUnaryReactor* End(grpc::CallbackServerContext* context, const char* method,
                                 const absl::Status& status, LogFields about);
-  // The way in of all such calls: finds out who asks, lets `answer` answer, and ends the call.
+  // Serves a call that has one answer: identifies the caller, lets `answer` answer, ends the call.
   grpc::ServerUnaryReactor* Answer(
       grpc::CallbackServerContext* context, const char* method, LogFields about,
       absl::FunctionRef<absl::Status(const Permissions& permissions)> answer);

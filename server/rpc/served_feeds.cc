@@ -11,11 +11,11 @@
 namespace systole {
 namespace {
 
-// Kept: more feeds than this at once only cost the making of a plan now and then.
+// How many feeds are kept. If more are in use at once, a plan has to be made anew now and then.
 constexpr size_t kMaxFeeds = 64;
 
-// How the client finishes what travels compactly. At most 64 outputs have a table of 8 KiB, half of
-// what an answer may have.
+// Describes how the client finishes what travels compactly. At most 64 outputs have a table of 8
+// KiB each: half of what an answer may have.
 void DescribeForms(const CompactFeed& feed, v1::ResolveFeedResponse& response) {
   for (size_t i = 0; i < feed.tensors.size(); ++i) {
     if (!feed.tensors[i].has_value()) continue;

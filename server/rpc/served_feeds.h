@@ -37,8 +37,8 @@ class ServedFeeds {
  public:
   explicit ServedFeeds(const Catalogue& catalogue) : catalogue_(catalogue) {}
 
-  // Opening a stream of a known spec costs a look-up, and streams of one feed share its plans.
-  // Errors of DatasetOf() and FeedPlan::Create().
+  // The feed of `spec`. Its plans are made once and kept, so a known spec costs only a look-up, and
+  // streams of one feed share its plans. Errors of DatasetOf() and FeedPlan::Create().
   absl::StatusOr<std::shared_ptr<const ServedFeed>> Find(const v1::FeedSpec& spec)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -49,7 +49,7 @@ class ServedFeeds {
   std::list<std::pair<std::string, std::shared_ptr<const ServedFeed>>> feeds_ ABSL_GUARDED_BY(mu_);
 };
 
-// The same for both plans.
+// The identity of a feed; both of its plans have the same.
 v1::FeedIdentity IdentityOf(const FeedPlan& plan);
 
 // The answer to ResolveFeed. `compact`: says how the client finishes tensors.

@@ -20,7 +20,8 @@ absl::StatusOr<std::unique_ptr<SlotServer>> SlotServer::Listen(const std::string
   SYSTOLE_ASSIGN_OR_RETURN(SlotListener listener, SlotListener::Listen(path));
   auto server = absl::WrapUnique(new SlotServer(std::move(listener), std::move(poller), options));
   // Connections that ask for nothing must not stay in the socket's queue, where they would keep
-  // others out. Those for which there is no descriptor do stay, without a call for each.
+  // others out. They do stay if there is no descriptor for them; then the handler is called again
+  // only when another one comes.
   SYSTOLE_RETURN_IF_ERROR(server->poller_->Add(
       server->listener_.fd(),
       [&server = *server] {
@@ -83,8 +84,9 @@ void SlotServer::HangUpOnStalled(absl::Duration timeout) {
 
 bool SlotServer::LetInLocked() {
   bool all_let_in = true;
-  // No more than can wait at a time, lest a flood of connections hold this caller for good. An
-  // error means that descriptors are short: who waits goes on waiting, and its stream gets bytes.
+  // Accepts no more than can wait at a time, so that a flood of connections cannot hold this caller
+  // for good. An error means that descriptors are short: a client that waits goes on waiting, and
+  // its stream gets bytes.
   for (size_t i = 0; i < kMaxGuests; ++i) {
     absl::StatusOr<std::optional<SlotSocket>> accepted = listener_.Accept();
     all_let_in = accepted.ok();
@@ -102,7 +104,7 @@ bool SlotServer::Hear(Guest& guest) {
   const absl::StatusOr<std::optional<SlotSocket::Packet>> packet = guest.socket.Receive();
   if (!packet.ok()) return false;
   if (!packet->has_value()) return true;
-  // A second message has nothing to give back yet.
+  // A guest holds no slot yet, so it has nothing to say in a second message.
   if (guest.session.has_value() || (*packet)->passed.ok()) return false;
   absl::StatusOr<std::string> session = ParseSlotHello((*packet)->message);
   if (!session.ok()) return false;

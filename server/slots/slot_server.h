@@ -90,7 +90,7 @@ class SlotServer {
   std::list<Guest> guests_ ABSL_GUARDED_BY(mu_);  // Longest waiting first.
   // Sessions that Claim() has returned; some may be over.
   std::list<std::weak_ptr<SlotSession>> claimed_ ABSL_GUARDED_BY(mu_);
-  // Last: its handlers hold sessions, and use what is above.
+  // Declared last, because its handlers hold sessions and use what is above.
   std::unique_ptr<DescriptorPoller> poller_;
 };
 

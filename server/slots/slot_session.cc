@@ -47,7 +47,7 @@ v1::NotShared SlotSession::Offer(const std::shared_ptr<const SealedMemory>& memo
   if (!is_new && offer.retired.empty()) return v1::NO_REASON;
   const absl::Status sent = socket_.Send(EncodeSlotOffer(offer), is_new ? memory->fd() : -1);
   if (!sent.ok()) {
-    if (!is_new) return v1::NO_REASON;  // What cannot be retired now is retired another time.
+    if (!is_new) return v1::NO_REASON;  // These are retired another time.
     return absl::IsUnavailable(sent) ? v1::SESSION_OVER : v1::CONNECTION_FULL;
   }
   for (const uint64_t slot : offer.retired) offered_.erase(slot);
@@ -99,8 +99,8 @@ void SlotSession::Close() {
   {
     MutexLock lock(mu_);
     closed_ = true;
-    // First of all: a client whose SlotReturn can be sent knows by that that the slot was its own
-    // until then.
+    // Comes first: a client that can still send a SlotReturn knows that the slot was its own until
+    // then.
     socket_.Shutdown();
     lent.swap(lent_);
   }

@@ -34,7 +34,7 @@ struct RunningStream {
   // The peer that the place counts for: an identity, or a machine.
   std::string peer;
   Credentials credentials;
-  // The datasets that it reads; several in a mixture.
+  // The datasets that the stream reads; a mixture has several.
   std::vector<std::string> datasets;
   std::shared_ptr<StreamHandle> handle;
 };

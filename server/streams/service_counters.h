@@ -28,7 +28,7 @@ struct ServiceCounters {
   std::atomic<int64_t> streams_opened = 0;
   std::atomic<int64_t> steps_served = 0;
   std::atomic<int64_t> payload_bytes = 0;
-  std::atomic<int64_t> shared_payload_bytes = 0;  // Of payload_bytes, through shared memory.
+  std::atomic<int64_t> shared_payload_bytes = 0;  // A part of payload_bytes.
   std::atomic<bool> draining = false;
   EndCauseCounters refused;  // Requests of all methods.
   EndCauseCounters ended;    // Streams. kNone: all was sent.

@@ -11,7 +11,8 @@
 namespace systole {
 namespace {
 
-// What gRPC keeps back at most when told that more follows (GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE).
+// The most that gRPC keeps back when it is told that more follows
+// (GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE).
 constexpr int64_t kSmallChunkBytes = 64 << 10;
 
 }  // namespace
@@ -22,8 +23,8 @@ StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRang
                               NotSharedLog& not_shared, StreamLog log) {
   auto* writer = new StepWriter(std::move(stream), range, std::move(slots), std::move(handle),
                                 running, counters, not_shared, std::move(log));
-  // On its own: gRPC would keep it back with a first chunk that is small, and say that neither is
-  // sent, until something else is.
+  // The metadata is sent on its own. Otherwise gRPC would keep it back with a small first chunk,
+  // and report neither as sent, until something else is sent.
   writer->StartSendInitialMetadata();
   writer->AskForSlice();
   return writer;
@@ -63,7 +64,7 @@ void StepWriter::OnSlice(StepStream::Result result) {
   const SlicePtr slice = **std::move(result);
   core_ = slice->core();
   if (counters_.draining && core_ == range_.core_begin) {
-    // Between two steps: what the client has is whole, the rest another server will send.
+    // This is between two steps: the client has whole steps, and another server will send the rest.
     notice_sent_ = true;
     message_ = EncodeChunk({.step = slice->step(), .draining = true}, {}, nullptr);
     Write();
@@ -100,7 +101,7 @@ void StepWriter::WriteChunk() {
   counters_.payload_bytes += payload_bytes;
   log_.CountBytes(payload_bytes);
   grpc::WriteOptions options;
-  // Labels and the like wait for what follows them and go in one call of the kernel's.
+  // A small chunk, such as labels, waits for the next one, so that both go in one system call.
   if (!chunks_.done() && payload_bytes <= kSmallChunkBytes) options.set_buffer_hint();
   Write(options);
 }
@@ -129,7 +130,7 @@ void StepWriter::OnWriteDone(bool ok) {
 }
 
 void StepWriter::End(const absl::Status& given, absl::string_view why) {
-  // What was stopped looks cancelled from here.
+  // A stream that was stopped looks cancelled here.
   const absl::Status stopped = handle_->stopped();
   const absl::Status& status = stopped.ok() ? given : stopped;
   const bool drained = status.ok() && notice_sent_;

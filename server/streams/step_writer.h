@@ -71,7 +71,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   NotSharedLog& not_shared_;
   StreamLog log_;
 
-  SliceChunks chunks_;  // Of the slice being sent.
+  SliceChunks chunks_;  // The chunks of the slice being sent.
   int core_ = 0;        // Its core.
   bool notice_sent_ = false;
   // The message under way: gRPC reads it until OnWriteDone.

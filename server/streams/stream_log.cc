@@ -35,13 +35,13 @@ StreamLog::StreamLog(EventLog& events, int64_t stream, LogFields about, const Fe
 
 void StreamLog::CountStep() {
   ++steps_;
-  // After the last step, the next one may be more than a number holds.
+  // The step after the last one may be too large for an int64_t.
   *about_.step += std::min(stride_, std::numeric_limits<int64_t>::max() - *about_.step);
 }
 
 void StreamLog::End(LogLevel level, absl::string_view why) {
   const absl::Duration passed = clock_() - begin_;
-  // A stream that ends at once has no rate worth telling.
+  // A stream that ends at once has no meaningful rate.
   const double seconds = std::max(absl::ToDoubleSeconds(passed), 1e-3);
   events_.Add(LogCause::kStreamEnded, level,
               absl::StrFormat("%s ended: %d steps in %.1f s, %.1f/s, %.1f MB/s: %s", name_, steps_,

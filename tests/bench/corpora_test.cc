@@ -38,9 +38,10 @@ TEST_F(CorporaTest, PhotographsAreAWholeDataSet) {
   for (const std::string& path : paths) EXPECT_TRUE(fs::exists(IndexPath(path, ""))) << path;
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open("photographs", paths);
   ASSERT_THAT(dataset, IsOk());
-  EXPECT_EQ((*dataset)->num_records(), 128);  // The smoke run's.
+  EXPECT_EQ((*dataset)->num_records(), 128);  // A smoke run makes so many.
 
-  // Shard s holds the photographs s, s + 8, ..: record 1 is the ninth.
+  // Shard s holds the photographs s, s + 8, s + 16 and so on, so record 1 of shard 0 is the ninth
+  // photograph.
   AlignedBuffer scratch;
   const absl::StatusOr<absl::string_view> record = (*dataset)->ReadRecord(1, scratch);
   ASSERT_THAT(record, IsOk());
@@ -53,7 +54,7 @@ TEST_F(CorporaTest, SmallRecordsAreAWholeDataSet) {
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset =
       Dataset::Open("small", SmallRecordShards());
   ASSERT_THAT(dataset, IsOk());
-  EXPECT_EQ((*dataset)->num_records(), 4000);  // The smoke run's.
+  EXPECT_EQ((*dataset)->num_records(), 4000);  // A smoke run makes so many.
 }
 
 TEST_F(CorporaTest, ACorpusIsMadeOnce) {
@@ -66,7 +67,7 @@ TEST_F(CorporaTest, ACorpusIsMadeOnce) {
 TEST_F(CorporaTest, ABrokenOffRunLeavesNothingHalfMade) {
   const std::vector<std::string> paths = SmallRecordShards();
   const fs::path folder = fs::path(paths[0]).parent_path();
-  // What a run leaves that is killed while it makes the corpus.
+  // A run that is killed while it makes the corpus leaves this.
   fs::rename(folder, folder.string() + ".making");
   fs::remove(folder.string() + ".making/" + fs::path(paths[0]).filename().string());
   EXPECT_EQ(SmallRecordShards(), paths);

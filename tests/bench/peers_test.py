@@ -38,7 +38,7 @@ def example(jpeg, label):
 
 
 class FakeRunner:
-    """Gives each side's samples in order; an exception is raised."""
+    """Gives each side's samples in order. A sample that is an exception is raised."""
 
     def __init__(self, **found):
         self._found = {name: iter(samples) for name, samples in found.items()}
@@ -80,7 +80,7 @@ class ProgramsTest(unittest.TestCase):
                 self.assertTrue((PEERS / side.command[0]).exists())
                 lines = (PEERS / f"requirements-{side.environment}.txt").read_text().splitlines()
                 self.assertTrue(lines)
-                # Our own package is that of this tree.
+                # Our own package comes from this tree, so it needs no version.
                 foreign = [line for line in lines if not line.startswith("./client/python ")]
                 self.assertEqual([line for line in foreign if "==" not in line], [])
 
@@ -139,7 +139,7 @@ class SanityTest(unittest.TestCase):
 
 
 class WayTest(unittest.TestCase):
-    """A client of ours that was refused shared memory goes on with bytes."""
+    """If our client is refused shared memory, it goes on with bytes over the connection."""
 
     def test_what_came_as_the_side_says_is_taken(self):
         shared = sides.Side("s", None, sides.SERVED, unix=True)
@@ -171,7 +171,7 @@ class TurnsTest(unittest.TestCase):
 
 class RowsTest(unittest.TestCase):
     def test_the_ratio_is_formed_within_each_round(self):
-        # The machine is half as fast in the second round, for both.
+        # The machine is half as fast in the second round, for both sides.
         row = run.rows({OURS: [sample(seconds=1), sample(seconds=2), sample(seconds=1)],
                         PEER: [sample(seconds=3), sample(seconds=6), sample(seconds=4)]})[0]
         self.assertEqual((row["figure"], row["ceiling"]), (OURS, PEER))

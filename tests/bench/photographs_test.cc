@@ -31,8 +31,8 @@ TEST(PhotographsTest, IsAColourJpegOfTheStatedSize) {
   EXPECT_EQ(info->width, kPhotographWidth);
   EXPECT_EQ(info->height, kPhotographHeight);
   EXPECT_EQ(info->components, 3);
-  // The frame header, SOF0 (baseline): 8 bits, height, width, 3 components of which the first is
-  // sampled 2 x 2 times as finely as the others (4:2:0).
+  // The frame header, SOF0 (baseline): 8 bits, height, width, 3 components. The first component has
+  // 2 x 2 times as many samples as the others (4:2:0).
   const std::string frame("\xff\xc0\x00\x11\x08\x01\x77\x01\xf4\x03\x01\x22\x00\x02\x11", 15);
   EXPECT_THAT(jpeg, testing::HasSubstr(frame));
 }
@@ -45,7 +45,7 @@ TEST(PhotographsTest, MeanSizeIsThatOfRealOnes) {
   EXPECT_LE(bytes / kCount, 110'000u);
 }
 
-// In grey levels.
+// How far two images differ, in grey levels.
 struct Difference {
   double mean = 0;
   double max = 0;
@@ -83,13 +83,13 @@ std::vector<float> Shrink(const std::string& jpeg, int height, int width, bool s
   return pixels;
 }
 
-// What core/image/README.md says of images that are decoded at a smaller scale: their pixels are
-// the means of squares, and an image shrunk from them is another one than from all pixels, of which
-// the resize takes four and leaves out the rest.
+// Checks what core/image/README.md says of images that are decoded at a smaller scale. Their pixels
+// are the means of squares. An image shrunk from them differs from one shrunk from all pixels:
+// there the resize takes four pixels and leaves out the rest.
 TEST(PhotographsTest, ScaledPixelsAreMeansAndDifferFromThoseOfTheFullDecodeAsStated) {
   struct Case {
     JpegScale scale;
-    Difference of_images;  // At most.
+    Difference of_images;  // Upper bounds.
   };
   for (const auto& [scale, at_most] : {Case{JpegScale::kHalf, {.mean = 5, .max = 130}},
                                        Case{JpegScale::kQuarter, {.mean = 9, .max = 180}},

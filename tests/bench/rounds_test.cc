@@ -28,7 +28,7 @@ TEST(RoundsTest, EnvironmentDecidesRoundsAndWork) {
   WantAmount("smoke");
   EXPECT_EQ(NumRounds(), 1);
   EXPECT_EQ(ScaledWork(1000), 10);
-  EXPECT_EQ(ScaledWork(10), 1);  // Never nothing.
+  EXPECT_EQ(ScaledWork(10), 1);  // At least 1.
 }
 
 TEST(RoundsTest, UnknownAmountEndsTheProgram) {
@@ -49,7 +49,7 @@ TEST(RoundsTest, SidesTakeTurnsAndNoneIsAlwaysFirst) {
   EXPECT_EQ(order, "abbaab");
   ASSERT_EQ(samples.size(), 2u);
   ASSERT_EQ(samples[1].size(), 3u);
-  EXPECT_EQ(samples[1][0].amount, 2);  // b was second, third and last.
+  EXPECT_EQ(samples[1][0].amount, 2);  // b came second, third and last.
   EXPECT_EQ(samples[1][1].amount, 3);
   EXPECT_EQ(samples[1][2].amount, 6);
   EXPECT_EQ(samples[1][2].rate(), 3);
@@ -84,7 +84,7 @@ TEST(RoundsTest, ARowIsALineOfTheResultsAndCounters) {
   const TempFolder folder;
   const std::string results = folder / "results.jsonl";
   setenv("SYSTOLE_BENCH_RESULTS", results.c_str(), 1);
-  // Ratios of the rounds: 0.5, 0.25, 0.8.
+  // The rounds' ratios are 0.5, 0.25 and 0.8.
   const std::vector<Sample> figure = {
       {.amount = 2000, .seconds = 2, .cpu_seconds = 4, .peak_bytes = 10},
       {.amount = 1000, .seconds = 2, .cpu_seconds = 2, .peak_bytes = 30},
@@ -116,7 +116,7 @@ TEST(RoundsTest, ARowIsALineOfTheResultsAndCounters) {
   std::ifstream file(results);
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
-  // CPU seconds for a kB: the rounds' 2, 2 and 5.
+  // The CPU seconds per kB are 2, 2 and 5 in the three rounds.
   EXPECT_THAT(
       lines,
       ElementsAre(R"({"figure":"f","ceiling":"c","unit":"kB/s","figure_value":1,"ceiling_value":2,)"

@@ -56,7 +56,7 @@ class ReadTest(TempDirTest):
     def test_malformed_lines_are_named(self):
         self.assert_malformed("{no json\n", "Expecting property name")
         self.assert_malformed("\n", "Expecting value")
-        self.assert_malformed("[1]\n", "no JSON object")
+        self.assert_malformed("[1]\n", "not a JSON object")
         self.assert_malformed({"figure": "decode"}, "lacks ceiling, unit")
         self.assert_malformed(ROW | {"ratio": "0.9"}, "ratio is '0.9', want a number")
         self.assert_malformed(ROW | {"ratio": True}, "ratio is True, want a number")
@@ -201,17 +201,17 @@ class PlotTest(unittest.TestCase):
         text = plot.svg([POINT])
         self.assertIn("prefers-color-scheme: dark", text)
         self.assertNotIn("href", text)
-        self.assertEqual(text.count("http"), 1)  # The namespace.
+        self.assertEqual(text.count("http"), 1)  # The XML namespace.
 
     def test_points_stand_where_their_values_say(self):
         root = self.draw(*[POINT | {"x": x, "y": 10.0 * x} for x in (1, 2, 4, 8)])
         places = [(float(circle.get("cx")), float(circle.get("cy")))
                   for circle in root.iter(SVG + "circle")]
         gaps = [b[0] - a[0] for a, b in zip(places, places[1:])]
-        for gap in gaps:  # They double: even gaps on a logarithmic axis.
+        for gap in gaps:  # Values double, so gaps are even on a logarithmic axis.
             self.assertAlmostEqual(gap, gaps[0], delta=0.2)
         self.assertAlmostEqual(places[2][1] - places[3][1], 2 * (places[1][1] - places[2][1]),
-                               delta=0.3)  # Up is more; y is linear.
+                               delta=0.3)  # More is higher up. The y axis is linear.
 
     def test_everything_stays_inside(self):
         root = self.draw(*[POINT | {"x": x, "y": y} for x, y in ((0, 0), (3, 7.3), (5, 99.9))])

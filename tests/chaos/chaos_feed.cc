@@ -17,7 +17,7 @@
 namespace systole {
 namespace {
 
-// The first `count` lines of `text`; all of it if it has fewer.
+// The first `count` lines of `text`, or all of it if it has fewer.
 std::string FirstLines(const std::string& text, int count) {
   size_t end = 0;
   for (; count > 0 && end < text.size(); --count) end = text.find('\n', end) + 1;
@@ -69,7 +69,7 @@ void ChaosTest::SetUp() {
 
 void ChaosTest::TearDown() {
   if (HasFailure()) {
-    ADD_FAILURE() << "repeat it with SYSTOLE_CHAOS_SEED=" << ChaosSeed();
+    ADD_FAILURE() << "repeat the test with SYSTOLE_CHAOS_SEED=" << ChaosSeed();
     for (const Place& place : places_) {
       if (place.server != nullptr) {
         ADD_FAILURE() << "server " << place.server->address() << " wrote:\n"
@@ -154,7 +154,7 @@ void ChaosTest::ExpectUndisturbed(const std::string& printed, int steps) {
 }
 
 std::string ChaosTest::Undisturbed(int steps) {
-  // A function of the seed of the spec and of the steps, so the longest run serves all tests.
+  // The lines depend only on the spec's seed and on the steps, so the longest run serves all tests.
   static std::string* const known = new std::string;
   static int known_steps = 0;
   if (steps > known_steps) {
@@ -174,14 +174,16 @@ std::string ChaosTest::Undisturbed(int steps) {
 }
 
 void ChaosTest::ExpectEachRecordOnce(const std::string& printed, int steps) {
-  // An example's digest says which record it is: its id is in it, and nothing of it is drawn.
+  // An example's digest identifies its record: the example contains the record's id, and nothing
+  // random.
   static const std::map<std::string, std::string>* const ids = [&] {
     auto* const known = new std::map<std::string, std::string>;
     const absl::StatusOr<std::unique_ptr<ServerProcess>> server =
         ServerProcess::Start({"--dataset", absl::StrCat("raw=", folder_ / "raw-*.tfrecord")});
     EXPECT_THAT(server, IsOk());
     if (!server.ok()) return known;
-    // What the first step is, without the places.
+    // What `systole feed` prints of each example of the first step, without the step, core and
+    // place.
     const auto first_step = [&](const std::string& what, int words_of_place) {
       std::vector<std::string> values;
       const Finished finished = RunSystole(
@@ -201,18 +203,18 @@ void ChaosTest::ExpectEachRecordOnce(const std::string& printed, int steps) {
     EXPECT_EQ(known->size(), static_cast<size_t>(kChaosRecords));
     return known;
   }();
-  std::map<std::pair<std::string, std::string>, int> times;  // Of a record in a step.
+  std::map<std::pair<std::string, std::string>, int> times;  // How often each step has each record.
   for (const std::string& line : Lines(printed)) {
     const auto id = ids->find(line.substr(line.rfind(' ') + 1));
     if (id == ids->end()) {
-      ADD_FAILURE() << "'" << line << "' is no record";
+      ADD_FAILURE() << "'" << line << "' has the digest of no record";
       return;
     }
     const int seen = ++times[{line.substr(0, line.find(' ')), id->second}];
-    EXPECT_EQ(seen, 1) << "of record " << id->second << ": " << line;
+    EXPECT_EQ(seen, 1) << "record " << id->second << " is in this step twice: " << line;
   }
   EXPECT_EQ(times.size(), static_cast<size_t>(steps) * kChaosRecords)
-      << "records that are missing in their epochs";
+      << "some records are missing in an epoch";
 }
 
 }  // namespace systole

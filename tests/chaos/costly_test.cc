@@ -1,6 +1,6 @@
-// Requests that are legal and cost a server as much as a request may. Others keep their bytes and
-// their part of the threads, a cancelled feed leaves the threads at once, and the server ends when
-// it is told to.
+// Requests that are legal and cost a server as much as a request may. Other feeds keep their bytes
+// and their part of the threads. A cancelled feed leaves the threads at once, and the server ends
+// when it is told to.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -22,8 +22,8 @@ constexpr char kEndless[] = "100000000";
 
 class CostlyTest : public ChaosTest {
  protected:
-  // A server of two identities: "trainer", whose feeds are held against the undisturbed run, and
-  // "costly".
+  // Starts a server with two identities: "trainer", whose feeds are compared with the undisturbed
+  // run, and "costly".
   void SetUp() override {
     ChaosTest::SetUp();
     std::string identities;
@@ -43,8 +43,8 @@ class CostlyTest : public ChaosTest {
 
   std::string TokenOf(const std::string& name) const { return folder_ / (name + ".token"); }
 
-  // An example takes half a second of a thread: 60 million values, nearly all that transforms may
-  // make outside of the fused pass. A step is one slice of 64 of them.
+  // An example takes half a second of a thread: it has 60 million values, nearly all that
+  // transforms may make outside of the fused pass. A step is one slice of 64 such examples.
   static std::string CostlySpec(int seed) {
     std::string spec = absl::StrCat(
         "dataset: 'raw' global_batch: 64 num_cores: 1 seed: ", seed,
@@ -64,7 +64,8 @@ class CostlyTest : public ChaosTest {
                                  "--steps", kEndless, "--token-file", TokenOf("costly")});
   }
 
-  // Streams that the server has opened so far. Its log leaves lines out where there are many.
+  // How many streams the server has opened so far. The server's log would not do, because it leaves
+  // lines out where there are many.
   double StreamsOpened() {
     const Finished asked =
         RunSystole({"status", "--server", Servers(), "--token-file", TokenOf("trainer"), "--json"});
@@ -78,14 +79,15 @@ TEST_F(CostlyTest, CostlyFeedsLeaveAnotherPeerItsBytesAndTheServerItsEnd) {
   std::vector<std::unique_ptr<Process>> costly;
   for (int i = 0; i < feeds; ++i) costly.push_back(StartCostly(i));
   ASSERT_TRUE(WaitUntil([&] { return StreamsOpened() >= feeds; }));
-  // All costly feeds of a peer together have half of the only thread.
+  // All costly feeds of a peer together get half of the only thread.
   const int steps = Times(20, 200);
   const auto feed = StartFeed(steps, {"--token-file", TokenOf("trainer")});
   ExpectUndisturbed(*feed, steps);
-  // While they still are served.
+  // The server is stopped while it still serves the costly feeds.
   server(0).Signal(SIGTERM);
   EXPECT_EQ(server(0).Wait().exit_code, 0);
-  for (const auto& process : costly) EXPECT_TRUE(process->IsRunning());  // They look for another.
+  // They look for another server.
+  for (const auto& process : costly) EXPECT_TRUE(process->IsRunning());
   Restart(0);
 }
 

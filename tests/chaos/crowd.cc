@@ -18,7 +18,7 @@ namespace {
 constexpr int kOtherMachine = 2;
 constexpr int kRoundsASecond = 20;
 
-// What an HTTP/2 client says first, with empty SETTINGS behind it.
+// What an HTTP/2 client says first, and an empty SETTINGS frame after it.
 constexpr absl::string_view kHello("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
 
 }  // namespace
@@ -58,7 +58,7 @@ ReaderCrowd::ReaderCrowd(const std::string& address, const v1::FeedSpec& spec,
     own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     call->stub = v1::Systole::NewStub(
         grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), own_connection));
-    // Far more than anything here takes: what never comes ends.
+    // This is far longer than anything here takes. A message that never comes ends the call.
     call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::hours(1));
     v1::StreamStepsRequest request;
     *request.mutable_spec() = spec;

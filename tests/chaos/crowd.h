@@ -1,5 +1,5 @@
 // Peers that take a server's time and give nothing: connections that say nothing, and calls whose
-// answers are read slowly or never. For comparison also peers that read as a trainer does.
+// answers are read slowly or never. For comparison, some peers read as a trainer does.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CHAOS_CROWD_H_
@@ -18,18 +18,18 @@
 
 namespace systole {
 
-// Connections, for as long as it lives, all from the one machine 127.0.0.2.
+// Holds connections from the machine 127.0.0.2 for as long as it lives.
 class IdleCrowd {
  public:
-  // Opens `idle` connections to 127.0.0.1:`port`, of which every second one says hello as HTTP/2
-  // does, and all then are silent. From then on opens `each_second` more, and closes each when
-  // the next ones come.
+  // Opens `idle` connections to 127.0.0.1:`port`. Every second one sends an HTTP/2 client's first
+  // bytes, and then all are silent. From then on opens `each_second` more connections in each
+  // second, and closes each of these when the next ones come.
   IdleCrowd(int port, int idle, int each_second);
   ~IdleCrowd();
   IdleCrowd(const IdleCrowd&) = delete;
   IdleCrowd& operator=(const IdleCrowd&) = delete;
 
-  // How many came and went so far.
+  // How many of the later connections were opened so far.
   int64_t visits() const { return visits_; }
 
  private:
@@ -38,21 +38,22 @@ class IdleCrowd {
   std::vector<OwnedFd> idle_;
   std::atomic<int64_t> visits_ = 0;
   std::atomic<bool> stopping_ = false;
-  std::thread visitors_;  // Last: it uses what is above.
+  std::thread visitors_;  // Last, because it uses the members above.
 };
 
-// How many readers there are of each kind.
+// How many readers of each kind there are.
 struct Readers {
   int honest = 0;  // Read all that comes, at once.
   int slow = 0;    // Read a message a second each.
   int silent = 0;  // Read nothing at all.
 };
 
-// As long as it lives: calls of StreamSteps, each of a feed and over a connection of its own.
+// Holds calls of StreamSteps for as long as it lives. Each call has a feed and a connection of its
+// own.
 class ReaderCrowd {
  public:
-  // Returns when the server has begun with all of them. Their specs are `spec` with other seeds, so
-  // that no two share what is made for them.
+  // Returns when the server has begun to answer all calls. Their specs differ from `spec` only by
+  // the seed, so that no two calls share slices.
   ReaderCrowd(const std::string& address, const v1::FeedSpec& spec, const Readers& readers);
   ~ReaderCrowd();
   ReaderCrowd(const ReaderCrowd&) = delete;
@@ -65,12 +66,13 @@ class ReaderCrowd {
     std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader;
   };
 
-  // The calls from `begin` to before `end`, a message a second each.
+  // Reads the calls from `begin` to before `end`, one message a second from each.
   void ReadSlowly(int begin, int end);
 
-  std::vector<std::unique_ptr<Call>> calls_;  // Honest ones, then slow ones, then silent ones.
+  // First the honest ones, then the slow, then the silent.
+  std::vector<std::unique_ptr<Call>> calls_;
   std::atomic<bool> stopping_ = false;
-  std::vector<std::thread> threads_;  // Last: they use what is above.
+  std::vector<std::thread> threads_;  // Last, because they use the members above.
 };
 
 }  // namespace systole

@@ -9,7 +9,7 @@
 namespace systole {
 namespace {
 
-// Of the rate beside as many honest readers.
+// A feed must keep this part of the rate that it has beside as many honest readers.
 constexpr double kRateKept = 0.5;
 
 double Median(std::vector<double> values) {

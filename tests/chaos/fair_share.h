@@ -16,8 +16,9 @@ namespace systole {
 class FairShareTest : public ChaosTest {
  protected:
   // Expects that a feed of server 0 gets its bytes while what `disturb` returns is alive. In the
-  // full run the feed must also have half of the rate that it has beside `honest` readers. Both are
-  // measured in turns and their medians compared, because the machine has other work, too.
+  // full run the feed must also have half of the rate that it has beside `honest` readers. Both
+  // rates are measured in turns and their medians compared, because the machine has other work,
+  // too.
   template <typename Disturb>
   void ExpectFairShare(int honest, Disturb disturb) {
     {
@@ -41,8 +42,8 @@ class FairShareTest : public ChaosTest {
   static v1::FeedSpec Spec();
 
  private:
-  // The rate of a trainer that takes 100 MB/s at most: a pace that leaves the server, its crowd and
-  // this machine's other work some time.
+  // The rate of a trainer that takes 100 MB/s at most. This pace leaves some time to the server, to
+  // its crowd and to the machine's other work.
   double StepsPerSecond();
   static void CompareRates(const std::vector<double>& disturbed,
                            const std::vector<double>& beside_honest, int honest);

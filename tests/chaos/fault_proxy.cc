@@ -14,17 +14,18 @@ namespace systole {
 namespace {
 
 constexpr size_t kPieceBytes = 64 << 10;
-// How soon a change of the faults is seen by a connection that waits.
+// A waiting connection sees a change of the faults within this time.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 
-// Both ends see a reset, as after a crash.
+// Closes the socket in such a way that the peer sees a reset, as after a crash.
 void Reset(const OwnedFd& socket) {
   const linger at_once = {.l_onoff = 1, .l_linger = 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
   ::shutdown(socket.get(), SHUT_RDWR);
 }
 
-// The distance to the next event of a kind that comes once in `mean` bytes.
+// A random number of bytes until the next event of a kind that comes once in `mean` bytes on
+// average.
 int64_t DistanceTo(int64_t mean, std::mt19937_64& random) {
   return static_cast<int64_t>(
       std::exponential_distribution<double>(1.0 / static_cast<double>(mean))(random));
@@ -102,7 +103,7 @@ void FaultProxy::Accept() {
     }
     OwnedFd server;
     if (server_port != 0) server = ConnectOnLoopback(server_port);
-    // A server that is down refuses, and so does its proxy.
+    // When a server is down, it refuses connections, and so does its proxy.
     if (!server.ok()) {
       Reset(client);
       continue;
@@ -178,7 +179,7 @@ void FaultProxy::Pump(Link* link, bool from_server) {
     }
     if (fate.cut) open = false;
   }
-  // Either end's going ends both: gRPC knows no connection that is open one way.
+  // When either end goes, both are closed: gRPC knows no connection that is open one way.
   Leave(link);
 }
 

@@ -1,9 +1,11 @@
-// A way between client and server on which everything happens that happens to connections: it is
-// slow, late, cut, half open, and its bytes are damaged. What happens is drawn from a seed.
+// A proxy between client and server that does to connections everything that networks do: it is
+// slow or late, cuts them, leaves them half open, and damages their bytes. The faults are drawn
+// from a seed.
 //
 //   client --TCP--> FaultProxy --TCP--> server
 //
-// Its address stays, so a server that is started anew on another port keeps its name.
+// The proxy's address does not change, so a server that is restarted on another port keeps its
+// name.
 //
 // Thread-safe.
 #ifndef SYSTOLE_TESTS_CHAOS_FAULT_PROXY_H_
@@ -23,18 +25,19 @@
 
 namespace systole {
 
-// What happens to connections from now on, also to those that are open; in each direction by
+// What happens from now on to all connections, also to open ones. Each direction has its faults by
 // itself.
 struct Faults {
-  // Each piece (64 KiB at most) waits so long before it goes on.
+  // Each piece (64 KiB at most) waits this long before it is passed on.
   absl::Duration delay = absl::ZeroDuration();
-  // Bytes that pass in a second; 0: any number.
+  // How many bytes pass in a second; 0: no limit.
   int64_t bytes_per_second = 0;
-  // On average one connection is cut in so many bytes from the server, at any byte; 0: none.
+  // On average a connection is cut once in this many bytes from the server, at any byte; 0: never.
   int64_t bytes_per_cut = 0;
-  // On average one bit turns over in so many bytes from the server; 0: none.
+  // On average one bit is flipped in this many bytes from the server; 0: none.
   int64_t bytes_per_flip = 0;
-  // Nothing passes, and no connection ends: the other side is away, or a router forgot.
+  // Nothing passes, and no connection ends, as if the other side were away or a router had
+  // forgotten the connection.
   bool swallows = false;
   // New connections are closed at once.
   bool refuses = false;
@@ -48,14 +51,14 @@ class FaultProxy {
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;
 
-  // What a client dials.
+  // The address that a client connects to.
   std::string address() const;
 
-  // Connections that are made from now on lead to "127.0.0.1:PORT". Until the first call they are
+  // Connections made from now on lead to "127.0.0.1:PORT". Before the first call, connections are
   // closed.
   void LeadTo(const std::string& address) ABSL_LOCKS_EXCLUDED(mu_);
   void Set(const Faults& faults) ABSL_LOCKS_EXCLUDED(mu_);
-  // Cuts every connection there is.
+  // Cuts every open connection.
   void CutAll() ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t connections() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -68,18 +71,18 @@ class FaultProxy {
     OwnedFd server;
     int pumps = 2;  // Threads that use the sockets.
   };
-  // What is to be done with a piece of bytes.
+  // What happens to a piece of bytes.
   struct Fate {
     Faults faults;
-    int64_t pass = 0;       // Bytes that go on.
-    bool cut = false;       // After them.
-    int64_t flip_bit = -1;  // Of those bytes.
+    int64_t pass = 0;       // How many bytes are passed on.
+    bool cut = false;       // The connection is cut after them.
+    int64_t flip_bit = -1;  // Which bit of them is flipped; -1: none.
   };
 
   void Accept() ABSL_LOCKS_EXCLUDED(mu_);
   void Pump(Link* link, bool from_server) ABSL_LOCKS_EXCLUDED(mu_);
   Fate Decide(int64_t bytes, bool from_server) ABSL_LOCKS_EXCLUDED(mu_);
-  // False: the proxy ends.
+  // Returns false if the proxy is about to end.
   bool Sleep(absl::Duration duration) ABSL_LOCKS_EXCLUDED(mu_);
   void Leave(Link* link) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -96,7 +99,7 @@ class FaultProxy {
   int64_t connections_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t cuts_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t flips_ ABSL_GUARDED_BY(mu_) = 0;
-  std::thread acceptor_;  // Last: it uses what is above.
+  std::thread acceptor_;  // Last, because it uses the members above.
 };
 
 }  // namespace systole

@@ -1,6 +1,6 @@
-// A server that says at random what no honest one does, in several places at once and beside an
-// honest one. The client ends, in time and with words that can be printed, and what it hands out is
-// right.
+// A server that says at random what no honest server says, in several places at once, beside an
+// honest server. The client must end in time, its error must be printable, and the steps that it
+// hands out must be right.
 #include <memory>
 #include <optional>
 #include <random>
@@ -22,7 +22,7 @@
 namespace systole {
 namespace {
 
-// What a server does, all of it drawn from a seed.
+// What a hostile server does. All of it is drawn from a seed.
 class HostileMood {
  public:
   HostileMood(uint64_t seed, const v1::ResolveFeedResponse& honest_answer) : random_(seed) {
@@ -34,9 +34,9 @@ class HostileMood {
     chunks_per_harm_ = 1 + Draw(60);
   }
 
-  // What an honest server of the same feed does.
+  // The behaviour of an honest server of the same feed.
   const FakeFeed& honest() const { return feed_; }
-  // Borrows this.
+  // The behaviour of the hostile server. The result borrows this object.
   FakeFeed hostile() {
     FakeFeed feed = feed_;
     feed.resolve = [this](v1::ResolveFeedResponse& answer) {
@@ -111,13 +111,13 @@ TEST(HostileServerTest, WhatAServerSaysAtRandomDoesNoHarm) {
   int bad_ends = 0;
   for (int i = 0; i < Times(120, 600); ++i) {
     const uint64_t seed = ChaosSeed() + static_cast<uint64_t>(i);
-    SCOPED_TRACE(absl::StrCat("repeat it with SYSTOLE_CHAOS_SEED=", seed));
+    SCOPED_TRACE(absl::StrCat("repeat the test with SYSTOLE_CHAOS_SEED=", seed));
     HostileMood mood(seed, honest_answer);
     const FakeServer hostile(mood.hostile());
     const FakeServer honest(mood.honest());
     FeedClientOptions options = Quick({hostile.address()});
     if (i % 2 == 0) options.servers.push_back(honest.address());
-    // Whether it ends well is drawn, and up to the machine; how it ends is what counts.
+    // Whether the feed ends well is random and depends on the machine. Only how it ends is checked.
     options.connect_timeout = options.retry_for = absl::Milliseconds(500);
     options.silence_timeout = absl::Milliseconds(200);
     options.max_step_bytes = options.prefetch_bytes = 1 << 20;

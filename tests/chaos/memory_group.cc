@@ -21,8 +21,8 @@ namespace {
 
 constexpr char kRoot[] = "/sys/fs/cgroup";
 
-// The group of this process in the hierarchy that has memory's limits, and the limit's name there.
-// Version 2 allows no group below one that has processes, so there it is the root's.
+// Returns the cgroup of this process in the hierarchy that limits memory, and the limit's name
+// there. cgroup v2 allows no group below one that has processes, so there it returns the root.
 std::pair<std::string, std::string> Hierarchy() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

@@ -1,5 +1,5 @@
-// A limit of the kernel on the memory of some processes (cgroup v2 or v1), page cache and socket
-// buffers included: a process that goes beyond it is killed.
+// A kernel limit on the memory of some processes (cgroup v2 or v1). Page cache and socket buffers
+// count. A process that goes beyond the limit is killed.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CHAOS_MEMORY_GROUP_H_
@@ -17,14 +17,14 @@ namespace systole {
 
 class MemoryGroup {
  public:
-  // FailedPrecondition if this user may make none; gives the kernel's error.
+  // Returns FailedPrecondition with the kernel's error if this user may not make a cgroup.
   static absl::StatusOr<std::unique_ptr<MemoryGroup>> Create(int64_t bytes);
-  // REQUIRES: its processes have ended.
+  // REQUIRES: the group's processes have ended.
   ~MemoryGroup();
   MemoryGroup(const MemoryGroup&) = delete;
   MemoryGroup& operator=(const MemoryGroup&) = delete;
 
-  // The memory that `process` takes from now on counts.
+  // Counts the memory that `process` takes from now on.
   absl::Status Add(pid_t process);
 
  private:

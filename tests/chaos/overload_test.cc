@@ -24,7 +24,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 
 class OverloadTest : public FairShareTest {
  protected:
-  // The server is there and serves what it always served.
+  // Checks that the server is there and serves what it always served.
   void TearDown() override {
     if (num_servers() > 0) {
       EXPECT_TRUE(server(0).IsRunning());
@@ -42,11 +42,11 @@ struct Crowds {
 
 TEST_F(OverloadTest, CrowdsOfConnectionsToAServerWithFewDescriptors) {
   AddServer({}, {.open_files = 128});
-  // A few of those that it has room for.
+  // The honest readers are a few of those that the server has room for.
   ExpectFairShare(/*honest=*/8, [&] {
     return std::make_unique<IdleCrowd>(PortOf(address(0)), /*idle=*/1000, /*each_second=*/200);
   });
-  // Those that were too many were turned away by the cap, before descriptors ran out.
+  // The cap on connections turned away those that were too many, before descriptors ran out.
   EXPECT_THAT(server(0).err(), HasSubstr("--max-connections-per-peer"));
   EXPECT_THAT(server(0).err(), Not(HasSubstr("Too many open files")));
 }
@@ -65,9 +65,9 @@ TEST_F(OverloadTest, CrowdsThatTakeAllDescriptorsAreForgotten) {
 
 TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirShareAndTheServerItsMemory) {
   constexpr int64_t kBudget = 128 * kMiB;
-  // What stands beside the budget: gRPC, a plan for each feed, stacks.
+  // Memory beside the budget: gRPC, a plan for each feed, stacks.
   constexpr int64_t kBeside = (kAddressSanitizer ? 320 : 64) * kMiB;
-  // AddressSanitizer would keep 256 MiB of freed memory, and each thread its own part.
+  // By default AddressSanitizer would keep 256 MiB of freed memory, and each thread its own part.
   AddServer({"--memory-budget", absl::StrCat(kBudget)},
             {.environment = {"ASAN_OPTIONS=allocator_may_return_null=1:exitcode=99:"
                              "quarantine_size_mb=16:thread_local_quarantine_size_kb=64"}});
@@ -75,8 +75,8 @@ TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirShareAndTheServer
   if (group.ok()) {
     EXPECT_THAT((*group)->Add(server(0).pid()), IsOk());
   } else {
-    // The stricter bound below holds all the same.
-    GTEST_LOG_(WARNING) << "without a limit of the kernel: " << group.status();
+    // The stricter bound below is checked all the same.
+    GTEST_LOG_(WARNING) << "runs without a memory limit of the kernel: " << group.status();
   }
   const int64_t idle_bytes = server(0).MemoryBytes("VmRSS");
   ExpectFairShare(/*honest=*/128, [&] {
@@ -88,7 +88,7 @@ TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirShareAndTheServer
   const int64_t most_bytes = server(0).MemoryBytes("VmHWM");
   RecordProperty("mib_beyond_idle", absl::StrCat((most_bytes - idle_bytes) / kMiB));
   EXPECT_LE(most_bytes - idle_bytes, kBudget + kBeside);
-  // The group goes when its process has.
+  // The group can be removed only when its process has ended.
   server(0).Signal(SIGTERM);
   EXPECT_EQ(server(0).Wait().exit_code, 0);
   Restart(0);
@@ -106,11 +106,11 @@ TEST_F(OverloadTest, AFullDiskUnderTheIndexCostsTheIndexAlone) {
     return count;
   };
   EXPECT_THAT(server(0).err(), HasSubstr("No space left on device"));
-  EXPECT_EQ(indexes(), 0);  // No half of one either.
+  EXPECT_EQ(indexes(), 0);  // No incomplete index is left either.
   const int steps = Times(20, 200);
   const auto feed = StartFeed(steps);
   ExpectUndisturbed(*feed, steps);
-  // With room, the next start leaves its indexes.
+  // With room on the disk, the next start writes the indexes.
   folder_.Write("orders", "work normally");
   server(0).Signal(SIGTERM);
   EXPECT_EQ(server(0).Wait().exit_code, 0);

@@ -1,5 +1,6 @@
-// A network that is really apart: the servers' end of a link between two network namespaces goes
-// down and comes back. A proxy still acknowledges what it swallows; here nobody answers at all.
+// A network that is really cut: the servers' end of a link between two network namespaces goes down
+// and comes back. A FaultProxy still acknowledges the bytes that it swallows; here nothing answers
+// at all.
 #include <signal.h>
 #include <unistd.h>
 
@@ -21,10 +22,10 @@
 namespace systole {
 namespace {
 
-// A network namespace with one address, at the other end of a link of this one.
+// A network namespace with one address. A link connects it to the namespace of the test.
 class FarHost {
  public:
-  // `number` from 1 on; each host has a network of its own.
+  // `number` counts from 1. Each host has a network of its own.
   explicit FarHost(int number)
       : name_(absl::StrCat("systole-", ::getpid(), "-", number)),
         // Names of devices have 15 letters at most.
@@ -35,7 +36,8 @@ class FarHost {
             Shell("ip addr add NETWORK1/24 dev LINK") && Shell("ip link set LINK up") &&
             Shell("ip -n NAME addr add NETWORK2/24 dev far") && Join();
   }
-  // The namespace alone would keep the link until its last socket is forgotten.
+  // If only the namespace were deleted, its link would stay until the last socket there is
+  // forgotten.
   ~FarHost() { Shell("ip link del LINK; ip netns del NAME"); }
   FarHost(const FarHost&) = delete;
   FarHost& operator=(const FarHost&) = delete;
@@ -43,7 +45,7 @@ class FarHost {
   bool made() const { return made_; }
   std::string address() const { return network_ + "2"; }
   const std::string& name() const { return name_; }
-  // Takes its link down, or up again.
+  // Part() takes the host's link down, and the function after it takes the link up again.
   bool Part() const { return Shell("ip -n NAME link set far down"); }
   bool Join() const { return Shell("ip -n NAME link set far up"); }
 
@@ -81,7 +83,7 @@ class PartitionTest : public ChaosTest {
     }
   }
 
-  // A feed of both servers in mid-stream, which then waits for a reader.
+  // Starts a feed of both servers, which prints some steps and then waits for a reader.
   std::unique_ptr<Process> FeedInMidStream(int steps, std::string& lines) {
     auto feed = std::make_unique<Process>(
         std::vector<std::string>{SystoleProgram(), "feed", "--server",
@@ -95,7 +97,8 @@ class PartitionTest : public ChaosTest {
 
   std::vector<std::unique_ptr<FarHost>> hosts_;
   std::vector<std::string> addresses_;
-  std::vector<std::unique_ptr<Process>> servers_;  // They end before their hosts.
+  // Declared after the hosts, so that the servers end first.
+  std::vector<std::unique_ptr<Process>> servers_;
 };
 
 TEST_F(PartitionTest, TheOtherServerCarriesTheFeed) {
@@ -118,7 +121,7 @@ TEST_F(PartitionTest, AFeedWaitsUntilItsServersCanBeReachedAgain) {
     std::string lines;
     const auto feed = FeedInMidStream(steps, lines);
     for (const auto& host : hosts_) ASSERT_TRUE(host->Part());
-    // Longer than the silence that it takes for a loss.
+    // This is longer than the silence after which a connection counts as lost.
     absl::SleepFor(absl::Seconds(5));
     EXPECT_TRUE(feed->IsRunning());
     for (const auto& host : hosts_) ASSERT_TRUE(host->Join());

@@ -1,5 +1,5 @@
 // Peers that send what nobody should: bytes at random, requests without sense, names of files. The
-// server says no, and serves the others as before.
+// server refuses them and serves the others as before.
 #include <sys/socket.h>
 
 #include <memory>
@@ -29,7 +29,7 @@ class PeersTest : public ChaosTest {
         grpc::CreateChannel(proxy(0).address(), grpc::InsecureChannelCredentials()));
     random_.seed(ChaosSeed());
   }
-  // The server is there and serves what it always served.
+  // Checks that the server is there and serves what it always served.
   void TearDown() override {
     EXPECT_TRUE(server(0).IsRunning());
     const auto feed = StartFeed(10);
@@ -52,7 +52,7 @@ class PeersTest : public ChaosTest {
     return stub_->ResolveFeed(&context, request, &response);
   }
 
-  // Sets some fields of `message` to values that a spec may have, or may not.
+  // Sets some fields of `message` to random values, valid or not.
   void Scramble(google::protobuf::Message& message, int depth);
   std::string SomeText();
   int64_t SomeNumber();
@@ -96,7 +96,7 @@ void PeersTest::Scramble(google::protobuf::Message& message, int depth) {
         break;
       case FieldDescriptor::CPPTYPE_STRING: {
         std::string text = SomeText();
-        // What is no UTF-8 would not leave this process as a string.
+        // A string that is not UTF-8 would not be sent by protobuf.
         if (field->type() == FieldDescriptor::TYPE_STRING) {
           for (char& byte : text) byte = static_cast<char>(byte & 0x7f);
         }
@@ -151,7 +151,7 @@ TEST_F(PeersTest, SpecsWithoutSense) {
   int accepted = 0;
   for (int i = 0; i < Times(2000, 10'000); ++i) {
     v1::FeedSpec spec;
-    // Half of them are nearly right, so that what comes behind the first checks is met too.
+    // Half of the specs are nearly right, so that the checks after the first ones are tested too.
     if (i % 2 == 0) {
       spec.set_dataset("raw");
       spec.set_global_batch(8);
@@ -172,7 +172,7 @@ TEST_F(PeersTest, SpecsWithoutSense) {
                                grpc::RESOURCE_EXHAUSTED, grpc::FAILED_PRECONDITION))
         << status.error_message() << "\n"
         << spec.DebugString();
-    // One line, however many the spec's text has.
+    // The error is one line, however many lines the spec has.
     ASSERT_EQ(status.error_message().find('\n'), std::string::npos);
     ASSERT_EQ(status.error_message().find('\x1b'), std::string::npos);
   }
@@ -183,7 +183,7 @@ TEST_F(PeersTest, BytesAtRandom) {
   for (int i = 0; i < Times(100, 1000); ++i) {
     const OwnedFd socket = ConnectOnLoopback(PortOf(proxy(0).address()));
     ASSERT_TRUE(socket.ok());
-    // Some begin as a client of HTTP/2 does.
+    // Some begin with the bytes of an HTTP/2 client.
     std::string bytes = Noise(random_() % 20'000);
     if (i % 2 == 0) bytes = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes;
     ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -194,7 +194,7 @@ TEST_F(PeersTest, RequestsAndMetadataThatAreTooLarge) {
   v1::FeedSpec spec;
   spec.set_dataset(std::string(200 << 10, 'x'));
   EXPECT_EQ(Resolve(spec).error_code(), grpc::RESOURCE_EXHAUSTED);
-  // Such a one is cut off on the way.
+  // A request as large as this is cut off on the way.
   spec.set_dataset(std::string(10 << 20, 'x'));
   EXPECT_EQ(Resolve(spec).error_code(), grpc::UNAVAILABLE);
   grpc::ClientContext context;

@@ -44,10 +44,11 @@ fi
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 readonly preset=${SYSTOLE_CHAOS_PRESET:-release}
 export SYSTOLE_CHAOS=$amount
-# The part that runs with all tests does not depend on luck.
+# The quick part, which runs with all tests, does not depend on chance.
 [[ $amount == full ]] || : "${SYSTOLE_CHAOS_SEED:=1}"
 export SYSTOLE_CHAOS_SEED=${SYSTOLE_CHAOS_SEED:-$((RANDOM << 15 | RANDOM))}
-# As tests/CMakeLists.txt has it: a sanitizer's report is told from what our programs return.
+# The options are those of tests/CMakeLists.txt: the exit code of a sanitizer's report differs from
+# the codes of our programs.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-allocator_may_return_null=1:exitcode=99}
 
 cmake --preset "$preset" >/dev/null </dev/null

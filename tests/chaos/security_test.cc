@@ -1,5 +1,4 @@
-// Peers that should not be let in, and credentials that change, while feeds run over TLS and with
-// tokens.
+// Peers that must not be let in, and credentials that change, while feeds run over TLS with tokens.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -36,7 +35,7 @@ class SecurityTest : public ChaosTest {
   void SetUp() override {
     ChaosTest::SetUp();
     MakeCertificates("tls");
-    // A pair of the same authority that has expired.
+    // A key and an expired certificate of the same authority.
     std::filesystem::create_directory(folder_ / "expired");
     RunShell(absl::StrReplaceAll(
         "cd FOLDER; openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 "
@@ -48,13 +47,12 @@ class SecurityTest : public ChaosTest {
         {{"FOLDER", folder_.path()}}));
   }
 
-  // Into FOLDER/`name`, by its authority if there is one; another one otherwise.
+  // Makes certificates in FOLDER/`name`, with the authority that is there, or with a new one.
   void MakeCertificates(const std::string& name) const {
     RunShell(absl::StrCat(SYSTOLE_SOURCE_DIR "/deploy/make_certificates.sh ", folder_ / name));
   }
 
-  // A server of the dataset that wants a certificate of each client and, besides, the token of
-  // "first" or "second".
+  // Adds a server that asks each client for a certificate and for the token of "first" or "second".
   void AddSecureServer() {
     for (const char* name : {"first", "second"}) NewToken(name);
     const std::string config = folder_.Write(
@@ -73,7 +71,7 @@ class SecurityTest : public ChaosTest {
     std::filesystem::permissions(path, std::filesystem::perms::owner_read);
   }
 
-  // What a client says that has everything it needs.
+  // The flags of a client that has all credentials.
   Args Credentials(const std::string& token, const std::string& authority = "tls") const {
     return {"--tls",
             "--tls-ca",
@@ -85,13 +83,13 @@ class SecurityTest : public ChaosTest {
             "--token-file",
             folder_ / token + ".token"};
   }
-  // `args` with another value behind `flag`.
+  // `args` with `value` after `flag`.
   static Args With(Args args, const std::string& flag, const std::string& value) {
     *(std::find(args.begin(), args.end(), flag) + 1) = value;
     return args;
   }
 
-  // A feed that gets nothing: not a line, and no success.
+  // Expects that a feed with these flags gets no line and fails.
   void ExpectShutOut(const std::string& servers, const Args& more) {
     Args args = {"feed", "--server",          servers, "--spec", spec_path_, "--digest", "--steps",
                  "3",    "--connect-timeout", "1"};
@@ -109,22 +107,22 @@ TEST_F(SecurityTest, StrangersConnectedToTheServerOfAFeedThatRuns) {
   MakeCertificates("others");
   folder_.Write("wrong.token", "systole-token-that-nobody-drew\n");
   std::filesystem::permissions(folder_ / "wrong.token", std::filesystem::perms::owner_read);
-  // Drawn by another server's operator.
+  // A token that another server's operator has drawn.
   const Finished foreign =
       RunSystole({"token", "--name", "first", "--file", folder_ / "other_tokens"});
   folder_.Write("foreign.token", foreign.out);
   std::filesystem::permissions(folder_ / "foreign.token", std::filesystem::perms::owner_read);
   const Args good = Credentials("first");
   const std::vector<Args> strangers = {
-      {},                                             // In plain text.
-      {"--tls", "--tls-ca", folder_ / "tls/ca.pem"},  // Without a certificate.
-      Args(good.begin(), good.end() - 2),             // Without a token.
+      {},                                             // Plain text.
+      {"--tls", "--tls-ca", folder_ / "tls/ca.pem"},  // No client certificate.
+      Args(good.begin(), good.end() - 2),             // No token.
       With(good, "--token-file", folder_ / "wrong.token"),
       With(good, "--token-file", folder_ / "foreign.token"),
-      // Of an authority that the server does not know, ..
+      // A certificate of an authority that the server does not know.
       With(With(good, "--tls-certificate", folder_ / "others/client.pem"), "--tls-key",
            folder_ / "others/client.key"),
-      // .. or the client.
+      // The server's certificate is of an authority that the client does not know.
       Credentials("first", "others"),
       With(With(good, "--tls-certificate", folder_ / "expired/pair.pem"), "--tls-key",
            folder_ / "expired/pair.key"),
@@ -132,22 +130,22 @@ TEST_F(SecurityTest, StrangersConnectedToTheServerOfAFeedThatRuns) {
   const auto feed = StartFeed(Times(100, 800), good);
   for (int i = 0; i < Times(8, 24); ++i) {
     SCOPED_TRACE(i);
-    // Each of them, and then what is drawn.
+    // Each stranger comes once, and after that a random one.
     const size_t which =
         static_cast<size_t>(i) < strangers.size() ? static_cast<size_t>(i) : Draw(strangers.size());
     ExpectShutOut(address(0), strangers[which]);
   }
   ExpectUndisturbed(*feed, Times(100, 800));
-  // Nobody wrote a secret down.
+  // The server logged no secret.
   const std::string secret = Lines(ReadWholeFile(folder_ / "first.token"))[0];
   EXPECT_THAT(server(0).err(), Not(HasSubstr(secret)));
 }
 
 TEST_F(SecurityTest, ServersThatAClientMustNotBelieve) {
-  // In plain text, where TLS is wanted.
+  // The server speaks plain text, but the client wants TLS.
   AddServer();
   ExpectShutOut(address(0), {"--tls", "--tls-ca", folder_ / "tls/ca.pem"});
-  // With a certificate that has expired. Ours would not start with it.
+  // The server's certificate has expired. Our own server would not start with it.
   grpc::ServerBuilder builder;
   grpc::SslServerCredentialsOptions options;
   options.pem_key_cert_pairs.push_back({.private_key = ReadWholeFile(folder_ / "expired/pair.key"),
@@ -160,7 +158,7 @@ TEST_F(SecurityTest, ServersThatAClientMustNotBelieve) {
   ASSERT_NE(expired, nullptr);
   ExpectShutOut(absl::StrCat("127.0.0.1:", port), {"--tls", "--tls-ca", folder_ / "tls/ca.pem"});
   expired->Shutdown();
-  // Either beside one that it believes: that one serves the feed.
+  // Both untrusted servers are listed beside one that the client trusts. That one serves the feed.
   AddSecureServer();
   const auto feed = StartFeed(20, Credentials("first"));
   ExpectUndisturbed(*feed, 20);
@@ -189,7 +187,7 @@ TEST_F(SecurityTest, APermissionThatIsTakenAwayEndsItsFeedAndNoOther) {
   EXPECT_NE(finished.exit_code, 0);
   EXPECT_THAT(finished.err, HasSubstr("this server does not know the token, or it has expired"));
   ExpectUndisturbed(*goes_on, steps);
-  // Drawn anew, it is let in again, once the server has looked at the file.
+  // With a new token "first" is let in again, once the server has read the file.
   NewToken("first");
   Args asks = {"datasets", "--server", address(0)};
   asks.insert(asks.end(), good.begin(), good.end());
@@ -202,11 +200,11 @@ TEST_F(SecurityTest, CertificatesAreReplacedAgainAndAgainWhileAFeedRuns) {
   AddSecureServer();
   proxy(0).Set({.bytes_per_second = 40 << 20});
   const int steps = Times(100, 500);
-  // It has come in before its authority goes, and goes on until it is waited for.
+  // The feed connects before its authority is replaced, and runs to the end of the test.
   std::string printed;
   const auto feed = FeedInMidStream(steps, printed, Credentials("first"));
-  // Another authority each time, so a client that knows only that one shows whose certificate it
-  // was that it got.
+  // Each time the authority is a new one. A client that trusts only this one succeeds only if the
+  // server shows the new certificate.
   for (int replaced = 0; replaced < Times(3, 20); ++replaced) {
     const std::string next = absl::StrCat("tls-", replaced);
     MakeCertificates(next);
@@ -222,7 +220,7 @@ TEST_F(SecurityTest, CertificatesAreReplacedAgainAndAgainWhileAFeedRuns) {
     EXPECT_EQ(other.exit_code, 0) << other.err;
     ExpectUndisturbed(other.out, 2);
     if (HasFailure()) break;
-    // One that is no good changes nothing.
+    // An invalid certificate changes nothing.
     if (Draw(2) == 0) {
       std::filesystem::copy_file(folder_ / "expired/pair.pem", folder_ / "tls/server.pem",
                                  std::filesystem::copy_options::overwrite_existing);
@@ -231,7 +229,7 @@ TEST_F(SecurityTest, CertificatesAreReplacedAgainAndAgainWhileAFeedRuns) {
   }
   EXPECT_TRUE(feed->IsRunning());
   ExpectUndisturbed(*feed, steps, printed);
-  EXPECT_EQ(proxy(0).connections(), 1);  // It never lost the one that it had.
+  EXPECT_EQ(proxy(0).connections(), 1);  // The feed never lost its connection.
 }
 
 }  // namespace

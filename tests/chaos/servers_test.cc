@@ -1,5 +1,5 @@
-// Servers and trainers that are killed, stopped, restarted: the feed goes on, and its bytes are the
-// same.
+// Servers and trainers that are killed, stopped and restarted: the feed goes on, and its bytes are
+// the same.
 #include <signal.h>
 
 #include <filesystem>
@@ -21,13 +21,13 @@
 namespace systole {
 namespace {
 
-// So that servers are still asked when something happens to them.
+// With few steps ahead, servers still have steps to send when something happens to them.
 const std::vector<std::string> kFewAhead = {"--prefetch-bytes", "33554432"};
 
 class ServersTest : public ChaosTest {
  protected:
-  // A feed of `steps` steps in which something happens `times` times, a few steps apart. Must be
-  // the undisturbed one.
+  // Calls `happens` `times` times, a few steps of `feed` apart. The feed of `steps` steps must
+  // print what the undisturbed one prints.
   void ExpectUndisturbedBy(const std::function<void()>& happens, int times, int steps,
                            Process& feed) {
     std::string printed;
@@ -40,7 +40,7 @@ class ServersTest : public ChaosTest {
     ExpectUndisturbed(feed, steps, printed);
   }
 
-  // Kills `victims` servers, drawn, and starts them again.
+  // Kills `victims` servers, beginning with a random one, and starts them again.
   void Kill(int victims) {
     const int first = static_cast<int>(Draw(static_cast<uint64_t>(num_servers())));
     for (int i = 0; i < victims; ++i) {
@@ -50,15 +50,15 @@ class ServersTest : public ChaosTest {
     for (int i = 0; i < victims; ++i) Restart((first + i) % num_servers());
   }
 
-  // `systole feed` over `steps` steps (0: without end) from `first_step` on, with the token that a
-  // trainer has saved before it.
+  // The command line of `systole feed` over `steps` steps (0: without end) from `first_step` on,
+  // with the token that a trainer has saved before that step.
   std::vector<std::string> TrainerArgs(const std::string& servers, int first_step, int steps) {
     std::vector<std::string> args = {SystoleProgram(), "feed",     "--server",        servers,
                                      "--spec",         spec_path_, "--digest=example"};
     args.insert(args.end(), {"--steps", absl::StrCat(steps)});
     if (first_step == 0) return args;
     if (!token_.has_value()) {
-      // All tokens of a feed are alike but for the step.
+      // All tokens of a feed are alike except for the step.
       const Finished finished =
           RunSystole({"feed", "--server", servers, "--spec", spec_path_, "--steps", "1"});
       const size_t at = finished.err.rfind("--resume ");
@@ -80,7 +80,7 @@ class ServersTest : public ChaosTest {
 
 TEST_F(ServersTest, OneOfThreeIsKilledAgainAndAgain) {
   for (int i = 0; i < 3; ++i) AddServer();
-  SetAll({.bytes_per_second = 60 << 20});  // So that there is something to be killed.
+  SetAll({.bytes_per_second = 60 << 20});  // Slow enough to be killed while it sends.
   const int steps = Times(150, 700);
   Process feed(FeedArgs(steps, kFewAhead), {.stdout_pipe_bytes = 4096});
   ExpectUndisturbedBy([this] { Kill(1); }, Times(5, 20), steps, feed);
@@ -146,13 +146,13 @@ TEST_F(ServersTest, AllServersAreGoneForAWhileAndComeBack) {
   ExpectUndisturbed(*feed, steps, printed);
 }
 
-// Each life takes some steps, drawn, and is killed in the middle of one.
+// Each life takes a random number of steps and is killed in the middle of the next one.
 TEST_F(ServersTest, ATrainerIsKilledAndResumedFromItsLastTokenAgainAndAgain) {
   for (int i = 0; i < 2; ++i) AddServer();
   std::string lines;
   int done = 0;
   for (int life = 0; life < Times(20, 100); ++life) {
-    // Another number of servers each time.
+    // The number of servers changes from life to life.
     Process trainer(TrainerArgs(life % 2 == 0 ? Servers() : proxy(0).address(), done, 0),
                     {.stdout_pipe_bytes = 4096});
     const int steps = static_cast<int>(Draw(6));
@@ -166,7 +166,7 @@ TEST_F(ServersTest, ATrainerIsKilledAndResumedFromItsLastTokenAgainAndAgain) {
   ExpectUndisturbed(lines, done);
 }
 
-// Eight cores are one host's, or four hosts' of two, and change hands at any step.
+// Eight cores belong to one host, or to four hosts with two each. The change may come at any step.
 TEST_F(ServersTest, TheTokenOfOneHostIsGoodForFourAndBack) {
   for (int i = 0; i < 3; ++i) AddServer();
   std::string lines;
@@ -193,8 +193,8 @@ TEST_F(ServersTest, TheTokenOfOneHostIsGoodForFourAndBack) {
   ExpectUndisturbed(lines, done);
 }
 
-// A list of servers that is replaced again and again: which of four are in it is drawn. Those that
-// are not are killed, and started again when they are wanted.
+// A list of servers is replaced again and again. Which of four servers are in it is random. Those
+// that are not listed are killed, and started again when they are.
 TEST_F(ServersTest, ServersThatAreAddedAndRemovedAgainAndAgain) {
   for (int i = 0; i < 4; ++i) AddServer();
   SetAll({.bytes_per_second = 40 << 20});
@@ -218,7 +218,7 @@ TEST_F(ServersTest, ServersThatAreAddedAndRemovedAgainAndAgain) {
       if ((members >> i & 1) != 0 && !runs[static_cast<size_t>(i)]) Restart(i);
     }
     publish(members);
-    // Long enough for the list to be read again, which it is each second.
+    // The client reads the list each second, so it reads it again in this time.
     absl::SleepFor(absl::Milliseconds(1200 + Draw(800)));
     for (int i = 0; i < num_servers(); ++i) {
       const bool wanted = (members >> i & 1) != 0;

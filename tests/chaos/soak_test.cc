@@ -1,5 +1,5 @@
-// A feed of hours in minutes: faults at random, one after the other, and a look at whether memory
-// and descriptors grow.
+// Hours of a feed in minutes: random faults one after the other, and a check that memory and
+// descriptors do not grow.
 #include <signal.h>
 
 #include <algorithm>
@@ -20,9 +20,9 @@ namespace systole {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// What may lie between the medians of the second and of the last quarter of all looks. What leaks
-// with each fault, a chunk or a connection, is many times that much after some minutes; what lies
-// below is what malloc and gRPC keep of their busiest moment.
+// The most that the median of the last quarter of all looks may lie above that of the second
+// quarter. A leak at each fault, of a chunk or a connection, is many times as much after some
+// minutes. Smaller growth is what malloc and gRPC keep of their busiest moment.
 constexpr int64_t kMostGrowth = 16 * kMiB;
 
 struct Look {
@@ -45,7 +45,7 @@ absl::Duration SoakTime() {
 
 class SoakTest : public ChaosTest {
  protected:
-  // A fault of server `i` or of the way to it.
+  // Causes a fault of server `i` or of the way to it.
   void Disturb(int i) {
     Faults faults;
     switch (Draw(7)) {
@@ -98,10 +98,10 @@ class SoakTest : public ChaosTest {
 };
 
 TEST_F(SoakTest, MemoryAndDescriptorsDoNotGrow) {
-  // Servers 0 and 1 live all the time, server 2 is killed again and again.
+  // Servers 0 and 1 live all the time. Server 2 is killed again and again.
   for (int i = 0; i < 3; ++i) AddServer();
   for (int i = 0; i < 3; ++i) Calm(i);
-  // With few steps ahead, the window is full from the first faults on.
+  // With few steps ahead, the window is full before the first faults.
   const auto feed = StartFeed(
       100'000'000, {"--silence-timeout", "2", "--prefetch-bytes", absl::StrCat(32 * kMiB)});
   const absl::Time end = absl::Now() + SoakTime();
@@ -116,7 +116,7 @@ TEST_F(SoakTest, MemoryAndDescriptorsDoNotGrow) {
     absl::SleepFor(absl::Milliseconds(500 + Draw(1500)));
     if (kills) Restart(2);
     for (int i = 0; i < 3; ++i) Calm(i);
-    // Looks are at moments without faults.
+    // Memory is measured at moments without faults.
     absl::SleepFor(absl::Milliseconds(1500));
     of_feed.push_back({feed->MemoryBytes("VmRSS"), feed->OpenFiles()});
     for (int i = 0; i < 2; ++i) {
@@ -131,7 +131,7 @@ TEST_F(SoakTest, MemoryAndDescriptorsDoNotGrow) {
   GTEST_LOG_(INFO) << of_feed.size() << " rounds of faults, " << steps << " steps";
   EXPECT_GT(steps, 0);
   ExpectUndisturbed(finished.out, steps);
-  ASSERT_GE(of_feed.size(), 8u) << "too short to tell: give --soak more seconds";
+  ASSERT_GE(of_feed.size(), 8u) << "too few rounds to compare: give --soak more seconds";
   ExpectFlat("the feed", of_feed);
   ExpectFlat("server 0", of_servers[0]);
   ExpectFlat("server 1", of_servers[1]);

@@ -1,10 +1,10 @@
-// Preloaded into a server, makes reads and writes of some files fail or hang, as a dying disk, a
-// full one and a dead network file system do. What it does stands in the file that SYSTOLE_SHIM
-// names, so that a test can change it while the server runs:
-//   eio PART     reads of files whose path has PART in it fail with EIO
-//   hang PART    such reads wait, without waking up, for the lock on the file $SYSTOLE_SHIM.gate
-//   full PART    writes to such files find half of the room they want, and in the end none (ENOSPC)
-// Anything else, or no file: nothing.
+// A library preloaded into a server. It makes reads and writes of some files fail or hang, as on a
+// dying disk, a full disk or a dead network file system. It takes its order from the file that
+// SYSTOLE_SHIM names, so a test can change the order while the server runs:
+//   eio PART     reads of files whose path contains PART fail with EIO
+//   hang PART    reads of such files wait, asleep, for the lock on the file $SYSTOLE_SHIM.gate
+//   full PART    a write to such a file writes half of its bytes, and in the end none (ENOSPC)
+// With any other order, or without the file, it does nothing.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -21,7 +21,8 @@ namespace {
 using Read = ssize_t (*)(int, void*, size_t, off_t);
 using Write = ssize_t (*)(int, const void*, size_t);
 
-// The orders, split at the blank. Reads them anew each time: this is no place to be fast.
+// Reads the order and splits it at the blank. The file is read again each time, since the shim need
+// not be fast.
 bool Orders(char* verb, char* part) {
   const char* const path = std::getenv("SYSTOLE_SHIM");
   if (path == nullptr) return false;
@@ -49,7 +50,7 @@ void WaitAtGate() {
   ::close(fd);
 }
 
-// 0, or the error with which the read fails.
+// Returns 0, or the error with which the read fails.
 int Fate(int fd) {
   char verb[16];
   char part[201];
@@ -61,7 +62,7 @@ int Fate(int fd) {
   return 0;
 }
 
-// Mapped files would be read past pread: no shard can be mapped.
+// Reads of a mapped file would bypass pread, so mapping a shard fails.
 void* Map(const char* name, void* where, size_t size, int protection, int flags, int fd,
           off_t offset) {
   using Real = void* (*)(void*, size_t, int, int, int, off_t);
@@ -75,7 +76,7 @@ void* Map(const char* name, void* where, size_t size, int protection, int flags,
 
 }  // namespace
 
-// Seen from outside, unlike everything else here.
+// The functions below are visible from outside, unlike everything else here.
 #pragma GCC visibility push(default)
 extern "C" {
 

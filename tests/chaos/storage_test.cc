@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 class StorageTest : public ChaosTest {
  protected:
-  // A server whose shards are its own, beside a dataset "other" that nothing happens to.
+  // Starts a server with shards of its own and a dataset "other", to which nothing happens.
   void SetUp() override {
     ChaosTest::SetUp();
     other_.Write("raw-0.tfrecord", RawShard(0, 64, kChaosRecordBytes));
@@ -40,19 +40,19 @@ class StorageTest : public ChaosTest {
     other_spec_ = folder_.Write("other.textproto", ChaosSpec("other"));
   }
 
-  // What the shim does from now on.
+  // Tells the shim what to do from now on.
   void Order(const std::string& order) {
     if (!gate_.ok())
       gate_ = OwnedFd(::open(folder_.Write("orders.gate", "").c_str(), O_RDONLY | O_CLOEXEC));
     ASSERT_EQ(::flock(gate_.get(), LOCK_EX), 0);
-    // Renamed into place: nobody reads half an order.
+    // The file is renamed into place, so nobody reads half an order.
     const std::string draft = folder_.Write("draft", order);
     std::filesystem::rename(draft, orders_);
     if (order.find("hang") != std::string::npos) return;
     ASSERT_EQ(::flock(gate_.get(), LOCK_UN), 0);
   }
 
-  // The feed of the other dataset gives what it always gives.
+  // Expects that the feed of the other dataset gives what it always gives.
   void ExpectOtherUnharmed() {
     const Finished finished = RunSystole(
         {"feed", "--server", Servers(), "--spec", other_spec_, "--digest", "--steps", "5"});
@@ -60,7 +60,7 @@ class StorageTest : public ChaosTest {
     EXPECT_EQ(Lines(finished.out).size(), 40u);
   }
 
-  // A feed that goes on until something happens.
+  // Runs a feed in which `happens` breaks something, until the feed ends.
   Finished Broken(const std::function<void()>& happens) {
     std::string printed;
     const auto feed = FeedInMidStream(100'000'000, printed, {"--retry-for", "10"});
@@ -110,7 +110,7 @@ TEST_F(StorageTest, AShardThatDoesNotAnswerFailsTheFeedAndNoOther) {
   EXPECT_NE(finished.exit_code, 0);
   EXPECT_THAT(finished.err, HasSubstr("has not returned for 1s"));
   ExpectOtherUnharmed();
-  // It answers again, and so does the feed.
+  // When the storage answers again, so does the feed.
   Order("work normally");
   const auto feed = StartFeed(20);
   ExpectUndisturbed(*feed, 20);
@@ -124,7 +124,7 @@ TEST_F(StorageTest, AServerWhoseStorageDoesNotAnswerIsReplacedByAnother) {
   const auto feed = FeedInMidStream(steps, printed);
   Order(absl::StrCat("hang ", folder_ / "raw"));
   ExpectUndisturbed(*feed, steps, printed);
-  // A read that hangs holds no server's end.
+  // A hanging read does not keep the server from ending.
   server(0).Signal(SIGTERM);
   EXPECT_EQ(server(0).Wait().exit_code, 0);
 }

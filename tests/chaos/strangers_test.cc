@@ -1,5 +1,5 @@
-// Strangers without a credential who flood a server from several machines at once. A feed that runs
-// keeps its bytes, and the server its memory.
+// Strangers without a credential flood a server from several machines at once. A running feed keeps
+// its bytes, and the server its memory.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -23,10 +23,11 @@ constexpr int64_t kBudget = 64 * kMiB;
 constexpr int64_t kBeside = (kAddressSanitizer ? 320 : 64) * kMiB;
 constexpr int kMachines = 4;
 
-// Each machine floods in every way, one after the other, each time over a new connection.
+// Each machine runs all kinds of floods, one after the other, each over a new connection.
 class FloodingCrowd {
  public:
-  // For `rounds`, or for as long as this lives: it finishes the flood that it has begun.
+  // Runs `rounds` rounds, or fewer if it is destroyed before. It always finishes a flood that has
+  // begun.
   FloodingCrowd(const std::string& address, int rounds) {
     for (int machine = 0; machine < kMachines; ++machine) {
       machines_.emplace_back([this, address, rounds, machine] {
@@ -48,7 +49,7 @@ class FloodingCrowd {
   FloodingCrowd(const FloodingCrowd&) = delete;
   FloodingCrowd& operator=(const FloodingCrowd&) = delete;
 
-  // Until all rounds are over.
+  // Waits until all rounds are over.
   void Wait() {
     for (std::thread& machine : machines_) machine.join();
     machines_.clear();
@@ -82,7 +83,7 @@ TEST_F(StrangersTest, FloodsLeaveFeedsTheirBytesAndTheServerItsMemory) {
   const auto feed = StartFeed(steps);
   FloodingCrowd(address(0), Times(1, 10)).Wait();
   ExpectUndisturbed(*feed, steps);
-  // One that comes only now.
+  // A feed that starts only after the floods is served too.
   const auto late = StartFeed(20, {"--connect-timeout", "300"});
   ExpectUndisturbed(*late, 20);
   ExpectMemoryKept();

@@ -1,6 +1,6 @@
-// Any bytes as a server's answer to ResolveFeed, as they are and as changes of an honest one: what
-// is accepted has a layout and an order with as many steps as it says, and can be shown to people.
-// The first byte chooses the spec and one of these two ways.
+// Any bytes as a server's answer to ResolveFeed, as they are or as changes of a good answer. An
+// accepted answer has a layout and an order with as many steps as it says, and can be printed. The
+// first byte chooses the spec and one of these two ways.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,7 +29,8 @@ struct Feed {
   v1::ResolveFeedResponse honest;
 };
 
-// Two cores of four places; the example of `x` has three values. `honest` says how many records.
+// A feed of two cores with four places each. An example of `x` has three values. `honest` has the
+// number of records.
 Feed MakeFeed(const std::string& spec, const std::string& honest, DType dtype = DType::kUint8) {
   using google::protobuf::TextFormat;
   Feed feed;
@@ -71,7 +72,7 @@ std::vector<Feed> Feeds() {
           MakeFeed("dataset: 'a' tail: PAD", "num_records: 21", DType::kBfloat16)};
 }
 
-// Puts the fields that `changes` has in place of those in `answer`.
+// Replaces fields of `answer` by the fields that `changes` has.
 void Change(const v1::ResolveFeedResponse& changes, v1::ResolveFeedResponse& answer) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   changes.GetReflection()->ListFields(changes, &fields);

@@ -1,5 +1,5 @@
-// A recording is input like any other: whatever it says, as it is and as records whose checksums
-// hold, it is refused, or it is written again as it was and replays with books that add up.
+// Any bytes as a recording, as they are and as records with good checksums. It is refused, or it is
+// written again as it was and the counts of its replay add up.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

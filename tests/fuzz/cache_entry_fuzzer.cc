@@ -1,5 +1,5 @@
-// Any bytes as the file of a kept value: what is accepted is written back alike. Its hash is made
-// to hold as well, or next to nothing would be accepted.
+// Any bytes as the file of a kept value. An accepted entry is written back equal. The bytes are
+// also tried with a good hash, or almost nothing would be accepted.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// Any bytes as a checkpoint, as they are and as records whose checksums hold: what is accepted is
-// written and read again alike.
+// Any bytes as a checkpoint, as they are and as records with good checksums. An accepted checkpoint
+// is written and read again as the same one.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

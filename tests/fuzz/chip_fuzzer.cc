@@ -1,5 +1,4 @@
-// A chip's text is input like any other: whatever it says, it is refused with a message or every
-// number that follows from it is finite.
+// Any text as a chip. It is refused with a message, or every number that follows from it is finite.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const absl::StatusOr<double> seconds = AllReduceSeconds(shape);
     SYSTOLE_CHECK(seconds.ok() && std::isfinite(*seconds));
   }
-  // The sums of a compiled program must stay finite, too.
+  // The times of a compiled program must be finite, too.
   static const systole::emulator::Model* const model = [] {
     systole::v1::Model message;
     SYSTOLE_CHECK(systole::emulator::ReadModel("flowers-cnn", message).ok());

@@ -1,6 +1,6 @@
-// Our reading of a Chunk message against protobuf's: both refuse, or both see the same fields and
-// data, and agree on what the checksums say. The first byte says how large the slices are into
-// which the message is cut; if its highest bit is set, the message first gets an intact header.
+// Compares our parser of Chunk messages with protobuf's. Both refuse, or both see the same fields
+// and data and agree on the checksums. The first byte gives the size of the slices into which the
+// message is cut. If its highest bit is set, the message first gets a good header.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -23,8 +23,8 @@ void Require(bool condition, const char* what) {
   std::abort();
 }
 
-// Protobuf's parser skips groups, which proto3 does not have; ours refuses them. That difference is
-// meant, so messages with one are left out.
+// Protobuf's parser skips groups, which proto3 does not have. Ours refuses them on purpose, so
+// messages with a group are left out.
 bool HasGroup(absl::string_view bytes) {
   google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
                                             static_cast<int>(bytes.size()));
@@ -51,14 +51,14 @@ bool HasGroup(absl::string_view bytes) {
   return false;
 }
 
-// A field of the message's top level.
+// A top-level field of the message.
 struct Field {
   uint32_t tag = 0;
   size_t begin = 0;
   size_t end = 0;
 };
 
-// REQUIRES: protobuf accepted `bytes`, and there is no group.
+// REQUIRES: protobuf accepted `bytes`, and they hold no group.
 std::vector<Field> FieldsOf(absl::string_view bytes) {
   google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
                                             static_cast<int>(bytes.size()));
@@ -77,7 +77,7 @@ std::vector<Field> FieldsOf(absl::string_view bytes) {
 constexpr uint32_t kHeaderCrcTag = 14 << 3 | 5;
 constexpr uint32_t kDataTag = 15 << 3 | 2;
 
-// What service.proto says of header_crc32c.
+// The rule of service.proto for header_crc32c.
 bool HeaderIsIntact(absl::string_view bytes, const systole::v1::Chunk& chunk) {
   std::vector<Field> fields = FieldsOf(bytes);
   if (!fields.empty() && fields.back().tag == kDataTag) fields.pop_back();
@@ -88,7 +88,7 @@ bool HeaderIsIntact(absl::string_view bytes, const systole::v1::Chunk& chunk) {
   return systole::Crc32c(bytes.substr(0, fields.back().begin)) == chunk.header_crc32c();
 }
 
-// The same fields as protobuf writes them, with their CRC in its place.
+// The same fields as protobuf writes them, with the right CRC.
 std::string WithIntactHeader(systole::v1::Chunk chunk) {
   chunk.DiscardUnknownFields();
   const std::string data = chunk.data();

@@ -1,5 +1,5 @@
-// Any bytes as a gzip, zlib or zstd file; the first byte chooses. What a scan accepts reads the
-// same from every restart point as from the beginning.
+// Any bytes as a gzip, zlib or zstd file. The first byte chooses the format. If a scan accepts the
+// file, reads from every restart point equal reads from the beginning.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   SYSTOLE_CHECK(found.largest_chunk_bytes() <= kMaxChunkBytes);
   SYSTOLE_CHECK(found.chunks() == windows.size());
 
-  // The bytes of the chunks [first, last], from the first one's point on.
+  // The bytes of the chunks [first, last], read from the first chunk's restart point.
   const auto read = [&](size_t first, size_t last) {
     const RestartPoint& point = found.points[first];
     const bool to_end = last + 1 == found.chunks();

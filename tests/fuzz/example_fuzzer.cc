@@ -1,4 +1,5 @@
-// Our reading of a tf.train.Example against protobuf's: both refuse, or both see the same features.
+// Compares our parser of tf.train.Example with protobuf's. Both refuse, or both see the same
+// features.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The scanner of HTTP/2 frames: it counts the same however the bytes are cut, and never more than
-// frames can open. The first byte says where they are cut.
+// The scanner of HTTP/2 frames. Its counts do not depend on where the bytes are cut, and are never
+// more than the frames allow. The first byte says where the bytes are cut.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

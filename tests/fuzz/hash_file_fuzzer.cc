@@ -1,5 +1,5 @@
-// Any bytes as the text of a hash file: what is accepted is bounded, in order, and written back
-// alike.
+// Any bytes as the text of a hash file. An accepted text is bounded, in order, and written back
+// equal.
 #include <cstddef>
 #include <cstdint>
 

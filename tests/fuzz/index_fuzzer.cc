@@ -1,6 +1,6 @@
-// Any bytes as the text of an index: what is accepted covers the shard and is written back alike.
+// Any bytes as the text of an index. An accepted index covers the shard and is written back equal.
 //
-// Input: 8 bytes shard size (u64le), then the text.
+// Input: 8 bytes for the shard size (u64le), then the text.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,8 +1,9 @@
 // Any bytes as a JPEG: header, a crop, the whole image and the fused transform, strict and lenient.
-// Must never crash, leak or allocate beyond the limits (run with -malloc_limit_mb=64 under
-// libFuzzer). A crop of an image that decodes whole without a warning must equal the cut, and our
-// entropy decoder must say what libjpeg's says: pixels, errors, warnings. So must a decoder that
-// has seen other images, one that decodes beside another, and one whose image ends otherwise.
+// No input may crash, leak or allocate beyond the limits (run with -malloc_limit_mb=64 under
+// libFuzzer). If an image decodes whole without a warning, a crop must equal the cut of it. Our
+// entropy decoder must give the pixels, errors and warnings of libjpeg's. The same holds for a
+// decoder that has seen other images, for one that decodes beside another, and for other image
+// endings.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -32,7 +33,7 @@ struct Rows {
   bool operator==(const Rows&) const = default;
 };
 
-// Of a crop that was started.
+// Reads the rows of a crop that was started.
 Rows ReadRows(JpegDecoder& decoder, const CropRect& crop) {
   Rows rows;
   for (int y = 0; y < crop.height; ++y) {
@@ -44,7 +45,7 @@ Rows ReadRows(JpegDecoder& decoder, const CropRect& crop) {
   return rows;
 }
 
-// `own` has seen other images, the other decoder none: that must not matter either.
+// `own` has seen other images and the other decoder has not. That must not matter.
 void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, bool whole) {
   JpegDecoder library = *JpegDecoder::Create({.fail_on_warning = strict,
                                               .max_pixels = kMaxPixels,
@@ -59,7 +60,8 @@ void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, b
   SYSTOLE_CHECK(library.Decode(crop, absl::MakeSpan(theirs)) == status);
   SYSTOLE_CHECK(ours == theirs && own.warnings() == library.warnings());
   if (!whole) return;
-  // Rows alone: what follows the last is not looked at, unless entropy decoding reads ahead.
+  // Reads rows alone. Bytes after the last row are not looked at, unless entropy decoding reads
+  // ahead.
   Rows rows[2];
   for (JpegDecoder* decoder : {&own, &library}) {
     if (!decoder->ReadHeader(jpeg).ok()) std::abort();  // It could be read before.
@@ -70,8 +72,8 @@ void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, b
   SYSTOLE_CHECK(rows[0] == rows[1] && own.warnings() == library.warnings());
 }
 
-// `jpeg` without some of its last bytes, with fill and markers, or what looks like them, instead.
-// All of its bytes decide which, so that any change tries other endings.
+// Replaces some of the last bytes of `jpeg` by fill and markers, or by bytes that look like them.
+// All bytes decide which, so that any change tries other endings.
 std::string WithOtherEnding(absl::string_view jpeg) {
   static const std::string* const kPieces = new std::string[8]{"\xff",
                                                                "\xff\xff",
@@ -94,7 +96,7 @@ std::string WithOtherEnding(absl::string_view jpeg) {
   return ended;
 }
 
-// Two crops decoded together are two crops decoded alone.
+// Two crops that are decoded together must equal two crops decoded alone.
 void DecodeTogether(JpegDecoder& a, JpegDecoder& b, absl::string_view jpeg, JpegScale scale) {
   const absl::StatusOr<ImageInfo> stored = a.ReadHeader(jpeg);
   if (!stored.ok()) return;
@@ -121,8 +123,8 @@ void DecodeTogether(JpegDecoder& a, JpegDecoder& b, absl::string_view jpeg, Jpeg
   }
 }
 
-// A crop of an image decoded at a smaller scale is the cut of it, and libjpeg's own entropy decoder
-// gives the same.
+// A crop at a smaller scale must equal the cut of the whole image at that scale, also with
+// libjpeg's own entropy decoder.
 void DecodeScaled(JpegDecoder& decoder, absl::string_view jpeg) {
   const JpegScale scale =
       std::array{JpegScale::kHalf, JpegScale::kQuarter, JpegScale::kEighth}[jpeg.size() % 3];
@@ -158,7 +160,7 @@ void DecodeAndCompare(JpegDecoder& decoder, absl::string_view jpeg) {
       decoder.Decode(WholeImage(info->height, info->width), absl::MakeSpan(whole)).ok() &&
       decoder.warnings() == 0;
 
-  // A crop that moves with the input, so that the fuzzer can steer it.
+  // The crop depends on the input, so the fuzzer can steer it.
   const CropRect crop = {info->height / 3, info->width / 5, (info->height + 2) / 3,
                          static_cast<int>(1 + jpeg.size() % ((info->width + 1) / 2))};
   if (!decoder.ReadHeader(jpeg).ok()) std::abort();  // It could be read before.

@@ -1,5 +1,5 @@
-// A model's text is input like any other: whatever it says, it is refused or it trains. Small
-// models take two steps on zeros; nothing may overflow, and no allocation may exceed the limit.
+// Any text as a model. It is refused, or it trains. Small models take two steps on zeros. Nothing
+// may overflow, and no allocation may exceed the limit.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// A program and an image, both drawn from the bytes: the lowered program must make of it what the
-// references make, one after the other.
+// A program and an image, both drawn from the bytes. The lowered program must give the same result
+// as the references, one after the other.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

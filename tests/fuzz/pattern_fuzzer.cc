@@ -1,5 +1,5 @@
-// Any bytes as a pattern and as the names of objects: no pattern takes a name that listing it would
-// not give, and only what begins with SCHEME:// has a scheme.
+// Any bytes as a pattern and as names of objects. No pattern may take a name that a listing would
+// not give. Only names that begin with SCHEME:// have a scheme.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace systole;
-  if (size > 500) return 0;  // What fails fails with little.
+  if (size > 500) return 0;  // Short inputs suffice.
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   std::vector<std::string> lines = absl::StrSplit(text, '\n');
   const std::string pattern = absl::StrCat("t://", lines[0]);
@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   SYSTOLE_CHECK(StoreOf(pattern).status().code() == absl::StatusCode::kInvalidArgument);
   const absl::StatusOr<std::vector<std::string>> listed =
       ListObjects(objects, pattern, [&](absl::string_view name) {
-        return objects.contains(std::string(name));  // No folder.
+        return objects.contains(std::string(name));  // There are no folders.
       });
   for (const std::string& name : objects) {
     const bool named = listed.ok() && std::count(listed->begin(), listed->end(), name) > 0;

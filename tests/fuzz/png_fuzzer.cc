@@ -1,6 +1,6 @@
-// Any bytes as a PNG, as they are and with checksums that hold: header, then all pixels as grey and
-// as colour. What decodes in one decodes in the other, twice alike; and a grey image is the same in
-// both.
+// Any bytes as a PNG, as they are and with good checksums: the header, then all pixels as grey and
+// as colour. Both must decode or both must fail, and decoding twice gives the same. A grey image
+// has the same pixels in both.
 #include <zlib.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace systole;
 
-// The same chunks, with lengths that fit and checksums that hold.
+// The same chunks, with lengths that fit and good checksums.
 std::string Resealed(std::string png) {
   constexpr size_t kSignature = 8, kHead = 8, kCrc = 4;
   const auto store = [&png](size_t at, size_t value) {

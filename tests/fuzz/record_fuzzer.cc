@@ -1,4 +1,4 @@
-// Any bytes as a shard: scan, random access and sequential reader must agree on what it holds.
+// Any bytes as a shard. Scan, random access and sequential reader must agree on its records.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace {
 
 ScannedShard MustScan(const ByteSource& source, const ScanOptions& options) {
   absl::StatusOr<ScannedShard> scanned = ScanShard(source, options);
-  SYSTOLE_CHECK(scanned.ok());  // Memory does not fail, and damage is no error.
+  SYSTOLE_CHECK(scanned.ok());  // Memory does not fail; damage is no error.
   return *std::move(scanned);
 }
 
@@ -79,8 +79,9 @@ void RunOnShard(const std::string& bytes) {
   SYSTOLE_CHECK(read.ok());
 }
 
-// No mutation finds a CRC by chance, so the input is also taken as a plan for a shard: each byte
-// below 200 is the size of a good record, others are bytes between records or flip one before.
+// No mutation finds a CRC by chance, so the input is also taken as a plan for a shard. A byte below
+// 200 is the size of a good record. Other bytes add a byte or a header, cut the shard, or flip an
+// earlier bit.
 std::string ShardFromPlan(const uint8_t* data, size_t size) {
   std::string shard;
   for (size_t i = 0; i < size && shard.size() < 20'000; ++i) {

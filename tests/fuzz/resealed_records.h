@@ -1,5 +1,5 @@
-// Makes bytes into TFRecords whose checksums hold and whose lengths fit, so that what a fuzzer
-// changes in a file's messages gets past the framing.
+// Makes TFRecords with good checksums and fitting lengths of any bytes, so that changes of a file's
+// messages get past the framing.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_FUZZ_RESEALED_RECORDS_H_

@@ -1,5 +1,5 @@
-// Any bytes as a table of restart points: what is accepted rises, is bounded, and is written back
-// alike. The checksum and the identity are made to hold, or nothing would be accepted.
+// Any bytes as a table of restart points. An accepted table rises, is bounded, and is written back
+// equal. The bytes get a good checksum and identity, or nothing would be accepted.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// Any text as a resume token, as it is and with a checksum that holds: what is accepted is written
-// back alike.
+// Any text as a resume token, as it is and with a good checksum. An accepted token is written back
+// equal.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# Builds the fuzzers (clang, libFuzzer, AddressSanitizer) and runs them. Fails if one finds something,
-# and says how to repeat it.
+# Builds the fuzzers (clang, libFuzzer, AddressSanitizer) and runs them. If a fuzzer fails, the script
+# fails too and says how to repeat the failure.
 #
-#   tests/fuzz/run.sh --fixed [NAME..]     the same inputs each time, some ten seconds for each fuzzer,
-#                                          or for those named (`jpeg` for jpeg_fuzzer.cc)
-#   tests/fuzz/run.sh [SECONDS [NAME..]]   searches for new ones: SECONDS of fuzzing in all (default
-#                                          120), an equal share for each. What it finds is to become an
-#                                          input of tests/fuzz/corpus/NAME and a mended bug
+#   tests/fuzz/run.sh --fixed [NAME..]     tries the same inputs each time, for some ten seconds per
+#                                          fuzzer. NAME is `jpeg` for jpeg_fuzzer.cc (default: all)
+#   tests/fuzz/run.sh [SECONDS [NAME..]]   searches for new inputs: SECONDS of fuzzing in all (default
+#                                          120), an equal share for each fuzzer. Add an input that
+#                                          fails to tests/fuzz/corpus/NAME and mend the bug
 #
-# Each starts from tests/fuzz/corpus/NAME, which stays as it is; what it adds to it is dropped at the
-# end. SYSTOLE_JOBS fuzzers run at a time (default: the number of CPUs). Reproducers and logs are kept
-# in build/asan/found/.
+# Each fuzzer starts from tests/fuzz/corpus/NAME and leaves that folder as it is. New inputs are dropped
+# at the end. SYSTOLE_JOBS fuzzers run at a time (default: the number of CPUs). Reproducers and logs are
+# kept in build/asan/found/.
 #
-# Fixed inputs come of a seed and a number of inputs. libFuzzer draws them, keeps what reaches new
-# edges, and looks at no clock here (no -max_total_time, -reload=0). It would also mix what the program
-# compares into its inputs, pointers and times among it: not with -use_cmp=0. And tables of Abseil's
-# and protobuf's are ordered by addresses, so these are fixed: setarch -R, the same environment and
-# arguments. Each line ends with a digest of the inputs that were kept: it is the same each time. A
-# change of the code changes the inputs, too: what then fails, fails each time.
+# With --fixed the inputs depend only on a seed, a number of inputs and the code. libFuzzer draws inputs
+# and keeps those that reach new edges. Options switch off all that varies: libFuzzer looks at no clock
+# (no -max_total_time, -reload=0) and does not mix compared values, such as pointers and times, into its
+# inputs (-use_cmp=0). Some tables of Abseil and protobuf are ordered by addresses, so addresses are
+# fixed, too (setarch -R, the same environment and arguments). Each line ends with a digest of the kept
+# inputs, which is the same each time. Other code has other inputs, but if it fails, it always fails.
 set -euo pipefail
 
-# For each fuzzer, how many inputs are about ten seconds of one core.
+# The number of inputs that each fuzzer tries in about ten seconds on one core.
 declare -A inputs=(
   [answer]=600000 [arrivals]=60000 [cache_entry]=2000000 [checkpoint]=60000 [chip]=100000
   [chunk]=150000 [compressed]=8000 [example]=100000 [frame_scanner]=1000000 [hash_file]=400000 [index]=2000000 [jpeg]=9000
@@ -52,7 +52,7 @@ share=$((seconds / ${#names[@]}))
 [[ $share -gt 0 ]] || share=1
 for name in "${names[@]}"; do
   if [[ -z ${inputs[$name]:-} ]]; then
-    echo "$0: '$name' has no number of inputs in this script" >&2
+    echo "$0: unknown fuzzer '$name': this script has no number of inputs for it" >&2
     exit 2
   fi
 done
@@ -60,34 +60,35 @@ done
 cmake --preset asan >/dev/null </dev/null
 cmake --build build/asan -j "$jobs" --target "${names[@]/%/_fuzzer}" </dev/null
 
-# Relative, so that arguments are as long wherever this tree lies.
+# The path is relative, so that arguments are equally long wherever this tree lies.
 readonly found=build/asan/found
 readonly scratch=$found/new
 rm -rf "$scratch"
 mkdir -p "$scratch"
 trap 'rm -rf "$scratch"' EXIT
-touch "$scratch/begin"  # What is older in $found is of another run.
-# As the tests do: where malloc would return nullptr, which our code handles, ASan ends the program.
+touch "$scratch/begin"  # Older files in $found are of another run.
+# As in the tests, ASan lets malloc return nullptr, which our code handles, instead of ending the
+# program.
 readonly asan=ASAN_OPTIONS=allocator_may_return_null=1
 launcher=
 if [[ $fixed -eq 1 ]]; then
   if setarch -R true 2>/dev/null; then
     launcher="setarch -R"
   else
-    echo "$0: this system does not let go of random addresses: inputs will differ a little" >&2
+    echo "$0: setarch -R fails here, so addresses are random and inputs differ a little" >&2
   fi
 fi
 
-# Runs one fuzzer and prints one line, or what it found.
+# Runs one fuzzer. Prints one line if it passes, otherwise its log and reproducers.
 fuzz() {
   local name=$1 status=0 begin=$SECONDS
   local program=build/asan/fuzz/${name}_fuzzer
   mkdir "$scratch/$name"
-  # In the same order on every file system.
+  # The order is the same on every file system.
   LC_ALL=C printf '%s\n' "tests/fuzz/corpus/$name"/* | LC_ALL=C sort | paste -sd, |
     tr -d '\n' >"$scratch/$name.list"
-  # New inputs go to the folder.
-  # shellcheck disable=SC2086  # Words.
+  # The fuzzer writes new inputs to the folder.
+  # shellcheck disable=SC2086  # $launcher and $2 are lists of words.
   env -i PATH=/usr/local/bin:/usr/bin:/bin "$asan" $launcher "$program" $2 -seed_inputs=@"$scratch/$name.list" -reload=0 \
     -artifact_prefix="$found/$name-" -print_final_stats=1 "$scratch/$name" \
     >"$found/$name.log" 2>&1 </dev/null || status=$?
@@ -117,7 +118,7 @@ export found scratch asan launcher
 status=0
 for name in "${names[@]}"; do
   if [[ $fixed -eq 1 ]]; then
-    # However slow the machine, no input takes twenty minutes.
+    # No input takes twenty minutes, however slow the machine is.
     options="-seed=1 -runs=${inputs[$name]} -timeout=1200 -use_cmp=0"
   else
     options="-max_total_time=$share -timeout=20"
@@ -125,6 +126,6 @@ for name in "${names[@]}"; do
   printf '%s\0%s\0' "$name" "$options"
 done | xargs -0 -n 2 -P "$jobs" bash -c 'fuzz "$1" "$2"' fuzz || status=$?
 if [[ $status -ne 0 ]]; then
-  echo "$0: a fuzzer found something" >&2
+  echo "$0: a fuzzer failed: see its messages above" >&2
   exit 1
 fi

@@ -1,5 +1,5 @@
-// Any bytes as a file of servers: what is accepted is a bounded list of addresses, each once, and
-// each is an address by itself.
+// Any bytes as a file of servers. An accepted file is a bounded list of addresses. Each is listed
+// once and is a valid address by itself.
 #include <sys/mman.h>
 #include <unistd.h>
 

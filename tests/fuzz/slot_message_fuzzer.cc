@@ -1,5 +1,5 @@
-// The readers of slot messages: what they accept is within its limits and reads the same when it is
-// written again. The first byte says which message it is.
+// The parsers of slot messages. An accepted message is within the limits and reads the same when it
+// is written again. The first byte chooses the message.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// Feed specs as text: whatever comes, the parsers give a spec or an error that names the source;
-// and a spec that was read is written and read again as the same one. The first byte chooses the
-// format: 'j' is JSON, anything else textproto.
+// Feed specs as text. The parsers give a spec or an error that names the source. A spec that was
+// read is written and read again as the same one. The first byte chooses the format: 'j' is JSON,
+// anything else textproto.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -54,14 +54,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   };
   std::string written, rewritten;
   if (!write(spec, written)) {
-    // JSON fails where a string is no UTF-8, which the parser lets pass.
+    // JSON cannot be written if a string is not UTF-8, which the parser accepts.
     Require(json, "cannot be written");
     return 0;
   }
   systole::v1::FeedSpec again;
   Require(read(written, again), "what was written is not read");
   if (json && HasMinusZero(written)) {
-    // protobuf's JSON parser takes the integer -0 for 0, which may not be written at all.
+    // protobuf's JSON parser takes the integer -0 for 0, and a 0 may be left out when it is
+    // written.
     Require(write(again, written) && read(written, again), "not twice");
   }
   Require(write(again, rewritten), "not twice");

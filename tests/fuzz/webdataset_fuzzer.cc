@@ -1,5 +1,5 @@
-// Any bytes as a WebDataset archive, as one sample of it, and as its index: nothing is read outside
-// them, and scan, reads and index agree.
+// Any bytes as a WebDataset archive, as one sample of it, and as its index. No read goes outside
+// the bytes, and scan, reads and index agree.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,7 +42,7 @@ void CheckArchive(const std::string& bytes) {
     SYSTOLE_CHECK(record.ok() == !scanned->samples[static_cast<size_t>(i)].damaged);
     if (!record.ok()) continue;
     const absl::StatusOr<ExampleView> view = ExampleView::Parse(*record, WebDatasetSample());
-    // A sample that the scan has found has a key, and every entry of it could be read.
+    // A sample that the scan has found has a key, and all of its entries could be read.
     if (view.ok()) SYSTOLE_CHECK(view->Find("__key__").count() == 1);
   }
 }
@@ -58,7 +58,7 @@ void CheckSample(const std::string& bytes) {
   }
 }
 
-// The archive with the sums of its headers made anew: a change of a header that nothing notices.
+// Makes the sums of all headers again, so that a changed header is not noticed.
 std::string Resealed(std::string bytes) {
   for (size_t at = 0; at + kTarBlockBytes <= bytes.size(); at += kTarBlockBytes) {
     if (bytes.compare(at + 257, 5, "ustar") != 0) continue;

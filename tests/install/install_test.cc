@@ -1,4 +1,4 @@
-// Systole as other projects use it: installed and found by find_package(), or as a folder of
+// Tests Systole as other projects use it: installed and found by find_package(), or as a folder of
 // theirs.
 #include <algorithm>
 #include <filesystem>
@@ -35,7 +35,7 @@ void Install(const std::string& prefix) {
   RunWell({SYSTOLE_CMAKE, "--install", SYSTOLE_BUILD_DIR, "--prefix", prefix});
 }
 
-// Configures `project`, a folder of tests/install, as this build was.
+// Configures `project`, a folder of tests/install, with this build's settings.
 void Configure(const std::string& project, const std::string& build,
                const std::string& definition) {
   RunWell({SYSTOLE_CMAKE, "-S", absl::StrCat(SYSTOLE_SOURCE_DIR "/tests/install/", project), "-B",
@@ -45,7 +45,7 @@ void Configure(const std::string& project, const std::string& build,
 
 TEST(ConfigureTest, ALibraryThatIsMissingNamesTheScriptThatInstallsIt) {
   const TempFolder folder;
-  // pkg-config finds nothing there, and libjpeg is what is asked of it first.
+  // pkg-config finds nothing there. libjpeg is the first library that it is asked for.
   const Finished finished =
       RunToEnd({SYSTOLE_CMAKE, "-E", "env", absl::StrCat("PKG_CONFIG_LIBDIR=", folder.path()),
                 SYSTOLE_CMAKE, "-S", SYSTOLE_SOURCE_DIR, "-B", folder / "build", "-G",
@@ -69,7 +69,7 @@ TEST(InstallTest, AProjectOutsideTheTreeTakesAFeed) {
   const std::string spec = folder.Write("spec.textproto", FlowersSpec());
   const Finished example = RunToEnd({build + "/example", (*server)->address(), spec});
   EXPECT_EQ(example.exit_code, 0) << example.err;
-  // 2 epochs of 2 steps; 16 examples a step over 8 cores.
+  // There are 2 epochs of 2 steps, and 16 examples a step over 8 cores.
   const std::vector<std::string> lines = Lines(example.out);
   ASSERT_EQ(lines.size(), 4u * 8u) << example.out;
   EXPECT_THAT(lines.front(), testing::MatchesRegex("step 0, core 0: [0-4] [0-4]"));
@@ -91,8 +91,8 @@ TEST(InstallTest, ProgramsSayTheProjectsVersion) {
   }
 }
 
-// A room that has the header's target, but not that of what the header includes, would compile here
-// and nowhere else.
+// If a room links the header's target but not the targets of what the header includes, it compiles
+// here and nowhere else.
 TEST(InstallTest, WhatInstalledHeadersIncludeIsInstalled) {
   const TempFolder prefix;
   ASSERT_NO_FATAL_FAILURE(Install(prefix.path()));
@@ -118,7 +118,7 @@ TEST(InstallTest, WhatInstalledHeadersIncludeIsInstalled) {
   EXPECT_GT(found, 100);
 }
 
-// A trainer takes finished batches, or finishes them by what the server says.
+// A trainer gets finished batches, or finishes them as the server says.
 TEST(InstallTest, TheLibraryHasNoDecoderAndNoOperation) {
   const TempFolder prefix;
   ASSERT_NO_FATAL_FAILURE(Install(prefix.path()));

@@ -1,7 +1,7 @@
 """Reads a feed with generated stubs and prints what `systole feed --digest` prints.
 
 It knows only proto/systole/v1/*.proto and proto/README.md, as a client in another language would.
-It does not try again: any error of the server or of the way from it ends it with exit code 1.
+It does not try again: any error of the server or the connection ends it with exit code 1.
 
     feed_client.py --server 127.0.0.1:8470 --spec feed.textproto --steps 20
 """
@@ -37,11 +37,11 @@ CHANNEL_OPTIONS = [
 
 
 class BadAnswer(Exception):
-    """The server, or the way from it, does not keep to the protocol."""
+    """The server or the connection breaks the protocol."""
 
 
 def crc_text(msg: message.Message) -> str:
-    """The CRC-32C of a message as it stands in a call's metadata."""
+    """The CRC-32C of a message, as text for a call's metadata."""
     return f"{google_crc32c.value(msg.SerializeToString()):08x}"
 
 
@@ -59,11 +59,11 @@ def check_chunk(chunk: service_pb2.Chunk) -> None:
 
 
 def tensor_sizes(feed: service_pb2.ResolveFeedResponse) -> list[int]:
-    """The bytes of each tensor of one slice. Raises BadAnswer if they make no sense."""
+    """The bytes of each tensor of one slice. Raises BadAnswer if a size is not possible."""
     sizes = []
     for tensor in feed.tensors:
         if tensor.dtype not in ELEMENT_BYTES or not tensor.shape or min(tensor.shape) < 1:
-            raise BadAnswer(f"tensor {tensor.name!r} has a type or shape that cannot be")
+            raise BadAnswer(f"tensor {tensor.name!r} has an unknown type or an empty shape")
         sizes.append(ELEMENT_BYTES[tensor.dtype] * math.prod(tensor.shape))
     if not 0 < sum(sizes) <= MAX_SLICE_BYTES:
         raise BadAnswer(f"a slice has {sum(sizes)} bytes, want 1 to {MAX_SLICE_BYTES}")
@@ -73,7 +73,7 @@ def tensor_sizes(feed: service_pb2.ResolveFeedResponse) -> list[int]:
 def read_tensor(
     chunks: Iterator[service_pb2.Chunk], step: int, core: int, tensor: int, size: int
 ) -> bytes:
-    """Takes the chunks of one tensor. Raises BadAnswer if another chunk comes, or none."""
+    """Takes the chunks of one tensor. Raises BadAnswer if a chunk is wrong or missing."""
     data = bytearray()
     while len(data) < size:
         chunk = next(chunks, None)
@@ -85,7 +85,7 @@ def read_tensor(
         seen = (chunk.step, chunk.core, chunk.tensor, chunk.offset)
         wanted = (step, core, tensor, len(data))
         if seen != wanted:
-            raise BadAnswer(f"a chunk of (step, core, tensor, offset) {seen}, want {wanted}")
+            raise BadAnswer(f"a chunk of (step, core, tensor, offset) {seen} came, want {wanted}")
         if chunk.slot or not 0 < len(chunk.data) <= size - len(data):
             raise BadAnswer(f"a chunk of {len(chunk.data)} bytes, want 1 to {size - len(data)}")
         data += chunk.data
@@ -101,7 +101,7 @@ def read_slices(
             tensors = [read_tensor(chunks, step, core, i, size) for i, size in enumerate(sizes)]
             yield step, core, tensors
     if next(chunks, None) is not None:
-        raise BadAnswer(f"a chunk after the last step, {steps[-1]}")
+        raise BadAnswer(f"a chunk after the last step, which is {steps[-1]}")
 
 
 def digest(feed: service_pb2.ResolveFeedResponse, tensors: list[bytes]) -> str:
@@ -119,7 +119,7 @@ def digest(feed: service_pb2.ResolveFeedResponse, tensors: list[bytes]) -> str:
 def resolve(
     stub: service_pb2_grpc.SystoleStub, spec: feed_pb2.FeedSpec
 ) -> service_pb2.ResolveFeedResponse:
-    """Asks what the steps of the spec are."""
+    """Asks the server for the tensors, steps and identity of the spec's feed."""
     request = service_pb2.ResolveFeedRequest(spec=spec)
     metadata = ((CRC_KEY, crc_text(request)),)
     answer, call = stub.ResolveFeed.with_call(request, metadata=metadata, timeout=300)
@@ -175,7 +175,7 @@ def main() -> int:
             stub = service_pb2_grpc.SystoleStub(channel)
             print_digests(stub, spec, steps, args.cores or range(spec.num_cores))
     except grpc.RpcError as error:
-        # The text is a server's: no character of it may steer the terminal.
+        # The text comes from a server, so no character of it may control the terminal.
         words = (error.details() or "").encode("unicode_escape").decode()
         print(f"{args.server}: {error.code().name}: {words}", file=sys.stderr)
         return 1

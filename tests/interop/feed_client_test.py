@@ -18,7 +18,7 @@ SIZES = [len(VALID), len(X)]
 
 
 def example_feed() -> service_pb2.ResolveFeedResponse:
-    """What ResolveFeed would say of the worked example."""
+    """The answer of ResolveFeed for the worked example."""
     feed = service_pb2.ResolveFeedResponse()
     feed.tensors.add(name="valid", dtype=feed_pb2.UINT8, shape=[2])
     feed.tensors.add(name="x", dtype=feed_pb2.INT32, shape=[2, 3])
@@ -54,7 +54,7 @@ def read(chunks: list[service_pb2.Chunk], steps: int = 1) -> list[tuple[int, int
 
 
 class FeedClientTest(unittest.TestCase):
-    """What feed_client.py takes, and what it refuses."""
+    """The answers that feed_client.py accepts and refuses."""
 
     def test_checksum_and_digest_are_those_of_the_readme(self) -> None:
         self.assertEqual(google_crc32c.value(b"123456789"), 0xE3069283)

@@ -31,7 +31,7 @@ readonly work
 server_pid=
 client_pid=
 
-# TERM first; KILL what is still there after five minutes.
+# Sends TERM, and KILL if the process is still there after five minutes.
 stop() {
   local pid=$1
   [[ -n $pid ]] || return 0
@@ -70,7 +70,7 @@ make_data() {
   "$systole" make-flowers "$work/images" --images 100 --size 96 >/dev/null
   "$systole" pack "$work/images" "$work/flowers" --shards 3 --validation 0.2 >/dev/null
 
-  # Every element type and every layout. The largest tensor comes in several chunks.
+  # The feed has every element type and every layout. Its largest tensor comes in several chunks.
   cat >"$work/mixed.textproto" <<'SPEC'
 dataset: "flowers" seed: 11 epochs: 2
 shuffle { mode: WINDOW block_records: 4 window_records: 16 }
@@ -112,7 +112,7 @@ outputs {
 }
 outputs { name: "id" feature: "record_id" dtype: INT64 }
 SPEC
-  # Every way in which a client finishes, in every layout and type.
+  # The feed has every way in which a client finishes pixels, in every layout and type.
   cat >"$work/compact.textproto" <<'SPEC'
 dataset: "flowers" seed: 4 epochs: 2
 global_batch: 30 num_cores: 5 tail: PAD
@@ -153,7 +153,7 @@ start_server() {
     sleep 0.05
   done
   if [[ ! -s $work/port ]]; then
-    echo "the server does not serve:" >&2
+    echo "the server did not start; its log:" >&2
     cat "$work/server.log" >&2
     exit 1
   fi
@@ -178,7 +178,8 @@ check() {
 
 client() { timeout 1200 "$python" "$here/feed_client.py" "$@"; }
 
-# same_lines FILE FEED_OPTION..: FILE is what `systole feed --digest` prints, and is not empty.
+# same_lines FILE FEED_OPTION..: checks that FILE has just what `systole feed --digest` prints, and
+# is not empty.
 same_lines() {
   local file=$1
   shift
@@ -186,7 +187,7 @@ same_lines() {
   [[ -s $work/wanted ]] && diff "$work/wanted" "$file"
 }
 
-# same_digests OPTION..: both clients print the same.
+# same_digests OPTION..: checks that both clients print the same.
 same_digests() {
   client --server "$server" "$@" >"$work/seen" && same_lines "$work/seen" "$@"
 }
@@ -198,7 +199,8 @@ readme_client() {
     same_lines "$work/seen" --spec "$spec" --steps 20
 }
 
-# fails_saying WORDS OPTION..: the client prints the words and nothing else, and its exit code is 1.
+# fails_saying WORDS OPTION..: checks that the client prints the words and nothing else, with exit
+# code 1.
 fails_saying() {
   local words=$1 status=0
   shift

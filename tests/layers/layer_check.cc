@@ -78,9 +78,9 @@ std::string ObjectionTo(const LayerRules& rules, const Room& room, const SourceF
                         const Include& include) {
   const auto refuse = [&](const Library& library) {
     return absl::StrCat("includes ", include.path, ", but ", library.name,
-                        " belongs behind its fence");
+                        " may be included only where tests/layers/layer_rules.cc says");
   };
-  // The generated service is gRPC's business, wherever the message headers may go.
+  // Generated service headers need gRPC, so gRPC's rules hold for them, too.
   if (absl::EndsWith(include.path, ".grpc.pb.h")) {
     const Library* grpc = FindLibraryByName(rules, "gRPC");
     if (grpc != nullptr && !MayInclude(*grpc, file.path)) return refuse(*grpc);
@@ -128,15 +128,15 @@ size_t EndOfLiteral(absl::string_view text, size_t begin) {
 bool OpensLiteral(absl::string_view text, size_t at) {
   const bool after_word = at > 0 && (absl::ascii_isalnum(text[at - 1]) || text[at - 1] == '_');
   if (text[at] == '"') return true;
-  if (text[at] == '\'') return !after_word;  // Else the separator of 1'000.
+  if (text[at] == '\'') return !after_word;  // A separator, as in 1'000.
   return text[at] == 'R' && !after_word && absl::StartsWith(text.substr(at), "R\"");
 }
 
-// A systole_room() of a CMakeLists.txt.
+// A systole_room() in a CMakeLists.txt.
 struct LinkedRoom {
   std::string folder;
   std::set<std::string> files;   // Names, without the folder.
-  std::set<std::string> linked;  // CMake targets of ours.
+  std::set<std::string> linked;  // Our CMake targets.
 };
 
 std::vector<LinkedRoom> ParseRooms(absl::string_view text) {
@@ -164,7 +164,7 @@ std::vector<LinkedRoom> ParseRooms(absl::string_view text) {
   return rooms;
 }
 
-// A path without its ending: of a source and its header alike.
+// A path without its ending, which is the same for a source and its header.
 std::string StemOf(absl::string_view path) { return std::string(path.substr(0, path.rfind('.'))); }
 
 int NumLines(absl::string_view text) {
@@ -172,7 +172,7 @@ int NumLines(absl::string_view text) {
   return text.empty() || text.back() == '\n' ? ended : ended + 1;
 }
 
-// What to do about a file that is too long.
+// The advice for a file that is too long.
 constexpr char kSplit[] = "split it where one job ends and another begins, each part with its test";
 
 std::string TargetOf(absl::string_view folder) {
@@ -211,7 +211,7 @@ std::vector<Include> ParseIncludes(absl::string_view text) {
     ++line;
     std::match_results<absl::string_view::const_iterator> match;
     if (!std::regex_search(code.begin(), code.end(), match, *kInclude)) continue;
-    // A computed include (third alternative) keeps its macro's name, which no rule knows.
+    // An include of a macro (third alternative) keeps the macro's name, which no rule knows.
     const int kind = match[1].matched ? 1 : match[2].matched ? 2 : 3;
     includes.push_back({.line = line, .angle = kind == 1, .path = match[kind].str()});
   }
@@ -264,7 +264,8 @@ std::vector<std::string> CheckIncludes(const LayerRules& rules,
   for (const SourceFile& file : sources) {
     const Room* room = FindRoom(rules, FolderOf(file.path));
     if (room == nullptr) {
-      violations.push_back(absl::StrCat(file.path, ":1: lies in no room of the table"));
+      violations.push_back(
+          absl::StrCat(file.path, ":1: its folder is no room in tests/layers/layer_rules.cc"));
       continue;
     }
     for (const Include& include : ParseIncludes(file.text)) {
@@ -297,7 +298,7 @@ std::vector<std::string> CheckLinks(const LayerRules& rules, const Tree& tree) {
       std::set<std::string> included;
       for (const std::string& name : room.files) {
         const auto file = sources.find(absl::StrCat(room.folder, "/", name));
-        if (file == sources.end()) continue;  // Made by the build.
+        if (file == sources.end()) continue;  // A generated file.
         for (const Include& include : ParseIncludes(file->second->text)) {
           const std::string folder = FolderOf(SourcePathOf(include.path));
           if (folder != room.folder && FindRoom(rules, folder) != nullptr) included.insert(folder);
@@ -307,7 +308,8 @@ std::vector<std::string> CheckLinks(const LayerRules& rules, const Tree& tree) {
       for (const std::string& target : room.linked) {
         const auto found = room_of.find(target);
         if (found == room_of.end()) {
-          violate(absl::StrCat("links ", target, ", which is no room of the table"));
+          violate(
+              absl::StrCat("links ", target, ", which is no room in tests/layers/layer_rules.cc"));
         } else if (!found->second.empty()) {
           linked.insert(found->second);
         }
@@ -339,8 +341,8 @@ std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources) {
       if (needed != stem && needs.contains(needed)) needs[stem].insert(needed);
     }
   }
-  // Takes away, again and again, what needs nothing that is left: the rest stands in circles, or
-  // above one.
+  // Removes, again and again, the files that need no remaining file. The rest is in circles or
+  // needs a circle.
   for (bool taken = true; taken;) {
     taken = false;
     for (auto it = needs.begin(); it != needs.end();) {
@@ -355,7 +357,7 @@ std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources) {
     for (const std::string& other : needed) {
       if (needs.contains(other)) {
         violations.push_back(
-            absl::StrCat(stem, ":1: includes ", other, " in a circle, or above one"));
+            absl::StrCat(stem, ":1: includes ", other, " and is in a circle, or needs one"));
       }
     }
   }
@@ -400,7 +402,7 @@ std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources) {
         "SYSTOLE_",
         absl::AsciiStrToUpper(absl::StrReplaceAll(file.path, {{"/", "_"}, {".", "_"}, {"-", "_"}})),
         "_");
-    // A header of SIMD kernels is read once per instruction set, so its guard toggles.
+    // A header of SIMD kernels is read once per instruction set, so its guard must toggle.
     const std::string opening =
         absl::EndsWith(file.path, "-inl.h")
             ? absl::StrCat("#if defined(", guard, ") == defined(HWY_TARGET_TOGGLE)\n")
@@ -472,7 +474,7 @@ std::vector<std::string> CheckFolders(const LayerRules& rules, const Tree& tree)
   for (const std::string& folder : tree.folders) {
     if (Contains(rules.refused_folder_names, fs::path(folder).filename().string())) {
       violations.push_back(
-          absl::StrCat(folder, ": a drawer, not a room; name the noun that is in it"));
+          absl::StrCat(folder, ": this name fits everything; name the folder after what is in it"));
     }
   }
   return violations;

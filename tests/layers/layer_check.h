@@ -1,6 +1,6 @@
-// Holds a source tree against LayerRules: every include and link against the table of rooms,
-// foreign headers against their one fence, reserved words, sizes, folder names, the top level.
-// Works on text, so a test can hand it a tree that breaks a rule and see it say so.
+// Checks a source tree against LayerRules: includes and links, foreign libraries, reserved words,
+// sizes, folder names and the top level. It works on text, so a test can pass a tree that breaks a
+// rule and expect the violation.
 //
 // Thread-safe: pure functions; only ReadTree touches the disk.
 #ifndef SYSTOLE_TESTS_LAYERS_LAYER_CHECK_H_
@@ -21,11 +21,11 @@ struct SourceFile {
 };
 
 struct Tree {
-  std::vector<std::string> top_level;  // Names, dotfiles and `build` left out.
-  std::vector<std::string> folders;    // From the top, dotfolders and `build` left out.
+  std::vector<std::string> top_level;  // Names, without dotfiles and `build`.
+  std::vector<std::string> folders;    // From the top, without dotfolders and `build`.
   std::vector<SourceFile> sources;     // Every .h and .cc below the four code folders.
-  std::vector<SourceFile> builds;      // Every CMakeLists.txt there.
-  // Every .h, .cc, .py and .sh of the whole tree but `tests`.
+  std::vector<SourceFile> builds;      // Every CMakeLists.txt below them.
+  // Every .h, .cc, .py and .sh of the whole tree except `tests`.
   std::vector<SourceFile> programs;
 };
 
@@ -35,35 +35,38 @@ struct Include {
   std::string path;
 };
 
-// `text` with comments blanked out: same lines, string literals kept.
+// Replaces the comments in `text` by blanks. Lines and string literals stay.
 std::string BlankComments(absl::string_view text);
 
-// The includes of a file, comments not counted.
+// The includes of a file. Comments do not count.
 std::vector<Include> ParseIncludes(absl::string_view text);
 
-// Reads the tree below `root`. NotFound if there is none.
+// Reads the tree below `root`. Returns NotFound if there is no such folder.
 absl::StatusOr<Tree> ReadTree(const std::string& root);
 
-// Each returns one line per violation, "path:line: what is wrong", and nothing for a good tree.
+// Each check returns one line per violation, "path:line: what is wrong". A good tree has none.
 std::vector<std::string> CheckIncludes(const LayerRules& rules,
                                        const std::vector<SourceFile>& sources);
-// The DEPS of each systole_room() are just the rooms whose headers it includes; and each room of
-// the table has a systole_room(), except programs and what is made from .proto files.
+// The DEPS of each systole_room() must be just the rooms whose headers it includes. Each room of
+// the table has a systole_room(), except programs and code that is generated from .proto files.
 std::vector<std::string> CheckLinks(const LayerRules& rules, const Tree& tree);
-// No two files of the tree need each other, a source and its header counted as one.
+// No two files of the tree may need each other. A source and its header count as one file.
 std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources);
 std::vector<std::string> CheckReservedWords(const LayerRules& rules,
                                             const std::vector<SourceFile>& sources);
-// Header guards spell the path (two equal guards hide a header without a word), every header says
-// its thread word, and a source includes its own header first, so that the header compiles alone.
+// Header guards spell the path, because two equal guards would hide a header without an error.
+// Every header says how threads may use it ("Thread-safe", ..). A source includes its own header
+// first, which shows that the header compiles alone.
 std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources);
-// No file is longer than rules.max_lines, and no header with the sources that implement it than
-// rules.max_lines_of_header_and_sources. x.h is implemented by x.cc and by each x_*.cc of its
-// folder that has no header of its own (if it fits two headers, it counts for the longer name).
+// No file may be longer than rules.max_lines. No header may be longer, together with the sources
+// that implement it, than rules.max_lines_of_header_and_sources. x.h is implemented by x.cc and by
+// each x_*.cc of its folder that has no header of its own. A source that fits two headers counts
+// for the longer name.
 std::vector<std::string> CheckSizes(const LayerRules& rules,
                                     const std::vector<SourceFile>& programs);
 std::vector<std::string> CheckFolders(const LayerRules& rules, const Tree& tree);
-// The table itself: known names, every include from a higher to a lower level, so no cycle.
+// The table itself must be right: names are known, and every include goes from a higher to a lower
+// level, so there is no cycle.
 std::vector<std::string> CheckRules(const LayerRules& rules);
 
 }  // namespace systole::layers

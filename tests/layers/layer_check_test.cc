@@ -1,4 +1,4 @@
-// The checker on small trees that break one rule each: a check that cannot fail would prove
+// Runs the checks on small trees that break one rule each, because a check that cannot fail proves
 // nothing.
 #include "tests/layers/layer_check.h"
 
@@ -97,16 +97,16 @@ TEST(CheckIncludesTest, RefusesMessagesInCoreOutsideThePipeline) {
         ElementsAre(HasSubstr("may not use proto/systole/v1")));
   }
   EXPECT_THAT(IncludeViolations("core/order/x.cc", "#include \"google/protobuf/message.h\"\n"),
-              ElementsAre(HasSubstr("protobuf belongs behind its fence")));
+              ElementsAre(HasSubstr("protobuf may be included only")));
 }
 
 TEST(CheckIncludesTest, RefusesGrpcInCoreAndInTheEmulator) {
   for (const char* file :
        {"core/plan/x.cc", "core/concurrency/x.h", "client/emulator/array/x.cc"}) {
     EXPECT_THAT(IncludeViolations(file, "#include <grpcpp/grpcpp.h>\n"),
-                ElementsAre(HasSubstr("gRPC belongs behind its fence")));
+                ElementsAre(HasSubstr("gRPC may be included only")));
     EXPECT_THAT(IncludeViolations(file, "#include \"systole/v1/service.grpc.pb.h\"\n"),
-                ElementsAre(HasSubstr("gRPC belongs behind its fence")));
+                ElementsAre(HasSubstr("gRPC may be included only")));
   }
   EXPECT_THAT(IncludeViolations("server/x.cc", "#include <grpcpp/grpcpp.h>\n"), IsEmpty());
   EXPECT_THAT(IncludeViolations("client/feed/x.cc", "#include \"systole/v1/service.grpc.pb.h\"\n"),
@@ -115,17 +115,17 @@ TEST(CheckIncludesTest, RefusesGrpcInCoreAndInTheEmulator) {
 
 TEST(CheckIncludesTest, RefusesAForeignLibraryOutsideItsFence) {
   EXPECT_THAT(IncludeViolations("core/image/window/crop.cc", "#include <jpeglib.h>\n"),
-              ElementsAre(HasSubstr("libjpeg belongs behind its fence")));
+              ElementsAre(HasSubstr("libjpeg may be included only")));
   EXPECT_THAT(IncludeViolations("core/image/jpeg/jpeg_decoder.h", "#include <jpeglib.h>\n"),
-              ElementsAre(HasSubstr("libjpeg belongs behind its fence")));
+              ElementsAre(HasSubstr("libjpeg may be included only")));
   EXPECT_THAT(IncludeViolations("core/record/x.cc", "#include <isa-l/crc.h>\n"),
-              ElementsAre(HasSubstr("ISA-L belongs behind its fence")));
+              ElementsAre(HasSubstr("ISA-L may be included only")));
   EXPECT_THAT(IncludeViolations("core/checksum/xxh3.h", "#include <xxhash.h>\n"),
-              ElementsAre(HasSubstr("xxHash belongs behind its fence")));
+              ElementsAre(HasSubstr("xxHash may be included only")));
   EXPECT_THAT(IncludeViolations("server/service.cc", "#include <CLI/CLI.hpp>\n"),
-              ElementsAre(HasSubstr("CLI11 belongs behind its fence")));
+              ElementsAre(HasSubstr("CLI11 may be included only")));
   EXPECT_THAT(IncludeViolations("core/plan/x.cc", "#include \"hwy/highway.h\"\n"),
-              ElementsAre(HasSubstr("Highway belongs behind its fence")));
+              ElementsAre(HasSubstr("Highway may be included only")));
 }
 
 TEST(CheckIncludesTest, RefusesALibraryThatTheRulesDoNotKnow) {
@@ -150,7 +150,8 @@ TEST(CheckIncludesTest, RefusesPathsThatDoNotStartAtTheTop) {
 
 TEST(CheckIncludesTest, RefusesAFolderThatIsNoRoom) {
   EXPECT_THAT(IncludeViolations("core/drawer/x.cc", ""),
-              ElementsAre("core/drawer/x.cc:1: lies in no room of the table"));
+              ElementsAre(
+                  "core/drawer/x.cc:1: its folder is no room in tests/layers/layer_rules.cc"));
   EXPECT_THAT(IncludeViolations("core/image/detail/x.h", ""), ElementsAre(HasSubstr("no room")));
 }
 
@@ -182,7 +183,7 @@ TEST(CheckLinksTest, ARoomLinksJustWhatItIncludes) {
               ElementsAre(HasSubstr("core/b includes core/a without linking it")));
   EXPECT_THAT(LinkViolations("systole_room(core/b SOURCES b.cc DEPS systole_core_c)", ""),
               ElementsAre(HasSubstr("links systole_core_c, which is no room")));
-  // What is not part of the room's library does not count.
+  // Files that are not part of the room's library do not count.
   EXPECT_THAT(LinkViolations("systole_room(core/b SOURCES c.cc)", "#include \"core/a/a.h\"\n"),
               IsEmpty());
   EXPECT_THAT(LinkViolations("# systole_room(core/b)\n", ""),
@@ -232,7 +233,7 @@ TEST(CheckSizesTest, AHeaderMayHaveSoManyWithTheSourcesThatImplementIt) {
   EXPECT_THAT(SizeViolations(long_ones),
               ElementsAre(StartsWith("core/a/b.h:1: has 16 lines with core/a/b.cc, "
                                      "core/a/b_more.cc, want 15 at most: split")));
-  // A source with a header of its own is that header's.
+  // A source with a header of its own counts for that header.
   long_ones.push_back({"core/a/b_more.h", Lines(5)});
   EXPECT_THAT(SizeViolations(long_ones), IsEmpty());
 }
@@ -338,7 +339,8 @@ TEST(CheckFoldersTest, RefusesDrawers) {
   for (const char* name : {"util", "common", "helpers", "misc", "base"}) {
     const std::string folder = std::string("core/image/") + name;
     const Tree tree{.top_level = rules.top_level, .folders = {folder}, .sources = {}};
-    EXPECT_THAT(CheckFolders(rules, tree), ElementsAre(StartsWith(folder + ": a drawer")));
+    EXPECT_THAT(CheckFolders(rules, tree),
+                ElementsAre(StartsWith(folder + ": this name fits everything")));
   }
 }
 

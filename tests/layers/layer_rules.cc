@@ -27,42 +27,42 @@ std::vector<Room> SystoleRooms() {
   const Names emulator = {"client/emulator/array",    "client/emulator/model",
                           "client/emulator/training", "client/emulator/shipped",
                           "client/emulator/chip",     "client/emulator/timing"};
-  // What one sees of a feed as its trainer.
+  // The rooms through which a trainer sees a feed.
   const Names feed = {"client/step", "client/servers", "client/lanes", "client/feed"};
   return {
-      {"core/text", 0, {}},  // What people write and read.
+      {"core/text", 0, {}},  // Text that people write and read.
       {"core/status", 0, {}},
-      {"core/descriptor", 0, {}},  // Of files, sockets and memory alike.
-      // For loops of every stage: below them all, and no thread of its own.
+      {"core/descriptor", 0, {}},  // For files, sockets and memory.
+      // For loops of every stage. It is below them all and has no thread.
       {"core/interrupt", 0, {}},
       {"proto/systole/v1", 0, {}},
       {"core/textproto", 1, status},  // Messages from text that a person wrote.
-      {"core/process", 1, status},    // The process's own: its exit codes, how its malloc behaves.
+      {"core/process", 1, status},    // Exit codes and malloc of the process.
       {"core/json", 1, status},       // For `--json`, reports and logs.
-      // What a metric is and how it is shown, for whoever counts.
+      // Metrics and how they are shown, for every room that counts.
       {"core/metrics", 2, {"core/json"}},
       {"core/tensor", 1, status},
       {"core/memory", 1, {"core/status", "core/descriptor"}},
       {"core/checksum", 1, status},
-      // Secrets that let a client in, by their hashes: for the server and for `systole token`.
+      // Hashes of the secrets that let a client in, for the server and for `systole token`.
       {"core/access_token", 1, Join({status, {"core/descriptor"}})},
       {"core/numeric", 1, status},
       {"core/random", 1, status},
       {"core/storage", 2, ground},
       {"core/concurrency", 2, ground},
-      // The stores, each by itself; none knows another.
+      // The stores. None of them knows another one.
       {"core/storage/local", 3, Join({status, {"core/storage"}})},
       {"core/storage/memory", 3, Join({status, {"core/storage", "core/concurrency"}})},
-      // Which store a name belongs to: what reads shards knows this room and no store.
+      // Finds the store of a name. Code that reads shards knows this room and no store.
       {"core/storage/stores", 4,
        Join({status, {"core/storage", "core/storage/local", "core/storage/memory"}})},
-      // What servers and feeds tell the person who runs them.
+      // Messages of servers and feeds to the person who runs them.
       {"core/log", 3, Join({status, {"core/json", "core/concurrency"}})},
-      // Values by key, in memory and on disk: knows no images.
+      // Values by key, in memory and on disk. It knows no images.
       {"core/cache", 5, Join({files, {"core/metrics"}})},
       {"core/compression", 5, files},
       {"core/example", 3, ground},
-      // What a file of records is to all above, and what its formats share.
+      // The interface of a file of records, and the code that its formats share.
       {"core/record/source", 6, Join({files, {"core/compression", "core/example"}})},
       // A room for each format.
       {"core/record/tfrecord", 7,
@@ -73,75 +73,75 @@ std::vector<Room> SystoleRooms() {
        Join({files,
              {"core/compression", "core/record/source", "core/record/tfrecord",
               "core/record/webdataset"}})},
-      {"core/image/window", 3, ground},  // Which rectangle of an image: numbers, no pixels.
+      {"core/image/window", 3, ground},  // Rectangles of images. No pixels.
       {"core/image/png", 3, ground},
       {"core/image/jpeg", 4, Join({ground, {"core/image/window"}})},
       {"core/image/resize", 4, Join({ground, {"core/image/window"}})},
-      // What takes more than one of these: the fused pass, and what any image is.
+      // Code that needs more than one of these: the fused pass, and the kind of any image.
       {"core/image", 5,
        Join({ground,
              {"core/image/window", "core/image/png", "core/image/jpeg", "core/image/resize"}})},
       {"core/order", 3, ground},
       {"core/batch", 3, ground},
-      // A spec's order, for the two that must agree on it: core/plan and the client.
+      // The order of a spec. core/plan and the client must agree on it.
       {"core/spec", 4, Join({ground, messages, {"core/order"}})},
-      // Each operation by itself: its parameters, its reference, its row.
+      // The operations. Each has its parameters, its reference and its row.
       {"core/operations/ops", 6,
        Join({ground,
              messages,
              {"core/image/window", "core/image/png", "core/image/jpeg", "core/image/resize",
               "core/image"}})},
-      // A spec's transforms as programs: how operations are put together and lowered.
+      // Programs of a spec's transforms: operations are put together and lowered.
       {"core/operations", 7,
        Join({ground,
              messages,
              {"core/image/window", "core/image/jpeg", "core/image", "core/operations/ops"}})},
-      // Shards opened under a name: what they hold, and whether that is all.
+      // Shards that are opened under a name: their content, and whether any are missing.
       {"core/dataset", 9,
        Join({files,
              messages,
              {"core/textproto", "core/record", "core/record/source", "core/example", "core/image",
               "core/order"}})},
-      // A feed spec, checked against a dataset and translated. No thread, no example.
+      // Checks a feed spec against a dataset and translates it. No thread, no example.
       {"core/plan", 10,
        Join({ground,
              messages,
              operations,
              {"core/cache", "core/example", "core/image/jpeg", "core/image", "core/order",
               "core/batch", "core/spec", "core/dataset"}})},
-      // Makes a plan's steps: whose turn it is, and one example after the other.
+      // Makes a plan's steps: decides which stream is next, and makes examples.
       {"core/engine", 11,
        Join({ground,
              operations,
              {"core/concurrency", "core/cache", "core/example", "core/image/jpeg", "core/image",
               "core/order", "core/batch", "core/plan"}})},
-      // Memory shared with a peer: needs no gRPC.
+      // Memory that is shared with a peer. It needs no gRPC.
       {"proto/slots", 2, Join({ground, messages})},
-      // Metrics as ServerStatus carries them: for both ends.
+      // Metrics in the answer of ServerStatus, for both ends.
       {"proto/metrics", 3, Join({status, messages, {"core/metrics"}})},
       {"proto/framing", 5, Join({ground, messages, {"core/batch"}})},
-      // What the server is told: one table of flags and of a config file's fields.
+      // The server's settings: one table of flags and of a config file's fields.
       {"server/config", 2, Join({status, messages, {"core/process"}})},
-      // Who gets in, and by which certificates: knows nothing of feeds.
+      // Which connections are accepted, and with which certificates. It knows no feeds.
       {"server/listener", 5, Join({ground, {"core/concurrency"}})},
-      // Who may what: a configuration and tokens against what a call came with.
+      // Which client may make which call, by a configuration and the call's token.
       {"server/access", 6,
        Join({status, messages, {"core/concurrency", "core/access_token", "server/listener"}})},
       // Memory that is lent to clients of this machine.
       {"server/slots", 6,
        Join({ground, messages, {"core/concurrency", "core/log", "proto/slots"}})},
-      // Streams that run: whose places they have, what one writes, how each ended.
+      // Running streams: the places they take, their messages, and how each ended.
       {"server/streams", 12,
        Join({ground,
              messages,
              {"core/concurrency", "core/log", "core/plan", "core/engine", "proto/framing",
               "server/access", "server/slots"}})},
-      // What tools ask of any gRPC server: health, reflection.
+      // Services that tools expect of any gRPC server: health, reflection.
       {"server/introspection", 13,
        Join({ground,
              messages,
              {"core/concurrency", "proto/framing", "server/access", "server/streams"}})},
-      // What a server counts, a line each: over the rooms that count it.
+      // The metrics of a server, a line each. The rooms that count are below.
       {"server/metrics",
        13,
        {"core/concurrency", "core/process", "core/metrics", "core/cache", "core/engine",
@@ -160,20 +160,20 @@ std::vector<Room> SystoleRooms() {
              {"core/textproto", "core/log", "core/process", "core/compression", "core/image/jpeg",
               "proto/framing", "proto/slots", "server/config", "server/listener", "server/slots",
               "server/introspection", "server/rpc"}})},
-      // The queue of one core; the emulator takes from it and knows no gRPC.
+      // The queue of one core. The emulator takes from it and knows no gRPC.
       {"client/infeed", 5, Join({ground, {"core/concurrency", "core/batch"}})},
-      // Which server is asked for which steps, as a pure state machine: no gRPC, no thread, no
-      // clock.
+      // Decides which server is asked for which steps. A pure state machine without gRPC, threads
+      // and clocks.
       {"client/schedule", 5, {"core/status", "core/random"}},
-      // What every feed gives, with a server or without: knows no gRPC.
+      // The steps of every feed, with a server or without. It knows no gRPC.
       {"client/step", 5,
        Join({ground, {"core/concurrency", "core/metrics", "core/order", "core/batch"}})},
-      // One server: how it is reached, asked, measured.
+      // Connects to one server, calls it and measures it.
       {"client/servers", 6,
        Join({files,
              messages,
              {"core/order", "core/batch", "core/spec", "proto/framing", "proto/slots"}})},
-      // From servers to whole steps in order.
+      // Makes whole steps, in order, of the answers of servers.
       {"client/lanes", 8,
        Join(
            {ground,
@@ -192,20 +192,20 @@ std::vector<Room> SystoleRooms() {
              messages,
              {"core/concurrency", "core/log", "core/cache", "core/order", "core/dataset",
               "core/plan", "core/engine", "client/step"}})},
-      // What a trainer gets, as a page: for `systole look` and for Python.
+      // Shows the examples of a feed as a page, for `systole look` and for Python.
       {"client/look", 8,
        Join({ground,
              messages,
              operations,
              {"core/batch", "core/order", "core/image/jpeg", "core/spec", "client/html",
               "client/step"}})},
-      {"client/html", 6, {}},         // What all pages need.
-      {"client/texture", 6, ground},  // For the benchmarks' photographs, too.
+      {"client/html", 6, {}},         // Parts of all pages.
+      {"client/texture", 6, ground},  // Also for bench's photographs.
       {"client/emulator/array", 7, ground},
-      // What the emulator keeps on disk, whichever room's it is.
+      // Files of the emulator's rooms on disk.
       {"client/emulator/message_file", 8,
        Join({status, messages, {"core/storage", "core/record/tfrecord"}})},
-      // The files of deploy/ that are compiled in.
+      // Files of deploy/ that are compiled into the programs.
       {"client/emulator/shipped", 6, Join({status, messages, {"core/textproto"}})},
       {"client/emulator/model", 7,
        Join({ground, messages, {"core/textproto", "client/emulator/shipped"}})},
@@ -226,16 +226,16 @@ std::vector<Room> SystoleRooms() {
       {"client/emulator/report", 11, Join({ground, emulator, {"client/html", "core/json"}})},
       // Pictures for the demo's data set.
       {"client/cli/flowers", 7, Join({files, {"core/image/jpeg", "client/texture"}})},
-      // Options, --help, --json, the progress bar, Ctrl-C: knows no feed and no shard.
+      // Options, --help, --json, the progress bar, Ctrl-C. It knows no feed and no shard.
       {"client/cli/console", 3, Join({ground, {"core/process", "core/concurrency"}})},
-      // What pack, inspect and verify do.
+      // The work of `systole pack`, `inspect` and `verify`.
       {"client/cli/shards", 10,
        Join({files,
              messages,
              {"core/json", "core/compression", "core/record", "core/record/source",
               "core/record/tfrecord", "core/example", "core/image/jpeg", "core/image/resize",
               "core/image", "core/dataset"}})},
-      // What pace, replay and load do.
+      // The work of `systole pace`, `replay` and `load`.
       {"client/cli/pacing", 12,
        Join({files,
              messages,
@@ -243,7 +243,7 @@ std::vector<Room> SystoleRooms() {
              feed,
              {"core/json", "core/metrics", "core/spec", "proto/metrics", "client/infeed",
               "client/emulator/report"}})},
-      // A file for each command: its options, and what it prints.
+      // A file for each command, with its options and its output.
       {"client/cli/commands", 13,
        Join({files,
              messages,
@@ -274,7 +274,7 @@ std::vector<Room> SystoleRooms() {
        14,
        {"core/numeric", "core/process", "proto/framing/grpc_log.h", "client/cli/console",
         "client/cli/commands"}},
-      // The C++ below the Python package; nothing of C++ stands on it.
+      // The C++ code of the Python package. No other C++ code uses it.
       {"client/python/extension", 14,
        Join({files,
              messages,
@@ -294,8 +294,8 @@ std::vector<Library> ForeignLibraries() {
         "core/engine/", "proto/", "server/", "client/"},
        {}},
       {"gRPC", {"grpc/", "grpcpp/"}, {"proto/", "server/", "client/"}, {"client/emulator/"}},
-      // SIMD kernels are compiled once per instruction set, each in its own .cc, so Highway cannot
-      // stay behind one file; it stays in the rooms that have such kernels.
+      // SIMD kernels are compiled once per instruction set, each in its own .cc. So one file cannot
+      // hide Highway, but only rooms with such kernels may include it.
       {"Highway", {"hwy/"}, {"core/numeric/", "core/image/", "client/emulator/"}, {}},
       {"ISA-L", {"isa-l.h", "isa-l/"}, {"core/checksum/crc32c.cc"}, {}},
       {"xxHash", {"xxhash.h"}, {"core/checksum/xxh3.cc"}, {}},
@@ -308,15 +308,16 @@ std::vector<Library> ForeignLibraries() {
        {"zstd.h", "zstd_errors.h"},
        {"core/compression/zstd.cc", "core/compression/compressing_sink.cc"},
        {}},
-      // Hashes tokens, looks at certificates and keys, shows what gRPC's TLS has decrypted, and
-      // stays until the end. TLS itself is gRPC's.
+      // Hashes tokens, reads certificates and keys, and observes bytes that gRPC's TLS has
+      // decrypted. `systole` also keeps it loaded until the end. gRPC does TLS itself.
       {"OpenSSL",
        {"openssl/"},
        {"core/access_token/token_table.cc", "server/listener/read_observer.cc",
         "server/listener/tls_files.cc", "client/cli/main.cc"},
        {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
-      // Decoder, encoder, and what they share or replace of it. Not their public headers.
+      // The decoder, the encoder, and code that they share or that replaces a part of libjpeg.
+      // Their public headers may not include libjpeg.
       {"libjpeg",
        {"jpeglib.h", "jpegint.h", "jerror.h", "core/image/jpeg/jpeg_decompressor.h",
         "core/image/jpeg/jpeg_eighth.h", "core/image/jpeg/jpeg_entropy.h",
@@ -327,7 +328,7 @@ std::vector<Library> ForeignLibraries() {
         "core/image/jpeg/jpeg_library.cc"},
        {}},
       {"libspng", {"spng.h"}, {"core/image/png/png_decoder.cc"}, {}},
-      // One .cc per program: each reads its own command line.
+      // One .cc per program, which reads the program's command line.
       {"CLI11", {"CLI/"}, {"client/cli/console/command_line.cc", "server/main.cc"}, {}},
       {"spdlog", {"spdlog/"}, {"server/main.cc"}, {}},
       {"nanobind", {"nanobind/", "Python.h"}, {"client/python/extension/"}, {}},
@@ -353,19 +354,19 @@ std::vector<ReservedWord> ReservedWords() {
       {R"(#\s*include\s*[<"](chrono|absl/time/clock\.h)[>"]|\babsl::(Now|SleepFor)\b|\btime\s*\(\s*(0|nullptr|NULL)\s*\))",
        "a stage has no clock",
        {"core/"},
-       {"core/concurrency/", "core/log/"}},  // A line of a log has a time of day.
+       {"core/concurrency/", "core/log/"}},  // Log lines have a time of day.
       {R"(\bstd::(exp|exp2|expm1|log|log2|log10|log1p|pow|sin|cos|tan|asin|acos|atan|atan2|sinh|)"
        R"(cosh|tanh|cbrt|hypot|erf|erfc|tgamma|lgamma)\b)",
        "libm's transcendentals differ between CPUs; core/numeric has ours",
        {"core/", "client/emulator/"},
-       // Its double path, for gradient checks with the rounding off, makes no bytes of a run.
+       // This file's double path checks gradients without rounding. It makes no bytes of a run.
        {"client/emulator/training/softmax_cross_entropy.cc"}},
       {R"(\bstd::(cout|cerr|clog)\b|\bf?printf\s*\(|\bstd::f?printf\s*\()",
        "core never prints",
        {"core/"},
        {"core/status/check.h"}},
       {R"(->\s*(master|main|coef|post|inputctl|marker|idct|upsample|cconvert|cquantize)\s*->)",
-       "of libjpeg's private structures only the entropy decoder's is known",
+       "of libjpeg's private structures, code may use only the entropy decoder's",
        {"core/image/"},
        {}},
   };
@@ -379,7 +380,7 @@ LayerRules SystoleRules() {
       .not_linked = {"proto/systole/v1", "client/cli", "client/python/extension"},
       .generated_targets = {{"systole_proto_messages", "proto/systole/v1"},
                             {"systole_proto_service", "proto/systole/v1"},
-                            {"systole_proto_grpc", ""}},  // gRPC's messages, not ours.
+                            {"systole_proto_grpc", ""}},  // gRPC's own messages.
       .libraries = ForeignLibraries(),
       .reserved_words = ReservedWords(),
       .system_headers = {"arpa/",    "dirent.h",    "dlfcn.h", "fcntl.h", "fnmatch.h",

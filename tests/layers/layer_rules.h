@@ -1,7 +1,7 @@
-// What the tree may look like, as data: the rooms and the rooms each may include, the libraries
-// from outside and the files that may name them, the words that belong to one room alone, how long
-// a file may be, and the top level. layer_check.h holds source files against it. Adding a room or a
-// library starts here.
+// The rules of the tree, as data: the rooms and the rooms that each may include, the foreign
+// libraries and the files that may include them, reserved words, the length of files, and the top
+// level. layer_check.h checks source files against these rules. To add a room or a library, begin
+// here.
 //
 // Thread-safe: constants and pure functions.
 #ifndef SYSTOLE_TESTS_LAYERS_LAYER_RULES_H_
@@ -22,20 +22,20 @@ struct Room {
   std::vector<std::string> may_include;
 };
 
-// A library that is not ours, known by how its headers' paths begin.
+// A foreign library. Its headers' paths show which headers belong to it.
 struct Library {
   std::string name;
   // A header belongs to the library if its path begins with one of these.
   std::vector<std::string> header_prefixes;
-  // Files or folders (ending in '/') that may include it. Empty: every file may.
+  // Files or folders (ending in '/') that may include it. If empty, every file may.
   std::vector<std::string> allowed;
-  // Folders (ending in '/') taken out of `allowed` again.
+  // Folders (ending in '/') that are exceptions to `allowed`.
   std::vector<std::string> refused;
 };
 
 // Words of code (not of comments) that only some folders may use.
 struct ReservedWord {
-  // ECMAScript regular expression.
+  // An ECMAScript regular expression.
   std::string pattern;
   std::string reason;
   // The rule looks at files below these folders ...
@@ -46,21 +46,21 @@ struct ReservedWord {
 
 struct LayerRules {
   std::vector<Room> rooms;
-  // Rooms without a systole_room(): programs, and what is made from .proto files.
+  // Rooms without a systole_room(): programs, and code that is generated from .proto files.
   std::vector<std::string> not_linked;
-  // CMake targets of what is made from .proto files, and the room that each stands for.
+  // CMake targets of code that is generated from .proto files, and the room of each.
   std::map<std::string, std::string> generated_targets;
   std::vector<Library> libraries;
   std::vector<ReservedWord> reserved_words;
   // Headers of the C library and the kernel that any file may include, by prefix.
   std::vector<std::string> system_headers;
-  // Lines of one file at most, and of a header with the sources that implement it. Tests may have
-  // more: they are lists of cases.
+  // The most lines of one file, and of a header with the sources that implement it. Tests may have
+  // more, because they are lists of cases.
   int max_lines = 0;
   int max_lines_of_header_and_sources = 0;
-  // Names that no folder may have: a drawer for everything is on no layer.
+  // Names that no folder may have, because a folder for everything fits into no layer.
   std::vector<std::string> refused_folder_names;
-  // The entries of the top level, all of them and no other; dotfiles and `build` aside.
+  // All entries of the top level, except dotfiles and `build`. No other entry may be there.
   std::vector<std::string> top_level;
 };
 

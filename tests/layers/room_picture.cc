@@ -15,7 +15,7 @@
 namespace systole::layers {
 namespace {
 
-// Pixels.
+// In pixels.
 constexpr int kBoxWidth = 144;
 constexpr int kBoxHeight = 26;
 constexpr int kGap = 6;
@@ -40,7 +40,7 @@ int BandOf(absl::string_view folder) {
   return 0;
 }
 
-// What stands in the box: the name without the band's.
+// The text in the box: the room's name without the band's.
 std::string Label(const Room& room, const Band& band) {
   const absl::string_view folder = room.folder;
   return std::string(folder == band.folder ? folder : folder.substr(band.folder.size() + 1));
@@ -54,7 +54,7 @@ std::string Text(int x, int y, absl::string_view anchor, int size, absl::string_
 }  // namespace
 
 std::string RoomPicture(const LayerRules& rules) {
-  // By level and band.
+  // The rooms by level and band.
   std::map<int, std::map<int, std::vector<const Room*>>, std::greater<>> rows;
   for (const Room& room : rules.rooms) rows[room.level][BandOf(room.folder)].push_back(&room);
 

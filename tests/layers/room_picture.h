@@ -1,5 +1,5 @@
-// The table of rooms as a picture (SVG): a box for each room, a row for each level, the lowest at
-// the bottom. deploy/images/rooms.svg is made by it.
+// Draws the table of rooms as a picture (SVG): a box for each room and a row for each level, with
+// the lowest level at the bottom. deploy/images/rooms.svg is such a picture.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_LAYERS_ROOM_PICTURE_H_

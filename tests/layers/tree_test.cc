@@ -1,4 +1,4 @@
-// This repository against its own rules.
+// Checks this repository against its own rules.
 #include <fstream>
 #include <iterator>
 #include <string>

@@ -1,4 +1,4 @@
-// Who may what, how places are shared, and streams that are ended from outside: over real
+// Who may do what, how places are shared, and how streams are ended from outside, over real
 // connections.
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A server of the datasets `cats` and `dogs`.
+// A server with the datasets `cats` and `dogs`.
 class AccessTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -42,7 +42,7 @@ class AccessTest : public testing::Test {
     token_ = *AddToken(tokens_, "a", std::nullopt);
   }
 
-  // `access` as text; "": no such block. TOKENS stands for the token file.
+  // `access` is the block as text; "" is no block. TOKENS is replaced by the token file.
   void Start(const std::string& access, FeedServiceOptions options = {},
              const std::string& listen = "127.0.0.1:0") {
     absl::StatusOr<std::shared_ptr<AccessControl>> access_control =
@@ -66,7 +66,7 @@ class AccessTest : public testing::Test {
         grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
   }
 
-  // `a` may read cats.
+  // Starts a server on which `a` may read cats.
   void StartForA() {
     Start("token_file: 'TOKENS' identities { name: 'a' token_names: 'a' may { read: 'cats' } }");
   }
@@ -98,7 +98,7 @@ class AccessTest : public testing::Test {
       v1::Chunk chunk;
       return reader->Read(&chunk);
     }
-    // Reads on until the end.
+    // Reads until the stream ends.
     grpc::Status End() {
       while (ReadOne()) {
       }
@@ -150,13 +150,13 @@ class AccessTest : public testing::Test {
   TempFolder folder_;
   std::string tokens_;
   std::string token_;
-  std::atomic<int64_t> seconds_ = 0;  // What the server's clock says.
+  std::atomic<int64_t> seconds_ = 0;  // The time on the server's clock.
   Mutex mu_;
   std::string log_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<EventLog> events_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<v1::Systole::Stub> stub_;
-  v1::ServerStatusResponse counted_;  // The last answer of Status().
+  v1::ServerStatusResponse counted_;  // Status() fills it.
 };
 
 TEST_F(AccessTest, WithoutAnAccessBlockEverybodyMayEverything) {
@@ -178,7 +178,7 @@ TEST_F(AccessTest, WithoutAGoodCredentialNothingIsAnswered) {
     EXPECT_EQ(Resolve(spec, token).error_code(), grpc::StatusCode::UNAUTHENTICATED);
     EXPECT_EQ(Open("cats", token)->End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
     EXPECT_EQ(Status(token).error_code(), grpc::StatusCode::UNAUTHENTICATED);
-    // A dataset that is there and one that is not look alike.
+    // The errors for an existing dataset and for another name must be equal.
     EXPECT_EQ(Describe("cats", token).error_message(), Describe("none", token).error_message());
   }
   EXPECT_THAT(Resolve(spec, "").error_message(), HasSubstr("Bearer TOKEN"));
@@ -188,7 +188,7 @@ TEST_F(AccessTest, WithoutAGoodCredentialNothingIsAnswered) {
   EXPECT_EQ(stub_->ListDatasets(&context, {}, &response).error_code(),
             grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_THAT(Log(), HasSubstr("UNAUTHENTICATED"));
-  EXPECT_THAT(Log(), Not(HasSubstr("wrong")));  // A token is never told.
+  EXPECT_THAT(Log(), Not(HasSubstr("wrong")));  // The log shows no token.
 }
 
 TEST_F(AccessTest, WhatIsNotPermittedIsNotThere) {
@@ -198,7 +198,7 @@ TEST_F(AccessTest, WhatIsNotPermittedIsNotThere) {
   EXPECT_THAT(names, ElementsAre("cats"));
   EXPECT_TRUE(Resolve(Endless("cats").spec(), token_).ok());
   EXPECT_TRUE(Open("cats", token_)->ReadOne());
-  // The texts differ by the name alone.
+  // The texts differ only by the name.
   const std::string none = Resolve(Endless("none").spec(), token_).error_message();
   const grpc::Status dogs = Resolve(Endless("dogs").spec(), token_);
   EXPECT_EQ(dogs.error_code(), grpc::StatusCode::NOT_FOUND);
@@ -231,14 +231,14 @@ TEST_F(AccessTest, ATokenTakenAwayEndsAStreamWhoseClientDoesNotRead) {
   server_->Tick();
   const std::unique_ptr<Reader> ended = Open("cats", token_);
   const std::unique_ptr<Reader> stays = Open("cats", second);
-  ASSERT_TRUE(ended->ReadOne());  // And no more.
+  ASSERT_TRUE(ended->ReadOne());  // The client reads no more.
   ASSERT_TRUE(stays->ReadOne());
   server_->Tick();
   EXPECT_TRUE(stays->ReadOne());
 
   folder_.Write("tokens", TokenLine({.name = "a", .hash = HashOfToken(second)}));
   server_->Tick();
-  // At the server the stream is over although nobody reads.
+  // The server ends the stream although the client does not read.
   EXPECT_TRUE(WaitUntil([&] { return Log().find("ended") != std::string::npos; }));
   EXPECT_THAT(Log(), HasSubstr("this server does not know the token"));
   const grpc::Status status = ended->End();
@@ -249,8 +249,9 @@ TEST_F(AccessTest, ATokenTakenAwayEndsAStreamWhoseClientDoesNotRead) {
 TEST_F(AccessTest, AStreamWhoseClientTakesNothingGivesItsPlaceBack) {
   Start("", {.max_streams = 1, .stalled_stream_timeout = absl::Seconds(120)});
   const std::unique_ptr<Reader> stalled = Open("cats", "");
-  ASSERT_TRUE(stalled->ReadOne());  // And no more.
-  // When gRPC takes no more for it, it stands still; until then the clock does.
+  ASSERT_TRUE(stalled->ReadOne());  // The client reads no more.
+  // The server ends the stream when gRPC has taken nothing for 120 s of the server's clock. The
+  // clock is turned until then.
   EXPECT_TRUE(WaitUntil([&] {
     seconds_ += 119;
     server_->Tick();
@@ -273,7 +274,7 @@ TEST_F(AccessTest, OnAUnixSocketTheKernelTellsWhoseACallIs) {
   EXPECT_TRUE(Open("cats", "")->ReadOne());
   EXPECT_EQ(Open("dogs", "")->End().error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_THAT(Log(), HasSubstr("identity 'me'"));
-  // A token that is not good is not made good by its user.
+  // An invalid token is refused although the user is known.
   EXPECT_EQ(Open("cats", "no-token")->End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
 
   server_.reset();
@@ -305,7 +306,7 @@ TEST_F(AccessTest, AnIdentityCannotKeepAnotherOut) {
   ASSERT_TRUE(oldest->ReadOne());
   const std::unique_ptr<Reader> newest = Open("cats", token_);
   ASSERT_TRUE(newest->ReadOne());
-  // A request that cannot be served ends nobody's stream.
+  // A request that cannot be served must not end another stream.
   EXPECT_EQ(Open("dogs", "")->End().error_code(), grpc::StatusCode::UNAUTHENTICATED);
   EXPECT_TRUE(newest->ReadOne());
   const std::unique_ptr<Reader> other = Open("cats", "");
@@ -349,18 +350,18 @@ TEST_F(AccessTest, RefusalsAreCountedByTheirCause) {
   EXPECT_EQ(MetricOf(counted_, "streams_opened"), 1);
 }
 
-// On a clock that stands still.
+// The clock stands still.
 TEST_F(AccessTest, RefusedCallsDoNotAccountForWhatAConnectionSends) {
   StartForA();
   const v1::FeedSpec spec = Endless("cats").spec();
-  // Those with a credential do, so a connection may have any number of them.
+  // Calls with a credential account for what is sent, so a connection may have any number of them.
   for (int i = 0; i < 300; ++i) ASSERT_TRUE(Resolve(spec, token_).ok());
   EXPECT_EQ(server_->connections().sent_too_much, 0);
   for (int i = 0; i < 300 && server_->connections().sent_too_much == 0; ++i) {
     EXPECT_FALSE(Resolve(spec, "wrong").ok());
   }
   EXPECT_TRUE(WaitUntil([&] { return server_->connections().sent_too_much == 1; }));
-  // Whoever has one is served by its next connection.
+  // A client with a token is served on its next connection.
   EXPECT_TRUE(WaitUntil([&] { return Resolve(spec, token_).ok(); }));
 }
 
@@ -393,7 +394,7 @@ TEST_F(AccessTest, EndsOfStreamsAreCountedByTheirCause) {
     EXPECT_TRUE(whole.End().ok());
   }
   EXPECT_TRUE(WaitUntil([&] { return ends("complete") == 1; }));
-  { ASSERT_TRUE(Open("cats", "")->ReadOne()); }  // Cancelled.
+  { ASSERT_TRUE(Open("cats", "")->ReadOne()); }  // The call is cancelled.
   EXPECT_TRUE(WaitUntil(
       [&] { return ends("client_gone") == 1 && MetricOf(counted_, "active_streams") == 0; }));
 

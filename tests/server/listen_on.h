@@ -1,4 +1,4 @@
-// A server's config that says where it listens, and leaves the rest to the defaults.
+// A server's config with an address to listen on. All else has its default.
 #ifndef SYSTOLE_TESTS_SERVER_LISTEN_ON_H_
 #define SYSTOLE_TESTS_SERVER_LISTEN_ON_H_
 

@@ -47,7 +47,7 @@ using ::testing::HasSubstr;
 using ::testing::Key;
 using ::testing::Pair;
 
-// A server over 20 records in two shards, and a plain generated stub.
+// A server of 20 records in two shards, and a plain generated stub.
 class ServerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -91,7 +91,7 @@ class ServerTest : public testing::Test {
 
   using Digests = std::map<std::pair<int64_t, int>, std::string>;
 
-  // Reads a stream with generated code, checks every chunk, and puts the slices together.
+  // Reads a stream with generated code, checks every chunk, and joins the chunks to slices.
   grpc::Status Read(const v1::StreamStepsRequest& request, Digests& digests,
                     bool* drained = nullptr) {
     v1::ResolveFeedResponse feed;
@@ -224,7 +224,7 @@ TEST_F(ServerTest, TensorsLargerThanAChunkArriveInPieces) {
 }
 
 TEST_F(ServerTest, FeedsOfSmallTensorsBeginOnEveryConnection) {
-  // Nothing but the stream itself makes the server send on a connection of its own.
+  // Only the stream itself makes the server send on its connection.
   constexpr int kStreams = 16;
   std::atomic<int> complete = 0;
   std::vector<std::thread> threads;
@@ -235,7 +235,7 @@ TEST_F(ServerTest, FeedsOfSmallTensorsBeginOnEveryConnection) {
       const auto stub = v1::Systole::NewStub(grpc::CreateCustomChannel(
           server_->address(), grpc::InsecureChannelCredentials(), own_connection));
       grpc::ClientContext context;
-      // So that a stream that hangs fails.
+      // With a deadline a stream that hangs fails.
       context.set_deadline(std::chrono::system_clock::now() + kLongestWait);
       const auto reader = stub->StreamSteps(&context, Request(Spec(), 0, 10));
       v1::Chunk chunk;
@@ -281,16 +281,16 @@ TEST_F(ServerTest, ConnectionsAreCounted) {
   EXPECT_GE(MetricOf(status, "connections_turned_away", "over_total"), 1);
 }
 
-// A server whose connections may be without a call for two hours, on a clock turned by hand.
+// A server that drops connections without a call after two hours, on a clock turned by hand.
 class QuietConnectionsTest : public ServerTest {
  protected:
-  // The server looks at the clock until its end.
+  // The server uses the clock until it ends, so it ends here.
   void TearDown() override {
     stub_ = nullptr;
     server_ = nullptr;
   }
 
-  // False: this machine has no such address.
+  // Returns false if this machine has no such address.
   bool Listen(const std::string& address) {
     stub_ = nullptr;
     server_ = nullptr;
@@ -333,11 +333,12 @@ TEST_F(QuietConnectionsTest, OneWithACallStaysWhateverItsAddress) {
   for (const auto& [listen, dial] :
        {std::pair("127.0.0.1:0", "127.0.0.1"), std::pair("[::1]:0", "[::1]"),
         std::pair("[::]:0", "127.0.0.1"), std::pair("[::]:0", "[::1]")}) {
-    if (!Listen(listen)) continue;  // Without IPv6.
+    if (!Listen(listen)) continue;  // There is no IPv6.
     SCOPED_TRACE(absl::StrCat(listen, " from ", dial));
     const auto stub = v1::Systole::NewStub(grpc::CreateChannel(
         absl::StrCat(dial, ":", server_->port()), grpc::InsecureChannelCredentials()));
-    // Without an end: one that ends could be over on the server before its first chunk is read.
+    // The feed is endless, because a short one could be over on the server before its first chunk
+    // is read.
     v1::FeedSpec endless = Spec();
     endless.set_epochs(0);
     grpc::ClientContext context;
@@ -349,7 +350,7 @@ TEST_F(QuietConnectionsTest, OneWithACallStaysWhateverItsAddress) {
     EXPECT_EQ(server_->connections().no_call, 0);
     context.TryCancel();
     reader->Finish();
-    // Its call has ended. What counts is the time since.
+    // The call has ended. From now on the time without a call counts.
     server_->Tick();
     EXPECT_EQ(server_->connections().no_call, 0);
     ASSERT_TRUE(WaitUntil([&] {
@@ -359,7 +360,7 @@ TEST_F(QuietConnectionsTest, OneWithACallStaysWhateverItsAddress) {
   }
 }
 
-// Error paths.
+// ---- Error paths ----
 
 TEST_F(ServerTest, BadSpecsAreRefusedBeforeAnythingIsStreamed) {
   v1::ResolveFeedResponse response;
@@ -419,7 +420,7 @@ TEST_F(ServerTest, AnotherIdentityThanExpectedIsRefused) {
 
   request.mutable_expected()->set_content_version("systole-0");
   EXPECT_EQ(Read(request, digests).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  request.mutable_expected()->clear_content_version();  // Told to accept any.
+  request.mutable_expected()->clear_content_version();  // Empty: any version is accepted.
   EXPECT_TRUE(Read(request, digests).ok());
 
   *request.mutable_expected() = feed.identity();
@@ -434,7 +435,7 @@ TEST_F(ServerTest, AnotherSpecThanTheOneResolvedIsRefused) {
   v1::ResolveFeedResponse feed;
   ASSERT_TRUE(Resolve(Spec(), feed).ok());
   v1::StreamStepsRequest request = Request(Spec(), 0, 1);
-  // What no other field of the identity covers.
+  // Only the spec's fingerprint covers this change.
   request.mutable_spec()->mutable_outputs(0)->set_name("other");
   Digests digests;
   *request.mutable_expected() = feed.identity();
@@ -442,9 +443,9 @@ TEST_F(ServerTest, AnotherSpecThanTheOneResolvedIsRefused) {
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(refused.error_message(), HasSubstr("the spec is not the one expected"));
   EXPECT_TRUE(digests.empty());
-  request.mutable_expected()->clear_spec_fingerprint();  // A client that does not ask for it.
+  request.mutable_expected()->clear_spec_fingerprint();  // The client does not check it.
   EXPECT_TRUE(Read(request, digests).ok());
-  // Another order of outputs is the same spec.
+  // Another order of the outputs is the same spec.
   *request.mutable_spec() = Spec();
   request.mutable_spec()->mutable_outputs()->SwapElements(0, 1);
   *request.mutable_expected() = feed.identity();
@@ -468,7 +469,7 @@ TEST_F(ServerTest, AClientThatSaysNothingOfFormsGetsFinishedTensors) {
   EXPECT_THAT(compact.tensors(1).compact().bias(), ElementsAre(-1, -2, -3));
   EXPECT_EQ(compact.tensors(1).compact().channel_axis(), 3);
   EXPECT_FALSE(compact.tensors(0).has_compact());
-  // All else is the same.
+  // All other fields are equal.
   compact.mutable_tensors(1)->clear_compact();
   EXPECT_EQ(compact.SerializeAsString(), finished.SerializeAsString());
 
@@ -523,7 +524,7 @@ TEST_F(ServerTest, TheAnswerToResolveFeedCarriesItsChecksum) {
   *request.mutable_spec() = Spec();
   v1::ResolveFeedResponse response;
   ASSERT_TRUE(stub_->ResolveFeed(&context, request, &response).ok());
-  // The matcher keeps a view of it.
+  // The matcher keeps a view of this string.
   const std::string checksum = MessageChecksum(response.SerializeAsString());
   EXPECT_THAT(context.GetServerInitialMetadata(),
               testing::Contains(Pair(kMessageChecksumKey, grpc::string_ref(checksum))));
@@ -547,7 +548,7 @@ TEST_F(ServerTest, StatusTellsTheProcessorTimeSpentSoFar) {
   };
   const v1::ServerStatusResponse before = status();
   const double spent = MetricOf(before, "cpu_seconds");
-  EXPECT_GT(spent, 0);  // This process has started, at least.
+  EXPECT_GT(spent, 0);  // Starting this process took some time.
   EXPECT_EQ(MetricOf(before, "cpus"), UsableProcessors());
   Digests digests;
   double after = spent;
@@ -567,7 +568,7 @@ TEST_F(ServerTest, ImagesAreDecodedInTheFirstEpochAloneAndOnDiskOutliveTheServer
   Digests wanted;
   ASSERT_TRUE(Read(Request(plain, 0, 100), wanted).ok());
   const auto restart = [this] {
-    server_ = nullptr;  // The folder is one server's.
+    server_ = nullptr;  // Only one server can use the folder.
     absl::StatusOr<std::unique_ptr<ValueCache>> cache =
         ValueCache::Create({.disk_folder = folder_ / "kept", .disk_bytes = 1 << 20});
     ASSERT_THAT(cache, IsOk());
@@ -610,7 +611,7 @@ TEST_F(ServerTest, TwoClientsOfOneFeedGetTheSameStepsAndShareSlices) {
     EXPECT_TRUE(stub_->ServerStatus(&context, {}, &status).ok());
     return MetricOf(status, "slices_shared");
   };
-  // How far the two are apart is the machine's choice, so they go on until they have met.
+  // How far apart the two streams are depends on the machine, so they go on until they have met.
   v1::Chunk chunk;
   for (int64_t begin = 0; begin == 0 || slices_shared() == 0; begin += 50) {
     Digests second;
@@ -664,7 +665,8 @@ TEST_F(ServerTest, StreamsThatComeAtOnceDoNotExceedTheirNumber) {
   constexpr int kMaxStreams = 3;
   constexpr int kAsked = 24;
   Restart({.max_streams = kMaxStreams});
-  // Each a feed of its own, whose plan takes a while to make: many are on their way together.
+  // Each stream is another feed, whose plan takes a while to make. So many streams are opened at
+  // the same time.
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<v1::StreamStepsRequest> requests;
   for (int i = 0; i < kAsked; ++i) {
@@ -674,7 +676,7 @@ TEST_F(ServerTest, StreamsThatComeAtOnceDoNotExceedTheirNumber) {
     contexts.push_back(std::make_unique<grpc::ClientContext>());
     requests.push_back(Request(endless, 0, int64_t{1} << 40));
   }
-  // One connection each, so that several threads of the server take them in.
+  // Each stream has its own connection, so that several threads of the server accept them.
   std::vector<std::unique_ptr<v1::Systole::Stub>> stubs;
   for (int i = 0; i < kAsked; ++i) {
     grpc::ChannelArguments own_connection;
@@ -689,7 +691,7 @@ TEST_F(ServerTest, StreamsThatComeAtOnceDoNotExceedTheirNumber) {
     threads.emplace_back([&, i] {
       readers[i] = stubs[i]->StreamSteps(contexts[i].get(), requests[i]);
       v1::Chunk chunk;
-      if (readers[i]->Read(&chunk)) ++begun;  // And stays.
+      if (readers[i]->Read(&chunk)) ++begun;  // The stream stays open.
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -748,7 +750,7 @@ TEST_F(ServerTest, AClientThatGoesAwayLeavesNothingBehind) {
     context.TryCancel();
     reader->Finish();
   }
-  // The server learns of it a moment later.
+  // The server notices a moment later.
   EXPECT_TRUE(WaitUntil([&] {
     grpc::ClientContext context;
     v1::ServerStatusResponse response;
@@ -758,7 +760,7 @@ TEST_F(ServerTest, AClientThatGoesAwayLeavesNothingBehind) {
   }));
 }
 
-// Drain.
+// ---- Drain ----
 
 TEST_F(ServerTest, DrainEndsAStreamBetweenTwoStepsWithANotice) {
   v1::FeedSpec spec = Spec();
@@ -791,12 +793,13 @@ TEST_F(ServerTest, AClientThatStoppedReadingDoesNotHoldTheDrain) {
   grpc::ClientContext context;
   const auto reader = stub_->StreamSteps(&context, Request(spec, 0, int64_t{1} << 40));
   v1::Chunk chunk;
-  ASSERT_TRUE(reader->Read(&chunk));        // And no more.
-  server_->Drain(absl::Milliseconds(300));  // Whatever it says: it returns.
-  context.TryCancel();  // Or the destructor could wait for the kernel to give this client up.
+  ASSERT_TRUE(reader->Read(&chunk));        // The client reads no more.
+  server_->Drain(absl::Milliseconds(300));  // It must return, with any result.
+  // Otherwise the destructor could wait for the kernel to give up this client.
+  context.TryCancel();
 }
 
-// Addresses.
+// ---- Addresses ----
 
 TEST_F(ServerTest, AddressesThatOthersReachNeedInsecure) {
   for (const std::string listen :
@@ -843,11 +846,12 @@ TEST_F(ServerTest, ItsEndDoesNotWaitForGrpcsOwn) {
   stub_ = nullptr;
   channel_ = nullptr;
   server_ = nullptr;
-  // Nothing of ours needs gRPC any more, and yet it was not shut down, which waits for its threads.
+  // No code of ours uses gRPC now. Yet gRPC was not shut down, since its shutdown waits for its
+  // threads.
   EXPECT_NE(grpc_is_initialized(), 0);
 }
 
-// Catalogue.
+// ---- Catalogue ----
 
 TEST_F(ServerTest, BadCataloguesAreRefused) {
   const auto open = [](const std::string& text) {

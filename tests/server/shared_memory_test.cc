@@ -1,5 +1,5 @@
-// A real server and real clients on one machine: batches come through shared memory, are the same
-// bytes, and nothing that a client does with its slots hurts the others.
+// A real server and real clients on one machine. Batches come through shared memory with the same
+// bytes, and nothing that a client does with its slots harms the others.
 #include <sys/resource.h>
 
 #include <atomic>
@@ -49,13 +49,13 @@ using ::testing::StartsWith;
 
 constexpr int kCores = 2;
 
-// Slices of Spec() that a client may hold: as many as fit into 16 MiB.
+// How many slices of Spec() a client may hold: as many as fit into 16 MiB.
 constexpr int64_t kWindowSlices = (int64_t{16} << 20) / (2 * 200 * 220 * 3 * 4 + 64);
 
 class SharedMemoryTest : public testing::Test {
  protected:
-  // Held to the end: between two tests gRPC would shut itself down, and that waits for a poll of
-  // its own, up to ten seconds.
+  // Keeps gRPC alive until the end. Otherwise gRPC would shut itself down between two tests, which
+  // can take ten seconds.
   static void SetUpTestSuite() { grpc_init(); }
 
   void SetUp() override {
@@ -80,7 +80,7 @@ class SharedMemoryTest : public testing::Test {
 
   std::string address() const { return "unix:" + (folder_ / "socket"); }
 
-  // Per core a slice of 2 x 200 x 220 x 3 floats and a `valid`: some 1 MiB.
+  // A core's slice has 2 x 200 x 220 x 3 floats and a `valid`, about 1 MiB.
   static v1::FeedSpec Spec() {
     return SpecFromText(
         "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 4 num_cores: 2 "
@@ -116,12 +116,12 @@ class SharedMemoryTest : public testing::Test {
     return answer;
   }
 
-  // The server learns of a client that went a moment later.
+  // The server notices a moment later that a client has gone.
   void WaitUntilNothingIsHeld() const {
     EXPECT_TRUE(WaitUntil([&] { return MetricOf(Status(), "memory_used_bytes") == 0; }));
   }
 
-  // The server, and one client that wants nothing else, tell `reason` as why batches are sent.
+  // Expects that the server and its only client both give `reason` why batches are sent.
   void ExpectTold(const FeedClient& client, int reason) const {
     EXPECT_THAT(told_, ElementsAre(HasSubstr(NotSharedText(reason))));
     EXPECT_THAT(client.stats().not_shared, StartsWith(NotSharedText(reason)));
@@ -129,7 +129,7 @@ class SharedMemoryTest : public testing::Test {
 
   const TempFolder folder_;
   std::vector<std::string> told_;
-  // One stream asks, so one thread tells why memory is not shared.
+  // Only one stream asks, so only one thread writes here.
   EventLog events_{[this](LogLevel, const std::string& line) {
     if (absl::StrContains(line, "not shared")) told_.push_back(line);
   }};
@@ -177,7 +177,7 @@ TEST_F(SharedMemoryTest, AServerThatIsToldNotToSharesNothing) {
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
   EXPECT_EQ(client->stats().shared_payload_bytes, 0);
-  EXPECT_THAT(client->stats().not_shared, StartsWith("nobody shares memory at '"));
+  EXPECT_THAT(client->stats().not_shared, StartsWith("no server shares memory at '"));
 }
 
 TEST_F(SharedMemoryTest, ASystemWithoutTheSealIsFoundOutAtTheStart) {
@@ -248,7 +248,7 @@ TEST_F(SharedMemoryTest, WithFewDescriptorsThereAreFewSlots) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_THAT(server_->open_files(),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("may open 160 files")));
-  // Four clients that give nothing back could hold 16 slots each.
+  // Four clients that give no slot back could hold 16 slots each.
   std::vector<std::unique_ptr<FeedClient>> clients;
   for (int i = 0; i < 4; ++i) {
     clients.push_back(Client(/*share_memory=*/true, 20));
@@ -285,7 +285,7 @@ TEST_F(SharedMemoryTest, AClientThatGoesInMidStreamLeavesNothingBehind) {
     for (int steps = 0; steps < i; ++steps) EXPECT_THAT(client->Next(), IsOk());
   }
   WaitUntilNothingIsHeld();
-  // A stream that has not made anything yet may still be ending.
+  // A stream that has not made anything may still be ending.
   EXPECT_TRUE(WaitUntil([&] { return MetricOf(Status(), "active_streams") == 0; }));
 }
 
@@ -297,8 +297,8 @@ TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
   ASSERT_THAT(client, IsOk());
   const int64_t slice_bytes = (*client)->layout().slice_bytes();
   EXPECT_THAT((*client)->Next(), IsOk());
-  // It takes steps until its own window is full and then reads no more; the server goes on until
-  // the slots lent are a window too.
+  // The client takes steps until its own window is full, and then reads no more. The server goes on
+  // until it has lent a window of slots too.
   const int64_t taken = ((*client)->window_steps() + 1) * kCores;
   const int64_t made = (taken + kWindowSlices + kMadeAhead) * kExamplesPerSlice;
   const int64_t shared = (taken + kWindowSlices) * (*client)->layout().payload_bytes();
@@ -309,7 +309,7 @@ TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
   EXPECT_EQ(MetricOf(Status(), "memory_used_bytes"),
             (kWindowSlices + kMadeAhead) * (slice_bytes + kSliceOverheadBytes));
   EXPECT_EQ(MetricOf(Status(), "shared_payload_bytes"), shared);
-  // And there it stays: a whole feed of another client later it is the same.
+  // Nothing changes any more, as a whole feed of another client shows.
   const auto other = Client(/*share_memory=*/false, 40);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(Drain(*other).size(), 40u * kCores);
@@ -317,7 +317,7 @@ TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
   EXPECT_EQ(MetricOf(Status(), "shared_payload_bytes"), shared);
 }
 
-// A client by hand, which can do what ours does not.
+// A client made by hand, which can do what ours does not.
 class HandClient {
  public:
   HandClient(v1::Systole::Stub& stub, const std::string& path, const std::string& session) {
@@ -336,7 +336,7 @@ class HandClient {
     context_.TryCancel();
     reader_->Finish();
   }
-  // How the server ended the stream; what it sent before is dropped.
+  // Returns how the server ended the stream. Messages before the end are dropped.
   grpc::Status End() {
     v1::Chunk chunk;
     while (reader_->Read(&chunk)) {
@@ -345,13 +345,14 @@ class HandClient {
     reader_ = nullptr;
     return status;
   }
-  // Of a slice: floats and a `valid`.
+  // The payload of a slice: floats and a `valid`.
   static constexpr int64_t kPayloadBytes = 4 * (400 * 440 * 3 * 4 + 1);
   static v1::FeedSpec SpecOfFeed() {
     return SpecFromText(
         "dataset: 'test' seed: 3 global_batch: 4 num_cores: 1 "
         "outputs { name: 'big' feature: 'image' dtype: FLOAT32 transforms { decode_jpeg {} } "
-        "transforms { resize { height: 400 width: 440 } } }");  // 8.4 MB a slice: two fit a window.
+        // 8.4 MB a slice, so a window has two.
+        "transforms { resize { height: 400 width: 440 } } }");
   }
   v1::Chunk Read() {
     v1::Chunk chunk;
@@ -373,7 +374,7 @@ TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
     std::string bytes;
   };
   std::map<uint64_t, Held> held;
-  for (int64_t step = 0; step < 2; ++step) {  // Its window.
+  for (int64_t step = 0; step < 2; ++step) {  // A window.
     const v1::Chunk chunk = hoarder.Read();
     EXPECT_EQ(chunk.step(), step);
     const absl::StatusOr<std::optional<SlotSocket::Packet>> offer = hoarder.socket().Receive();
@@ -384,7 +385,7 @@ TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
                             static_cast<size_t>(view->bytes()));
     EXPECT_TRUE(held.emplace(chunk.slot(), Held{*std::move(view), bytes}).second);
   }
-  // Another client's whole feed later it has got no more, and what it holds is as it was.
+  // While another client gets a whole feed, the hoarder gets no more, and its slots do not change.
   const auto client = Client(/*share_memory=*/true, 40);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 40u * kCores);
@@ -395,7 +396,7 @@ TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
   for (const auto& [slot, each] : held) {
     EXPECT_EQ(std::memcmp(each.view.data(), each.bytes.data(), each.bytes.size()), 0) << slot;
   }
-  // For each slot that it gives back it gets a slice.
+  // The hoarder gets one slice for each slot that it gives back.
   ASSERT_THAT(hoarder.socket().Send(EncodeSlotReturn(held.begin()->first)), IsOk());
   held.erase(held.begin());
   const v1::Chunk next = hoarder.Read();
@@ -411,7 +412,7 @@ TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
   service.clock = [&seconds] { return absl::Seconds(seconds.load()); };
   Restart(service);
   HandClient hoarder(*stub_, folder_ / "socket.slots", std::string(kSlotSessionBytes, 'h'));
-  for (int i = 0; i < 2; ++i) EXPECT_GT(hoarder.Read().slot(), 0u);  // Its window.
+  for (int i = 0; i < 2; ++i) EXPECT_GT(hoarder.Read().slot(), 0u);  // A window.
   seconds = 119;
   server_->Tick();
   EXPECT_EQ(MetricOf(Status(), "active_streams"), 1);
@@ -420,12 +421,12 @@ TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
   const grpc::Status status = hoarder.End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("taken nothing for 2m"));
-  // Though its socket is still open.
+  // This happens although the client's socket is still open.
   WaitUntilNothingIsHeld();
   const auto client = Client(/*share_memory=*/true, 5);
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Drain(*client).size(), 5u * kCores);
-  server_ = nullptr;  // It uses the clock.
+  server_ = nullptr;  // The server uses the clock.
 }
 
 TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {
@@ -434,7 +435,7 @@ TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {
   ASSERT_THAT(client.socket().Send(EncodeSlotReturn(first.slot())), IsOk());
   client.socket().Send(EncodeSlotReturn(first.slot())).IgnoreError();
   EXPECT_TRUE(WaitUntil([&] { return !client.socket().Receive().ok(); }));
-  // Hung up: what was written before comes still, then pieces.
+  // The server has hung up. Slots sent before still come, and after them pieces.
   v1::Chunk chunk;
   do {
     chunk = client.Read();

@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A socket bound to `path` and, if `listens`, somebody to connect to.
+// A socket bound to `path`. With `listens` it also accepts connections.
 OwnedFd Bound(const std::string& path, int type, bool listens) {
   OwnedFd fd(socket(AF_UNIX, type, 0));
   sockaddr_un address = {};
@@ -65,7 +65,7 @@ TEST(SocketLockTest, AMovedLockIsHeldOnce) {
 
 TEST(SocketLockTest, WhatAKilledServerLeftIsTakenOver) {
   const TempFolder folder;
-  Bound(folder / "s", SOCK_STREAM, /*listens=*/true);  // Closed at once: a socket without anybody.
+  Bound(folder / "s", SOCK_STREAM, /*listens=*/true);  // Closed at once, so nobody listens.
   folder.Write("s.lock", "123\n");
   EXPECT_TRUE(std::filesystem::exists(folder / "s"));
   const absl::StatusOr<SocketLock> lock = SocketLock::Take(folder / "s");
@@ -79,7 +79,7 @@ TEST(SocketLockTest, SomebodyWhoListensWithoutALockIsLeftAlone) {
     const std::string path = folder / absl::StrCat("s", type);
     const OwnedFd other = Bound(path, type, /*listens=*/true);
     EXPECT_THAT(SocketLock::Take(path),
-                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("somebody listens")));
+                StatusIs(absl::StatusCode::kUnavailable, HasSubstr("a process listens")));
     EXPECT_TRUE(std::filesystem::exists(path));
     EXPECT_FALSE(std::filesystem::exists(path + ".lock"));
   }

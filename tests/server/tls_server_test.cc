@@ -1,4 +1,4 @@
-// A server that serves TLS, seen by plain gRPC clients.
+// A server that serves TLS, called by plain gRPC clients.
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -52,7 +52,8 @@ class TlsServerTest : public testing::Test {
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
   }
-  // What a client holds that trusts the CA in `folder`; `identity`: and has its own certificate.
+  // The credentials of a client that trusts the CA in `folder`. With `identity` it also has a
+  // certificate.
   static std::shared_ptr<grpc::ChannelCredentials> Holding(const TempFolder& folder,
                                                            bool identity) {
     grpc::SslCredentialsOptions options = {.pem_root_certs = ReadWholeFile(folder / "ca.pem")};
@@ -62,7 +63,7 @@ class TlsServerTest : public testing::Test {
     }
     return grpc::SslCredentials(options);
   }
-  // Over a connection of its own.
+  // Each stub has a connection of its own.
   std::unique_ptr<v1::Systole::Stub> Dial(
       const std::shared_ptr<grpc::ChannelCredentials>& credentials) const {
     grpc::ChannelArguments own_connection;
@@ -88,7 +89,7 @@ TEST_F(TlsServerTest, AClientThatTrustsTheAuthorityIsServed) {
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
-// On a clock that stands still, so that time earns nothing.
+// The clock stands still, so time earns nothing.
 TEST_F(TlsServerTest, WhatConnectionsSendIsCountedAsInPlainText) {
   const std::string tokens = folder_ / "tokens";
   ASSERT_THAT(AddToken(tokens, "a", std::nullopt), IsOk());
@@ -98,7 +99,7 @@ TEST_F(TlsServerTest, WhatConnectionsSendIsCountedAsInPlainText) {
   ASSERT_THAT(access, IsOk());
   Serve("127.0.0.1:0", /*verify_clients=*/false,
         {.access = *access, .clock = [] { return absl::ZeroDuration(); }});
-  // Calls without a token account for nothing.
+  // Calls without a token do not account for what is sent.
   const auto stub = Dial(Holding(certificates_, /*identity=*/false));
   for (int i = 0; i < 300 && server_->connections().sent_too_much == 0; ++i) {
     EXPECT_FALSE(Ask(*stub).ok());
@@ -138,7 +139,7 @@ TEST_F(TlsServerTest, ReplacedCertificatesAreForNewConnectionsAndOldOnesGoOn) {
   Serve("127.0.0.1:0", /*verify_clients=*/false);
   const auto before = Dial(Holding(certificates_, /*identity=*/false));
   ASSERT_TRUE(Ask(*before).ok());
-  // From another authority, so that only those who know it are served.
+  // The new certificate has another authority, so only clients that know it are served.
   const TempFolder others;
   MakeCertificates(others.path());
   for (const std::string name : {"server.key", "server.pem"}) {
@@ -147,12 +148,12 @@ TEST_F(TlsServerTest, ReplacedCertificatesAreForNewConnectionsAndOldOnesGoOn) {
   EXPECT_TRUE(Ask(*Dial(Holding(others, /*identity=*/false))).ok());
   EXPECT_FALSE(Ask(*Dial(Holding(certificates_, /*identity=*/false))).ok());
   EXPECT_TRUE(Ask(*before).ok());
-  // One that is no good changes nothing.
+  // An invalid certificate changes nothing.
   certificates_.Write("server.pem", "half a fi");
   EXPECT_TRUE(Ask(*Dial(Holding(others, /*identity=*/false))).ok());
 }
 
-// Answers with the names that its caller has proved.
+// Answers with the names that the caller has proved.
 class NamingService final : public v1::Systole::Service {
  public:
   grpc::Status ListDatasets(grpc::ServerContext* context, const v1::ListDatasetsRequest*,
@@ -164,7 +165,7 @@ class NamingService final : public v1::Systole::Service {
   }
 };
 
-// The names that a server of `tls` sees of a client that holds `credentials`.
+// The names that a server with `tls` sees of a client with `credentials`.
 std::vector<std::string> NamesSeen(const TlsOptions& tls,
                                    const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   absl::StatusOr<std::unique_ptr<TlsFiles>> files = TlsFiles::Open(tls, nullptr);

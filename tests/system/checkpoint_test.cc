@@ -1,5 +1,4 @@
-// A trainer that is killed goes on from its checkpoint, against real servers, as if it had not
-// been.
+// A killed trainer goes on from its checkpoint, against real servers, as if it had not been killed.
 #include <signal.h>
 
 #include <filesystem>
@@ -47,7 +46,7 @@ class CheckpointSystemTest : public testing::Test {
     server_ = *std::move(server);
   }
 
-  // A feed without end.
+  // Writes a spec of an endless feed.
   std::string WriteSpec(const std::string& name,
                         std::vector<std::pair<absl::string_view, absl::string_view>> changes) {
     changes.push_back({"epochs: 2", "epochs: 0"});

@@ -1,4 +1,4 @@
-// The server's listener, from outside: floods, clients that say nothing, and a process without
+// The server's listener, seen from outside: floods, clients that say nothing, and a process without
 // descriptors.
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -27,7 +27,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What an HTTP/2 client says first, with empty SETTINGS behind it.
+// What an HTTP/2 client says first, and an empty SETTINGS frame after it.
 constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
 
 class ConnectionsTest : public testing::Test {
@@ -59,7 +59,8 @@ class ConnectionsTest : public testing::Test {
     EXPECT_EQ(::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
     return fd;
   }
-  // Reads what the server says until it closes. False: it did not, and was silent for kLongestWait.
+  // Reads what the server sends until it closes the connection. Returns false if the server was
+  // silent for kLongestWait instead.
   static bool IsClosed(const OwnedFd& client) {
     char buffer[4096];
     pollfd wanted = {.fd = client.get(), .events = POLLIN, .revents = 0};
@@ -79,7 +80,8 @@ TEST_F(ConnectionsTest, AServerWithoutDescriptorsServesAgainWhenConnectionsClose
   const auto server = Serve({"--max-connections", "1000", "--max-connections-per-peer", "1000"},
                             {.open_files = 128});
   ASSERT_NE(server, nullptr);
-  // UndefinedBehaviorSanitizer takes a descriptor when it meets a class for the first time.
+  // UndefinedBehaviorSanitizer opens a descriptor when it first meets a class, so a feed runs
+  // before the flood.
   ExpectFed(*server);
   {
     std::vector<OwnedFd> clients;

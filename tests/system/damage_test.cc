@@ -1,5 +1,5 @@
-// One flipped bit in one record of one shard: `verify` names it, a `fail` feed ends, a `mask` feed
-// goes on with that place empty and everything else as it was.
+// One bit is flipped in one record of one shard. `verify` names the record, a FAIL feed ends, and a
+// MASK feed goes on with that place empty and everything else unchanged.
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,14 +22,14 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int kRecords = 64;
-constexpr int kVictim = 23;         // A record in the middle ...
-constexpr int kPayloadBytes = 300;  // ... of records that all have one size,
+constexpr int kVictim = 23;         // A record in the middle.
+constexpr int kPayloadBytes = 300;  // All records have this size,
 constexpr int kFrameBytes = 12 + kPayloadBytes + 4;
-constexpr int kVictimOffset = kVictim * kFrameBytes;  // so it begins here.
+constexpr int kVictimOffset = kVictim * kFrameBytes;  // so the record begins here.
 
 struct Flip {
   const char* name;
-  int byte;  // In the victim's frame.
+  int byte;  // The byte's offset in the victim's frame.
 };
 
 class DamageTest : public testing::TestWithParam<Flip> {
@@ -74,7 +74,7 @@ TEST_P(DamageTest, AFailFeedEndsAndNamesTheRecord) {
   EXPECT_THAT(feed.err,
               AllOf(HasSubstr("bad.tfrecord"), HasSubstr(absl::StrCat("record ", kVictim)),
                     HasSubstr(absl::StrCat(kVictimOffset))));
-  // A base name: clients learn nothing of the server's folders.
+  // The error has only a base name, so clients learn nothing of the server's folders.
   EXPECT_EQ(feed.err.find(folder_.path()), std::string::npos);
 }
 

@@ -1,4 +1,5 @@
-// What is no shard, and what is damaged: refused or served, and told at every start.
+// Files that are no shards, and damaged shards: they are refused or served, and reported at every
+// start.
 #include <filesystem>
 #include <memory>
 #include <set>
@@ -109,7 +110,7 @@ TEST_F(DatasetsTest, CompressedShardsInAFolderGiveTheBytesOfPlainOnes) {
     }
     outputs { name: "id" feature: "record_id" dtype: INT64 }
   )pb";
-  // Cached: by what the first server has written beside the shards.
+  // If `cached`, the server uses what the first server has written beside the shards.
   for (const bool cached : {false, true}) {
     SCOPED_TRACE(cached);
     const auto server = ServerProcess::Start(args);
@@ -135,7 +136,7 @@ TEST_F(DatasetsTest, ACompressionThatIsStatedIsBelieved) {
                               .Wait();
   EXPECT_EQ(server.exit_code, kDamage);
   EXPECT_THAT(server.err, HasSubstr("incorrect header check"));
-  // Once.
+  // The error is logged once.
   EXPECT_EQ(server.err.find("incorrect header check"), server.err.rfind("incorrect header check"));
 }
 

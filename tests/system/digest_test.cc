@@ -1,5 +1,5 @@
-// A step is a pure function of data, spec and number: `feed --digest` prints the same lines however
-// many threads, servers, restarts and SIMD instructions made the bytes.
+// A step depends only on data, spec and number: `feed --digest` prints the same lines however many
+// threads, servers, restarts and SIMD instruction sets made the bytes.
 #include <algorithm>
 #include <memory>
 #include <regex>
@@ -18,10 +18,11 @@
 namespace systole {
 namespace {
 
-constexpr int kImages = 90;        // 5 full steps of 16 and one of 10.
+constexpr int kImages = 90;        // 5 full steps of 16, and one of 10.
 constexpr int kStepsPerEpoch = 6;  // With `pad`.
 
-// The same images as a TPU lays them out in memory, beside those of FlowersSpec().
+// An output of the same images as a TPU lays them out in memory. It is added to the outputs of
+// FlowersSpec().
 constexpr char kTiled[] = R"pb(
   outputs {
     name: "tiled"
@@ -51,7 +52,7 @@ class DigestTest : public testing::Test {
     return ServerProcess::Start(all, options);
   }
 
-  // The digest of both epochs, or of what `args` narrow it to.
+  // The digests of both epochs, or of the part that `args` select.
   static std::string Digest(const std::string& servers, const std::vector<std::string>& args = {}) {
     std::vector<std::string> all = {"feed", "--server", servers, "--spec", spec_, "--digest"};
     all.insert(all.end(), args.begin(), args.end());
@@ -63,7 +64,7 @@ class DigestTest : public testing::Test {
     return feed.out;
   }
 
-  // Made once, by one server with one thread.
+  // The digests are made once, by one server with one thread.
   static std::string Reference() {
     static const std::string* const reference = [] {
       const auto server = Serve({"--threads", "1"});
@@ -87,7 +88,7 @@ TEST_F(DigestTest, StdoutHoldsStepCoreHexInOrderAndNothingElse) {
         std::regex_match(lines[i], std::regex(absl::StrCat(i / 8, " ", i % 8, " [0-9a-f]{32}"))))
         << lines[i];
   }
-  // Digests that were all alike would make every comparison below pass for nothing.
+  // If all digests were equal, every comparison below would pass for nothing.
   EXPECT_EQ(std::set<std::string>(lines.begin(), lines.end()).size(), lines.size());
 }
 

@@ -1,4 +1,4 @@
-// Servers that go away in mid-stream, by force or politely: the trainer sees the same steps.
+// Servers go away while a feed runs, killed or drained. The trainer sees the same steps.
 #include <signal.h>
 
 #include <chrono>
@@ -21,8 +21,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr int kRecordBytes = 64 << 10;
-// 4 MiB each, 640 MiB in all: more than a client prefetches, so that a feed that nobody reads is
-// still in mid-stream.
+// A step has 4 MiB, and all have 640 MiB. That is more than a client prefetches, so a feed that
+// nobody reads still has steps to fetch.
 constexpr int kSteps = 160;
 
 class FailoverTest : public testing::Test {
@@ -47,7 +47,7 @@ class FailoverTest : public testing::Test {
             spec_,  "--digest", "--steps", absl::StrCat(kSteps)};
   }
 
-  // A feed that has begun to print and then waits for a reader.
+  // Starts a feed, reads its first line, and then lets it wait for a reader.
   static std::unique_ptr<Process> FeedInMidStream(const std::string& servers, std::string* line) {
     std::vector<std::string> args = FeedArgs(servers);
     args.insert(args.begin(), SystoleProgram());

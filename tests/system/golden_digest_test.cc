@@ -1,6 +1,6 @@
-// The bytes of every shipped spec are those of the golden files in tests/golden/digests/: what
-// `systole feed --digest` prints for its first steps. A change of the code that moves them is
-// either a bug or raises the content version.
+// `systole feed --digest` prints for the first steps of every shipped spec what the golden files in
+// tests/golden/digests/ say. A change of the code that changes these bytes is a bug, or it raises
+// the content version.
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -23,11 +23,12 @@
 namespace systole {
 namespace {
 
-// Drawn once and packed several times: more than the largest batch (1,024), quickly.
+// The images are drawn once and packed several times. This quickly makes more than the largest
+// batch (1,024).
 constexpr int kImages = 130;
 constexpr int kCopies = 8;
 
-constexpr int kSteps = kSanitized ? 1 : 2;  // There, a step takes minutes.
+constexpr int kSteps = kSanitized ? 1 : 2;  // A sanitizer makes a step take minutes.
 
 // The lines "STEP CORE DIGEST" of the first kSteps steps.
 std::string FirstSteps(const std::string& golden) {
@@ -54,7 +55,8 @@ std::string Path(const std::string& relative) {
   return (std::filesystem::path(SYSTOLE_SOURCE_DIR) / relative).string();
 }
 
-// Data sets without pictures, for the specs that want one; the values follow from the numbers.
+// Data sets without pictures, for the specs that want one. The values follow from the record's
+// number.
 std::string TextShard() {
   ShardBuilder shard;
   for (int64_t record = 0; record < 100; ++record) {
@@ -104,7 +106,7 @@ TEST(GoldenDigestTest, EveryShippedSpecGivesTheBytesOfItsGoldenFile) {
     const std::string shards = folder / absl::StrCat("copy", copy);
     ASSERT_EQ(RunSystole({"pack", folder / "images", shards, "--shards", "1"}).exit_code, 0);
   }
-  // The same records under each name that a shipped spec asks for.
+  // The same records get each name that a shipped spec asks for.
   std::vector<std::string> args;
   for (const std::string name : {"flowers", "flowers-validation", "photos", "photos-validation"}) {
     args.insert(args.end(), {"--dataset", absl::StrCat(name, "=", folder / "copy*.tfrecord")});
@@ -121,7 +123,7 @@ TEST(GoldenDigestTest, EveryShippedSpecGivesTheBytesOfItsGoldenFile) {
 
   const std::set<std::string> specs = NamesIn("deploy/specs", ".textproto");
   ASSERT_GE(specs.size(), 12u);
-  EXPECT_EQ(NamesIn("tests/golden/digests", ".txt"), specs) << "a golden file for each spec";
+  EXPECT_EQ(NamesIn("tests/golden/digests", ".txt"), specs) << "want a golden file for each spec";
   for (const std::string& spec : specs) {
     const Finished feed = RunSystole({"feed", "--server", (*server)->address(), "--spec",
                                       Path(absl::StrCat("deploy/specs/", spec, ".textproto")),

@@ -1,4 +1,5 @@
-// Servers that send what nobody has asked for, and what a client's process takes of it: memory.
+// Servers send what nobody has asked for. The tests check how much memory the client's process
+// takes.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -21,9 +22,9 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// What nobody asked for, what a stream may be sent ahead, twice that while gRPC reads it, what
-// comes between two looks, and the program: client/servers/README.md. Without bounds it is several
-// times that.
+// The bound is the sum of: what nobody asked for, what a stream may be sent ahead, twice that while
+// gRPC reads it, what comes between two looks, and the program (client/servers/README.md). Without
+// the client's limits, memory would be several times as much.
 constexpr int64_t kMostBytes = (kAddressSanitizer ? 768 : 192) * kMiB;
 constexpr int64_t kFloodBytes = 1024 * kMiB;
 constexpr char kCutOff[] = "16 MiB more than was asked for";

@@ -1,4 +1,4 @@
-// The real program, asked to end by signals.
+// Signals ask the real program to end.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -26,7 +26,7 @@ using testing::HasSubstr;
 
 class InterruptTest : public testing::Test {
  protected:
-  // An endless feed of raw records.
+  // Starts a server for an endless feed of raw records.
   void Serve() {
     folder_.Write("shard", RawShard(0, 64, 784));
     absl::StatusOr<std::unique_ptr<ServerProcess>> server =
@@ -54,7 +54,7 @@ TEST_F(InterruptTest, AFeedSaysHowToGoOn) {
   EXPECT_THAT(finished.err, EndsWith("systole feed: interrupted\n"));
 }
 
-// A server that takes connections and never says anything.
+// A server that accepts connections and never says anything.
 class MuteServer {
  public:
   MuteServer() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -68,7 +68,7 @@ class MuteServer {
   ~MuteServer() { ::close(fd_); }
 
   const std::string& address() const { return address_; }
-  // Waits until somebody has connected; false if nobody does within 20 s.
+  // Waits until somebody has connected. Returns false if nobody does within 20 s.
   bool AwaitClient() const {
     pollfd waiting = {.fd = fd_, .events = POLLIN};
     return ::poll(&waiting, 1, 20'000) == 1;

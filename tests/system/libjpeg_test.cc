@@ -1,4 +1,5 @@
-// A server is compiled with one libjpeg and runs with whatever is installed under the same name.
+// A server is compiled with one libjpeg, and runs with any library that is installed under the same
+// name.
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -21,7 +22,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Debian 12's.
+// The build id of Debian 12's libjpeg.
 constexpr char kBuildId[] = "75b71ddb85234be3659c097f2561a765b45993bd";
 
 class LibjpegTest : public testing::Test {
@@ -63,7 +64,8 @@ TEST_F(LibjpegTest, OneThatOurDecoderDoesNotFitIntoIsLeftAloneAndToldOf) {
   const auto ordinary = Serve();
   ASSERT_THAT(ordinary, IsOk());
   const auto unfit = Serve({absl::StrCat("LD_PRELOAD=", SYSTOLE_OTHER_LIBJPEG),
-                            // For a build with it, whose library then is not the first.
+                            // In a build with AddressSanitizer, its library then is not the first
+                            // one.
                             "ASAN_OPTIONS=verify_asan_link_order=0:allocator_may_return_null=1"});
   ASSERT_THAT(unfit, IsOk());
 
@@ -89,7 +91,8 @@ TEST_F(LibjpegTest, AnotherBuildIsAnotherContentVersion) {
   ASSERT_NE(at, std::string::npos) << SYSTOLE_LIBJPEG;
   library[at] = '\x11';
   folder_->Write("libjpeg.so.62", library);
-  // "GNU", padded, stands before the build id, its type before that.
+  // Before the build id there is the padded name "GNU", and before that the note's type. The change
+  // makes the type unknown.
   library[at - 8] = '\x77';
   const TempFolder unnamed;
   unnamed.Write("libjpeg.so.62", library);
@@ -102,7 +105,7 @@ TEST_F(LibjpegTest, AnotherBuildIsAnotherContentVersion) {
   EXPECT_THAT(StatusOf(**other).content_version(),
               HasSubstr(absl::StrCat("+libjpeg-build-11", std::string(kBuildId).substr(2))));
   EXPECT_THAT(StatusOf(**unknown).content_version(), HasSubstr("+libjpeg-unknown-headers-2.1.5"));
-  // They are libjpeg all the same.
+  // Both are still libjpeg.
   EXPECT_EQ(StatusOf(**other).jpeg_fallback(), "");
   EXPECT_EQ(StatusOf(**unknown).jpeg_fallback(), "");
   const Finished mixed = Digest(absl::StrCat((*ordinary)->address(), ",", (*other)->address()));

@@ -1,4 +1,4 @@
-// `systole look` with a real server: the page it writes, and what it says when it cannot.
+// `systole look` with a real server: the page that it writes, and its errors.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -55,14 +55,14 @@ TEST_F(LookTest, WritesAPageOfTheFirstExamples) {
   const Finished look = Look(server_->address(), {"--examples", "20"});
   EXPECT_EQ(look.exit_code, 0) << look.err;
   EXPECT_EQ(look.err, "");
-  // Two steps of 16.
+  // The feed has two steps of 16 places.
   EXPECT_THAT(look.out, AllOf(StartsWith(absl::StrCat(folder_ / "page.html", ": 20 of 32 places")),
                               HasSubstr("from step 0 on")));
   const std::string page = ReadWholeFile(folder_ / "page.html");
   EXPECT_EQ(CountOf(page, "<img "), 20);
   EXPECT_THAT(page, AllOf(HasSubstr(server_->address()), HasSubstr("2 × 24 × 32 × 3"),
                           HasSubstr("put back from normalize"), HasSubstr("<dd>40</dd>")));
-  // The record that the order has there is the one that came.
+  // The record that came is the record that the order has at that place.
   for (int record = 0; record < 40; ++record) {
     EXPECT_EQ(CountOf(page, absl::StrCat("<span>record ", record, "<")),
               CountOf(page, absl::StrCat("<span>id</span> <b>", record, "<")));
@@ -77,7 +77,7 @@ TEST_F(LookTest, ShowsPaddingAndMaskedRecordsAndSaysSo) {
   const std::string bytes = ReadWholeFile(shard);
   ShardBuilder().AddRaw(WithFlippedBit(bytes, bytes.size() / 2 * 8)).WriteTo(shard);
   StartServer();
-  // The last step of the epoch has 8 of 40 records.
+  // The last step of the epoch has 8 records and 8 places of padding.
   const Finished look = Look(server_->address(), {"--examples", "48", "--json"}, "page.html",
                              "tail: PAD on_corrupt: MASK");
   EXPECT_EQ(look.exit_code, 0) << look.err;
@@ -113,7 +113,7 @@ TEST_F(LookTest, WrongNumbersAreCode2) {
       {{"--examples", "0"}, "--examples 0: want 1 to 1024"},
       {{"--examples", "1025"}, "--examples 1025: want 1 to 1024"},
       {{"--first-step", "-1"}, "--first-step -1: want 0 or more"},
-      // Two epochs of two steps.
+      // The feed has two epochs of two steps.
       {{"--first-step", "4"}, "the feed ends before this step; it has 4 steps"},
       {{"--first-step", "5"}, "the feed has 4 steps"},
   };

@@ -1,4 +1,4 @@
-// Feeds of several datasets, from servers: the bytes do not depend on how many there are, and
+// Feeds of several datasets from servers. The bytes do not depend on the number of servers, and
 // clients know the order.
 #include <memory>
 #include <string>
@@ -59,7 +59,7 @@ TEST_F(MembersTest, AMixtureIsTheSameFromAnyServersAndFromAnyStep) {
   const std::string two = absl::StrCat(one, ",", servers_[1]->address());
   const Finished all = Feed({"--server", one, "--steps", "9"});
   ASSERT_EQ(all.exit_code, 0) << all.err;
-  // 156 records are 3 steps of 64, on 8 cores, 3 times.
+  // 156 records are 3 steps of 64. With 8 cores and 3 epochs this makes 3 * 3 * 8 lines.
   EXPECT_THAT(Lines(all.out), SizeIs(3 * 3 * 8));
   EXPECT_EQ(SortedByStepAndCore(Feed({"--server", two, "--steps", "9"}).out),
             SortedByStepAndCore(all.out));
@@ -71,7 +71,7 @@ TEST_F(MembersTest, AMixtureIsTheSameFromAnyServersAndFromAnyStep) {
 
 TEST_F(MembersTest, PaddingIsToldFromMaskedRecordsOfAMember) {
   const Finished feed = Feed({"--server", servers_[0]->address(), "--steps", "3"});
-  // An epoch of 156 examples leaves 36 places; record 30 of b is damaged.
+  // An epoch of 156 examples leaves 36 places empty. Record 30 of b is damaged.
   EXPECT_THAT(feed.err, AllOf(HasSubstr("  padded examples    36\n"), HasSubstr("record_id 130)")));
   EXPECT_THAT(servers_[0]->process().err(), HasSubstr("dataset 'b': record 30 is masked"));
 }

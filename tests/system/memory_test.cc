@@ -1,7 +1,7 @@
-// Feeds that are meant to hurt: the server's memory stays within what it was given, and another
-// feed's steps go on.
+// Feeds that are meant to do harm. The server's memory stays within its bound, and the steps of
+// another feed go on.
 //
-// What it was given: its budget, its caches, what it has when it is idle, and 64 MiB.
+// The bound is the server's budget, its caches, what it has when it is idle, and 64 MiB.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -32,15 +32,15 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kBudget = 512 * kMiB;
-// What the server may take beside its budget; gRPC, plans, stacks and the program are in it.
+// What the server may take beside its budget: gRPC, plans, stacks and the program.
 constexpr int64_t kBeside = (kAddressSanitizer ? 320 : 64) * kMiB;
-// Of what is freed AddressSanitizer keeps 256 MiB.
+// AddressSanitizer keeps 256 MiB of freed memory.
 constexpr int64_t kQuarantine = (kAddressSanitizer ? 256 : 0) * kMiB;
 constexpr int kRecordBytes = 300;
 
 class MemoryTest : public testing::Test {
  protected:
-  // A call whose steps nobody reads, or somebody reads some of.
+  // A call. The test reads some or none of its steps.
   struct Call {
     grpc::ClientContext context;
     std::unique_ptr<grpc::ClientReader<v1::Chunk>> reader;
@@ -48,7 +48,7 @@ class MemoryTest : public testing::Test {
 
   void SetUp() override { Serve(kBudget); }
 
-  // With the dataset "raw".
+  // Starts a server with the dataset "raw".
   void Serve(int64_t budget, const std::vector<std::string>& args = {}, int threads = 2) {
     server_.reset();
     const std::string shard = folder_.Write("raw.tfrecord", RawShard(0, 64, kRecordBytes));
@@ -63,7 +63,7 @@ class MemoryTest : public testing::Test {
     idle_bytes_ = server_->process().MemoryBytes("VmRSS");
   }
 
-  // With a connection of its own, as another client has.
+  // Each stub has a connection of its own, as another client has.
   std::unique_ptr<v1::Systole::Stub> NewStub() const {
     grpc::ChannelArguments own_connection;
     own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -76,14 +76,14 @@ class MemoryTest : public testing::Test {
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(spec, request.mutable_spec()));
     request.set_count(1'000'000);
     auto call = std::make_unique<Call>();
-    // Far more than anything here takes: what never comes fails.
+    // This is far longer than anything here takes. A message that never comes makes the test fail.
     call->context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(5));
     call->reader = stub.StreamSteps(&call->context, request);
     call->reader->WaitForInitialMetadata();  // The server has begun to make it.
     return call;
   }
 
-  // Takes 100 steps of a feed like any other.
+  // Takes 100 steps of an ordinary feed.
   void ExpectStepsFlow() {
     const std::unique_ptr<Call> feed = Open(*stub_, RawSpec(kRecordBytes, /*epochs=*/0));
     v1::Chunk chunk;
@@ -91,14 +91,14 @@ class MemoryTest : public testing::Test {
     feed->context.TryCancel();
   }
 
-  // Opens a feed of each spec and waits until what they made ahead fills most of the budget, of
-  // which three quarters are for that.
+  // Opens a feed of each spec, and waits until what they made ahead fills most of the budget. Three
+  // quarters of the budget are for that.
   void Fill(int64_t budget, const std::vector<std::string>& specs,
             std::vector<std::unique_ptr<Call>>& calls) {
     for (const std::string& spec : specs) calls.push_back(Open(*stub_, spec));
     EXPECT_TRUE(WaitUntil([&] { return UsedBytes() >= budget / 16 * 9; }, std::chrono::minutes(2)));
   }
-  // Ends them, and waits until nothing is made of them any more.
+  // Ends the calls, and waits until nothing is made for them any more.
   void End(std::vector<std::unique_ptr<Call>>& calls) {
     for (const std::unique_ptr<Call>& call : calls) call->context.TryCancel();
     calls.clear();
@@ -112,7 +112,7 @@ class MemoryTest : public testing::Test {
     return static_cast<int64_t>(MetricOf(status, "memory_used_bytes"));
   }
 
-  // The most that the server has had in memory at once.
+  // The most memory that the server has had at once.
   int64_t PeakBytes() const { return server_->process().MemoryBytes("VmHWM"); }
 
   const TempFolder folder_;
@@ -121,12 +121,12 @@ class MemoryTest : public testing::Test {
   int64_t idle_bytes_ = 0;
 };
 
-// One slice of 16 million examples: 80 MiB, and 2 million times 8 examples.
+// One slice of 16 million examples takes 80 MiB, and is made as 2 million times 8 examples.
 constexpr char kGiantSlice[] =
     "dataset: 'raw' global_batch: 16777216 num_cores: 1 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";
 
-// Slices of one example: 128 bytes, and a thousand times as many of them.
+// Slices of one example take 128 bytes, and the server needs a thousand times as many of them.
 constexpr char kTinySlices[] =
     "dataset: 'raw' global_batch: 65536 num_cores: 65536 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";
@@ -138,7 +138,7 @@ TEST_F(MemoryTest, StepsFlowBesideSlicesOfMillionsOfExamples) {
   ExpectStepsFlow();
   EXPECT_LE(PeakBytes(), kBudget + kBeside);
   v1::Chunk chunk;
-  EXPECT_TRUE(giants[0]->reader->Read(&chunk));  // It is served, too.
+  EXPECT_TRUE(giants[0]->reader->Read(&chunk));  // The giant feed is served, too.
   EXPECT_LE(PeakBytes(), kBudget + kBeside);
 }
 
@@ -156,7 +156,7 @@ TEST_F(MemoryTest, StepsFlowBesideManyFeedsOfTinySlices) {
   EXPECT_LE(PeakBytes(), kBudget + kBeside);
 }
 
-// `count` feeds, of slices of `slice_bytes` each.
+// Specs of `count` feeds, with slices of `slice_bytes` each.
 std::vector<std::string> FeedsOfSlices(int64_t slice_bytes, int count) {
   constexpr int64_t kExampleBytes = 5;  // With its place in `valid`.
   const int64_t examples = slice_bytes / kExampleBytes;
@@ -171,7 +171,7 @@ std::vector<std::string> FeedsOfSlices(int64_t slice_bytes, int count) {
   return specs;
 }
 
-// malloc keeps what is freed of blocks below 128 KiB, and nothing that is larger fits there.
+// malloc keeps freed blocks below 128 KiB, and a larger block does not fit there.
 TEST_F(MemoryTest, FeedsOfOtherSlicesUseTheSameMemory) {
   constexpr int64_t kSmallBudget = 128 * kMiB;
   Serve(kSmallBudget);
@@ -183,7 +183,7 @@ TEST_F(MemoryTest, FeedsOfOtherSlicesUseTheSameMemory) {
   EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + kBeside + kQuarantine);
 }
 
-// Their slices have next to no page of their own, so malloc has to be told.
+// These slices have next to no page of their own, so the server must tell malloc to trim.
 TEST_F(MemoryTest, WhatFeedsOfTinySlicesLeaveComesBack) {
   constexpr int64_t kSmallBudget = 256 * kMiB;
   Serve(kSmallBudget);
@@ -192,7 +192,7 @@ TEST_F(MemoryTest, WhatFeedsOfTinySlicesLeaveComesBack) {
     Fill(kSmallBudget, FeedsOfSlices(kib << 10, 32), calls);
     if (kib < 100) End(calls);
   }
-  // AddressSanitizer has a malloc of its own, which nothing trims.
+  // AddressSanitizer has its own malloc, which nothing trims.
   const auto is_back = [&] {
     return server_->process().MemoryBytes("VmRSS") <= idle_bytes_ + kSmallBudget + kBeside;
   };
@@ -200,7 +200,7 @@ TEST_F(MemoryTest, WhatFeedsOfTinySlicesLeaveComesBack) {
   End(calls);
 }
 
-// `count` JPEGs, every other one progressive, each one of its own.
+// `count` different JPEGs, every other one progressive.
 std::string ImageShard(int count) {
   ShardBuilder shard;
   for (int i = 0; i < count; ++i) {
@@ -248,8 +248,8 @@ TEST_F(MemoryTest, ImagesOfEveryLayoutOutOfCompressedShardsAndCachesKeepTheBound
   EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + 2 * kCache + kBeside);
 }
 
-// Progressive images of 16 megapixels, of which each takes 48 MB of the thread that decodes it.
-// Flat ones, so that this is about memory and not about time.
+// Progressive images of 16 megapixels: each takes 48 MB of the thread that decodes it. They are
+// flat, so that the test needs memory but little time.
 TEST_F(MemoryTest, LargeProgressiveImagesOnManyThreadsKeepTheBound) {
   constexpr int64_t kSmallBudget = 256 * kMiB;
   constexpr int kThreads = 16;

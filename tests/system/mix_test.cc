@@ -1,4 +1,4 @@
-// Feeds with mixup and cutmix through the real programs: their lines of `feed --digest` do not
+// Feeds with mixup and cutmix through the real programs. Their lines of `feed --digest` do not
 // depend on threads, servers, resume points or the number of cores.
 #include <memory>
 #include <set>
@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int kImages = 90;  // 5 full steps of 16 and one of 10.
+constexpr int kImages = 90;  // 5 full steps of 16, and one of 10.
 constexpr int kSteps = 12;   // Two epochs with `pad`.
 
 class MixTest : public testing::Test {
@@ -34,7 +34,7 @@ class MixTest : public testing::Test {
                                  "--threads", absl::StrCat(threads)});
   }
 
-  // The flowers, in groups of two, mixed by `mix`; the file's path.
+  // Writes a spec of the flowers in groups of two, mixed by `mix`. Returns the file's path.
   static std::string Spec(int cores, const std::string& mix = "mixup { alpha: 0.4 } cutmix {}") {
     std::string spec = FlowersSpec(absl::StrCat(
         "tail: PAD outputs { name: 'one' feature: 'label' dtype: FLOAT32 "
@@ -88,8 +88,8 @@ TEST_F(MixTest, DigestsDoNotDependOnThreadsServersOrResumePoints) {
 TEST_F(MixTest, AnExampleIsTheSameOnAnyNumberOfCores) {
   const auto server = Serve(3);
   ASSERT_THAT(server, IsOk());
-  // Without step, core and place in the core: examples are unequal, as each has its record's
-  // number.
+  // The digests of the examples, without step, core and place in the core. They all differ, because
+  // each example has its record's number.
   const auto examples = [&](int cores) {
     std::multiset<std::string> digests;
     for (const std::string& line :

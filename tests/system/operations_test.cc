@@ -1,6 +1,6 @@
 // Every operation with every parameter and type of output, as a trainer gets it: from a server
-// process and from LocalFeed, compared with what the interpreter makes. The cases come from the
-// table of operations, so a new row is in them by itself.
+// process and from LocalFeed, compared with the interpreter's bytes. The cases come from the table
+// of operations, so a new row is tested without more.
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -43,11 +43,12 @@ constexpr int kRecords = 3;
 constexpr uint64_t kSeed = 5;
 constexpr int kHeight = 12;
 constexpr int kWidth = 10;
-// Edges that the examples in the table name are cut down to these: smaller than images, and larger.
+// Heights and widths of the table's examples are cut down to these: one is smaller than the images,
+// one larger.
 constexpr int kEdges[] = {9, 16};
 constexpr int kMaxOffset = 1;
 
-// What the records hold. Values differ from record to record.
+// The contents of a record. The values differ from record to record.
 struct Record {
   std::string jpeg, png, bytes;
   std::vector<int64_t> ints;
@@ -84,13 +85,13 @@ std::string Serialize(const Record& record) {
       .Serialize();
 }
 
-// What a transform may begin with or stand behind.
+// The value with which a transform begins: a feature, or the result of other transforms.
 struct Beginning {
   std::string feature;
   std::string transforms;
   std::vector<int64_t> shape;
   ElementType stored = ElementType::kBytes;
-  // Only the example itself stands behind it. A feed has room for few images of unknown size.
+  // Tests only the example itself here, because a feed has room for few images of unknown size.
   bool only_example = false;
 };
 
@@ -138,7 +139,7 @@ Message* OperationOf(v1::Transform& transform) {
   return transform.GetReflection()->MutableMessage(&transform, field);
 }
 
-// The values that a test gives to a field, as textproto.
+// The values that the tests give to a field, as textproto.
 std::vector<std::string> ValuesFor(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_ENUM: {
@@ -158,7 +159,7 @@ std::vector<std::string> ValuesFor(const FieldDescriptor& field) {
   }
 }
 
-// Cuts the fields of these names down to `most`.
+// Limits the fields of these names to `most`.
 void CutDown(Message& operation, std::initializer_list<const char*> names, int32_t most) {
   for (const char* name : names) {
     const FieldDescriptor* const field = operation.GetDescriptor()->FindFieldByName(name);
@@ -168,7 +169,7 @@ void CutDown(Message& operation, std::initializer_list<const char*> names, int32
   }
 }
 
-// For each parameter of `example` the same with other values of that one, and without it.
+// Adds variants of `example`: for each parameter without it, and with other values of it.
 void AddVariants(const v1::Transform& example, std::vector<v1::Transform>& variants) {
   v1::Transform copy = example;
   const Message& operation = *OperationOf(copy);
@@ -188,7 +189,7 @@ void AddVariants(const v1::Transform& example, std::vector<v1::Transform>& varia
   }
 }
 
-// The row's example as the table shows it, with small edges, and what differs from it in one place.
+// The table's example of the row with small edges, and variants that differ from it in one place.
 std::vector<v1::Transform> VariantsOf(const OperationRow& row) {
   std::vector<v1::Transform> variants;
   for (const int edge : kEdges) {
@@ -208,7 +209,7 @@ std::vector<v1::Transform> VariantsOf(const OperationRow& row) {
   return variants;
 }
 
-// The types in which an output can ask for what a program gives.
+// The types in which an output can ask for the result of a program.
 std::vector<v1::DataType> TypesFor(const Beginning& beginning, const ValueType& made) {
   std::vector<v1::DataType> types;
   for (int i = 0; i < v1::DataType_descriptor()->value_count(); ++i) {
@@ -224,13 +225,13 @@ std::vector<v1::DataType> TypesFor(const Beginning& beginning, const ValueType& 
   return types;
 }
 
-// An output, and the bytes that it has in a batch of all records.
+// An output, and its bytes in a batch of all records.
 struct Case {
   v1::Output output;
   std::string bytes;
 };
 
-// nullopt if the interpreter finds a record damaged.
+// Returns nullopt if the interpreter finds a damaged record.
 std::optional<std::string> InterpretedBytes(const Program& program, const Beginning& beginning,
                                             v1::DataType type) {
   std::string all;
@@ -252,7 +253,7 @@ std::optional<std::string> InterpretedBytes(const Program& program, const Beginn
   return all;
 }
 
-// The fields of an operation, and of an enumeration each value, that no case has set.
+// The fields of an operation that no case has set. Each value of an enumeration counts as a field.
 class Untried {
  public:
   explicit Untried(const OperationRow& row) {
@@ -275,7 +276,7 @@ class Untried {
     names_.insert("");  // The operation itself.
   }
 
-  // Whether `transform` sets some of them.
+  // Whether `transform` sets some of these fields.
   bool Has(const v1::Transform& transform) const {
     const std::set<std::string> set = NamesIn(transform);
     return std::any_of(set.begin(), set.end(),
@@ -288,7 +289,7 @@ class Untried {
   const std::set<std::string>& names() const { return names_; }
 
  private:
-  // Not every type is one that the operation can give.
+  // Whether the operation can give this type.
   static bool Takes(const OperationRow& row, const std::string& dtype) {
     v1::Transform transform;
     const std::string text = absl::StrCat(OperationName(row.kind), " { dtype: ", dtype, " }");
@@ -320,8 +321,8 @@ class Untried {
   std::set<std::string> names_;
 };
 
-// What `transform` makes behind `beginning`, in the types that `types` asks for; nothing if it
-// cannot stand there, or finds a record damaged.
+// The results of `transform` after `beginning`, in the types that `types` asks for. Empty if the
+// transform does not fit there, or finds a damaged record.
 enum class Types { kAll, kOne };
 std::vector<Case> CasesOf(const Beginning& beginning, const v1::Transform& transform, Types types) {
   v1::Output output;
@@ -352,8 +353,8 @@ std::vector<Case> CasesOf(const Beginning& beginning, const v1::Transform& trans
   return cases;
 }
 
-// All cases of a row: every variant behind every beginning that takes it, the example itself in
-// every type. Parameters that only go with another one are tried in pairs.
+// All cases of a row: every variant after every beginning that fits, and the example itself in
+// every type. Parameters that need another parameter are tried in pairs.
 std::vector<Case> CasesOf(const OperationRow& row) {
   std::vector<Case> cases;
   Untried untried(row);
@@ -379,8 +380,8 @@ std::vector<Case> CasesOf(const OperationRow& row) {
     }
   }
   EXPECT_THAT(untried.names(), testing::IsEmpty())
-      << OperationName(row.kind) << ": no case has these; give ValuesFor or Beginnings what they "
-      << "take";
+      << OperationName(row.kind) << ": no case sets these fields; add values to ValuesFor() or "
+      << "Beginnings()";
   return cases;
 }
 
@@ -389,7 +390,7 @@ std::string BytesOf(const Step& step, const std::string& tensor) {
   return std::string(bytes.begin(), bytes.end());
 }
 
-// The feed's only step has what the interpreter made.
+// Expects that the feed's only step has the bytes that the interpreter made.
 void ExpectAll(absl::string_view way, Feed& feed, const std::vector<Case>& cases) {
   const absl::StatusOr<std::optional<Step>> step = feed.Next();
   ASSERT_THAT(step, IsOk()) << way;
@@ -414,8 +415,8 @@ class OperationsTest : public testing::Test {
     dataset_ = Dataset::Open("test", {path}).value();
   }
 
-  // Both doors, with as many outputs at a time as a spec may have: an image whose size only the
-  // record tells counts as if it were as large as any.
+  // Feeds the cases through the server and through LocalFeed, with as many outputs at a time as a
+  // spec may have. An image whose size only its record knows counts as if it had the largest size.
   void ExpectFed(const std::vector<Case>& cases) {
     v1::FeedSpec spec;
     spec.set_dataset("test");

@@ -1,5 +1,5 @@
-// Which records an epoch holds, and what the trainer makes of them, asked of the real programs with
-// the specs and models that ship.
+// Which records an epoch holds, and what the trainer makes of them: the real programs with the
+// shipped specs and models.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-constexpr int kImages = 150;  // Two full batches of 64 and one of 22.
+constexpr int kImages = 150;  // Two full batches of 64, and one of 22.
 constexpr int kBatch = 64;
 
 std::string Shipped(const std::string& name) {
@@ -36,7 +36,7 @@ class OrderTest : public testing::Test {
     folder_ = new TempFolder;
     PackFlowers(*folder_, kImages, /*shards=*/4);
     const std::string glob = *folder_ / "flowers-train-*.tfrecord";
-    // The images are their own validation set: what counts here is that it is asked for.
+    // The images are also the validation set. The test only needs the trainer to ask for it.
     auto server = ServerProcess::Start({"--dataset", absl::StrCat("flowers=", glob), "--dataset",
                                         absl::StrCat("flowers-validation=", glob)});
     ASSERT_THAT(server, IsOk());
@@ -47,7 +47,7 @@ class OrderTest : public testing::Test {
     delete folder_;
   }
 
-  // The record ids of an epoch in the order they are fed; "-" for padding.
+  // The record ids of an epoch in the order of the feed. Padding is "-".
   static std::vector<std::string> Ids(const std::string& spec) {
     const Finished feed =
         RunSystole({"feed", "--server", server_->address(), "--spec", spec, "--print", "id"});
@@ -55,7 +55,7 @@ class OrderTest : public testing::Test {
     std::vector<std::string> ids;
     for (const std::string& line : Lines(feed.out)) {
       const std::vector<std::string> words = absl::StrSplit(line, ' ');
-      ids.insert(ids.end(), words.begin() + 2, words.end());  // "step core id id ..".
+      ids.insert(ids.end(), words.begin() + 2, words.end());  // The line is "STEP CORE ID ID ..".
     }
     return ids;
   }
@@ -107,7 +107,7 @@ TEST_F(OrderTest, DropFeedsNMinusNModBRecordsAtMostOnce) {
 }
 
 TEST_F(OrderTest, TrainingTwiceGivesTheSameLossesToTheLastBit) {
-  // JSON has every digit of a loss.
+  // The JSON has every digit of a loss.
   const auto losses = [](const std::string& json) {
     std::vector<std::string> found;
     const std::regex pattern("\"(loss|accuracy)\":[0-9][^,}]*");
@@ -119,7 +119,7 @@ TEST_F(OrderTest, TrainingTwiceGivesTheSameLossesToTheLastBit) {
   const Finished first = Train({"--json"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
   EXPECT_THAT(first.out, HasSubstr("\"training_seconds\":"));
-  EXPECT_EQ(losses(first.out).size(), 4u) << first.out;  // Of training and of validation.
+  EXPECT_EQ(losses(first.out).size(), 4u) << first.out;  // Two of training, two of validation.
   EXPECT_EQ(losses(first.out), losses(Train({"--json", "--threads", "1"}).out));
 }
 

@@ -27,9 +27,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kStuckAfter(kSanitized ? 1800 : 600);
-// The exit code for which tests/CMakeLists.txt asks the sanitizers: their own is one of ours.
+// The exit code for which tests/CMakeLists.txt asks the sanitizers. By default they exit with a
+// code that our programs use.
 constexpr int kSanitizerReport = 99;
-constexpr char kStuck[] = "is stuck: its time was not enough";
+constexpr char kStuck[] = "is stuck: it did not finish in time";
 
 std::string ReadMemoryFile(int fd) {
   std::string text;
@@ -74,7 +75,7 @@ Process::Process(const std::vector<std::string>& args, const ProcessOptions& opt
   pid_ = fork();
   SYSTOLE_CHECK(pid_ >= 0);
   if (pid_ == 0) {
-    // Only calls that are safe after a fork of a process with threads.
+    // The child may only make calls that are safe after the fork of a process with threads.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(126);
     if (options.open_files > 0) {
@@ -94,7 +95,8 @@ Process::Process(const std::vector<std::string>& args, const ProcessOptions& opt
 
 Process::~Process() {
   if (!reaped_) {
-    // Tells of a signal that it is just dying of, too: the first one counts.
+    // If another signal is already killing the program, that signal is still reported, because the
+    // first one counts.
     Signal(SIGKILL);
     Reap(0);
   }
@@ -166,7 +168,7 @@ int64_t Process::MemoryBytes(const std::string& which) const {
       return kib << 10;
     }
   }
-  ADD_FAILURE() << program_ << ": no " << which << " of process " << pid_;
+  ADD_FAILURE() << program_ << ": cannot read " << which << " of process " << pid_;
   return 0;
 }
 

@@ -1,8 +1,8 @@
-// One of the real programs, run as a child process of a test. It cannot outlive the test: it is
-// killed when its Process goes, and by the kernel if the test dies first.
+// Runs one of the real programs as a child process of a test. The child cannot outlive the test: it
+// is killed when its Process is destroyed, or by the kernel if the test dies first.
 //
-// A program that dies of a signal or of a sanitizer's report fails the test, whether or not anybody
-// asks how it ended, unless the test sent that signal.
+// A program that is ended by a signal or by a sanitizer's report fails the test, even if the test
+// does not look how it ended. A signal that the test itself sent does not count.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_SYSTEM_PROCESS_H_
@@ -19,22 +19,23 @@
 namespace systole {
 
 struct ProcessOptions {
-  // "NAME=VALUE", added to the environment of the test.
+  // Variables "NAME=VALUE", added to the environment of the test.
   std::vector<std::string> environment;
-  // 0: stdout is kept until the end. Otherwise it is a pipe that holds so many bytes (at least
-  // 4096) for ReadLine(): a program that has filled it waits, which is how a test stops one in
-  // mid-stream.
+  // If 0, stdout is kept until the end. Otherwise stdout is a pipe of so many bytes (at least
+  // 4096), which ReadLine() reads. A program that has filled the pipe waits, so a test can stop it
+  // in the middle of a feed.
   int stdout_pipe_bytes = 0;
-  // How many files it may open (RLIMIT_NOFILE, soft and hard); 0: as many as the test.
+  // How many files the program may open (RLIMIT_NOFILE, soft and hard). If 0, as many as the test.
   int open_files = 0;
 };
 
 struct Finished {
-  // -1 if a signal ended it: none of the codes that a program can return.
+  // The exit code, or -1 if a signal ended the program.
   int exit_code = -1;
-  // The signal that ended it, or 0.
+  // The signal that ended the program, or 0.
   int signal = 0;
-  // The most that it has had in memory at once; at least what the test had when it started it.
+  // The most memory that the program has had at once. It is never below what the test had when it
+  // started the program.
   int64_t peak_bytes = 0;
   std::string out;
   std::string err;
@@ -44,7 +45,7 @@ class Process {
  public:
   // `args[0]` is the program's path. Aborts the test if the program cannot be started.
   explicit Process(const std::vector<std::string>& args, const ProcessOptions& options = {});
-  // Kills and reaps it if Wait() did not.
+  // Kills and reaps the program if Wait() did not.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -52,24 +53,25 @@ class Process {
   pid_t pid() const { return pid_; }
   void Signal(int signal);
   bool IsRunning();
-  // The next line of stdout with its newline; "" at the end, or with a failure after two minutes.
-  // REQUIRES: stdout_pipe_bytes.
+  // The next line of stdout with its newline. Returns "" at the end of stdout, or, with a failure,
+  // after ten minutes (half an hour under a sanitizer). REQUIRES: stdout_pipe_bytes.
   std::string ReadLine();
-  // What it has written to stderr so far.
+  // What the program has written to stderr so far.
   std::string err() const;
-  // What /proc/PID/status says of its memory now: "VmRSS", or "VmHWM", the most of it so far.
+  // The program's memory now, from /proc/PID/status: "VmRSS", or "VmHWM", the most so far.
   int64_t MemoryBytes(const std::string& which) const;
-  // How many files it has open now.
+  // How many files the program has open now.
   int OpenFiles() const;
-  // Waits for the end. `out` is what ReadLine() has not taken. A process still there after two
-  // minutes is stuck: it is killed, and that is a failure.
+  // Waits for the program's end. `out` is what ReadLine() has not taken. A program that takes
+  // longer than ReadLine() would wait is stuck: it is killed, and the test fails.
   Finished Wait();
 
  private:
   using Deadline = std::chrono::steady_clock::time_point;
 
   void Reap(int options);
-  // Reads more of the pipe into `unread_`. False at its end, or with a failure at the deadline.
+  // Reads more of the pipe into `unread_`. Returns false at the pipe's end, or, with a failure, at
+  // the deadline.
   bool ReadMore(Deadline deadline);
 
   const std::string program_;
@@ -81,7 +83,7 @@ class Process {
   int out_fd_ = -1;  // A memory file, or the reading end of the pipe.
   int err_fd_ = -1;  // A memory file.
   bool out_is_pipe_ = false;
-  std::string unread_;  // Read from the pipe, not yet taken.
+  std::string unread_;  // Read from the pipe, but not yet taken.
 };
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// What the README files show is what the programs do.
+// Checks that the programs do what the README files show.
 #include <unistd.h>
 
 #include <filesystem>
@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 const fs::path kTree = SYSTOLE_SOURCE_DIR;
 
-// ```LANGUAGE .. ```
+// A block of a README: ```LANGUAGE .. ```
 struct Block {
   std::string language;
   std::vector<std::string> lines;

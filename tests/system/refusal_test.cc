@@ -1,4 +1,5 @@
-// What users and machines get wrong: one clear message and an exit code of core/process/README.md.
+// Mistakes of users and failures of machines. Each gives one clear message and an exit code of
+// core/process/README.md.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -30,7 +31,7 @@ class RefusalTest : public testing::Test {
     folder_.Write("raw-1.tfrecord", RawShard(96, 96, 784));
   }
 
-  // The arguments of a server of this test's shards.
+  // The flags of a server with this test's shards.
   std::vector<std::string> Dataset() const {
     return {"--dataset", absl::StrCat("raw=", folder_ / "raw-*.tfrecord")};
   }
@@ -46,7 +47,7 @@ class RefusalTest : public testing::Test {
   const TempFolder folder_;
 };
 
-// A server that refuses to start, and why.
+// Starts a server that refuses to start, and returns its error.
 Finished StartServer(std::vector<std::string> args) {
   args.insert(args.begin(), ServerProgram());
   return Process(args).Wait();
@@ -57,7 +58,7 @@ TEST_F(RefusalTest, AGoodSpecOfRawRecordsIsServedAsItIs) {
   ASSERT_THAT(server, IsOk());
   const Finished feed = Feed((*server)->address(), RawSpec(784, 2));
   EXPECT_EQ(feed.exit_code, 0) << feed.err;
-  EXPECT_EQ(Lines(feed.out).size(), 3u * 8);  // One epoch by default.
+  EXPECT_EQ(Lines(feed.out).size(), 3u * 8);  // Without --steps, `feed` reads one epoch.
 }
 
 TEST_F(RefusalTest, AGlobThatMatchesNothingStopsTheServerAtStart) {
@@ -82,7 +83,7 @@ TEST_F(RefusalTest, AnEmptyShardBesideOthersHoldsNoRecords) {
     ASSERT_THAT(server, IsOk());
     reference = Feed((*server)->address(), RawSpec(784, 1)).out;
   }
-  folder_.Write("raw-00.tfrecord", "");  // Sorts between the two.
+  folder_.Write("raw-00.tfrecord", "");  // Sorts between the two other names.
   const auto server = ServerProcess::Start(Dataset());
   ASSERT_THAT(server, IsOk());
   EXPECT_EQ(Feed((*server)->address(), RawSpec(784, 1)).out, reference);
@@ -179,7 +180,7 @@ TEST_F(RefusalTest, AShardReplacedWhileServedEndsTheFeed) {
   const auto server = ServerProcess::Start(Dataset());
   ASSERT_THAT(server, IsOk());
   ASSERT_EQ(Feed((*server)->address(), RawSpec(784, 1)).exit_code, 0);
-  // A new file of the same size under the old name.
+  // A new file of the same size takes the old name.
   folder_.Write("new", RawShard(500, 96, 784));
   std::filesystem::rename(folder_ / "new", folder_ / "raw-1.tfrecord");
   const Finished feed = Feed((*server)->address(), RawSpec(784, 1));

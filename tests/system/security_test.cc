@@ -1,5 +1,5 @@
-// TLS, certificates and tokens, with the real programs: who gets a feed, who does not, and what
-// each is told.
+// TLS, certificates and tokens with the real programs: who gets a feed, who does not, and with
+// which message.
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -46,7 +46,7 @@ class SecurityTest : public testing::Test {
     if (verify_clients) args.insert(args.end(), {"--tls-client-ca", CertificatePath("ca.pem")});
     return Serve(args);
   }
-  // What a client says to a server of ServeTls(/*verify_clients=*/true).
+  // The flags of a client of ServeTls(/*verify_clients=*/true).
   std::vector<std::string> ShowsItsCertificate() const {
     return {"--tls",
             "--tls-ca",
@@ -56,13 +56,14 @@ class SecurityTest : public testing::Test {
             "--tls-key",
             CertificatePath("client.key")};
   }
-  // A config file with the dataset and `more`.
+  // Writes a config file with the dataset and `more`.
   std::string WriteConfig(const std::string& more) const {
     return folder_.Write("config.textproto",
                          absl::StrCat("datasets { name: 'raw' shards: '",
                                       folder_ / "raw-*.tfrecord", "' }\n", more));
   }
-  // A server that gives the dataset to the identity "trainer" and the token file to `tokens_`.
+  // Starts a server on which the identity "trainer" may read the dataset. Its token file is
+  // `tokens_`.
   absl::StatusOr<std::unique_ptr<ServerProcess>> ServeToTokens() {
     tokens_ = folder_ / "tokens";
     NewToken("trainer");
@@ -72,7 +73,7 @@ class SecurityTest : public testing::Test {
                                   "'\n  identities { name: 'trainer' token_names: 'trainer' "
                                   "may { read: 'raw' status: true } }\n}\n"))});
   }
-  // A file with a token of `name`, which the server knows.
+  // Writes a file with a new token of `name`, which the server accepts.
   std::string NewToken(const std::string& name) {
     const Finished drawn = RunSystole({"token", "--name", name, "--file", tokens_});
     EXPECT_EQ(drawn.exit_code, 0) << drawn.err;
@@ -90,7 +91,7 @@ class SecurityTest : public testing::Test {
     args.insert(args.end(), more.begin(), more.end());
     return RunSystole(args, options);
   }
-  // Of a client that fails at the handshake and tries until its time is over.
+  // Runs a feed that fails at the handshake and retries until its time is over.
   Finished VainFeed(const ServerProcess& server, const std::vector<std::string>& more) const {
     return Feed(server, more, {}, /*connect_timeout=*/"3");
   }
@@ -111,7 +112,7 @@ TEST_F(SecurityTest, AFeedOverTlsIsTheFeed) {
   const Finished finished = Feed(**server, {"--tls", "--tls-ca", CertificatePath("ca.pem")});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_EQ(finished.out, PlainDigest());
-  // Other commands go the same way.
+  // Other commands connect in the same way.
   for (const char* command : {"datasets", "status"}) {
     const Finished asked = RunSystole({command, "--server", (*server)->address(), "--tls",
                                        "--tls-ca", CertificatePath("ca.pem")});
@@ -125,7 +126,7 @@ TEST_F(SecurityTest, AServerThatNobodyVouchesForIsNotBelieved) {
   ASSERT_THAT(server, IsOk());
   MakeCertificates(folder_ / "others");
   for (const std::vector<std::string>& trusts :
-       {std::vector<std::string>{"--tls"},  // Whom the system trusts.
+       {std::vector<std::string>{"--tls"},  // Trusts only what the system trusts.
         std::vector<std::string>{"--tls", "--tls-ca", folder_ / "others/ca.pem"},
         std::vector<std::string>{"--tls", "--tls-ca", CertificatePath("ca.pem"),
                                  "--tls-server-name", "elsewhere.example.com"}}) {
@@ -159,7 +160,7 @@ TEST_F(SecurityTest, TheConfigFileNamesTheFilesAsTheFlagsDo) {
   EXPECT_NE(VainFeed(**server, {"--tls", "--tls-ca", CertificatePath("ca.pem")}).exit_code, 0);
   EXPECT_NE(VainFeed(**server, {}).exit_code, 0);
 
-  // A flag goes before the file, and the other files hold.
+  // A flag replaces the setting of the config file. The other files are still those of the config.
   EXPECT_THAT(
       ServerProcess::Start({"--config", config, "--tls-key", CertificatePath("ca.pem")}).status(),
       StatusIs(absl::StatusCode::kUnavailable, HasSubstr("ca.pem")));
@@ -170,7 +171,7 @@ TEST_F(SecurityTest, TheConfigFileNamesTheFilesAsTheFlagsDo) {
 TEST_F(SecurityTest, OnlyTls12AndTls13AreSpoken) {
   const auto server = ServeTls(/*verify_clients=*/false);
   ASSERT_THAT(server, IsOk());
-  // SECLEVEL=0: so that openssl(1) itself would speak the old versions.
+  // With SECLEVEL=0 openssl(1) itself would speak the old versions.
   const auto shakes_hands = [&](const std::string& version) {
     return std::system(absl::StrCat("openssl s_client -connect ", (*server)->address(), " -",
                                     version, " -alpn h2 -cipher DEFAULT@SECLEVEL=0 -CAfile ",
@@ -238,7 +239,7 @@ TEST_F(SecurityTest, AStreamGoesOnOverACertificateThatIsReplaced) {
                                    CertificatePath("ca.pem")};
   Process feed(args, {.stdout_pipe_bytes = 4096});
   ASSERT_NE(feed.ReadLine(), "");
-  MakeCertificates(folder_ / "tls");  // The same authority, another pair.
+  MakeCertificates(folder_ / "tls");  // A new pair of the same authority.
   const Finished other = Feed(**server, {"--tls", "--tls-ca", CertificatePath("ca.pem")});
   EXPECT_EQ(other.exit_code, 0) << other.err;
   const Finished finished = feed.Wait();
@@ -263,7 +264,7 @@ TEST_F(SecurityTest, ATokenOpensWhatItMay) {
   secret = secret.substr(0, secret.find('\n'));
   EXPECT_EQ(Feed(**server, {}, {.environment = {absl::StrCat("SYSTOLE_TOKEN=", secret)}}).exit_code,
             0);
-  // Nobody wrote it down.
+  // Neither program logged the secret.
   EXPECT_EQ((*server)->process().err().find(secret), std::string::npos);
   EXPECT_EQ(with.err.find(secret), std::string::npos);
 }
@@ -276,7 +277,7 @@ TEST_F(SecurityTest, ATokenThatIsTakenAwayEndsTheFeed) {
                {.stdout_pipe_bytes = 4096});
   ASSERT_NE(feed.ReadLine(), "");
   NewToken("somebody");
-  // All lines but the trainer's.
+  // The lines of the token file, without the trainer's.
   std::string kept;
   for (const std::string& line : Lines(ReadWholeFile(tokens_))) {
     if (line.find("trainer") == std::string::npos) kept += line + "\n";
@@ -297,16 +298,17 @@ TEST_F(SecurityTest, WhatWouldShowASecretIsRefused) {
     args.insert(args.end(), more.begin(), more.end());
     return RunSystole(args);
   };
-  // In plain text to another machine. Nobody is asked: the address is none that answers.
+  // A token must not go to another machine in plain text. The address answers nothing, so the
+  // refusal comes from the client.
   Finished finished = run({"--server", "192.0.2.1:8470", "--token-file", token});
   EXPECT_NE(finished.exit_code, 0);
   EXPECT_THAT(finished.err, HasSubstr("in plain text"));
-  // A file that others can read.
+  // Others can read the token file.
   ASSERT_EQ(std::system(("chmod 644 " + token).c_str()), 0);
   finished = run({"--server", "127.0.0.1:1", "--token-file", token});
   EXPECT_NE(finished.exit_code, 0);
   EXPECT_THAT(finished.err, HasSubstr("chmod 600"));
-  // Half of what TLS takes.
+  // TLS flags must be complete.
   finished = run({"--server", "127.0.0.1:1", "--tls-ca", token});
   EXPECT_THAT(finished.err, HasSubstr("add --tls"));
   finished = run({"--server", "127.0.0.1:1", "--tls", "--tls-key", token});

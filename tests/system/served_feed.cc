@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
     return absl::DeadlineExceededError(
         absl::StrCat("the server wrote no port; it wrote:\n", server->process_.err()));
   }
-  // The server renames the file into place, so whoever sees the file sees all of it.
+  // The server renames the file into place, so a file that is seen is complete.
   const std::string text = ReadWholeFile(port_file);
   int port = 0;
   if (text.empty() || text.back() != '\n' ||

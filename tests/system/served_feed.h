@@ -1,4 +1,4 @@
-// The real programs on real shards, as a user would run them: what every test here starts from.
+// Runs the real programs on real shards, as a user would. Every test of this folder uses it.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_SYSTEM_SERVED_FEED_H_
@@ -18,14 +18,14 @@ namespace systole {
 std::string SystoleProgram();
 std::string ServerProgram();
 
-// Runs `systole ARGS..` to its end.
+// Runs `systole ARGS..` until it ends.
 Finished RunSystole(const std::vector<std::string>& args, const ProcessOptions& options = {});
 
-// A systole-server on a port of its own choice, killed at the end.
+// A systole-server on a port that it chooses itself. It is killed at the end.
 class ServerProcess {
  public:
-  // `systole-server --listen 127.0.0.1:0 --port-file .. ARGS..`; returns once it serves.
-  // Unavailable with its stderr if it ends instead.
+  // Runs `systole-server --listen 127.0.0.1:0 --port-file .. ARGS..` and returns when it serves.
+  // Returns Unavailable with its stderr if it ends instead.
   static absl::StatusOr<std::unique_ptr<ServerProcess>> Start(const std::vector<std::string>& args,
                                                               const ProcessOptions& options = {});
 
@@ -42,20 +42,21 @@ class ServerProcess {
 };
 
 // Draws `images` flowers and packs them into `shards` train shards FOLDER/flowers-train-*. Aborts
-// the test if that fails.
+// the test if this fails.
 void PackFlowers(const TempFolder& folder, int images, int shards);
 
-// `count` records in one shard: record i is `record_bytes` bytes that depend on i and their place.
+// A shard of `count` records. Record i, counted from `first`, has `record_bytes` bytes, each of
+// which depends on i and on its place.
 std::string RawShard(int first, int count, int record_bytes);
 
-// A feed of augmented images with labels and record ids: 2 epochs, shuffled, 16 examples a step
-// over 8 cores. `extra` is further textproto, such as "tail: PAD".
+// A spec of augmented images with labels and record ids. It has 2 epochs, is shuffled, and has 16
+// examples a step over 8 cores. `extra` is further textproto, such as "tail: PAD".
 std::string FlowersSpec(const std::string& extra = "");
 
-// A feed of raw records, one step an epoch if there are 64 of them.
+// A spec of raw records. With 64 records an epoch is one step.
 std::string RawSpec(int record_bytes, int epochs);
 
-// Sorts lines that begin with "step core " by these numbers.
+// Sorts lines that begin with "STEP CORE " by these two numbers.
 std::string SortedByStepAndCore(const std::string& lines);
 
 std::vector<std::string> Lines(const std::string& text);

@@ -41,7 +41,7 @@ class ServerFlagsTest : public testing::Test {
 };
 
 TEST_F(ServerFlagsTest, AConfigFileNamesDatasetsAsTheFlagDoes) {
-  // The dataset's name is the one that RawSpec() wants.
+  // RawSpec() asks for a dataset of this name.
   const std::string name = "raw";
   const std::string config = folder_.Write(
       "server.textproto", absl::StrCat("datasets { name: '", name, "' shards: '", shard_, "' }"));
@@ -61,7 +61,7 @@ TEST_F(ServerFlagsTest, ABadConfigFileIsNamedWithItsPlace) {
                                AllOf(HasSubstr("server.textproto:2:"), HasSubstr("nmae"))));
 }
 
-// Of every field by itself: ConfigFlagsTest.
+// ConfigFlagsTest tests every field by itself.
 TEST_F(ServerFlagsTest, AConfigFileSaysAllThatFlagsSayAndAFlagGoesBeforeIt) {
   const std::string config = folder_.Write(
       "server.textproto",
@@ -130,7 +130,7 @@ TEST_F(ServerFlagsTest, AUnixSocketServesTheSameBytes) {
   const auto tcp = ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard_)});
   ASSERT_THAT(tcp, IsOk());
   const std::string address = absl::StrCat("unix:", folder_ / "socket");
-  // The last --listen counts.
+  // The last --listen replaces the first.
   const auto unix_socket =
       ServerProcess::Start({"--dataset", absl::StrCat("raw=", shard_), "--listen", address});
   ASSERT_THAT(unix_socket, IsOk());

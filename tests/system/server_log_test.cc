@@ -49,7 +49,7 @@ class ServerLogTest : public testing::Test {
     return RunSystole({"feed", "--server", server.address(), "--spec",
                        folder_.Write("spec.textproto", spec), "--digest"});
   }
-  // Stops the server, so that its log is whole.
+  // Stops the server, so that its log is complete, and returns the log's lines.
   static std::vector<std::string> LinesOf(ServerProcess& server) {
     server.process().Signal(SIGTERM);
     return Lines(server.process().Wait().err);
@@ -154,7 +154,7 @@ TEST_F(ServerLogTest, ThousandsOfBadRequestsWriteAFewLines) {
   EXPECT_THAT(log, ContainsRegex("[0-9]+ more requests refused within"));
 }
 
-// The lines with all of `parts`.
+// The lines that contain all of `parts`.
 std::vector<std::string> LinesWith(const std::vector<std::string>& lines,
                                    const std::vector<std::string>& parts) {
   std::vector<std::string> found;
@@ -176,7 +176,7 @@ TEST_F(ServerLogTest, AsJsonEveryLineIsAnObjectWithWhatItIsAbout) {
       Feed(*server, absl::StrReplaceAll(RawSpec(784, 1), {{"\"raw\"", "\"x\\n{\""}})).exit_code, 0);
   const std::vector<std::string> lines = LinesOf(*server);
   for (const std::string& line : lines) {
-    // A JSON parser accepts the line.
+    // A JSON parser must accept the line.
     google::protobuf::Struct object;
     EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(line, &object).ok()) << line;
     for (const char* field : {"time", "level", "cause", "message"}) {

@@ -1,4 +1,4 @@
-// Servers that hang, join and leave while a feed runs: the trainer sees the same steps.
+// Servers hang, join and leave while a feed runs. The trainer sees the same steps.
 #include <signal.h>
 
 #include <chrono>
@@ -17,8 +17,8 @@ namespace systole {
 namespace {
 
 constexpr int kRecordBytes = 64 << 10;
-// 4 MiB each, 640 MiB in all: more than a client prefetches, so that a feed that nobody reads is
-// still in mid-stream.
+// A step has 4 MiB, and all have 640 MiB. That is more than a client prefetches, so a feed that
+// nobody reads still has steps to fetch.
 constexpr int kSteps = 160;
 
 class ServersTest : public testing::Test {
@@ -43,7 +43,7 @@ class ServersTest : public testing::Test {
             spec_,  "--digest", "--steps", absl::StrCat(kSteps)};
   }
 
-  // A feed that has begun to print and then waits for a reader.
+  // Starts a feed, reads its first line, and then lets it wait for a reader.
   static std::unique_ptr<Process> FeedInMidStream(const std::string& servers, std::string* line,
                                                   const std::vector<std::string>& more = {}) {
     std::vector<std::string> args = FeedArgs(servers);
@@ -68,7 +68,7 @@ TEST_F(ServersTest, AServerThatIsStoppedIsLeftBeforeItsSilenceCounts) {
   const std::string reference = RunSystole(FeedArgs(goes_on->address())).out;
   ASSERT_EQ(Lines(reference).size(), 8u * kSteps);
   std::string line;
-  // Were it the silence that ends it, the feed would be stuck.
+  // The silence timeout is so long that a feed which waited for it would be stuck.
   const std::unique_ptr<Process> feed =
       FeedInMidStream(absl::StrCat(goes_on->address(), ",", stops->address()), &line,
                       {"--silence-timeout", "36000", "--retry-for", "36000"});
@@ -86,7 +86,7 @@ TEST_F(ServersTest, ATrainerThatIsStoppedLosesNeitherStepsNorPatience) {
   const std::unique_ptr<Process> feed =
       FeedInMidStream(server->address(), &line, {"--retry-for", "5", "--silence-timeout", "5"});
   feed->Signal(SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::seconds(8));  // Longer than both.
+  std::this_thread::sleep_for(std::chrono::seconds(8));  // Longer than both timeouts.
   feed->Signal(SIGCONT);
   const Finished finished = feed->Wait();
   EXPECT_EQ(finished.exit_code, 0) << finished.err;

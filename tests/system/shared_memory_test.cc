@@ -1,5 +1,5 @@
-// The real programs on one machine: what comes through shared memory is what comes by TCP, and no
-// way for either of them to die loses a step or the server's memory.
+// The real programs on one machine. Shared memory brings the same bytes as TCP. However server or
+// client dies, no step is lost and the server's memory is freed.
 #include <signal.h>
 
 #include <memory>
@@ -25,7 +25,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// 512 KiB a slice, 4 MiB a step, 640 MiB in all: more than a client prefetches.
+// A slice has 512 KiB, a step 4 MiB, and all steps 640 MiB, more than a client prefetches.
 constexpr int kRecordBytes = 64 << 10;
 constexpr int kSteps = 160;
 
@@ -37,13 +37,13 @@ class SystemSharedMemoryTest : public testing::Test {
     folder_->Write("raw-1.tfrecord", RawShard(40, 20, kRecordBytes));  // The tail is padded.
     std::string damaged = RawShard(0, 1, kRecordBytes);
     damaged[kRecordBytes / 2] ^= 1;
-    folder_->Write("raw-2.tfrecord", damaged);  // And one place masked.
+    folder_->Write("raw-2.tfrecord", damaged);  // One place is masked.
     spec_ = folder_->Write("spec.textproto",
                            RawSpec(kRecordBytes, /*epochs=*/kSteps) + "tail: PAD on_corrupt: MASK");
   }
   static void TearDownTestSuite() { delete folder_; }
 
-  // On a Unix socket of this name, or by TCP if it is empty.
+  // Starts a server on the Unix socket `socket`, or on TCP if it is empty.
   static std::unique_ptr<ServerProcess> Serve(const std::string& socket,
                                               const std::vector<std::string>& args = {}) {
     std::vector<std::string> all = {"--dataset", absl::StrCat("raw=", *folder_ / "raw-*.tfrecord")};
@@ -69,7 +69,7 @@ class SystemSharedMemoryTest : public testing::Test {
     EXPECT_EQ(feed.exit_code, 0) << feed.err;
     return feed.out;
   }
-  // Begun to print, and waiting for a reader.
+  // Starts a feed, reads its first line, and then lets it wait for a reader.
   static std::unique_ptr<Process> FeedInMidStream(const std::string& servers, std::string* line) {
     std::vector<std::string> args = FeedArgs(servers);
     args.insert(args.begin(), SystoleProgram());
@@ -79,7 +79,7 @@ class SystemSharedMemoryTest : public testing::Test {
     return feed;
   }
 
-  // By TCP, one thread.
+  // The digests of a feed by TCP from a server with one thread.
   static std::string Reference() {
     static const std::string* const reference = [] {
       const auto server = Serve("", {"--threads", "1"});
@@ -135,8 +135,8 @@ TEST_F(SystemSharedMemoryTest, FeedTellsWhatCameThroughItAndWhyTheRestDidNot) {
 
   args = FeedArgs(Address("sends"), /*steps=*/10);
   EXPECT_THAT(RunSystole(args).out,
-              HasSubstr("\nnote: not all batches came through shared memory: nobody shares memory "
-                        "at '"));
+              HasSubstr("\nnote: not all batches came through shared memory: no server shares "
+                        "memory at '"));
   EXPECT_THAT(sending->process().err(),
               HasSubstr("batches are sent, not shared: it is switched off"));
 }
@@ -144,7 +144,7 @@ TEST_F(SystemSharedMemoryTest, FeedTellsWhatCameThroughItAndWhyTheRestDidNot) {
 TEST_F(SystemSharedMemoryTest, TheServersLogSaysWhyItSendsOnce) {
   const auto server = Serve("once");
   ASSERT_NE(server, nullptr);
-  // One record a core.
+  // Each core has one record.
   const std::string spec =
       folder_->Write("small.textproto", absl::StrReplaceAll(RawSpec(kRecordBytes, /*epochs=*/1),
                                                             {{"num_cores: 8", "num_cores: 64"}}) +

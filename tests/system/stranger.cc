@@ -72,7 +72,7 @@ class Source {
     return opening;
   }
 
-  // The next KiB to send. Empty while flow control allows none.
+  // The next bytes to send: about 8 KiB, or less where flow control allows no more.
   std::string Next() {
     std::string bytes = std::exchange(answers_, "");
     while (bytes.size() < (8 << 10)) {
@@ -95,7 +95,7 @@ class Source {
             NumberAt(payload, 0, 4);
       } else if (heard_[3] == 4) {
         for (size_t at = 0; at + 6 <= size; at += 6) {
-          if (NumberAt(payload, at, 2) != 4) continue;  // Setting 4: a stream's first window.
+          if (NumberAt(payload, at, 2) != 4) continue;  // Setting 4 is a stream's first window.
           const int64_t first = NumberAt(payload, at + 2, 4);
           stream_window_ += first - first_window_;
           first_window_ = first;

@@ -1,4 +1,5 @@
-// Somebody without a credential who talks HTTP/2 to fill a server's memory: frames made by hand.
+// A client without a credential that floods a server with HTTP/2 frames made by hand, to fill its
+// memory.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_SYSTEM_STRANGER_H_
@@ -11,14 +12,14 @@
 namespace systole {
 
 enum class RequestFlood {
-  kEndlessMessage,  // A message of 4 GiB, within what flow control allows.
+  kEndlessMessage,  // A message of 4 GiB, sent as far as flow control allows.
   kContinuation,    // Headers that never end.
-  kTableEntries,    // The same, each an entry of the table of headers.
-  kRequests,        // Streams that stay open. The server's limit of them is not acknowledged.
-  kHiddenRequests,  // The same, after one with the highest even number, which no client may use.
-  kEmptyRequests,   // Each ended without a message.
+  kTableEntries,    // Headers that never end, each a new entry of the header table.
+  kRequests,        // Streams that stay open. The server's limit of streams is ignored.
+  kHiddenRequests,  // kRequests after a stream of the highest even number, which is not allowed.
+  kEmptyRequests,   // Streams that end without a message.
   kResets,          // Streams that are opened and reset.
-  kTableSizes,      // Requests, each of which changes the size of the table.
+  kTableSizes,      // Requests that each change the size of the header table.
   kWindowUpdates,
   kPings,
   kUnknownFrames,
@@ -31,9 +32,9 @@ struct RequestFloodCase {
 };
 const std::vector<RequestFloodCase>& AllRequestFloods();
 
-// Connects to the server at "127.0.0.1:PORT" as the machine 127.0.0.`host` and sends until `bytes`
-// have gone or the server hangs up. Returns how many have gone. Then waits for the server to hang
-// up, and fails the test if it does not.
+// Connects to the server at "127.0.0.1:PORT" from the address 127.0.0.`host`. Sends until `bytes`
+// were sent or the server hangs up. Then waits for the server to hang up, and fails the test if it
+// does not. Returns how many bytes were sent.
 int64_t SendFlood(const std::string& server, RequestFlood flood, int64_t bytes, int host);
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// Strangers who flood a server in every way that HTTP/2 has. They have no credential and need none:
-// what they cost must be bounded before anybody looks at one.
+// Strangers flood a server in every way that HTTP/2 has. They have no credential and need none, so
+// what they cost must be bounded before a credential is checked.
 #include "tests/system/stranger.h"
 
 #include <sys/types.h>

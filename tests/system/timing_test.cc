@@ -1,5 +1,5 @@
-// Paced cores, replay and load on real servers. What is asked is what the programs say and that
-// they agree with each other, never how fast this machine is.
+// `pace`, `replay` and `load` with real servers. The tests check what the programs say and that
+// they agree with each other, but not how fast this machine is.
 #include <memory>
 #include <string>
 
@@ -22,7 +22,7 @@ class TimingTest : public testing::Test {
  protected:
   void SetUp() override {
     PackFlowers(folder_, /*images=*/60, /*shards=*/2);
-    // As large as ResNet-50 takes them.
+    // The images are as large as ResNet-50 takes them.
     spec_ = folder_.Write(
         "spec.textproto",
         absl::StrReplaceAll(FlowersSpec(), {{"height: 24 width: 32", "height: 224 width: 224"}}));
@@ -53,7 +53,7 @@ TEST_F(TimingTest, OneRecordingGivesTheSameNumbersTwice) {
                                       "--steps", "20", "--save-arrivals", arrivals});
   ASSERT_EQ(record.exit_code, 0) << record.err;
   EXPECT_THAT(record.out, HasSubstr("recorded        20 steps of 8 x 2 examples"));
-  server_.reset();  // From here on nobody is asked.
+  server_.reset();  // From here on there is no server.
   const auto replay = [&arrivals](const std::string& slice) {
     return RunSystole(
         {"replay", "--arrivals", arrivals, "--model", "resnet50", "--slice", slice, "--json"});

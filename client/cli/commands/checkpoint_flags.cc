@@ -15,7 +15,7 @@
 namespace systole {
 namespace {
 
-// The weights and what goes with them must fit into a trainer's memory, and so must the file.
+// A checkpoint must fit into a trainer's memory, so its file cannot be larger.
 constexpr int64_t kMaxFileBytes = emulator::TrainerOptions().memory_limit_bytes;
 
 absl::Status In(const std::string& file, const absl::Status& status) {
@@ -91,7 +91,7 @@ absl::StatusOr<std::optional<ResumedRun>> CheckpointFlags::Load() const {
   if (!token.ok() || token->next_step != checkpoint.trainer.steps) {
     return In(resume_,
               absl::DataLossError("the checkpoint is inconsistent: its feed's token is not "
-                                  "valid, or stands at another step than its trainer"));
+                                  "valid, or is for another step than its trainer"));
   }
   return ResumedRun{.checkpoint = std::move(checkpoint), .token = *token, .file = resume_};
 }

@@ -23,7 +23,7 @@ namespace systole {
 struct ResumedRun {
   emulator::Checkpoint checkpoint;
   ResumeToken token;  // Its next_step is the number of steps the trainer has taken.
-  std::string file;   // For messages.
+  std::string file;   // Its name, for messages.
 
   // The steps that are left of `epochs` epochs. InvalidArgument if none are left.
   absl::StatusOr<int64_t> StepsLeft(int64_t epochs) const;
@@ -42,8 +42,9 @@ class CheckpointFlags {
   //                      --initial-checkpoint with --resume, or a file that is no checkpoint.
   //   ResourceExhausted  a file larger than any trainer's memory.
   //   DataLoss           a damaged file.
-  // and the errors of opening the file to read, and of creating the files to write, which are tried
-  // now and not only after an epoch. Errors of files name the file.
+  // Also the errors of opening the file to read and of creating the files to write. The files are
+  // created on trial now, so that an error does not come only after an epoch. Errors of files name
+  // the file.
   absl::StatusOr<std::optional<ResumedRun>> Load() const;
 
   bool saves() const { return !file_.empty(); }
@@ -53,7 +54,7 @@ class CheckpointFlags {
   // Replaces the file that --checkpoint names: the whole file or nothing. It is on the device when
   // this returns. `version` is the program's. REQUIRES: saves().
   absl::Status Save(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
-  // As Save(), for the file of --initial-checkpoint. REQUIRES: saves_initial().
+  // Like Save(), for the file of --initial-checkpoint. REQUIRES: saves_initial().
   absl::Status SaveInitial(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
   // The Cancelled error of a run that was stopped after `steps` steps in all. Says from which
   // checkpoint to go on, or how to get one. `saved_steps`: the steps in the last checkpoint saved,

@@ -9,8 +9,8 @@
 namespace systole {
 namespace {
 
-// Steps in front of each core. One is worked on, one waits; what hides longer hiccups is the
-// client's window, which these only hold on to.
+// Steps in each core's queue: the core works on one, and one waits. The client's window hides
+// longer hiccups.
 constexpr int64_t kQueueSteps = 2;
 
 absl::StatusOr<int> IndexOf(const SliceLayout& layout, const std::string& name,

@@ -22,7 +22,7 @@ namespace {
 
 constexpr absl::Duration kLongestWait = absl::Hours(24);
 
-// What feeds met in the dataset. Empty if the server counts none of this name.
+// The damage that feeds met in the dataset. Empty if the status does not list the dataset.
 v1::DatasetStatus MetIn(const v1::ServerStatusResponse& status, const std::string& dataset) {
   for (const v1::DatasetStatus& one : status.datasets()) {
     if (one.name() == dataset) return one;
@@ -86,7 +86,8 @@ class DatasetsCommand final : public Command {
         CheckDuration("--connect-timeout", timeout_, absl::Milliseconds(1), kLongestWait));
     SYSTOLE_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse list,
                              AskDatasets(server_, timeout_, security_.security()));
-    // What was met while reading is for those who may ask for the status; the list is for more.
+    // A client that may list datasets may lack the permission to ask for the status. It then sees
+    // no damage that was met while reading.
     SYSTOLE_ASSIGN_OR_RETURN(
         const v1::ServerStatusResponse status,
         PermittedAnswer(AskServerStatus(server_, timeout_, security_.security())));

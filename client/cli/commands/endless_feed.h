@@ -1,5 +1,5 @@
-// How `pace` and `replay --save-arrivals` begin: a spec's feed, taken without end, and what a
-// recording says of it before its first slice.
+// Opens a spec's feed without end, for `pace` and `replay --save-arrivals`, and starts its
+// recording.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_ENDLESS_FEED_H_
@@ -17,7 +17,7 @@ namespace systole {
 
 struct EndlessFeed {
   std::unique_ptr<FeedClient> client;
-  // Origin, tensors and cores; no times yet.
+  // The recording, with origin, tensors and cores, and without times so far.
   emulator::Arrivals arrivals;
 };
 

@@ -27,16 +27,16 @@
 namespace systole {
 namespace {
 
-// What has come so far.
+// What the feed has delivered so far.
 struct FeedReport {
   int64_t first_step = 0;
   int64_t steps = 0;
-  int64_t examples = 0;  // With `valid` = 1.
+  int64_t examples = 0;  // Only those with `valid` = 1.
   double seconds = 0;
-  // Of the cores wanted. What tiles pad is the difference.
+  // Both are sums over the cores that are read. Their difference is the padding of tiles.
   int64_t bytes_per_step = 0;
   int64_t useful_bytes_per_step = 0;
-  bool nothing_to_finish = false;  // For --finish client.
+  bool nothing_to_finish = false;  // --finish client was given, and has no effect.
   FeedClientStats client;
   std::string token;
 
@@ -52,18 +52,18 @@ struct FeedReport {
            MetricsText(ReadFeedMetrics(client)) + TilesText() + FinishText() + NotSharedText() +
            MaskedText();
   }
-  // Nothing if nothing is masked.
+  // Empty if nothing is masked.
   std::string MaskedText() const {
     if (client.masked_examples == 0) return "";
     return absl::StrCat("note: ", MissingTally(client).MaskedText(), "\n");
   }
-  // Nothing if no server is on this machine, or all came through its memory.
+  // Empty if no server is on this machine, or if all batches came through shared memory.
   std::string NotSharedText() const {
     if (client.not_shared.empty()) return "";
     return absl::StrCat("note: not all batches came through shared memory: ", client.not_shared,
                         "\n");
   }
-  // Nothing if no output is in tiles.
+  // Empty if no output is in tiles.
   std::string TilesText() const {
     if (useful_bytes_per_step == bytes_per_step) return "";
     return absl::StrFormat(
@@ -72,11 +72,11 @@ struct FeedReport {
         useful_bytes_per_step, bytes_per_step,
         100.0 * static_cast<double>(useful_bytes_per_step) / static_cast<double>(bytes_per_step));
   }
-  // Nothing unless --finish asks for what cannot be.
+  // Empty unless --finish client was given and has no effect.
   std::string FinishText() const {
     if (!nothing_to_finish) return "";
     return "note: --finish client: no output of this spec can travel as uint8; resized pixels can "
-           "after round_to_uint8, if they are of a type of floats and not in tiles\n";
+           "if they have round_to_uint8, a float dtype and no tiles\n";
   }
   std::string ToJson() const {
     JsonWriter json;
@@ -238,7 +238,7 @@ class FeedCommand final : public Command {
       ++report.steps;
       report.examples += ValidExamples(**step);
       printer.Print(**step, console.out);
-      // Whoever reads along sees a step when it is there.
+      // A reader of the output sees each step as soon as it is printed.
       console.out.flush();
       if (!console.out) return absl::InternalError("cannot write to stdout");
       bar.Add(1);

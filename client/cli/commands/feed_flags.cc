@@ -19,10 +19,10 @@ namespace {
 
 constexpr char kServerHelp[] =
     "Servers of the same data; they share the work. Each is HOST:PORT, unix:PATH, dns:///NAME:PORT "
-    "(every address of the name), file:PATH (an address a line, read again as it changes) or "
+    "(every address of the name), file:PATH (one address a line, read again when changed) or "
     "xds:///NAME";
 
-// Null if nothing takes lines.
+// Null if no lines are wanted, or if `console` takes none.
 absl::StatusOr<std::shared_ptr<EventLog>> LogTo(const Console& console, absl::string_view format) {
   if (format != "text" && format != "json" && format != "none") {
     return absl::InvalidArgumentError(

@@ -1,5 +1,5 @@
-// The options that all commands that read a feed share: which servers, and how long to try to reach
-// them.
+// The options that all commands that read a feed share: the servers, the log's format, and the
+// options of the feed itself.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_FEED_FLAGS_H_
@@ -19,11 +19,11 @@ class FeedFlags {
  public:
   // --server, --log-format, and the flags of FeedOptionTable().
   void Declare(OptionList& options);
-  // As Declare(), for a command that also works without servers.
+  // Like Declare(), for a command that also works without servers.
   void DeclareOptional(OptionList& options);
   bool has_servers() const { return !servers_.empty(); }
 
-  // The options, each time with a new watch and a new log, whose lines `console` takes.
+  // The options, with a new watch and a new log at each call. `console` takes the log's lines.
   // InvalidArgument if a value is out of range.
   absl::StatusOr<FeedClientOptions> ToOptions(const Console& console) const;
 

@@ -24,7 +24,7 @@ using emulator::GemmCheck;
 using emulator::GemmCycles;
 using emulator::GemmShape;
 
-// `count` decimal numbers; their range is the cycle model's business.
+// Reads `count` decimal numbers. The cycle model checks their range.
 absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& option,
                                                   const std::string& text, char separator,
                                                   size_t count, const std::string& wanted) {
@@ -80,7 +80,7 @@ class GemmCommand final : public Command {
     options.Flag(
         "--step", &step_,
         "Also step the arrays, cycle by cycle, through a product of this shape and compare "
-        "values and cycles; code 5 if they differ");
+        "values and cycles; exit code 5 if they differ");
   }
 
   absl::Status Run(const Console& console) override {

@@ -65,7 +65,8 @@ class IndexCommand final : public Command {
     {
       ProgressBar bar(console, {.label = "indexing", .total = static_cast<int64_t>(paths.size())});
       for (const std::string& path : paths) {
-        // What is a remark for a server is an error here: the files were all that was asked for.
+        // A server only logs a note if it cannot write an index file. Here that is an error,
+        // because the index files are the purpose of the command.
         SYSTOLE_ASSIGN_OR_RETURN(
             const std::unique_ptr<RecordSource> shard,
             OpenShard(path, {.index_dir = index_dir_, .index_use = IndexUse::kRebuild}));
@@ -91,7 +92,7 @@ class IndexCommand final : public Command {
   }
 
  private:
-  // Of index files that a killed run was writing.
+  // Removes the unfinished index files of a killed run.
   void RemoveLeftoversOf(const std::vector<std::string>& paths) const {
     std::vector<std::string> names;
     for (const std::string& path : paths) {

@@ -86,8 +86,8 @@ class LoadCommand final : public Command {
   }
 
  private:
-  // Asks a server what the spec yields, and the chip what a step of it takes. `facts` gets what a
-  // report says of the feed.
+  // Asks a server which tensors the spec yields, and computes how long a step of them takes on the
+  // chip. `facts` gets a report's facts about the feed.
   absl::StatusOr<emulator::TimedCores> CoresOf(const TimedSteps& timed, const LoadOptions& options,
                                                const Console& console,
                                                std::vector<emulator::Fact>& facts) const {

@@ -36,8 +36,8 @@ class MakeFlowersCommand final : public Command {
                      "The long side of each picture, the short one is three quarters of it. "
                      "Default: many shapes of 160 to 360 pixels");
     options.Optional("--texture", "smooth|photo", &texture_,
-                     "photo: as fine as photographs, so that a JPEG takes as long to decode as "
-                     "theirs (some 89 kB at --size 500); smooth: half of that");
+                     "photo: as fine as photographs, so that a JPEG takes as long to decode as one "
+                     "of a photograph (some 89 kB at --size 500); smooth: half of that");
     options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
   }
 
@@ -47,7 +47,7 @@ class MakeFlowersCommand final : public Command {
     absl::StatusOr<FlowerSet> set;
     std::atomic<int64_t> drawn = 0;
     {
-      const InterruptScope interrupt(console.interrupt, [] {});  // Asked with every image.
+      const InterruptScope interrupt(console.interrupt, [] {});  // Checked after every image.
       ProgressBar bar(console, {.label = "drawing", .total = images_});
       set = MakeFlowerSet(dir_,
                           {.images = images_, .seed = seed_, .style = style, .threads = threads},

@@ -1,4 +1,5 @@
-// Opens the feed of a command. The terminal shows what it waits for until a server answers.
+// Opens the feed of a command. Until a server answers, the terminal shows which server the feed
+// waits for.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_OPEN_FEED_H_

@@ -15,12 +15,12 @@ using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
 
-// An operation, wherever in a spec it stands.
+// An operation: a transform of an output, or a mix of examples.
 struct Entry {
   std::string name;
   const Descriptor& parameters;
   const OperationGuide& guide;
-  std::string example;  // As it stands in an output, or in the spec.
+  std::string example;  // As text in an output; for a mix, in the spec.
 };
 
 std::vector<Entry> Entries() {
@@ -95,7 +95,7 @@ class OpsCommand final : public Command {
  public:
   std::string name() const override { return "ops"; }
   std::string summary() const override {
-    return "List the operations that a spec can hold, and what others call them";
+    return "List the operations that a spec can hold, with their names in other libraries";
   }
   std::string example() const override { return "systole ops"; }
   void Declare(OptionList&) override {}

@@ -102,8 +102,8 @@ class PaceCommand final : public Command {
       SYSTOLE_RETURN_IF_ERROR(SaveArrivals(save_arrivals_, arrivals, console.version));
     }
     if (!interrupt.requested()) return absl::OkStatus();
-    return absl::CancelledError(
-        absl::StrCat("interrupted after ", result.books.steps(), " steps: the report is of these"));
+    return absl::CancelledError(absl::StrCat("interrupted after ", result.books.steps(),
+                                             " steps: the report covers these"));
   }
 
  private:
@@ -124,7 +124,7 @@ class PaceCommand final : public Command {
     return options;
   }
 
-  // Draws how far it is, in steps or in seconds.
+  // Runs the feed at the chip's pace. A bar shows how far the run is, in steps or in seconds.
   static absl::StatusOr<emulator::PacedResult> Pace(const emulator::PopArrival& pop,
                                                     emulator::PacedOptions options,
                                                     std::function<std::string()> notice,

@@ -78,11 +78,11 @@ class PackCommand final : public Command {
     options.Flag("--raw", &options_.raw, "Store pixels, [height, width, 3] uint8, not JPEG");
     options.Optional("--validation", "FRACTION", &options_.plan.validation,
                      "Part of each class that goes to validation shards");
-    options.Optional("--seed", "S", &options_.plan.seed, "Key of the split and of the order");
+    options.Optional("--seed", "S", &options_.plan.seed, "Seed of the split and of the order");
     options.Optional("--compression", "KIND", &compression_,
                      "Compress each shard: zstd, gzip or zlib; gains little on JPEG");
     options.Flag("--skip-bad", &options_.skip_bad,
-                 "Leave out, and list, files that are not whole JPEGs");
+                 "Leave out files that are not whole JPEGs, and list them");
     options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
   }
 
@@ -92,12 +92,12 @@ class PackCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(options_.compression, CompressionToWrite(compression_));
     absl::StatusOr<PackReport> report;
     {
-      const InterruptScope interrupt(console.interrupt, [] {});  // Asked with every file.
+      const InterruptScope interrupt(console.interrupt, [] {});  // Checked after every file.
       std::optional<ProgressBar> bar;
       report = Pack(dir_, out_prefix_, options_,
                     {.begins =
                          [&](absl::string_view pass, int64_t files) {
-                           bar.reset();  // Off the screen before the next one.
+                           bar.reset();  // Clears the old bar before the new one is drawn.
                            bar.emplace(console, ProgressBarOptions{.label = std::string(pass),
                                                                    .total = files});
                          },
@@ -108,7 +108,7 @@ class PackCommand final : public Command {
                          }});
     }
     if (absl::IsCancelled(report.status())) {
-      return absl::CancelledError("interrupted: no shard is left of this run");
+      return absl::CancelledError("interrupted: no shard of this run is left");
     }
     SYSTOLE_RETURN_IF_ERROR(report.status());
     if (console.json) {

@@ -33,12 +33,11 @@ namespace systole {
 namespace {
 
 constexpr char kDrainNote[] =
-    "the arrivals are those of a reader that never waits: a slower chip's feed could run ahead "
-    "only "
-    "by its client's window, so a hiccup may cost more than shown, and AU is an upper bound";
+    "the arrivals were recorded by a reader that never waits. A slower chip's feed could run ahead "
+    "only by its client's window, so a hiccup may cost more than shown: AU is an upper bound";
 constexpr char kPacedNote[] =
-    "the arrivals were recorded in a paced run, whose feed waited for its chip: for a faster chip "
-    "they say nothing";
+    "the arrivals were recorded in a paced run, whose feed waited for its chip: they say nothing "
+    "about a faster chip";
 
 class ReplayCommand final : public Command {
  public:
@@ -59,7 +58,7 @@ class ReplayCommand final : public Command {
     options.Optional("--steps", "N", &steps_, "Steps to record. Default: 100");
     options.Optional(
         "--save-arrivals", "FILE", &save_arrivals_,
-        "Record a feed here, at full drain speed: slices are taken as they come, so the "
+        "Record a feed here, as fast as it can be read: slices are taken as they come, so the "
         "utilization computed for a slower chip is an upper bound");
     options.Optional("--arrivals", "FILE", &arrivals_, "Replay this recording");
     timing_.Declare(options);

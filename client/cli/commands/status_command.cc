@@ -36,12 +36,12 @@ constexpr absl::Duration kLongestWait = absl::Hours(24);
 // Servers asked at a time. One that is down takes the whole --connect-timeout.
 constexpr size_t kMaxAskedAtOnce = 32;
 
-// What a server said, and when.
+// A server's answer, and its time.
 struct Answer {
   v1::ServerStatusResponse status;
   std::vector<MetricReading> metrics;
   absl::Duration at;
-  // By dataset: damaged stretches that the server found while indexing.
+  // The number of damaged stretches that the server found while indexing, by dataset.
   std::map<std::string, int64_t> found;
 
   int64_t Found(const std::string& dataset) const {
@@ -53,8 +53,8 @@ struct Answer {
 struct ServerReport {
   std::string address;
   absl::StatusOr<Answer> answer;  // The last one.
-  // What each counter grew a second between two answers; nullopt if there are no two, or the server
-  // was started anew between them.
+  // How much each counter grew per second between two answers. Nullopt if there are not two
+  // answers, or if the server was restarted between them.
   std::optional<std::vector<MetricReading>> rates;
 };
 
@@ -87,7 +87,7 @@ void AppendServer(const ServerReport& report, JsonWriter& json) {
 }
 
 void PrintServer(const ServerReport& report, std::ostream& out) {
-  if (!report.answer.ok()) return;  // The error that the command ends with names it.
+  if (!report.answer.ok()) return;  // The command's error names this server.
   const v1::ServerStatusResponse& status = report.answer->status;
   out << report.address << ": version " << status.version() << ", content version "
       << status.content_version() << (status.draining() ? ", DRAINING" : "") << "\n";
@@ -112,7 +112,7 @@ void PrintServer(const ServerReport& report, std::ostream& out) {
   }
 }
 
-// The servers that gave no answer, or else what is damaged.
+// The errors of the servers that gave no answer. If all answered: DataLoss if a dataset is damaged.
 absl::Status Verdict(const std::vector<ServerReport>& reports) {
   std::vector<std::string> errors;
   absl::StatusCode code = absl::StatusCode::kOk;
@@ -196,7 +196,8 @@ class StatusCommand final : public Command {
                              AskServerStatus(server, timeout_, security_.security()));
     const absl::Duration at = clock_();
     SYSTOLE_ASSIGN_OR_RETURN(std::vector<MetricReading> metrics, MetricsOf(status, server));
-    // What was found while indexing is for those who may list datasets; the status is for others.
+    // A client that may ask for the status may lack the permission to list datasets. It then sees
+    // no damage that was found while indexing.
     SYSTOLE_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse list,
                              PermittedAnswer(AskDatasets(server, timeout_, security_.security())));
     Answer answer = {std::move(status), std::move(metrics), at, {}};
@@ -206,7 +207,8 @@ class StatusCommand final : public Command {
     return answer;
   }
 
-  // `before` is empty or has an answer of each. A server that failed then is not asked again.
+  // `before` is empty, or has the earlier answer of each server. A server whose earlier answer is
+  // an error is not asked again.
   std::vector<absl::StatusOr<Answer>> AskAll(
       const std::vector<std::string>& servers,
       const std::vector<absl::StatusOr<Answer>>& before) const {

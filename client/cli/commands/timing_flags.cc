@@ -25,9 +25,9 @@ using emulator::TimedCores;
 constexpr int64_t kMostStepTimeUs = 3'600'000'000;  // An hour, as InfeedOptions wants it.
 constexpr double kLeastRate = 0.001;                // A step in 17 minutes.
 constexpr double kMostRate = 1'000'000;
-constexpr int64_t kMostQueueDepth = 65536;  // Likewise.
+constexpr int64_t kMostQueueDepth = 65536;  // InfeedOptions wants this, too.
 
-// Of one core's slice, all tensors.
+// The bytes of all tensors in one core's slice.
 InfeedBytes BytesOf(const std::vector<ArrivalTensor>& tensors, emulator::InfeedLayout layout) {
   InfeedBytes sum;
   for (const ArrivalTensor& tensor : tensors) {
@@ -42,7 +42,8 @@ InfeedBytes BytesOf(const std::vector<ArrivalTensor>& tensors, emulator::InfeedL
 // "v3-8" is a slice of chip "v3".
 std::string ChipOf(const std::string& slice) { return slice.substr(0, slice.find('-')); }
 
-// The tensor that the model takes. One of as many elements will do, as in training.
+// The tensor that the model takes. It must have as many elements as the model's input, but may have
+// another shape, as in training.
 absl::StatusOr<ArrivalTensor> ImageFor(const TimedSteps::ModelOnSlice& run,
                                        const std::vector<ArrivalTensor>& tensors) {
   const auto image = std::find_if(tensors.begin(), tensors.end(), [&](const ArrivalTensor& tensor) {
@@ -86,9 +87,9 @@ void TimingFlags::Declare(OptionList& options) {
       "--step-time-us", "X", &step_time_us_,
       "The time of a step, instead of --model and --slice; transfers then take no time");
   options.Optional("--rate", "X", &rate_,
-                   "Steps a second, instead of --step-time-us: what a trainer asks for");
+                   "Steps that a trainer takes a second, instead of --step-time-us");
   options.Optional("--queue-depth", "D", &queue_depth_,
-                   "Steps of room in each core's infeed queue");
+                   "How many steps each core's infeed queue can hold");
   options.Optional("--layout", "NAME", &layout_,
                    "How slices lie in the chip's memory, which decides what crosses the host's "
                    "link: nhwc, hwcn, nhwc-tiled, hwcn-tiled");
@@ -123,7 +124,7 @@ absl::StatusOr<TimedSteps> TimingFlags::Load() const {
         "or --rate alone");
   }
   if (rate_.has_value()) {
-    // Written so that it also refuses what is no number.
+    // This form of the comparison also refuses NaN.
     if (!(*rate_ >= kLeastRate && *rate_ <= kMostRate)) {
       return absl::InvalidArgumentError(absl::StrCat("--rate ", *rate_, ": want ", kLeastRate,
                                                      " to ", kMostRate, " steps a second"));
@@ -177,7 +178,7 @@ absl::StatusOr<TimedFeed> TimedSteps::FeedFor(const std::vector<ArrivalTensor>& 
     cores.infeed.transfer_time = absl::Seconds(bytes.padded / run->chip.host_bytes_per_s());
     feed.program = std::move(program);
   }
-  // Now rather than after waiting for the first step.
+  // Checks the options now, not after the wait for the first step.
   SYSTOLE_RETURN_IF_ERROR(emulator::InfeedClock::Create(cores.infeed).status());
   return feed;
 }
@@ -185,7 +186,8 @@ absl::StatusOr<TimedFeed> TimedSteps::FeedFor(const std::vector<ArrivalTensor>& 
 std::vector<ArrivalTensor> TensorsOf(const SliceLayout& layout) {
   std::vector<ArrivalTensor> tensors;
   for (const SliceTensor& tensor : layout.tensors()) {
-    // Of tiles what they hold: the recording says when examples came, not how they lay.
+    // Tiled tensors are recorded with their shape before tiling: a recording is about when examples
+    // came, not about how they lay in memory.
     tensors.push_back({.name = tensor.spec.name,
                        .dtype = tensor.spec.dtype,
                        .batch_axis = tensor.is_tiled() ? 3 : tensor.batch_axis,

@@ -36,7 +36,7 @@ struct TimedSteps {
   struct ModelOnSlice {
     emulator::Model model;
     v1::Chip chip;
-    std::string slice;  // One of the chip's.
+    std::string slice;  // Its name, in the chip's list.
     std::string image_output;
   };
 
@@ -79,7 +79,7 @@ class TimingFlags {
   std::string layout_ = "hwcn-tiled";
 };
 
-// A slice's tensors as a recording names them.
+// The tensors of a slice, as a recording describes them.
 std::vector<emulator::ArrivalTensor> TensorsOf(const SliceLayout& layout);
 
 }  // namespace systole

@@ -125,7 +125,8 @@ class TrainCommand final : public Command {
     return spec;
   }
 
-  // One pass over the validation data is one epoch, whatever the spec says.
+  // The spec of --eval-spec. InvalidArgument if its cores or its batch differ from the training
+  // spec's.
   absl::StatusOr<v1::FeedSpec> EvaluationSpec(const v1::FeedSpec& training) const {
     SYSTOLE_ASSIGN_OR_RETURN(v1::FeedSpec spec, LoadSpec(eval_spec_));
     if (NumCoresOf(spec) != NumCoresOf(training) ||
@@ -138,7 +139,7 @@ class TrainCommand final : public Command {
     return spec;
   }
 
-  // All epochs' steps, or those that the resumed run has left.
+  // Opens the training feed: the steps of all epochs, or those that the resumed run has left.
   absl::StatusOr<std::unique_ptr<CoreInfeeds>> OpenTraining(
       const v1::FeedSpec& spec, FeedClientOptions options, const std::optional<ResumedRun>& resumed,
       const Console& console) const {
@@ -154,8 +155,8 @@ class TrainCommand final : public Command {
     if (!client.ok()) return resumed->Annotate(client.status());
     if ((*client)->info().steps_per_epoch() != resumed->checkpoint.steps_per_epoch) {
       return resumed->Annotate(absl::FailedPreconditionError(
-          absl::StrCat("was saved where an epoch has ", resumed->checkpoint.steps_per_epoch,
-                       " steps, the server says ", (*client)->info().steps_per_epoch())));
+          absl::StrCat("an epoch of the saved run has ", resumed->checkpoint.steps_per_epoch,
+                       " steps, an epoch of this feed ", (*client)->info().steps_per_epoch())));
     }
     return CoreInfeeds::Create(*std::move(client), outputs_);
   }
@@ -183,7 +184,7 @@ class TrainCommand final : public Command {
     emulator::TrainingLoopOptions loop = {.epochs = epochs_,
                                           .steps_per_epoch = client.info().steps_per_epoch(),
                                           .clock = SteadyClock()};
-    std::optional<int64_t> saved_steps;  // Of the last checkpoint.
+    std::optional<int64_t> saved_steps;  // The steps in the last checkpoint.
     const InterruptScope interrupt(console.interrupt, [&feeds] { feeds.Cancel(); });
     ProgressBar bar(console, {.label = "training",
                               .total = loop.epochs * loop.steps_per_epoch,
@@ -214,7 +215,7 @@ class TrainCommand final : public Command {
     if (eval_spec.has_value()) {
       options.epochs = 1;
       loop.open_validation = [&, options]() -> absl::StatusOr<emulator::PopInfeed> {
-        // The bar of the training says what is waited for.
+        // The bar of the training shows which server is waited for.
         SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FeedClient> client,
                                  FeedClient::Create(*eval_spec, options));
         SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<CoreInfeeds> opened,

@@ -24,7 +24,7 @@ class TrainingFeeds {
 
   CoreInfeeds& training() { return *training_; }
 
-  // Replaces the validation feed before it, which has ended. Cancelled after Cancel().
+  // Replaces the earlier validation feed, which has ended. Returns Cancelled after Cancel().
   absl::Status SetValidation(std::unique_ptr<CoreInfeeds> validation) ABSL_LOCKS_EXCLUDED(mu_);
   // REQUIRES: SetValidation() was called.
   CoreInfeeds& validation() ABSL_LOCKS_EXCLUDED(mu_);

@@ -38,7 +38,7 @@ std::string ReportAsJson(const VerifyReport& report,
   return json.EndObject().text();
 }
 
-// What was found, in a sentence; empty if all is well.
+// The damage that was found, as a sentence; empty if there is none.
 std::string FoundText(const VerifyReport& report, size_t differences) {
   std::vector<std::string> found;
   if (!report.bad.empty()) {
@@ -53,7 +53,7 @@ std::string FoundText(const VerifyReport& report, size_t differences) {
   return absl::StrJoin(found, "; ");
 }
 
-// What the checks did not reach; empty if there is no such thing.
+// What was not checked; empty if everything was.
 std::string NotDecodedText(const VerifyReport& report, bool framing_only) {
   if (framing_only) return "payloads were not checked: --framing-only\n";
   std::string text;

@@ -16,7 +16,8 @@
 namespace systole {
 namespace {
 
-// Stores `text` in `*field`; false if it is no such value. Our own, because CLI11 reads 010 as 8.
+// Stores `text` in `*field`. False if the text is no value of the field's type. CLI11's own parser
+// is not used, because it reads 010 as 8.
 bool ParseValue(const std::string& text, std::string* field) {
   *field = text;
   return true;
@@ -113,7 +114,7 @@ class Cli11Options final : public OptionList {
     Add(name, "TIME", field, help);
   }
 
-  // Whether an option takes a time, which the help then explains.
+  // Whether an option takes a time. The help then explains how a time is written.
   bool takes_time() const { return takes_time_; }
 
  private:
@@ -137,8 +138,9 @@ class Cli11Options final : public OptionList {
   bool takes_time_ = false;
 };
 
-// What to say of an argument that nothing takes, most likely a typing error; empty if there is
-// none. It is told before an option that is missing, for it may have been meant to be that one.
+// The message about an argument that no option takes, most likely a typing error; empty if there is
+// none. This message goes before one about a missing option, because the argument may be that
+// option misspelt.
 std::string UnexpectedText(const CLI::App& app,
                            absl::Span<const std::pair<CLI::App*, Command*>> subcommands) {
   const CLI::App* at = &app;
@@ -178,7 +180,7 @@ int RunCommandLine(absl::Span<const std::string> args,
     added.emplace_back(subcommand, command.get());
   }
 
-  // CLI11 would only say that a subcommand is missing.
+  // An unknown command. CLI11's message would only say that a subcommand is missing.
   std::vector<std::string> names;
   for (const std::unique_ptr<Command>& command : commands) names.push_back(command->name());
   if (!args.empty() && !absl::StartsWith(args[0], "-") &&
@@ -188,7 +190,7 @@ int RunCommandLine(absl::Span<const std::string> args,
     return kExitUsage;
   }
 
-  // CLI11 takes the arguments last first.
+  // CLI11 takes the arguments in reverse order.
   std::vector<std::string> reversed(args.rbegin(), args.rend());
   try {
     app.parse(std::move(reversed));

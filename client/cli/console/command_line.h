@@ -67,14 +67,14 @@ class OptionList {
                         const std::string& help) = 0;
 };
 
-// Where a command writes, and what may ask it to stop. Results go to `out`; progress and remarks go
-// to `err`.
+// The streams that a command writes to, and the interrupt that asks it to stop. Results go to
+// `out`, progress and remarks to `err`.
 struct Console {
   std::ostream& out;
   std::ostream& err;
   bool err_is_terminal = false;  // Progress bars are drawn only then.
   bool json = false;             // `--json`: `out` gets one JSON object and nothing else.
-  absl::string_view version;     // Of the program.
+  absl::string_view version;     // The program's.
   // How wide the terminal is now, in columns; null: 80.
   std::function<int()> terminal_columns;
   Interrupt* interrupt = nullptr;  // May be null.

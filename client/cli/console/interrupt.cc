@@ -20,7 +20,7 @@ void Interrupt::Request(int signal) {
     MutexLock lock(mu_);
     if (!signal_.has_value() && on_request_ != nullptr) {
       signal_ = signal;
-      // Under the lock, so that the scope cannot go meanwhile.
+      // Called under the lock, so that the scope is not destroyed meanwhile.
       (*on_request_)();
       return;
     }
@@ -54,12 +54,14 @@ absl::StatusOr<std::unique_ptr<DescriptorPoller>> WatchSignals(Interrupt& interr
   sigemptyset(&watched);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action;
-    // nohup and background jobs of scripts ignore some of them; a descriptor would not.
+    // nohup and shells make a background program ignore some signals. A descriptor would receive
+    // those, too.
     if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
       sigaddset(&watched, signal);
     }
   }
-  // Threads that are made from now on inherit it, so that the descriptor alone gets them.
+  // Threads that are made from now on inherit the mask, so that only the descriptor gets the
+  // signals.
   ::pthread_sigmask(SIG_BLOCK, &watched, nullptr);
   auto fd = std::make_shared<OwnedFd>(::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!fd->ok()) return absl::ErrnoToStatus(errno, "cannot watch for signals");

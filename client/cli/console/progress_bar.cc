@@ -12,9 +12,9 @@ namespace {
 
 constexpr int kWideBar = 30;
 constexpr int kNarrowBar = 10;
-// What is known of a rate before says more of the start than of the job.
+// No rate is shown before this time, because it would describe the start and not the job.
 constexpr absl::Duration kFirstRate = absl::Seconds(1);
-// Back to the first column, and blank to the end of the line.
+// Moves the cursor to the first column and clears the line.
 constexpr char kClearLine[] = "\r\x1b[K";
 
 int64_t PercentOf(int64_t done, int64_t total) {
@@ -28,13 +28,13 @@ std::string BarText(int64_t percent, int columns) {
   return absl::StrCat("[", bar, "]");
 }
 
-// Three digits or so.
+// The value with about three digits.
 std::string ShortNumber(double value) {
   const int decimals = value >= 100 ? 0 : value >= 10 ? 1 : 2;
   return absl::StrFormat("%.*f", decimals, value);
 }
 
-// The unit in which bytes up to `most` are told.
+// The unit in which numbers of bytes up to `most` are shown.
 struct ByteUnit {
   double bytes;
   const char* name;
@@ -75,11 +75,11 @@ std::string RateText(const Progress& progress) {
 
 std::string LeftText(const Progress& progress) {
   if (!progress.per_second.has_value() || !progress.total.has_value()) return "";
-  // Of a time, nothing but itself says how fast it goes.
+  // A job that is counted in milliseconds goes at 1000 a second.
   const double rate = progress.unit == ProgressUnit::kMilliseconds ? 1000 : *progress.per_second;
   const double left = static_cast<double>(*progress.total - progress.done);
   if (left <= 0 || rate <= 0) return "";
-  const double wanted = left / rate + 1;  // Rather too long than too short.
+  const double wanted = left / rate + 1;  // Rounded up: better too long than too short.
   if (wanted > 1e8) return "";
   const auto seconds = static_cast<int64_t>(wanted);
   if (seconds < 100) return absl::StrCat(seconds, " s left");
@@ -92,7 +92,7 @@ std::string Joined(std::vector<std::string> parts) {
   return absl::StrJoin(parts, "  ");
 }
 
-// The beginning of `line`, and its end if there is room for both: a notice ends with its time.
+// The beginning of `line` and, if there is room, its end, because a notice ends with its time.
 std::string Shortened(const std::string& line, size_t room) {
   constexpr size_t kEnd = 8;
   if (room < 3 * kEnd) return line.substr(0, room);
@@ -115,7 +115,7 @@ std::string ProgressLine(const Progress& progress, int columns) {
   const std::string count =
       progress.total.has_value() || progress.done > 0 ? CountText(progress) : "";
   const std::string left = LeftText(progress);
-  // From the most that could be shown to the least.
+  // The possible lines, from the longest to the shortest.
   std::vector<std::string> lines;
   if (!progress.notice.empty()) {
     const std::string& notice = progress.notice;
@@ -172,7 +172,7 @@ void ProgressBar::Add(int64_t count, absl::string_view remark) {
   progress_.done += count;
   const bool new_remark = !remark.empty() && remark != progress_.remark;
   if (new_remark) progress_.remark = std::string(remark);
-  // A total that is not known is drawn by time alone.
+  // A bar without a known total is redrawn only by the timer.
   if (!options_.total.has_value()) return;
   if (new_remark || PercentOf(progress_.done, *options_.total) != drawn_percent_) Draw();
 }

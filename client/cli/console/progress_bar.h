@@ -33,10 +33,10 @@ struct Progress {
   ProgressUnit unit = ProgressUnit::kItems;
   int64_t done = 0;
   std::optional<int64_t> total;  // nullopt: not known, so no percentage and no time left.
-  // In units; nullopt: not known yet.
+  // Units per second; nullopt: not known yet.
   std::optional<double> per_second;
   std::string remark;
-  // Why nothing moves; empty if the job moves. Shown in the place of rate and remark.
+  // Why the job does not move; empty if it moves. Shown in place of the rate and the remark.
   std::string notice;
 };
 
@@ -45,9 +45,9 @@ std::string ProgressLine(const Progress& progress, int columns);
 
 struct ProgressBarOptions {
   std::string label;
-  std::optional<int64_t> total;  // As in Progress.
+  std::optional<int64_t> total;  // See Progress.
   ProgressUnit unit = ProgressUnit::kItems;
-  // Done by an earlier run. Counts in the part that is done, but not in the rate.
+  // What an earlier run has done. It counts in the part that is done, but not in the rate.
   int64_t done_before = 0;
   // Called each time the bar is drawn; returns Progress::notice. May be null. The bar holds its
   // lock during the call.
@@ -71,7 +71,7 @@ class ProgressBar {
 
   // `count` more are done. A `remark` that is not empty is shown from now on.
   void Add(int64_t count, absl::string_view remark = "") ABSL_LOCKS_EXCLUDED(mu_);
-  // Draws it as it is now.
+  // Draws the bar as it is now.
   void Redraw() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -1,4 +1,4 @@
-// How many threads a command uses if `--threads` does not say.
+// How many threads a command uses for a value of `--threads`.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_CONSOLE_THREAD_COUNT_H_

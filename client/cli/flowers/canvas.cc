@@ -22,7 +22,7 @@ struct PixelRange {
   int begin, end;
 };
 
-// Where a point stands relative to a bowed line from base to tip.
+// Locates points relative to a bowed line from base to tip.
 struct AlongLine {
   AlongLine(Point base, Point tip, float bend) : base_(base), bend_(bend) {
     const float dx = tip.x - base.x;
@@ -163,7 +163,7 @@ void Canvas::Blur(int radius) {
 
 std::vector<uint8_t> Canvas::ToBytes(float noise, uint32_t noise_key) const {
   std::vector<uint8_t> bytes(pixels_.size() * 3);
-  const float spread = noise / 147.8f;  // The deviation of a sum of four dice of 0..255.
+  const float spread = noise / 147.8f;  // The deviation of the sum of four numbers in 0..255.
   for (size_t i = 0; i < pixels_.size(); ++i) {
     const float channels[3] = {pixels_[i].r, pixels_[i].g, pixels_[i].b};
     for (int c = 0; c < 3; ++c) {

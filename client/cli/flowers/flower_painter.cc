@@ -13,7 +13,7 @@
 namespace systole {
 namespace {
 
-// The draws that make one photograph.
+// The random numbers that make one photograph.
 class Dice {
  public:
   Dice(uint64_t seed, int64_t number)
@@ -32,7 +32,7 @@ constexpr Rgb kPetalColours[] = {
     {0.96f, 0.95f, 0.92f}, {0.97f, 0.90f, 0.62f}, {0.98f, 0.80f, 0.10f}, {0.96f, 0.58f, 0.08f},
     {0.95f, 0.55f, 0.62f}, {0.86f, 0.14f, 0.16f}, {0.78f, 0.16f, 0.48f}, {0.60f, 0.38f, 0.78f},
 };
-// What each kind wears a little more often than the others, as indices of kPetalColours.
+// The colours that each kind has a little more often than the others, as indices of kPetalColours.
 constexpr std::array<std::array<int, 2>, kFlowerKinds> kFavourites = {
     {{0, 4}, {2, 1}, {5, 4}, {2, 3}, {5, 7}}};
 constexpr float kFavouriteChance = 0.25f;
@@ -47,8 +47,8 @@ constexpr Rgb kBackgrounds[] = {{0.16f, 0.30f, 0.10f}, {0.30f, 0.44f, 0.16f}, {0
 constexpr Rgb kLeafLight = {0.42f, 0.58f, 0.22f};
 constexpr Rgb kLeafDark = {0.10f, 0.26f, 0.08f};
 
-// Draws are made one a statement: the order in which a call's arguments are evaluated is the
-// compiler's choice, and the picture must not be. (Braces do fix it.)
+// Each statement draws at most one number, because the compiler chooses the order in which a call's
+// arguments are evaluated. (Braces fix the order.)
 Rgb Pick(Dice& dice, absl::Span<const Rgb> palette) {
   const Rgb c = palette[dice.Below(static_cast<int>(palette.size()))];
   const float light = dice.Between(0.85f, 1.12f);
@@ -133,11 +133,11 @@ FlowerForm DrawForm(Dice& dice, FlowerKind kind) {
   return form;
 }
 
-// Where and how a flower stands in the picture.
+// The place and the attitude of a flower in the picture.
 struct Pose {
   Point centre;
   float radius;    // Pixels.
-  float rotation;  // Turns; for a tulip the lean off the vertical.
+  float rotation;  // In turns. A tulip's is its lean off the vertical.
   float squash;    // Seen from the side: 1 is face on.
   float tilt;      // The axis it is squashed along, in turns.
 };
@@ -203,7 +203,7 @@ void PaintBokeh(Dice& dice, Canvas& canvas) {
   }
 }
 
-// The stem runs out of the picture below; a tulip's follows its lean.
+// The stem leaves the picture at the bottom. A tulip's stem follows the lean of the flower.
 void PaintStem(Dice& dice, FlowerKind kind, const Pose& pose, Canvas& canvas) {
   const float lean = kind == FlowerKind::kTulip ? pose.rotation : dice.Between(-0.12f, 0.12f);
   const float length = static_cast<float>(canvas.height());
@@ -280,7 +280,7 @@ FlowerPhoto PaintFlower(FlowerKind kind, uint64_t seed, int64_t number, const Fl
   canvas.DrawDisc(shadow, pose.radius * 0.8f, pose.radius * 0.7f, {0.02f, 0.03f, 0.02f},
                   dice.Between(0.1f, 0.5f));
   PaintOneFlower(form, pose, canvas);
-  if (dice.Chance(0.35f)) PaintLeaves(dice, 1, 0.55f, canvas);  // Something in front of it.
+  if (dice.Chance(0.35f)) PaintLeaves(dice, 1, 0.55f, canvas);  // A leaf in front of the flower.
 
   ApplyLight(dice, canvas);
   if (dice.Chance(0.4f)) canvas.Blur(1);

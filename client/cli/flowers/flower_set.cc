@@ -48,7 +48,7 @@ absl::Status PrepareFolder(const fs::path& folder, FlowerKind kind, int64_t imag
     if (ours.find(name) == ours.end() && name[0] != '.') {
       return absl::AlreadyExistsError(
           absl::StrCat(folder.string(), " holds ", name,
-                       ", which is not of this set; give a folder that is new or empty"));
+                       ", which does not belong to this set; give a folder that is new or empty"));
     }
   }
   if (error) {
@@ -95,7 +95,7 @@ absl::StatusOr<FlowerSet> MakeFlowerSet(const std::string& dir, const FlowerSetO
                                MakeFlowerJpeg(options.seed, number, options.style));
       const fs::path path =
           fs::path(dir) / std::string(FlowerKindName(KindOf(number))) / FileName(number);
-      // A power cut may lose them: they are made again in seconds.
+      // The files are not synced to disk: after a power cut they can be made again in seconds.
       SYSTOLE_RETURN_IF_ERROR(WriteFileAtomically(path.string(), jpeg, {.sync = false}));
       return jpeg.size();
     };

@@ -25,7 +25,7 @@ struct FlowerSetOptions {
 
 struct FlowerSet {
   int64_t images = 0;
-  uint64_t bytes = 0;  // Of all files.
+  uint64_t bytes = 0;  // The size of all files.
   int64_t images_of_kind[kFlowerKinds] = {};
 };
 

@@ -36,8 +36,8 @@ struct PetalRow {
   float phase;          // In petals.
   float length;         // In flower radii.
   float length_spread;  // The shortest petal is this part shorter.
-  float width;          // In parts of what fills the ring at the tip.
-  float sway;           // How far a petal may stand off its place, in petals.
+  float width;          // 1: the petals just fill the ring.
+  float sway;           // How far a petal may be off its place, in petals.
   float brightness;
   uint32_t row;
 };

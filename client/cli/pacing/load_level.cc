@@ -22,13 +22,13 @@
 namespace systole {
 namespace {
 
-// How often the waiting thread tells the time.
+// How often the waiting thread reports the time that has passed.
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(10);
-// Of one server; one that tells of more is not believed.
+// The most processors of one server. An answer with more is not believed.
 constexpr double kMostProcessors = 1 << 16;
 
-// The trainers of one level, each on a thread of its own, and who has come how far.
+// The trainers of one level, each on a thread of its own, and their progress.
 class Trainers {
  public:
   static absl::StatusOr<std::unique_ptr<Trainers>> Create(const LoadOptions& options, int count) {
@@ -54,14 +54,14 @@ class Trainers {
     while (started_ < count() && ended_ == 0) changed_.Wait(mu_);
     return started_ == count();
   }
-  // Waits for `timeout`, or until a trainer has ended: none ends by itself but with an error. False
-  // if one has.
+  // Waits for `timeout`, or until a trainer has ended, which should not happen before Stop(). False
+  // if a trainer has ended.
   bool WaitWhileRunning(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     if (ended_ == 0) changed_.WaitFor(mu_, timeout);
     return ended_ == 0;
   }
-  // Ends the trainers and returns what became of them, or the first error.
+  // Ends the trainers and returns their results, or the first error.
   absl::StatusOr<std::vector<emulator::PacedResult>> Stop() ABSL_LOCKS_EXCLUDED(mu_) {
     Cancel();
     MutexLock lock(mu_);
@@ -70,8 +70,8 @@ class Trainers {
     return std::move(results_);
   }
 
-  // That have arrived in full, of all trainers. Bytes would tell nothing: the same step is of other
-  // sizes in the forms in which it may travel.
+  // The steps that have arrived in full, for all trainers. Steps are counted and not bytes, because
+  // the size of a step depends on the form in which it travels.
   int64_t steps_received() const {
     int64_t steps = 0;
     for (const auto& queues : queues_) steps += queues->client().stats().steps_received;
@@ -141,7 +141,7 @@ struct ServerUse {
   int64_t resident_bytes = 0;
 };
 
-// Of all servers together; nullopt if one does not tell.
+// The use of all servers together; nullopt if one server does not report it.
 std::optional<ServerUse> AskServers(const FeedClientOptions& options) {
   ServerUse sum;
   for (const std::string& server : options.servers) {
@@ -232,8 +232,8 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
     return absl::UnavailableError(absl::StrCat("a trainer's feed ended without an error after ",
                                                absl::FormatDuration(level.window), " of ",
                                                absl::FormatDuration(options.duration),
-                                               ", though it was asked for without end; is every "
-                                               "server a systole-server of this version?"));
+                                               ", though it has no end; check that every server "
+                                               "is a systole-server of this version"));
   }
   if (server_before.has_value() && server_after.has_value()) {
     level.server_cpu_seconds = server_after->cpu_seconds - server_before->cpu_seconds;
@@ -245,7 +245,7 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
 
 absl::StatusOr<int> LargestFed(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed) {
   int fed = 0;             // The largest known to be fed.
-  int starved = most + 1;  // The smallest known not to be, or one more than may be asked.
+  int starved = most + 1;  // The smallest known not to be fed, or most + 1.
   for (int ask = 1; ask < starved; ask = std::min(2 * ask, most)) {
     SYSTOLE_ASSIGN_OR_RETURN(const bool yes, is_fed(ask));
     (yes ? fed : starved) = ask;

@@ -39,13 +39,14 @@ struct LoadLevel {
   absl::Duration window;
   // Steps that arrived in full in the window, summed over all trainers.
   int64_t steps = 0;
-  // Of all trainers together, from their first steps on.
+  // The missing examples of all trainers together, from their first steps on.
   MissingTally missing;
   // Processor time of all servers in the window; nullopt if a server does not report it.
   std::optional<double> server_cpu_seconds;
   // Processors of all servers together, as they report them.
   int server_cpus = 0;
-  // Resident memory of all servers together at the window's end; nullopt as for the time.
+  // Resident memory of all servers together at the window's end; nullopt if a server does not
+  // report it.
   std::optional<int64_t> server_resident_bytes;
   // How often trainers asked again, or asked another server, from their first steps on.
   int64_t retries = 0;
@@ -56,11 +57,11 @@ struct LoadLevel {
   // Every trainer's AU is at least 90 %, counting the emulator's own lost time. Trainers that this
   // machine cannot pace ask less of the servers than chips would, so they prove nothing.
   bool fed() const { return std::min(lowest_au(), lowest_wall_au()) >= emulator::kHighAu; }
-  // Over all trainers.
+  // The waits of all trainers.
   emulator::LatencyHistogram waits() const;
   double examples() const;
   double steps_per_s() const { return static_cast<double>(steps) / absl::ToDoubleSeconds(window); }
-  // What the trainers take if they never wait.
+  // The steps that the trainers take if they never wait.
   double wanted_steps_per_s() const {
     return static_cast<double>(trainers.size()) / absl::ToDoubleSeconds(cores.infeed.step_time);
   }

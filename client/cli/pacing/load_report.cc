@@ -34,7 +34,7 @@ std::string LevelText(const LoadLevel& level) {
       OrDash(level.cores_fed_per_server_cpu()), emulator::PercentilesText(level.waits()));
 }
 
-// Of each trainer, as far as a line holds them.
+// The AU of each trainer, or of the first ones if they do not fit into a line.
 std::string TrainersText(const LoadLevel& level) {
   constexpr size_t kMost = 12;
   std::string text = "AU per trainer ";
@@ -45,7 +45,7 @@ std::string TrainersText(const LoadLevel& level) {
   return text + (level.trainers.size() > kMost ? " ..\n" : "\n");
 }
 
-// Why there is no level of more trainers, though more may have been tried; else empty.
+// Why larger numbers of trainers were not tried; empty if --trainers itself was tried.
 std::string StopText(const LoadReport& report) {
   if (report.ramp || report.largest_fed == report.most_trainers) return "";
   const auto starved = std::min_element(
@@ -133,9 +133,8 @@ std::string LoadReport::ToText() const {
   const std::optional<double> per_cpu = headline.cores_fed_per_server_cpu();
   if (per_cpu.has_value()) {
     absl::StrAppendFormat(&text,
-                          "cores fed per server CPU %.3f: %.1f examples/s arrived, as %.2f cores "
-                          "take, for %.3f server "
-                          "CPUs busy (%d %s)\n",
+                          "cores fed per server CPU %.3f: %.1f examples/s arrived, enough for %.2f "
+                          "cores, with %.3f server CPUs busy (%d %s)\n",
                           *per_cpu, headline.examples_per_s(), headline.cores_worth(),
                           *headline.server_cpus_busy(), headline.trainers.size(),
                           headline.trainers.size() == 1 ? "trainer" : "trainers");
@@ -151,7 +150,7 @@ std::string WindowsText(const LoadLevel& level) {
   if (level.steps_per_s() <= kClearly * level.wanted_steps_per_s()) return "";
   return absl::StrFormat(
       "%.1f steps/s arrived, and the trainers take %.1f: the clients filled their windows "
-      "(--prefetch-bytes) in this time. A longer --duration counts less of that",
+      "(--prefetch-bytes) in this time. In a longer --duration this counts less",
       level.steps_per_s(), level.wanted_steps_per_s());
 }
 

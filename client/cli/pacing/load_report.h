@@ -22,10 +22,10 @@ namespace systole {
 struct LoadReport {
   int most_trainers = 0;              // The largest number to try.
   bool ramp = false;                  // All numbers up to it were tried, fed or not.
-  int largest_fed = 0;                // With every trainer's AU at 90 % or more; 0: not even one.
+  int largest_fed = 0;                // Here every trainer has an AU of at least 90 %; 0: none.
   std::vector<LoadLevel> levels;      // In the order they ran; at least one.
   MissingTally missing;               // Over all levels.
-  std::vector<emulator::Fact> facts;  // Of the feed.
+  std::vector<emulator::Fact> facts;  // About the feed.
   std::vector<std::string> notes;
 
   // The level from which the headline is taken.
@@ -34,11 +34,11 @@ struct LoadReport {
   std::string ToText() const;
 };
 
-// A note, if clearly more steps arrived than the trainers take: clients fill their windows at
-// first, and in a short run that is much of what arrives. Empty otherwise.
+// A note if clearly more steps arrived than the trainers take; else empty. Clients fill their
+// windows at first, and in a short run that is much of what arrives.
 std::string WindowsText(const LoadLevel& level);
 
-// For emulator::ToJson and ToHtml.
+// The report for emulator::ToJson and ToHtml.
 emulator::RunReport ReportOf(const LoadReport& load);
 
 }  // namespace systole

@@ -5,7 +5,7 @@
 namespace systole {
 namespace {
 
-// Records named in a sentence.
+// The most records that a sentence names.
 constexpr size_t kMostNamed = 10;
 
 }  // namespace
@@ -26,8 +26,8 @@ std::string MissingTally::MaskedText() const {
   if (masked_ == 0) return "";
   std::string text =
       absl::StrCat(masked_, masked_ == 1 ? " example is masked" : " examples are masked",
-                   ": zeros stand in the place of records that are damaged, as the spec's "
-                   "on_corrupt: MASK says, one place for each damaged stretch, which may have been "
+                   ": zeros stand in the place of damaged records, because the spec says "
+                   "on_corrupt: MASK. Each damaged stretch has one place, and may have been "
                    "several records");
   size_t named = 0;
   for (const int64_t record : records_) {
@@ -40,8 +40,8 @@ std::string MissingTally::MaskedText() const {
   }
   if (named > 0) text += ")";
   return absl::StrCat(text,
-                      "; `systole status` and the server's log say where they lie and what "
-                      "is wrong with them");
+                      "; `systole status` and the server's log say where the damage is and "
+                      "what it is");
 }
 
 std::vector<emulator::Fact> MissingTally::Facts() const {

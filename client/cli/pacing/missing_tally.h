@@ -26,7 +26,8 @@ class MissingTally {
   void Add(const FeedClientStats& stats);
   void Merge(const MissingTally& other);
 
-  // "3 examples are masked ..": how many, which records, where to look. Empty if none is.
+  // "3 examples are masked ..": how many, which records, and where to look. Empty if no example is
+  // masked.
   std::string MaskedText() const;
   // Records whose places were masked, as far as feeds keep them.
   const std::set<int64_t>& records() const { return records_; }

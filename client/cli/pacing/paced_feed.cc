@@ -10,7 +10,7 @@
 namespace systole {
 namespace {
 
-// Where the emulator's own time could change a verdict at 90 %.
+// A larger share of the emulator's own time could change a verdict at 90 %.
 constexpr double kMuchOverhead = 0.01;
 
 bool IsOnThisMachine(absl::string_view address) {
@@ -45,7 +45,7 @@ std::vector<std::string> PacingNotes(const std::vector<std::string>& servers,
   if (most > kMuchOverhead) {
     notes.push_back(absl::StrFormat(
         "the emulator itself took up to %.1f %% of the time: this machine cannot hold the pace, "
-        "the feed was asked for less than the chip would ask, and AU is an upper bound",
+        "so the feed was asked for less than the chip would ask for, and AU is an upper bound",
         100 * most));
   }
   return notes;

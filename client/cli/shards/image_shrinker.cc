@@ -40,7 +40,7 @@ absl::StatusOr<RgbImage> ShrinkShortSide(RgbImage image, int short_px) {
   if (short_px < 1) {
     return absl::InvalidArgumentError(absl::StrCat("short_px is ", short_px, ", want at least 1"));
   }
-  // The aspect is that of the image as it came, not of what halving made of it.
+  // The aspect is that of the original image, not that of a halved one.
   const int64_t whole_short = std::min(image.width, image.height);
   if (whole_short <= short_px) return image;
   const auto scaled = [&](int64_t side) {

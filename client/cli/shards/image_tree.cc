@@ -42,7 +42,7 @@ bool LooksLikeAnImage(const std::string& name) {
 
 absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
   ImageTree tree;
-  std::error_code ignored;  // What cannot be looked at is no folder, and fails when it is opened.
+  std::error_code ignored;  // A path that cannot be read counts as a file; opening it fails.
   SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> top, SortedNames(root));
   for (const std::string& name : top) {
     const fs::path folder = fs::path(root) / name;
@@ -66,7 +66,7 @@ absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
     return absl::NotFoundError(
         absl::StrCat("no class folder in ", root, " has a file, but ", beside,
                      beside == 1 ? " image lies" : " images lie",
-                     " in it directly; want ROOT/CLASS/IMAGE.jpg: give the folder above it"));
+                     " directly in it; want ROOT/CLASS/IMAGE.jpg: give its parent folder"));
   }
   return absl::NotFoundError(absl::StrCat(
       "no images in ", root, ": it has ", tree.classes.size(),

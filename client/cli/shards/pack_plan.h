@@ -26,7 +26,7 @@ struct PackPlanOptions {
 // Each number is an image's index in the list that was passed to PlanPack().
 struct PackPlan {
   std::vector<std::vector<int64_t>> train;       // By shard; sizes differ by one at most.
-  std::vector<std::vector<int64_t>> validation;  // Likewise.
+  std::vector<std::vector<int64_t>> validation;  // By shard, too.
 };
 
 // Image i is of class labels[i]. The split is stratified: of a class of n images, the nearest whole

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr int kColourChannels = 3;
 constexpr int kDefaultQuality = 90;
-constexpr int64_t kLargestShortSide = 16384;  // The resizer's.
+constexpr int64_t kLargestShortSide = 16384;  // The resizer's limit.
 
 absl::Status CheckOptions(const PackOptions& options) {
   if (options.resize_short.has_value() &&
@@ -56,7 +56,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 struct DecodedImage {
-  int stored_channels = 0;  // Of the JPEG: 1 or 3.
+  int stored_channels = 0;  // The JPEG's: 1 or 3.
   RgbImage image;
 };
 
@@ -69,8 +69,7 @@ absl::StatusOr<DecodedImage> DecodeWhole(JpegDecoder& decoder, absl::string_view
   return decoded;
 }
 
-// Whether this file can be packed. Whatever is wrong with one file is a matter of that file:
-// DataLoss.
+// OK if this file can be packed. Any error is about this file alone.
 absl::Status CheckFile(const std::string& path) {
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
   SYSTOLE_ASSIGN_OR_RETURN(const std::string jpeg, ReadFile(path));
@@ -135,7 +134,7 @@ fs::path FolderOf(const std::string& out_prefix) {
   return prefix.has_parent_path() ? prefix.parent_path() : fs::path(".");
 }
 
-// What labels.txt holds.
+// The text of labels.txt.
 absl::StatusOr<std::string> LabelsText(const std::vector<std::string>& classes) {
   std::string text;
   for (const std::string& name : classes) {
@@ -149,7 +148,7 @@ absl::StatusOr<std::string> LabelsText(const std::vector<std::string>& classes) 
   return text;
 }
 
-// Refuses to leave two sets of classes in a folder that has room for the names of one.
+// Refuses a folder whose labels.txt names other classes.
 absl::Status CheckLabels(const fs::path& path, absl::string_view text) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return absl::OkStatus();
@@ -157,8 +156,8 @@ absl::Status CheckLabels(const fs::path& path, absl::string_view text) {
   if (there == text) return absl::OkStatus();
   return absl::AlreadyExistsError(
       absl::StrCat(path.string(),
-                   " names other classes than these: another data set was packed here. Pack into a "
-                   "folder of its own, or remove that file"));
+                   " names other classes: another data set was packed into this folder. Pack into "
+                   "another folder, or remove that file"));
 }
 
 // Makes the folder the shards go to, and refuses to leave older shards of the prefix among them.
@@ -182,7 +181,7 @@ absl::Status PrepareFolder(const std::string& out_prefix, const std::vector<Shar
     if (of_prefix && absl::EndsWith(name, ".tfrecord") && ours.find(name) == ours.end()) {
       return absl::AlreadyExistsError(
           absl::StrCat(entry->path().string(),
-                       " is left from another packing and would be taken for a part of this one; "
+                       " is left from another run and would be taken for a part of this set; "
                        "remove it or choose another prefix"));
     }
   }
@@ -192,7 +191,7 @@ absl::Status PrepareFolder(const std::string& out_prefix, const std::vector<Shar
   return absl::OkStatus();
 }
 
-// Tells what is done, and whether to go on.
+// One pass over the files: tells the observer what is done, and remembers whether to stop.
 class Pass {
  public:
   Pass(const PackObserver& observer, absl::string_view name, int64_t files) : observer_(observer) {
@@ -222,7 +221,7 @@ absl::StatusOr<ShardCount> WriteShard(const ShardJob& job, const ImageTree& tree
     const ImageFile& file = tree.files[i];
     absl::StatusOr<std::string> record =
         MakeRecord(decoder, file, tree.classes[file.label], options);
-    if (!record.ok()) {  // Was whole a moment ago: replaced meanwhile, or the disk fails.
+    if (!record.ok()) {  // It was whole in the first pass: it was replaced, or the disk fails.
       return absl::Status(record.status().code(),
                           absl::StrCat(file.path, ": ", record.status().message()));
     }
@@ -239,7 +238,7 @@ void RemoveShards(const std::vector<ShardCount>& shards) {
   for (const ShardCount& shard : shards) fs::remove(shard.path, ignored);
 }
 
-// All of them, or none and the first error.
+// Writes all shards. After an error it removes them and returns the first error.
 absl::StatusOr<std::vector<ShardCount>> WriteShards(WorkerPool& pool,
                                                     const std::vector<ShardJob>& jobs,
                                                     const ImageTree& tree,
@@ -272,7 +271,7 @@ absl::Status TakeOutBadFiles(WorkerPool& pool, bool skip_bad, const PackObserver
   ParallelFor(pool, count, [&](int64_t i) {
     if (pass.stopped()) return;
     checked[i] = CheckFile(tree.files[i].path);
-    pass.Done(1).IgnoreError();  // Asked below.
+    pass.Done(1).IgnoreError();  // Checked below.
   });
   if (pass.stopped()) return Pass::Stopped();
   std::vector<ImageFile> good;
@@ -299,7 +298,7 @@ absl::StatusOr<PackReport> Pack(const std::string& dir, const std::string& out_p
                                 const PackOptions& options, const PackObserver& observer) {
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
   SYSTOLE_ASSIGN_OR_RETURN(ImageTree tree, ListImageTree(dir));
-  // Impossible options are to be told before every file is read.
+  // Wrong options are an error now, not after every file was read.
   SYSTOLE_RETURN_IF_ERROR(PlanPack(Labels(tree), options.plan).status());
   const fs::path labels_path = FolderOf(out_prefix) / kLabelsFileName;
   SYSTOLE_ASSIGN_OR_RETURN(const std::string labels, LabelsText(tree.classes));
@@ -313,7 +312,7 @@ absl::StatusOr<PackReport> Pack(const std::string& dir, const std::string& out_p
   SYSTOLE_RETURN_IF_ERROR(PrepareFolder(out_prefix, jobs));
 
   report.manifest_path = absl::StrCat(out_prefix, kManifestSuffix);
-  // The one of an earlier run would speak of other shards.
+  // The manifest of an earlier run would describe other shards.
   std::error_code ignored;
   fs::remove(report.manifest_path, ignored);
 

@@ -14,7 +14,7 @@
 
 namespace systole {
 
-// Prints a line for each.
+// Prints a line for each difference.
 void PrintShardDifferences(absl::Span<const ShardDifference> differences, std::ostream& out);
 
 // Adds the field `differences`, a list, to the object that is open.

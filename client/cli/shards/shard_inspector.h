@@ -36,10 +36,10 @@ struct ShardSummary {
 // One feature over all records that were looked at.
 struct FeatureSummary {
   std::string name;
-  FeatureKind kind = FeatureKind::kMissing;  // Of the first record that has it.
-  int64_t records = 0;                       // Those that have it with this kind.
+  FeatureKind kind = FeatureKind::kMissing;  // In the first record that has it.
+  int64_t records = 0;                       // Records that have it with this kind.
   int64_t other_kind = 0;                    // Records that have it with another kind.
-  Range values;                              // How many of them a record has.
+  Range values;                              // How many values a record has.
   Range bytes;                               // Size of a value; kBytes only.
   int64_t jpegs = 0;                         // Values that are JPEGs by their headers.
   Range width, height;                       // Sizes of these JPEGs, in pixels.
@@ -50,9 +50,9 @@ struct InspectReport {
   int64_t records = 0;
   uint64_t bytes = 0;
   int64_t sampled = 0;       // Records looked at for `features`: the first ones of each shard.
-  int64_t no_example = 0;    // Of `sampled`, those that cannot be read as features.
+  int64_t no_example = 0;    // Records of `sampled` without readable features.
   std::string example_name;  // The kind of record expected: "tf.train.Example".
-  int64_t unreadable = 0;    // Of `sampled`, those that failed a checksum.
+  int64_t unreadable = 0;    // Records of `sampled` that failed a checksum.
   std::vector<FeatureSummary> features;  // By name.
 };
 
@@ -71,10 +71,10 @@ struct FeatureDetail {
 struct RecordDetail {
   std::string shard;  // Path.
   int64_t record_in_shard = 0;
-  uint64_t offset = 0;  // In the shard, in bytes.
+  uint64_t offset = 0;  // From the shard's start, in bytes.
   uint64_t payload_bytes = 0;
   std::string example_name;             // The kind of record expected: "tf.train.Example".
-  std::string no_example;               // Why the payload is not one; empty if it is.
+  std::string no_example;               // Why the payload is no such record; else empty.
   std::vector<FeatureDetail> features;  // By name.
 };
 

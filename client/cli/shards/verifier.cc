@@ -33,18 +33,18 @@ struct Block {
   int64_t jpegs = 0;
   std::map<std::string, int64_t> not_decoded;
   std::vector<BadRecord> bad;
-  absl::Status status;  // What kept the block from being checked.
+  absl::Status status;  // The error that ended the check early.
 };
 
-// The message of a damaged record without the place in front of it, which is told apart.
+// The message of a damaged record without the place in front of it, which is printed separately.
 std::string CauseOf(absl::string_view message, uint64_t offset) {
   const std::string place = absl::StrCat("at byte offset ", offset, ": ");
   const size_t at = message.find(place);
   return std::string(at == absl::string_view::npos ? message : message.substr(at + place.size()));
 }
 
-// What is wrong with the payload, or Unavailable if there is no memory to tell; counts in `block`
-// the JPEGs that are whole and the values that are none.
+// The error in the payload, or Unavailable if there is no memory to check it. Counts in `block` the
+// whole JPEGs and the values that are not JPEGs.
 absl::Status CheckPayload(absl::string_view payload, JpegCheck& jpeg_check, Block& block) {
   SYSTOLE_ASSIGN_OR_RETURN(const ExampleView example,
                            ExampleView::Parse(payload, block.shard->examples()));
@@ -81,7 +81,7 @@ absl::Status CheckBlock(bool framing_only, Block& block) {
           if (absl::IsUnavailable(status)) return status;
         } else if (!status.ok() && status.code() != absl::StatusCode::kDataLoss &&
                    status.code() != absl::StatusCode::kResourceExhausted) {
-          return status;  // Not damage: the file cannot be read, or is another one by now.
+          return status;  // Not damage: the file cannot be read, or has changed.
         }
         if (!status.ok()) {
           const uint64_t offset = block.shard->span(records[place]).offset;
@@ -92,7 +92,7 @@ absl::Status CheckBlock(bool framing_only, Block& block) {
       });
 }
 
-// Of all blocks of a shard together: its size.
+// The block's share of its shard's bytes. The shares of all blocks add up to the shard's size.
 int64_t BytesOf(const Block& block) {
   const auto begin_of = [&block](int64_t record) -> uint64_t {
     if (record == 0) return 0;

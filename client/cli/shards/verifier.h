@@ -1,6 +1,6 @@
-// Checks shards from end to end, for `systole verify`: that every record is whole, as far as its
-// format can tell (TFRecord: framing and both CRCs), and holds features, and that every value that
-// looks like a JPEG decodes. Index files are not used.
+// Checks shards from end to end, for `systole verify`. Every record must be whole, as far as its
+// format can show (TFRecord: framing and both CRCs), and must hold features. Every value that looks
+// like a JPEG must decode. Index files are not used.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_SHARDS_VERIFIER_H_
@@ -26,8 +26,8 @@ struct VerifyOptions {
 
 struct BadRecord {
   std::string shard;    // Path.
-  int64_t record = 0;   // In its shard.
-  uint64_t offset = 0;  // Of the record in the shard, in bytes.
+  int64_t record = 0;   // Its number in the shard.
+  uint64_t offset = 0;  // The record's, from the shard's start, in bytes.
   std::string cause;
 };
 
@@ -40,7 +40,7 @@ struct VerifyReport {
   // (KindOfBytes). They may be damaged. Empty with `framing_only`.
   std::map<std::string, int64_t> not_decoded;
   std::vector<BadRecord> bad;  // By shard, then record.
-  // Of `bad`, stretches without a readable header. Each may have been several records.
+  // The stretches without a readable header in `bad`. Each may have been several records.
   int64_t stretches = 0;
 };
 

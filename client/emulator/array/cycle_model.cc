@@ -25,7 +25,7 @@ absl::Status CheckSize(absl::string_view what, int64_t value) {
       absl::StrCat(what, " is ", value, ", want 1 to ", kLargestGemmSize));
 }
 
-// The array's rows and columns hold two dimensions, the third one streams.
+// Two of the product's dimensions lie on the array's rows and columns. The third one streams.
 struct Mapping {
   int64_t on_rows;
   int64_t on_columns;

@@ -3,8 +3,8 @@
 //
 //   ws-db        R + (F - 1) * max(M, R) + M + R + C - 2     F = cd(K,R) * cd(N,C)
 //                Weight-stationary with shadow weights, as a TPU: the next tile's weights shift in
-//                (R cycles) behind the rows that stream through this tile. Our derivation; with one
-//                fold it is SCALE-Sim's formula.
+//                (R cycles) while the rows of this tile stream. The formula is our own derivation.
+//                With one fold it is SCALE-Sim's formula.
 //   scalesim-os  F * (R + C + K - 2) - 1                     F = cd(M,R) * cd(N,C)
 //   scalesim-ws  F * (2R + C + M - 2) - 1                    F = cd(K,R) * cd(N,C)
 //   scalesim-is  F * (2R + C + N - 2) - 1                    F = cd(K,R) * cd(M,C)
@@ -48,8 +48,8 @@ enum class UnitSplit { kNone, kRows, kTiles };
 absl::string_view UnitSplitName(UnitSplit split);
 
 struct GemmCycles {
-  int64_t folds = 0;   // F, of the whole product.
-  int64_t cycles = 0;  // As the dataflow counts them: see the - 1 above.
+  int64_t folds = 0;   // F of the whole product.
+  int64_t cycles = 0;  // In SCALE-Sim's dataflows 1 too few: see the - 1 above.
   // M * K * N / (cycles * R * C * units). SCALE-Sim's - 1 can make it larger than 1 on an array of
   // one element. A product that prints 0 cycles counts as 1 cycle.
   double utilisation = 0;

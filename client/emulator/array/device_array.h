@@ -1,8 +1,8 @@
-// A piece of an emulated core's memory: a zeroed array on a 64-byte boundary. Elements behind its
-// end may be read (and written by the owner), so that vector loops need no scalar tail.
+// A piece of an emulated core's memory: a zeroed array on a 64-byte boundary. kArraySlack elements
+// after its end may be read, and written by the owner, so that vector loops need no scalar tail.
 //
-// Thread-compatible. Owns its memory; moves, does not copy. The trainer compares the sum of all
-// sizes with its memory limit before it makes any array.
+// Thread-compatible. A DeviceArray owns its memory. It can be moved but not copied. The trainer
+// compares the sum of all sizes with its memory limit before it makes any array.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_DEVICE_ARRAY_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_DEVICE_ARRAY_H_
 
@@ -16,7 +16,8 @@
 
 namespace systole::emulator {
 
-// Elements behind the end that belong to every DeviceArray: more than the widest vector.
+// The number of elements that every DeviceArray has after its end. It is more than the widest
+// vector.
 inline constexpr int64_t kArraySlack = 64;
 
 template <typename T>

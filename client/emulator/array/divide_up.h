@@ -12,7 +12,8 @@ constexpr Integer DivideUp(Integer a, Integer b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
-// The smallest multiple of `multiple` that is not below n. REQUIRES: n >= 0, multiple > 0; it fits.
+// The smallest multiple of `multiple` that is not below n. REQUIRES: n >= 0, multiple > 0, and the
+// result fits into Integer.
 template <typename Integer>
 constexpr Integer RoundUp(Integer n, Integer multiple) {
   return DivideUp(n, multiple) * multiple;

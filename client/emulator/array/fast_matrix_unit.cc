@@ -9,19 +9,21 @@ namespace {
 
 using Patches = PatchMatrix<uint16_t>;
 
-// Elements of a block that is copied out: half of a common L2 cache, so that oneDNN finds it there.
+// A block that is copied out has this many elements. They fill half of a common L2 cache, so that
+// oneDNN finds them there.
 constexpr int64_t kBlockElements = 1 << 18;
-// Rows that a block has in any case: oneDNN prepares the other operand, or adds to the result, once
-// per block.
+// The fewest rows of a block, because once per block oneDNN prepares the other operand or adds to
+// the result.
 constexpr int64_t kLeastRows = 256;
 
-// How far apart the rows lie, if all are equally far, in one piece each and without overlap.
+// The distance from row to row, if it is the same for all rows, every row is one piece and no two
+// rows overlap. Otherwise nullopt.
 std::optional<int64_t> RowStride(const Patches& p) {
   if (p.runs != 1) return std::nullopt;
   const struct {
     int64_t size, stride;
   } dimensions[] = {{p.width, p.x_stride}, {p.height, p.y_stride}, {p.images, p.image_stride}};
-  int64_t rows = 1, stride = p.run_length;  // Of the dimensions so far.
+  int64_t rows = 1, stride = p.run_length;  // For the dimensions so far.
   for (const auto& dimension : dimensions) {
     if (dimension.size == 1) continue;
     if (rows == 1) stride = dimension.stride;
@@ -33,14 +35,14 @@ std::optional<int64_t> RowStride(const Patches& p) {
 
 int64_t BlockRows(int64_t columns) { return std::max(kLeastRows, kBlockElements / columns); }
 
-// Rows of a matrix as oneDNN takes them.
+// Consecutive rows of a matrix, as oneDNN takes them.
 struct Block {
   const uint16_t* data;
   int64_t stride;
 };
 
-// Hands out a matrix in blocks of consecutive rows, ascending: in place where that is possible,
-// copied into `copy` where not.
+// Hands out a matrix in blocks of consecutive rows, in ascending order. A block is in place if that
+// is possible. Otherwise it is copied into `copy`.
 class BlockReader {
  public:
   BlockReader(const Patches& patches, DeviceArray<uint16_t>& copy)
@@ -48,7 +50,7 @@ class BlockReader {
 
   bool in_place() const { return stride_.has_value(); }
 
-  // The next `rows` rows; good until the next call.
+  // The next `rows` rows, which are valid until the next call.
   Block Next(int64_t rows) {
     if (stride_.has_value()) {
       const Block block = {.data = p_.data + row_ * *stride_, .stride = *stride_};

@@ -1,7 +1,7 @@
 // The matrix unit's numerics `fast`: oneDNN multiplies the PatchMatrices. oneDNN cannot read
 // patches in place, so they are copied out first, a block of rows at a time.
 //
-// Single-thread at a time, as MatrixUnit, which owns it.
+// Single-thread: one thread at a time may use it, as with the MatrixUnit that owns it.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_FAST_MATRIX_UNIT_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_FAST_MATRIX_UNIT_H_
 
@@ -15,8 +15,8 @@ namespace systole::emulator {
 
 class FastMatrixUnit {
  public:
-  // As the functions of MatrixUnit<float>. False: this CPU or this product is not supported; `out`
-  // is unspecified then.
+  // Like the functions of MatrixUnit<float>. They return false if this CPU or this product is not
+  // supported. Then `out` is unspecified.
   bool Multiply(const PatchMatrix<uint16_t>& a, const uint16_t* b, int64_t n, float* out,
                 int64_t out_stride);
   bool MultiplyTransposed(const PatchMatrix<uint16_t>& a, const PatchMatrix<uint16_t>& b,

@@ -18,16 +18,17 @@ namespace {
 
 constexpr uint64_t kSeed = 20;
 
-// Compared by division, since the product may not fit. REQUIRES: all >= 1.
+// Whether a * b > most, by division, because the product may not fit. REQUIRES: all >= 1.
 bool ProductExceeds(int64_t a, int64_t b, int64_t most) { return a > most / b; }
 
-// What one of the matrix units does of the product: rows [row, row + rows) of a, and tiles.
+// The part of the product that one matrix unit computes: rows [row, row + rows) of a, and `tiles`
+// tiles from `first_tile` on.
 struct Share {
   int64_t row, rows;
   int64_t first_tile, tiles;
 };
 
-// The shares of `units` matrix units, those that would be empty left out.
+// The shares of `units` matrix units. Empty shares are left out.
 class Shares {
  public:
   Shares(const GemmShape& gemm, const GemmCycles& counted, int64_t units)
@@ -45,7 +46,7 @@ class Shares {
  private:
   UnitSplit split_;
   int64_t rows_, tiles_;
-  int64_t each_, count_;  // Rows or tiles of a share; shares.
+  int64_t each_, count_;  // The rows or tiles of a share; the number of shares.
 };
 
 absl::Status CheckSizes(const GemmShape& gemm, const ArrayShape& array, int64_t cycles,
@@ -73,8 +74,8 @@ absl::Status CheckSizes(const GemmShape& gemm, const ArrayShape& array, int64_t 
   return absl::OkStatus();
 }
 
-// Numbers in [-16, 16) whose products round in f32 as soon as two are added: a sum in another order
-// shows.
+// Draws numbers in [-16, 16). A sum of two of their products is already rounded in f32, so a sum in
+// another order has other bits.
 std::vector<uint16_t> DrawMatrix(int64_t size, CounterRng rng) {
   std::vector<uint16_t> values(static_cast<size_t>(size));
   for (uint16_t& value : values) {
@@ -83,7 +84,8 @@ std::vector<uint16_t> DrawMatrix(int64_t size, CounterRng rng) {
   return values;
 }
 
-// As the cycle model counts them: SCALE-Sim prints the last cycle's index, and knows no drain.
+// The cycles as the cycle model counts them. SCALE-Sim prints the last cycle's index and does not
+// count the drain.
 int64_t CountedAs(Dataflow dataflow, const SteppedArray::Cycles& cycles) {
   if (dataflow == Dataflow::kWsDb) return cycles.total();
   return cycles.load + cycles.stream - 1;

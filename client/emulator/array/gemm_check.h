@@ -14,27 +14,27 @@
 namespace systole::emulator {
 
 struct GemmCheck {
-  int64_t counted_cycles = 0;  // By the cycle model.
-  // By the array, counted as the dataflow counts: the scalesim dataflows give the last cycle's
-  // index, and scalesim-os leaves out the R cycles in which a fold's sums leave.
+  int64_t counted_cycles = 0;  // What the cycle model says.
+  // What the array took, counted as the dataflow counts. The scalesim dataflows give the last
+  // cycle's index, and scalesim-os leaves out the R cycles in which a fold's sums leave.
   int64_t stepped_cycles = 0;
   int64_t values = 0;            // M * N.
-  int64_t differing_values = 0;  // Whose bits are not those of MultiplyByDefinition.
+  int64_t differing_values = 0;  // Values with other bits than MultiplyByDefinition's.
 
   bool cycles_agree() const { return counted_cycles == stepped_cycles; }
   bool values_agree() const { return differing_values == 0; }
 };
 
-// The most steps of single PEs that a check may take, a few minutes of work: cycles * arrays *
-// (R + 1) * (C + 31), because registers are padded. Below, the most numbers that one matrix or the
-// array may hold, padded the same way.
+// kMostCheckSteps is the most steps of single PEs that a check may take, a few minutes of work. The
+// steps are cycles * arrays * (R + 1) * (C + 31), because registers are padded. kMostCheckElements
+// is the most numbers that one matrix, or the padded array, may hold.
 inline constexpr int64_t kMostCheckSteps = int64_t{1} << 36;
 inline constexpr int64_t kMostCheckElements = int64_t{1} << 26;
 
 // Operands lie in [-16, 16) and are drawn from a fixed seed. `units` arrays share the product as
-// CountCycles splits it; the cycles of the slowest one count. The exact loop's slab is R rows, or K
-// for scalesim-os, whose sums stay in place.
-//   InvalidArgument  as CountCycles; over one of the limits above.
+// CountCycles splits it, and the cycles of the slowest array count. The exact loop's slab is R
+// rows. For scalesim-os it is K, because sums stay in place.
+//   InvalidArgument  the cases of CountCycles, or a size above a limit.
 absl::StatusOr<GemmCheck> CheckByStepping(const GemmShape& gemm, const ArrayShape& array,
                                           Dataflow dataflow, int64_t units = 1);
 

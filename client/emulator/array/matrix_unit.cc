@@ -13,10 +13,10 @@
 //
 #include "hwy/highway.h"
 
-// How a product is cut: panels of kTileColumns columns of b (one panel x one slab stays in the L1
-// cache), blocks of kBlockRows rows of a (one block x one slab stays in L2), tiles of
-// kTileRows x kTileColumns sums held in registers. Packing widens bf16 to f32, so the inner loop is
-// one broadcast and kTileVectors fused multiply-adds per row.
+// How a product is cut: b is cut into panels of kTileColumns columns, so that one slab of a panel
+// stays in the L1 cache. a is cut into blocks of kBlockRows rows, so that one slab of a block stays
+// in L2. A tile of kTileRows x kTileColumns sums is held in registers. Packing widens bf16 to f32,
+// so the inner loop is one broadcast and kTileVectors fused multiply-adds per row.
 
 HWY_BEFORE_NAMESPACE();
 namespace systole::emulator {
@@ -32,7 +32,7 @@ using F32 = hn::Vec<decltype(df)>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(df));
 constexpr int kTileVectors = 2;
 constexpr int kTileColumns = kTileVectors * kLanes;
-// 32 registers hold 12 x 2 sums, 16 hold 6 x 2.
+// 32 vector registers hold 12 x 2 vectors of sums, 16 hold 6 x 2.
 constexpr int kTileRows = kLanes == 16 ? 12 : 6;
 constexpr int64_t kBlockRows = 192;
 static_assert(kBlockRows % kTileRows == 0);
@@ -49,8 +49,8 @@ HWY_INLINE void Widen(const uint16_t* in, int64_t n, float* out) {
   }
 }
 
-// Widens columns [begin, end) of the row that starts at `row`. Runs are written in ascending order:
-// what one writes beyond its end, the next overwrites.
+// Widens columns [begin, end) of the row that starts at `row`. Runs are written in ascending order,
+// so that the next run overwrites what a run writes beyond its end.
 HWY_INLINE void WidenRow(const Patches& p, const uint16_t* row, int64_t begin, int64_t end,
                          float* out) {
   if (p.runs == 1) {
@@ -109,10 +109,10 @@ constexpr bool kNeedsRangeCheck = true;
 #endif
 
 // Without a fused instruction MulAdd is a product and a sum. A product of two bf16 numbers is exact
-// in f32, so that is the same, unless the product leaves f32's range of normal numbers on its own.
-// Smallest and largest exponents of packed operands tell whether it could.
+// in f32, so the result is the same, unless the product alone is outside f32's range of normal
+// numbers. The smallest and largest exponents of the packed operands say whether that is possible.
 struct ExponentRange {
-  int smallest = 255, largest = 0;  // Biased; of all numbers that are not zero.
+  int smallest = 255, largest = 0;  // Biased exponents of the numbers that are not zero.
 
   void Include(const float* values, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
@@ -130,7 +130,8 @@ struct ExponentRange {
   }
 };
 
-// The same sums one by one with the C library's fma, which is correctly rounded on every CPU.
+// Computes the sums of Tile() one by one with the C library's fma, which is correctly rounded on
+// every CPU.
 template <bool kKMajor>
 void TileOneByOne(const float* a, int64_t a_stride, const float* b, int64_t depth, float* c,
                   int64_t c_stride) {
@@ -146,7 +147,7 @@ void TileOneByOne(const float* a, int64_t a_stride, const float* b, int64_t dept
   }
 }
 
-// One tile, of which only `rows` x `columns` sums exist in c.
+// Adds one tile to c, where only `rows` x `columns` of its sums exist.
 template <bool kKMajor>
 void EdgeOrTile(const float* a, int64_t a_stride, const float* b, int64_t depth, float* c,
                 int64_t c_stride, int64_t rows, int64_t columns, bool products_are_normal,
@@ -188,8 +189,8 @@ void Multiply(const Patches& a, const uint16_t* b, int64_t n, float* out, int64_
   Reserve(scratch.b, panels * depth * kTileColumns);
   Reserve(scratch.a, kBlockRows * kArrayRows);
   Reserve(scratch.tile, kTileRows * kTileColumns);
-  // b: for each slab, for each panel, [slab depth][kTileColumns]. A row is written panel by panel;
-  // columns beyond n hold neighbours and are never stored.
+  // scratch.b holds [slab depth][kTileColumns] numbers for each panel of each slab. Columns beyond
+  // n hold numbers of the next row of b; their sums are never stored.
   ExponentRange b_range;
   for (int64_t k0 = 0; k0 < depth; k0 += kArrayRows) {
     const int64_t slab = std::min(kArrayRows, depth - k0);

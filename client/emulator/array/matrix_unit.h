@@ -9,9 +9,11 @@
 //                       with the bits of that loop on every instruction set (a NaN is a NaN; its
 //                       payload is not promised).
 //                       Numerics `fast`: the same operands, sums in oneDNN's order (numerics.h).
-//   MatrixUnit<double>  rounding off: f64 operands, f64 sums, the same order. For gradient checks.
+//   MatrixUnit<double>  nothing is rounded to bf16: f64 operands, f64 sums in the order of k. For
+//                       gradient checks.
 //
-// Single-thread at a time: each shard of an emulated core owns one, with its scratch memory.
+// Single-thread: one thread at a time may use it. Each shard of an emulated core owns a unit with
+// its scratch memory.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_MATRIX_UNIT_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_MATRIX_UNIT_H_
 
@@ -27,7 +29,7 @@ namespace systole::emulator {
 // The height of the array, which is also the slab of the summation order.
 inline constexpr int64_t kArrayRows = 128;
 
-// What a matrix unit reads: bf16 bits, or plain numbers with the rounding off.
+// The type of a matrix unit's operands: bf16 bits, or double if nothing is rounded.
 template <typename T>
 struct OperandOf {
   using Type = T;
@@ -48,7 +50,7 @@ class MatrixUnit<float> {
   explicit MatrixUnit(Numerics numerics = Numerics::kExact) : numerics_(numerics) {}
 
   // out[m, n] = sum over k of a[m, k] * b[k, n]; m = a.rows(), k = a.columns(). `b` is row-major
-  // [k, n], `out` row-major with rows `out_stride` apart; kArraySlack elements behind `b` must be
+  // [k, n], `out` row-major with rows `out_stride` apart; kArraySlack elements after `b` must be
   // readable.
   void Multiply(const PatchMatrix<uint16_t>& a, const uint16_t* b, int64_t n, float* out,
                 int64_t out_stride);
@@ -73,7 +75,7 @@ class MatrixUnit<float> {
 template <>
 class MatrixUnit<double> {
  public:
-  // With the rounding off there is nothing to choose.
+  // In double there are no numerics to choose.
   explicit MatrixUnit(Numerics /*numerics*/ = Numerics::kExact) {}
 
   void Multiply(const PatchMatrix<double>& a, const double* b, int64_t n, double* out,
@@ -82,7 +84,7 @@ class MatrixUnit<double> {
                           int64_t out_stride);
 };
 
-// The definition itself, as a loop: a is [m, k] and b is [k, n], bf16, row-major; slabs of
+// The definition of `exact` as a plain loop: a is [m, k] and b is [k, n], bf16, row-major; slabs of
 // `array_rows`. The vector code and the stepped array are tested against it. Sets FlushScope.
 void MultiplyByDefinition(const uint16_t* a, const uint16_t* b, int64_t m, int64_t k, int64_t n,
                           int64_t array_rows, float* out);

@@ -1,4 +1,5 @@
-// The matrix unit's numerics as plain loops: the definition in f32 and the check path in f64.
+// The matrix unit's products as plain loops: the definition in f32, and the f64 products for
+// gradient checks.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,5 @@
-// How the matrix unit adds up its products. Chosen for each run and named in every report.
+// How the matrix unit adds up its products. The numerics are chosen for each run, and every report
+// names them.
 //
 //   exact  f32 sums in one written-down order (matrix_unit.h): the same bits on every machine, for
 //          any number of threads, and for any split of the same shards over cores.
@@ -25,7 +26,7 @@ enum class Numerics { kExact, kFast };
 // "exact" or "fast".
 absl::string_view NumericsName(Numerics numerics);
 
-// The numerics called `name`. InvalidArgument, listing the names, if there is none.
+// The numerics called `name`. InvalidArgument, which lists the names, if there are none.
 absl::StatusOr<Numerics> ParseNumerics(absl::string_view name);
 
 }  // namespace systole::emulator

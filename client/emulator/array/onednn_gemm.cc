@@ -6,8 +6,9 @@
 #include "client/emulator/array/device_array.h"
 #include "dnnl.hpp"
 
-// From libgomp, which oneDNN runs on. Declared here, because g++ and clang keep omp.h in different
-// places and clang's needs another package. Both are about the calling thread only.
+// These functions are libgomp's, which oneDNN runs on. They are declared here, because g++ and
+// clang keep omp.h in different places and clang's needs another package. Both are about the
+// calling thread only.
 extern "C" {
 int omp_get_max_threads();
 void omp_set_num_threads(int threads);
@@ -16,7 +17,8 @@ void omp_set_num_threads(int threads);
 namespace systole::emulator {
 namespace {
 
-// For one scope, oneDNN sees one thread to work with: it asks when it plans and when it works.
+// In this scope oneDNN uses one thread only. It asks for the number when it plans and when it
+// computes.
 class OneThreadScope {
  public:
   OneThreadScope() : saved_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -28,7 +30,8 @@ class OneThreadScope {
   const int saved_;
 };
 
-// oneDNN keeps what it generated for all of the process; so must live what that refers to.
+// The engine is never deleted, because oneDNN keeps generated code that refers to it until the
+// process ends.
 const dnnl::engine& CpuEngine() {
   static const auto* const engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return *engine;
@@ -44,8 +47,8 @@ struct Product {
     const memory::desc b_desc({s.k, s.n}, memory::data_type::bf16, {s.b_stride, 1});
     const memory::desc out_desc({s.m, s.n}, memory::data_type::f32, {s.out_stride, 1});
     dnnl::primitive_attr attributes;
-    // oneDNN's own scratch memory belongs to the thread that made the product; a later call may
-    // come from another.
+    // The caller provides scratch memory. oneDNN's own belongs to the thread that made the product,
+    // and a later call may come from another thread.
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (s.accumulate) {
       dnnl::post_ops add;
@@ -95,7 +98,7 @@ class OneDnnGemm::Impl {
  private:
   dnnl::stream stream_{CpuEngine()};
   std::map<StridedGemm, Product> products_;
-  DeviceArray<uint8_t> scratch_;  // Of the largest product.
+  DeviceArray<uint8_t> scratch_;  // Large enough for every product so far.
 };
 
 OneDnnGemm::OneDnnGemm() = default;
@@ -105,7 +108,7 @@ OneDnnGemm& OneDnnGemm::operator=(OneDnnGemm&&) noexcept = default;
 
 bool OneDnnGemm::IsSupported() {
   static const bool supported = [] {
-    // A set of bits.
+    // The value is a set of bits.
     const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
     return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
   }();

@@ -1,10 +1,11 @@
 // The only code that uses oneDNN: products of two bf16 matrices in memory, sums in f32.
 //
-// A product runs only on the calling thread, whatever OMP_NUM_THREADS says: the emulator spreads
-// cores, not products, over its threads. The code that oneDNN generates for a shape is kept, so
-// only the first product of a shape pays for it.
+// A product runs only on the calling thread, whatever OMP_NUM_THREADS says, because the emulator
+// spreads cores over its threads, not products. The code that oneDNN generates for a shape is kept,
+// so only the first product of a shape pays for it.
 //
-// Single-thread at a time; consecutive calls may come from different threads.
+// Single-thread: one thread at a time may use it. Consecutive calls may come from different
+// threads.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_ONEDNN_GEMM_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_ONEDNN_GEMM_H_
 
@@ -14,8 +15,9 @@
 
 namespace systole::emulator {
 
-// out[m, n] = (accumulate ? out : 0) + a[m, k] * b[k, n], all row-major. A stride counts elements
-// from row to row. With `transposed`, a lies in memory as [k, m]; `a_stride` is between those rows.
+// out[m, n] = (accumulate ? out : 0) + a[m, k] * b[k, n], all row-major. A stride is the number of
+// elements from one row to the next. With `transposed`, a lies in memory as [k, m], and `a_stride`
+// is the stride of those rows.
 struct StridedGemm {
   int64_t m = 0, k = 0, n = 0;
   int64_t a_stride = 0, b_stride = 0, out_stride = 0;
@@ -37,8 +39,8 @@ class OneDnnGemm {
   // Whether the CPU multiplies bf16. The variable ONEDNN_MAX_CPU_ISA can hide that from oneDNN.
   static bool IsSupported();
 
-  // False: oneDNN has no code or no memory for this product; `out` is unspecified then.
-  // REQUIRES: IsSupported(); m, k, n > 0; strides that rows fit into.
+  // Returns false if oneDNN has no code or no memory for this product. Then `out` is unspecified.
+  // REQUIRES: IsSupported(); m, k, n > 0; no stride is shorter than its row.
   bool Multiply(const StridedGemm& shape, const uint16_t* a, const uint16_t* b, float* out);
 
  private:

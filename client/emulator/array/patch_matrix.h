@@ -1,7 +1,7 @@
 // A matrix whose rows are gathered from memory, so that a convolution's patches are never stored as
 // a whole.
 //
-// Thread-compatible value types. They borrow the memory they describe.
+// Thread-compatible value types. They borrow the memory that they describe.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_PATCH_MATRIX_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_PATCH_MATRIX_H_
 
@@ -12,7 +12,7 @@ namespace systole::emulator {
 // Row r belongs to place (image, y, x), x fastest; it starts at
 //   data + image * image_stride + y * y_stride + x * x_stride
 // and consists of `runs` runs of `run_length` consecutive elements, `run_stride` apart.
-// kArraySlack elements behind the last one must be readable.
+// kArraySlack elements after the last one must be readable.
 template <typename Element>
 struct PatchMatrix {
   const Element* data = nullptr;
@@ -33,7 +33,7 @@ struct PatchMatrix {
 template <typename Element>
 class RowWalk {
  public:
-  // From `row` on.
+  // Starts at row `row`.
   RowWalk(const PatchMatrix<Element>& patches, int64_t row) : p_(patches) {
     const int64_t per_image = p_.height * p_.width;
     const int64_t image = row / per_image;

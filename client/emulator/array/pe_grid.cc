@@ -12,8 +12,8 @@
 //
 #include "hwy/highway.h"
 
-// A cycle is computed in place, from the last row to the first and within a row from right to left:
-// what a register takes over has not changed yet when it is read.
+// A cycle is computed in place, from the last row to the first and within a row from right to left.
+// So a value is read before it is overwritten.
 
 HWY_BEFORE_NAMESPACE();
 namespace systole::emulator {
@@ -34,8 +34,9 @@ HWY_INLINE void StepRow(int64_t n, float* a, const float* b, const float* addend
     hn::Store(total, df, sum + c);
   }
 #else
-  // In double the product is exact (16 bits of significand), and so the sum of it and a float,
-  // rounded to 53 bits and then to 24, is what one rounding to 24 gives: 53 >= 2 * 24 + 2.
+  // In double the product is exact, because it has 16 bits of significand. Its sum with a float is
+  // rounded to 53 bits and then to 24. That gives the same as one rounding to 24 bits, because 53
+  // >= 2 * 24 + 2.
   std::memmove(a, a - 1, static_cast<size_t>(n) * sizeof(float));
   for (int64_t c = 0; c < n; ++c) {
     sum[c] = static_cast<float>(static_cast<double>(a[c]) * static_cast<double>(b[c]) +
@@ -48,7 +49,8 @@ HWY_INLINE void CopyRow(int64_t n, const float* from, float* to) {
   for (int64_t c = 0; c < n; c += kLanes) hn::Store(hn::Load(df, from + c), df, to + c);
 }
 
-// Row r of the shadow registers takes over what is above it, where the column's depth is beyond r.
+// Row r of the shadow registers takes the values of the row above, in the columns whose shift depth
+// is more than r.
 HWY_INLINE void ShiftShadowRow(const PeGrid::Planes& p, int64_t r) {
   const hn::RebindToSigned<decltype(df)> di;
   const auto row = hn::Set(di, static_cast<int32_t>(r));

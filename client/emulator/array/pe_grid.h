@@ -7,9 +7,9 @@
 //                v                      sum     moves down, or stays
 //            b or sum
 //
-// Every register of the grid changes once per cycle, all at the same time: a new value depends only
-// on values before the cycle. The multiply-add rounds once, on every instruction set, and flushes
-// subnormals: the caller holds a FlushScope. Thread-compatible.
+// All registers of the grid change at the same time, once per cycle: a new value depends only on
+// values before the cycle. The multiply-add rounds once, on every instruction set, and flushes
+// subnormals, because the caller holds a FlushScope. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_PE_GRID_H_
 #define SYSTOLE_CLIENT_EMULATOR_ARRAY_PE_GRID_H_
 
@@ -47,24 +47,27 @@ class PeGrid {
   // How many shadow registers of column c, from the top, shift down in the next StreamCycle.
   int32_t& shift_depth(int64_t c) { return shift_depth_[c]; }
 
-  // Sets b = shadow in the PEs with r + c = diagonal, before the next cycle: the first row of a
-  // tile arrives there. Diagonals outside the grid have no PE.
+  // Sets b = shadow in the PEs with r + c = diagonal. It is called before the cycle in which the
+  // first row of a tile arrives there. Diagonals outside the grid have no PE.
   void TakeShadow(int64_t diagonal);
 
-  // A stationary operand: a moves right, sum = fma(a, b, the upper neighbour's sum), +0 enters from
-  // above. Shadow registers shift as shift_depth says; `loading` = some depth is not 0.
+  // One cycle with a stationary operand: a moves right, sum = fma(a, b, the upper neighbour's sum),
+  // +0 enters from above. Shadow registers shift as shift_depth says. `loading` must be true if any
+  // depth is not 0.
   void StreamCycle(bool loading);
-  // Stationary sums: a moves right, b moves down, sum = fma(a, b, sum).
+  // One cycle with stationary sums: a moves right, b moves down, sum = fma(a, b, sum).
   void AccumulateCycle();
-  // Stationary sums leave: sums move down, +0 enters from above; a and b move as before.
+  // One cycle in which stationary sums leave: sums move down, +0 enters from above; a and b move as
+  // before.
   void DrainCycle();
 
   // Rows of registers are padded: a row has at most this many numbers more than the grid has
   // columns.
   static constexpr int64_t kMostPadding = 31;
 
-  // Where the registers lie: rows are `stride` elements apart. There is a row above the first one
-  // and kMargin elements left of each row, for the entering values. Public only for the kernels.
+  // Pointers to the registers, whose rows are `stride` elements apart. There is a row above the
+  // first one and kMargin elements left of each row, for the entering values. Public only for the
+  // kernels.
   struct Planes {
     float *a, *b, *shadow, *sum;  // PE (0, 0).
     const int32_t* shift_depth;

@@ -1,5 +1,6 @@
-// Says how much scratch memory a matrix unit's products take, before any memory is allocated: a
-// model's text decides the products' shapes, and operands are packed before they are multiplied.
+// Says how much scratch memory a matrix unit's products take, before any memory is allocated.
+// Operands are packed into this memory before they are multiplied, and a model's text decides how
+// large they are.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_SCRATCH_PLAN_H_
@@ -15,9 +16,9 @@ class ScratchPlan {
  public:
   explicit ScratchPlan(Numerics numerics) : numerics_(numerics) {}
 
-  // MatrixUnit<float>::Multiply of any number of rows with a matrix [k, n].
+  // Adds a MatrixUnit<float>::Multiply of any number of rows with a matrix [k, n].
   void AddMultiply(int64_t k, int64_t n);
-  // MatrixUnit<float>::MultiplyTransposed of [any, m] and [any, n].
+  // Adds a MatrixUnit<float>::MultiplyTransposed of [any, m] and [any, n].
   void AddMultiplyTransposed(int64_t m, int64_t n);
 
   // The most bytes that a unit holds after all of these products, on any CPU. In numerics `fast`

@@ -15,8 +15,8 @@ struct Range {
   int64_t begin, end;
 };
 
-// The i in [0, size) with 0 <= time - i < length: where a stream of `length` operands stands at
-// `time`, if it enters place 0 at time 0 and place i at time i.
+// The places of [0, size) that a stream of `length` operands enters at `time`, if it starts at time
+// 0 in place 0 and at time i in place i: those with 0 <= time - i < length.
 Range Skewed(int64_t time, int64_t length, int64_t size) {
   return {std::max<int64_t>(0, time - length + 1), std::min(size, time + 1)};
 }
@@ -97,7 +97,7 @@ SteppedArray::Tile SteppedArray::NextTile() {
       .row = tile % down * grid_.rows(), .column = tile / down * grid_.columns(), .load = cycle_};
 }
 
-// Before `cycle`, the tile's last operand has met the last PE.
+// Whether the tile's last operand has met the last PE before `cycle`.
 bool SteppedArray::IsThrough(const Tile& tile, int64_t cycle) const {
   const int64_t way = (grid_.rows() - 1) + (grid_.columns() - 1);
   return cycle - tile.start > map_.streamed - 1 + way;
@@ -121,9 +121,9 @@ void SteppedArray::StationaryOperandStep() {
   if (streams && IsThrough(tiles_.front(), cycle_ + 1)) tiles_.pop_front();
 }
 
-// Lets a tile's operands enter from the left when the first column of its weights is in place and
-// the tile before has entered as a whole; and the next tile's weights from above when the shadow
-// registers are free, or the array is.
+// Starts what is due. A tile's operands enter from the left when the first column of its weights is
+// in place and the tile before has entered as a whole. The next tile's weights enter from above
+// when the shadow registers are free (ws-db) or the array is empty.
 void SteppedArray::AdvanceTiles() {
   const size_t n = tiles_.size();
   if (n > 0 && !tiles_[n - 1].started()) {
@@ -148,8 +148,9 @@ void SteppedArray::FeedLeft() {
   }
 }
 
-// Weights: the last row goes in first, it has the longest way. A shadow register starts to shift
-// when the first weight of its column comes by; until then it may still be wanted.
+// Feeds weights. The last row goes in first, because it has the longest way. A shadow register
+// starts to shift when the first weight of its column arrives. Until then its content may still be
+// needed.
 bool SteppedArray::FeedShadow() {
   bool loads = false;
   for (int64_t c = 0; c < grid_.columns(); ++c) grid_.shift_depth(c) = 0;
@@ -167,7 +168,7 @@ bool SteppedArray::FeedShadow() {
   return loads;
 }
 
-// Sums in the last row's registers.
+// Adds the sums in the last row's registers to `out`.
 void SteppedArray::CollectSums(const Tile& tile) {
   const int64_t time = cycle_ - tile.start - (grid_.rows() - 1);
   const auto [begin, end] =
@@ -207,7 +208,7 @@ void SteppedArray::FeedTop(const Tile& tile) {
   }
 }
 
-// The sums of the tile's row `row`, which the last row's registers hold.
+// Adds the sums of the tile's row `row`, which the last row's registers hold, to `out`.
 void SteppedArray::CollectRow(const Tile& tile, int64_t row) {
   if (tile.row + row >= map_.on_rows) return;
   const int64_t end = std::min(grid_.columns(), map_.on_columns - tile.column);

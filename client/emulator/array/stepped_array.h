@@ -1,10 +1,10 @@
 // A systolic array stepped cycle by cycle. It checks the matrix unit's values and the cycle model.
 // Operands enter at the edges when they are due, every register moves in every cycle, and sums
-// leave at the bottom. A product takes the cycles that this needs; no formula decides their number.
+// leave at the bottom. The number of cycles follows from that, not from a formula.
 //
 // Weight-stationary (ws-db, scalesim-ws): [k, n] is cut into tiles of R x C. A tile's weights enter
-// from above into the shadow registers, last row first, column c being c cycles behind column 0.
-// R cycles later the first row of a enters from the left, row r of the array being r cycles behind
+// from above into the shadow registers, last row first. Column c starts c cycles after column 0. R
+// cycles later the first row of a enters from the left. Row r of the array starts r cycles after
 // row 0. That row meets PE (r, c) on the diagonal r + c. As it passes, the PEs there turn their
 // shadow weights into weights. Sums leave below the last row and are added up in f32 outside.
 //   ws-db        back to back: when a tile's first row has entered, the next tile's weights follow
@@ -35,12 +35,12 @@ class SteppedArray {
 
   struct Product {
     const uint16_t* a = nullptr;  // [m, k] bf16, row-major; read until the last step.
-    const uint16_t* b = nullptr;  // [k, n] likewise.
+    const uint16_t* b = nullptr;  // [k, n], stored like a.
     GemmShape shape;              // REQUIRES: all > 0.
     float* out = nullptr;         // [m, n]: the accumulators, which sums are added to.
     Dataflow dataflow = Dataflow::kScaleSimWs;
-    // Which of the product's tiles to do, counted down the array's rows first. By default all; with
-    // these, several arrays can share a product.
+    // Which of the product's tiles to do, counted down the array's rows first. The default is all
+    // tiles. With other values several arrays can share a product.
     int64_t first_tile = 0;
     int64_t most_tiles = std::numeric_limits<int64_t>::max();
   };
@@ -49,7 +49,7 @@ class SteppedArray {
   // Places that a tile does not use hold b = -0 and see a = +0. That changes no bit, because
   // x + (0 * -0) is x for every x, -0 included.
   void Start(const Product& product);
-  // Runs one cycle. If the product is complete it runs none and returns false. Sets FlushScope.
+  // Runs one cycle in a FlushScope. Returns false, without a cycle, if the product is complete.
   bool Step();
 
   struct Cycles {
@@ -88,7 +88,7 @@ class SteppedArray {
   };
   struct Tile {
     static constexpr int64_t kNotYet = -1;
-    int64_t row = 0, column = 0;  // Of its first element in (on_rows, on_columns).
+    int64_t row = 0, column = 0;  // Its first element in (on_rows, on_columns).
     int64_t load = 0;             // The cycle in which its first weight enters from above,
     int64_t start = kNotYet;      // and the cycle in which its first operand enters from the left.
     bool started() const { return start != kNotYet; }

@@ -1,4 +1,4 @@
-// How a matrix product may be cut.
+// Limits of how a matrix product is cut.
 //
 // Thread-safe: constants.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_TILE_LIMITS_H_

@@ -29,8 +29,8 @@ HWY_ATTR void AddBias(int64_t rows, int64_t channels, const PerChannel<T>& bias,
   }
 }
 
-// Adds `term(at + i, i)` over all elements into sums[i % channels], in the order that sum_rows
-// names; `at + i` is the element, `i` its place in a PerChannel.
+// Adds `term(at + i, i)` over all elements into sums[i % channels], in the order of
+// VectorUnit::sum_rows. `at + i` is the element's index, and `i` its index in a PerChannel.
 template <typename T, typename Term>
 HWY_INLINE HWY_ATTR void SumOverRows(int64_t rows, int64_t channels, T* sums, const Term& term) {
   const int64_t total = rows * channels, step = RowsAtOnce(channels) * channels;

@@ -1,4 +1,4 @@
-// The vector unit: element-wise work and sums over rows, in f32 (or f64 with the rounding off).
+// The vector unit: element-wise work and sums over rows, in f32, or in f64 for gradient checks.
 //
 // Plain loops, compiled for every instruction set and chosen at run time. Nothing is fused, and the
 // loops write down the order of every sum, so all targets give the same bits.
@@ -15,7 +15,7 @@
 namespace systole::emulator {
 
 // One number per channel, repeated so that loops can run over several rows at once. A single row of
-// 3 or 16 channels is too short: it fills no vector, or costs less than the loop around it.
+// 3 or 16 channels is too short: it does not fill a vector, or costs less than the loop around it.
 template <typename T>
 class PerChannel {
  public:
@@ -43,13 +43,14 @@ struct VectorUnit {
   void (*add)(int64_t n, const T* x, T* y);
   // x[r, c] += bias[c].
   void (*add_bias)(int64_t rows, int64_t channels, const PerChannel<T>& bias, T* x);
-  // sums[c] += sum over rows of x[r, c]. Order: RowsAtOnce(channels) partial sums, row r into
-  // number r % RowsAtOnce, rows ascending; then the partial sums, ascending.
+  // sums[c] += sum over rows of x[r, c]. The order: there are RowsAtOnce(channels) partial sums.
+  // Rows are added in ascending order, row r to partial sum r % RowsAtOnce(channels). Then the
+  // partial sums are added in ascending order.
   void (*sum_rows)(int64_t rows, int64_t channels, const T* x, T* sums);
-  // As sum_rows, of (x[r, c] - mean[c])^2.
+  // Like sum_rows, for (x[r, c] - mean[c])^2.
   void (*sum_squares)(int64_t rows, int64_t channels, const T* x, const PerChannel<T>& mean,
                       T* sums);
-  // As sum_rows, of dy[r, c] * ((x[r, c] - mean[c]) * inverse[c]).
+  // Like sum_rows, for dy[r, c] * ((x[r, c] - mean[c]) * inverse[c]).
   void (*sum_products)(int64_t rows, int64_t channels, const T* dy, const T* x,
                        const PerChannel<T>& mean, const PerChannel<T>& inverse, T* sums);
   // y = (x - mean) * scale + shift.
@@ -64,7 +65,7 @@ struct VectorUnit {
   void (*relu)(int64_t n, const T* x, T* y);
   // dx = x > 0 ? dy : +0.
   void (*relu_backward)(int64_t n, const T* x, const T* dy, T* dx);
-  // Where x > best: best = x, place = p. The first of equals stays.
+  // Where x > best: best = x, place = p. Of equal values the first one is kept.
   void (*keep_larger)(int64_t n, const T* x, int32_t p, T* best, int32_t* place);
   // dx += dy where place == p.
   void (*add_where)(int64_t n, const int32_t* place, int32_t p, const T* dy, T* dx);

@@ -25,11 +25,11 @@ enum class AllReduceOrder { kOneOrder, kAllAxes };
 
 struct TorusAxis {
   int64_t chips = 1;  // 1 to 2^20.
-  bool ring = true;   // The ends are joined. On some chips, small slices' ends are not.
+  bool ring = true;   // Whether the ends are joined. In some chips' small slices they are not.
 };
 
 struct AllReduceShape {
-  // One to three.
+  // One to three axes.
   std::vector<TorusAxis> axes;
   // G: the buffer that each chip holds, bytes.
   double bytes = 0;

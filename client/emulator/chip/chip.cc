@@ -16,17 +16,18 @@
 namespace systole::emulator {
 namespace {
 
-// A file could say anything; nothing real comes near these, and no sum of them overflows.
+// Limits, because a file could contain any number. No real chip comes near them, and no sum of
+// numbers within them overflows.
 constexpr int64_t kMostUnits = 1 << 10;
 constexpr int64_t kLongestEdge = 1 << 16;
 constexpr int64_t kMostChips = 1 << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 50;
 constexpr int64_t kLargestBatch = 1 << 20;
-// Each measurement is a compilation of its own.
+// Their number is limited, because every measurement compiles the model once.
 constexpr int kMostSlices = 256, kMostMeasurements = 256;
 constexpr double kLargestRate = 1e21;
 
-// CheckRange() for measured quantities, whose upper end counts; a NaN is out of range.
+// Like CheckRange() for floats, but `largest` itself is in range. A NaN is out of range.
 absl::Status CheckQuantity(absl::string_view field, double value, double smallest, double largest) {
   if (value >= smallest && value <= largest) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -104,7 +105,7 @@ absl::Status CheckSlices(const v1::Chip& chip) {
                                        int64_t{1}, kLargestBatch));
     SYSTOLE_RETURN_IF_ERROR(CheckQuantity(absl::StrCat(field, ".examples_per_s"),
                                           m.examples_per_s(), 1e-9, kLargestRate));
-    // It is printed as it is, so it must not steer a terminal.
+    // The source is printed as it is, so it must not have characters that control a terminal.
     if (m.source().empty() ||
         std::any_of(m.source().begin(), m.source().end(), absl::ascii_iscntrl)) {
       return absl::InvalidArgumentError(

@@ -1,5 +1,5 @@
-// Reads a chip's data, checks every field and computes what follows from them. v1::Chip itself is
-// the type; proto/systole/v1/chip.proto says what each field means.
+// Reads a chip's data, checks every field and computes numbers that follow from the fields.
+// v1::Chip itself is the type; proto/systole/v1/chip.proto says what each field means.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_CHIP_H_
@@ -20,7 +20,7 @@ namespace systole::emulator {
 //   InvalidArgument  the text is no v1::Chip, or CheckChip refuses it; names file and field.
 absl::StatusOr<v1::Chip> LoadChip(const std::string& name_or_file);
 
-// As LoadChip(), from a text; `file` is for messages only.
+// Like LoadChip(), from a text. `file` is for messages only.
 absl::StatusOr<v1::Chip> ParseChip(absl::string_view text, absl::string_view file);
 
 // InvalidArgument, naming the field, if a number is out of range or not finite, two slices have the
@@ -32,12 +32,12 @@ absl::Status CheckChip(const v1::Chip& chip);
 // Floating-point operations a second of all the chip's matrix units, two for each
 // multiply-accumulate.
 double PeakFlops(const v1::Chip& chip);
-// Floating-point operations per byte of memory. Above this number the matrix units are the limit,
-// below it the memory.
+// The floating-point operations per byte of memory traffic at which matrix units and memory take
+// the same time. Above this number the matrix units are the limit, below it the memory.
 double RidgeFlopsPerByte(const v1::Chip& chip);
 
 // The slice called `name`, or the first one if `name` is empty. It lives as long as `chip`.
-// NotFound, with the names that exist.
+// NotFound, which lists the names that exist, if there is none.
 absl::StatusOr<const v1::Slice*> FindSlice(const v1::Chip& chip, absl::string_view name);
 int64_t ChipsOf(const v1::Slice& slice);
 

@@ -1,8 +1,8 @@
 // A model lowered ahead of time for one chip and one batch size: every operation of a training step
 // (or of an inference) in order, with what it costs. README.md gives the rules and their sources.
 //
-// All costs are of one core; all cores do the same. A layer's row covers the forward and backward
-// pass of the layer and of the layers fused with it.
+// All costs are those of one core. All cores do the same. A layer's row covers the forward and
+// backward pass of the layer and of the layers fused with it.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_CHIP_PROGRAM_H_
@@ -20,11 +20,11 @@
 namespace systole::emulator {
 
 enum class OpKind {
-  kInfeed,     // From the host into the core's memory.
+  kInfeed,     // The transfer from the host into the core's memory.
   kGemm,       // Matrix products, with the element-wise operations in their epilogue.
   kVector,     // A pass of element-wise operations over the memory.
   kCoreSum,    // The chip's cores add up their gradients.
-  kAllReduce,  // Over the chips.
+  kAllReduce,  // The chips add up gradients or batch norm's statistics.
   kUpdate,     // The optimizer.
 };
 // "infeed", "gemm", "vector", "core-sum", "all-reduce", "update".
@@ -35,24 +35,24 @@ struct Op {
   std::string name;    // "conv1 forward".
   int64_t layer = -1;  // Index into ChipProgram::layers; -1: belongs to the whole step.
 
-  // kGemm. `repeats` products of this shape, one after another: heads of an attention.
+  // kGemm: `repeats` products of this shape, one after the other, such as an attention's heads.
   GemmShape gemm;
   int64_t repeats = 1;
   int64_t tiles = 0;   // Fillings of the array, all repeats.
   int64_t cycles = 0;  // Steps of the array, all repeats.
   double macs = 0;
 
-  // Bytes moved: of the core's memory; kInfeed: over the host's link, padded; kAllReduce: each
-  // chip's buffer.
+  // The bytes moved in the core's memory. kInfeed: padded bytes over the host's link. kCoreSum:
+  // bytes moved in the chip's memory. kAllReduce: the size of each chip's buffer.
   double bytes = 0;
-  // The time by cause. One part of an operation may hide another: see StepCost.
+  // The time by cause. These times may overlap: see StepCost.
   double matrix_s = 0;
   double memory_s = 0;
   double vector_s = 0;
   double transfer_s = 0;  // kInfeed, kCoreSum, kAllReduce.
 };
 
-// What limits a layer: the longest of its three times.
+// The limit of a layer: the cause of the longest of its three times.
 enum class Bound { kMatrix, kMemory, kVector };
 // "matrix", "memory", "vector".
 absl::string_view BoundName(Bound bound);
@@ -61,14 +61,14 @@ struct LayerCost {
   std::string name;
   std::string kind;                // "conv2d"
   std::vector<std::string> fused;  // Names of the layers fused with it, in order.
-  // The forward pass's product, `repeats` times; all 0 if there is none.
+  // The forward pass's first product, and how often it is repeated. All are 0 if there is none.
   GemmShape gemm;
   int64_t repeats = 0;
 
   // Forward and backward.
   int64_t tiles = 0;
   int64_t cycles = 0;
-  double utilisation = 0;  // Of the core's matrix units during `cycles`; 0 without products.
+  double utilisation = 0;  // How busy the core's matrix units are in `cycles`; 0 if cycles is 0.
   double flops = 0;        // 2 for each multiply-accumulate of the products.
   double memory_bytes = 0;
   double matrix_s = 0;
@@ -89,18 +89,18 @@ struct LayerCost {
 struct StepCost {
   int64_t tiles = 0;
   int64_t cycles = 0;
-  double utilisation = 0;  // As in LayerCost.
+  double utilisation = 0;  // The same as in LayerCost.
   double flops = 0;
-  double memory_bytes = 0;  // Passes and update; not the sum over the cores.
+  double memory_bytes = 0;  // Of all operations but infeed, core sum and all-reduces.
   double matrix_s = 0;
   double memory_s = 0;
   double vector_s = 0;
-  // The part of vector_s that the same operation's matrix and memory time does not hide.
+  // The part of vector_s that is not hidden by the matrix and memory time of the same operation.
   double vector_excess_s = 0;
   double compute_s = 0;
   double core_sum_s = 0;
-  double all_reduce_s = 0;       // Of the gradients.
-  double norm_all_reduce_s = 0;  // Of batch norm's statistics.
+  double all_reduce_s = 0;       // For the gradients.
+  double norm_all_reduce_s = 0;  // For batch norm's statistics.
   double seconds = 0;
 };
 
@@ -110,7 +110,7 @@ struct InfeedCost {
   DType dtype = DType::kBfloat16;
   double useful_bytes = 0;
   double padded_bytes = 0;
-  // From the host into the memory, all of the chip's cores at once over one link.
+  // The transfer from the host. All of the chip's cores share one link.
   double seconds = 0;
 };
 
@@ -130,19 +130,19 @@ struct ChipProgram {
   StepCost step;
   InfeedCost infeed;
 
-  // Of one core.
+  // The peaks of one core.
   double peak_flops = 0;
   double memory_bytes_per_s = 0;
   double ridge_flops_per_byte = 0;
-  // The memory that a step needs, roughly: parameters, gradients, the optimizer's numbers,
-  // activations for the backward pass, two infeed buffers. And the memory of a core.
+  // A rough estimate of the memory that a step needs: parameters, gradients, the optimizer's
+  // numbers, activations for the backward pass, two infeed buffers.
   double needed_memory_bytes = 0;
-  double memory_bytes = 0;
+  double memory_bytes = 0;  // The memory of a core.
 
   int64_t global_batch() const { return cores * per_core_batch; }
   // Examples a second of the whole slice, if the feed keeps up.
   double examples_per_s() const { return static_cast<double>(global_batch()) / step.seconds; }
-  // What a feed must deliver to the whole slice: useful bytes of the input tensor.
+  // The useful bytes of the input tensor that a feed must deliver to the whole slice each second.
   double feed_bytes_per_s() const {
     return static_cast<double>(cores) * infeed.useful_bytes / step.seconds;
   }

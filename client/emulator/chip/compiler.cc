@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kLargestCoreBatch = int64_t{1} << 20;
 constexpr double kBf16Bytes = 2, kF32Bytes = 4;
-// Of the loss and its gradient, for each class of each example; exp counts as one.
+// Vector operations of the loss and its gradient for each class of each example. exp counts as one.
 constexpr double kLossOps = 6;
 
 double Size(int64_t a) { return static_cast<double>(a); }
@@ -54,7 +54,8 @@ absl::string_view KindName(LayerKind kind) {
   return "";
 }
 
-// Lowers row by row: forward in order, then backward in reverse, then what the step ends with.
+// Lowers row by row: forward in order, then the loss, backward in reverse, the sum of gradients and
+// the update.
 class Lowering {
  public:
   Lowering(const Model& model, const v1::Chip& chip, const v1::Slice& slice,
@@ -83,11 +84,11 @@ class Lowering {
   void AddLoss();
   absl::Status AddGradientSum();
   void AddUpdate();
-  // Passes 1 .. of a row of products, 0 .. of another.
+  // Adds a pass of a row. Pass 0 of a row of products is their epilogue and is not added here.
   void AddPass(size_t row, size_t pass, bool backward);
   absl::Status AddStatisticsSum(size_t row, size_t pass, absl::string_view direction);
   absl::Status AddAllReduce(std::string name, int64_t layer, double bytes);
-  // The products share `bytes` and `vector_s` alike.
+  // Every product gets an equal part of `bytes` and `vector_s`.
   absl::Status AddProducts(size_t row, absl::string_view direction,
                            const std::vector<Product>& products, double bytes, double vector_s,
                            bool may_transpose);
@@ -201,7 +202,7 @@ absl::Status Lowering::AddAllReduce(std::string name, int64_t layer, double byte
   return absl::OkStatus();
 }
 
-// Two numbers for every channel, in either direction.
+// Batch norm sums two numbers for every channel, forward and backward.
 absl::Status Lowering::AddStatisticsSum(size_t row, size_t pass, absl::string_view direction) {
   const LayerPlan& norm =
       model_.layers[static_cast<size_t>(rows_[row].passes[pass].layers.front())];
@@ -212,9 +213,9 @@ absl::Status Lowering::AddStatisticsSum(size_t row, size_t pass, absl::string_vi
                       2 * kF32Bytes * Size(norm.output.channels));
 }
 
-// Of an attention, beside its queries, keys, values and results. A head's scores stay in the vector
-// memory if half of it holds them in f32; training writes them once and reads them once then, as
-// bfloat16. Else every step between the products goes through the memory.
+// Bytes that an attention moves for its scores. A head's scores stay in the vector memory if half
+// of it can hold them in f32. Then only training moves them: it writes them once and reads them
+// once, as bfloat16. Otherwise every step between the products goes through the memory.
 struct ScoreBytes {
   double forward = 0, backward = 0;
 };
@@ -251,8 +252,9 @@ absl::Status Lowering::LowerForward(size_t row) {
   return absl::OkStatus();
 }
 
-// The epilogue's backward operations ride on the weight gradient, or on the input gradient of a
-// layer without weights. The weight gradient leaves as f32: twice the bytes of the weights.
+// The epilogue's backward operations are charged to the weight gradient, or to the input gradient
+// of a layer without weights. The weight gradient is written as f32, which is twice the bytes of
+// the weights.
 absl::Status Lowering::LowerBackward(size_t row) {
   const FusedRow& fused = rows_[row];
   const LayerPlan& first = First(fused);
@@ -275,7 +277,7 @@ absl::Status Lowering::LowerBackward(size_t row) {
                                         x + y + 2 * w, vector_s, /*may_transpose=*/true));
   }
   if (!first.needs_input_gradient()) return absl::OkStatus();
-  // An attention reads its input again beside the gradient and writes that of the input.
+  // An attention reads its output's gradient and its input, and writes its input's gradient.
   const double bytes =
       weighted ? y + w + x : y + 2 * x + ScoreBytesOf(first, options_, chip_).backward;
   return AddProducts(row, "input gradient", products.input_gradient, bytes, weighted ? 0 : vector_s,
@@ -284,7 +286,7 @@ absl::Status Lowering::LowerBackward(size_t row) {
 
 void Lowering::AddLoss() {
   const double logits = Size(options_.per_core_batch) * Size(model_.classes);
-  const double bytes = 2 * kF32Bytes * logits;  // Reads them, writes their gradient.
+  const double bytes = 2 * kF32Bytes * logits;  // Logits are read, their gradient is written.
   program_.ops.push_back({.kind = OpKind::kVector,
                           .name = "loss",
                           .bytes = bytes,
@@ -292,7 +294,7 @@ void Lowering::AddLoss() {
                           .vector_s = VectorSeconds(logits, kLossOps, chip_)});
 }
 
-// First the chip's own cores: every core's gradients are read, their sum is written.
+// The chip's own cores come first: every core's gradients are read, and their sum is written.
 absl::Status Lowering::AddGradientSum() {
   const double gradients = kF32Bytes * Size(model_.parameters);
   if (chip_.cores() > 1) {
@@ -323,7 +325,7 @@ void Lowering::CountMemory() {
   for (const FusedRow& row : rows_) {
     const LayerPlan& first = First(row);
     const LayerPlan& last = model_.layers[static_cast<size_t>(row.passes.back().layers.back())];
-    // The products' result is kept where a norm needs it again.
+    // If the row has another pass, the products' result is kept for its backward pass.
     const double between = row.passes.size() > 1 ? Activation(first.output) : 0;
     activations +=
         between + Activation(last.output) + ScoreBytesOf(first, options_, chip_).backward;

@@ -1,4 +1,4 @@
-// Lowers a model to a ChipProgram for one chip. Shapes are static, so everything is known in
+// Lowers a model to a ChipProgram for one chip. Shapes are static, so all costs are known in
 // advance.
 //
 // Thread-safe: no state.
@@ -22,22 +22,22 @@ namespace systole::emulator {
 struct CompileOptions {
   // Examples a core takes in one step, 1 to 2^20.
   int64_t per_core_batch = 1;
-  // One of the chip's slices; empty: its first one.
+  // The name of one of the chip's slices. Empty: the chip's first slice.
   std::string slice;
-  // SCALE-Sim's dataflows price chips of one matrix unit a core only.
+  // SCALE-Sim's dataflows need a chip with one matrix unit a core.
   Dataflow dataflow = Dataflow::kWsDb;
-  // Absent: the chip's.
+  // Absent: the chip's overlap.
   std::optional<double> overlap;
   // false: only the forward pass, with batch norm folded into its convolution.
   bool training = true;
-  // The input as the feed delivers it and as the chip stores it.
+  // The input's type, and how the chip stores it.
   DType dtype = DType::kBfloat16;
   InfeedLayout layout = InfeedLayout::kHwcnTiled;
 };
 
-//   InvalidArgument  the chip (see CheckChip) or an option is out of range, or a product too large
-//                    for the cycle model; names the layer.
-//   NotFound         the chip has no such slice; lists those it has.
+//   InvalidArgument  the chip (see CheckChip) or an option is out of range, or a product is too
+//                    large for the cycle model; names the layer.
+//   NotFound         the chip has no such slice; lists the slices that it has.
 absl::StatusOr<ChipProgram> CompileProgram(const Model& model, const v1::Chip& chip,
                                            const CompileOptions& options);
 

@@ -45,12 +45,13 @@ std::vector<int64_t> CountTakers(const Model& model) {
 std::vector<FusedRow> FuseLayers(const Model& model, bool training) {
   const std::vector<int64_t> takers = CountTakers(model);
   std::vector<FusedRow> rows;
-  std::vector<size_t> row_of;  // By layer.
+  std::vector<size_t> row_of;  // The row of each layer.
   for (size_t i = 0; i < model.layers.size(); ++i) {
     const LayerPlan& layer = model.layers[i];
     const auto number = static_cast<int64_t>(i);
-    // Of several inputs that could carry it, the last one computed: the others are there by then.
-    // An input that nobody else takes is the end of its row.
+    // A layer can join the row of an input that no other layer takes, because that input is the end
+    // of its row. If there are several, the layer joins the one computed last, because the others
+    // are there by then.
     int64_t carrier = -1;
     for (const int64_t input : layer.inputs) {
       if (input >= 0 && takers[static_cast<size_t>(input)] == 1) {

@@ -1,4 +1,4 @@
-// Which layers a compiler for such a chip would run as one row. A row begins with a layer of
+// Says which layers a compiler for such a chip would run as one row. A row begins with a layer of
 // products, or with one that cannot join another. The element-wise layers after it join the row, as
 // long as no other layer takes the values between them.
 //
@@ -30,8 +30,8 @@ struct FusedRow {
   std::vector<Pass> passes;
 };
 
-// Every layer is in exactly one pass. `training`: batch norm needs its statistics before it can
-// scale, so it opens a pass; without training it is a scale and a shift and joins one.
+// Every layer is in exactly one pass. In `training` batch norm needs its statistics before it can
+// scale, so it opens a pass. Otherwise it is only a scale and a shift, so it joins a pass.
 std::vector<FusedRow> FuseLayers(const Model& model, bool training);
 
 }  // namespace systole::emulator

@@ -1,13 +1,13 @@
-// How a core's slice of a batch lies in the accelerator's memory, and so how many bytes cross from
-// the host.
+// How a core's slice of a batch lies in the accelerator's memory. That decides how many bytes cross
+// from the host.
 //
 //   nhwc, hwcn              examples outermost or innermost, nothing between
-//   nhwc-tiled, hwcn-tiled  the same, cut into tiles of 8 x 128 over the last two dimensions, each
-//                           padded to a multiple: XLA's T(8,128), for bfloat16 T(8,128)(2,1), whose
-//                           (2,1) packs two neighbouring rows into one word and changes no size
+//   nhwc-tiled, hwcn-tiled  the last two dimensions are cut into tiles of 8 x 128 and padded to
+//                           whole tiles. This is XLA's T(8,128). For bfloat16 it is T(8,128)(2,1):
+//                           two neighbouring rows share a word, which changes no size
 //   padded bytes = leading dimensions * roundup(d2, 8) * roundup(d1, 128) * bytes of an element
-// With 3 channels nhwc-tiled pads 3 to 128. So host pipelines transpose to hwcn: there the channels
-// pad to 8, and a batch of 128 fills its lanes.
+// nhwc-tiled pads 3 channels to 128. So host pipelines transpose to hwcn, which pads the channels
+// to 8, and a batch of 128 needs no padding.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_INFEED_LAYOUT_H_

@@ -8,17 +8,17 @@
 namespace systole::emulator {
 namespace {
 
-// One direction of a strided window, backwards: inputs whose places are equal modulo the stride
-// form a phase; they meet the same `taps` of the window's places. Input i meets tap t of output o
-// if i = o * stride + t - pad.
+// The backward pass of a strided window, in one direction. Inputs whose places are equal modulo the
+// stride form a phase: they meet the same `taps` places of the window. Input i meets tap t of
+// output o if i = o * stride + t - pad.
 struct Phase {
   int64_t inputs;
   int64_t taps;
-  int64_t count = 1;  // Phases with these numbers.
+  int64_t count = 1;  // How many phases have these numbers.
 };
 
-// A stride can be as long as the image, but the numbers of two phases differ by 1 at most: there
-// are four kinds or fewer. Those without inputs or without taps are left out.
+// There may be as many phases as the image has places. But their numbers differ by 1 at most, so
+// there are at most four kinds. Phases without inputs or without taps are left out.
 std::vector<Phase> PhasesOf(int64_t inputs, int64_t size, int64_t stride, int64_t pad) {
   std::vector<Phase> phases;
   for (int64_t first = 0; first < std::min(inputs, stride); ++first) {

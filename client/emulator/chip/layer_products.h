@@ -6,11 +6,12 @@
 //                             The places of a phase meet the same weights. Each phase is a product
 //                             with only these weights. (1x1 with stride 2: one phase, the other
 //                             three are zero.)
-//   dense    the same with one place a position: M = B*positions, K = in, N = out
-//   attention, P positions, heads of D channels, each product once for every example and head:
+//   dense    like conv2d with a 1 x 1 window: M = B*positions, K = in, N = out
+//   attention with P positions and heads of D channels: M,K,N of products that every example and
+//            head repeats:
 //            forward          Q*K^T: P,D,P    A*V: P,P,D
 //            input gradient   of V: P,P,D     of A: P,D,P     of Q: P,P,D     of K: P,P,D
-// Other layers have none.
+// Other layers have no products.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_LAYER_PRODUCTS_H_

@@ -6,8 +6,9 @@ namespace systole::emulator {
 namespace {
 
 constexpr double kActivationBytes = 2;  // bfloat16.
-// Operations of the vector unit for each output element. The norms', relu's and add's are counted
-// off their formulas; gelu's (a polynomial for tanh) and softmax's (exp as one of 6) are assumed.
+// Operations of the vector unit for each output element. Those of the norms, relu and add are
+// counted in their formulas. Those of gelu (a polynomial for tanh) and softmax (exp is one of the
+// 6) are assumed.
 constexpr double kCastOps = 1;  // f32 from the array to bfloat16.
 constexpr double kBiasOps = 1;
 constexpr double kReluOps = 1;
@@ -21,7 +22,7 @@ struct Ops {
   double forward = 0, backward = 0;
 };
 
-// Without batch norm's statistics.
+// The operations of a layer, without those for batch norm's statistics.
 Ops OpsOf(const LayerPlan& layer) {
   const auto window = static_cast<double>(layer.window.size_y * layer.window.size_x);
   switch (layer.kind) {
@@ -61,7 +62,8 @@ struct Bytes {
   double forward = 0, backward = 0;
 };
 
-// Of a pass that `layer` opened, for x and y bytes of its input and output.
+// The bytes that a pass moves. `layer` opened the pass; x and y are the bytes of its input and
+// output.
 Bytes BytesOf(const LayerPlan& layer, double x, double y, bool has_statistics) {
   switch (layer.kind) {
     case LayerKind::kConv2d:
@@ -118,8 +120,8 @@ PassCosts CostOf(const Model& model, const FusedRow& row, size_t pass, int64_t b
   costs.forward.bytes = bytes.forward;
   costs.backward.bytes = bytes.backward;
   if (!training) return costs;
-  // A batch norm's statistics are taken where its input comes from: in the pass before its own, or,
-  // if its row begins with it, in its own.
+  // A batch norm's statistics are taken in the pass that computes its input, which is the pass
+  // before its own. If the row begins with the batch norm, they are taken in its own pass.
   const auto add_statistics = [&](const LayerPlan& opens) {
     if (opens.kind != LayerKind::kBatchNorm) return;
     costs.forward.vector_s += VectorSeconds(Elements(opens.output, batch), kStatisticsOps, chip);

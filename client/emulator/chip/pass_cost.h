@@ -1,19 +1,19 @@
-// What the passes of a FusedRow cost: bytes of memory and operations of the vector unit. README.md
-// has the tables. Activations are bfloat16, 2 bytes. y is the output of the pass's first layer, x
-// its input.
+// The costs of the passes of a FusedRow: bytes of memory and time of the vector unit. README.md has
+// the tables. Activations are bfloat16, 2 bytes. y is the output of the pass's first layer, x its
+// input.
 //
 //   first layer         forward           backward
 //   an epilogue         none              none (its tensors are charged to the products)
 //   batch_norm          2y; 3y if no      5y: 2y for the two sums, 3y to apply
-//                       epilogue took its
-//                       statistics
+//                       earlier pass took
+//                       its statistics
 //   layer_norm          2y                3y
 //   relu gelu dropout   x + y             3y
 //   add                 inputs + y        none: the gradient is shared
 //   max pool            x + y             y + 2x
 //   average pool        x + y             y + x
-// Layers that join a pass add operations but no bytes. The second operand of a joined add is
-// assumed to be at hand already.
+// Layers that join a pass add operations but no bytes. The second operand of an add that joins a
+// pass costs nothing.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PASS_COST_H_
@@ -27,8 +27,9 @@
 
 namespace systole::emulator {
 
-// Seconds of one core's vector unit. It works on rows of as many elements as it has lanes, with
-// `ops` operations each, several at once: ceil(elements / lanes) * ops / units_per_lane cycles.
+// Seconds of one core's vector unit for `ops` operations on each element. It works on as many
+// elements at once as it has lanes, and does units_per_lane operations in a cycle: ceil(elements /
+// lanes) * ops / units_per_lane cycles.
 double VectorSeconds(double elements, double ops, const v1::Chip& chip);
 
 struct PassCost {
@@ -41,8 +42,8 @@ struct PassCosts {
   PassCost backward;
 };
 
-// For one core's `batch` examples. The backward costs count only in training. Batch norm's
-// statistics are charged to the pass before it, if there is one.
+// The costs of one pass for one core's `batch` examples. The backward costs count only in training.
+// Batch norm's statistics are charged to the pass before it, if there is one.
 PassCosts CostOf(const Model& model, const FusedRow& row, size_t pass, int64_t batch, bool training,
                  const v1::Chip& chip);
 

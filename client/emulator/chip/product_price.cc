@@ -10,15 +10,17 @@
 namespace systole::emulator {
 namespace {
 
-// A quarter of an hour at 1 GHz; the sum over a model of any number of layers stays an int64_t.
+// The most cycles of a product, a quarter of an hour at 1 GHz. Sums over all layers of a model fit
+// into an int64_t.
 constexpr double kMostCycles = 1e12;
 
 double Real(int64_t a) { return static_cast<double>(a); }
 
 }  // namespace
 
-// Products on different operands follow each other without a gap, as tiles do: to the cycle model
-// they are one product whose K is that many whole slabs longer. SCALE-Sim's are serial.
+// In ws-db, products on different operands follow each other without a gap, as tiles do. So the
+// cycle model prices them as one product with a longer K, in whole slabs. In SCALE-Sim's dataflows
+// they run one after the other.
 absl::StatusOr<Op> PriceProduct(const Product& product, const v1::Chip& chip, Dataflow dataflow) {
   const ArrayShape array = {.rows = chip.array_rows(), .columns = chip.array_columns()};
   GemmShape priced = product.gemm;
@@ -37,7 +39,7 @@ absl::StatusOr<Op> PriceProduct(const Product& product, const v1::Chip& chip, Da
   const double cycles = Real(cost.cycles) * Real(serial);
   if (cycles > kMostCycles) {
     return absl::InvalidArgumentError(
-        absl::StrCat("it takes ", cycles, " cycles, want at most ", kMostCycles));
+        absl::StrCat("the product takes ", cycles, " cycles, want at most ", kMostCycles));
   }
   const GemmShape& gemm = product.gemm;
   const double macs_per_place = Real(std::max<int64_t>(1, chip.macs_per_place()));

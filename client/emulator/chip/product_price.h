@@ -1,4 +1,4 @@
-// What a matrix product costs on one core of a chip.
+// The cost of a matrix product on one core of a chip.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PRODUCT_PRICE_H_
@@ -12,10 +12,10 @@
 
 namespace systole::emulator {
 
-// An Op of kind kGemm with its tiles, cycles, macs and matrix_s; the caller fills in the rest. The
-// array steps macs_per_place times in a clock cycle. All of the core's matrix units work on the
-// product.
-//   InvalidArgument  as CountCycles, or more than 10^12 cycles.
+// Returns an Op of kind kGemm with shape, tiles, cycles, macs and matrix_s. The caller fills in the
+// rest. The array steps macs_per_place times in a clock cycle. All of the core's matrix units work
+// on the product.
+//   InvalidArgument  the cases of CountCycles, more than 10^12 cycles, or too many repeats.
 absl::StatusOr<Op> PriceProduct(const Product& product, const v1::Chip& chip, Dataflow dataflow);
 
 }  // namespace systole::emulator

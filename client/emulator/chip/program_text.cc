@@ -12,7 +12,7 @@ namespace {
 
 std::string Milliseconds(double seconds) { return absl::StrFormat("%.3f ms", 1e3 * seconds); }
 
-// "38.5 MB": three digits before or after the point decide the unit.
+// "38.5 MB", in kB, MB or GB.
 std::string Bytes(double bytes) {
   if (bytes >= 1e9) return absl::StrFormat("%.2f GB", bytes / 1e9);
   if (bytes >= 1e6) return absl::StrFormat("%.1f MB", bytes / 1e6);
@@ -68,11 +68,11 @@ std::string TotalsText(const ChipProgram& program) {
                              Milliseconds(step.matrix_s), step.cycles, 100 * step.utilisation,
                              program.peak_flops / 1e12));
   AppendLine(&text, "memory",
-             absl::StrFormat("%s: %s at %.4g GB/s; above %.0f flops a byte it is not the limit",
+             absl::StrFormat("%s: %s at %.4g GB/s; not the limit above %.0f flops a byte",
                              Milliseconds(step.memory_s), Bytes(step.memory_bytes),
                              program.memory_bytes_per_s / 1e9, program.ridge_flops_per_byte));
   AppendLine(&text, "vector",
-             absl::StrFormat("%s, of which %s do not hide behind the two",
+             absl::StrFormat("%s, of which matrix and memory do not hide %s",
                              Milliseconds(step.vector_s), Milliseconds(step.vector_excess_s)));
   AppendLine(&text, "gradients",
              absl::StrFormat("%s over the chip's cores, %s over the chips",

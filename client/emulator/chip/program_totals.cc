@@ -5,7 +5,7 @@
 namespace systole::emulator {
 namespace {
 
-// What of the vector unit's time the operation's other work does not cover.
+// The part of the vector unit's time that the operation's matrix and memory time does not hide.
 double VectorExcess(const Op& op) { return std::max(0.0, op.vector_s - op.matrix_s - op.memory_s); }
 
 Bound BoundOf(const LayerCost& layer) {
@@ -13,7 +13,7 @@ Bound BoundOf(const LayerCost& layer) {
   return layer.memory_s >= layer.vector_s ? Bound::kMemory : Bound::kVector;
 }
 
-// The rows and the step have these in common.
+// Adds an operation to the sums that a row and the step both have.
 template <typename Cost>
 void AddWork(const Op& op, Cost& cost) {
   cost.tiles += op.tiles;

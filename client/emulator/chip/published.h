@@ -25,8 +25,9 @@ struct Comparison {
   double misfit() const { return emulated_examples_per_s / published_examples_per_s - 1; }
 };
 
-// The chip's measurements of the model of this name, each compiled at its own slice and batch with
-// the dataflow and the overlap of `options`. Errors as CompileProgram.
+// Compares the chip's measurements of the model of this name. The model is compiled at each
+// measurement's slice and batch, with the dataflow and the overlap of `options`. The errors are
+// those of CompileProgram.
 absl::StatusOr<std::vector<Comparison>> CompareWithPublished(const Model& model,
                                                              const v1::Chip& chip,
                                                              const CompileOptions& options);

@@ -1,9 +1,9 @@
-// What an optimizer's update costs for each parameter, all of it in f32.
+// The cost of an optimizer's update for each parameter, in f32.
 //              bytes                              operations  numbers kept
 //   SGD        12: reads w, g; writes w           2           0
 //   momentum   20: reads w, m, g; writes w, m     3           1 (m)
-//   LARS       28: as momentum, and w, g before   7           1
-//              for their norms
+//   LARS       28: as momentum, and reads w, g    7           1 (m)
+//              before, for their norms
 //   Adam       28: reads w, m, v, g; writes       12          2 (m, v)
 //              w, m, v
 // The operations of LARS and Adam are counted in their formulas; a square root counts as one.
@@ -21,7 +21,7 @@ namespace systole::emulator {
 struct UpdateCost {
   double bytes_per_parameter = 0;
   double ops_per_parameter = 0;
-  int64_t numbers_per_parameter = 0;  // Beside the parameter and its gradient.
+  int64_t numbers_per_parameter = 0;  // Besides the parameter and its gradient.
 };
 
 UpdateCost UpdateCostOf(const v1::Optimizer& optimizer);

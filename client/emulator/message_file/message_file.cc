@@ -11,7 +11,7 @@
 namespace systole::emulator {
 namespace {
 
-// A few bytes of what a file says, fit to be printed.
+// The first 40 bytes of a text from a file, escaped for printing.
 std::string Quoted(absl::string_view text) {
   return absl::StrCat("'", absl::CEscape(text.substr(0, 40)), "'");
 }
@@ -95,8 +95,9 @@ absl::Status MessageFileReader::ExpectEnd() {
   const absl::StatusOr<std::optional<absl::string_view>> record = records_.Next();
   SYSTOLE_RETURN_IF_ERROR(record.status());
   if (!record->has_value()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("added to: something follows its last record, number ",
-                                          records_.num_read() - 2));
+  return absl::DataLossError(
+      absl::StrCat("the file was added to: something follows its last record, number ",
+                   records_.num_read() - 2));
 }
 
 }  // namespace systole::emulator

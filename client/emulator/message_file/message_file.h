@@ -1,5 +1,6 @@
-// Files of protobuf messages, one in each TFRecord record, so each has a length and a CRC-32C. The
-// first message says what the file is. proto/systole/v1/message_file.proto is for other languages.
+// Files of protobuf messages. Each is in a TFRecord record of its own, so it has a length and a
+// CRC-32C. The first message says what the file is. Programs in other languages use
+// proto/systole/v1/message_file.proto.
 //
 //   FileHeader  message  message ..       each format decides which messages, in which order
 //
@@ -24,26 +25,26 @@
 namespace systole::emulator {
 
 // The largest message of a file. A format cuts larger values into several messages, so writing and
-// reading take only this much memory beside the values themselves, far below protobuf's 2 GiB.
+// reading take little memory besides the values, and no message comes near protobuf's 2 GiB.
 inline constexpr int64_t kMaxMessageBytes = (int64_t{1} << 20) + (int64_t{64} << 10);
 
 struct FileFormat {
   absl::string_view name;  // FileHeader.format: "systole checkpoint".
-  absl::string_view noun;  // For messages: "checkpoint".
+  absl::string_view noun;  // For error messages: "checkpoint".
   uint32_t version = 1;
 };
 
 class MessageFileWriter {
  public:
-  // Writes the header. `systole_version` is the program's. Errors of `sink`.
+  // Writes the header. `systole_version` is the version of this program. Returns the sink's errors.
   static absl::StatusOr<MessageFileWriter> Create(std::unique_ptr<ByteSink> sink,
                                                   const FileFormat& format,
                                                   absl::string_view systole_version);
 
-  // ResourceExhausted if the message has more than kMaxMessageBytes; errors of the sink. The first
-  // one sticks.
+  // ResourceExhausted if the message has more than kMaxMessageBytes. Otherwise returns the sink's
+  // errors; after an error of the sink every call returns it.
   absl::Status Write(const google::protobuf::MessageLite& message);
-  // Without this call there is no file.
+  // There is no file without this call.
   absl::Status Close() { return records_.Close(); }
 
  private:
@@ -60,8 +61,8 @@ class MessageFileReader {
   //                    names the Systole that wrote it.
   static absl::StatusOr<MessageFileReader> Open(const ByteSource& source, const FileFormat& format);
 
-  // The next message. `what` names it in errors, such as "an epoch". Takes kMaxMessageBytes of
-  // memory, and the memory that one parsed message of that size holds.
+  // The next message. `what` names it in errors, such as "an epoch". Takes memory for
+  // kMaxMessageBytes, and for one parsed message of that size.
   //   DataLoss  the file is cut short or damaged there, or holds another kind of message.
   absl::Status Next(absl::string_view what, google::protobuf::MessageLite& message);
   // DataLoss if messages follow.

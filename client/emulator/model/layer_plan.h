@@ -1,4 +1,4 @@
-// One layer of a model: its shapes, its options, where its numbers lie.
+// One layer of a model: its shapes, its options, and the places of its numbers.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_LAYER_PLAN_H_
@@ -24,7 +24,7 @@ struct Shape {
 struct Window {
   int64_t size_y = 1, size_x = 1;
   int64_t stride = 1;
-  int64_t pad_top = 0, pad_left = 0;  // Places before the first pixel that the first window covers.
+  int64_t pad_top = 0, pad_left = 0;  // How far the first window reaches over the edge.
 };
 
 enum class LayerKind {
@@ -44,13 +44,14 @@ enum class LayerKind {
 struct LayerPlan {
   LayerKind kind = LayerKind::kRelu;
   std::string name;
-  // Place among the text's layers; seeds the initialiser and dropout.
+  // The layer's index in the text. It seeds the initialiser and dropout.
   int64_t number = 0;
-  // The layers whose outputs this one takes, as indices into Model::layers, all before this one; -1
-  // is the model's input. kAdd has two or more (one may appear twice), the others have one.
+  // The layers whose outputs this layer takes, as indices into Model::layers. All are before this
+  // layer, and -1 is the model's input. kAdd has two or more, and the same one may appear twice.
+  // Other layers have one.
   std::vector<int64_t> inputs;
-  // `input` is the first input's shape. If a flatten lies between, it differs from the shape of
-  // that layer's output but has the same number of elements.
+  // `input` is the first input's shape. If a flatten is between, it differs from the output shape
+  // of inputs[0] but has the same number of elements.
   Shape input, output;
   Window window;  // kConv2d, kMaxPool, kAveragePool.
   bool bias = false;
@@ -61,11 +62,11 @@ struct LayerPlan {
   float drop_rate = 0;            // kDropout.
   int64_t heads = 0;              // kAttention.
 
-  // Where the layer's numbers are in a replica's parameters: weights (norms: scales), then biases
-  // (norms: shifts).
+  // The places of the layer's numbers in a replica's parameters: weights (norms: scales), then
+  // biases (norms: shifts).
   int64_t weights_at = 0, weights = 0;
   int64_t biases_at = 0, biases = 0;
-  // Batch norm's running means, then running variances, in the replica's statistics.
+  // The place of batch norm's running means, then running variances, in the replica's statistics.
   int64_t statistics_at = 0, statistics = 0;
   // Multiply-accumulates of one example's forward pass in the matrix unit.
   int64_t forward_macs = 0;

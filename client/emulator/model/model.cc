@@ -20,16 +20,17 @@ namespace systole::emulator {
 namespace {
 
 constexpr char kInputName[] = "input";
-// Of one example's forward pass. No sum of a few passes, nor its product with a batch, overflows.
+// The most multiply-accumulates of one example's forward pass. Neither a few passes nor a batch of
+// them overflows.
 constexpr int64_t kMostMacs = int64_t{1} << 50;
-// A layer takes memory and time of its own, however few values it has; a thousand layers deep is
-// deep.
+// Every layer takes memory and time, however few values it has. A thousand layers are already a
+// deep network.
 constexpr int64_t kMostLayers = 1 << 14;
 
-// Something whose values a layer can take: the model's input or a layer of the text. A flatten is
-// its input in another shape.
+// Something whose values a layer can take: the model's input or a layer of the text. A flatten has
+// its input's layer and another shape.
 struct Source {
-  int64_t layer;  // In Model::layers; -1: the model's input.
+  int64_t layer;  // Index into Model::layers; -1: the model's input.
   Shape shape;
   std::string name;
   bool taken = false;
@@ -44,18 +45,18 @@ class GraphCompiler {
   }
 
   absl::Status Add(const v1::Layer& layer, int64_t number);
-  // Every source but the last is taken.
+  // InvalidArgument unless some layer takes each source but the last.
   absl::Status CheckAllTaken() const;
   const Shape& last_shape() const { return sources_.back().shape; }
 
  private:
-  // Places in sources_ of what the layer takes.
+  // The indices in sources_ of the layer's inputs.
   absl::StatusOr<std::vector<size_t>> FindInputs(const v1::Layer& layer) const;
   // Appends the layer's plan to the model and gives its parameters and statistics their place.
   absl::Status Place(LayerPlan plan);
 
   Model& model_;
-  int64_t macs_ = 0;  // Of the layers so far.
+  int64_t macs_ = 0;  // The sum over the layers so far.
   std::vector<Source> sources_;
   absl::flat_hash_map<std::string, size_t> by_name_;
 };
@@ -249,12 +250,13 @@ absl::StatusOr<Model> CompileModel(const v1::Model& proto) {
     SYSTOLE_RETURN_IF_ERROR(compiler.Add(proto.layers(i), i));
   }
   if (model.layers.empty() || model.parameters == 0) {
-    return absl::InvalidArgumentError("the model has no layer that could learn");
+    return absl::InvalidArgumentError(
+        "the model has no layer that could learn; add one, such as dense");
   }
   SYSTOLE_RETURN_IF_ERROR(compiler.CheckAllTaken());
   SYSTOLE_RETURN_IF_ERROR(SetLoss(proto.loss(), compiler.last_shape(), model));
   SYSTOLE_ASSIGN_OR_RETURN(model.optimizer, CompileOptimizer(proto.optimizer()));
-  model.fingerprint = Xxh3(proto.SerializeAsString());  // Without maps there is one order only.
+  model.fingerprint = Xxh3(proto.SerializeAsString());  // No maps, so one serialisation.
   return model;
 }
 

@@ -1,4 +1,4 @@
-// A model as the emulator runs it: the text file read, its shapes inferred, its parameters placed.
+// A model as the emulator runs it: its shapes are inferred, and its parameters have their places.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_MODEL_H_
@@ -24,25 +24,26 @@ std::string InputDTypeNames();  // "bfloat16, float16, float32 or uint8".
 
 struct Model {
   std::string name;
-  std::vector<int64_t> input_shape;  // As the file says it, without the batch.
+  std::vector<int64_t> input_shape;  // The text's `input`, without the batch.
   Shape input;
   float input_scale = 1;
-  // Every layer comes after its inputs, and the output of each but the last is the input of
-  // another. Flatten layers are left out, because they do not move data.
+  // Every layer comes after its inputs, and the output of each layer but the last is another
+  // layer's input. Flatten layers are left out, because they do not move data.
   std::vector<LayerPlan> layers;
   int64_t classes = 0;
   int64_t parameters = 0;
   int64_t statistics = 0;
   float label_smoothing = 0;
-  v1::Optimizer optimizer;  // Absent numbers filled in.
+  v1::Optimizer optimizer;  // With absent numbers filled in.
   // A hash of everything in the text. It shows whether a checkpoint belongs to the model.
   uint64_t fingerprint = 0;
 
   int64_t forward_macs() const;
-  // Forward and backward. A layer that takes the model's input computes no gradient for it.
+  // The multiply-accumulates of one example, forward and backward. A layer that takes the model's
+  // input computes no gradient for it.
   int64_t training_macs() const;
   // The first layer that can be priced for a chip but not computed (layer_norm, gelu, attention);
-  // null if there is none. Valid as long as the model.
+  // null if there is none. The pointer is valid as long as the model.
   const LayerPlan* first_untrainable() const;
 };
 

@@ -1,4 +1,4 @@
-// Checks the optimizer in a model's text, and says which learning rate it gives a step.
+// Checks the optimizer in a model's text, and computes the learning rate of a step.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_OPTIMIZER_H_

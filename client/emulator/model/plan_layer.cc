@@ -13,7 +13,7 @@
 namespace systole::emulator {
 namespace {
 
-// One direction of a window: how many outputs, how much padding before the first pixel.
+// A window in one direction: the number of outputs, and the padding before the first pixel.
 struct Extent {
   int64_t outputs, pad_before;
 };
@@ -26,7 +26,7 @@ Extent SlideOver(int64_t input, int64_t size, int64_t stride, v1::Padding paddin
   return {.outputs = outputs, .pad_before = pad / 2};
 }
 
-// The window, and the output's height and width.
+// Sets the window, and the output's height and width.
 absl::Status SetWindow(int64_t size, int64_t stride, v1::Padding padding, LayerPlan& plan) {
   SYSTOLE_RETURN_IF_ERROR(CheckRange("the window", size, 1, kLargestEdge));
   SYSTOLE_RETURN_IF_ERROR(CheckRange("stride", stride, 1, kLargestEdge));
@@ -50,14 +50,15 @@ absl::Status SetWindow(int64_t size, int64_t stride, v1::Padding padding, LayerP
   return absl::OkStatus();
 }
 
-// The matrix [patch, channels] that conv2d and dense multiply every place's patch by.
+// Sets the weights of conv2d and dense: a matrix [patch, channels] that every place's patch is
+// multiplied by.
 absl::Status SetWeights(int64_t patch, int64_t channels, v1::Initializer initializer, bool bias,
                         LayerPlan& plan) {
   if (initializer != v1::HE_UNIFORM && initializer != v1::GLOROT_UNIFORM) {
     return absl::InvalidArgumentError(absl::StrCat("initializer is ", static_cast<int>(initializer),
                                                    ", want HE_UNIFORM or GLOROT_UNIFORM"));
   }
-  // Before the product of the two, which could overflow.
+  // `patch` is checked before patch * channels, which could overflow.
   SYSTOLE_RETURN_IF_ERROR(CheckRange("the number of weights of one unit", patch, 1, kMostElements));
   SYSTOLE_RETURN_IF_ERROR(CheckRange("the number of weights", patch * channels, 1, kMostElements));
   plan.output.channels = channels;
@@ -141,7 +142,7 @@ absl::Status Plan(const v1::Attention& attention, LayerPlan& plan) {
   }
   plan.heads = attention.heads();
   plan.output.channels = channels;
-  // Q K^T and its product with V; positions^2 stays below 2^56.
+  // Q K^T, and the product of its result with V; positions^2 stays below 2^56.
   plan.forward_macs = 2 * plan.output.height * plan.output.height * channels;
   return absl::OkStatus();
 }
@@ -190,11 +191,11 @@ absl::Status PlanKind(const v1::Layer& layer, LayerPlan& plan) {
     case v1::Layer::kAttention:
       return Plan(layer.attention(), plan);
     case v1::Layer::kFlatten:
-      SYSTOLE_CHECK(false);  // The caller's.
+      SYSTOLE_CHECK(false);  // The caller handles it.
     case v1::Layer::KIND_NOT_SET:
       break;
   }
-  return absl::InvalidArgumentError("it has no kind; add one, such as relu {}");
+  return absl::InvalidArgumentError("the layer has no kind; add one, such as relu {}");
 }
 
 }  // namespace

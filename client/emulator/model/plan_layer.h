@@ -1,4 +1,4 @@
-// Makes one layer's plan, from its text and the shapes of its inputs.
+// Makes one layer's plan from its text and the shapes of its inputs.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_MODEL_PLAN_LAYER_H_
@@ -15,8 +15,9 @@ namespace systole::emulator {
 // The kind as the text says it: "conv2d".
 absl::string_view KindName(v1::Layer::KindCase kind);
 
-// Everything but the layer's name, its place in the graph and where its numbers lie. `inputs` has
-// the shape of each input, at least one. Not for flatten, which is not a layer of a Model.
+// Returns a plan without the layer's name, its place in the graph and the places of its numbers.
+// `inputs` has the shape of each input, at least one. `layer` must not be a flatten, which is not a
+// layer of a Model.
 //   InvalidArgument  a value out of range (names the field), or shapes that do not fit the layer.
 absl::StatusOr<LayerPlan> PlanLayer(const v1::Layer& layer, absl::Span<const Shape> inputs);
 

@@ -25,14 +25,15 @@ inline absl::Status CheckRange(absl::string_view what, int64_t value, int64_t sm
       absl::StrCat(what, " is ", value, ", want ", smallest, " to ", largest));
 }
 
-// InvalidArgument likewise, unless smallest <= value < below; a NaN is out of range.
+// InvalidArgument, which names `what`, unless smallest <= value < below. A NaN is out of range.
 inline absl::Status CheckRange(absl::string_view what, float value, float smallest, float below) {
   if (value >= smallest && value < below) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(what, " is ", value, ", want at least ", smallest, " and less than ", below));
 }
 
-// InvalidArgument likewise, unless `name` can be put into a report, a table or a message as it is.
+// InvalidArgument, which names `what`, unless `name` can be put into a report, a table or a message
+// as it is.
 inline absl::Status CheckName(absl::string_view what, absl::string_view name) {
   const bool known = std::all_of(name.begin(), name.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
@@ -40,7 +41,7 @@ inline absl::Status CheckName(absl::string_view what, absl::string_view name) {
   if (known && !name.empty() && name.size() <= 100) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(what, " is '",
                                                  absl::CHexEscape(name.substr(0, 100)),
-                                                 "', want 1 to 100 of letters, digits, _ - ."));
+                                                 "', want 1 to 100 letters, digits, _, - or ."));
 }
 
 }  // namespace systole::emulator

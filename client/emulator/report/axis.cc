@@ -45,7 +45,8 @@ Axis Axis::LinearExact(double from, double to, Unit unit, int ticks, bool integr
   const double step = NiceStep(span.to - span.from, ticks, integral);
   const double slack = 1e-6 * step;
   const double largest = std::max(std::abs(span.from), std::abs(span.to));
-  // By multiplication: sums of 0.1 would drift off the tick. Plus zero, for -0 has a sign.
+  // Ticks are multiples of the step, because sums of 0.1 would drift. Adding 0 turns -0, which
+  // would show a sign, into 0.
   for (double i = std::ceil((span.from - slack) / step) + 0.0; i * step <= span.to + slack; ++i) {
     axis.ticks_.push_back({i * step, TickText(i * step, step, largest, unit)});
   }

@@ -13,7 +13,7 @@ namespace systole::emulator {
 
 struct Tick {
   double value = 0;
-  std::string label;  // Empty: a grid line only.
+  std::string label;  // Empty: the tick is only a grid line.
 };
 
 class Axis {
@@ -21,7 +21,7 @@ class Axis {
   // Spans [from, to], widened to whole ticks: about `ticks` of them, 1, 2 or 5 times a power of ten
   // apart. `integral`: never closer than 1. Values that are not finite span [0, 1].
   static Axis Linear(double from, double to, Unit unit, int ticks = 5, bool integral = false);
-  // As Linear(), without widening: the outermost ticks may lie inside.
+  // Like Linear(), but not widened: the outermost ticks may be inside the span.
   static Axis LinearExact(double from, double to, Unit unit, int ticks = 5, bool integral = false);
   // Spans whole decades around [from, to]; ticks at powers of ten. A range that is not above 0
   // becomes [1, 10].

@@ -11,7 +11,7 @@
 
 namespace systole::emulator {
 
-// Leaves out unknown fields.
+// The facts that are known.
 std::vector<Fact> FactsOf(const FeedOrigin& origin);
 
 }  // namespace systole::emulator

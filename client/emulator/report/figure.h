@@ -14,9 +14,9 @@
 namespace systole::emulator {
 
 struct LegendEntry {
-  std::string series;  // As in Plot.
+  std::string series;  // A series of the Plot.
   std::string label;
-  int shape = -1;  // As in Plot::Dot; -1: a swatch of colour.
+  int shape = -1;  // The shape of the series' dots (ShapePath()); -1: a square of its colour.
 };
 
 struct Figure {
@@ -35,7 +35,7 @@ inline constexpr size_t kMaxBars = 240;
 // The width of a wide figure's plot, in pixels.
 inline constexpr double kWidePx = 1136;
 
-// The step after the row's last.
+// The number of the step after the row's last step.
 double EndOf(const StepRow& row);
 // "Step 12", "Steps 12 to 15".
 std::string StepsText(const StepRow& row);

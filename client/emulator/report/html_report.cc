@@ -33,7 +33,7 @@ const char* TitleOf(RunMode mode) {
   return "";
 }
 
-// What a mode claims, and what it does not.
+// Says what the report of a mode shows, and what it does not show.
 const char* ClaimOf(RunMode mode) {
   switch (mode) {
     case RunMode::kFunctional:
@@ -43,8 +43,8 @@ const char* ClaimOf(RunMode mode) {
       return "Paced mode: no values. Every core takes the chip's step time by the wall clock, so "
              "that real servers are loaded at the real rate.";
     case RunMode::kReplay:
-      return "Replay mode: no values. Arrivals were recorded once; when a chip would have waited "
-             "for them is computed, on a virtual clock.";
+      return "Replay mode: no values. Arrivals were recorded once. A virtual clock computes when a "
+             "chip would have waited for them.";
     case RunMode::kLoad:
       return "Load mode: no values. Several trainers at once take steps by the wall clock, each "
              "with a feed of its own, so that real servers are loaded at the real rate.";
@@ -61,7 +61,8 @@ std::string NameOf(const RunReport& report) {
   return TitleOf(report.mode);
 }
 
-// A word and a sign beside the colour: not everyone sees it, and paper has none.
+// The verdict has words and a sign besides its colour, because not all readers see colours, and
+// some print the page without them.
 std::string VerdictHtml(const Verdict& verdict) {
   if (verdict.text.empty()) return "";
   const char* css_class = "neutral";
@@ -158,7 +159,7 @@ std::string FigureHtml(const Figure& figure) {
   return html + "</figure>\n";
 }
 
-// What to know before reading on.
+// The notes that a reader should know before the numbers.
 std::string NoticeHtml(const RunReport& report) {
   if (report.notes.empty()) return "";
   std::string html = "<aside class=\"notice\"><ul>\n";
@@ -168,7 +169,7 @@ std::string NoticeHtml(const RunReport& report) {
   return html + "</ul></aside>\n";
 }
 
-// How the numbers were made.
+// Says how the numbers were made.
 std::string FooterHtml(const RunReport& report) {
   std::string html = "<footer><ul>\n";
   if (report.steps.steps() > 0) {
@@ -191,8 +192,8 @@ std::string FooterHtml(const RunReport& report) {
     html +=
         "<li>Accelerator utilization (AU) is compute time over total time, the first step left "
         "out. "
-        "Infeed is a step's longest infeed stall over its duration. The wait of a core whose data "
-        "are there for cores whose data are not is booked as "
+        "Infeed is a step's longest infeed stall over its duration. If a core has its data and "
+        "waits for cores that do not, that wait is booked as "
         "barrier, not as infeed stall.</li>\n";
   }
   html +=
@@ -208,7 +209,7 @@ std::string ToHtml(const RunReport& report) {
   std::string html = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      // Whatever a name may smuggle in: nothing is loaded from anywhere.
+      // Nothing is loaded from anywhere, whatever a hostile name contains.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
       name, " – Systole ", TitleOf(report.mode), "</title>\n<style>", kPageStyle,

@@ -9,7 +9,7 @@
 namespace systole::emulator {
 namespace {
 
-// `value` as the JSON has it, then as `text`.
+// A <data> element with `value` as in the JSON, which shows `text`.
 std::string DataHtml(absl::string_view key, absl::string_view value, absl::string_view text) {
   return absl::StrCat("<data data-key=\"", EscapeHtml(key), "\" value=\"", EscapeHtml(value), "\">",
                       EscapeHtml(text), "</data>");
@@ -35,7 +35,7 @@ std::string FactHtml(const Fact& fact) {
         } else if constexpr (std::is_same_v<T, double>) {
           return NumberHtml(fact.key, value, fact.unit);
         } else {
-          // As an integer: a seed has more digits than a double.
+          // Written as an integer, because a seed has more digits than a double.
           const std::string digits = absl::StrCat(value);
           return DataHtml(fact.key, digits,
                           fact.unit == Unit::kNone

@@ -18,7 +18,7 @@ namespace systole::emulator {
 
 std::string NumberHtml(absl::string_view key, double value, Unit unit);
 std::string NumberHtml(absl::string_view key, absl::Duration time);
-// A number, or text.
+// The fact's value: a number or text.
 std::string FactHtml(const Fact& fact);
 
 class HtmlTable {

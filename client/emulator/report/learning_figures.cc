@@ -14,7 +14,7 @@ double Middle(const StepRow& row) {
   return static_cast<double>(row.first_step) + static_cast<double>(row.steps) / 2;
 }
 
-// Grows over finite values.
+// The smallest and largest of the finite values added.
 struct Range {
   double from = std::numeric_limits<double>::infinity();
   double to = -std::numeric_limits<double>::infinity();
@@ -46,7 +46,7 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
     range.Add(spread.max);
   }
   std::vector<double> epoch_ends;
-  // All epochs are in the report, but of a run that went on from a checkpoint not all steps.
+  // The report has all epochs. If the run went on from a checkpoint, it does not have all steps.
   double at = 0;
   for (const EpochReport& epoch : report.epochs) {
     at += static_cast<double>(epoch.steps);
@@ -56,7 +56,7 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
     validation.push_back({at, (*epoch.validation).*curve.of_epoch});
     range.Add(validation.back().y);
   }
-  // From 0, unless that would press the curve into the upper half.
+  // The axis begins at 0, unless that would press the curve into the upper half.
   const bool share = curve.unit == Unit::kFraction;
   const double bottom = share || range.from < 0.5 * range.to ? 0 : range.from;
   const Axis y = Axis::Linear(bottom, share ? 1 : range.to, curve.unit);
@@ -72,7 +72,7 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
                                                    " after the last epoch.")),
              .x_label = "Step"},
             StepAxis(rows, 6), y);
-  // More would be a hatching.
+  // More lines would look like hatching.
   if (epoch_ends.size() <= 40) {
     for (const double end : epoch_ends) plot.Rule({end, y.from()}, {end, y.to()});
   }
@@ -108,7 +108,8 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
   return figure;
 }
 
-// The rate of every step; empty if it never changes: then a line says no more than a number.
+// The rate of every step. Empty if it never changes, because then a plot shows no more than a
+// number does.
 std::vector<Point> LearningRates(const RunReport& report) {
   std::vector<Point> points;
   bool varies = false;
@@ -142,7 +143,7 @@ Figure LearningRateFigure(const RunReport& report, const std::vector<Point>& poi
                           NumberText(points[i].y, Unit::kNone)));
   }
   return {.title = "Learning rate",
-          .remark = "As the optimizer's schedule sets it.",
+          .remark = "The rate that the optimizer's schedule sets.",
           .legend = {{"rate", "Learning rate"}},
           .svg = plot.ToSvg(),
           .wide = true};

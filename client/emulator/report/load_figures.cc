@@ -24,7 +24,8 @@ struct LevelCurve {
 // A level and its number in the JSON.
 using Numbered = std::pair<size_t, const LevelReport*>;
 
-// By trainers: the search for the largest number that is fed goes up and down.
+// The levels by number of trainers. They did not run in this order, because the search for the
+// largest number that is fed goes up and down.
 std::vector<Numbered> Sorted(const RunReport& report) {
   std::vector<Numbered> levels;
   for (size_t i = 0; i < report.levels.size(); ++i) levels.emplace_back(i, &report.levels[i]);
@@ -38,7 +39,7 @@ std::string TrainersText(int64_t trainers) {
   return absl::StrCat(trainers, trainers == 1 ? " trainer" : " trainers");
 }
 
-// `options` without what follows from the curves. REQUIRES: levels are not empty.
+// Draws the curves. `options` needs no x label and no description. REQUIRES: levels are not empty.
 Figure Drawn(const std::vector<Numbered>& levels, const std::vector<LevelCurve>& curves, Unit unit,
              PlotOptions options) {
   double top = 0;
@@ -73,7 +74,7 @@ Figure Drawn(const std::vector<Numbered>& levels, const std::vector<LevelCurve>&
     for (const LevelCurve& curve : curves) {
       absl::StrAppend(&tip, "\n", curve.label, " ", NumberText(curve.value_of(level), unit));
     }
-    // Up to half of the way to the neighbours.
+    // The tooltip covers half of the way to each neighbouring level.
     const auto at = static_cast<double>(level.trainers);
     const double left = i == 0 ? 0 : (static_cast<double>(levels[i - 1].second->trainers) + at) / 2;
     const double right = i + 1 == levels.size()
@@ -136,7 +137,8 @@ Figure Waits(const std::vector<Numbered>& levels) {
   Figure figure =
       Drawn(levels, curves, Unit::kSeconds,
             {.id = "plot-waits", .title = "Wait for a step", .width = kWidePx, .height = 300});
-  figure.remark = "How long after a trainer wanted a step it had arrived, over all trainers.";
+  figure.remark =
+      "The time from when a trainer wanted a step until it had arrived, over all trainers.";
   const HtmlTable table = LevelTable(levels);
   figure.table = table.ToHtml();
   figure.table_is_long = table.is_long();
@@ -151,8 +153,8 @@ Figure Rates(const std::vector<Numbered>& levels) {
        {"arrived", "Arrived", [](const LevelReport& level) { return level.steps_per_second; }}},
       Unit::kCount, {.id = "plot-rates", .title = "Steps a second"});
   figure.remark =
-      "Of all trainers together. Wanted: what they take if they never wait. More may arrive, "
-      "while clients fill their windows.";
+      "All trainers together. Wanted: what they take if they never wait. More may arrive while "
+      "clients fill their windows.";
   return figure;
 }
 
@@ -161,8 +163,9 @@ Figure Processors(const std::vector<Numbered>& levels) {
                         {{"cpus", "Server CPUs busy",
                           [](const LevelReport& level) { return level.server_cpus_busy; }}},
                         Unit::kCount, {.id = "plot-cpus", .title = "Processors of the servers"});
-  figure.remark = absl::StrCat("Busy on average, of ", levels.back().second->server_cpus,
-                               " that the servers may use.");
+  figure.remark =
+      absl::StrCat("How many are busy on average, of ", levels.back().second->server_cpus,
+                   " that the servers may use.");
   return figure;
 }
 

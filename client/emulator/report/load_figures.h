@@ -1,4 +1,4 @@
-// What a load test found, by number of trainers: waits for a step, steps a second, the servers'
+// Figures of a load test, by number of trainers: waits for a step, steps a second, the servers'
 // processors.
 //
 // Thread-safe: no state.
@@ -12,7 +12,8 @@
 
 namespace systole::emulator {
 
-// Empty without a level. The processors' figure is left out if no level has them.
+// Empty if the report has no level. The figure of the processors is left out if no level knows
+// them.
 std::vector<Figure> LoadFigures(const RunReport& report);
 
 }  // namespace systole::emulator

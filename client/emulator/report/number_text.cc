@@ -17,8 +17,8 @@ constexpr Prefix kPrefixes[] = {{1e-9, "n"}, {1e-6, "µ"}, {1e-3, "m"}, {1, ""},
                                 {1e6, "M"},  {1e9, "G"},  {1e12, "T"}, {1e15, "P"}};
 
 struct UnitRule {
-  const char* name;    // Behind the prefix.
-  double least, most;  // Prefixes in use.
+  const char* name;    // It follows the prefix.
+  double least, most;  // The smallest and largest prefix in use.
 };
 
 UnitRule RuleOf(Unit unit) {
@@ -44,7 +44,7 @@ UnitRule RuleOf(Unit unit) {
   return {"", 1, 1};
 }
 
-// The largest prefix that leaves at least 1, were `value` printed with three digits.
+// The largest prefix with which `value`, printed with three digits, is at least 1.
 Prefix PrefixOf(double value, const UnitRule& rule) {
   Prefix chosen = {1, ""};
   bool found = false;
@@ -71,7 +71,7 @@ std::string WithUnit(const std::string& digits, const std::string& unit) {
   return unit.empty() ? digits : absl::StrCat(digits, " ", unit);
 }
 
-// Three digits that count, or all before the point.
+// Three significant digits, or all digits before the point if those are more.
 std::string Digits(double value) {
   const double size = std::abs(value);
   if (size != 0 && size < 0.01) return absl::StrFormat("%.3g", value);

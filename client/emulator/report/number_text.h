@@ -12,7 +12,7 @@ enum class Unit {
   kNone,            // A name or a plain number: 42, 0.125.
   kCount,           // 12,345
   kSeconds,         // 12.3 ms
-  kFraction,        // Of 1, shown in per cent: 91.8 %
+  kFraction,        // 0.918 is shown as 91.8 %
   kBytes,           // 1.13 GB, powers of 1000
   kBytesPerSecond,  // 700 GB/s
   kFlops,           // 8.18 GFLOP

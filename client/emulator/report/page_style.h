@@ -1,5 +1,4 @@
-// The report page's style sheet and its one script: constants, apart from the code that fills the
-// page.
+// The report page's style sheet and its one script, apart from the code that fills the page.
 //
 // Thread-safe: constants.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_PAGE_STYLE_H_
@@ -7,7 +6,7 @@
 
 namespace systole::emulator {
 
-// Colours are named once for light and once for dark; the class `s-SERIES` gives a series its
+// Every colour is defined once for light and once for dark. The class `s-SERIES` gives a series its
 // colour.
 inline constexpr char kPageStyle[] = R"css(
 :root {

@@ -15,23 +15,23 @@
 
 namespace systole::emulator {
 
-// In the axes' units.
+// A point, in the units of the axes.
 struct Point {
   double x = 0;
   double y = 0;
 };
 
 struct PlotOptions {
-  std::string id;           // Of the SVG element; unique on the page.
-  std::string title;        // For screen readers: what the plot is ..
-  std::string description;  // .. and what there is to see.
+  std::string id;           // The SVG element's id; unique on the page.
+  std::string title;        // For screen readers: what the plot is.
+  std::string description;  // For screen readers: what the plot shows.
   std::string x_label;
-  double width = 560;  // In pixels of its own; the page scales it.
+  double width = 560;  // In the SVG's own pixels; the page scales them.
   double height = 280;
 };
 
 // The outline of a dot around the origin, about 9 px wide, as a path. `shape`: 0 disc, 1 square,
-// 2 triangle, 3 diamond; further ones begin again.
+// 2 triangle, 3 diamond. Then the shapes repeat.
 const char* ShapePath(int shape);
 
 class PlotSheet {
@@ -57,9 +57,9 @@ class PlotSheet {
 
   const PlotOptions options_;
   Axis x_, y_;
-  double left_, right_, top_, bottom_;  // Of the frame, in pixels.
+  double left_, right_, top_, bottom_;  // The frame, in pixels.
   std::string marks_;
-  std::string tips_;  // Above all marks.
+  std::string tips_;  // Drawn above all marks.
 };
 
 }  // namespace systole::emulator

@@ -59,7 +59,7 @@ std::vector<Figure> RooflineFigures(const RunReport& report) {
     lowest = std::min(lowest, layer.flops_per_second());
   }
   const Axis x = Axis::Log(from, 1.05 * to, Unit::kFlopsPerByte);
-  // The roof's foot at the left edge is part of the picture.
+  // The y axis begins low enough to show the roof at the left edge.
   const Axis y = Axis::Log(std::min(lowest, x.from() * roofline.bytes_per_second), 1.3 * peak,
                            Unit::kFlopsPerSecond);
   Plot plot({.id = "plot-roofline",
@@ -106,7 +106,7 @@ std::vector<Figure> RooflineFigures(const RunReport& report) {
     }
   }
   if (placed < roofline.layers.size()) {
-    absl::StrAppend(&figure.remark, " In the table only, for they compute or move nothing: ",
+    absl::StrAppend(&figure.remark, " In the table only, because they compute or move nothing: ",
                     roofline.layers.size() - placed, " of ", roofline.layers.size(), " layers.");
   }
   return {figure};

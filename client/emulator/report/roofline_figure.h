@@ -12,7 +12,8 @@
 
 namespace systole::emulator {
 
-// Empty without a layer. Layers that compute nothing are not on the plot; the table lists them.
+// Empty if the report has no layers. Layers that compute or move nothing are not on the plot, but
+// the table lists them.
 std::vector<Figure> RooflineFigures(const RunReport& report);
 
 }  // namespace systole::emulator

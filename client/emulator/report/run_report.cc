@@ -6,7 +6,8 @@
 namespace systole::emulator {
 namespace {
 
-// "infeed" of "infeed.average"; empty for a field of the outer object.
+// The name of the fact's inner object: "infeed" for "infeed.average". Empty for a field of the
+// outer object.
 absl::string_view ObjectOf(const Fact& fact) {
   const size_t dot = fact.key.find('.');
   return dot == std::string::npos ? "" : absl::string_view(fact.key).substr(0, dot);

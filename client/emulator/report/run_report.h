@@ -1,5 +1,5 @@
-// Everything that a report of a run shows, whatever the run's mode, and its JSON, which `--json`
-// prints and the page of html_report.h contains.
+// Everything that a report of a run shows, in any mode, and its JSON. `--json` prints the JSON, and
+// the page of html_report.h contains it.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_RUN_REPORT_H_
@@ -23,18 +23,19 @@
 namespace systole::emulator {
 
 enum class RunMode {
-  // Values. Its times are the emulating host's, so it says nothing of a chip's utilization.
+  // Computes values. Times are those of the emulating host, so they say nothing about a chip's
+  // utilization.
   kFunctional,
-  // Times: every core takes the chip's step time by the wall clock.
+  // Measures times: every core takes the chip's step time by the wall clock.
   kPaced,
-  // Times: computed for a chip from arrivals recorded once.
+  // Computes times for a chip from arrivals that were recorded once.
   kReplay,
-  // Paced runs of 1, 2, 4 .. trainers at once: what servers do under load.
+  // Measures servers under load with paced runs of several trainers at once.
   kLoad,
 };
 const char* RunModeName(RunMode mode);  // "functional"
 
-// A number or a word under its name in the JSON.
+// A number or a text, with its name in the JSON.
 struct Fact {
   std::string key;    // "images_per_second"; "infeed.average": a field of the object "infeed".
   std::string label;  // "Images per second"
@@ -43,8 +44,8 @@ struct Fact {
   bool stands_out = false;  // Shown large.
 };
 
-// The facts as fields of the object that is open. The facts of an inner object are grouped, at the
-// place of the first of them. Keys must differ.
+// Writes the facts as fields of the JSON object that is open. The facts of an inner object are
+// grouped at the place of the first of them. Keys must differ.
 void AppendFacts(absl::Span<const Fact> facts, JsonWriter& json);
 
 // The times of one core over the whole run, without its first step.
@@ -66,8 +67,8 @@ struct LayerPoint {
 };
 
 struct Roofline {
-  double peak_flops_per_second = 0;  // Of one core.
-  double bytes_per_second = 0;       // Of one core's share of the chip's memory.
+  double peak_flops_per_second = 0;  // One core's.
+  double bytes_per_second = 0;       // One core's share of the chip's memory bandwidth.
   std::vector<LayerPoint> layers;
 };
 
@@ -75,8 +76,8 @@ struct Roofline {
 struct LevelReport {
   int64_t trainers = 0;
   bool fed = false;             // Every trainer's AU is high, by the wall clock too.
-  std::vector<double> au;       // Of each trainer. Here and below: NaN if not known.
-  std::vector<double> wall_au;  // The emulator's own lost time included.
+  std::vector<double> au;       // Each trainer's. Here and below: NaN if not known.
+  std::vector<double> wall_au;  // Each trainer's, with the emulator's own lost time counted.
   double lowest_au = 0;
   double lowest_wall_au = 0;
   absl::Duration window;  // The time over which rates are taken.
@@ -92,10 +93,10 @@ struct LevelReport {
   int64_t server_cpus = 0;
   std::optional<int64_t> server_resident_bytes;
   double cores_fed_per_server_cpu = 0;
-  LatencyHistogram waits;  // For each step of each trainer.
+  LatencyHistogram waits;  // One for each step of each trainer.
 };
 
-// The run's result in a line: "highly input-bound: waiting for data 36.0 % of the time".
+// The run's result in one line: "highly input-bound: waiting for data 36.0 % of the time".
 struct Verdict {
   enum class Grade { kNeutral, kGood, kFair, kBad };
   std::string text;
@@ -113,14 +114,14 @@ struct RunReport {
   std::vector<CoreTimes> cores;
   std::optional<Roofline> roofline;
   std::vector<LevelReport> levels;      // In the order they ran.
-  std::vector<int64_t> masked_records;  // Of a load test: records whose places were masked.
-  std::vector<std::string> notes;       // What to know when reading the numbers; a sentence each.
+  std::vector<int64_t> masked_records;  // Load tests: records whose places were masked.
+  std::vector<std::string> notes;       // Remarks that qualify the numbers; a sentence each.
 
   bool has_barrier() const { return mode != RunMode::kFunctional; }
   bool has_scores() const { return mode == RunMode::kFunctional; }
 };
 
-// One object, on one line. Times in seconds; numbers that are not finite are null. `facts` and
+// One object, on one line. Times are in seconds. Numbers that are not finite are null. `facts` and
 // `results` are fields of the object itself; their keys must differ from each other and from the
 // sections' ("mode", "verdict", "epochs", "infeed_stall_seconds", "barrier_seconds", "history",
 // "roofline", "levels", "masked_records", "notes").

@@ -23,7 +23,7 @@ Spread Merged(const Spread& a, const Spread& b) {
           .values = a.values + b.values};
 }
 
-// Appends what follows `row` to it.
+// Merges `next`, which follows `row`, into `row`.
 void Append(const StepRow& next, StepRow& row) {
   row.loss = Merged(row.loss, next.loss);
   row.accuracy = Merged(row.accuracy, next.accuracy);

@@ -1,6 +1,6 @@
 // A history of a run's steps in bounded memory. A row is one step at first. When the rows are full,
 // neighbours are merged in pairs, and from then on a row covers twice as many steps. Sums, smallest
-// and largest values survive this: no spike is lost, only its exact step.
+// and largest values are kept, so no spike is lost, only its exact step.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_STEP_HISTORY_H_
@@ -17,7 +17,7 @@ namespace systole::emulator {
 // One step. Times that a mode does not have are zero. Values that it does not have are left out of
 // the report.
 struct StepEntry {
-  int64_t step = 0;             // From 0; a run that goes on from a checkpoint begins later.
+  int64_t step = 0;             // Counted from 0; a run from a checkpoint begins later.
   absl::Duration start;         // Since the run's start.
   absl::Duration infeed_stall;  // Waiting for data.
   absl::Duration compute;
@@ -32,28 +32,28 @@ struct Spread {
   double mean = 0;
   double min = 0;
   double max = 0;
-  int64_t values = 0;  // Finite ones: what `mean` is the mean of.
+  int64_t values = 0;  // How many values are finite; `mean` is their mean.
 };
 
-// `steps` steps in a row.
+// A row of the history: `steps` consecutive steps.
 struct StepRow {
   int64_t first_step = 0;
   int64_t steps = 0;
-  absl::Duration start;                           // Of the first.
+  absl::Duration start;                           // The first step's.
   absl::Duration infeed_stall, compute, barrier;  // Sums.
   absl::Duration longest;                         // Stall + compute + barrier of one step.
   Spread loss, accuracy;
-  double learning_rate = 0;  // Of the first.
+  double learning_rate = 0;  // The first step's.
 };
 
 class StepHistory {
  public:
   static constexpr size_t kMaxRows = 1024;
 
-  // The next step: its number is the last one's plus 1 (CHECK). O(1) amortised.
+  // Adds the next step. REQUIRES (CHECK): its number is the last one's plus 1. O(1) amortised.
   void Add(const StepEntry& entry);
 
-  // Every row but the last is of steps_per_row() steps.
+  // Every row but the last covers steps_per_row() steps.
   const std::vector<StepRow>& rows() const { return rows_; }
   int64_t steps_per_row() const { return steps_per_row_; }
   // Steps in all rows.

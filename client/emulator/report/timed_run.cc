@@ -7,7 +7,7 @@
 namespace systole::emulator {
 namespace {
 
-// Null in the JSON.
+// An unknown number becomes NaN, which is null in the JSON.
 double OrUnknown(const std::optional<double>& value) {
   return value.value_or(std::numeric_limits<double>::quiet_NaN());
 }
@@ -42,7 +42,7 @@ std::vector<Fact> UtilisationFacts(const TimingReport& timing, const Utilisation
       {"compute_seconds", "Compute of each core", absl::ToDoubleSeconds(used.compute),
        Unit::kSeconds},
       {"total_seconds", "Counted time", total_seconds, Unit::kSeconds, true},
-      Seconds("open_wait_seconds", "Wait that the end broke off", used.open_wait),
+      Seconds("open_wait_seconds", "Wait cut short by the run's end", used.open_wait),
   };
 }
 

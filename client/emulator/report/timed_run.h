@@ -1,4 +1,4 @@
-// The report of a paced or a replayed run, and the parts that other reports use too.
+// The report of a paced or a replayed run. Other reports use some of its parts, too.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_TIMED_RUN_H_
@@ -22,7 +22,7 @@ namespace systole::emulator {
 // add up to the whole step.
 StepEntry EntryOf(const StepRecord& record);
 
-// The facts on what ran: cores, their step, their slice.
+// The facts about the cores: their number, step and slice.
 std::vector<Fact> FactsOf(const TimedCores& cores);
 // "<key>.p50" .. "<key>.max", labelled "<label>, p50".
 std::vector<Fact> PercentileFacts(absl::string_view key, absl::string_view label,
@@ -35,7 +35,7 @@ Verdict VerdictOf(const Utilisation& used);
 Roofline RooflineOf(const ChipProgram& program);
 
 // The report of a paced run if `timing` has the emulator's overhead, and of a replay if not.
-// `steps`: all but the first.
+// `steps` has all steps but the first.
 RunReport ReportOf(const TimingReport& timing, const StepHistory& steps);
 
 }  // namespace systole::emulator

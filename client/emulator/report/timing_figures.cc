@@ -13,7 +13,7 @@ namespace {
 struct TimePart {
   const char* series;
   const char* label;
-  const char* key;  // Of the sum in the JSON.
+  const char* key;  // The key of the sum in the JSON.
   absl::Duration StepRow::*of_row;
 };
 
@@ -31,8 +31,8 @@ double MeanSeconds(const StepRow& row, absl::Duration StepRow::*part) {
   return absl::ToDoubleSeconds(row.*part) / static_cast<double>(row.steps);
 }
 
-// The top of an axis for `values`: the largest, or, where a few outliers would press all else to
-// the ground, twice and a half of what 95 in 100 stay below.
+// The top of an axis for `values`: the largest value, but at most 2.5 times the 95th percentile.
+// Otherwise a few outliers would flatten all other values.
 double TopOf(std::vector<double> values) {
   const double largest = *std::max_element(values.begin(), values.end());
   const auto at = values.begin() + static_cast<int64_t>(values.size() * 95 / 100);
@@ -40,7 +40,7 @@ double TopOf(std::vector<double> values) {
   return *at > 0 ? std::min(largest, 2.5 * *at) : largest;
 }
 
-// A column for the row, its parts on top of each other, and what to tell of it.
+// Draws a column for the row, with its parts on top of each other, and its tooltip.
 void DrawRow(const StepRow& row, const std::vector<TimePart>& parts, double gap, Plot& plot) {
   const double left = static_cast<double>(row.first_step), right = EndOf(row);
   std::string tip = absl::StrCat(StepsText(row), "\nbegan at ",
@@ -80,8 +80,8 @@ std::string StepRemark(const RunReport& report, int64_t steps_per_column, double
                          " steps; the thin line is the longest of them.")
           : "One column for each step.";
   if (absl::ToDoubleSeconds(report.steps.Total().longest) > top) {
-    absl::StrAppend(&remark, " What is longer than ", NumberText(top, Unit::kSeconds),
-                    " is cut off there.");
+    absl::StrAppend(&remark, " Columns and lines are cut off at ", NumberText(top, Unit::kSeconds),
+                    ".");
   }
   if (report.has_barrier()) remark += " Waits are means over the cores.";
   return remark;
@@ -109,7 +109,8 @@ Figure StepTimes(const RunReport& report) {
              .width = kWidePx,
              .height = 300},
             StepAxis(rows, 10), y);
-  // Few columns stand apart; many overlap a little, or the page would show through their seams.
+  // A few columns have gaps. Many columns overlap a little, because the page would show between
+  // them otherwise.
   const double gap = (rows.size() <= 120 ? 0.06 : -0.06) * static_cast<double>(steps_per_column);
   for (const StepRow& row : rows) DrawRow(row, parts, gap, plot);
   Figure figure = {.title = "Step time",
@@ -151,7 +152,7 @@ HtmlTable CoreTable(const RunReport& report) {
 
 Figure CoreStalls(const RunReport& report) {
   const size_t count = report.cores.size();
-  const size_t merged = (count + kMaxBars - 1) / kMaxBars;  // Cores to a bar.
+  const size_t merged = (count + kMaxBars - 1) / kMaxBars;  // Cores per bar.
   double top = 0;
   for (const CoreTimes& core : report.cores) {
     top = std::max(top, absl::ToDoubleSeconds(core.infeed_stall + core.barrier));
@@ -175,7 +176,7 @@ Figure CoreStalls(const RunReport& report) {
             Axis::Linear(0, top, Unit::kSeconds, 4));
   for (size_t begin = 0; begin < count; begin += merged) {
     const size_t end = std::min(begin + merged, count);
-    // Of several cores the one that waited longest: the one that matters.
+    // A bar for several cores shows the one that waited longest, because that one matters.
     const CoreTimes& core =
         *std::max_element(report.cores.begin() + static_cast<int64_t>(begin),
                           report.cores.begin() + static_cast<int64_t>(end), by_stall);
@@ -203,8 +204,8 @@ Figure CoreStalls(const RunReport& report) {
                    .wide = true};
   if (report.has_barrier()) figure.legend.push_back({"barrier", "Barrier"});
   if (merged > 1) {
-    absl::StrAppend(&figure.remark, " Each bar is the one of ", merged,
-                    " neighbouring cores that waited longest for data.");
+    absl::StrAppend(&figure.remark, " Each bar stands for ", merged,
+                    " neighbouring cores and shows the one that waited longest for data.");
   }
   return figure;
 }

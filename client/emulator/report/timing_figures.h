@@ -1,4 +1,4 @@
-// Where a run's time went: by step, and waiting by core.
+// Figures of how a run's time was spent: by step, and the waiting by core.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_TIMING_FIGURES_H_
@@ -14,7 +14,7 @@ namespace systole::emulator {
 // A table of cores lists at most this many, those that waited longest.
 inline constexpr size_t kMaxCoreRows = 64;
 
-// Without steps or cores their figure is left out.
+// A figure is left out if the report has no steps, or no cores, for it.
 std::vector<Figure> TimingFigures(const RunReport& report);
 
 }  // namespace systole::emulator

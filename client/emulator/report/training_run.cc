@@ -19,10 +19,10 @@ StepEntry EntryOf(const TrainingProgress& progress) {
 
 namespace {
 
-// What was learnt: of a chip's time a training run says nothing.
+// The verdict says what was learnt, because a training run says nothing about a chip's time.
 Verdict VerdictOf(const EpochReport& last, size_t epochs) {
   if (!std::isfinite(last.training.loss)) {
-    return {.text = "diverged: the loss of the last epoch is no number",
+    return {.text = "diverged: the loss of the last epoch is not a number",
             .grade = Verdict::Grade::kBad};
   }
   const std::string after = absl::StrCat(" after ", epochs, epochs == 1 ? " epoch" : " epochs");

@@ -16,7 +16,7 @@ namespace systole::emulator {
 // The entry of a step that the training loop reports.
 StepEntry EntryOf(const TrainingProgress& progress);
 
-// `facts`: further facts on the run, such as its seed.
+// `facts` are further facts about the run, such as its seed.
 RunReport ReportOf(const TrainingReport& training, const StepHistory& steps,
                    const std::vector<Fact>& facts);
 

@@ -16,7 +16,7 @@ constexpr size_t kMaxOriginText = 64 << 10;
 constexpr size_t kMaxRank = 8;
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 40;
 constexpr int64_t kMaxStep = int64_t{1} << 60;
-// Three years: sums of times do not overflow.
+// The largest time, three years. Sums of times do not overflow.
 constexpr int64_t kMaxNs = 100'000'000'000'000'000;
 
 absl::Status CheckTensor(const ArrivalTensor& tensor) {

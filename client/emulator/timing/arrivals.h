@@ -1,4 +1,4 @@
-// A recording of when a feed's slices arrived. arrivals_file.h has its bytes.
+// A recording of when a feed's slices arrived. arrivals_file.h writes and reads it as a file.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_ARRIVALS_H_
@@ -29,13 +29,14 @@ struct ArrivalTensor {
 
 enum class RecordedBy { kDrain, kPaced };
 
-// The most times in a recording, half a gigabyte: eight million steps of eight cores.
+// The most times in a recording. They take half a gigabyte and are eight million steps of eight
+// cores.
 inline constexpr int64_t kMaxArrivalTimes = int64_t{1} << 26;
 
 struct Arrivals {
   RecordedBy recorded_by = RecordedBy::kDrain;
   FeedOrigin origin;
-  std::vector<ArrivalTensor> tensors;  // 1 to kMaxSliceTensors; all of one batch.
+  std::vector<ArrivalTensor> tensors;  // 1 to kMaxSliceTensors; all have the same batch.
   int64_t first_step = 0;
   int num_cores = 0;
   std::vector<int64_t> ns;  // [step][core], at most kMaxArrivalTimes.
@@ -45,8 +46,9 @@ struct Arrivals {
   friend bool operator==(const Arrivals&, const Arrivals&) = default;
 };
 
-// Checks that this can be a recording. Both writing and reading a recording check it.
-// InvalidArgument, naming the tensor or the field, if not.
+// Checks that `arrivals` can be a recording. It is called before a recording is written and after
+// one is read.
+// InvalidArgument, naming the tensor or the field, if it cannot.
 absl::Status CheckArrivals(const Arrivals& arrivals);
 
 }  // namespace systole::emulator

@@ -16,10 +16,10 @@ namespace {
 constexpr FileFormat kFormat = {
     .name = "systole arrivals", .noun = "recording of arrivals", .version = 1};
 
-// In one message.
+// The most times in one message.
 constexpr int64_t kTimesInAMessage = 65536;
 
-// DType's numbers are the wire's, in files too.
+// DType's numbers are also those of the wire and of files.
 static_assert(static_cast<int>(v1::UINT8) == static_cast<int>(DType::kUint8));
 static_assert(static_cast<int>(v1::BFLOAT16) == static_cast<int>(DType::kBfloat16));
 static_assert(static_cast<int>(v1::FLOAT16) == static_cast<int>(DType::kFloat16));
@@ -48,7 +48,7 @@ v1::Arrivals ToMessage(const Arrivals& arrivals) {
   return message;
 }
 
-// All but the times.
+// Reads everything but the times.
 absl::StatusOr<Arrivals> FromMessage(const v1::Arrivals& message) {
   const v1::FeedOrigin& origin = message.origin();
   Arrivals arrivals = {.origin = {.dataset = origin.dataset(),

@@ -15,13 +15,13 @@
 
 namespace systole::emulator {
 
-// Writes and closes. `systole_version` is the program's. Errors of CheckArrivals(), before anything
-// is written, and of the sink.
+// Writes and closes the file. `systole_version` is the version of this program. Returns the errors
+// of CheckArrivals(), before anything is written, and of the sink.
 absl::Status WriteArrivals(const Arrivals& arrivals, absl::string_view systole_version,
                            std::unique_ptr<ByteSink> sink);
 
-// Reads what WriteArrivals() wrote. Uses memory for the times in the file, and at most the same
-// amount again unused.
+// Reads what WriteArrivals() wrote. It takes memory for the times in the file, and up to the same
+// amount of unused memory.
 //   InvalidArgument  not a recording, one of another version, or CheckArrivals() refuses it.
 //   DataLoss         cut short or damaged.
 absl::StatusOr<Arrivals> ReadArrivals(const ByteSource& source);

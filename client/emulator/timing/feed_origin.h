@@ -13,9 +13,9 @@ namespace systole::emulator {
 struct FeedOrigin {
   std::string dataset;
   std::string spec;               // The file's name, without its folder.
-  uint64_t spec_fingerprint = 0;  // Of its canonical form: FeedIdentity.spec_fingerprint.
+  uint64_t spec_fingerprint = 0;  // FeedIdentity.spec_fingerprint, of the spec's canonical form.
   std::string servers;            // "a:8470, b:8470"
-  std::string content_version;    // Of the servers.
+  std::string content_version;    // The servers'.
   std::string date;               // When the run began: "2026-11-22T05:03:10Z".
 
   friend bool operator==(const FeedOrigin&, const FeedOrigin&) = default;

@@ -1,17 +1,18 @@
-// The virtual clock of a slice of chips fed over PCIe. It computes when each step starts from when
-// the cores' slices arrived at the host. Only Step() and Slip() move it.
+// The virtual clock of a slice of chips that are fed over PCIe. From the times when the cores'
+// slices arrived at the host it computes when each step starts. Only Step() and Slip() move it.
 //
 // With D steps of room in each core's queue, for step i and core c:
 //   enqueued(i,c) = max(arrived(i,c), start(i-D))        a place is free when step i-D is taken
 //   ready(i,c)    = max(enqueued(i,c), link free) + transfer_time
 //   start(i)      = max over c of max(ready(i,c), end(i-1))      all cores meet: the barrier
 //   end(i)        = start(i) + step_time
-// With one core per chip "link free" is ready(i-1,c), which is the queue model of TensorFlow's
+// With one core per chip, "link free" is ready(i-1,c). That is the queue model of TensorFlow's
 // infeed.
 //
 // The PCIe link belongs to a chip. Its cores' slices cross it one at a time, each at full speed.
-// All slices of a step cross before any of the next, as a host hands over whole steps. Within a
-// step they cross in the order they were enqueued; at the same time, the lower core is first.
+// All slices of a step cross before any slice of the next step, because a host hands over whole
+// steps. Within a step they cross in the order in which they were enqueued. Of two enqueued at the
+// same time, the lower core's is first.
 //
 // Per core c: infeed stall = max(0, ready(i,c) - end(i-1)), transfer included; barrier = the rest
 // of the wait. So a core is charged only for its own slice.
@@ -31,12 +32,12 @@
 namespace systole::emulator {
 
 struct InfeedOptions {
-  // 1 .. 65536.
+  // The number of cores, 1 to 65536.
   int num_cores = 1;
-  // Cores that share a PCIe link; the last chip may have fewer.
+  // Cores that share a PCIe link, 1 to 65536. The last chip may have fewer.
   int cores_per_chip = 1;
-  // Steps that can wait in front of a core, beside the one it works on: 1 .. 65536. A larger number
-  // hides longer hiccups.
+  // Steps that can wait in front of a core, besides the one that it works on: 1 to 65536. A larger
+  // number hides longer hiccups.
   int64_t queue_depth = 2;
   // The chip's step time, all-reduce included; > 0 and at most an hour.
   absl::Duration step_time;
@@ -49,11 +50,12 @@ class InfeedClock {
   // InvalidArgument if an option is out of range.
   static absl::StatusOr<InfeedClock> Create(const InfeedOptions& options);
 
-  // Runs the next step. `arrived[c]`: when core c's slice arrived, by this clock.
+  // Runs the next step. `arrived[c]` is when core c's slice arrived, by this clock.
   // REQUIRES: arrived.size() == num_cores.
   StepRecord Step(absl::Span<const absl::Duration> arrived);
 
-  // Moves the clock on by time that only the emulator lost; it is the next step's `overhead`.
+  // Moves the clock on by time that only the emulator lost. That time is the next step's
+  // `overhead`.
   void Slip(absl::Duration overhead);
 
   // End of the last step; 0 before the first.
@@ -71,8 +73,8 @@ class InfeedClock {
   int64_t steps_ = 0;
   absl::Duration end_;
   absl::Duration overhead_;                // Since the last step.
-  std::vector<absl::Duration> starts_;     // Of the last queue_depth steps, a ring.
-  std::vector<absl::Duration> link_free_;  // Per chip.
+  std::vector<absl::Duration> starts_;     // When the last queue_depth steps started, a ring.
+  std::vector<absl::Duration> link_free_;  // Per chip: when its link is free.
   std::vector<absl::Duration> ready_;      // Per core, of the current step.
   std::vector<int> order_;                 // Scratch.
 };

@@ -1,5 +1,6 @@
-// Percentiles of any number of durations in constant memory: buckets that are 1/64 of their value
-// wide, so a percentile is at most 1.6 % too high, and exact below 128 ns. The maximum is exact.
+// Percentiles of any number of durations in constant memory. A bucket's width is at most 1/64 of
+// its values. So a percentile is at most 1.6 % too high, and exact below 128 ns. The maximum is
+// exact.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_LATENCY_HISTOGRAM_H_
@@ -26,13 +27,13 @@ class LatencyHistogram {
 
   int64_t count() const { return count_; }
   absl::Duration max() const { return max_; }
-  // The smallest value that at least `fraction` of all values do not exceed, rounded up to its
-  // bucket's end, at most max(). 0 if there is none. REQUIRES: 0 <= fraction <= 1.
+  // The smallest value that at least `fraction` of all values do not exceed. It is rounded up to
+  // its bucket's end, but not above max(). 0 if there are no values. REQUIRES: 0 <= fraction <= 1.
   absl::Duration Percentile(double fraction) const;
 
  private:
   static constexpr int kSubBuckets = 64;
-  static constexpr int kBuckets = kSubBuckets * 58;  // Up to 2^63 ns.
+  static constexpr int kBuckets = kSubBuckets * 58;  // For up to 2^63 ns.
 
   static int BucketOf(uint64_t ns);
   // The largest value that falls into the bucket.

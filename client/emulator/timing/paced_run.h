@@ -1,14 +1,15 @@
 // Paced mode: the cores' steps take the chip's time by the wall clock, so that real servers are
 // loaded at the rate of the real chip. Nothing is computed.
 //
-// There are two clocks. The virtual one (infeed_clock.h) says when steps start and end. Its ends
-// are the deadlines, so lateness of this loop does not add up. The wall clock only times waits. The
-// time that the loop itself loses is measured (PacingOverhead) and never booked as a stall:
+// There are two clocks. The virtual one (infeed_clock.h) says when steps start and end. The ends of
+// its steps are the deadlines, so lateness of this loop does not add up. The wall clock only times
+// waits. The time that the loop itself loses is measured (PacingOverhead) and never booked as a
+// stall:
 //   * late by less than a step: the next step's deadline absorbs it;
 //   * later: the virtual clock is moved on (StepRecord.overhead), because a burst of short steps
 //     would ask more of the feed than the chip does.
 //
-// One thread paces all cores; their barrier is a computed maximum.
+// One thread paces all cores, because their barrier is a computed maximum.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_PACED_RUN_H_
@@ -31,8 +32,8 @@ namespace systole::emulator {
 struct PacedOptions {
   InfeedOptions infeed;
   // The run ends after max_steps steps, or with the first step that ends max_duration or more after
-  // step 0's start, or when the feed ends or is cancelled. A wait that a cancel breaks off is
-  // booked.
+  // step 0's start, or when the feed ends or is cancelled. If the feed is cancelled during a wait,
+  // the wait is booked.
   int64_t max_steps = std::numeric_limits<int64_t>::max();
   absl::Duration max_duration = absl::InfiniteDuration();
   Pacer pacer;
@@ -43,20 +44,20 @@ struct PacedOptions {
 // The emulator's own time, over all steps.
 struct PacingOverhead {
   absl::Duration noticing;      // From when a step is ready until the loop has it: waking, popping.
-  absl::Duration max_noticing;  // Of one step.
-  absl::Duration work;          // Of the loop, between having a step and waiting for its end.
-  absl::Duration max_late;      // Past the end of a step, after waiting for it.
+  absl::Duration max_noticing;  // The longest of one step.
+  absl::Duration work;          // The loop's work between having a step and waiting for its end.
+  absl::Duration max_late;      // The most that a wait for a step's end ended late.
 };
 
 struct PacedResult {
   TimingBooks books;
   PacingOverhead overhead;
   // Compute time / wall time from the first step's end to the last one's: the AU if the emulator's
-  // overhead is counted as the chip's. nullopt for fewer than two steps.
+  // overhead counted as the chip's. nullopt for fewer than two steps.
   std::optional<double> wall_au;
 };
 
-// An infeed's error is passed on unchanged, except Cancelled, which is no error here.
+// An error of `pop` is passed on unchanged, except Cancelled, which is not an error here.
 //   InvalidArgument     an option is out of range.
 //   FailedPrecondition  cores are given different steps, or only some get one.
 absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& options);

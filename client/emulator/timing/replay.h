@@ -2,10 +2,10 @@
 // would have kept any chip. The same file gives the same numbers every time.
 //
 // A recording at full drain speed never makes the feed wait. So it has the arrivals of a feed with
-// endless room ahead of the cores. A slower chip's feed could only run ahead by its client's window
-// and queue: a hiccup that the recording hides behind early steps may stall the real feed. So the
-// replayed AU is an upper bound, close for a steady feed. Pacing (paced_run.h) measures the real AU
-// for one chip.
+// endless room ahead of the cores. With a slower chip, the feed could only run ahead by its
+// client's window and queue. A hiccup that early steps hide in the recording may stall the real
+// chip. So the replayed AU is an upper bound, which is close for a steady feed. Pacing
+// (paced_run.h) measures the real AU for one chip.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_REPLAY_H_
@@ -22,11 +22,11 @@
 
 namespace systole::emulator {
 
-// Returns `pop`, which now also notes when each slice arrived, in `arrivals.ns`: nanoseconds since
-// this call; earlier slices count as there from the beginning. Sets `arrivals.first_step`. Drops a
-// last step that only some cores got. `clock` is the clock of SliceArrival.arrived_at. The result
-// borrows `arrivals`, and its cores must be asked in order. ResourceExhausted beyond
-// kMaxArrivalTimes.
+// Returns a function that calls `pop` and appends to `arrivals.ns` when each slice arrived, in
+// nanoseconds since the call of Recording(). Slices that arrived earlier have 0. The function also
+// sets `arrivals.first_step`, and drops a last step that only some cores got. `clock` is the clock
+// of SliceArrival.arrived_at. The result borrows `arrivals`, and its cores must be asked in order.
+// It returns ResourceExhausted beyond kMaxArrivalTimes.
 PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals);
 
 // InvalidArgument if an option is out of range. `options.num_cores` is the recording's. `on_step`

@@ -16,11 +16,11 @@
 namespace systole::emulator {
 
 struct SliceArrival {
-  int64_t step = 0;           // Of the feed.
-  absl::Duration arrived_at;  // By a monotonic clock.
+  int64_t step = 0;           // The feed's number of the step.
+  absl::Duration arrived_at;  // Time by a monotonic clock.
 };
 
-// Takes core `core`'s next slice and drops it; waits. nullopt at the end of the feed.
+// Waits for core `core`'s next slice, takes it and drops it. nullopt at the end of the feed.
 using PopArrival = std::function<absl::StatusOr<std::optional<SliceArrival>>(int core)>;
 
 struct StepArrival {

@@ -18,12 +18,12 @@
 namespace systole::emulator {
 
 struct StepRecord {
-  int64_t step = 0;         // From 0, in this run.
+  int64_t step = 0;         // Counted from 0 in this run.
   absl::Duration overhead;  // The emulator's own lateness, never a core's; 0 in replay.
-  absl::Duration wait;      // Until the last core was fed.
+  absl::Duration wait;      // The wait until the last core was fed.
   absl::Duration start;     // When all cores began to compute.
   absl::Duration compute;
-  // Per core: its own wait for its own slice, at most `wait`.
+  // Each core's wait for its own slice, at most `wait`.
   std::vector<absl::Duration> infeed_stall;
 
   // How long a core that was fed waited for the core that was fed last.
@@ -32,7 +32,7 @@ struct StepRecord {
     return *std::max_element(infeed_stall.begin(), infeed_stall.end());
   }
   absl::Duration end() const { return start + compute; }
-  // Without the emulator's overhead.
+  // The step's time without the emulator's overhead.
   absl::Duration duration() const { return wait + compute; }
 };
 

@@ -1,5 +1,5 @@
-// Sums over one run in virtual time, and the waits for each step. It does not keep the steps
-// themselves; report/step_history.h does, in bounded memory.
+// Sums over one run in virtual time, and the waits for each step. TimingBooks does not keep the
+// steps themselves. report/step_history.h does, in bounded memory.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_BOOKS_H_
@@ -17,15 +17,16 @@ class TimingBooks {
  public:
   // REQUIRES: records come in order and all have the same number of cores.
   void Add(const StepRecord& record);
-  // See UtilisationMeter. Also adds the wait to waits(), as long as it had lasted.
+  // See UtilisationMeter. Also adds `wait` to waits().
   void AddOpenWait(absl::Duration wait);
 
   int64_t steps() const { return steps_; }
   // The wait of the first step, which utilisation() leaves out.
   absl::Duration first_wait() const { return first_wait_; }
   Utilisation utilisation() const { return meter_.result(); }
-  // From the moment the cores wanted a step (the end of the step before) until the last of them had
-  // its slice; 0 for a step that was there in time. Without the first step.
+  // The waits for all steps but the first. A wait lasts from the moment the cores wanted a step
+  // (the end of the step before) until the last core had its slice. It is 0 for a step that was
+  // there in time.
   const LatencyHistogram& waits() const { return waits_; }
 
  private:

@@ -1,5 +1,6 @@
-// The results of a paced or a replayed run, and their text. It names the mode, since a functional
-// run (training/) says nothing of a chip's time. report/timed_run.h makes JSON and page.
+// The results of a paced or a replayed run, and their text. The text names the mode, because a
+// functional run (training/) says nothing about a chip's time. report/timed_run.h makes the JSON
+// and the page.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_REPORT_H_
@@ -19,10 +20,10 @@ namespace systole::emulator {
 // The cores that were timed, and what each takes in a step.
 struct TimedCores {
   std::string model;  // Empty if the step's time was given as a number.
-  std::string slice;  // "v3-8"; empty likewise.
+  std::string slice;  // "v3-8"; empty in the same case.
   InfeedOptions infeed;
   int64_t per_core_batch = 0;
-  // One core's slice of a step, as it is and as the chip stores it.
+  // The size of one core's slice of a step, as it is and as the chip stores it.
   int64_t slice_bytes = 0;
   int64_t padded_slice_bytes = 0;
 

@@ -1,4 +1,4 @@
-// How well the cores were used over a run's steps. The first step is left out: it waits for
+// How well the cores were used over a run's steps. The first step is left out, because it waits for
 // connections and for the pipeline to fill.
 //
 // * AU, accelerator utilization, is MLPerf Storage's: compute time / total time. Its benchmark
@@ -35,7 +35,7 @@ struct CoreBooks {
   absl::Duration barrier;
 };
 
-// Each in [0, 1].
+// The infeed fraction over the counted steps. Each number is in [0, 1].
 struct InfeedFraction {
   double average = 0;
   double min = 0;
@@ -43,16 +43,16 @@ struct InfeedFraction {
 };
 
 struct Utilisation {
-  int64_t steps = 0;       // Counted: without the first.
-  absl::Duration compute;  // Of one core; it is the same for all.
+  int64_t steps = 0;       // The counted steps: all but the first.
+  absl::Duration compute;  // One core's; it is the same for all cores.
   absl::Duration total;    // compute + waits + open_wait.
-  // The wait that the run's end broke off. It is not known whose slice was missing, so the wait is
-  // in no core's books.
+  // The wait that the end of the run cut short. It is not known whose slice was missing, so the
+  // wait is in no core's books.
   absl::Duration open_wait;
   absl::Duration overhead;  // The emulator's, not in `total`.
   std::vector<CoreBooks> cores;
 
-  // nullopt while no time counts: an unknown AU is not an AU of 0.
+  // nullopt while no time counts, because an unknown AU is not an AU of 0.
   std::optional<double> au;
   std::optional<InfeedFraction> infeed;
 };
@@ -60,8 +60,8 @@ struct Utilisation {
 class UtilisationMeter {
  public:
   void Add(const StepRecord& record);
-  // The run ended while the cores were waiting, after `wait`. Not counted before the first step has
-  // come.
+  // Says that the run ended while the cores were waiting, and had waited for `wait`. It does not
+  // count before the first step has come.
   void AddOpenWait(absl::Duration wait);
   Utilisation result() const;
 

@@ -17,7 +17,7 @@ BatchNormLayer<T>::BatchNormLayer(const LayerPlan& plan, const LayerParameters<T
 template <typename T>
 T BatchNormLayer<T>::Count(const StepContext<T>& step) const {
   const int64_t valid = plan_.local_statistics ? step.valid_on_core : step.valid_everywhere;
-  // A core without examples has sums of 0, and nothing may become NaN.
+  // At least 1, because a core without examples has sums of 0, which must not become NaN.
   return static_cast<T>(std::max<int64_t>(1, valid * places_));
 }
 
@@ -94,7 +94,8 @@ void BatchNormLayer<T>::Backward(int phase, const StepContext<T>& step,
       unit.sum_rows(places_, channels_, dy, partials_.data());
       unit.sum_products(places_, channels_, dy, x, mean, inverse, partials_.data() + channels_);
     }
-    // The shard's own share: the all-reduce of all gradients sums these once more, on its own.
+    // These are the shard's own sums, because the all-reduce of the gradients adds them up over the
+    // shards.
     std::copy_n(partials_.begin(), channels_, parameters_.bias_gradients.begin());
     std::copy_n(partials_.begin() + channels_, channels_, parameters_.weight_gradients.begin());
     return;

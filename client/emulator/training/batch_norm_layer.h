@@ -5,11 +5,11 @@
 //   backward phases   sums of dy and of dy * normal(x) | dx
 //
 // The variance takes two passes instead of the sum of squares, to avoid cancellation. Only valid
-// examples are in the sums. In training the others become zeros, and so do their gradients:
-// statistics that leave them out may stretch them beyond any bound (by 1 / sqrt(epsilon) where the
-// variance is 0), layer after layer, and a gradient of 0 times an infinity is NaN. A sum runs image
-// by image (see VectorUnit::sum_rows), then over the shards in the fixed tree: over all shards, or
-// with local statistics over those of the core.
+// examples are in the sums. In training the other examples become zeros, and so do their gradients.
+// Statistics that leave them out may stretch them beyond any bound, layer after layer (by 1 /
+// sqrt(epsilon) if the variance is 0), and a gradient of 0 times an infinity is NaN. A sum runs
+// image by image (see VectorUnit::sum_rows), then over shards in the fixed tree. These are all
+// shards, or with local statistics the shards of the core.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
@@ -37,11 +37,11 @@ class BatchNormLayer : public Layer<T> {
   void UpdateStatistics() override;
 
  private:
-  // Values per channel in the statistics.
+  // How many values of each channel the statistics cover.
   T Count(const StepContext<T>& step) const;
   void Apply(const StepContext<T>& step, const T* in, absl::Span<const T> mean,
              absl::Span<const T> variance, T* out);
-  // Zeros for the examples that do not count.
+  // Sets the examples that do not count to zeros.
   void ClearInvalid(const StepContext<T>& step, T* out) const;
   // 1 / sqrt(variance + epsilon).
   std::vector<T> Inverse(absl::Span<const T> variance) const;
@@ -50,7 +50,7 @@ class BatchNormLayer : public Layer<T> {
   const LayerParameters<T> parameters_;
   const int64_t channels_, places_;  // Places of one image.
   std::vector<T> partials_;
-  std::vector<T> mean_, variance_;  // Of the current step.
+  std::vector<T> mean_, variance_;  // The current step's.
 };
 
 }  // namespace systole::emulator

@@ -1,6 +1,6 @@
-// A saved training run, as a value: its report so far, and all that its next step depends on
-// besides model text, options and feed. A run that is saved, ended and resumed computes the same
-// bits as a run without the break. checkpoint_file.h describes the file.
+// A saved training run, as a value. It has the report so far, and everything that the next step
+// depends on besides model text, options and feed. A run that is saved, ended and resumed computes
+// the same bits as a run without the break. checkpoint_file.h describes the file.
 //
 // Thread-compatible value type; functions without state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_CHECKPOINT_H_
@@ -18,20 +18,20 @@
 namespace systole::emulator {
 
 struct Checkpoint {
-  // The run it belongs to.
-  std::string model;  // Its name, for messages; the fingerprint is what is compared.
+  // The run that the checkpoint belongs to.
+  std::string model;  // The name, for messages. Only the fingerprint is compared.
   uint64_t model_fingerprint = 0;
   uint64_t seed = 0;
   Numerics numerics = Numerics::kExact;
   int64_t global_batch = 0;
   int64_t steps_per_epoch = 0;
-  std::string feed_token;  // Where the feed goes on; opaque here.
+  std::string feed_token;  // The feed's resume token, opaque here.
   // The run's state at that point.
   TrainerState trainer;
   LoopState loop;
 };
 
-// A checkpoint of `trainer` between two steps; the rest is passed in.
+// Takes a checkpoint of `trainer` between two steps. The other arguments are stored in it.
 Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, int64_t steps_per_epoch,
                           const std::string& feed_token);
 
@@ -39,7 +39,7 @@ Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, int64_t steps
 // batch is the same. Sums are then grouped differently, unless cores times shards_per_core is
 // unchanged.
 //   InvalidArgument  model, seed, numerics or global batch are not the checkpoint's; says what to
-//                    do. Nothing has changed.
+//                    do. `trainer` has not changed.
 absl::Status RestoreTrainer(const Checkpoint& checkpoint, Trainer& trainer);
 
 }  // namespace systole::emulator

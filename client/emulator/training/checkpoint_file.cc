@@ -20,11 +20,11 @@ namespace {
 
 constexpr FileFormat kFormat = {.name = "systole checkpoint", .noun = "checkpoint", .version = 1};
 
-// Elements of a tensor in one message.
+// The most elements of a tensor in one message.
 constexpr int64_t kPieceElements = int64_t{1} << 18;
 constexpr int kMaxRank = 8;
 
-// The machine's own order of bytes is the file's.
+// Values are written in the machine's order of bytes, which must be the file's.
 static_assert(std::endian::native == std::endian::little);
 
 absl::Status Inconsistent(absl::string_view what) {
@@ -114,7 +114,7 @@ absl::Status CheckPosition(const v1::Checkpoint& message) {
   return absl::OkStatus();
 }
 
-// All but the epochs that have ended and the tensors.
+// Reads everything but the tensors and the epochs that have ended.
 absl::StatusOr<Checkpoint> FromMessage(const v1::Checkpoint& message) {
   SYSTOLE_RETURN_IF_ERROR(CheckPosition(message));
   const absl::StatusOr<Numerics> numerics = ParseNumerics(message.numerics());
@@ -154,7 +154,7 @@ absl::Status WriteTensor(const StateTensor& tensor, MessageFileWriter& file) {
   return absl::OkStatus();
 }
 
-// The number of elements; 0 if the shape is none, or is of more than `most` elements.
+// The number of elements. 0 if the shape is invalid or has more than `most` elements.
 int64_t ElementsOf(const v1::CheckpointTensor& message, int64_t most) {
   if (message.shape_size() < 1 || message.shape_size() > kMaxRank) return 0;
   int64_t elements = 1;
@@ -165,7 +165,7 @@ int64_t ElementsOf(const v1::CheckpointTensor& message, int64_t most) {
   return elements;
 }
 
-// `most_elements`: the file has bytes for no more.
+// The file has bytes for `most_elements` elements.
 absl::StatusOr<StateTensor> ReadTensor(int64_t most_elements, MessageFileReader& file) {
   v1::CheckpointTensor message;
   SYSTOLE_RETURN_IF_ERROR(file.Next("a tensor", message));
@@ -187,7 +187,7 @@ absl::StatusOr<StateTensor> ReadTensor(int64_t most_elements, MessageFileReader&
       return Inconsistent(absl::StrCat("the piece at element ", begin, " of tensor '",
                                        absl::CEscape(tensor.name.substr(0, 40)), "'"));
     }
-    // Only now: one piece is there, and its size is the shape's.
+    // Allocated only now, because one piece has been read, and its size agrees with the shape.
     if (begin == 0) tensor.values.resize(static_cast<size_t>(elements));
     std::memcpy(tensor.values.data() + begin, message.data().data(), bytes);
   }

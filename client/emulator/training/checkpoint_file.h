@@ -1,5 +1,5 @@
 // A checkpoint as a file: proto/systole/v1/checkpoint.proto says which messages in which order. The
-// values are written and read piece by piece: beside the checkpoint itself, this takes memory for
+// values are written and read piece by piece. Besides the checkpoint itself, this takes memory for
 // two pieces of a tensor (2 MiB).
 //
 // Thread-safe: no state.
@@ -17,12 +17,13 @@
 
 namespace systole::emulator {
 
-// Writes and closes. `systole_version` is the program's. Errors of the sink.
+// Writes and closes the file. `systole_version` is the version of this program. Returns the sink's
+// errors.
 absl::Status WriteCheckpoint(const Checkpoint& checkpoint, absl::string_view systole_version,
                              std::unique_ptr<ByteSink> sink);
 
-// Reads only what WriteCheckpoint() writes. Sizes in the file lead to an allocation only if the
-// file has the bytes for it.
+// Reads only what WriteCheckpoint() writes. A size in the file leads to an allocation only if the
+// file has that many bytes.
 //   InvalidArgument  not a checkpoint, or one of another version.
 //   DataLoss         cut short or damaged, or its numbers do not fit each other; names the field.
 absl::StatusOr<Checkpoint> ReadCheckpoint(const ByteSource& source);

@@ -8,7 +8,7 @@
 namespace systole::emulator {
 namespace {
 
-// The last word of a counter keeps the uses of one seed apart; initial weights have 0.
+// The last word of a counter keeps the uses of one seed apart. For initial weights it is 0.
 constexpr uint32_t kDropoutDraws = 1;
 constexpr int64_t kBlock = 4;  // Words of a Philox block.
 

@@ -1,11 +1,11 @@
 // dropout with inverted scaling: a value becomes +0 with probability `rate`, and is multiplied by 1
-// / (1 - rate) otherwise. That keeps its expectation, so evaluation need not change it.
+// / (1 - rate) otherwise. That keeps the value's expectation, so evaluation does not change values.
 //
 // Which values are dropped depends only on (seed, step, layer, place in global batch, element):
 //   d       = Philox(key = seed, counter = step:u64le layer 1)
 //   block n = Philox(key = d[0] d[1], counter = n place d[2] d[3])   for elements 4 n .. 4 n + 3
 // An element is dropped if its word's upper 24 bits, as a number in [0, 1), are below the rate. So
-// the split of the batch over shards, cores and threads changes no bit, nothing is kept between the
+// the split of the batch over shards, cores and threads changes no bit, no mask is kept between the
 // passes, and a resumed run makes the same draws.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_DROPOUT_LAYER_H_
@@ -25,7 +25,7 @@ class DropoutLayer : public Layer<T> {
                 const T* d_out, T* d_in) override;
 
  private:
-  // Drops or scales values, in both passes alike.
+  // Drops or scales values, in the same way in both passes.
   void Drop(const StepContext<T>& step, const T* from, T* to) const;
 
   const LayerPlan plan_;

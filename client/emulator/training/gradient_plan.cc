@@ -8,8 +8,8 @@ namespace {
 
 class Slots {
  public:
-  // The smallest free slot that is large enough, else the largest free one, which grows, else a new
-  // one.
+  // Takes the smallest free slot that is large enough. If there is none, it takes the largest free
+  // slot, which grows, or else a new slot.
   int64_t Take(int64_t size) {
     const auto better = [&](int64_t a, int64_t b) {
       const bool fits_a = sizes_[a] >= size, fits_b = sizes_[b] >= size;
@@ -40,18 +40,19 @@ GradientPlan PlanGradients(const Model& model) {
   const auto layers = static_cast<int64_t>(model.layers.size());
   GradientPlan plan;
   plan.steps.resize(model.layers.size());
-  std::vector<int64_t> slot_of(model.layers.size(), -1);  // Of the output's gradient so far.
+  std::vector<int64_t> slot_of(model.layers.size(), -1);  // Slot of the output's gradient.
   Slots slots;
   slot_of[layers - 1] = slots.Take(model.layers[layers - 1].output.size());  // The loss writes it.
   for (int64_t layer = layers - 1; layer >= 0; --layer) {
     const LayerPlan& of = model.layers[layer];
     GradientPlan::Step& step = plan.steps[layer];
     step.output = slot_of[layer];
-    std::vector<int64_t> inputs;  // Without the model's own, which nobody asks about.
+    std::vector<int64_t> inputs;  // Without the model's input, which needs no gradient.
     std::copy_if(of.inputs.begin(), of.inputs.end(), std::back_inserter(inputs),
                  [](int64_t input) { return input >= 0; });
     if (!inputs.empty()) {
-      // Straight to its place where nothing else ever adds to what is written there now.
+      // The layer writes straight to the slot of its first input, if it takes that input once and
+      // the slot has no contribution yet.
       const int64_t first = inputs[0];
       const bool once = std::count(inputs.begin(), inputs.end(), first) == 1;
       const bool straight = once && slot_of[first] < 0;

@@ -1,9 +1,11 @@
-// Where the backward pass of a model keeps its gradients. It goes from the last layer to the first.
-// A layer's output gradient is complete after all layers that take the output, and no longer needed
-// after the layer itself. So a few buffers ("slots") are used in turns: two for a chain.
+// Where the backward pass of a model keeps its gradients. The pass goes from the last layer to the
+// first. The gradient by a layer's output is complete after all layers that take the output, and is
+// no longer needed after the layer itself. So a few buffers ("slots") are used in turns. A chain of
+// layers needs two.
 //
-// A gradient with several contributions is summed in the order of the backward pass: from the last
-// layer that takes it to the first; in a layer that takes it twice (an add), in input order.
+// If several layers take an output, its gradient is summed in the order of the backward pass, from
+// the last of these layers to the first. If a layer takes it twice (an add), the order is that of
+// the layer's inputs.
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_GRADIENT_PLAN_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_GRADIENT_PLAN_H_
@@ -16,15 +18,16 @@
 namespace systole::emulator {
 
 struct GradientPlan {
-  // From the slot that the layer wrote to the slot of one of its inputs.
+  // Brings the gradient from the slot that the layer wrote to the slot of one of its inputs.
   struct Delivery {
     int64_t to = 0;
-    bool adds = false;  // False: the first contribution, a copy.
+    bool adds = false;  // False: it is the first contribution, which is copied.
   };
   struct Step {
-    int64_t output = 0;  // Slot of the gradient by the layer's output.
-    // The slot for the layer's input gradient; -1 if no layer needs it. With one taker this is the
-    // input's own slot, and there is nothing to deliver.
+    int64_t output = 0;  // The slot of the gradient by the layer's output.
+    // The slot for the layer's input gradient; -1 if no layer needs it. It is the first input's own
+    // slot if the layer's contribution is the first one. Then `deliveries` has only the other
+    // inputs.
     int64_t written = -1;
     std::vector<Delivery> deliveries;
   };

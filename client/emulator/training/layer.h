@@ -1,9 +1,9 @@
 // One layer of one shard: its forward and backward pass, in phases.
 //
 // Most layers have one phase in each pass. Batch norm must add up statistics over all shards
-// half-way. So after every phase but a layer's last, the network sums Partials() over the shards in
-// the fixed tree and puts the sums back. T is float (what users run) or double (rounding off; for
-// gradient checks).
+// between its phases. So after every phase but a layer's last, the network sums Partials() over the
+// shards in the fixed tree and puts the sums back. T is float for users, or double, which rounds
+// nothing to bf16, for gradient checks.
 //
 // Single-thread: a shard's layers are called by one thread at a time. The arrays handed over belong
 // to the network and outlive the layer.
@@ -18,8 +18,8 @@
 
 namespace systole::emulator {
 
-// A layer's numbers: learned ones (shared by the shards of a core), their gradients (the shard's
-// own), running statistics (the core's).
+// A layer's numbers: learned numbers (shared by the shards of a core), their gradients (the shard's
+// own) and running statistics (the core's).
 template <typename T>
 struct LayerParameters {
   absl::Span<const T> weights, biases;
@@ -31,13 +31,13 @@ struct LayerParameters {
 template <typename T>
 struct StepContext {
   int64_t images = 0;
-  const uint8_t* valid = nullptr;  // [images]; 0: the example counts for nothing.
-  int64_t valid_everywhere = 0;    // Over all shards.
-  int64_t valid_on_core = 0;       // Over the shards of this core.
+  const uint8_t* valid = nullptr;  // [images]; 0: the example does not count.
+  int64_t valid_everywhere = 0;    // Valid examples of all shards.
+  int64_t valid_on_core = 0;       // Valid examples of this core's shards.
   bool training = false;           // Evaluation uses running statistics and drops nothing.
-  uint64_t seed = 0;               // Of the run.
-  int64_t step = 0;                // Of the run.
-  int64_t first_example = 0;       // Place in the global batch of the shard's first one.
+  uint64_t seed = 0;               // The run's seed.
+  int64_t step = 0;                // The run's step.
+  int64_t first_example = 0;       // The index in the global batch of the shard's first example.
   MatrixUnit<T>* matrix_unit = nullptr;
 };
 
@@ -58,8 +58,8 @@ class Layer {
   virtual void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
                         const T* d_out, T* d_in) = 0;
 
-  // The values of the phase just run that must be summed over the shards: over all, or over those
-  // of this core.
+  // The values of the phase that has just run that must be summed over all shards, or over this
+  // core's shards.
   virtual absl::Span<T> Partials() { return {}; }
   virtual bool sums_on_core_only() const { return false; }
 

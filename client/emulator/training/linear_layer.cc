@@ -24,7 +24,8 @@ typename LinearLayer<T>::Geometry LinearLayer<T>::InputGeometry(const LayerPlan&
           .channels = plan.input.channels};
 }
 
-// Large enough that every input place finds the whole window of gradients that it contributed to.
+// The image is large enough that every input place finds the whole window of gradients that it
+// contributed to.
 template <typename T>
 typename LinearLayer<T>::Geometry LinearLayer<T>::GradientGeometry(const LayerPlan& plan,
                                                                    bool needs_d_in) {
@@ -86,7 +87,7 @@ PatchMatrix<Operand<T>> LinearLayer<T>::InputPatches(int64_t images) const {
           .run_stride = in_.row()};
 }
 
-// Only pixels are ever written: the rim stays zero.
+// Only pixels are written, so the rim stays zero.
 template <typename T>
 void LinearLayer<T>::RoundInput(int64_t images, const T* in) {
   const Window& w = plan_.window;

@@ -2,7 +2,7 @@
 // 1 x 1 image.
 //
 //   forward          out[places, filters]    = patches(x) * w
-//   input gradient   d_x[places, channels]   = patches(d_out, spread and padded) * w, turned round
+//   input gradient   d_x[places, channels]   = patches(d_out, spread and padded) * w turned round
 //   weight gradient  d_w'[filters, patch]    = d_out' * patches(x)
 //
 // All three use the matrix unit. x and d_out are rounded to operands once, into images with a rim
@@ -38,7 +38,7 @@ class LinearLayer : public Layer<T> {
                 const T* d_out, T* d_in) override;
 
  private:
-  // Images of operands with a rim: [images, height, width, channels].
+  // The size of images of operands with a rim: [images, height, width, channels].
   struct Geometry {
     int64_t height, width, channels;
     int64_t row() const { return width * channels; }
@@ -56,7 +56,8 @@ class LinearLayer : public Layer<T> {
   const LayerPlan plan_;
   const LayerParameters<T> parameters_;
   const Geometry in_, gradient_;
-  // Where d_out lies in gradient_: `rim_` zeros before the first place, places `spread_` apart.
+  // The layout of d_out in rounded_gradient_: `rim_` zeros before the first place, and places
+  // `spread_` apart.
   const int64_t rim_, spread_;
   DeviceArray<Operand<T>> rounded_in_, rounded_gradient_;
   DeviceArray<Operand<T>> rounded_weights_, turned_weights_;

@@ -1,4 +1,4 @@
-// The training loop's sums and reports at some step: with them a later run goes on as if there had
+// The training loop's sums and reports at some step. With them a later run goes on as if there had
 // been no break.
 //
 // Thread-compatible value types.
@@ -38,7 +38,7 @@ struct LoopState {
   // The current epoch so far; its `training` is in `sums` until the epoch ends.
   EpochReport current;
   ScoreSums sums;
-  // As in TrainingReport, so far.
+  // The same as in TrainingReport, so far.
   absl::Duration training_time;
   absl::Duration first_step_wait;
 };

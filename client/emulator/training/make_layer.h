@@ -1,4 +1,4 @@
-// Makes a layer from its plan, and says beforehand what memory it takes.
+// Makes a layer from its plan, and says beforehand how much memory the layer takes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_MAKE_LAYER_H_
@@ -13,7 +13,8 @@
 
 namespace systole::emulator {
 
-// Makes a layer for slices of at most `images` examples. `needs_d_in`: see Backward().
+// Makes a layer for slices of at most `images` examples. `needs_d_in` is false if Backward() always
+// gets a null d_in.
 template <typename T>
 std::unique_ptr<Layer<T>> MakeLayer(const LayerPlan& plan, int64_t images, bool needs_d_in,
                                     const LayerParameters<T>& parameters);

@@ -54,7 +54,7 @@ int64_t Network<T>::Bytes(const Model& model, const NetworkOptions& options) {
   }
   for (const int64_t slot : slots) values += slot;
   const int64_t size = sizeof(T);
-  // Input, gradients, outputs, slots.
+  // The arrays of a shard: input, gradients, outputs, slots.
   const auto arrays = static_cast<int64_t>(2 + model.layers.size() + slots.size());
   const int64_t shard = (values * images + model.parameters + arrays * kArraySlack) * size +
                         layer_bytes + scratch.bytes();
@@ -352,8 +352,8 @@ template <typename T>
 std::vector<uint64_t> Network<T>::HashReplicas() {
   std::vector<uint64_t> hashes(cores_.size());
   Parallel(options_.num_cores, [this, &hashes](int64_t core) {
-    // Two hashes mixed by a rotation: equal sums of unequal halves are as unlikely as any
-    // collision.
+    // The rotation keeps two differences from cancelling each other, so that unequal replicas get
+    // equal hashes only by an ordinary collision.
     const uint64_t statistics = Xxh3(BytesOf(cores_[core].statistics));
     hashes[core] = Xxh3(BytesOf(cores_[core].parameters)) ^ (statistics << 1 | statistics >> 63);
   });

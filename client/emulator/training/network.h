@@ -7,11 +7,11 @@
 //         \   /             \   /
 //          +                 +                   tree over all shards, neighbours first:
 //              \         /                       ((s0+s1)+(s2+s3))+((s4+s5)+(s6+s7))
-//                   +                            where a partner is missing, a sum moves up alone
+//                   +                            a sum without a partner moves up alone
 //
-// A core usually has one shard. With several, it works through them one by one: one core with eight
-// shards computes the bits that eight cores with one shard compute.
-// T is float (numerics as chosen) or double (rounding off).
+// A core usually has one shard. If it has several, one core with eight shards computes the bits
+// that eight cores with one shard compute. T is float, with the chosen numerics, or double, which
+// rounds nothing to bf16.
 // Thread-compatible. Uses `pool`'s threads inside its calls.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
@@ -39,18 +39,18 @@ struct NetworkOptions {
   int64_t shards_per_core = 1;
   int64_t images_per_shard = 1;
   uint64_t seed = 0;
-  Numerics numerics = Numerics::kExact;  // Of every shard's matrix unit.
+  Numerics numerics = Numerics::kExact;  // Every shard's matrix unit has these.
 };
 
 template <typename T>
 class Network {
  public:
-  // Draws the initial weights. `pool` may be null: then the calling thread does all.
-  // REQUIRES: positive options; Bytes() is affordable; the model has no first_untrainable().
+  // Draws the initial weights. `pool` may be null. Then the calling thread does all work. REQUIRES:
+  // options are positive, there is memory for Bytes(), and the model has no first_untrainable().
   Network(const Model& model, const NetworkOptions& options, WorkerPool* pool);
 
-  // The memory that a network holds, in bytes: everything that grows with a model's sizes. In
-  // numerics `fast` oneDNN takes some more of its own.
+  // The bytes of memory that a network holds, as far as they grow with a model's sizes. In numerics
+  // `fast` oneDNN takes some more.
   static int64_t Bytes(const Model& model, const NetworkOptions& options);
 
   // One shard's part of the batch, to be filled before Forward(). input: [images, input shape];
@@ -67,17 +67,17 @@ class Network {
     T loss = 0;  // Mean over valid examples; 0 if there is none.
     int64_t correct = 0, valid = 0;
   };
-  // Loss of the batch. Training uses batch statistics, drops values and prepares Backward().
-  // `step`, from 0, is the run's: what dropout draws depends on it.
+  // Computes the loss of the batch. Training uses batch statistics, drops values and prepares
+  // Backward(). `step`, from 0, is the run's: what dropout draws depends on it.
   Result Forward(bool training, int64_t step = 0);
-  // Gradients of every shard by every parameter. REQUIRES: Forward(true) came before and found
-  // valid examples.
+  // Computes every shard's gradients by every parameter. REQUIRES: Forward(true) came before and
+  // found valid examples.
   void Backward();
-  // Sums the gradients, moves every replica's parameters, optimizer state and running statistics.
-  // `step` as in Forward(); Adam's corrections depend on it.
+  // Sums the gradients, and moves every replica's parameters, optimizer state and running
+  // statistics. `step` as in Forward(); Adam's corrections depend on it.
   void Update(T rate, int64_t step = 0);
 
-  // A hash of each core's parameters and statistics. All are equal while the replicas are.
+  // A hash of each core's parameters and statistics. The hashes are equal if the replicas are.
   std::vector<uint64_t> HashReplicas();
 
   absl::Span<T> parameters(int64_t core) { return cores_[core].parameters.span(); }
@@ -91,19 +91,19 @@ class Network {
   void Parallel(int64_t n, absl::FunctionRef<void(int64_t)> body);
 
  private:
-  friend class TrainingPeer;  // Of the tests.
+  friend class TrainingPeer;  // For tests.
 
   struct Core {
     DeviceArray<T> parameters, statistics;
     std::vector<DeviceArray<T>> optimizer_state;
-    int64_t valid = 0;  // Examples of the batch.
+    int64_t valid = 0;  // The core's valid examples in the batch.
   };
   struct Shard {
     Batch batch;
     std::vector<std::unique_ptr<Layer<T>>> layers;
     std::vector<DeviceArray<T>> outputs;    // Per layer.
     std::vector<DeviceArray<T>> d_outputs;  // The gradient plan's slots.
-    DeviceArray<T> gradients;               // Laid out as the parameters.
+    DeviceArray<T> gradients;               // Laid out like the parameters.
     MatrixUnit<T> matrix_unit;
     LossSums<T> loss;
   };

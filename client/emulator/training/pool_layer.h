@@ -1,4 +1,4 @@
-// relu, max_pool and average_pool: the layers without parameters.
+// relu, max_pool and average_pool, three layers without parameters.
 //
 // A max pool remembers the place of each largest value (the first of equals) and sends the gradient
 // there. Places that the padding adds count neither as values nor in an average.

@@ -11,7 +11,7 @@ namespace {
 
 float ExpOf(float x) { return Exp(x); }
 float LogOf(float x) { return Log(x); }
-// With the rounding off, for gradient checks only: libm's bits differ between CPUs.
+// Double is for gradient checks only, because libm's bits differ between CPUs.
 double ExpOf(double x) { return std::exp(x); }
 double LogOf(double x) { return std::log(x); }
 
@@ -38,7 +38,7 @@ LossSums<T> SoftmaxCrossEntropy(const T* logits, int64_t classes, absl::Span<con
       sum += powers[c];
     }
     sums.loss += LogOf(sum) - at_label * (row[labels[i]] - row[best]);
-    if (share > 0) {  // Not 0 times an infinity.
+    if (share > 0) {  // 0 times an infinity would be NaN.
       T all = 0;
       for (int64_t c = 0; c < classes; ++c) all += row[c] - row[best];
       sums.loss -= share * all;

@@ -35,7 +35,7 @@ absl::Status CheckVector(absl::string_view name, int64_t core, const TensorView&
                                                  size, "]"));
 }
 
-// [batch] and then any shape of `size` elements.
+// Whether the shape is [batch], followed by any dimensions of `size` elements in all.
 bool IsBatchOf(const TensorView& tensor, int64_t batch, int64_t size) {
   if (tensor.shape.empty() || tensor.shape[0] != batch) return false;
   int64_t elements = 1;
@@ -46,7 +46,7 @@ bool IsBatchOf(const TensorView& tensor, int64_t batch, int64_t size) {
   return elements == size;
 }
 
-// One example's values, as numbers.
+// Converts one example's values to float.
 void Widen(const TensorView& image, int64_t at, int64_t n, float* out) {
   const auto span = [&](auto* values) {
     return absl::MakeConstSpan(values + at, static_cast<size_t>(n));
@@ -92,7 +92,8 @@ absl::StatusOr<Trainer> Trainer::Create(const Model& model, const TrainerOptions
         absl::StrCat("TrainerOptions.per_core_batch is ", options.per_core_batch,
                      ", want a multiple of shards_per_core (", options.shards_per_core, ")"));
   }
-  // One image on one core first: what is within the limit there cannot overflow times the batch.
+  // One image on one core is checked first. If it is within the limit, the sizes for the whole
+  // batch do not overflow.
   const NetworkOptions one = {.num_cores = 1, .images_per_shard = 1, .numerics = options.numerics};
   const int64_t images = options.num_cores * options.per_core_batch;
   const int64_t per_image = Network<float>::Bytes(model, one);
@@ -165,7 +166,7 @@ void Trainer::LoadInputs(absl::Span<const CoreInputs> cores) {
       batch.valid[i] = inputs.valid.data[first + i];
       batch.labels[i] = inputs.label.As<int64_t>()[first + i];
       if (batch.valid[i] == 0) {
-        std::fill_n(out, size, 0.0f);  // Whatever was there must not reach a product as NaN.
+        std::fill_n(out, size, 0.0f);  // Its bytes could be a NaN, which must not reach a product.
         continue;
       }
       Widen(inputs.image, (first + i) * size, size, out);

@@ -1,7 +1,7 @@
-// Trains a model on emulated cores, one global batch at a time. It has no threads beside the
+// Trains a model on emulated cores, one global batch at a time. It has no threads besides the
 // worker pool, no clock and no files. The next weights depend only on model, options and the
-// batches so far, to the last bit; in numerics `exact` for any number of host threads and on any
-// CPU.
+// batches so far, to the last bit. In numerics `exact` this holds for any number of host threads
+// and on any CPU.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINER_H_
@@ -23,26 +23,27 @@
 namespace systole::emulator {
 
 struct TrainerOptions {
-  // Emulated cores, each with a replica of the model. Memory grows with it.
+  // Emulated cores, each with a replica of the model. Memory grows with their number.
   int64_t num_cores = 8;
   // Examples per core and step.
   int64_t per_core_batch = 1;
-  // Each core works through its slice in this many equal parts, which enter all sums as if they
-  // stood on cores of their own: 1 core with 8 shards computes what 8 cores compute.
+  // Each core's slice is cut into this many equal parts. They enter all sums as if each part had a
+  // core of its own: 1 core with 8 shards computes what 8 cores compute.
   int64_t shards_per_core = 1;
-  // Host threads, the calling one included. Changes the speed, never a bit.
+  // Host threads, the calling one included. Their number changes the speed, never a bit.
   int threads = 1;
-  // Of the initial weights and of dropout.
+  // The seed of the initial weights and of dropout.
   uint64_t seed = 0;
-  // How products are summed. Equal bits for any number of threads, any CPU and any split over cores
-  // are promised for kExact. kFast keeps to its tolerance (array/numerics.h) and repeats its own
-  // bits on the same machine with the same options.
+  // How products are summed. kExact promises equal bits for any number of threads, any CPU and any
+  // split over cores. kFast keeps to its tolerance (array/numerics.h) and repeats its own bits on
+  // the same machine with the same options.
   Numerics numerics = Numerics::kExact;
-  // Refuses a model that would need more: its text could ask for any size.
+  // A model that needs more memory is refused, because its text could ask for any size.
   int64_t memory_limit_bytes = int64_t{8} << 30;
 };
 
-// One core's slice of one step. Dense, row-major; read during the call only.
+// One core's slice of one step. The tensors are dense and row-major, and are read only during the
+// call.
 struct CoreInputs {
   // [per_core_batch, height, width, channels] (or another shape with per_core_batch first and as
   // many elements); one of kInputDTypes, uint8 as 0 .. 255. It is multiplied by the model's
@@ -70,26 +71,27 @@ class Trainer {
   // One training step. A batch without a valid example changes nothing but the step count.
   //   InvalidArgument  number of cores, a tensor's dtype or shape, or a label does not fit; names
   //                    core, tensor and, for a label, the slot. Nothing has changed.
-  //   Internal         replicas differ afterwards.
+  //   Internal         replicas differ after the step.
   absl::StatusOr<StepResult> Step(absl::Span<const CoreInputs> cores);
 
-  // Loss and accuracy with the running statistics; changes nothing. Errors as Step().
+  // Computes loss and accuracy with the running statistics, and changes nothing. The
+  // InvalidArgument errors are those of Step().
   absl::StatusOr<StepResult> Evaluate(absl::Span<const CoreInputs> cores);
 
   TrainerState State();
-  // Goes on from `state`, on every core. InvalidArgument, naming the tensor, if it is of another
-  // model; then nothing has changed.
+  // Sets every core to `state`. InvalidArgument, naming the tensor, if `state` belongs to another
+  // model. Then nothing has changed.
   absl::Status Restore(const TrainerState& state);
 
   // The number of steps taken.
   int64_t steps() const { return steps_; }
   const Model& model() const { return model_; }
   const TrainerOptions& options() const { return options_; }
-  // A hash of the parameters and running statistics: equal runs have equal ones.
+  // A hash of the parameters and running statistics. Equal runs have equal hashes.
   uint64_t WeightsHash();
 
  private:
-  friend class TrainingPeer;  // Of the tests.
+  friend class TrainingPeer;  // For tests.
 
   Trainer(const Model& model, const TrainerOptions& options);
   absl::Status CheckInputs(absl::Span<const CoreInputs> cores) const;

@@ -1,6 +1,6 @@
-// All that a trainer's next steps depend on besides model, options and batches, as the named
-// tensors of one replica (all replicas are equal). checkpoint.proto has their names, shapes and
-// order.
+// Everything that a trainer's next steps depend on besides model, options and batches: the step,
+// and the named tensors of one replica. All replicas are equal. checkpoint.proto has their names,
+// shapes and order.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINER_STATE_H_
@@ -36,7 +36,7 @@ struct TensorPlace {
   // Which of the replica's arrays: 0 the parameters, 1 the running statistics, 2 and more the
   // optimizer's.
   int array = 0;
-  int64_t begin = 0, size = 0;  // In that array.
+  int64_t begin = 0, size = 0;  // The tensor's elements in that array.
 };
 
 // All tensors of a replica of `model`, in the order of checkpoint.proto.

@@ -17,8 +17,8 @@ namespace {
 struct PoppedStep {
   std::vector<InfeedStep> slices;
   std::vector<CoreInputs> inputs;
-  std::vector<absl::Duration> waits;  // Per core, for its own slice.
-  absl::Duration wait;                // For all of them.
+  std::vector<absl::Duration> waits;  // Each core's wait for its own slice.
+  absl::Duration wait;                // The wait for all of them.
   int64_t bytes = 0;
 };
 
@@ -36,7 +36,7 @@ class Loop {
   absl::StatusOr<PoppedStep> Pop(const PopInfeed& pop) const;
   absl::Status TrainEpoch(const PopInfeed& pop);
   absl::Status Validate();
-  // Adds the time since the last call to the run's, and, if training, to the epoch's.
+  // Adds the time since the last call to the run's time and, if `training`, to the epoch's.
   void BookTime(bool training);
   absl::Status Save();
 

@@ -23,25 +23,25 @@ namespace systole::emulator {
 struct InfeedStep {
   int64_t step = 0;
   CoreInputs inputs;
-  int64_t bytes = 0;                  // Received for it.
-  absl::Duration arrived_at;          // By TrainingLoopOptions.clock.
-  std::shared_ptr<const void> owner;  // Keeps what `inputs` points to; released after the step.
+  int64_t bytes = 0;                  // The bytes received for it.
+  absl::Duration arrived_at;          // Time by TrainingLoopOptions.clock.
+  std::shared_ptr<const void> owner;  // Keeps the memory of `inputs`; released after the step.
 };
 
 // Waits for core `core`'s next step; nullopt at the end of the feed. Cores are asked in order, so
-// how long a call takes says nothing about its core: `arrived_at` does.
+// the duration of a call says nothing about its core. `arrived_at` does.
 using PopInfeed = std::function<absl::StatusOr<std::optional<InfeedStep>>(int64_t core)>;
 
 // Reported after every training step.
 struct TrainingProgress {
-  int64_t epoch = 0;  // From 0.
-  int64_t step = 0;   // Within the epoch, from 0.
+  int64_t epoch = 0;  // Counted from 0.
+  int64_t step = 0;   // Counted from 0 in the epoch.
   int64_t steps_per_epoch = 0;
-  double loss = 0;  // Of this step.
+  double loss = 0;  // This step's.
   double accuracy = 0;
   double learning_rate = 0;
-  absl::Duration start;         // When it was wanted, since the run's start, without breaks.
-  absl::Duration infeed_stall;  // Until the last core had its slice; 0 for the run's first step.
+  absl::Duration start;         // When the step was wanted, since the run's start, without breaks.
+  absl::Duration infeed_stall;  // Wait until the last core had its slice; 0 for the first step.
   absl::Duration compute;
 };
 
@@ -51,22 +51,23 @@ struct TrainingLoopOptions {
   int64_t steps_per_epoch = 1;
   // Opens one pass over the validation data; called after every epoch. Null: no validation.
   std::function<absl::StatusOr<PopInfeed>()> open_validation;
-  // Time since some fixed moment; never goes back.
+  // The time since some fixed moment. It never goes back.
   std::function<absl::Duration()> clock;
   // May be null.
   std::function<void(const TrainingProgress&)> on_step;
 
-  // The state at which the run goes on; by default its start. REQUIRES: trainer and infeed are at
-  // the same step.
+  // The state from which the run goes on. The default is the start of a run. REQUIRES: trainer and
+  // infeed are at the same step.
   LoopState resume_from;
-  // Saves the loop's and the trainer's state; may be null. Called when an epoch has ended,
-  // validation included, and after every `save_every` steps of the run (0: not then).
+  // Saves the loop's and the trainer's state. May be null. It is called when an epoch has ended,
+  // validation included, and after every `save_every` steps of the run. If save_every is 0, it is
+  // called only after epochs.
   std::function<absl::Status(const LoopState&)> save;
   int64_t save_every = 0;
 };
 
-// Trains until `epochs` epochs have ended. An infeed's error is passed on unchanged, and so is one
-// of `save`.
+// Trains until `epochs` epochs have ended. Errors of an infeed and of `save` are passed on
+// unchanged.
 //
 //   InvalidArgument     an option out of range, inputs that do not fit the model, or a feed that
 //                       ends before the last epoch: its spec asks for too few epochs.

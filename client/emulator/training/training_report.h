@@ -1,6 +1,6 @@
-// The results of a training run: numbers per epoch and for the whole, and their text. Functional
-// mode only: host emulation is far slower than a chip, so nothing here speaks of a chip's
-// utilization.
+// The results of a training run: numbers per epoch and for the whole, and their text. This is for
+// functional mode only. Emulation on a host is far slower than a chip, so nothing here says how
+// busy a chip would be.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINING_REPORT_H_
@@ -15,7 +15,7 @@
 
 namespace systole::emulator {
 
-// Means over valid examples. 0 where there was none.
+// Means over valid examples, or 0 if there was none.
 struct Score {
   int64_t examples = 0;
   double loss = 0;
@@ -26,11 +26,11 @@ struct EpochReport {
   int64_t steps = 0;
   Score training;
   std::optional<Score> validation;
-  absl::Duration duration;     // Of the training steps and the waits between, without validation.
-  absl::Duration compute;      // Of the steps alone.
-  int64_t bytes_received = 0;  // Training and validation.
+  absl::Duration duration;     // The training steps and the waits between, without validation.
+  absl::Duration compute;      // The training steps alone.
+  int64_t bytes_received = 0;  // For training and validation.
   // Per core: the time from when a step was wanted until the core's own slice had arrived. A fed
-  // core that waits for another's slice is not charged. Without the run's first step.
+  // core that waits for another core's slice is not charged. The run's first step does not count.
   std::vector<absl::Duration> infeed_stall;
 
   double images_per_second() const;
@@ -43,16 +43,17 @@ struct TrainingReport {
   int64_t num_cores = 0;
   int64_t per_core_batch = 0;
   std::vector<EpochReport> epochs;
-  // From the loop's start to its end: waits, steps and validation.
+  // The time from the loop's start to its end: waits, steps and validation.
   absl::Duration training_time;
-  // Wait for the run's first step: connecting, and the pipeline filling up.
+  // The wait for the run's first step, in which the client connects and the pipeline fills.
   absl::Duration first_step_wait;
 
   int64_t bytes_received() const;
   std::vector<absl::Duration> infeed_stall() const;  // Per core, all epochs.
   double images_per_second() const;                  // Over all epochs' durations.
 
-  // A table, then the sums; ends with the line "validation accuracy 0.NNN" if there was validation.
+  // A table, then the sums. The text ends with the line "validation accuracy 0.NNN" if there was
+  // validation.
   std::string ToText() const;
 };
 

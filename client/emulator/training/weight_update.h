@@ -1,13 +1,13 @@
 // How an optimizer moves the weights: plain SGD with momentum, AdamW or LARS (model.proto has the
-// formulas). It works on pieces of the parameters. They are small enough to spread over threads,
+// formulas). It works on pieces of the parameters. Pieces are small enough to spread over threads,
 // and to stay in a cache while all replicas are moved.
 //
 //   for every piece:  Measure(gradient, weights)     any order, any thread
 //   FinishMeasures()                                 once all are measured
 //   for every piece and replica:  Apply(..)          any order, any thread
 //
-// The norms for LARS are summed piece by piece, in each as VectorUnit::sum_squares says, then over
-// a layer's pieces in order. So the number of threads changes no bit.
+// The norms for LARS are summed in each piece as VectorUnit::sum_squares does, then over a layer's
+// pieces in order. So the number of threads changes no bit.
 // Thread-compatible; Measure() and Apply() of different pieces may run at the same time.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_
@@ -24,11 +24,11 @@ namespace systole::emulator {
 template <typename T>
 class WeightUpdate {
  public:
-  // A range of the parameters, all of one layer's weights or all of its biases.
+  // A range of the parameters. All of them are weights of one layer, or all are its biases.
   struct Piece {
     int64_t begin, end;
-    bool is_weights;  // Of conv2d or dense: decays, and has a rate of its own under LARS.
-    int64_t layer;    // In Model::layers.
+    bool is_weights;  // Weights of conv2d or dense. They decay, and LARS scales their rate.
+    int64_t layer;    // Index into Model::layers.
   };
 
   explicit WeightUpdate(const Model& model);

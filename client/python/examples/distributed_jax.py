@@ -29,8 +29,8 @@ SPEC = systole.FeedSpec(
     dataset="flowers",
     seed=7,
     shuffle=systole.Shuffle("global"),
-    global_batch=64,  # Of all processes together.
-    num_cores=8,  # The number of processes divides it.
+    global_batch=64,  # The examples of all processes together.
+    num_cores=8,  # A multiple of the number of processes.
     outputs={
         "image": systole.Image(
             "image",
@@ -69,7 +69,7 @@ def main(data: str, coordinator: str, processes: int, index: int) -> None:
             print(f"step {batch.step}  loss {loss:.6f}")
             if batch.step + 1 == STEPS:
                 break
-        # The same on every process, so one of them saves it.
+        # The state is the same on every process, so one process saves it.
         print(f"state {batches.state_dict()['token']}")
 
 

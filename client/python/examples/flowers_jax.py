@@ -122,14 +122,14 @@ def main(folder: str) -> float:
             for batch in batches:
                 parameters, adam = train_step(parameters, adam, batch["image"], batch["label"])
                 if epoch == EPOCHS // 2 and batch.step % len(feed) == 2:
-                    # The state counts this batch, and not those that are under way already.
+                    # The state counts this batch, and not the batches that are already under way.
                     state = {"feed": batches.state_dict(), "model": (parameters, adam)}
                     checkpoint.write_bytes(pickle.dumps(jax.device_get(state)))
                     break
             if epoch == EPOCHS // 2:
                 expected = np.asarray(next(batches)["image"]).tobytes()
                 feed.close()
-                # As after a crash: all that is left is the file.
+                # Like after a crash: only the file is left.
                 saved = pickle.loads(checkpoint.read_bytes())
                 parameters, adam = jax.device_put(saved["model"], everywhere)
                 feed = systole.Feed(server.address, TRAINING)

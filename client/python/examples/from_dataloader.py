@@ -5,7 +5,7 @@
     python from_dataloader.py DATA
 
 Worker processes, the sampler, its seed and the collate function go away. The DataLoader may stay,
-for what else is built around one.
+if other code is built around it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SPEC = systole.FeedSpec(
     epochs=1,
     shuffle=systole.Shuffle("global"),
     global_batch=BATCH,  # Of all ranks together; DataLoader's batch_size is that of one rank.
-    num_cores=1,  # As many as there are ranks, or a multiple.
+    num_cores=1,  # The number of ranks, or a multiple of it.
     tail="drop",  # drop_last=True
     outputs={
         "image": systole.Image(
@@ -83,7 +83,7 @@ def after(data: str) -> Iterable[dict[str, Any]]:
 
 
 def main(data: str) -> dict[str, dict[str, Any]]:
-    """What an epoch of each gives."""
+    """The result of an epoch of each."""
     found = {}
     for make in (before, after):
         steps, pixels = 0, 0.0

@@ -4,7 +4,7 @@
     systole pack DATA/images DATA/flowers --shards 16 --resize-short 80
     python from_grain.py DATA
 
-get_state() and set_state() are the same words in both. A feed's state also goes on with another
+get_state() and set_state() have the same names in both. A feed's state also goes on with another
 number of hosts.
 """
 
@@ -80,7 +80,7 @@ def after(data: str) -> systole.LocalFeed:
 
 
 def main(data: str) -> dict[str, dict[str, Any]]:
-    """What an epoch of each gives, and what it gives after a state that was taken in its middle."""
+    """The result of an epoch of each, and whether a state taken in its middle resumes exactly."""
     found = {}
     for make in (before, after):
         batches: Any = make(data)

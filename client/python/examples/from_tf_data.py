@@ -70,14 +70,14 @@ SPEC = systole.FeedSpec(
 
 
 def after(data: str) -> Iterator[dict[str, Any]]:
-    # Where a tf.data.Dataset is wanted: systole.tensorflow.dataset(feed), which copies once.
+    # If you need a tf.data.Dataset: systole.tensorflow.dataset(feed) copies each batch once.
     with systole.LocalFeed(f"{data}/flowers-train-*.tfrecord", SPEC) as feed:
         for batch in feed:
             yield systole.tensorflow.to_tensors(batch)
 
 
 def main(data: str) -> dict[str, dict[str, Any]]:
-    """What an epoch of each gives."""
+    """The result of an epoch of each."""
     found = {}
     for make in (before, after):
         steps, pixels = 0, 0.0

@@ -37,7 +37,7 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// How often a wait comes back for signals.
+// How often a wait checks for signals.
 constexpr absl::Duration kWaitAtMost = absl::Milliseconds(50);
 
 absl::Status Closed() { return absl::FailedPreconditionError("the feed is closed"); }
@@ -49,14 +49,14 @@ auto WithoutGil(Work work) {
   return work();
 }
 
-// For what waits long: whether a signal's handler raised, such as KeyboardInterrupt.
+// Whether a signal's handler raised an exception, such as KeyboardInterrupt. Long waits call this.
 bool SignalRaised() {
   const nb::gil_scoped_acquire acquire;
   return PyErr_CheckSignals() != 0;
 }
 
-// The same bytes, which a child of fork() leaves alone: to give them back takes a lock that a
-// thread of the parent may have held.
+// The same bytes, which a child of fork() never gives back, because that takes a lock that a thread
+// of the parent may have held.
 std::shared_ptr<const uint8_t> OwnedByThisProcess(const std::shared_ptr<const uint8_t>& bytes) {
   const auto* const owner = new std::shared_ptr<const uint8_t>(bytes);
   return {bytes.get(), [owner, process = getpid()](const uint8_t*) {
@@ -112,7 +112,8 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
                               .allow_mixed_content = allow_mixed_content,
                               .log = LogInto(lines)};
   auto feed = WithoutGil([&] {
-    // Gone before the GIL is back: it may be the last to hold the engine, and join its threads.
+    // Destroyed before the GIL is taken again: this may be the last owner of the engine, and then
+    // joins its threads.
     const LocalFeedOptions own = std::move(options);
     return resumed.has_value() ? LocalFeed::Resume(spec, dataset, *resumed, own)
                                : LocalFeed::Create(spec, dataset, own);
@@ -157,7 +158,7 @@ nb::object MetricNumber(const MetricReading& metric, const MetricValue& value) {
   return nb::int_(static_cast<int64_t>(value.value));
 }
 
-// By name, or by name and label value.
+// The metrics by name, or by name and label value.
 nb::dict MetricsDict(const std::vector<MetricReading>& metrics) {
   nb::dict dict;
   for (const MetricReading& metric : metrics) {
@@ -184,7 +185,7 @@ std::shared_ptr<Dataset> JoinDatasets(const std::vector<std::shared_ptr<Dataset>
   return ValueOrRaise(Dataset::Join({members.begin(), members.end()}));
 }
 
-// What is odd about the shards' indexes, with the shards' paths.
+// Remarks on the shards' indexes, with the shards' paths.
 std::vector<std::string> IndexNotesOf(const Dataset& dataset) {
   std::vector<std::string> notes;
   for (const std::shared_ptr<const RecordSource>& shard : dataset.shards()) {

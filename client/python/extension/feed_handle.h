@@ -29,7 +29,7 @@ class FeedHandle {
  public:
   // `lines`: the lines of the feed's log, which Next() and Close() pass on; null if it has no log.
   explicit FeedHandle(std::unique_ptr<Feed> feed, std::shared_ptr<LogLines> lines = nullptr);
-  // In a child of fork() the feed is left alone: its threads are the parent's.
+  // In a child of fork() the feed is left alone, because its threads are in the parent.
   ~FeedHandle();
   FeedHandle(const FeedHandle&) = delete;
   FeedHandle& operator=(const FeedHandle&) = delete;
@@ -44,7 +44,7 @@ class FeedHandle {
   void Close();
 
   std::string TokenAt(int64_t next_step);
-  // The numbers of FeedClientStats, by name. After Close(), the last ones.
+  // The numbers of FeedClientStats, by name. After Close() they are the last numbers of the feed.
   nanobind::dict Stats();
   // What every step has in common, and how long the feed is.
   nanobind::dict Shape() const;

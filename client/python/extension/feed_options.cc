@@ -14,7 +14,7 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// How each type of a field is called in Python, and how its value crosses.
+// The Python name of each type of field, and the conversion of its values in both directions.
 struct Types {
   const FeedOption& option;
   const char* operator()(const bool*) const { return "bool"; }

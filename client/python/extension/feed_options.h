@@ -9,9 +9,8 @@
 
 namespace systole::python {
 
-// Sets in `options` the rows of the table that `keywords` names. Times are seconds. Raises
-// TypeError, with the keyword, for a value of the wrong type and for a keyword that is not in the
-// table.
+// Sets the options that `keywords` names. Times are seconds. Raises TypeError, with the keyword,
+// for a value of the wrong type and for a keyword that is not in the table.
 void SetFeedOptions(const nanobind::dict& keywords, FeedClientOptions& options);
 
 // Declares feed_options(): name, type, default and help of each row. generate_feed.py makes

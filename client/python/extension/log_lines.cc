@@ -8,7 +8,7 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// The levels of Python's `logging`, by ours.
+// The level of Python's `logging` for each LogLevel.
 constexpr int kPythonLevels[] = {10, 20, 30, 40};
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// What a capsule refers to, and what keeps it alive.
+// The content of a capsule, and what keeps it alive.
 template <typename Managed>
 struct Exported {
   Managed managed;
@@ -22,7 +22,8 @@ struct Exported {
   std::shared_ptr<const uint8_t> bytes;
 };
 
-// Of a capsule that nobody has consumed: the consumer of one renames it.
+// Frees the content of a capsule that was not consumed. A consumer renames the capsule, so its name
+// is not valid any more.
 template <typename Managed>
 void DropCapsule(PyObject* capsule, const char* name) {
   if (PyCapsule_IsValid(capsule, name) == 0) return;
@@ -43,7 +44,7 @@ nb::capsule Export(std::unique_ptr<Exported<Managed>> exported, const char* name
   };
   PyObject* const capsule = PyCapsule_New(&managed, name, drop);
   if (capsule == nullptr) throw nb::python_error();
-  exported.release();  // The capsule's now.
+  exported.release();  // The capsule owns it now.
   return nb::steal<nb::capsule>(capsule);
 }
 

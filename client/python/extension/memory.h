@@ -1,5 +1,5 @@
 // The memory of one step, for Python: NumPy arrays are views of it, and array libraries get it by
-// DLPack. The memory goes back to its feed when the last of them is gone. Neither this nor DLPack's
+// DLPack. The memory goes back to its feed when the last array is gone. Neither that nor DLPack's
 // deleter needs Python, so both may happen on any thread, and after the interpreter has ended.
 //
 // Thread-compatible value type; copies share the memory.

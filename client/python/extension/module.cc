@@ -16,12 +16,13 @@ namespace nb = nanobind;
 
 namespace systole::python {
 NB_MODULE(_systole, module) {
-  // A script's top level lives until after nanobind has counted: a jax.Array made of a batch holds
-  // the batch's memory, and JAX's caches hold the array. The process ends, so nothing is lost, and
-  // a feed's threads have ended before (systole/_feed.py, at exit).
+  // When nanobind looks for leaks, the objects of a script's top level still exist: a jax.Array
+  // made of a batch holds the batch's memory, and JAX's caches hold the array. Nothing is lost,
+  // because the process ends, and the feeds' threads have ended before (systole/_base_feed.py, at
+  // exit).
   nb::set_leak_warnings(false);
   module.doc() = "The C++ part of the package `systole`. Use the package, not this module.";
-  // A server that is away is told by exceptions, not by gRPC's lines on stderr.
+  // Exceptions report a server that is away; gRPC's lines on stderr are not needed.
   SilenceGrpcLog();
   module.attr("version") = SYSTOLE_VERSION;
   module.def("content_version", &ContentVersion,

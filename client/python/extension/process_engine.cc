@@ -16,11 +16,11 @@ namespace systole::python {
 namespace {
 
 struct ProcessEngine {
-  // What systole.configure() said.
+  // The values of systole.configure().
   std::optional<int> threads;
   std::optional<int64_t> memory_budget;
-  std::weak_ptr<LocalEngine> engine;  // Of the feeds that are open.
-  pid_t process = getpid();           // Whose engine it is.
+  std::weak_ptr<LocalEngine> engine;  // The engine of the open feeds.
+  pid_t process = getpid();           // The process that made `engine`.
 };
 
 ProcessEngine& Get() {
@@ -34,7 +34,7 @@ ProcessEngine& Get() {
 }
 
 void Configure(std::optional<int> threads, std::optional<int64_t> memory_budget) {
-  // Checks them.
+  // Only checks the values.
   ValueOrRaise(LocalEngine::Create(
       {.threads = threads.value_or(1), .memory_budget_bytes = memory_budget.value_or(0)}));
   ProcessEngine& known = Get();
@@ -79,7 +79,7 @@ std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int proce
 void DeclareProcessEngine(nb::module_& module) {
   module.def("configure", &Configure, nb::kw_only(), nb::arg("threads").none() = nb::none(),
              nb::arg("memory_budget").none() = nb::none(),
-             "systole.configure() says what they are.");
+             "See systole.configure().");
 }
 
 }  // namespace systole::python

@@ -16,7 +16,7 @@ namespace systole::python {
 
 // The engine for a feed that asks for `threads`; nullopt: any number. A new engine has `threads`,
 // or the number of systole.configure(), or `processors`. Raises FailedPrecondition if `threads`
-// differs from the number in force or configured.
+// differs from the number in use or configured.
 std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int processors);
 
 void DeclareProcessEngine(nanobind::module_& module);

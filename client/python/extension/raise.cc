@@ -13,7 +13,7 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// The options that messages name, as the command line has them and as Python has.
+// The options that messages name: their spelling on the command line, and in Python.
 constexpr std::pair<absl::string_view, absl::string_view> kOptions[] = {
     {"--allow-mixed-content", "allow_mixed_content=True"},
     {"--no-shared-memory", "share_memory=False"},
@@ -27,7 +27,7 @@ constexpr std::pair<absl::string_view, absl::string_view> kOptions[] = {
     {"--token-file", "token_file"},
 };
 
-// The classes, by the name of their code; set once, when the package is imported.
+// The exception classes by the name of their code. Set once, when the package is imported.
 PyObject* classes = nullptr;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Raises the Python exception that stands for a status (systole/_errors.py).
+// Raises the Python exception for a status (systole/_errors.py).
 //
 // Single-thread: call with the GIL held.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_RAISE_H_

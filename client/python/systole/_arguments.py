@@ -13,7 +13,7 @@ from systole import _errors
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# Names in other libraries, and ours.
+# Names in other libraries, and the names here.
 _ELSEWHERE = {
     "num_threads": "threads",
     "num_workers": "threads",
@@ -40,7 +40,7 @@ def unknown_name(owner: str, name: str, known: Iterable[str]) -> _errors.WrongNa
 
 
 def parameters_of(function: Callable[..., Any]) -> list[str]:
-    """The names of its parameters, without self."""
+    """The names of the function's parameters, without self."""
     return [name for name in inspect.signature(function).parameters if name != "self"]
 
 

@@ -26,7 +26,7 @@ DTYPES = {
 
 class Array(np.ndarray[Any, Any]):
     """A NumPy array in a feed's memory. torch.from_dlpack, jax.dlpack.from_dlpack and
-    tf.experimental.dlpack take it without a copy, bfloat16 too, which NumPy's own do not export.
+    tf.experimental.dlpack take it without a copy, also in bfloat16, which NumPy cannot export.
     The memory goes back to the feed when the last array or tensor that shows it is gone.
     """
 
@@ -47,7 +47,7 @@ class Array(np.ndarray[Any, Any]):
         array: np.ndarray[Any, Any] = self
         if memory is None or copy:
             if copy is False:
-                raise BufferError("an array computed from a feed's can only be copied")
+                raise BufferError("an array computed from a feed's arrays can only be copied")
             memory, array = _copied(self)
         if array.dtype == _BFLOAT16:
             code = _CODE_BFLOAT16
@@ -72,7 +72,7 @@ class Array(np.ndarray[Any, Any]):
 
 
 def memory_of(array: np.ndarray[Any, Any]) -> _systole.Memory | None:
-    """The feed's memory that the array is a view of; None if it has its own."""
+    """The feed's memory that the array is a view of; None if the array has its own memory."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base

@@ -35,7 +35,7 @@ _open_feeds: weakref.WeakSet[BaseFeed] = weakref.WeakSet()
 
 @atexit.register
 def _close_feeds() -> None:
-    # Before modules are torn down: a feed's threads end while Python still runs.
+    # Runs before modules are torn down, so that a feed's threads end while Python still runs.
     for feed in list(_open_feeds):
         try:
             feed.close()
@@ -115,18 +115,18 @@ class BaseFeed(Iterator[Batch]):
         return None if step is None else Batch(step[0], step[1], self._layout)
 
     def peek(self) -> Batch:
-        """The next batch, also that of another epoch. It still counts as not consumed."""
+        """The next batch, even of the next epoch. It still counts as not consumed."""
         if self._peeked is None:
             self._peeked = self._take()
         if self._peeked is None:
-            raise StopIteration("the feed has no step after its last one")
+            raise StopIteration("the feed has ended: there is no next batch")
         return self._peeked
 
     def __len__(self) -> int:
         """Steps of an epoch."""
         return self._layout.steps_per_epoch
 
-    # ---- Where it stands ----
+    # ---- Position ----
 
     @property
     def step(self) -> int:
@@ -148,7 +148,7 @@ class BaseFeed(Iterator[Batch]):
     def state_dict(self) -> dict[str, Any]:
         """The state after the last batch that was taken. It is the same on every host of a job, and
         loads on another number of hosts, in a Feed and in a LocalFeed. Works before the first
-        batch, too. PyTorch's Stateful.
+        batch, too. Part of PyTorch's protocol Stateful.
         """
         return self.state_at(self._next_step)
 
@@ -200,7 +200,7 @@ class BaseFeed(Iterator[Batch]):
         self._epoch_end = None
         self._peeked = None
 
-    # ---- What it is ----
+    # ---- Properties ----
 
     @property
     def element_spec(self) -> dict[str, ArraySpec]:
@@ -223,10 +223,10 @@ class BaseFeed(Iterator[Batch]):
         return _systole.spec_to_text(self._spec)
 
     def stats(self) -> dict[str, Any]:
-        """Counts since the feed was opened, or went elsewhere by skip_to() or a state.
+        """Counts since the feed was opened, or since skip_to() or load_state_dict().
 
         `waited_seconds` is the time spent waiting for batches, `total_seconds` all time since the
-        first one was asked for. If the two are close, the feed limits the training.
+        first batch was asked for. If the two are close, the feed limits the training.
         """
         total = 0.0 if self._began is None else time.monotonic() - self._began
         return {
@@ -321,6 +321,6 @@ class Steps(Iterator[Batch]):
 
     def __next__(self) -> Batch:
         batch = next(self.feed, None)
-        if batch is None:  # The end of an epoch, if not of the feed.
+        if batch is None:  # The end of an epoch, or of the feed.
             batch = next(iter(self.feed))
         return batch

@@ -19,7 +19,7 @@ class ArraySpec:
 
     name: str
     dtype: np.dtype[Any]
-    # The shape of batch[name], over all cores of the feed. None if they cannot be one array.
+    # The shape of batch[name], over all cores of the feed. None if there is no such array.
     shape: tuple[int, ...] | None
     # The shape of one core's part.
     per_core_shape: tuple[int, ...]

@@ -38,7 +38,7 @@ class Unavailable(Error, ConnectionError):
 
 
 class ResourceExhausted(Error):
-    """Over a stated limit, such as max_step_bytes; names the limit."""
+    """A limit, such as max_step_bytes, is exceeded; names the limit."""
 
 
 class PermissionDenied(Error, PermissionError):
@@ -46,7 +46,7 @@ class PermissionDenied(Error, PermissionError):
 
 
 class Cancelled(Error):
-    """The feed was closed while this waited for it."""
+    """The feed was closed during a wait for it."""
 
 
 class Internal(Error):

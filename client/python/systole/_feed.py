@@ -87,7 +87,7 @@ def addresses_of(servers: str | Sequence[str] | serve) -> list[str]:
     return addresses
 
 
-# By a type's name in the table of options: checks a value and makes it what the extension takes.
+# For each type in the table of options: checks a value and converts it for the extension.
 _VALUE: dict[str, Callable[[str, Any], Any]] = {
     "Duration": seconds,
     "bool": lambda name, value: bool(value),
@@ -115,13 +115,13 @@ _MALLOC_VARIABLES = (
 _ARENAS = 1
 
 # The process that has opened feeds from servers. gRPC leaves files open for good, also after
-# close(), and a child of fork() that used gRPC would share them with its parent: then neither hears
-# from servers.
+# close(), and a child of fork() that used gRPC would share them with its parent: then neither
+# process would hear from servers.
 _process_of_feeds: int | None = None
 
 
 def _check_process() -> None:
-    """Before a feed from servers is opened."""
+    """Call this before a feed from servers is opened."""
     global _process_of_feeds
     if _process_of_feeds not in (None, os.getpid()):
         raise _errors.FailedPrecondition(
@@ -154,7 +154,7 @@ class LocalFeed(BaseFeed):
                         shard
     expect_records:     the number of records of all shards together, or {name: number} for several
                         datasets; other data are refused; default: any number
-    expect_bytes:       likewise the sum of the shards' file sizes
+    expect_bytes:       the same for the sum of the shards' file sizes
     allow_mixed_content: accept a state of another content version
     """
 

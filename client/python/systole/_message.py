@@ -41,7 +41,7 @@ class Message:
     _enums: frozenset[str] = frozenset()
     _lists: frozenset[str] = frozenset()
     _named: frozenset[str] = frozenset()
-    # Lists of messages with a oneof: field -> class that may be given in the place of such a
+    # Lists of messages with a oneof: field -> class that may be given in place of such a
     # message -> the member of the oneof that holds it.
     _choices: Mapping[str, Mapping[str, str]] = {}
     # Fields that are messages -> their class; fields that are numbers.
@@ -85,7 +85,7 @@ class Message:
             return self._fields_with(name).get(name)
 
     def _fields_with(self, name: str) -> dict[str, Any]:
-        """Where the field is kept."""
+        """The dict that holds the field."""
         return self._fields
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,12 +93,12 @@ class Message:
         return self._json("")
 
     def _json(self, where: str) -> dict[str, Any]:
-        """The same for a message that stands at `where` in a spec."""
+        """to_dict() for a message at `where` in a spec."""
         return self._json_of(where, self._fields)
 
     def _json_of(self, where: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The same with these fields instead of its own. Names are left to protobuf, which knows
-        more of them: its JSON mapping has names in another spelling, too.
+        """_json() with these fields instead of its own. Protobuf checks their names, because its
+        JSON mapping accepts another spelling of them, too.
         """
         return {
             name: self._json_field(_at(where, name), name, value)
@@ -182,7 +182,7 @@ def _fields_of(kind: type[Message]) -> list[str]:
 
 
 def _positional_fields_of(kind: type[Message]) -> list[str]:
-    """Those that may be given by position."""
+    """The fields that may be given by position."""
     parameters = inspect.signature(kind.__init__).parameters
     by_position = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return [
@@ -193,25 +193,25 @@ def _positional_fields_of(kind: type[Message]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """A number of NumPy's, or an array without dimensions, as Python has it."""
+    """A NumPy number, or an array without dimensions, as a Python number."""
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return value.item()
     return value
 
 
-# What `shuffle` may be beside a message: a mode, or whether to shuffle at all.
+# What `shuffle` may be, besides a message: a mode, or whether to shuffle at all.
 ShuffleShorthand = str | bool
 
 
 def _shuffle(value: Any) -> Any:
-    """What `shuffle` means where it is no message: True, or a mode."""
+    """The fields of `shuffle` for a bool or a mode; any other value as it is."""
     if isinstance(value, bool):
         return {"mode": "GLOBAL" if value else "NONE"}
     return {"mode": value.upper()} if isinstance(value, str) else value
 
 
 def _check_numbers(where: str, value: Any) -> None:
-    """Protobuf's parser would name the last element of a list, whichever is wrong."""
+    """Protobuf's own check would name the last element of a list, whichever is wrong."""
     if isinstance(value, str):
         try:
             float(value)
@@ -250,14 +250,14 @@ def _json_message(where: str, value: Any, kind: str) -> dict[str, Any]:
 
 
 def _json_messages(where: str, value: Any, kind: str) -> Any:
-    """The same, or a list of them."""
+    """One such message, or a list of them."""
     if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)):
         return [_json_message(f"{where}[{i}]", one, kind) for i, one in enumerate(value)]
     return _json_message(where, value, kind)
 
 
 def _json_value(where: str, value: Any) -> Any:
-    """What stands at `where` in a spec, in protobuf's JSON mapping."""
+    """The value at `where` in a spec, in protobuf's JSON mapping."""
     value = _plain(value)
     if isinstance(value, Message):
         return value._json(where)
@@ -285,7 +285,7 @@ def _json_value(where: str, value: Any) -> Any:
 
 
 def _dtype_name(value: Any) -> str | None:
-    """The name of what an array library has as a dtype; None if it is none."""
+    """The name of an array library's dtype; None if the value is no dtype."""
     kind = type(value)
     if (kind.__module__, kind.__name__) == ("torch", "dtype"):
         return str(value).rpartition(".")[2]
@@ -329,7 +329,7 @@ def image_operations(
         elif isinstance(value, Sequence) and not isinstance(value, str):
             made.append(known[kind](*value))
         else:
-            # One value stands for all sizes: a square.
+            # One value is used for all sizes: a square.
             sizes = max(len(_positional_fields_of(known[kind])), 1)
             made.append(known[kind](*[value] * sizes))
     if not any(operation._kind.startswith("decode_") for operation in made):

@@ -37,7 +37,7 @@ class serve:
                    large shards takes longer
 
     It listens on a private Unix socket and shares memory with its clients. It ends with the block,
-    or with this process, also if that is killed, and leaves no file behind. If it does not start,
+    or with this process, even if it is killed, and leaves no file behind. If it does not start,
     systole.Error contains the server's log.
     """
 

@@ -28,7 +28,7 @@ class Device(Protocol):
 
 
 # One for all arrays, or a dict by name, which leaves all other names out of the batch. A device
-# stands for a sharding that puts everything on it.
+# means a sharding that puts everything on it.
 Shardings = Device | jax.sharding.Sharding | Mapping[str, Device | jax.sharding.Sharding]
 
 
@@ -130,7 +130,7 @@ class DevicePrefetch(Iterator[DeviceBatch]):
 
     Over a feed it ends with the epoch, and the next loop goes on; over feed.steps() it ends with
     the feed. state_dict() counts the batches that were taken from here, not those under way, so
-    save it and not the feed's.
+    save this state and not the feed's.
 
     The feed itself is ahead by the batches under way. After a loop that you left early, go on with
     this object: another one over the same feed would skip them.

@@ -100,7 +100,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
             self._options.update(
                 process_index=distributed.get_rank(), process_count=distributed.get_world_size()
             )
-        # For workers, which cannot ask what JAX says of this process.
+        # For workers, which cannot ask JAX about this process.
         self._cores, _ = share_of_cores(
             spec_fields(spec_bytes(spec))["num_cores"],
             options.get("cores"),
@@ -173,8 +173,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         if makes_batches(sys._getframe(1)):
             _no_batches_of_batches(None)
-        # The order is read here and not with the first batch: DataLoader waits until its workers
-        # are here.
+        # The order is read here and not with the first batch, because DataLoader waits until its
+        # workers have come here.
         return self._batches(self._orders.last())
 
     def _batches(self, order: tuple[int, int]) -> Iterator[dict[str, torch.Tensor]]:
@@ -219,7 +219,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         return self.feed.state_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on where state_dict() was taken: this process, and workers that begin after this."""
+        """This process, and workers that begin from now on, go on where state_dict() was taken."""
         self._state = dict(state_dict)
         info = torch.utils.data.get_worker_info()
         if info is not None:
@@ -236,9 +236,9 @@ def _go_to_epoch(feed: BaseFeed, epoch: int) -> None:
 
 
 class _Orders:
-    """Where the workers of the main process must begin.
+    """Orders to the workers of the main process: the epoch at which to begin.
 
-    An order is followed by one loop of each worker. Without this, workers that are made anew for
+    Each worker follows an order in one loop. Without this, workers that are made anew for
     each loop would give the same epoch again and again. New workers follow the order that was the
     last when they were made; persistent ones see later orders in memory that they share.
     """
@@ -265,7 +265,7 @@ class _Orders:
         return bool((self._cells[2:] != 0).any())
 
     def follow_first(self, worker: int, loaded_by_worker: bool) -> None:
-        """For the first loop of a worker. Several workers may have had this number in turn."""
+        """For the first loop of a worker. Earlier workers may have had the same number."""
         followed = int(self._cells[2 + worker])
         if not loaded_by_worker and followed == self._number:
             raise _repeated()

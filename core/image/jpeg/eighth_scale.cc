@@ -17,20 +17,19 @@
 namespace systole {
 namespace {
 
-// libjpeg's fixed point: bits of the constants, and bits that its first pass keeps behind the
-// point.
+// libjpeg's fixed point: the fraction bits of the constants, and those that its first pass keeps.
 constexpr int kConstantBits = 13;
 constexpr int kPass1Bits = 2;
-// What coefficients 1, 3, 5 and 7 of a row or column add to the mean of its first half, and take
-// from that of its second; the even ones but the first are left out. With
-// c(k) = sqrt(2) * cos(k * pi / 16), 3.624509785 is c(1) + c(3) + c(5) + c(7), and the others have
-// the signs of cos((2 * x + 1) * k * pi / 16), x = 0 .. 3.
+// Weights by which coefficients 1, 3, 5 and 7 of a row or column are added to the mean of its first
+// half and subtracted from the mean of its second half. Coefficients 2, 4 and 6 are left out. With
+// c(k) = sqrt(2) * cos(k * pi / 16), 3.624509785 is c(1) + c(3) + c(5) + c(7). The other weights
+// are such sums with the signs of cos((2 * x + 1) * k * pi / 16), x = 0 .. 3.
 constexpr int32_t kOdd1 = 29692;   // 3.624509785
 constexpr int32_t kOdd3 = -10426;  // -1.272758580
 constexpr int32_t kOdd5 = 6967;    // 0.850430095
 constexpr int32_t kOdd7 = -5906;   // -0.720959822
 
-// MakeHalvedRow takes whole vectors of MCUs.
+// MakeHalvedRow reads whole vectors of MCUs, of at most this many.
 constexpr size_t kMaxLanes = 16;
 
 }  // namespace
@@ -51,7 +50,7 @@ HWY_INLINE int32_t RoundedShift(int32_t x) {
 
 HWY_INLINE uint8_t Clamped(int32_t x) { return static_cast<uint8_t>(std::clamp(x, 0, 255)); }
 
-// False: a coefficient is beyond its limit.
+// Returns false if a coefficient is beyond its limit.
 HWY_INLINE bool AreWithinLimits(const int16_t* block,
                                 const EighthScale::Dequantization& dequantization) {
   const hn::CappedTag<int16_t, 64> d;
@@ -89,9 +88,9 @@ bool SumColumns(const int16_t* block, const EighthScale::Dequantization& dequant
   return AreWithinLimits(block, dequantization);
 }
 
-// The second pass: of each MCU two samples, each as often as the MCU has pixels for it, 1 or 2.
-// Whole vectors of MCUs. False: a sample has more than 10 bits, where libjpeg's C wraps around and
-// its vectors clamp.
+// The transform's second pass: makes two samples of each MCU and writes each one `pixels` times, 1
+// or 2. Reads and writes whole vectors of MCUs. Returns false if a sample has more than 10 bits:
+// there libjpeg's C code wraps around and its vector code clamps.
 bool MakeHalvedRow(const EighthScale::ColumnSums* mcus, size_t num_mcus, int pixels, uint8_t* out) {
   const hn::CappedTag<int32_t, kMaxLanes> d;
   constexpr int kBits = kConstantBits + kPass1Bits + 3 + 2;
@@ -104,14 +103,14 @@ bool MakeHalvedRow(const EighthScale::ColumnSums* mcus, size_t num_mcus, int pix
     const auto weighted = [&](auto sums, int32_t weight) HWY_ATTR {
       return hn::Mul(hn::ShiftRight<16>(sums), hn::Set(d, weight));
     };
-    // The first sum, sign and all, times 2^15.
+    // The lower 16 bits as a signed number, times 2^15.
     const auto even =
         hn::Add(hn::ShiftRight<16 - kConstantBits - 2>(hn::ShiftLeft<16>(sums01)), half);
     const auto odd = hn::Add(hn::Add(weighted(sums01, kOdd1), weighted(sums23, kOdd3)),
                              hn::Add(weighted(sums45, kOdd5), weighted(sums67, kOdd7)));
     const auto left = hn::ShiftRight<kBits>(hn::Add(even, odd));
     const auto right = hn::ShiftRight<kBits>(hn::Sub(even, odd));
-    // Of -512 .. 511 all bits from the tenth on are the sign's.
+    // For values from -512 to 511, XOR with the sign bits gives at most 511.
     beyond = hn::Or(beyond, hn::Or(hn::Xor(left, hn::ShiftRight<31>(left)),
                                    hn::Xor(right, hn::ShiftRight<31>(right))));
     const auto sample = [&](auto value) HWY_ATTR {
@@ -130,7 +129,8 @@ bool MakeHalvedRow(const EighthScale::ColumnSums* mcus, size_t num_mcus, int pix
   return hn::AllFalse(d, hn::Gt(beyond, hn::Set(d, 511)));
 }
 
-// Within the limit no sample has more than 10 bits.
+// Returns false if a coefficient is beyond its limit. Within the limit no sample has more than 10
+// bits.
 bool MakePlainRow(const int16_t* means, size_t count,
                   const EighthScale::Dequantization& dequantization, uint8_t* out) {
   const int32_t factor = dequantization.factors[0];
@@ -170,11 +170,11 @@ HWY_EXPORT(MakeHalvedRow);
 HWY_EXPORT(MakePlainRow);
 HWY_EXPORT(ToRgb);
 
-// Beyond what 8-bit samples can give, by far, and small enough that every sum of columns has 16
-// bits.
+// The largest dequantized coefficient. Those of 8-bit samples are far smaller. Every sum of columns
+// still fits into 16 bits.
 constexpr int32_t kMaxValue = 2047;
 
-// The weight of a coefficient's row in its column's sum. 0: left out.
+// The weight of a coefficient's row in its column's sum. 0 if the row is left out.
 int32_t RowWeight(size_t row) {
   switch (row) {
     case 0:
@@ -221,13 +221,13 @@ void EighthScale::Start(const Format& format, int first_mcu, int num_mcus) {
       if (format.planes[block] == i) plane.blocks[blocks++] = block;
     }
     SYSTOLE_CHECK(blocks == plane.width * plane.height);
-    // The decoder must have stored these blocks whole: IsOnePixel (jpeg_entropy.cc) is the same
-    // rule.
+    // The decoder must have stored these blocks whole. IsOnePixel (jpeg_entropy.cc) has the same
+    // rule, negated.
     plane.halved = !luma && format.mcu_width % 2 == 0 && format.mcu_height % 2 == 0;
     plane.stride = num_mcus_ * static_cast<size_t>(plane.width);
     plane.row.resize((num_mcus_ + kMaxLanes) * static_cast<size_t>(format.mcu_width));
     if (plane.halved) {
-      // Beyond the last MCU: zeros, which are within all limits.
+      // The sums beyond the last MCU stay zero, which is within all limits.
       for (auto& sums : plane.sums) sums.assign(num_mcus_ + kMaxLanes, {});
     } else {
       plane.means.resize(plane.stride * static_cast<size_t>(plane.height));

@@ -1,5 +1,5 @@
-// The pixels of an image at an eighth of its size, straight from its coefficients: those that
-// libjpeg makes of it with scale_denom = 8, but without its work for each MCU, which takes longer
+// Makes the pixels of an image at an eighth of its size from its coefficients. They are the pixels
+// that libjpeg makes with scale_denom = 8, without libjpeg's work for each MCU, which takes longer
 // than the arithmetic. A block of luma becomes one pixel, its mean. A block of colour that is
 // subsampled both ways becomes 2 x 2 pixels, by a transform that leaves some frequencies out
 // (libjpeg's jidctred.c). Any other block becomes one pixel, which is repeated where colour is
@@ -26,35 +26,37 @@ class EighthScale {
   // An image of Y alone, or of Y, Cb and Cr with one block of each colour in an MCU.
   struct Format {
     int num_planes = 1;  // 1 or 3: the planes that become pixels.
-    int channels = 1;    // 1, or 3: RGB. Of a grey image all three are equal.
+    int channels = 1;    // 1, or 3: RGB. The three are equal if the image is grey.
     int num_blocks = 1;  // In an MCU.
-    // The plane of each block; num_planes and above: the block is not used. A plane's blocks stand
-    // row by row, as T.81, A.2.3 has them.
+    // The plane of each block. A block with num_planes or more is not used. A plane's blocks are
+    // ordered row by row, as in T.81, A.2.3.
     std::array<int, HuffmanScan::kMaxBlocks> planes = {};
     // Blocks of luma in an MCU, and so its pixels.
     int mcu_width = 1;
     int mcu_height = 1;
-    // Of each plane, in natural order.
+    // The quantization of each plane, in natural order.
     std::array<std::array<uint16_t, 64>, kMaxPlanes> quantization = {};
   };
 
-  // Of each row of MCUs, `num_mcus` from `first_mcu` on will be added. REQUIRES: both sides of an
-  // MCU 1, 2 or 4; of 3 planes one block each of Cb and Cr.
+  // Starts an image. In each row of MCUs, AddMcu() will add `num_mcus` MCUs from column `first_mcu`
+  // on. REQUIRES: both sides of an MCU are 1, 2 or 4. With 3 planes an MCU has one block each of Cb
+  // and Cr.
   void Start(const Format& format, int first_mcu, int num_mcus);
 
-  // Adds the blocks of the MCU in `column` to a row of MCUs, over those of the row before. False: a
-  // coefficient is larger than any encoder makes it; there the builds of libjpeg differ from each
-  // other. REQUIRES: first_mcu <= column < first_mcu + num_mcus.
+  // Adds the blocks of the MCU in `column` to a row of MCUs. They replace those of the row before.
+  // Returns false if a coefficient is larger than any encoder makes it; builds of libjpeg differ in
+  // what they make of such a coefficient. REQUIRES: first_mcu <= column < first_mcu + num_mcus.
   bool AddMcu(const HuffmanDecoder::Block* blocks, int column);
 
-  // `width` pixels from `x` on of a row of the MCUs that were added last, 0 <= row < mcu_height.
-  // `x` is a column of the image; the MCUs must have the columns [x, x + width). False: as for
-  // AddMcu().
+  // Writes `width` pixels from column `x` on. `row` is a row of the MCUs that were added last,
+  // 0 <= row < mcu_height. `x` is a column of the image at an eighth of its size, and the MCUs must
+  // have the columns [x, x + width). Returns false for the same reason as AddMcu().
   bool WriteRow(int row, int x, int width, uint8_t* out);
 
   // One plane's quantization in the form that the loops need.
   struct Dequantization {
-    // Multiplied with the weight of a coefficient's row in its column's sum. 0: left out.
+    // Each is multiplied by the weight of its row in the column's sum. 0: the coefficient is left
+    // out.
     std::array<int32_t, 64> factors = {};
     std::array<uint16_t, 64> limits = {};  // The largest coefficients that are transformed.
   };
@@ -68,10 +70,10 @@ class EighthScale {
     std::array<int, HuffmanScan::kMaxBlocks> blocks = {};
     Dequantization dequantization;
     bool halved = false;  // A block becomes 2 x 2 samples, not one.
-    // If not halved: the first coefficients, [height, stride].
+    // If not halved: the first coefficient of each block, [height, stride].
     std::vector<int16_t> means;
     size_t stride = 0;
-    // If halved: the sums of each MCU; above, below.
+    // If halved: the sums of each MCU, for the upper and the lower half of its block.
     std::array<std::vector<ColumnSums>, 2> sums;
     std::vector<uint8_t> row;  // One row of samples.
   };

@@ -19,17 +19,17 @@
 namespace systole {
 namespace {
 
-// Some MCUs of any sampling each way, the last ones not full.
+// The image has several MCUs each way with any sampling, and the last ones are not full.
 constexpr int kWidth = 109;
 constexpr int kHeight = 51;
-// Off every border of MCUs, with MCUs left and right, above and below.
+// A crop that begins and ends inside MCUs, with whole MCUs on all four sides of it.
 constexpr CropRect kPart = {19, 37, 13, 31};
 
 struct BuiltIn {
   const char* name;
   int channels = 3;
   JpegEncoderOptions options;
-  // Of a grey image: sampling factors of 2, which change nothing but numbers in the header.
+  // Sets a grey image's sampling factors to 2, which changes only numbers in the header.
   bool odd_sampling = false;
 };
 
@@ -66,8 +66,8 @@ absl::StatusOr<std::string> MakeBuiltIn(const BuiltIn& built_in) {
                            EncodeJpeg(BuiltInPixels(built_in.channels), kWidth, kHeight,
                                       built_in.channels, built_in.options));
   if (built_in.odd_sampling) {
-    const size_t frame =
-        jpeg.find("\xff\xc0");  // Then its length, 6 bytes, the component's number.
+    // The marker is followed by 2 bytes of length, 6 bytes and the component's number.
+    const size_t frame = jpeg.find("\xff\xc0");
     if (frame == std::string::npos || frame + 11 >= jpeg.size()) {
       return absl::InternalError("the encoded image has no frame header");
     }
@@ -85,11 +85,11 @@ absl::StatusOr<std::vector<uint8_t>> DecodeCrop(UncheckedJpegDecoder& decoder,
   return pixels;
 }
 
-// What our entropy decoder does that it must not; empty if nothing.
+// What our entropy decoder does wrong, as part of a message. Empty if it does nothing wrong.
 absl::StatusOr<std::string> FaultOn(const BuiltIn& built_in, UncheckedJpegDecoder& own,
                                     UncheckedJpegDecoder& library) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::string jpeg, MakeBuiltIn(built_in));
-  // At an eighth some blocks are of one coefficient.
+  // At an eighth only one coefficient of some blocks is decoded.
   const CropRect eighth =
       WholeImage(ScaledSide(kHeight, JpegScale::kEighth), ScaledSide(kWidth, JpegScale::kEighth));
   for (const auto& [crop, scale] : {std::pair(WholeImage(kHeight, kWidth), JpegScale::kFull),

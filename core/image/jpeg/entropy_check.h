@@ -1,5 +1,5 @@
-// Whether our entropy decoder works with the libjpeg that this process has loaded. That may be
-// another libjpeg than the one the program was compiled for.
+// Checks that our entropy decoder works with the libjpeg that this process has loaded. It may be
+// another libjpeg than the one that the program was compiled for.
 //
 // Thread-safe: the answer does not change.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_CHECK_H_
@@ -9,13 +9,14 @@
 
 namespace systole {
 
-// OK if this process decodes the entropy-coded part of JPEGs itself. Otherwise FailedPrecondition
-// with the reason; libjpeg then does it: the same pixels at about half the speed. The first call or
-// the first JpegDecoder finds out by CheckJpegEntropyDecoding(), in some milliseconds.
+// OK if this process decodes the entropy-coded part of JPEGs by our decoder. Otherwise
+// FailedPrecondition with the reason, and libjpeg decodes that part: the same pixels at about half
+// the speed. The first call, or the first JpegDecoder, runs CheckJpegEntropyDecoding(), which takes
+// some milliseconds.
 const absl::Status& OwnJpegEntropyDecoding();
 
 // Decodes built-in images of every sampling, whole and in part, by our entropy decoder and by
-// libjpeg alone. FailedPrecondition if ours cannot replace libjpeg's, or if pixels differ.
+// libjpeg alone. FailedPrecondition if our decoder cannot replace libjpeg's, or if pixels differ.
 absl::Status CheckJpegEntropyDecoding();
 
 }  // namespace systole

@@ -20,8 +20,8 @@ void ScanState::StartInterval() {
   mcus_to_restart = scan.restart_interval;
 }
 
-// Moves what is not yet read to the front and appends entropy-coded bytes without the zeros stuffed
-// after 255 (T.81, B.1.1.5).
+// Moves the bytes that were not read yet to the front of the buffer. Then appends entropy-coded
+// bytes without the zeros that are stuffed after 255 (T.81, B.1.1.5).
 void ScanState::Fill() {
   const size_t unread = static_cast<size_t>(buffer_end - cursor.bits.next);
   std::memmove(buffer.data(), cursor.bits.next, unread);
@@ -37,14 +37,14 @@ void ScanState::Fill() {
     next_byte += plain;
     if (plain == most && next_byte + 1 < size) continue;  // The buffer is full.
     const size_t first = next_byte;
-    // Any number of 255 may stand before a marker, as fill.
+    // Any number of fill bytes of 255 may precede a marker.
     while (next_byte + 1 < size && bytes[next_byte + 1] == 0xff) ++next_byte;
     if (next_byte + 1 >= size) {
       at_end = true;
     } else if (bytes[next_byte + 1] != 0) {
       at_marker = true;
     } else if (next_byte != first) {
-      // What libjpeg makes of a stuffed zero after fill depends on how far it reads ahead.
+      // A stuffed zero after fill bytes: libjpeg's result depends on how far libjpeg reads ahead.
       at_end = true;
     } else {
       *out++ = 0xff;
@@ -73,7 +73,7 @@ bool ScanState::NextMcu() {
     }
     if (wanted) values_end += mcu_values();
     decoded.Advance(scan.columns);
-    // Asked once a row. What goes on instead of this decoder asks as well.
+    // Checked once a row. libjpeg, which continues after GiveUp(), checks the interrupt as well.
     if (decoded.column == 0 && InterruptRequested()) {
       GiveUp();
       return false;
@@ -90,8 +90,8 @@ bool ScanState::NextMcu() {
     }
     --mcus_to_restart;
   }
-  // From here on the buffer holds a whole MCU, or all bytes before a marker and zeros for the rest
-  // of an MCU. Where the bytes end without a marker libjpeg's word depends on how far it reads
+  // After this, the buffer holds a whole MCU, or all bytes before a marker and zeros for the rest
+  // of an MCU. If the bytes end without a marker, libjpeg's result depends on how far it reads
   // ahead.
   if (buffer_end - cursor.bits.next < kMaxMcuBytes && !at_marker) {
     if (!at_end) Fill();
@@ -113,8 +113,8 @@ bool ScanState::NextMcu() {
 
 namespace {
 
-// Bound on the coefficients that wait to be taken: about those of 350,000 pixels. Two decoders'
-// worth stays in a second-level cache of 2 MiB.
+// Bound on the coefficients that wait to be taken, about those of 350,000 pixels. Those of two
+// decoders fit into a second-level cache of 2 MiB.
 constexpr size_t kMaxAheadValues = (size_t{1} << 20) / sizeof(int16_t);
 
 template <typename Table>
@@ -160,7 +160,7 @@ void HuffmanDecoder::Start(const HuffmanScan& scan) {
   s.decoded = s.taken = {};
   const int64_t wanted_mcus = int64_t{std::max(0, s.end_row - scan.first_row)} *
                               std::max(0, scan.end_column - scan.first_column);
-  // One MCU at least, for scans of which nothing ahead is wanted.
+  // At least one MCU, for scans of which nothing is decoded ahead.
   const size_t want = std::clamp(static_cast<size_t>(wanted_mcus) * s.mcu_values(), s.mcu_values(),
                                  kMaxAheadValues);
   if (s.values.size() < want) s.values.resize(want);
@@ -188,7 +188,7 @@ void HuffmanDecoder::GoFurtherAhead() {
   std::memmove(s.values.data(), s.values.data() + s.values_begin, waiting * sizeof(int16_t));
   s.values_begin = 0;
   s.values_end = waiting;
-  // Take() may have set another.
+  // Take() may have set another end.
   s.end_row = std::min(s.scan.end_row, s.scan.rows);
   s.active = s.decoded.row < s.end_row && waiting + s.mcu_values() <= s.max_values;
 }
@@ -196,7 +196,7 @@ void HuffmanDecoder::GoFurtherAhead() {
 bool HuffmanDecoder::Take(const Block** blocks) {
   huffman::ScanState& s = *state_;
   if (s.taken == s.decoded) {
-    // One row, so that its coefficients stay in the first-level cache.
+    // Decodes one row, so that its coefficients stay in the first-level cache.
     s.end_row = s.decoded.row + 1;
     s.active = !s.failed && s.end_row <= s.scan.rows;
     huffman::DecodeAlone(s);

@@ -1,7 +1,8 @@
 // Decodes the Huffman-coded coefficients of a JPEG that has one scan (baseline or extended
 // sequential, 8 bits: ITU-T T.81, annex F.2). This step takes three quarters of libjpeg-turbo's
-// time for a crop. Here it is about twice as fast: two symbols at a time, values without a branch,
-// bits of unwanted blocks only counted. It is faster still with a second image beside it.
+// time for a crop. Here it is about twice as fast: it takes two symbols at a time, needs no branch
+// for a value, and only counts the bits of unwanted blocks. Decoding two images together is faster
+// still.
 //
 // It decodes clean scans only. At the first oddity (an invalid code, a missing, wrong or early
 // marker, bytes that no block needs) it gives up. The caller then decodes the image anew with
@@ -35,28 +36,28 @@ class HuffmanDecoder {
   ~HuffmanDecoder();
 
   // `scan.bytes` must outlive the decoding.
-  // REQUIRES: codes as libjpeg accepts them (complete or not, but prefix-free; DC symbols up to
-  // 15), 1 to kMaxBlocks blocks, at least one MCU.
+  // REQUIRES: codes that libjpeg accepts (complete or not, but prefix-free; DC symbols up to 15), 1
+  // to kMaxBlocks blocks, at least one MCU.
   void Start(const HuffmanScan& scan);
 
   // Decodes two scans together until one of them is_ahead(): it has reached its end_row, filled its
-  // memory or given up. Calling this changes nothing but the time.
+  // memory or given up. A call changes only the time.
   static void DecodeAhead(HuffmanDecoder& a, HuffmanDecoder& b);
   bool is_ahead() const;
-  // Rows of MCUs that were decoded to their end.
+  // The number of rows of MCUs that were decoded to their end.
   int decoded_rows() const;
   // Ends is_ahead() if Take() has freed memory and rows before end_row are left. REQUIRES:
   // is_ahead().
   void GoFurtherAhead();
 
   // Takes the next MCU in the scan's order. Sets `*blocks` to its num_blocks blocks, valid until
-  // the next call, or to null if the MCU is not wanted. Unwanted blocks are zeros; of those marked
-  // dc_only the other coefficients may be anything. False: the decoder gave up, and what it gave of
-  // this scan must be discarded.
+  // the next call, or to null if the MCU is not wanted. Unwanted blocks are zeros. Blocks marked
+  // dc_only may have any values after the first coefficient. Returns false if the decoder gave up;
+  // all blocks of this scan must then be discarded.
   bool Take(const Block** blocks);
 
-  // Call it after the last MCU. The position in `scan.bytes` of the marker that ends the scan; none
-  // if the marker does not directly follow the last MCU.
+  // Call it after the last MCU. Returns the position in `scan.bytes` of the marker that ends the
+  // scan, or none if the marker does not directly follow the last MCU.
   std::optional<size_t> End();
 
  private:

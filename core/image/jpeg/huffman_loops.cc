@@ -1,7 +1,7 @@
 #include "core/image/jpeg/huffman_loops.h"
 
-// Vectors copy bytes; what counts for the rest is that shifts by a register's content are cheap
-// from AVX2 on (BMI2).
+// Only CopyPlain uses vectors. The other functions gain from cheap shifts by a register's content,
+// which targets from AVX2 on have (BMI2).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/image/jpeg/huffman_loops.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 enum class Progress { kInBlock, kBlockEnds, kInvalid };
 
-// As many symbols as there are bits for without a look at memory.
+// Takes the symbols of kEntriesPerRefill lookups, for which the bits of one refill suffice.
 template <bool kStore>
 HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
   BitReader& bits = cursor.bits;
@@ -27,7 +27,7 @@ HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
   size_t k = cursor.k;
   for (int i = 0; i < kEntriesPerRefill; ++i) {
     const size_t index = bits.index();
-    // Once what is to be looked up is known: nobody waits for these bits.
+    // Refills once the index is known, so that the lookup does not wait for it.
     if (i == 0) bits.Refill();
     if constexpr (!kStore) {
       const SkipEntry entry = table.skip[index];
@@ -44,7 +44,7 @@ HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
     if constexpr (kStore) {
       const size_t last = k + entry.run;
       if (last < 63 || (last & kBeyond) == 0) {
-        // In this order: where there is no second, it is overwritten.
+        // In this order: if there is no second value, the first one overwrites it.
         block[natural_order[last]] = entry.second_value();
         block[natural_order[first]] = entry.first_value(bits.window);
         bits.Drop(entry.bits);
@@ -54,7 +54,7 @@ HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
       }
     }
     if (first <= 63) {
-      // The block becomes full, and what follows in the entry may be another's.
+      // The block may become full, and the entry's second symbol may belong to the next block.
       if constexpr (kStore) block[natural_order[first]] = entry.first_value(bits.window);
       bits.Drop(entry.first_bits());
       if (first == 63) return Progress::kBlockEnds;
@@ -84,7 +84,7 @@ HWY_INLINE Progress TakeSymbolsAs(Cursor& cursor) {
   return cursor.stores ? TakeSymbols<true>(cursor) : TakeSymbols<false>(cursor);
 }
 
-// False: the loop ends; `state` says what comes next.
+// Returns false if the loop must end. `state` then says what comes next.
 template <Mode kMode>
 HWY_INLINE bool BeginBlock(ScanState& state, Cursor& cursor) {
   state.in_block = false;
@@ -106,7 +106,7 @@ HWY_INLINE bool BeginBlock(ScanState& state, Cursor& cursor) {
   if constexpr (kMode != Mode::kSkip) {
     cursor.block = state.values.data() + state.values_end +
                    kBlockValues * static_cast<size_t>(state.next_block);
-    // Of kStore every block is wanted; unwanted ones stay zeros.
+    // In kStore every block is wanted. In kMixed unwanted blocks stay zeros.
     if (kMode == Mode::kStore || block.wanted) cursor.block[0] = static_cast<int16_t>(dc);
     cursor.stores = kMode == Mode::kStore || (block.wanted && !block.dc_only);
   }
@@ -133,7 +133,7 @@ HWY_INLINE bool Advance(ScanState& state, Cursor& cursor) {
   return false;
 }
 
-// Both of these return when a scan goes from one mode to another, or is not active any more.
+// DecodeOne and DecodeTwo return when a scan changes its mode or is no longer active.
 template <Mode kMode>
 HWY_NOINLINE void DecodeOne(ScanState& state) {
   Cursor cursor;
@@ -147,7 +147,7 @@ HWY_NOINLINE void DecodeOne(ScanState& state) {
 template <Mode kModeA, Mode kModeB>
 HWY_NOINLINE void DecodeTwo(ScanState& a, ScanState& b) {
   Cursor cursor_a, cursor_b;
-  // Both, whatever the first one says.
+  // Both must begin, even if the first one returns false.
   const bool begun_a = Begin<kModeA>(a, cursor_a);
   const bool begun_b = Begin<kModeB>(b, cursor_b);
   if (begun_a && begun_b) {
@@ -173,7 +173,7 @@ void DecodeAlone(ScanState& state) {
   }
 }
 
-// With the other one in a mode that is not above.
+// Decodes both scans if the mode of `b` is not above kMode, the mode of `a`.
 template <Mode kMode>
 void DecodeBeside(ScanState& a, ScanState& b) {
   switch (b.mode) {

@@ -1,5 +1,5 @@
-// The inner part of HuffmanDecoder: its position in a scan, and the loops over symbols, compiled
-// once for each SIMD target. Only HuffmanDecoder uses this file.
+// The inner part of HuffmanDecoder: its position in a scan, and the loops over symbols, which are
+// compiled once for each SIMD target. Only HuffmanDecoder uses this file.
 //
 // Single-thread.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_HUFFMAN_LOOPS_H_
@@ -22,7 +22,7 @@ namespace systole::huffman {
 inline constexpr int64_t kMaxMcuBytes = int64_t{HuffmanScan::kMaxBlocks} * 64 * (16 + 16) / 8;
 inline constexpr int64_t kWindowBytes = sizeof(uint64_t);
 static_assert(kMaxMcuBytes >= HuffmanScan::kMaxBlocks * 64 * (16 + 15) / 8 + 2 * kWindowBytes);
-// Small enough to stay in the first-level cache beside the tables.
+// The buffer stays in the first-level cache beside the tables.
 inline constexpr int64_t kBufferBytes = 8192;
 
 inline constexpr size_t kBlockValues = 64;
@@ -42,25 +42,25 @@ struct Position {
   }
 };
 
-// What a loop does with the blocks of an MCU. Each has a loop of its own, and going from one to
-// another costs as much as several symbols.
+// What a loop does with the blocks of an MCU. Each mode has a loop of its own, and changing loops
+// costs as much as several symbols.
 enum class Mode : uint8_t {
   kSkip,   // Counts their bits.
   kStore,  // Stores them.
-  kMixed,  // Either, block by block: of some the first coefficient alone is wanted.
+  kMixed,  // Decides for each block: only the first coefficient of some blocks is wanted.
 };
 
 // The position inside a block. The loops keep it in registers.
 struct Cursor {
   BitReader bits;
-  bool stores = false;  // Of kMixed: whether the block is stored.
+  bool stores = false;  // In kMixed: whether the block is stored.
   size_t k = 0;         // The last coefficient so far.
   int16_t* block = nullptr;
   const AcTable* table = nullptr;
 };
 
 struct ScanState {
-  // Goes on to the next MCU. Returns false, and is no longer `active`, if it must not begin.
+  // Goes on to the next MCU. Returns false, and clears `active`, if that MCU must not begin.
   bool NextMcu();
   void StartInterval();
   bool Restart();
@@ -85,8 +85,8 @@ struct ScanState {
 
   HuffmanScan scan;
   bool has_dc_only = false;  // A block of the scan is marked so.
-  // Neighbouring blocks of an MCU that are stored into zeros: all but those marked dc_only, of
-  // which one coefficient is written and no other is read.
+  // Neighbouring blocks of an MCU that must be zeros before they are stored: all but those marked
+  // dc_only, whose first coefficient is written and whose others are never read.
   struct ZeroedBlocks {
     size_t first = 0;
     size_t count = 0;
@@ -96,8 +96,8 @@ struct ScanState {
   std::array<std::unique_ptr<DcTable>, HuffmanScan::kMaxTables> dc_tables;
   std::array<std::unique_ptr<AcTable>, HuffmanScan::kMaxTables> ac_tables;
   size_t next_byte = 0;    // The first of scan.bytes that is not in the buffer.
-  bool at_marker = false;  // A marker stands at next_byte.
-  bool at_end = false;     // The bytes there end, or are not understood.
+  bool at_marker = false;  // There is a marker at next_byte.
+  bool at_end = false;     // The bytes end at next_byte, or are not understood there.
   // Entropy-coded bytes without stuffing, followed by zeros.
   std::vector<uint8_t> buffer = std::vector<uint8_t>(kBufferBytes + kMaxMcuBytes + kWindowBytes);
   const uint8_t* buffer_end = nullptr;  // End of the bytes in `buffer`.
@@ -112,24 +112,24 @@ struct ScanState {
   int end_row = 0;          // The row of MCUs where decoding stops.
   bool in_mcu = false;      // Decoding is inside the MCU at `decoded`.
   bool wanted = false;      // The MCU at `decoded` is wanted.
-  int next_block = 0;       // That MCU's first block that has not begun.
-  bool in_block = false;    // Decoding is inside the block before that.
-  Mode mode = Mode::kSkip;  // Of that block, or the next.
+  int next_block = 0;       // The first block of the MCU at `decoded` that has not begun.
+  bool in_block = false;    // Decoding is inside the block before next_block.
+  Mode mode = Mode::kSkip;  // The mode of the block being decoded, or of the next one.
   Cursor cursor;
 
-  // Coefficients of wanted MCUs that were not taken yet; zeros where nothing was stored.
+  // Coefficients of wanted MCUs that were not taken yet, with zeros where nothing was stored.
   AlignedVector<int16_t> values;
   size_t values_begin = 0;
   size_t values_end = 0;
-  size_t max_values = 0;  // What values_end may become.
+  size_t max_values = 0;  // The largest values_end allowed.
 };
 
-// Decode until the scan is no longer active, or one of the two is no longer active.
+// Decode until the scan, or one of the two scans, is no longer active.
 void DecodeAlone(ScanState& state);
 void DecodeTogether(ScanState& a, ScanState& b);
 
-// Copies the bytes before the first 255, or all of them. Returns how many. May write anything to
-// the rest of `to`, which has room for `size` bytes.
+// Copies the bytes before the first 255, or all bytes if there is none. Returns their number. May
+// write anything to the rest of `to`, which has room for `size` bytes.
 size_t CopyPlain(const uint8_t* from, size_t size, uint8_t* to);
 
 }  // namespace systole::huffman

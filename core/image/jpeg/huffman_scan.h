@@ -24,8 +24,8 @@ struct HuffmanScan {
     int component = 0;  // 0 to 3.
     int dc_table = 0;   // 0 to 3.
     int ac_table = 0;
-    bool wanted = true;    // False: this component is not used.
-    bool dc_only = false;  // Of a wanted block only the first coefficient is wanted.
+    bool wanted = true;    // False if the component is not used.
+    bool dc_only = false;  // Only the first coefficient of the block is wanted.
   };
 
   int num_blocks = 0;  // In an MCU.
@@ -38,7 +38,7 @@ struct HuffmanScan {
   int first_column = 0;
   int end_column = 0;
   int end_row = 0;  // Hint: rows from here on are not decoded ahead.
-  // Hint: the wanted MCUs of at most this many rows are decoded ahead; 0: as many as there is
+  // Hint: the wanted MCUs of at most this many rows are decoded ahead. 0: as many as there is
   // memory for.
   int rows_ahead = 0;
   HuffmanCodes dc_codes[kMaxTables];  // Set for the tables that blocks name.

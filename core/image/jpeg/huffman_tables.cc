@@ -7,7 +7,7 @@
 namespace systole::huffman {
 namespace {
 
-// Sets every entry of `lookup` whose index begins with a code, and not the others.
+// Sets every entry of `lookup` whose index begins with a code. The other entries stay as they are.
 template <typename Entry, typename MakeEntry>
 void ForCodes(const HuffmanCodes& codes, std::array<Entry, kLookupSize>& lookup, MakeEntry make) {
   int index = 0;
@@ -23,7 +23,7 @@ void ForCodes(const HuffmanCodes& codes, std::array<Entry, kLookupSize>& lookup,
 // The bits that were looked up with `index`.
 uint64_t WindowOf(int index) { return static_cast<uint64_t>(index) << (64 - kLookupBits); }
 
-// What is to be added to the first `bits` of `window` for `value`.
+// The number that gives `value` when it is added to the first `bits` bits of `window`.
 uint16_t LessBits(int value, uint64_t window, int bits) {
   return static_cast<uint16_t>(static_cast<uint64_t>(value) - (window >> (64 - bits)));
 }
@@ -32,12 +32,12 @@ constexpr AcEntry kLongEntry = {.first_run = kLong, .run = kLong};
 
 bool IsEnd(const AcEntry& entry) { return entry.run == kEndOfBlock + 1; }
 
-// Of a lookup whose index begins with the code.
+// The entry for the first symbol alone, for an index that begins with the symbol's code.
 AcEntry OneSymbol(int index, uint8_t symbol, int code_bits) {
   const bool end = IsEndOfBlock(symbol);
   const int size = end ? 0 : SizeOf(symbol);
   const int bits = code_bits + size;
-  // The sign must be there, the value's first bit.
+  // The index must have the value's first bit, which is its sign.
   if (bits > kMaxEntryBits || (size > 0 && code_bits == kLookupBits)) return kLongEntry;
   const int run = end ? 1 : RunOf(symbol);
   const uint64_t window = WindowOf(index);
@@ -66,7 +66,7 @@ LongCodes::LongCodes(const HuffmanCodes& codes) : codes(codes) {
 
 DcTable::DcTable(const HuffmanCodes& codes) : long_codes(codes), lookup{} {
   ForCodes(codes, lookup, [](int index, uint8_t size, int code_bits) {
-    // The sign must be there, the value's first bit.
+    // The index must have the value's first bit, which is its sign.
     return code_bits == kLookupBits ? DcEntry{} : EntryOf(WindowOf(index), code_bits, size);
   });
 }
@@ -80,7 +80,8 @@ AcTable::AcTable(const HuffmanCodes& codes) : long_codes(codes) {
   std::array<AcEntry, kLookupSize> one;
   one.fill(kLongEntry);
   ForCodes(codes, one, OneSymbol);
-  // The symbol after the first `used` bits of index i, long if its code is not all there.
+  // The symbol after the first `used` bits of index i. It is kLongEntry if the index does not have
+  // the symbol's whole code.
   const auto following = [&one](int i, int used) {
     if (used >= kLookupBits) return kLongEntry;
     const AcEntry& next = one[(i << used) & (kLookupSize - 1)];
@@ -114,7 +115,7 @@ AcTable::AcTable(const HuffmanCodes& codes) : long_codes(codes) {
       skipped.bits = static_cast<uint8_t>(skipped.bits + next.bits);
       skipped.run = static_cast<uint8_t>(skipped.run + run);
     }
-    // What BitReader counts on.
+    // BitReader relies on this.
     SYSTOLE_CHECK(entry.bits <= kMaxEntryBits && skipped.bits <= kMaxEntryBits);
   }
 }

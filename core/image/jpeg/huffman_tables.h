@@ -20,18 +20,18 @@ namespace systole::huffman {
 // leave more codes too long for the tables.
 constexpr int kLookupBits = 10;
 constexpr int kLookupSize = 1 << kLookupBits;
-// The most bits of a lookup's entry: codes and values.
+// The most bits of a lookup's entry, codes and values together.
 constexpr int kMaxEntryBits = 15;
 constexpr int kEntriesPerRefill = 3;
-// Values of `run` beyond those of any block. k <= 62 is the last coefficient so far, and k + run
-// tells how the block goes on. Below 63 it continues. From 63 on it ends there if the bit kBeyond
-// is clear. If the bit is set, the entry goes beyond the block's end, or holds no symbol.
+// Values of `run` that are larger than any run in a block. k <= 62 is the last coefficient so far.
+// If k + run is below 63, the block continues. If k + run is 63 or more and its bit kBeyond is
+// clear, the block ends. If the bit is set, the entry goes beyond the block's end or has no symbol.
 constexpr int kBeyond = 64;
 constexpr int kLong = kBeyond + 1;            // Too long for the lookup.
 constexpr int kEndOfBlock = 2 * kBeyond + 1;  // Added to the run before it.
 
-// Natural position of the i-th coefficient in zigzag order (T.81, figure 5), at i and at
-// i + kEndOfBlock.
+// The natural position of the i-th coefficient in zigzag order (T.81, figure 5). It is stored at i
+// and at i + kEndOfBlock.
 constexpr std::array<uint8_t, 64 + kEndOfBlock> MakeNaturalOrder() {
   std::array<uint8_t, 64 + kEndOfBlock> order = {};
   int row = 0;
@@ -70,15 +70,15 @@ inline int ValueAt(uint64_t window, int code_bits, int size) {
 // An AC symbol is a run of zeros and the size of the value after them (T.81, F.1.2.2.1).
 inline int RunOf(int symbol) { return (symbol >> 4) + 1; }  // Zeros and the value.
 inline int SizeOf(int symbol) { return symbol & 15; }
-// Size 0 means 16 zeros if the run is 15, else the end of the block. T.81 knows one symbol for the
-// end; libjpeg accepts all of these.
+// Size 0 means 16 zeros if the run is 15, else the end of the block. T.81 has one symbol for the
+// end, but libjpeg accepts all that have size 0 and another run.
 inline bool IsEndOfBlock(int symbol) { return SizeOf(symbol) == 0 && symbol != 0xf0; }
 
 // The next bits of a scan. They begin at the top of `window`, which holds at least kLookupBits at
 // every lookup, and continue at `next`.
 struct BitReader {
   uint64_t window = 0;
-  int count = 0;  // Bits of `window` accounted for; it may hold more.
+  int count = 0;  // How many bits of `window` lie before `next`. `window` may hold more bits.
   const uint8_t* next = nullptr;
 
   size_t index() const { return window >> (64 - kLookupBits); }
@@ -95,7 +95,7 @@ struct BitReader {
 };
 static_assert(kEntriesPerRefill * kMaxEntryBits + kLookupBits <= 56);
 
-// What the next kLookupBits bits begin with:
+// What the next kLookupBits bits begin with, which is one of:
 //   one symbol and its value,
 //   two symbols and their values,
 //   either of these and the end of the block, or
@@ -104,8 +104,8 @@ struct AcEntry {
   uint8_t bits = 0;         // Bits of all symbols and values together.
   uint8_t first_run = 0;    // The first symbol's run, or kLong.
   uint8_t run = 0;          // The sum of all runs, plus kEndOfBlock if the block ends; or kLong.
-  uint8_t first_shift = 0;  // 64 less the bits of the first symbol alone.
-  uint16_t first = 0;       // Its value is these bits plus this, modulo 65536.
+  uint8_t first_shift = 0;  // 64 minus the bits of the first symbol and its value.
+  uint16_t first = 0;       // The first value is those bits plus `first`, modulo 65536.
   uint8_t second = 0;       // The value of the last symbol, if there are two.
   uint8_t code_bits = 0;    // Bits of the first symbol's code.
 
@@ -118,23 +118,23 @@ struct AcEntry {
 };
 static_assert(sizeof(AcEntry) == sizeof(uint64_t));
 
-// All symbols whose codes lie within the bits looked up: how many bits they take with their values,
-// and the sum of their runs, plus kEndOfBlock if the block ends; or kLong.
+// All symbols whose codes lie within the bits looked up. `bits` is how many bits they take with
+// their values. `run` is the sum of their runs, plus kEndOfBlock if the block ends; or kLong.
 struct SkipEntry {
   uint8_t bits = 0;
   uint8_t run = 0;
 };
 
 struct DcEntry {
-  uint8_t bits = 0;    // Bits of code and value; 0 if not in the lookup.
-  uint16_t value = 0;  // The value is these bits plus this, modulo 65536.
+  uint8_t bits = 0;    // Bits of code and value; 0 if the code is not in the lookup.
+  uint16_t value = 0;  // The DC value is those bits plus `value`, modulo 65536.
 };
 
 // Codes by length, for codes that are not in a lookup.
 struct LongCodes {
   HuffmanCodes codes;
   uint32_t limit[17] = {};  // 16 bits that begin with a code of at most n bits are below limit[n].
-  int32_t offset[17] = {};  // Code c of n bits stands for symbols[c + offset[n]].
+  int32_t offset[17] = {};  // Code c of n bits means symbols[c + offset[n]].
 
   explicit LongCodes(const HuffmanCodes& codes);
   struct Code {
@@ -161,7 +161,7 @@ struct AcTable {
   // One symbol of any length.
   struct Symbol {
     int bits = 0;  // 0 if there is no such code.
-    int run = 0;   // Or kEndOfBlock.
+    int run = 0;   // kEndOfBlock if the block ends.
     int value = 0;
   };
   Symbol Find(uint64_t window) const;
@@ -178,7 +178,7 @@ HWY_INLINE LongCodes::Code LongCodes::Find(uint64_t window) const {
     n = kLookupBits + 1;
     for (int shorter = n; shorter <= 16; ++shorter) n += top >= limit[shorter] ? 1 : 0;
     if (n > 16) return {};
-  } else {  // With a value too long for a lookup.
+  } else {  // The code is in the lookup, but its value makes it too long for an entry.
     n = 1;
     for (int shorter = 1; shorter < kLookupBits; ++shorter) n += top >= limit[shorter] ? 1 : 0;
   }

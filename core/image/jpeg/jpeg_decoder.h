@@ -1,9 +1,9 @@
-// Decodes a rectangle of a JPEG to 8-bit pixels, byte-equal to those cut from the decoded whole
-// image. It costs less: columns outside the rectangle are not transformed, rows above are only
-// entropy-decoded, rows below are not touched. It can also decode at a half, a quarter or an eighth
+// Decodes a rectangle of a JPEG to 8-bit pixels. They equal the pixels cut from the decoded whole
+// image, but take less time: columns outside the rectangle are not transformed, rows above are only
+// entropy-decoded, and rows below are not read. Can also decode at a half, a quarter or an eighth
 // of the size: see JpegScale.
 //
-// Single-thread. Reusable, as its base.
+// Single-thread. Reusable, like its base class.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_DECODER_H_
 #define SYSTOLE_CORE_IMAGE_JPEG_JPEG_DECODER_H_
 
@@ -15,8 +15,8 @@
 
 namespace systole {
 
-// Everything but Create() is its base's. Where OwnJpegEntropyDecoding() is not OK
-// (entropy_check.h), libjpeg does the entropy decoding of all images: by_library().
+// Everything but Create() comes from the base class. If OwnJpegEntropyDecoding() is not OK
+// (entropy_check.h), libjpeg does the entropy decoding of all images, and by_library() is true.
 class JpegDecoder final : public UncheckedJpegDecoder {
  public:
   // InvalidArgument if an option is out of range. The first call in a process takes some

@@ -10,13 +10,13 @@
 namespace systole {
 namespace {
 
-// Columns decoded beyond the crop on either side. Interpolated colour of a column looks at its
-// neighbours, and libjpeg treats the first and last column it decodes as the image's edge.
+// Columns decoded beyond the crop on either side. Interpolated colour of a column depends on the
+// columns beside it, and libjpeg treats the first and last column it decodes as the image's edge.
 constexpr int kMarginColumns = 2;
 
-// Whether libjpeg will smooth block borders, as it does for a progressive image whose low bits
-// never came (damaged or written so). Smoothing looks at blocks two away, which a decode of part of
-// the image does not have: its pixels then depend on the part.
+// Whether libjpeg will smooth block borders. It does so if a progressive image, damaged or written
+// so, lacks low bits. Smoothing reads blocks two away, which the decode of a part does not have, so
+// the pixels would depend on the part.
 bool WillSmooth(const jpeg_decompress_struct& cinfo) {
   if (cinfo.coef_bits == nullptr) return false;  // Not progressive.
   for (int component = 0; component < cinfo.num_components; ++component) {
@@ -40,8 +40,8 @@ absl::Status JpegDecompressor::Error() const {
   }
   if (error.code == absl::StatusCode::kUnavailable) {
     absl::StrAppend(&message,
-                    "; libjpeg got no memory, the image may be whole: give the process more memory "
-                    "(or a larger JPEGMEM, if that is set) and try again");
+                    "; libjpeg got no memory, so the image may be good: give the process more "
+                    "memory (or a larger JPEGMEM, if that is set) and try again");
   }
   return absl::Status(error.code, message);
 }
@@ -53,15 +53,15 @@ void JpegDecompressor::CreateStep(JpegDecompressor* s) {
   s->cinfo.client_data = s;
 }
 
-// Jumps out of the step if nobody wants the image any more.
+// Jumps out of the step if the thread was interrupted, because the image is no longer needed.
 void JpegDecompressor::CheckWanted(JpegDecompressor* s) {
   if (!InterruptRequested()) return;
-  std::snprintf(s->error.message, sizeof(s->error.message), "nobody wants it any more");
+  std::snprintf(s->error.message, sizeof(s->error.message), "cancelled: it is no longer needed");
   s->error.code = absl::StatusCode::kCancelled;
   std::longjmp(s->error.jump, 1);
 }
 
-// libjpeg calls it for each row of blocks, and for the rows that it is asked for.
+// libjpeg calls this for each row of blocks that it reads, and in each call that asks for rows.
 void JpegDecompressor::CheckProgress(j_common_ptr common) {
   auto* s = static_cast<JpegDecompressor*>(common->client_data);
   CheckWanted(s);
@@ -97,7 +97,7 @@ void JpegDecompressor::StartStep(JpegDecompressor* s) {
     s->skip_bytes = static_cast<size_t>(s->crop.x) * cinfo->output_components;
     return;
   }
-  // jpeg_crop_scanline moves the start left to a block border and widens by as much.
+  // jpeg_crop_scanline moves the start left to a block border and widens the crop by as much.
   const int begin = std::max(0, s->crop.x - kMarginColumns);
   const int end =
       std::min(static_cast<int>(cinfo->output_width), s->crop.x + s->crop.width + kMarginColumns);
@@ -133,7 +133,7 @@ void JpegDecompressor::RowsStep(JpegDecompressor* s) {
   }
 }
 
-// False: the error is in `error`, or the entropy decoder gave up.
+// Returns false if it failed, with the error in `error`, or if the entropy decoder gave up.
 bool JpegDecompressor::MakeRows() {
   if (!eighth.started()) return RunGuarded(&error, &JpegDecompressor::RowsStep, this);
   next_ready = 0;

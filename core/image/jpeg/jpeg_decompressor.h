@@ -1,7 +1,7 @@
-// One image on its way through libjpeg: the library's decoder with our entropy decoder in it, the
-// rows that it makes, and the steps of a decode. Each step may jump out of libjpeg, so it runs
-// guarded (jpeg_errors.h) and has trivial locals only. Used by UncheckedJpegDecoder alone, which
-// decides when each step runs.
+// One image on its way through libjpeg: libjpeg's decoder with our entropy decoder in it, the rows
+// that it makes, and the steps of a decode. Each step may jump out of libjpeg, so it runs guarded
+// (jpeg_errors.h) and has trivial locals only. Only UncheckedJpegDecoder uses this file. It decides
+// when each step runs.
 //
 // Single-thread.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_DECOMPRESSOR_H_
@@ -26,8 +26,8 @@
 
 namespace systole {
 
-// Rows asked of libjpeg at a time: enough to spread the cost of setjmp, few enough to stay in
-// cache.
+// Rows asked of libjpeg in one call: enough to spread the cost of setjmp, and few enough to stay in
+// the cache.
 inline constexpr int kRowsPerCall = 8;
 static_assert(kRowsPerCall >= JpegEighth::kMaxRows);
 
@@ -42,22 +42,22 @@ struct JpegDecompressor {
   absl::string_view jpeg;
   JpegEntropyDecoder entropy;
   JpegEighth eighth;
-  bool own_entropy = false;  // For this image.
+  bool own_entropy = false;  // Whether our entropy decoder may decode this image.
 
   CropRect crop;  // At `scale`.
   JpegScale scale = JpegScale::kFull;
-  int jump_rows = 0;          // To be skipped before the first row is decoded,
-  int skip_rows = 0;          // or to decode and drop before the first row of the crop.
+  int jump_rows = 0;          // Rows to skip before the first row is decoded.
+  int skip_rows = 0;          // Rows to decode and drop before the first row of the crop.
   size_t skip_bytes = 0;      // From the start of a decoded row to the first pixel of the crop.
-  size_t stride = 0;          // Of `rows`.
+  size_t stride = 0;          // From one row of `rows` to the next, in bytes.
   std::vector<uint8_t> rows;  // [kRowsPerCall, stride], as libjpeg writes them.
   std::vector<uint8_t> converted;  // One row after conversion from CMYK.
-  std::vector<uint8_t> rgb;        // On the way from CMYK to grey.
-  int rows_ready = 0;              // In `rows`.
+  std::vector<uint8_t> rgb;        // One row on the way from CMYK to grey.
+  int rows_ready = 0;              // Rows in `rows` that are decoded.
   int next_ready = 0;
-  int rows_left = 0;  // Of the crop, not yet returned, or kept.
+  int rows_left = 0;  // Rows that were neither returned nor kept yet, including skip_rows.
 
-  // Rows that KeepRows() made, and what ended them.
+  // Rows that KeepRows() made, and the error that ended them.
   std::vector<uint8_t> kept;  // [kept_rows, kept_stride].
   size_t kept_stride = 0;
   int kept_rows = 0;
@@ -76,9 +76,9 @@ struct JpegDecompressor {
   ~JpegDecompressor() { jpeg_destroy_decompress(&cinfo); }
 
   bool IsCmyk() const { return cinfo.out_color_space == JCS_CMYK; }
-  // At a smaller scale libjpeg may make more pixels of a block of colour than its share, so that it
-  // has less to interpolate. jpeg_crop_scanline does not expect that. It does no harm where nothing
-  // is left to interpolate, as with a factor of 2.
+  // At a smaller scale libjpeg may make more pixels of a block of colour than of a block of luma,
+  // so that it has less to interpolate. jpeg_crop_scanline does not expect this. With a sampling
+  // factor of 2 nothing is left to interpolate, so it does no harm.
   bool CanCropColumns() const { return scale == JpegScale::kFull || cinfo.max_h_samp_factor <= 2; }
   absl::Status Error() const;
   bool MakeRows();

@@ -7,12 +7,12 @@
 namespace systole {
 namespace {
 
-// What EighthScale takes as a side of an MCU.
+// Whether EighthScale takes this side of an MCU.
 bool IsKnownSide(int blocks) {
   return blocks == 1 || blocks == 2 || blocks == JpegEighth::kMaxRows;
 }
 
-// How the image's MCUs become pixels; none if this is left to libjpeg.
+// How the image's MCUs become pixels. None if libjpeg has to make them.
 std::optional<EighthScale::Format> FormatOf(const jpeg_decompress_struct& cinfo) {
   const bool grey = cinfo.jpeg_color_space == JCS_GRAYSCALE;
   if (!grey && (cinfo.jpeg_color_space != JCS_YCbCr || cinfo.num_components != 3)) {

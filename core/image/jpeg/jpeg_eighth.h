@@ -1,6 +1,6 @@
-// Rows of a JPEG at an eighth of its size without libjpeg, which only reads the headers:
-// EighthScale on what JpegEntropyDecoder decodes. For photographs: grey, or YCbCr with colour
-// subsampled or not. Only JpegDecoder uses this file.
+// Makes rows of a JPEG at an eighth of its size by EighthScale, from the coefficients that
+// JpegEntropyDecoder decodes. libjpeg only reads the headers. Takes photographs: grey, or YCbCr
+// with colour subsampled or not. Only JpegDecompressor and UncheckedJpegDecoder use this file.
 //
 // Single-thread. Reusable.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_EIGHTH_H_
@@ -23,16 +23,17 @@ class JpegEighth {
   // Call it before each image.
   void Reset() { entropy_ = nullptr; }
 
-  // Call it after jpeg_start_decompress with scale_denom = 8. If it returns true, rows of `crop`
-  // come from here, and libjpeg must not be asked for any. False: libjpeg has to make them, because
-  // this class does not know this kind of image. `entropy` must outlive the rows.
+  // Call it after jpeg_start_decompress with scale_denom = 8. If it returns true, NextRows() makes
+  // the rows of `crop`, and libjpeg must not be asked for any. If it returns false, this class does
+  // not know this kind of image, and libjpeg has to make the rows. `entropy` must outlive the rows.
   bool Start(j_decompress_ptr cinfo, const CropRect& crop, JpegEntropyDecoder& entropy);
   bool started() const { return entropy_ != nullptr; }
 
   static constexpr int kMaxRows = 4;
-  // The next rows of the crop, those of one row of MCUs: 1 to kMaxRows, each [width, channels] and
-  // `stride_bytes` after the one before. Returns how many. 0: JpegEntropyDecoder::gave_up(), and
-  // libjpeg alone must redo the image. REQUIRES: started(), rows of the crop are left.
+  // Writes the next rows of the crop, those of one row of MCUs: 1 to kMaxRows, each
+  // [width, channels] and `stride_bytes` after the one before. Returns their number. If it returns
+  // 0, JpegEntropyDecoder::gave_up() is true, and libjpeg alone must redo the image. REQUIRES:
+  // started(), and rows of the crop are left.
   int NextRows(uint8_t* out, size_t stride_bytes);
 
  private:
@@ -43,8 +44,8 @@ class JpegEighth {
   CropRect crop_;
   int mcu_height_ = 1;    // In rows of the smaller image.
   int num_columns_ = 0;   // MCUs in a row.
-  int next_row_ = 0;      // Of the smaller image.
-  int mcus_end_row_ = 0;  // Of the MCUs that were decoded last.
+  int next_row_ = 0;      // The next row of the smaller image to be made.
+  int mcus_end_row_ = 0;  // The row of the smaller image where the MCUs decoded last end.
 };
 
 }  // namespace systole

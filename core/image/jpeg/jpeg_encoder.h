@@ -12,8 +12,8 @@
 
 namespace systole {
 
-// Resolution of colour: full, half width, half both, half height, quarter width, quarter width and
-// half height.
+// The resolution of colour, in this order: full, half width, half width and height, half height,
+// quarter width, quarter width and half height.
 enum class JpegSampling { k444, k422, k420, k440, k411, k410 };
 
 struct JpegEncoderOptions {
@@ -22,7 +22,7 @@ struct JpegEncoderOptions {
   // Ignored for grey images.
   JpegSampling sampling = JpegSampling::k420;
   bool progressive = false;
-  // A restart marker after this many rows of blocks; 0 = none.
+  // A restart marker is written after this many rows of MCUs. 0: none.
   int restart_rows = 0;
 };
 

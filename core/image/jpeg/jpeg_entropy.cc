@@ -15,16 +15,17 @@
 namespace systole {
 namespace {
 
-// Whether libjpeg makes one pixel of each of the component's blocks, and so of the first
-// coefficient alone. At an eighth it does, unless it makes more of colour that is subsampled both
-// ways, which it then need not interpolate.
+// Whether libjpeg makes one pixel of each of the component's blocks, for which it needs only the
+// first coefficient. It does so at an eighth of the size, except for colour that is subsampled both
+// ways: it makes more pixels of that instead of interpolating.
 bool IsOnePixel(const jpeg_decompress_struct& cinfo, const jpeg_component_info& info,
                 int block_side) {
   return block_side == 1 && (cinfo.max_h_samp_factor % (2 * info.h_samp_factor) != 0 ||
                              cinfo.max_v_samp_factor % (2 * info.v_samp_factor) != 0);
 }
 
-// The one scan of an image that is ready to be decoded, but for what is wanted of it.
+// The only scan of an image that is ready to be decoded. The caller must set the MCUs that are
+// wanted.
 HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo, int block_side) {
   HuffmanScan scan;
   scan.columns = static_cast<int>(cinfo.MCUs_per_row);
@@ -52,8 +53,8 @@ HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo, int block_side) {
   return scan;
 }
 
-// Whether it looks like libjpeg's own. In another layout than the headers' something else than two
-// of its functions stands there.
+// Whether `entropy` looks like libjpeg's own decoder. If the library's layout differs from the
+// headers', these places do not hold two functions of libjpeg.
 bool IsRecognisable(const jpeg_entropy_decoder& entropy) {
   return IsJpegLibraryCode(reinterpret_cast<uintptr_t>(entropy.start_pass)) &&
          IsJpegLibraryCode(reinterpret_cast<uintptr_t>(entropy.decode_mcu));
@@ -79,7 +80,7 @@ void JpegEntropyDecoder::StartAlone(j_decompress_ptr cinfo, const CropRect& mcus
   scan.end_row = mcus.y + mcus.height;
   scan.first_column = mcus.x;
   scan.end_column = mcus.x + mcus.width;
-  // They are taken at once, and so stay in the cache.
+  // Coefficients are taken at once, so those of one row stay in the cache.
   scan.rows_ahead = 1;
   block_side_ = 1;
   rows_in_mcu_ = cinfo->comps_in_scan == 1 ? 1 : cinfo->max_v_samp_factor;
@@ -113,9 +114,9 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column
   end_column_ = (first_column + cinfo->output_width + mcu_width - 1) / mcu_width;
   scan.first_column = static_cast<int>(first_column_);
   scan.end_column = static_cast<int>(end_column_);
-  // Interpolated colour of a row draws on its neighbours, each of which stands for as many rows as
-  // colour is subsampled by; libjpeg transforms whole rows of MCUs, a lone component's by its own
-  // factor.
+  // Interpolated colour of a row depends on the rows of colour beside it, each of which covers as
+  // many rows as colour is subsampled by. libjpeg transforms whole rows of MCUs. A lone component's
+  // sampling factor says how many of the scan's rows these are.
   block_side_ = block_side;
   rows_in_mcu_ = cinfo->max_v_samp_factor * block_side;
   mcu_rows_ = cinfo->comps_in_scan == 1 ? cinfo->cur_comp_info[0]->v_samp_factor : 1;
@@ -130,8 +131,8 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column
 }
 
 // A callback under RunGuarded: trivial locals only.
-// libjpeg asks for every MCU up to the crop's last row, without `blocks` above its first. It
-// transforms those in the columns that jpeg_crop_scanline told.
+// libjpeg asks for every MCU up to the crop's last row. Above the crop's first row it passes no
+// `blocks`. It transforms the MCUs in the columns that jpeg_crop_scanline returned.
 boolean JpegEntropyDecoder::DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
   JpegEntropyDecoder& self = *reinterpret_cast<Interface*>(cinfo->entropy)->self;
   const bool transformed =
@@ -150,7 +151,7 @@ boolean JpegEntropyDecoder::DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks)
     }
   }
   if (self.mcus_left_ == 0) {
-    // libjpeg reads on from there.
+    // libjpeg continues reading after the scan.
     cinfo->src->next_input_byte += self.end_;
     cinfo->src->bytes_in_buffer -= self.end_;
   }

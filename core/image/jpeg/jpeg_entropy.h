@@ -1,13 +1,13 @@
-// Puts HuffmanDecoder in the place of libjpeg's entropy decoder. Only JpegDecoder and JpegEighth
-// use this file.
+// Puts HuffmanDecoder in the place of libjpeg's entropy decoder. Only UncheckedJpegDecoder,
+// JpegDecompressor and JpegEighth use this file.
 //
-// This file relies on two facts about libjpeg's inside: that `entropy` of jpeg_decompress_struct
-// points to functions, and which of them decodes an MCU. The loaded libjpeg may differ from the
-// headers', so all else comes from libjpeg's public interface. entropy_check.h tests that both
-// facts hold.
+// This file relies on two facts about the inside of libjpeg: `entropy` of jpeg_decompress_struct
+// points to functions, and its `decode_mcu` decodes an MCU. The loaded libjpeg may differ from the
+// one of the headers, so everything else comes from libjpeg's public interface. entropy_check.h
+// tests that both facts hold.
 //
 // Single-thread. Reusable: HuffmanDecoder keeps its lookups from image to image. Several
-// JpegEntropyDecoders may share one if their images do not overlap in time.
+// JpegEntropyDecoders may share one HuffmanDecoder if their images do not overlap in time.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_ENTROPY_H_
 #define SYSTOLE_CORE_IMAGE_JPEG_JPEG_ENTROPY_H_
 
@@ -37,28 +37,28 @@ class JpegEntropyDecoder {
   // Call it before each image.
   void Reset() { in_place_ = gave_up_ = false; }
 
-  // Whether HuffmanDecoder knows this kind of image, in a libjpeg where `entropy` looks as
+  // Whether HuffmanDecoder can decode this kind of image, and libjpeg's `entropy` looks as
   // expected.
   static bool Knows(j_decompress_ptr cinfo);
 
-  // In place of Replace(), for a caller that transforms the coefficients itself and does not ask
-  // libjpeg for rows. Of a block of one pixel only the first coefficient is decoded, as for libjpeg
-  // at an eighth of the size. `mcus`: those that are wanted, in MCUs of the scan. REQUIRES:
+  // For a caller that transforms the coefficients itself, at an eighth of the size. It calls this
+  // in place of Replace() and does not ask libjpeg for rows. Only the first coefficient is decoded
+  // of blocks that become one pixel. `mcus` are the MCUs of the scan that are wanted. REQUIRES:
   // Knows(cinfo).
   void StartAlone(j_decompress_ptr cinfo, const CropRect& mcus);
-  // The next MCU: HuffmanDecoder::Take(). False: gave_up(). After the last one the marker that ends
-  // the scan must follow.
+  // Takes the next MCU, as HuffmanDecoder::Take(). Returns false if it gave up: then gave_up() is
+  // true. It also gives up if the last MCU is not followed by the marker that ends the scan.
   bool Take(const HuffmanDecoder::Block** blocks);
-  // Whether the image's end follows the scan. REQUIRES: the last MCU was taken.
+  // Whether the end-of-image marker follows the scan. REQUIRES: the last MCU was taken.
   bool ends_image() const;
   // Leaves the image to libjpeg.
   void GiveUp() { gave_up_ = true; }
 
-  // Call it after jpeg_start_decompress and jpeg_crop_scanline. Rows [first_row, end_row) will be
-  // asked for. `first_column` is the column that jpeg_crop_scanline begins with, 0 without that
-  // call. `block_side` pixels are made of a block's side: DCTSIZE, or fewer at a smaller scale.
-  // From now on libjpeg calls this object. `cinfo->err` must be a JpegErrors's manager. Does
-  // nothing unless Knows(cinfo).
+  // Call it after jpeg_start_decompress and jpeg_crop_scanline. From then on libjpeg calls this
+  // object. The caller will ask libjpeg for the rows [first_row, end_row). `first_column` is the
+  // column that jpeg_crop_scanline begins with, 0 without that call. `block_side` is the side of a
+  // block in pixels: DCTSIZE, or fewer at a smaller scale. `cinfo->err` must be the manager of a
+  // JpegErrors. Does nothing unless Knows(cinfo).
   void Replace(j_decompress_ptr cinfo, JDIMENSION first_column, int first_row, int end_row,
                int block_side);
 
@@ -66,11 +66,11 @@ class JpegEntropyDecoder {
   static void DecodeAhead(JpegEntropyDecoder& a, JpegEntropyDecoder& b) {
     HuffmanDecoder::DecodeAhead(*a.decoder_, *b.decoder_);
   }
-  // Whether nothing is left to decode before libjpeg asks.
+  // Whether nothing is left to decode before libjpeg asks for it.
   bool is_ahead() const { return !in_place_ || decoder_->is_ahead(); }
-  // Up to this row libjpeg can make the image from what is decoded already.
+  // libjpeg can make the rows before this one from what is decoded already.
   int ready_row() const {
-    // It may look at the next row of MCUs to interpolate colour, but not at blocks of one pixel.
+    // libjpeg may need the next row of MCUs to interpolate colour, but not for blocks of one pixel.
     return (decoder_->decoded_rows() / mcu_rows_ - (block_side_ == 1 ? 0 : 1)) * rows_in_mcu_;
   }
   // HuffmanDecoder::GoFurtherAhead(). REQUIRES: in_place(), is_ahead().
@@ -79,7 +79,7 @@ class JpegEntropyDecoder {
   // Whether HuffmanDecoder has replaced libjpeg's entropy decoder for this image.
   bool in_place() const { return in_place_; }
 
-  // Whether an oddity ended a step, without a message: libjpeg alone must then redo the image.
+  // Whether an oddity ended a step, without a message. libjpeg alone must then redo the image.
   bool gave_up() const { return gave_up_; }
 
  private:
@@ -93,19 +93,19 @@ class JpegEntropyDecoder {
 
   Interface interface_ = {};
   std::shared_ptr<HuffmanDecoder> decoder_;
-  JDIMENSION column_ = 0;  // Of the next MCU.
+  JDIMENSION column_ = 0;  // The column of the next MCU.
   // The columns of MCUs that libjpeg transforms.
   JDIMENSION first_column_ = 0;
   JDIMENSION end_column_ = 0;
-  bool dc_only_[HuffmanScan::kMaxBlocks] = {};  // HuffmanScan::Block's.
+  bool dc_only_[HuffmanScan::kMaxBlocks] = {};  // HuffmanScan::Block::dc_only.
   // The side of a block in pixels. libjpeg's row of MCUs is `rows_in_mcu_` rows of pixels and
   // `mcu_rows_` rows of the scan's MCUs.
   int block_side_ = DCTSIZE;
   int rows_in_mcu_ = 1;
   int mcu_rows_ = 1;
   int64_t mcus_left_ = 0;
-  absl::string_view bytes_;  // HuffmanScan's.
-  size_t end_ = 0;           // Of the scan, in `bytes_`, once no MCU is left.
+  absl::string_view bytes_;  // HuffmanScan::bytes.
+  size_t end_ = 0;           // The end of the scan in `bytes_`, once no MCU is left.
   bool in_place_ = false;
   bool gave_up_ = false;
 };

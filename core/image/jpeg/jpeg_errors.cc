@@ -13,7 +13,8 @@ namespace {
   std::longjmp(errors->jump, 1);
 }
 
-// No memory, or no more than the environment's JPEGMEM allows. Says nothing of the image.
+// Whether libjpeg got no memory, or needs more than the environment variable JPEGMEM allows. The
+// image may be good.
 bool IsLackOfMemory(int message_code) {
   return message_code == JERR_OUT_OF_MEMORY || message_code == JERR_NO_BACKING_STORE;
 }
@@ -23,8 +24,8 @@ bool IsLackOfMemory(int message_code) {
                                                     : absl::StatusCode::kDataLoss);
 }
 
-// Warnings that cannot touch a pixel: an unknown colour transform or profile, a newer JFIF version,
-// and, before the image data, padding between markers.
+// Whether the warning cannot change a pixel: an unknown colour transform or profile, a newer JFIF
+// version, or padding between markers before the image data.
 bool IsHarmless(const JpegErrors& errors) {
   switch (errors.manager.msg_code) {
     case JWRN_ADOBE_XFORM:

@@ -1,9 +1,10 @@
-// libjpeg's errors as a status code and a message. For the files of this room that use libjpeg.
+// Turns libjpeg's errors into a status code and a message, for the files of this room that use
+// libjpeg.
 //
-// libjpeg reports an error by a callback that must not return. We leave it by longjmp, so every
-// function between RunGuarded's setjmp and the callback has only trivial locals: nothing that
-// longjmp would fail to destroy. Such functions are called steps. The same rule holds for callbacks
-// that libjpeg makes from a step into this folder.
+// libjpeg reports an error by a callback that must not return. We leave the callback by longjmp,
+// which destroys no locals. So every function between RunGuarded's setjmp and the callback has only
+// trivial locals. Such functions are called steps. The same rule holds for functions of this room
+// that libjpeg calls back during a step.
 //
 // Single-thread: one for each libjpeg decoder or encoder.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_ERRORS_H_
@@ -29,16 +30,16 @@ struct JpegErrors {
   bool in_image_data;  // Past the header.
 };
 
-// What to put into `err` of a libjpeg object. `errors` must outlive that object. It must be zeroed
-// apart from the fields that the user sets.
+// Returns what to put into `err` of a libjpeg object. `errors` must outlive that object. All its
+// fields but those that the user sets must be zero.
 jpeg_error_mgr* InitErrors(JpegErrors* errors);
 
-// The inverse, for callbacks.
+// The inverse of InitErrors(), for callbacks.
 inline JpegErrors* ErrorsOf(jpeg_error_mgr* manager) {
   return reinterpret_cast<JpegErrors*>(manager);
 }
 
-// Runs step(state). False if the step ended by a jump to `errors->jump`, as errors end it.
+// Runs step(state). Returns false if the step ended by a jump to `errors->jump`, as on an error.
 template <typename State>
 bool RunGuarded(JpegErrors* errors, void (*step)(State*), State* state) {
   if (setjmp(errors->jump) != 0) return false;

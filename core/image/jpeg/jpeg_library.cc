@@ -26,28 +26,29 @@ struct KnownBuild {
   const char* version;
 };
 
-// From `readelf -n` of the library. A build belongs here once the golden digests hold with it.
+// Build ids, as `readelf -n` of the library prints them. Add a build here once the golden digests
+// hold with it.
 constexpr KnownBuild kKnownBuilds[] = {
     // Debian 12, amd64: libjpeg62-turbo 1:2.1.5-2.
     {"75b71ddb85234be3659c097f2561a765b45993bd", "2.1.5"},
 };
 
-// SHA-1's 20 bytes, with room for others. The content version has a bound, too.
+// Room for SHA-1's 20 bytes and for other build ids. The content version's length is bounded, too.
 constexpr size_t kMaxBuildIdBytes = 32;
 
 struct MappedLibrary {
-  std::string build_id;  // Empty if it has none, or none of its own.
+  std::string build_id;  // Empty if it has none, or only the program's that it is linked into.
   uintptr_t code_begin = 0;
   uintptr_t code_end = 0;
 };
 
 struct Search {
-  uintptr_t address;      // Of something in the library.
-  uintptr_t own_address;  // Of something in the module that this code is in.
+  uintptr_t address;      // An address in the library.
+  uintptr_t own_address;  // An address in the module that this code is in.
   MappedLibrary found;
 };
 
-// What dl_iterate_phdr calls for each module until it returns something else than 0.
+// dl_iterate_phdr calls this for each module until it returns something other than 0.
 int VisitModule(dl_phdr_info* info, size_t, void* data) {
   Search& search = *static_cast<Search*>(data);
   const absl::Span<const ElfW(Phdr)> headers(info->dlpi_phdr, info->dlpi_phnum);
@@ -81,8 +82,8 @@ int VisitModule(dl_phdr_info* info, size_t, void* data) {
 const MappedLibrary& Library() {
   static const MappedLibrary& library = *new MappedLibrary([] {
     jpeg_error_mgr errors;
-    // A function that libjpeg hands out is libjpeg's own; the address of one that it exports may be
-    // that of a jump in this program.
+    // The pointer `error_exit` leads into libjpeg itself. The address of a function that libjpeg
+    // exports may be that of a jump in this program.
     Search search = {.address = reinterpret_cast<uintptr_t>(jpeg_std_error(&errors)->error_exit),
                      .own_address = reinterpret_cast<uintptr_t>(&kKnownBuilds)};
     dl_iterate_phdr(VisitModule, &search);

@@ -1,8 +1,8 @@
-// Which libjpeg runs in this process. libjpeg has no function that tells its version, and its
-// headers tell only the version at compile time. So the loaded library is known by its GNU build
-// id.
+// Names the libjpeg that runs in this process. libjpeg has no function that returns its version,
+// and its headers have only the version at compile time. So the loaded library is identified by its
+// GNU build id.
 //
-// Thread-safe: nothing changes once it is known.
+// Thread-safe: the answers do not change.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_LIBRARY_H_
 #define SYSTOLE_CORE_IMAGE_JPEG_JPEG_LIBRARY_H_
 
@@ -20,12 +20,13 @@ namespace systole {
 //                                    the headers that it was compiled with is known
 const std::string& JpegLibraryVersion();
 
-// Whether `address` lies in libjpeg's code, or in that of the program libjpeg is linked into.
+// Whether `address` lies in libjpeg's code, or in the code of the program libjpeg is linked into.
 bool IsJpegLibraryCode(uintptr_t address);
 
 // The parts of JpegLibraryVersion(). A build id is in hexadecimal digits, empty if there is none.
 std::string JpegVersionOfBuild(absl::string_view build_id);
-// The build id in a PT_NOTE segment whose notes are aligned to `alignment` bytes. Takes any bytes.
+// The build id in a PT_NOTE segment whose notes are aligned to `alignment` bytes. Empty if there is
+// none. Damaged notes are allowed.
 std::string BuildIdOfNotes(absl::string_view notes, size_t alignment);
 
 }  // namespace systole

@@ -17,9 +17,8 @@ enum class JpegDct {
   kIfast,  // Less accurate; what TensorFlow's decode_jpeg uses by default.
 };
 
-// The size at which an image is decoded. Each pixel of a smaller image stands for a square of
-// pixels of the stored one, about their mean: libjpeg transforms each block to 4 x 4, 2 x 2 or 1
-// value.
+// The size at which an image is decoded. libjpeg makes 4 x 4, 2 x 2 or 1 pixel of each block of the
+// stored image. So each pixel of a smaller image is nearly the mean of a square of stored pixels.
 enum class JpegScale {
   kFull = 1,
   kHalf = 2,
@@ -27,7 +26,7 @@ enum class JpegScale {
   kEighth = 8,
 };
 
-// `side` pixels of the stored image at that scale, rounded up.
+// How many pixels `side` pixels of the stored image become at `scale`, rounded up.
 constexpr int ScaledSide(int side, JpegScale scale) {
   const int divisor = static_cast<int>(scale);
   return side / divisor + (side % divisor == 0 ? 0 : 1);
@@ -35,28 +34,30 @@ constexpr int ScaledSide(int side, JpegScale scale) {
 
 struct JpegDecoderOptions {
   JpegDct dct = JpegDct::kIslow;
-  // Interpolates subsampled colour (libjpeg's default, TensorFlow's too). False repeats samples:
-  // faster, with visible blocks of colour.
+  // True interpolates subsampled colour, which is libjpeg's and TensorFlow's default. False repeats
+  // samples, which is faster but leaves visible blocks of colour.
   bool fancy_upsampling = true;
-  // 3 = RGB (a grey image is replicated), 1 = grey.
+  // 3: RGB, where a grey image has three equal channels. 1: grey.
   int channels = 3;
-  // Every libjpeg warning about the image's data (bytes missing, extra or undecodable) is DataLoss.
-  // libjpeg itself goes on with made-up pixels, and a network would silently train on them. False
-  // accepts such images, for data sets where a grey stripe is better than a hole; see warnings().
+  // True makes every libjpeg warning about the image's data (bytes missing, extra or undecodable) a
+  // DataLoss. libjpeg itself continues with made-up pixels, and a network would silently train on
+  // them. False accepts such images, for data sets where a grey stripe is better than a missing
+  // example; see warnings().
   bool fail_on_warning = true;
-  // Largest width * height accepted, checked on the header before anything of the image's size is
-  // allocated. A few header bytes can claim 65500 x 65500. A progressive image takes about
+  // The largest width * height accepted. It is checked before memory for the image is allocated,
+  // because a few header bytes can claim 65500 x 65500 pixels. A progressive image takes about
   // 2 bytes * components per pixel while it is decoded: 200 MB at the default.
   int64_t max_pixels = int64_t{1} << 25;
-  // Most scans accepted in a progressive image. Each scan costs a pass over all blocks, however few
-  // its bytes, so a file of 100 kB could take hours. Cameras and encoders write about 10.
+  // The most scans accepted in a progressive image. Each scan costs a pass over all blocks, even if
+  // it has few bytes, so a file of 100 kB could take hours. Cameras and encoders write about 10.
   int max_scans = 64;
-  // Leaves the entropy decoding of baseline images to libjpeg too, for comparison: the same pixels,
-  // warnings and errors, but slower.
+  // True leaves the entropy decoding of baseline images to libjpeg too, for comparisons. Pixels,
+  // warnings and errors are the same, but decoding is slower.
   bool library_entropy_decoder = false;
-  // What entropy decoding keeps from image to image: lookups, and at most 1 MiB of coefficients
-  // decoded ahead. Decoders may share one if their images do not overlap in time: from StartCrop to
-  // the last NextRows of one, no other may call StartCrop. Null: it makes its own.
+  // What entropy decoding keeps from image to image: lookups, and memory for at most 1 MiB of
+  // coefficients decoded ahead. JPEG decoders may share one if their images do not overlap in time:
+  // from StartCrop to the last NextRows of one, no other may call StartCrop. If it is null, the
+  // JPEG decoder makes one of its own.
   std::shared_ptr<HuffmanDecoder> huffman_decoder;
 };
 

@@ -19,10 +19,11 @@
 namespace systole {
 namespace {
 
-// Rows kept from image to image, of 10,000 pixels: those of a wider one are not worth their memory.
+// Buffers for rows are kept from image to image up to this size, which is that of images 10,000
+// pixels wide. Larger ones are freed.
 constexpr size_t kMaxKeptRowBytes = 256 << 10;
 
-// What bytes that are no JPEG look like.
+// What bytes that are no JPEG look like, as the end of a sentence.
 const char* ForeignFormat(absl::string_view bytes) {
   if (absl::StartsWith(bytes, "\x89PNG")) return "a PNG image";
   if (absl::StartsWith(bytes, "GIF8")) return "a GIF image";
@@ -30,7 +31,7 @@ const char* ForeignFormat(absl::string_view bytes) {
   if (absl::StartsWith(bytes, "RIFF") && bytes.size() >= 12 && bytes.substr(8, 4) == "WEBP") {
     return "a WebP image";
   }
-  return "no image format known here";
+  return "none of PNG, GIF, BMP and WebP";
 }
 
 // TensorFlow's integer formulas. With an Adobe marker the four inks are stored inverted.
@@ -44,7 +45,7 @@ void CmykToRgb(const uint8_t* cmyk, int width, bool inverted, uint8_t* rgb) {
   }
 }
 
-// What libjpeg keeps of an image of several scans until the last one has come: all coefficients.
+// The bytes of an image's coefficients. libjpeg keeps all of them for an image of several scans.
 int64_t CoefficientBytes(const jpeg_decompress_struct& cinfo) {
   int64_t blocks = 0;
   for (int i = 0; i < cinfo.num_components; ++i) {
@@ -86,17 +87,17 @@ absl::StatusOr<UncheckedJpegDecoder> UncheckedJpegDecoder::Create(
                                                    options.max_scans, ", want both at least 1"));
   }
   auto state = std::make_unique<JpegDecompressor>(options);
-  // Tried once here: another library than the headers' is no image's fault.
+  // Tried once here: if the library does not fit the headers, this is no fault of an image.
   if (!RunGuarded(&state->error, &JpegDecompressor::CreateStep, state.get())) return state->Error();
   return UncheckedJpegDecoder(std::move(state));
 }
 
 absl::StatusOr<ImageInfo> UncheckedJpegDecoder::ReadHeader(absl::string_view jpeg) {
   JpegDecompressor* s = state_.get();
-  // Each image has a libjpeg decoder of its own, at 0.2 us. One used again would decode an image
-  // that lacks tables with those of an earlier image. And with plain upsampling, where no colour
-  // converter is made, jpeg_skip_scanlines (2.1) would write through the pointer to an earlier
-  // image's, which is freed: into this image's coefficients.
+  // Each image has a libjpeg decoder of its own, which takes 0.2 us. A decoder that is used again
+  // would decode an image that lacks tables with the tables of an earlier image. And with plain
+  // upsampling no colour converter is made, so jpeg_skip_scanlines (2.1) would write through the
+  // freed pointer to an earlier image's converter, into this image's coefficients.
   jpeg_destroy_decompress(&s->cinfo);
   s->error.manager.num_warnings = 0;
   s->phase = JpegDecompressor::Phase::kIdle;
@@ -154,9 +155,9 @@ absl::Status UncheckedJpegDecoder::StartCrop(const CropRect& crop, JpegScale sca
   s->cinfo.scale_denom = static_cast<unsigned>(scale);
   s->rows_left = crop.height;
   s->phase = JpegDecompressor::Phase::kWaiting;
-  // An image of several scans is decoded whole to coefficients, and nothing of it can be done
-  // beside another's. Of many images that have begun, only the one whose rows are taken should have
-  // them.
+  // An image of several scans is decoded whole to coefficients, which cannot be done together with
+  // another image. If many images have begun, only the one whose rows are taken should have
+  // coefficients. So the decoding of such an image begins with its first row.
   return jpeg_has_multiple_scans(&s->cinfo) ? absl::OkStatus() : BeginRows();
 }
 
@@ -191,7 +192,7 @@ void UncheckedJpegDecoder::DecodeAhead(UncheckedJpegDecoder& a, UncheckedJpegDec
   }
 }
 
-// Makes rows of the coefficients that are there, so that they leave memory for others.
+// Makes rows of the coefficients that were decoded, so that their memory is free for others.
 void UncheckedJpegDecoder::KeepRows() {
   JpegDecompressor* s = state_.get();
   if (s->scale == JpegScale::kFull || s->IsCmyk() || !s->entropy.in_place()) return;
@@ -199,15 +200,15 @@ void UncheckedJpegDecoder::KeepRows() {
       static_cast<size_t>(s->crop.width) * s->cinfo.output_components + kRowPaddingBytes;
   const int room = static_cast<int>(std::min(kMaxKeptBytes / s->kept_stride, size_t{1} << 16));
   int end = std::min({s->entropy.ready_row() - s->crop.y, s->crop.height, room});
-  // In the calls in which NextRows would ask libjpeg for them: an error takes the other rows of its
-  // call with it, and how many rows come before it must not depend on what is decoded beside it.
+  // Asks libjpeg for rows in the same calls as NextRows would. An error in a call loses the other
+  // rows of the call, and how many rows come before an error must not depend on the second image.
   if (end < s->crop.height && !s->eighth.started()) end -= end % kRowsPerCall;
   if (end <= s->kept_rows) return;
   try {
     s->kept.resize(static_cast<size_t>(std::min(room, s->crop.height)) * s->kept_stride);
     s->rows.resize(std::max(s->rows.size(), s->stride * kRowsPerCall));
   } catch (const std::bad_alloc&) {
-    return;  // NextRows asks again.
+    return;  // NextRows tries again.
   }
   while (s->kept_rows < end) {
     const absl::StatusOr<DecodedRows> rows = DecodeRows(end - s->kept_rows);
@@ -221,7 +222,7 @@ void UncheckedJpegDecoder::KeepRows() {
                   s->kept_stride - kRowPaddingBytes);
     }
   }
-  // None if libjpeg took over on the way.
+  // Nothing is decoded ahead if libjpeg took over while the rows were made.
   if (s->entropy.in_place() && s->entropy.is_ahead()) s->entropy.GoFurtherAhead();
 }
 
@@ -233,7 +234,7 @@ bool UncheckedJpegDecoder::is_ahead() const {
 absl::Status UncheckedJpegDecoder::DecodeByLibrary(int rows) {
   SYSTOLE_RETURN_IF_ERROR(ReadHeader(state_->jpeg).status());
   state_->own_entropy = false;
-  // Stay as they are, and are none of those that are dropped here.
+  // The kept rows stay, and are not among the rows that are dropped here.
   const int kept_rows = state_->kept_rows;
   const int next_kept = state_->next_kept;
   SYSTOLE_RETURN_IF_ERROR(StartCrop(state_->crop, state_->scale));
@@ -262,7 +263,7 @@ absl::StatusOr<DecodedRows> UncheckedJpegDecoder::DecodeRows(int max_rows) {
   if (s->phase != JpegDecompressor::Phase::kRows || s->rows_left == 0) {
     return absl::FailedPreconditionError("no row of a crop is left to decode");
   }
-  // Not before they are wanted: of many images that have begun, one is decoded at a time.
+  // Allocated only now: many images may have begun, but one is decoded at a time.
   if (s->rows.size() < s->stride * kRowsPerCall) s->rows.resize(s->stride * kRowsPerCall);
   if (s->next_ready == s->rows_ready && !s->MakeRows()) {
     s->phase = JpegDecompressor::Phase::kIdle;
@@ -306,7 +307,7 @@ absl::Status UncheckedJpegDecoder::Decode(const CropRect& crop, absl::Span<uint8
   }
   if (s->eighth.started() && crop.y + crop.height == static_cast<int>(s->cinfo.output_height) &&
       !s->entropy.ends_image()) {
-    // libjpeg has the last word on what follows.
+    // libjpeg decides what the bytes after the scan mean.
     SYSTOLE_RETURN_IF_ERROR(DecodeByLibrary(crop.height));
   }
   s->phase = JpegDecompressor::Phase::kIdle;

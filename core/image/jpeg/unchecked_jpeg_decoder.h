@@ -1,7 +1,7 @@
-// JpegDecoder (jpeg_decoder.h) without its one-time check of the libjpeg that this process has.
-// That check decodes with it; all other code uses JpegDecoder. All decoding by libjpeg-turbo is
-// behind this class. Our own entropy decoder (huffman_decoder.h) replaces libjpeg's for clean
-// baseline images.
+// JpegDecoder (jpeg_decoder.h) without the one-time check of the libjpeg that this process has
+// loaded (entropy_check.h). The check uses this class; all other code uses JpegDecoder. All
+// decoding by libjpeg-turbo is behind this class. Our own entropy decoder (huffman_decoder.h)
+// replaces libjpeg's for clean baseline images.
 //
 // Single-thread. Reusable: keeps its buffers from image to image. The pixels and errors of an image
 // do not depend on earlier images.
@@ -26,7 +26,7 @@ struct JpegDecompressor;
 struct ImageInfo {
   int width = 0;
   int height = 0;
-  int components = 0;  // Stored: 1 grey, 3 colour, 4 CMYK or YCCK.
+  int components = 0;  // In the file. 1: grey, 3: colour, 4: CMYK or YCCK.
 };
 
 // `count` decoded rows, each `stride_bytes` after the one before.
@@ -38,10 +38,10 @@ struct DecodedRows {
 
 class UncheckedJpegDecoder {
  public:
-  // Rows returned by NextRows() can be read (not used) this many bytes beyond their end.
+  // This many bytes beyond the end of a row from NextRows() can be read. They have no meaning.
   static constexpr size_t kRowPaddingBytes = 64;
 
-  // Most bytes of the rows that DecodeAhead() makes of an image.
+  // The most bytes of rows that DecodeAhead() makes of an image.
   static constexpr size_t kMaxKeptBytes = size_t{1} << 20;
 
   // InvalidArgument if an option is out of range.
@@ -52,55 +52,55 @@ class UncheckedJpegDecoder {
 
   // Parses everything before the first scan. `jpeg` must stay as it is until the image is decoded
   // or another header is read.
-  //   DataLoss           not a JPEG (names PNG, GIF, .. when it is one of those), or a broken
-  //                      header.
+  //   DataLoss           not a JPEG, or a broken header. The message says if it is a PNG, GIF, ..
   //   ResourceExhausted  more pixels than max_pixels.
   //   Unavailable        no memory; the image itself may be good.
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
 
   // Decodes `crop` of the image whose header was read last into `out`: [height, width, channels]
   // uint8. One call per header. If the crop reaches the last row, the file is read up to its
-  // end-of-image marker, so decoding a whole image checks all of it. With another `scale` the crop
-  // is one of the smaller image, whose sides are ScaledSide().
-  //   InvalidArgument     crop not inside the image, or `out` of another size.
-  //   FailedPrecondition  no header read.
+  // end-of-image marker, so decoding a whole image checks the whole file. With a smaller `scale`
+  // the crop is a part of the smaller image, whose sides are ScaledSide().
+  //   InvalidArgument     the crop is not inside the image, or `out` has another size.
+  //   FailedPrecondition  no header was read.
   //   DataLoss            libjpeg's error or, with fail_on_warning, warning.
   //   ResourceExhausted   more scans than max_scans.
   //   Unavailable         no memory; the image itself may be good.
   absl::Status Decode(const CropRect& crop, absl::Span<uint8_t> out,
                       JpegScale scale = JpegScale::kFull);
 
-  // The same, a few rows at a time: StartCrop, then NextRows until crop.height rows have come. Each
-  // call yields 1 to `max_rows` rows, each [width, channels] uint8, valid until the next call.
-  // Stopping early is fine. Errors as above. REQUIRES: max_rows > 0.
+  // Decode() a few rows at a time: call StartCrop, then NextRows until crop.height rows have come.
+  // Each call returns 1 to `max_rows` rows, each [width, channels] uint8, valid until the next
+  // call. Stopping early is fine. Errors: those of Decode(). REQUIRES: max_rows > 0.
   absl::Status StartCrop(const CropRect& crop, JpegScale scale = JpegScale::kFull);
   absl::StatusOr<DecodedRows> NextRows(int max_rows);
   absl::StatusOr<const uint8_t*> NextRow();
 
-  // Optional, between StartCrop and NextRows: entropy-decodes two crops together, which takes less
-  // time than one after the other, until one of them is ahead. Rows of an image at a smaller scale
-  // are few: at most kMaxKeptBytes of them are made on the way, so that coefficients need not wait
-  // for NextRows. Changes nothing but the time. REQUIRES: neither is ahead.
+  // Optional, between StartCrop and NextRows: entropy-decodes two crops together until one of them
+  // is ahead. This takes less time than one after the other, and changes only the time. At a
+  // smaller scale it also makes rows, at most kMaxKeptBytes of them, so that coefficients need not
+  // wait for NextRows. REQUIRES: neither is ahead.
   static void DecodeAhead(UncheckedJpegDecoder& a, UncheckedJpegDecoder& b);
   // Whether nothing is left to decode ahead of NextRows.
   bool is_ahead() const;
 
-  // Ends the image and frees its memory, which the next ReadHeader would do too.
+  // Ends the image and frees its memory. The next ReadHeader would do so too.
   void EndImage();
 
-  // Whether libjpeg does the entropy decoding of the image begun last: by choice, because of the
-  // image's kind, or because of an oddity in it.
+  // Whether libjpeg does the entropy decoding of the image begun last. Reasons are an option, the
+  // image's kind, or an oddity in the image.
   bool by_library() const;
 
-  // libjpeg warnings since the last ReadHeader. Above 0 with an OK status only if !fail_on_warning,
-  // or for oddities that change no pixel (padding between markers, an odd colour profile).
+  // How many warnings libjpeg gave since the last ReadHeader. If the status is OK, it is above 0
+  // only if !fail_on_warning, or for oddities that change no pixel (padding between markers, an odd
+  // colour profile).
   int64_t warnings() const;
 
  private:
   // For images of several scans: the part of StartCrop() that the first NextRows() does.
   absl::Status BeginRows();
   void KeepRows();
-  // NextRows() without regard to rows that were kept.
+  // NextRows() for rows that were not kept.
   absl::StatusOr<DecodedRows> DecodeRows(int max_rows);
   absl::Status DecodeByLibrary(int rows);
   explicit UncheckedJpegDecoder(std::unique_ptr<JpegDecompressor> state);

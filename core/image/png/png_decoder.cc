@@ -15,10 +15,11 @@
 namespace systole {
 namespace {
 
-// The format's own limit of an edge is 2^31 - 1; the caller that makes `out` bounds what is
-// decoded.
+// The largest width and height. The format allows 2^31 - 1. The caller, who makes `out`, bounds the
+// number of pixels.
 constexpr uint32_t kMaxEdge = 1 << 20;
-// Text, colour profiles and the like: one such chunk, and all that are kept. As libpng's defaults.
+// Limits of one chunk such as a text or a colour profile, and of all such chunks that are kept.
+// They are libpng's defaults.
 constexpr size_t kMaxChunkBytes = 8 << 20;
 constexpr size_t kMaxKeptBytes = 8 << 20;
 
@@ -36,7 +37,8 @@ struct OpenPng {
 
 absl::Status Failure(int error) {
   if (error == SPNG_EMEM) {
-    return absl::UnavailableError("no memory to decode the PNG; try again with less in flight");
+    return absl::UnavailableError(
+        "no memory to decode the PNG; give the process more memory and try again");
   }
   return absl::DataLossError(absl::StrCat("PNG: ", spng_strerror(error)));
 }
@@ -47,7 +49,7 @@ absl::StatusOr<OpenPng> Open(absl::string_view png) {
   if (context == nullptr) return Failure(SPNG_EMEM);
   spng_set_image_limits(context, kMaxEdge, kMaxEdge);
   spng_set_chunk_limits(context, kMaxChunkBytes, kMaxKeptBytes);
-  // A damaged comment does no harm; libpng leaves it out too.
+  // Damaged chunks that no pixel needs, such as comments, are left out, as libpng does.
   spng_set_crc_action(context, SPNG_CRC_ERROR, SPNG_CRC_DISCARD);
   int error = spng_set_png_buffer(context, png.data(), png.size());
   if (error == 0) error = spng_get_ihdr(context, &opened.header);
@@ -72,7 +74,8 @@ absl::Status DecodeAs(spng_ctx* context, spng_format format, void* out, size_t b
   return error == SPNG_EOI ? absl::OkStatus() : Failure(error);
 }
 
-// The file's colours; REQUIRES: its pixels are decoded, so that all chunks before them are read.
+// How the file's pixels become grey. REQUIRES: the pixels were decoded, so that all chunks before
+// them are read.
 PngGrey GreyOf(const OpenPng& opened, absl::string_view png) {
   if (!opened.is_coloured()) return PngGrey({}, opened.header.bit_depth);
   spng_iccp profile;
@@ -101,7 +104,7 @@ absl::Status DecodePng(absl::string_view png, int channels, absl::Span<uint8_t> 
   SYSTOLE_ASSIGN_OR_RETURN(const OpenPng opened, Open(png));
   const size_t pixels = size_t{opened.header.width} * opened.header.height;
   if (out.size() != pixels * static_cast<size_t>(channels)) {
-    return absl::InvalidArgumentError(absl::StrCat("room for ", out.size(), " values, want ",
+    return absl::InvalidArgumentError(absl::StrCat("output has ", out.size(), " bytes, want ",
                                                    pixels * static_cast<size_t>(channels)));
   }
   spng_ctx* const context = opened.context.get();

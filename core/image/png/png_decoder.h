@@ -1,6 +1,6 @@
-// Decodes PNG files to 8 bits a channel. Opacity is left out; of 16 bits the upper 8 are kept. A
-// gamma counts only where grey is made of colours. The pixels are those of libpng as TensorFlow
-// calls it.
+// Decodes PNG files to 8 bits a channel. Opacity is left out, and the upper 8 of 16 bits are kept.
+// A file's gamma is used only to make grey of colours. The pixels are those that libpng makes when
+// TensorFlow calls it.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_PNG_PNG_DECODER_H_
@@ -18,19 +18,19 @@ namespace systole {
 struct PngInfo {
   int width = 0;
   int height = 0;
-  // Memory that DecodePng() takes beside its result, if it makes grey of colour.
+  // Memory that DecodePng() takes beside its result: 0 for 3 channels.
   int scratch_bytes_per_pixel = 0;
 };
 
-// Whether the bytes begin as a PNG file.
+// Whether the bytes begin like a PNG file.
 bool LooksLikePng(absl::string_view bytes);
 
 // Reads a PNG file's header. REQUIRES: channels is 1 or 3.
 //   DataLoss           no PNG, or its header is damaged.
 absl::StatusOr<PngInfo> ReadPngHeader(absl::string_view png, int channels);
 
-// Decodes all of it: [height, width, channels] uint8; grey is replicated for 3 channels. For
-// 1 channel a coloured image becomes grey (png_grey.h).
+// Decodes the whole file to `out`: [height, width, channels] uint8. With 3 channels a grey image
+// has three equal ones. With 1 channel a coloured image becomes grey (png_grey.h).
 //   InvalidArgument  `out` has another size.
 //   DataLoss         the file is damaged or cut short.
 //   Unavailable      no memory; the image itself may be good.

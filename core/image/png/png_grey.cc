@@ -10,7 +10,7 @@
 namespace systole {
 namespace {
 
-// libpng's fixed point numbers: 1/100000.
+// 1 in libpng's fixed point numbers, whose unit is 1/100000.
 constexpr int32_t kOne = 100000;
 constexpr int32_t kSrgbGamma = 45455;
 
@@ -25,19 +25,19 @@ uint32_t Crc32(absl::string_view bytes) {
       crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-// libpng takes smaller differences from 1 for none.
+// Whether a gamma differs from 1. libpng ignores smaller differences.
 bool IsSignificant(int32_t gamma) { return gamma < kOne - 5000 || gamma > kOne + 5000; }
 
 int32_t Rounded(double x) { return static_cast<int32_t>(std::floor(x + 0.5)); }
 
 int32_t Reciprocal(int32_t x) { return Rounded(1e10 / x); }
 
-// Whether libpng takes an inflated profile for one of RGB colours that holds together. What it only
-// warns of is not looked at.
+// Whether libpng accepts an inflated profile as a consistent one of RGB colours. Faults of which
+// libpng only warns are not checked.
 bool IsRgbProfile(absl::string_view profile) {
   constexpr size_t kHeader = 132, kTag = 12;
   if (profile.size() < kHeader || BigEndian(profile, 0) != profile.size()) return false;
-  if (profile[8] > 3 && profile.size() % 4 != 0) return false;  // Since version 4.
+  if (profile[8] > 3 && profile.size() % 4 != 0) return false;  // A rule since version 4.
   const size_t tags = BigEndian(profile, 128);
   if (tags > (profile.size() - kHeader) / kTag || BigEndian(profile, 64) >= 0xffff) return false;
   const absl::string_view device = profile.substr(12, 4), space = profile.substr(20, 4);
@@ -53,8 +53,8 @@ bool IsRgbProfile(absl::string_view profile) {
   return true;
 }
 
-// The profiles that libpng knows to be sRGB: those of www.color.org and Hewlett-Packard's. libpng
-// compares two more checksums, which other bytes of this length and CRC-32 will not have either.
+// Whether libpng knows the profile to be sRGB: one of www.color.org's or Hewlett-Packard's. libpng
+// compares two more checksums, but no other profile will have this length and CRC-32.
 bool IsKnownSrgbProfile(absl::string_view profile) {
   struct Known {
     size_t bytes;
@@ -71,7 +71,7 @@ bool IsKnownSrgbProfile(absl::string_view profile) {
   });
 }
 
-// The most of sBIT's numbers; 0 if one of them cannot be.
+// The largest of sBIT's numbers for colours. 0 if one of its numbers is not possible.
 int SignificantBits(absl::string_view chunk, int colour_type, int bit_depth) {
   constexpr int kPalette = 3, kColourAndOpacity = 6;
   if (chunk.size() != (colour_type == kColourAndOpacity ? 4 : 3)) return 0;
@@ -100,7 +100,7 @@ std::vector<uint16_t> TableOf8(int32_t exponent) {
   return table;
 }
 
-// 16 bits to 16 bits, where only the upper ones of a value count.
+// Maps 16 bits to 16 bits, by the upper 16 - `shift` bits of a value.
 std::vector<uint16_t> TableOf16(int32_t exponent, int shift) {
   std::vector<uint16_t> table(size_t{1} << (16 - shift));
   const auto most = static_cast<uint32_t>(table.size() - 1);
@@ -111,7 +111,7 @@ std::vector<uint16_t> TableOf16(int32_t exponent, int shift) {
   return table;
 }
 
-// 16 bits to the nearest of the 256 that 8 bits have. `exponent` is close to 1.
+// Maps 16 bits to the nearest of the 256 values i * 257. `exponent` is close to 1.
 std::vector<uint16_t> TableOf16To8(int32_t exponent, int shift) {
   std::vector<uint16_t> table(size_t{1} << (16 - shift), 65535);
   const auto most = static_cast<uint32_t>(table.size() - 1);
@@ -125,7 +125,7 @@ std::vector<uint16_t> TableOf16To8(int32_t exponent, int shift) {
   return table;
 }
 
-// Weights in 2^-15, cut off; what is left for blue.
+// The weights have the unit 2^-15 and are cut off. Blue has the weight that is left.
 uint32_t WeightedSum(uint32_t red, uint32_t green, uint32_t blue) {
   constexpr uint32_t kRed = 9797;
   constexpr uint32_t kGreen = 19234;
@@ -137,7 +137,7 @@ constexpr uint32_t kHalf = 16384;
 }  // namespace
 
 PngColours ReadPngColours(absl::string_view png, std::optional<absl::string_view> profile) {
-  // libpng inflates no more than the profile says that it has.
+  // libpng inflates only as many bytes as the profile's header says.
   if (profile.has_value() && profile->size() >= 4)
     profile = profile->substr(0, BigEndian(*profile, 0));
   constexpr size_t kSignature = 8, kHead = 8, kCrc = 4;
@@ -190,7 +190,7 @@ PngGrey::PngGrey(const PngColours& colours, int bit_depth) {
     from_linear_ = TableOf8(Reciprocal(inverse));
     return;
   }
-  // libpng takes values of 16 bits that become 8 for 11 bits, or for fewer where sBIT says so.
+  // If values of 16 bits become 8 bits, libpng uses their upper 11 bits, or fewer if sBIT says so.
   constexpr int kLeast = 5, kMost = 8;
   const int bits = colours.significant_bits;
   shift_ = std::clamp(bits > 0 ? 16 - bits : 0, kLeast, kMost);

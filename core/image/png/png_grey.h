@@ -1,4 +1,4 @@
-// Grey of a coloured PNG, as libpng's png_set_rgb_to_gray(0.299, 0.587) makes it: pixels whose
+// Makes a coloured PNG grey as libpng's png_set_rgb_to_gray(0.299, 0.587) does: pixels whose
 // channels differ are made linear by the file's gamma, summed by weight, and made non-linear again.
 //
 // Thread-compatible; immutable.
@@ -14,27 +14,29 @@
 
 namespace systole {
 
-// What the chunks before the palette and the pixels say of a file's colours.
+// What the chunks before the palette and the pixels say about a file's colours.
 struct PngColours {
-  // The exponent of the file's values, in 1/100000, by gAMA, sRGB, or a profile that is known to be
-  // sRGB; 0: none of them.
+  // The exponent of the file's values in units of 1/100000, from gAMA, sRGB or a profile that is
+  // known to be sRGB. 0 if the file has none of them.
   int32_t gamma = 0;
-  // The largest number of bits of a channel in sBIT; 0: none given.
+  // The largest number of bits of a channel in sBIT. 0 if the file has no valid sBIT.
   int significant_bits = 0;
 };
 
-// REQUIRES: `png` is a coloured PNG file whose header is good. `profile` is what its first iCCP
-// chunk holds, inflated, if that can be read. As in libpng 1.6.43, chunks with wrong checksums do
-// not count, sRGB counts before gAMA, and nothing counts after a value that is out of range. Unlike
-// libpng, it ignores cHRM, which libpng may find out of range, and damaged iCCP chunks.
+// `profile` is the inflated content of the first iCCP chunk, if it can be read. As in libpng
+// 1.6.43, chunks with wrong checksums are ignored, sRGB has priority over gAMA, and everything
+// after a value that is out of range is ignored. Unlike libpng, this ignores cHRM, which libpng may
+// find out of range, and damaged iCCP chunks. REQUIRES: `png` is a coloured PNG file whose header
+// is good.
 PngColours ReadPngColours(absl::string_view png, std::optional<absl::string_view> profile);
 
 class PngGrey {
  public:
-  // For files of `bit_depth` bits a channel.
+  // For a file of `bit_depth` bits a channel.
   PngGrey(const PngColours& colours, int bit_depth);
 
-  // The grey of channels of 8 bits, and the upper 8 bits of the grey of channels of 16.
+  // Of8 returns the grey of channels of 8 bits. Of16 returns the upper 8 bits of the grey of
+  // channels of 16 bits.
   uint8_t Of8(uint8_t red, uint8_t green, uint8_t blue) const;
   uint8_t Of16(uint16_t red, uint16_t green, uint16_t blue) const;
 
@@ -43,11 +45,12 @@ class PngGrey {
 
   uint16_t At(const Table& table, uint16_t value) const { return table[size_t{value} >> shift_]; }
 
-  // By value, without its last `shift_` bits. Empty: the file's values count as linear.
+  // Tables are indexed by a value without its last `shift_` bits. They are empty if the file's
+  // values count as linear.
   int shift_ = 0;
   Table to_linear_;
   Table from_linear_;
-  Table of_grey_;  // Of 16 bits: for pixels that are grey already.
+  Table of_grey_;  // For pixels of 16 bits that are grey already.
 };
 
 }  // namespace systole

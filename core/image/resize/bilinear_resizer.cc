@@ -23,15 +23,16 @@
 namespace systole {
 namespace {
 
-// Lanes of the widest vector used; wider ones gain nothing in kernels bound by loads and shuffles.
+// Lanes of the widest vector used. Wider ones gain nothing, because loads and shuffles limit the
+// kernels.
 constexpr size_t kMaxLanes = 16;
-// Three vectors hold whole pixels of one or three channels, so per-channel factors repeat after
-// them.
+// Three vectors hold whole pixels of one or three channels, so the factors of the channels repeat
+// after this many values.
 constexpr size_t kPattern = 3 * kMaxLanes;
 // Vectors are stored in pairs.
 constexpr size_t kBlock = 2 * kPattern;
 
-// One row's horizontal tables, see the class.
+// The horizontal tables of a row; BilinearResizer's members describe them.
 struct ColumnTables {
   size_t values;  // Padded to kBlock.
   const int32_t* lower_offset;
@@ -53,7 +54,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Sources anywhere in the row.
+// Resizes a row horizontally. The sources of a value may be anywhere in the row.
 void GatherLineKernel(const uint8_t* HWY_RESTRICT row, const ColumnTables& tables,
                       float* HWY_RESTRICT line) {
   for (size_t i = 0; i < tables.values; ++i) {
@@ -70,7 +71,7 @@ void WindowLinesKernel(const uint8_t* row, const uint8_t* next_row, const Column
   if (next_row != nullptr) GatherLineKernel(next_row, tables, next_line);
 }
 #else
-// One 16-byte window of the row per 128-bit block of the vector.
+// Loads one 16-byte window of the row for each 128-bit block of the vector.
 template <class D8>
 HWY_INLINE hn::Vec<D8> LoadWindows(D8 d8, const uint8_t* row, const int32_t* window) {
   if constexpr (hn::MaxLanes(D8()) == 16) {
@@ -82,8 +83,8 @@ HWY_INLINE hn::Vec<D8> LoadWindows(D8 d8, const uint8_t* row, const int32_t* win
   }
 }
 
-// Every 4 values' sources within the 16 bytes of their window: two byte shuffles widen them to 32
-// bits.
+// Resizes rows horizontally. The sources of every 4 values lie within the 16 bytes of their window.
+// Two byte shuffles widen them to 32 bits.
 template <bool kTwoRows>
 HWY_INLINE void WindowLines(const uint8_t* HWY_RESTRICT row, const uint8_t* HWY_RESTRICT next_row,
                             const ColumnTables& tables_in_memory, float* HWY_RESTRICT line,
@@ -93,7 +94,8 @@ HWY_INLINE void WindowLines(const uint8_t* HWY_RESTRICT row, const uint8_t* HWY_
   const hn::RebindToUnsigned<decltype(d)> du;
   const hn::Repartition<uint8_t, decltype(d)> d8;
   const size_t lanes = hn::Lanes(d);
-  const ColumnTables tables = tables_in_memory;  // Stores to a line might else change the pointers.
+  // A copy, because the compiler cannot know that stores to a line change no pointer in memory.
+  const ColumnTables tables = tables_in_memory;
   for (size_t i = 0; i < tables.values; i += lanes) {
     const auto lower_shuffle = hn::BitCast(d8, hn::Load(du, tables.lower_shuffle + i));
     const auto upper_shuffle = hn::BitCast(d8, hn::Load(du, tables.upper_shuffle + i));
@@ -111,7 +113,7 @@ HWY_INLINE void WindowLines(const uint8_t* HWY_RESTRICT row, const uint8_t* HWY_
   }
 }
 
-// One row, or two, which then share the loads of the tables.
+// Resizes one row, or two rows that share the loads of the tables.
 void WindowLinesKernel(const uint8_t* row, const uint8_t* next_row, const ColumnTables& tables,
                        float* line, float* next_line) {
   if (next_row == nullptr) return WindowLines<false>(row, nullptr, tables, line, nullptr);
@@ -119,7 +121,8 @@ void WindowLinesKernel(const uint8_t* row, const uint8_t* next_row, const Column
 }
 #endif
 
-// Vertical interpolation, normalisation and cast of `values` values; lines and patterns are padded.
+// Interpolates `values` values vertically, normalises and casts them. Lines and patterns are
+// padded.
 template <class Store>
 HWY_INLINE void FinishAs(const float* HWY_RESTRICT top, const float* HWY_RESTRICT bottom,
                          float weight, const float* scale, const float* bias, size_t values,
@@ -143,8 +146,8 @@ HWY_INLINE void FinishAs(const float* HWY_RESTRICT top, const float* HWY_RESTRIC
     store(d, one(i + 2 * lanes, scale2, bias2), one(i + 3 * lanes, scale0, bias0), to + 2 * lanes);
     store(d, one(i + 4 * lanes, scale1, bias1), one(i + 5 * lanes, scale2, bias2), to + 4 * lanes);
   };
-  Value* to =
-      reinterpret_cast<Value*>(out);  // Stored to by `store` only, which allows any alignment.
+  // Only `store` writes to this, and it takes any alignment.
+  Value* to = reinterpret_cast<Value*>(out);
   size_t i = 0;
   for (; i + 6 * lanes <= values; i += 6 * lanes) block(i, to + i);
   if (i < values) {
@@ -154,7 +157,7 @@ HWY_INLINE void FinishAs(const float* HWY_RESTRICT top, const float* HWY_RESTRIC
   }
 }
 
-// Past the caches, to aligned rows of whole blocks.
+// Stores past the caches. Rows must be aligned and consist of whole blocks.
 struct StreamFloat32 {
   using Value = float;
   template <class D>
@@ -192,18 +195,19 @@ HWY_EXPORT(GatherLineKernel);
 HWY_EXPORT(WindowLinesKernel);
 HWY_EXPORT(FinishRowKernel);
 
-// Output rows fetched into the cache before they are written. A slice is larger than the caches: a
-// store to it waits for memory, and the next lines' stores wait behind it.
+// How many output rows are fetched into the cache before they are written. A slice is larger than
+// the caches, so a store to it waits for memory, and later stores wait for that one.
 constexpr int kPrefetchedRows = 8;
 constexpr size_t kCacheLineBytes = 64;
-// Images of float32 from this size on are written past the caches: their batches have left them
-// before anyone looks, and a store that has to fetch its line first costs twice the memory traffic.
+// Images of float32 of this size and more are written past the caches. Their batches have left the
+// caches before they are read, and a store that fetches its cache line first takes twice the memory
+// traffic.
 constexpr int64_t kMinStreamedBytes = 256 << 10;
 constexpr int kMaxOutputSide = 16384;
 constexpr int kMaxInputSide = 65535;
-// 255 times this plus this is still a number: no output is infinite or NaN.
+// 255 times this, plus this, is finite in float32. So no output is infinite or NaN.
 constexpr float kMaxFactor = 1e30f;
-// Byte shuffle that makes a 32-bit lane of one byte: the three upper ones are cleared.
+// The byte shuffle that makes a 32-bit lane of one byte: it clears the three upper bytes.
 constexpr uint32_t kWiden = 0x80808000u;
 
 absl::Status CheckFactor(const std::vector<float>& factor, int channels, const char* name) {
@@ -253,7 +257,7 @@ BilinearResizer::BilinearResizer(BilinearResizerOptions options)
       scale_pattern_(Pattern(options_.scale, options_.channels)),
       bias_pattern_(Pattern(options_.bias, options_.channels)) {
   output_bytes_ = int64_t{options_.height} * values_ * PixelTypeBytes(options_.type);
-  // The padding's entries stay as they are here: byte 0 of the row, weight 0.
+  // The padding's weights stay 0. BuildColumns() sets its other entries.
   lower_offset_.resize(padded_values_);
   upper_offset_.resize(padded_values_);
   weight_.resize(padded_values_);
@@ -261,7 +265,7 @@ BilinearResizer::BilinearResizer(BilinearResizerOptions options)
   lower_shuffle_.resize(padded_values_, kWiden);
   upper_shuffle_.resize(padded_values_, kWiden);
   for (auto& line : lines_) line.resize(padded_values_);
-  next_out_ = options_.height;  // Nothing is owed before Start.
+  next_out_ = options_.height;  // done() is true before Start.
 }
 
 void BilinearResizer::FillTaps(const SourceSide& in, int out, std::vector<Tap>* taps) {
@@ -275,8 +279,8 @@ void BilinearResizer::FillTaps(const SourceSide& in, int out, std::vector<Tap>* 
     if (static_cast<float>(floor) > source) --floor;
     const float weight = source - static_cast<float>(floor);
     const int ceil = weight > 0 ? floor + 1 : floor;
-    // The outer min is never needed with TensorFlow's sizes; it keeps rounding from leaving the
-    // image.
+    // With TensorFlow's sizes the outer min changes nothing. With others it keeps a rounded place
+    // inside the image.
     (*taps)[i] = {std::min(std::max(floor, 0), last), std::min(ceil, last), weight};
   }
 }
@@ -295,7 +299,7 @@ void BilinearResizer::BuildColumns(const SourceSide& in_columns, bool flip) {
       weight_[i] = tap.weight;
     }
   }
-  // Padding repeats the last value, so that it never widens a window.
+  // The padding repeats the last value's bytes, so that it never widens a window.
   for (; i < padded_values_; ++i) {
     lower_offset_[i] = lower_offset_[values_ - 1];
     upper_offset_[i] = upper_offset_[values_ - 1];
@@ -316,14 +320,15 @@ void BilinearResizer::BuildColumns(const SourceSide& in_columns, bool flip) {
   windows_fit_ = widest <= 16;
 }
 
-// Turns the taps' input rows into lines: how many of the rows that are needed lie before them.
+// Makes the vertical tables. Replaces the input rows of the taps by line numbers: the number of a
+// line is how many of the rows that are needed come before it.
 void BilinearResizer::BuildRows(const SourceSide& in_rows) {
   in_rows_ = in_rows;
   FillTaps(in_rows, options_.height, &rows_);
   line_rows_.clear();
   const auto line_of = [&](int row) {
     if (line_rows_.empty() || line_rows_.back() < row) line_rows_.push_back(row);
-    // A lower row may be the one before the last.
+    // The row is the last line or, for a lower row, perhaps the one before it.
     return static_cast<int>(line_rows_.size()) - (line_rows_.back() == row ? 1 : 2);
   };
   for (Tap& tap : rows_) {
@@ -342,9 +347,9 @@ absl::Status BilinearResizer::Start(const SourceSide& in_rows, const SourceSide&
     }
     if (!(side.begin >= 0 && side.extent > 0 &&
           side.begin + side.extent <= static_cast<float>(side.pixels))) {
-      return absl::InvalidArgumentError(absl::StrCat("the part of ", side.pixels,
-                                                     " input pixels begins at ", side.begin,
-                                                     " and has ", side.extent, ", want it inside"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the part of ", side.pixels, " input pixels begins at ", side.begin,
+                       " and has ", side.extent, " pixels, want it inside the input"));
     }
   }
   if (static_cast<int64_t>(out.size()) < output_bytes_) {
@@ -374,7 +379,7 @@ void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int coun
   while (const uint8_t* row = find(next_line_)) {
     MakeLines(row, find(next_line_ + 1));
     while (!done() && rows_[next_out_].upper < next_line_) {
-      // The rest of an image that is no longer needed.
+      // Skips the rest of an image that is no longer needed.
       if (InterruptRequested()) return Finish();
       WriteRow(rows_[next_out_]);
     }
@@ -384,7 +389,8 @@ void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int coun
 
 void BilinearResizer::Finish() {
   next_out_ = options_.height;
-  // Before another thread may be told of the rows, or gets the memory of those given up.
+  // The rows must be in memory before another thread reads them, or gets the memory of an image
+  // that was given up.
   if (stream_) hwy::FlushStream();
 }
 

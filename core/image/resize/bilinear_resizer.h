@@ -1,11 +1,11 @@
-// Bilinear resize with the semantics of tf.image.resize (v2: half-pixel centres, no antialiasing),
-// fused with mirroring, normalisation and the final cast. It takes input rows and writes finished
-// rows to the caller's memory. In between it holds a few lines of floats, which stay in the cache.
+// Resizes bilinearly as tf.image.resize does (v2: half-pixel centres, no antialiasing), and in the
+// same pass mirrors, normalises and casts. It takes input rows and writes finished rows to the
+// caller's memory. In between it holds a few lines of floats, which stay in the cache.
 //   source = (i + 0.5) * (extent / out) + (begin - 0.5)         all in f32, every operation rounded
 //   value  = lerp(lerp(top left, top right), lerp(bottom left, bottom right)); a + (b - a) * t
 //   out    = Cast(value * scale[c] + bias[c])
-// `extent` is the input's size and `begin` 0, unless Start is given a part (crop.h, SourceSide). No
-// multiply-add is fused and the order is TensorFlow's, so bytes are the same on every CPU.
+// `extent` is the input's size and `begin` is 0, unless Start is given a part (crop.h, SourceSide).
+// No multiply-add is fused and the order is TensorFlow's, so bytes are the same on every CPU.
 //
 // Single-thread. Reusable; tables are kept while sizes stay the same.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_BILINEAR_RESIZER_H_
@@ -25,17 +25,17 @@
 namespace systole {
 
 struct BilinearResizerOptions {
-  // Size of the output in pixels, 1 to 16384 each.
+  // The size of the output in pixels, 1 to 16384 each.
   int height = 0;
   int width = 0;
-  // 1 or 3, interleaved, in and out.
+  // 1 or 3. Input and output have the same number, interleaved.
   int channels = 3;
   // 1 or `channels` entries each, none beyond +-1e30.
   std::vector<float> scale = {1.0f};
   std::vector<float> bias = {0.0f};
-  // kUint8 rounds half to even (TensorFlow's resize would hand out floats).
+  // kUint8 rounds half to even. (TensorFlow's resize gives floats only.)
   PixelType type = PixelType::kUint8;
-  // Whether the output is read at once. It then stays in the caches, however large it is.
+  // Whether the output is read at once. It is then never written past the caches.
   bool read_soon = false;
 };
 
@@ -47,34 +47,35 @@ class BilinearResizer {
   // InvalidArgument if an option is out of range.
   static absl::StatusOr<BilinearResizer> Create(BilinearResizerOptions options);
 
-  // [height, width, channels] values.
+  // The bytes of [height, width, channels] values.
   int64_t output_bytes() const { return output_bytes_; }
 
   // Begins an image of in_height x in_width pixels (1 to 65535 each). If `flip`, the *result* is
-  // mirrored left to right: equal to flipping after resizing. `out` stays borrowed until the last
-  // row is written.
+  // mirrored left to right, which equals flipping after resizing. `out` stays borrowed until the
+  // last row is written.
   //   InvalidArgument  a size out of range, or out.size() < output_bytes().
   absl::Status Start(int in_height, int in_width, bool flip, absl::Span<uint8_t> out) {
     return Start(WholeSide(in_height), WholeSide(in_width), flip, out);
   }
-  // The same, but the output shows a part of the image only.
+  // Begins an image of which the output shows a part.
   absl::Status Start(const SourceSide& in_rows, const SourceSide& in_columns, bool flip,
                      absl::Span<uint8_t> out);
 
   // Takes the next `count` input rows, each [in_width, channels] uint8, `stride_bytes` apart. They
-  // are read before this returns. Rows that no output row needs cost nothing; others cost least in
-  // pairs. REQUIRES: Start was called and not done().
+  // are read before this returns. Rows that no output row needs cost nothing. Other rows cost least
+  // in pairs. REQUIRES: Start was called and not done().
   void AddRows(const uint8_t* rows, size_t stride_bytes, int count);
   void AddRow(const uint8_t* row) { AddRows(row, 0, 1); }
 
-  // Whether the output is complete; the last input rows may not be needed for that.
+  // Whether the output is complete. It may not need the last input rows.
   bool done() const { return next_out_ == options_.height; }
 
-  // Gives the image up: done() without its last rows. Call it before another thread may use `out`.
+  // Gives the image up: done() becomes true without the last rows. Call it before another thread
+  // may use `out`.
   void Finish();
 
  private:
-  // One output coordinate: the two source coordinates and the weight of the upper one.
+  // The two source coordinates of an output coordinate, and the weight of the upper one.
   struct Tap {
     int lower;
     int upper;
@@ -98,14 +99,14 @@ class BilinearResizer {
   // Horizontal tables, per value of an output row; rebuilt when (in_columns, flip) changes.
   SourceSide in_columns_;
   bool flip_ = false;
-  // Every 4 values' sources lie within 16 bytes: the fast kernel can run.
+  // Whether the sources of every 4 values lie within 16 bytes, so that the fast kernel can run.
   bool windows_fit_ = false;
   std::vector<Tap> columns_;
   AlignedVector<int32_t> lower_offset_;  // Byte in the row, per value.
   AlignedVector<int32_t> upper_offset_;
   AlignedVector<float> weight_;
-  AlignedVector<int32_t> window_;  // Start of 16 row bytes, per 4 values.
-  // Byte shuffle of the window that widens to 32 bits, per value.
+  AlignedVector<int32_t> window_;  // The first of 16 bytes in the row, per 4 values.
+  // Byte shuffles of the window that widen one byte to 32 bits, per value.
   AlignedVector<uint32_t> lower_shuffle_;
   AlignedVector<uint32_t> upper_shuffle_;
 
@@ -116,16 +117,16 @@ class BilinearResizer {
 
   std::vector<float> scale_pattern_;  // Per-channel factors repeated to whole vectors.
   std::vector<float> bias_pattern_;
-  // The last lines, horizontally resized; line n at index n mod kLines. A line that an output row
-  // still needs is kept while two more are made.
+  // The last lines, which are rows resized horizontally. Line n is at index n mod kLines. A line
+  // that an output row still needs is kept while two more are made.
   static constexpr int kLines = 4;
   AlignedVector<float> lines_[kLines];
 
-  int next_in_ = 0;    // Input row.
-  int next_line_ = 0;  // Line to be made.
-  int next_out_ = 0;   // Output row.
+  int next_in_ = 0;    // The next input row.
+  int next_line_ = 0;  // The next line to be made.
+  int next_out_ = 0;   // The next output row.
   absl::Span<uint8_t> out_;
-  bool stream_ = false;  // `out_` is written past the caches.
+  bool stream_ = false;  // Whether `out_` is written past the caches.
 };
 
 }  // namespace systole

@@ -16,7 +16,7 @@ namespace {
 // Input pixels for each output pixel.
 float ScaleOf(int in, int out) { return static_cast<float>(in) / static_cast<float>(out); }
 
-// Where output pixel `i` lies in the input, by the centres of pixels.
+// The place of output pixel `i` in the input.
 float SourceOf(bool half_pixel_centres, int i, float scale) {
   const auto place = static_cast<float>(i);
   return half_pixel_centres ? (place + 0.5f) * scale - 0.5f : place * scale;
@@ -26,7 +26,7 @@ float SourceOf(bool half_pixel_centres, int i, float scale) {
 struct Tap {
   int64_t lower = 0;
   int64_t upper = 0;
-  float weight = 0;  // Of the upper one.
+  float weight = 0;  // The weight of `upper`.
 };
 
 std::vector<Tap> TapsOf(bool half_pixel_centres, int in, int out) {
@@ -108,7 +108,7 @@ std::vector<CubicTap> CubicTapsOf(bool half_pixel_centres, int in, int out) {
     for (size_t k = 0; k < 4; ++k) {
       const int64_t place = floor - 1 + static_cast<int64_t>(k);
       tap.places[k] = std::clamp<int64_t>(place, 0, in - 1);
-      // TensorFlow 1 counts the pixel at the edge again, TensorFlow 2 what there is.
+      // Outside the image TensorFlow 1 repeats the pixel at the edge. TensorFlow 2 leaves it out.
       if (half_pixel_centres && tap.places[k] != place) tap.weights[k] = 0.0f;
     }
     if (!half_pixel_centres) continue;
@@ -147,7 +147,8 @@ void ResampleBicubic(bool half_pixel_centres, const PixelView<const T>& in,
   }
 }
 
-// Area: the pixels [begin, end) that an output pixel covers, the first and last in part.
+// Area: the pixels [begin, end) that an output pixel covers. It may cover the first and the last in
+// part.
 struct Cover {
   int64_t begin = 0;
   int64_t end = 0;
@@ -183,7 +184,7 @@ void ResampleArea(const PixelView<const T>& in, const PixelView<float>& out) {
   const std::vector<Cover> rows = CoversOf(in.height, out.height);
   const std::vector<Cover> columns = CoversOf(in.width, out.width);
   const float scale = 1.0f / (ScaleOf(in.height, out.height) * ScaleOf(in.width, out.width));
-  // By rounding, a cover may end one pixel behind the image; the last one counts again.
+  // By rounding, a cover may end one pixel beyond the image. The last pixel then counts again.
   const auto at = [&in](int64_t x, int c) {
     return std::clamp<int64_t>(x, 0, in.width - 1) * in.channels + c;
   };
@@ -212,7 +213,7 @@ void ResampleArea(const PixelView<const T>& in, const PixelView<float>& out) {
   }
 }
 
-// Rows are summed first, one row of the output at a time, then columns.
+// Sums rows first, for one row of the output at a time, then columns.
 template <typename T>
 void ResampleSpans(SamplingKernel kernel, bool antialias, const PixelView<const T>& in,
                    const PixelView<float>& out) {
@@ -290,7 +291,7 @@ void Resample(const ResampleOptions& options, const PixelView<const T>& in,
     case ResampleMethod::kMitchellCubic:
       return spans(SamplingKernel::kMitchellCubic);
     case ResampleMethod::kNearest:
-      SYSTOLE_CHECK(false);  // ResampleNearest's.
+      SYSTOLE_CHECK(false);  // ResampleNearest() has it.
   }
 }
 

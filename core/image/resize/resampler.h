@@ -1,9 +1,9 @@
 // tf.image.resize in each of its methods, for an image in memory, with the arithmetic of
-// TensorFlow's CPU kernels: f32, every operation rounded, their order kept. So values are equal to
-// the bit, but for Lanczos and the Gaussian (core/image/resize/sampling_spans.h says why).
+// TensorFlow's CPU kernels: f32, every operation rounded, in the same order. So values are equal to
+// the bit, except for Lanczos and the Gaussian (core/image/resize/sampling_spans.h says why).
 //
-// The fused pass has the default method alone (core/image/resize/bilinear_resizer.h). This is for
-// all others. It is scalar code with tables for each size.
+// The fused pass has only the default method (core/image/resize/bilinear_resizer.h). This file has
+// all of them, as scalar code with tables for each size.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_RESAMPLER_H_
@@ -27,16 +27,17 @@ enum class ResampleMethod {
 
 struct ResampleOptions {
   ResampleMethod method = ResampleMethod::kBilinear;
-  // Widens the kernel where the image shrinks. Not for kNearest and kArea.
+  // Widens the kernel if the image shrinks. Not for kNearest and kArea.
   bool antialias = false;
-  // false: TensorFlow 1's rule, output pixel i is taken at i * in / out. Only for kBilinear,
+  // False takes output pixel i at i * in / out, which is TensorFlow 1's rule. Only for kBilinear,
   // kNearest and kBicubic, without antialias.
   bool half_pixel_centres = true;
 
   friend bool operator==(const ResampleOptions&, const ResampleOptions&) = default;
 };
 
-// Pixels [height, width, channels] in memory, `row_values` values from row to row.
+// Pixels [height, width, channels] in memory. A row begins `row_values` values after the one
+// before.
 template <typename T>
 struct PixelView {
   T* values = nullptr;
@@ -48,14 +49,14 @@ struct PixelView {
   T* row(int64_t y) const { return values + y * row_values; }
 };
 
-// Fills `out` from all of `in`, which has as many channels. T: uint8_t or float. Beside tables it
-// takes memory for one row of `in`. REQUIRES: sizes of 1 to 65535, and options that fit each other;
-// for Resample(), another method than kNearest.
+// Fills `out` from all of `in`, which has as many channels. T is uint8_t or float. Beside tables it
+// takes memory for one row of `in`. REQUIRES: sizes of 1 to 65535, options that fit each other, and
+// a method other than kNearest.
 template <typename T>
 void Resample(const ResampleOptions& options, const PixelView<const T>& in,
               const PixelView<float>& out);
 
-// kNearest: copies pixels as they are, of either type.
+// Resamples by kNearest, which copies pixels as they are. T and REQUIRES: as for Resample().
 template <typename T>
 void ResampleNearest(bool half_pixel_centres, const PixelView<const T>& in,
                      const PixelView<T>& out);

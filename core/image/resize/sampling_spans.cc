@@ -29,7 +29,7 @@ float RadiusOf(SamplingKernel kernel) {
   return 0;
 }
 
-// All for x >= 0. Written as TensorFlow writes them: another order has other last bits.
+// The kernels, for x >= 0. They are written as in TensorFlow: another order gives other last bits.
 float Triangle(float x) { return x < 1.0f ? 1.0f - x : 0.0f; }
 
 float KeysCubic(float x) {
@@ -80,7 +80,7 @@ float WeightAt(SamplingKernel kernel, float x) {
 
 SamplingSpans MakeSamplingSpans(SamplingKernel kernel, int in, int out, bool antialias) {
   SYSTOLE_CHECK(in >= 1 && out >= 1 && in <= 65535 && out <= 65535);
-  // TensorFlow asks for a scale and divides by it. That is not in / out to the bit.
+  // TensorFlow computes the scale and divides by it. The result is not in / out to the bit.
   const float scale = static_cast<float>(out) / static_cast<float>(in);
   const float inverse_scale = 1.0f / scale;
   const float kernel_scale = antialias ? std::max(inverse_scale, 1.0f) : 1.0f;
@@ -92,7 +92,7 @@ SamplingSpans MakeSamplingSpans(SamplingKernel kernel, int in, int out, bool ant
   spans.weights.resize(static_cast<size_t>(out) * static_cast<size_t>(spans.span));
   for (int i = 0; i < out; ++i) {
     const float sample = (static_cast<float>(i) + 0.5f) * inverse_scale;
-    // By rounding, the last one may lie behind the image. It is left black.
+    // By rounding, the last sample may lie beyond the image. That output pixel is left black.
     if (sample > static_cast<float>(in)) continue;
     const int start = std::clamp(static_cast<int>(std::ceil(sample - reach - 0.5f)), 0, in - 1);
     const int end = std::clamp(static_cast<int>(std::floor(sample + reach - 0.5f)), 0, in - 1) + 1;

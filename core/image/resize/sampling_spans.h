@@ -5,9 +5,9 @@
 //   kernel width  radius * max(in / out, 1) if antialiased, else radius
 //   weights       the kernel at the centres of the pixels, divided by their sum; none lie outside
 //
-// All in f32 and in TensorFlow's order, so weights are equal to the bit, but for those of Lanczos
-// (sines) and of the Gaussian (exponentials): ours are nearly always the correctly rounded ones,
-// those of a libm depend on the CPU.
+// All is computed in f32 and in TensorFlow's order, so weights are equal to the bit. Exceptions are
+// Lanczos (sines) and the Gaussian (exponentials): our sines and exponentials are nearly always
+// correctly rounded, but TensorFlow calls libm, whose bits depend on the CPU.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_SAMPLING_SPANS_H_
@@ -27,14 +27,15 @@ enum class SamplingKernel {
 };
 
 struct SamplingSpans {
-  // Weights for each output pixel; those after its last input pixel are 0. At most the input's
-  // size.
+  // How many weights each output pixel has, at most the input's size. Those after the output
+  // pixel's last input pixel are 0.
   int span = 0;
-  std::vector<int> starts;     // Of each output pixel: its first input pixel.
+  std::vector<int> starts;     // The first input pixel of each output pixel.
   std::vector<float> weights;  // [out, span].
 };
 
-// For `out` pixels from `in` pixels. REQUIRES: both are 1 to 65535. Takes O(in + out) memory.
+// The tables for `out` pixels from `in` pixels. REQUIRES: both are 1 to 65535. Takes O(in + out)
+// memory.
 SamplingSpans MakeSamplingSpans(SamplingKernel kernel, int in, int out, bool antialias);
 
 }  // namespace systole

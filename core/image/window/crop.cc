@@ -11,7 +11,7 @@
 namespace systole {
 namespace {
 
-// Nearest integer, ties to even, held to [low, high] before the conversion.
+// The nearest integer, ties to even. The value is clamped to [low, high] before the conversion.
 int RoundToInt(double value, int low, int high) {
   return static_cast<int>(
       std::clamp(std::nearbyint(value), static_cast<double>(low), static_cast<double>(high)));
@@ -64,7 +64,7 @@ CropRect RandomResizedCrop(const RandomResizedCropOptions& options, int height, 
         image_area *
         (options.min_area + (static_cast<double>(options.max_area) - options.min_area) * area_draw);
     const double aspect = Exp(log_min + (log_max - log_min) * aspect_draw);
-    // One beyond the limit stands for everything too large.
+    // Every size that is too large becomes the limit plus one.
     const int crop_width = RoundToInt(std::sqrt(area * aspect), 0, width + 1);
     const int crop_height = RoundToInt(std::sqrt(area / aspect), 0, height + 1);
     if (crop_width < 1 || crop_width > width || crop_height < 1 || crop_height > height) continue;

@@ -1,6 +1,6 @@
-// Which part of an image an example shows: pure functions of the image's size and of random draws.
-// Sizes and rectangles are in pixels of the stored image (EXIF orientation is ignored, as in
-// TensorFlow).
+// Chooses the part of an image that an example shows, by pure functions of the image's size and of
+// random draws. Sizes and rectangles are in pixels of the stored image. EXIF orientation is
+// ignored, as in TensorFlow.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_WINDOW_CROP_H_
@@ -21,8 +21,8 @@ struct CropRect {
   friend bool operator==(const CropRect&, const CropRect&) = default;
 };
 
-// One side of a crop whose edges may lie within pixels: [begin, begin + extent) of `pixels` pixels
-// in a row, the first one being [0, 1). 0 <= begin, 0 < extent, begin + extent <= pixels.
+// One side of a crop whose edges may lie within pixels. It is [begin, begin + extent) of `pixels`
+// pixels in a row, the first of which is [0, 1). 0 <= begin, 0 < extent, begin + extent <= pixels.
 struct SourceSide {
   int pixels = 0;
   float begin = 0;
@@ -35,32 +35,33 @@ inline SourceSide WholeSide(int pixels) {
   return {.pixels = pixels, .begin = 0, .extent = static_cast<float>(pixels)};
 }
 
-// InvalidArgument unless `crop` is non-empty and inside a height x width image; names both.
+// InvalidArgument unless `crop` is not empty and inside a height x width image. The message has
+// both sizes.
 absl::Status CheckCropInside(const CropRect& crop, int height, int width);
 
-// The rule by which ImageNet networks are trained (torchvision's RandomResizedCrop, TPU ResNet).
+// The crop that ImageNet networks are trained with: torchvision's RandomResizedCrop.
 struct RandomResizedCropOptions {
-  // Area of the crop as a fraction of the image's, drawn uniformly. 0 < min <= max <= 1.
+  // The area of the crop as a fraction of the image's, drawn uniformly. 0 < min <= max <= 1.
   float min_area = 0.08f;
   float max_area = 1.0f;
-  // width / height of the crop, drawn uniformly on a log scale. 0 < min <= max.
+  // The crop's width / height, drawn uniformly on a log scale. 0.001 <= min <= max <= 1000.
   float min_aspect = 3.0f / 4.0f;
   float max_aspect = 4.0f / 3.0f;
-  // Most draws of a crop. If none of them fits the image, the fallback is taken. 1 to 1000.
+  // The most draws of a crop, 1 to 1000. If none of them fits the image, the fallback is taken.
   int attempts = 10;
 };
 
 // InvalidArgument naming the field that is out of range.
 absl::Status CheckRandomResizedCrop(const RandomResizedCropOptions& options);
 
-// Each attempt draws area (UniformFloat), then aspect (UniformFloat). The first crop that fits
-// draws y, then x (UniformInt). If none fits: the largest centred crop whose aspect is within the
-// range. REQUIRES: height, width > 0 and valid options.
+// Each attempt draws area (UniformFloat), then aspect (UniformFloat). For the first crop that fits,
+// y and then x are drawn (UniformInt). If none fits, the fallback is the largest centred crop whose
+// aspect is within the range. REQUIRES: height, width > 0 and valid options.
 CropRect RandomResizedCrop(const RandomResizedCropOptions& options, int height, int width,
                            CounterRng& rng);
 
-// The centred square of floor(fraction * short side) pixels, at least 1. Where the margin is odd,
-// the larger half lies above and left of the crop (TPU ResNet's rule; its fraction is 224/256).
+// The centred square of floor(fraction * short side) pixels, at least 1. If the margin is odd, the
+// larger half lies above and left of the crop (TPU ResNet's rule; its fraction is 224/256).
 // REQUIRES: height, width > 0 and 0 < fraction <= 1.
 CropRect CentreCrop(float fraction, int height, int width);
 

@@ -12,13 +12,14 @@
 namespace systole {
 namespace {
 
-// To the nearest integer, ties to even. Values stay far below 2^31: edges are below 2^16, aspects
-// within 1000.
+// Rounds to the nearest integer, ties to even. Values stay far below 2^31: edges are below 2^16,
+// and aspects are 0.001 to 1000.
 int Round(float value) { return static_cast<int>(std::nearbyint(value)); }
 
 float AreaOf(int height, int width) { return static_cast<float>(int64_t{height} * width); }
 
-// One attempt. What looks redundant in here decides which boxes there are.
+// Makes one attempt. Every step is TensorFlow's: those that look redundant change which boxes can
+// be drawn.
 std::optional<CropRect> DrawBox(const RandomResizedCropOptions& ranges, float aspect,
                                 int image_height, int image_width, BoxDraws& draws) {
   const auto whole_width = static_cast<float>(image_width);
@@ -38,7 +39,7 @@ std::optional<CropRect> DrawBox(const RandomResizedCropOptions& ranges, float as
   height = std::min(height, max_height);
   if (height < max_height) height += draws.Below(max_height - height + 1);
 
-  // Rounding may have moved the area out of its range: one row more, then one less, is tried.
+  // Rounding may have moved the area out of its range. So one row more, then one row less is tried.
   int width = width_of(height);
   if (AreaOf(height, width) < min_area) {
     ++height;

@@ -1,6 +1,6 @@
 // The crops of TensorFlow's image networks: tf.image.sample_distorted_bounding_box, and the centre
-// crop of the reference TPU ResNet. In f32 and in TensorFlow's order, so that the same draws give
-// the same boxes.
+// crop of the reference TPU ResNet. They are computed in f32 and in TensorFlow's order, so the same
+// draws give the same boxes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_WINDOW_DISTORTED_BOX_H_
@@ -23,7 +23,7 @@ class BoxDraws {
   virtual int Below(int limit) = 0;
 };
 
-// Draws of our own. Borrows `rng`.
+// Makes draws of our own. Borrows `rng`.
 class CounterBoxDraws final : public BoxDraws {
  public:
   explicit CounterBoxDraws(CounterRng& rng) : rng_(rng) {}
@@ -43,22 +43,22 @@ struct DistortedBoxOptions {
                                      .min_aspect = 0.75f,
                                      .max_aspect = 1.33f,
                                      .attempts = 100};
-  // A box with a smaller part of the image's area is drawn again. 0 to 1.
+  // A box with a smaller fraction of the image's area is drawn again. 0 to 1.
   float min_object_covered = 0.1f;
 };
 
 // InvalidArgument naming the field that is out of range.
 absl::Status CheckDistortedBox(const DistortedBoxOptions& options);
 
-// Each attempt draws the aspect (Unit), then the height (Below, if there is a choice), then y and x
-// (Below, each only if it is smaller than the image). An offset is never the last one that would
-// fit. If no attempt gives a box: the whole image. REQUIRES: height, width are 1 to 65535, and
-// valid options.
+// Each attempt draws the aspect (Unit), then the height (Below, if there is a choice). Then it
+// draws y if the box is lower than the image, and x if the box is narrower (Below). The last offset
+// that would fit is never drawn. If no attempt gives a box, the result is the whole image.
+// REQUIRES: height, width are 1 to 65535, and valid options.
 CropRect DistortedBox(const DistortedBoxOptions& options, int height, int width, BoxDraws& draws);
 
-// The centred square by which the reference TPU ResNet evaluates a network for images of
-// size x size pixels: size / (size + 32) of the short side, at least 1. Where the margin is odd,
-// the larger half lies above and left. REQUIRES: all are > 0.
+// The centred square on which the reference TPU ResNet evaluates a network for images of
+// size x size pixels: size / (size + 32) of the short side, at least 1. If the margin is odd, the
+// larger half lies above and left of the crop. REQUIRES: all are > 0.
 CropRect PaddedCentreCrop(int size, int height, int width);
 
 }  // namespace systole

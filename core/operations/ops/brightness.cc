@@ -1,4 +1,4 @@
-// The same number added to every value, as tf.image.adjust_brightness adds it.
+// Adds the same number to every value, as tf.image.adjust_brightness does.
 #include <memory>
 
 #include "core/operations/ops/drawn_number.h"
@@ -37,7 +37,7 @@ OperationRow BrightnessRow() {
       .kind = v1::Transform::kBrightness,
       .guide =
           {
-              .summary = "The same number added to all values.",
+              .summary = "Adds the same number to all values.",
               .example = "brightness { delta_min: -0.1 delta_max: 0.1 }",
               .tensorflow = "tf.image.random_brightness",
               .torchvision = "ColorJitter",

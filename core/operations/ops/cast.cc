@@ -1,4 +1,4 @@
-// Values as another type, as tf.saturate_cast or tf.image.convert_image_dtype.
+// Casts values to another type, as tf.saturate_cast or tf.image.convert_image_dtype does.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,7 +11,7 @@
 namespace systole {
 namespace {
 
-// Cuts off; what is beyond becomes 0 or 255, NaN 0.
+// Cuts the fraction off. Values outside of 0 to 255 become 0 or 255, and NaN becomes 0.
 template <typename T>
 uint8_t Saturate(T value) {
   if (!(value > 0)) return 0;
@@ -65,7 +65,7 @@ OperationRow CastRow() {
       .kind = v1::Transform::kCast,
       .guide =
           {
-              .summary = "Values as another type, from 0 to 1 if asked for.",
+              .summary = "Casts values to another type; with scale, uint8 0 to 255 is float 0 to 1.",
               .example = "cast { dtype: FLOAT32 scale: true }",
               .tensorflow = "tf.saturate_cast, tf.image.convert_image_dtype, tf.cast",
               .torchvision = "ToDtype, ToTensor",

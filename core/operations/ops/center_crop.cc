@@ -1,5 +1,5 @@
-// A centred square, resized: core/image/window/crop.h and core/image/window/distorted_box.h have
-// the rules.
+// Cuts out a centred square and resizes it. core/image/window/crop.h and
+// core/image/window/distorted_box.h have the rules.
 #include <memory>
 #include <utility>
 
@@ -28,7 +28,7 @@ absl::StatusOr<SizedCrop::Rule> FractionRule(const v1::CenterCrop& crop) {
 absl::StatusOr<SizedCrop::Rule> TpuResNetRule(const v1::CenterCrop& crop) {
   if (crop.fraction() != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "fraction is ", crop.fraction(), ", but rule: TPU_RESNET has its own; leave it out"));
+        "fraction is ", crop.fraction(), ", but rule: TPU_RESNET has its own; leave fraction out"));
   }
   if (crop.height() != crop.width()) {
     return absl::InvalidArgumentError(absl::StrCat("has height: ", crop.height(),
@@ -59,7 +59,7 @@ OperationRow CenterCropRow() {
       .kind = v1::Transform::kCenterCrop,
       .guide =
           {
-              .summary = "The centred square, resized.",
+              .summary = "Cuts out the centred square and resizes it.",
               .example = "center_crop { height: 224 width: 224 fraction: 0.875 }",
               .torchvision = "Resize, then CenterCrop",
               .dali = "fn.crop",

@@ -1,4 +1,4 @@
-// The central part of the image, its pixels as they are, as tf.image.central_crop cuts it.
+// Cuts out the central part of the image without a resize, as tf.image.central_crop does.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -40,7 +40,7 @@ class CentralCrop final : public Operation {
 
  private:
   static CropRect RectOf(double fraction, int height, int width) {
-    // In double, as Python does it. A fraction of next to nothing would leave nothing.
+    // Computed in double, as Python does. The minimum keeps a pixel if the fraction is nearly 0.
     const auto start = [fraction](int side) {
       const auto whole = static_cast<double>(side);
       return std::min(static_cast<int>((whole - whole * fraction) / 2), (side - 1) / 2);
@@ -60,7 +60,7 @@ OperationRow CentralCropRow() {
       .kind = v1::Transform::kCentralCrop,
       .guide =
           {
-              .summary = "The central part of the image, as it is.",
+              .summary = "Cuts out the central part of the image, without a resize.",
               .example = "central_crop { fraction: 0.875 }",
               .tensorflow = "tf.image.central_crop",
               .parity = "exact",

@@ -1,4 +1,4 @@
-// Values held between two bounds, as tf.clip_by_value.
+// Limits values to two bounds, as tf.clip_by_value does.
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -54,7 +54,7 @@ OperationRow ClipByValueRow() {
       .kind = v1::Transform::kClipByValue,
       .guide =
           {
-              .summary = "Values held between two bounds.",
+              .summary = "Limits values to two bounds.",
               .example = "clip_by_value { min: 0 max: 1 }",
               .tensorflow = "tf.clip_by_value",
               .torchvision = "torch.clamp",

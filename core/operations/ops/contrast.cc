@@ -1,4 +1,4 @@
-// (x - mean) * factor + mean of each channel, with the bits of tf.image.adjust_contrast.
+// Computes (x - mean) * factor + mean in each channel, with the bits of tf.image.adjust_contrast.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace {
 // added to the first, over and over, until one pixel is left. `at(i)` is value i of the image.
 template <typename At>
 std::vector<float> MeansOf(const At& at, size_t pixels, size_t channels) {
-  // Of an odd number of pixels the one in the middle has no partner.
+  // If the number of pixels is odd, the pixel in the middle has no partner.
   size_t right = pixels / 2;
   size_t left = pixels - right;
   std::vector<float> sums(left * channels);
@@ -54,7 +54,7 @@ class Contrast final : public Operation {
       std::vector<float>& values = input.floats;
       const std::vector<float> means =
           MeansOf([&values](size_t i) { return values[i]; }, pixels, channels);
-      // Compilers make vectors of a loop of fixed length.
+      // The inner loop has a fixed length, so that compilers vectorise it.
       std::array<float, 48> pattern;
       for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = means[i % channels];
       size_t i = 0;
@@ -76,7 +76,7 @@ class Contrast final : public Operation {
     return input;
   }
 
-  // The sums; and a pixel more, if there is an odd one in the middle.
+  // The sums, with room for one pixel more if the number of pixels is odd.
   int64_t ScratchBytes(int64_t elements) const override {
     return (elements / 2 + 3) * int64_t{sizeof(float)};
   }

@@ -1,4 +1,4 @@
-// A fixed rectangle of the image, its pixels as they are, as tf.image.crop_to_bounding_box cuts it.
+// Cuts out a fixed rectangle of the image without a resize, as tf.image.crop_to_bounding_box does.
 #include "core/image/window/crop.h"
 
 #include <memory>
@@ -62,7 +62,7 @@ OperationRow CropRow() {
       .kind = v1::Transform::kCrop,
       .guide =
           {
-              .summary = "The part of the image at a fixed place, as it is.",
+              .summary = "Cuts out the part of the image at a fixed place, without a resize.",
               .example = "crop { height: 32 width: 32 offset_height: 8 offset_width: 8 }",
               .tensorflow = "tf.image.crop_to_bounding_box",
               .torchvision = "functional.crop",

@@ -1,4 +1,5 @@
-// A given size by cutting and padding around the middle, as tf.image.resize_with_crop_or_pad does.
+// Gives the image a size by cutting and padding around the middle, as
+// tf.image.resize_with_crop_or_pad does.
 #include <algorithm>
 #include <memory>
 
@@ -42,7 +43,7 @@ OperationRow CropOrPadRow() {
       .kind = v1::Transform::kCropOrPad,
       .guide =
           {
-              .summary = "Cut, or padded with zeros, around the middle.",
+              .summary = "Cuts the image, or pads it with zeros, around the middle.",
               .example = "crop_or_pad { height: 224 width: 224 }",
               .tensorflow = "tf.image.resize_with_crop_or_pad",
               .torchvision = "CenterCrop",

@@ -1,4 +1,4 @@
-// Bytes of a JPEG or a PNG file -> uint8 [height, width, channels], of a size that the file tells.
+// Decodes the bytes of a JPEG or PNG file to uint8 [height, width, channels], in the file's size.
 #include <memory>
 #include <utility>
 
@@ -20,7 +20,7 @@ class DecodeImage final : public Operation {
   }
 
   absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
-    // What is neither is told as JPEG's decoder tells it, which knows other kinds by name.
+    // For bytes that are neither, the JPEG decoder's error names other known formats.
     return LooksLikePng(input.bytes) ? DecodeWholePng(input.bytes, jpeg_.channels)
                                      : DecodeWholeJpeg(input.bytes, jpeg_);
   }
@@ -38,7 +38,7 @@ OperationRow DecodeImageRow() {
       .kind = v1::Transform::kDecodeImage,
       .guide =
           {
-              .summary = "A JPEG or a PNG file as pixels, whichever it is.",
+              .summary = "Decodes a JPEG or PNG file to pixels, whichever it is.",
               .example = "decode_image {}",
               .tensorflow = "tf.io.decode_image",
               .torchvision = "torchvision.io.decode_image",

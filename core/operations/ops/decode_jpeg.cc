@@ -1,4 +1,4 @@
-// Bytes of a JPEG file -> uint8 [height, width, channels], of a size that the file tells.
+// Decodes the bytes of a JPEG file to uint8 [height, width, channels], in the file's size.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -22,7 +22,7 @@ class DecodeJpeg final : public Operation {
     return ImageOfAnySize(options_.channels);
   }
 
-  // Where what follows shrinks the image, ScaledDecoding stands in its place.
+  // With scale: AUTO and a resize after it, ScaledDecoding runs in place of this.
   absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
     return DecodeWholeJpeg(input.bytes, options_);
   }
@@ -41,7 +41,7 @@ OperationRow DecodeJpegRow() {
       .kind = v1::Transform::kDecodeJpeg,
       .guide =
           {
-              .summary = "A JPEG file as pixels.",
+              .summary = "Decodes a JPEG file to pixels.",
               .example = "decode_jpeg { dct: ISLOW }",
               .tensorflow = "tf.io.decode_jpeg",
               .torchvision = "torchvision.io.decode_jpeg",

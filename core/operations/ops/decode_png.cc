@@ -1,4 +1,4 @@
-// Bytes of a PNG file -> uint8 [height, width, channels], of a size that the file tells.
+// Decodes the bytes of a PNG file to uint8 [height, width, channels], in the file's size.
 #include <memory>
 
 #include "core/operations/ops/operation_rows.h"
@@ -34,7 +34,7 @@ OperationRow DecodePngRow() {
       .kind = v1::Transform::kDecodePng,
       .guide =
           {
-              .summary = "A PNG file as pixels.",
+              .summary = "Decodes a PNG file to pixels.",
               .example = "decode_png {}",
               .tensorflow = "tf.io.decode_png",
               .torchvision = "torchvision.io.decode_png",

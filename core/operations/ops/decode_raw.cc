@@ -1,4 +1,4 @@
-// Bytes as they are -> values of the output's shape.
+// Takes bytes as they are, as values of the output's shape.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -75,7 +75,7 @@ OperationRow DecodeRawRow() {
       .kind = v1::Transform::kDecodeRaw,
       .guide =
           {
-              .summary = "Bytes as they are, as uint8, uint16 or float32 values.",
+              .summary = "Takes bytes as they are, as uint8, uint16 or float32 values.",
               .example = "decode_raw {}",
               .tensorflow = "tf.io.decode_raw",
               .dali = "fn.reinterpret",

@@ -1,5 +1,5 @@
-// A number that is drawn once for an example, uniformly between two bounds: what brightness,
-// contrast and others share.
+// A number that is drawn once for each example, uniformly between two bounds. brightness, contrast
+// and others share it.
 //
 // Thread-compatible; immutable.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_DRAWN_NUMBER_H_
@@ -13,7 +13,7 @@
 
 namespace systole {
 
-// The fields `NAME_min` and `NAME_max` of a transform, and what they may be.
+// The fields `NAME_min` and `NAME_max` of a transform, and the smallest and largest value allowed.
 struct NumberBounds {
   absl::string_view name;
   float min = 0;
@@ -24,8 +24,8 @@ struct NumberBounds {
 
 class DrawnNumber {
  public:
-  // InvalidArgument, as the end of a sentence, unless least <= min <= max <= most and max - min is
-  // finite.
+  // InvalidArgument unless least <= min <= max <= most and max - min is finite. The message is the
+  // end of a sentence.
   static absl::StatusOr<DrawnNumber> Create(const Draws& draws, const NumberBounds& bounds);
 
   // min + u * (max - min) in float32, as tf.random.uniform computes it.
@@ -33,7 +33,7 @@ class DrawnNumber {
     return min_ + draws_.UniformFloat(example) * (max_ - min_);
   }
 
-  // Whether it is the same number for every example.
+  // Whether the number is the same for every example.
   bool is_fixed() const { return min_ == max_; }
 
  private:

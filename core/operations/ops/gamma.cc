@@ -1,4 +1,4 @@
-// gain * x ^ gamma, as tf.image.adjust_gamma.
+// Computes gain * x ^ gamma, as tf.image.adjust_gamma does.
 #include <cmath>
 #include <memory>
 
@@ -41,7 +41,7 @@ OperationRow GammaRow() {
       .kind = v1::Transform::kGamma,
       .guide =
           {
-              .summary = "Values to the power of gamma, times gain.",
+              .summary = "Raises values to the power of gamma, and multiplies by gain.",
               .example = "gamma { gamma_min: 0.8 gamma_max: 1.2 }",
               .tensorflow = "tf.image.adjust_gamma",
               .torchvision = "functional.adjust_gamma",

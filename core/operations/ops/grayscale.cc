@@ -1,4 +1,4 @@
-// The brightness of each pixel, as tf.image.rgb_to_grayscale.
+// Computes the brightness of each pixel, as tf.image.rgb_to_grayscale does.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -53,7 +53,7 @@ OperationRow GrayscaleRow() {
       .kind = v1::Transform::kGrayscale,
       .guide =
           {
-              .summary = "Grey images, of one channel or of three equal ones.",
+              .summary = "Makes images grey, with one channel or three equal ones.",
               .example = "grayscale { channels: 1 }",
               .tensorflow = "tf.image.rgb_to_grayscale",
               .torchvision = "Grayscale",

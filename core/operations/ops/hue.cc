@@ -1,4 +1,4 @@
-// The hue of HSV turned by a part of the circle, with the bits of tf.image.adjust_hue.
+// Turns the hue of HSV by a part of the circle, with the bits of tf.image.adjust_hue.
 #include <memory>
 
 #include "absl/types/span.h"
@@ -20,8 +20,8 @@ struct HueAndRange {
 
 HueAndRange HueOf(const Rgb& pixel) {
   const auto [r, g, b] = pixel;
-  // Which sixth: the order of the channels decides. Where two are equal, or one is NaN, it is what
-  // TensorFlow's comparisons give.
+  // The order of the channels decides the sixth. If two channels are equal, or one is NaN, the
+  // result is that of TensorFlow's comparisons.
   int sixth = 0;
   float min = 0, middle = 0, max = 0;
   if (r < g) {
@@ -50,7 +50,7 @@ HueAndRange HueOf(const Rgb& pixel) {
 }
 
 Rgb RgbOf(const HueAndRange& colour) {
-  const float sixths = colour.sixths;  // In [0, 6), or NaN: then it is in no sixth.
+  const float sixths = colour.sixths;  // In [0, 6), or NaN, which is in no sixth.
   const int sixth = sixths >= 0 && sixths < 6 ? static_cast<int>(sixths) : -2;
   float ratio = sixths - static_cast<float>(sixth);
   if (sixth % 2 != 0) ratio = 1 - ratio;

@@ -1,4 +1,4 @@
-// int64 values replaced by a table, as tf.lookup.StaticHashTable does.
+// Replaces int64 values by a table, as tf.lookup.StaticHashTable does.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace {
 
 constexpr int kMaxKeys = 65536;
 
-// A key and what it becomes.
+// Keys, and the value that replaces each.
 using Entries = std::vector<std::pair<int64_t, int64_t>>;
 
-// Sorted by key. REQUIRES: as many keys as values.
+// The entries of `map`, sorted by key. REQUIRES: as many keys as values.
 Entries EntriesOf(const v1::LabelMap& map) {
   Entries entries;
   for (int i = 0; i < map.keys_size(); ++i) entries.emplace_back(map.keys(i), map.values(i));
@@ -72,7 +72,7 @@ OperationRow LabelMapRow() {
       .kind = v1::Transform::kLabelMap,
       .guide =
           {
-              .summary = "Labels replaced by a table.",
+              .summary = "Replaces labels by a table.",
               .example = "label_map { keys: [3, 7] values: [0, 1] default_value: -1 }",
               .tensorflow = "tf.lookup.StaticHashTable",
               .torchvision = "target_transform",
@@ -86,7 +86,7 @@ OperationRow LabelMapRow() {
             map.keys_size() > kMaxKeys) {
           return absl::InvalidArgumentError(absl::StrCat("has ", map.keys_size(), " keys and ",
                                                          map.values_size(), " values, want 1 to ",
-                                                         kMaxKeys, ", as many of each"));
+                                                         kMaxKeys, " keys and as many values"));
         }
         Entries entries = EntriesOf(map);
         const auto twice = std::adjacent_find(

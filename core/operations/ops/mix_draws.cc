@@ -25,8 +25,8 @@ absl::Status CheckProbability(absl::string_view kind, float probability) {
       absl::StrCat("mix.", kind, ".probability is ", probability, ", want 0 to 1"));
 }
 
-// torchvision's rectangle: of sqrt(1 - lambda) of both sides, each half of a side cut off to whole
-// pixels, cut at the image's edges.
+// torchvision's rectangle: its sides are sqrt(1 - lambda) of the image's. Each half of a side is
+// cut off to whole pixels, and the rectangle is cut at the image's edges.
 CropRect BoxOf(float lambda, int height, int width, CounterRng& rng) {
   const auto y = static_cast<int>(rng.UniformInt(0, height));
   const auto x = static_cast<int>(rng.UniformInt(0, width));
@@ -60,11 +60,12 @@ void WriteMixDefaults(v1::Mix& mix) {
 
 // Student's t of 2 * alpha degrees of freedom is sqrt(2 alpha * q) with a random sign, where
 // q = (U^(-1/alpha) - 1) * cos^2(pi V) (Bailey 1994), and 1/2 + 1/2 * t / sqrt(2 alpha + t^2) is
-// Beta(alpha, alpha). Unlike the quotient of two gamma draws it needs no attempts and no logarithm
-// of a number that underflows. Here q is multiplied out by w = U^(1/alpha), which may become 0.
+// Beta(alpha, alpha). Unlike a quotient of two gamma draws this needs no attempts and no logarithm
+// of a number that underflows. The code computes q * w with w = U^(1/alpha), because w may be 0.
 float SymmetricBeta(float alpha, CounterRng& rng) {
   const float u = 1 - rng.UniformFloat();  // More than 0.
-  // The middle of one of 2^23 parts of [0, 1], so the cosine is never 0, nor the sum below.
+  // The middle of one of 2^23 parts of [0, 1]. So the cosine is never 0, and neither is the divisor
+  // w + q_times_w.
   const float v = (static_cast<float>(rng.NextU32() >> 9) + 0.5f) * 0x1p-23f;
   const double w = Pow(u, 1 / alpha);
   const double cosine = CosPi(v);
@@ -85,7 +86,7 @@ absl::StatusOr<MixDraws> MixDraws::Create(const v1::Mix& mix, int height, int wi
   if (full.has_cutmix()) SYSTOLE_RETURN_IF_ERROR(CheckAlpha("cutmix", full.cutmix().alpha()));
   const float mixup = full.mixup().probability();
   const float cutmix = full.cutmix().probability();
-  // In float32, where tenths that make up 1 add up to 1.
+  // Added in float32, where tenths that make up 1, such as 0.3 and 0.7, add up to 1.
   const float sum = mixup + cutmix;
   if (sum > 1) {
     return absl::InvalidArgumentError(absl::StrCat("mix.mixup.probability is ", mixup,

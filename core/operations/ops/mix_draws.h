@@ -1,5 +1,5 @@
-// What mixup and cutmix (v1::Mix) do with an example: the check of their parameters, and their
-// draws. The pixels and labels are mixed by core/engine, which has the partner.
+// Checks the parameters of mixup and cutmix (v1::Mix), and draws what they do with an example.
+// core/engine mixes the pixels and labels, because it has the partner.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_MIX_DRAWS_H_
@@ -14,13 +14,13 @@
 
 namespace systole {
 
-// Keys the draws of v1::Mix. Far from the numbers of transforms (OperationRow::draws), which count
-// from 1. It decides bytes of feeds: never renumber.
+// The number that keys the draws of v1::Mix. It is far from the numbers of transforms
+// (OperationRow::draws), which count from 1. It decides bytes of feeds: never renumber.
 inline constexpr uint32_t kMixPurpose = 1 << 10;
 
-// Examples of a group: one thread makes a group, so a larger one would hold others up.
+// The most examples of a group. One thread makes a group, so a larger group would delay others.
 inline constexpr int64_t kMaxMixGroup = 256;
-// Larger ones would always mix about half and half.
+// The largest alpha. Larger ones would always mix about half and half.
 inline constexpr float kMaxMixAlpha = 1000;
 
 struct MixDraw {
@@ -30,7 +30,7 @@ struct MixDraw {
     kCutmix,  // Images get the partner's pixels in `box`.
   };
   Kind kind = Kind::kNone;
-  float own_share = 1;  // Of the labels, in either kind. 0 to 1.
+  float own_share = 1;  // The share of the example's own labels, for both kinds. 0 to 1.
   CropRect box;         // kCutmix: not empty, inside the image.
 };
 
@@ -40,8 +40,8 @@ class MixDraws {
   //   InvalidArgument  a parameter of `mix` is out of range; the message names its field.
   static absl::StatusOr<MixDraws> Create(const v1::Mix& mix, int height, int width);
 
-  // Draws what to do (UniformFloat), then lambda (SymmetricBeta), then for cutmix the centre's row
-  // and column (UniformInt).
+  // Draws the kind (UniformFloat), then lambda (SymmetricBeta), then for cutmix the row and the
+  // column of the box's centre (UniformInt).
   MixDraw Of(const ExampleKey& example) const;
 
  private:
@@ -50,8 +50,8 @@ class MixDraws {
   Draws draws_;
   float mixup_alpha_;
   float cutmix_alpha_;
-  float mixup_below_;   // Draws below become mixup,
-  float cutmix_below_;  // others below this cutmix.
+  float mixup_below_;   // A draw below this becomes mixup.
+  float cutmix_below_;  // Another draw below this becomes cutmix.
   int height_;
   int width_;
 };
@@ -59,7 +59,7 @@ class MixDraws {
 // Writes the defaults into fields that are not set.
 void WriteMixDefaults(v1::Mix& mix);
 
-// A draw from Beta(alpha, alpha). Takes two words, whatever alpha is. REQUIRES: alpha > 0.
+// Draws from Beta(alpha, alpha). Takes two words of `rng`, whatever alpha is. REQUIRES: alpha > 0.
 float SymmetricBeta(float alpha, CounterRng& rng);
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// y = x * factor + addend, by channel: core/numeric/normalise.h has the arithmetic.
+// Computes x * factor + addend in each channel. core/numeric/normalise.h has the arithmetic.
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -15,13 +15,13 @@ namespace {
 
 class Normalize final : public Operation {
  public:
-  // `mean` and `stddev` are how many of each the spec gives.
+  // `mean` and `stddev` are how many values of each the spec has.
   Normalize(NormaliseFactors factors, int mean, int stddev)
       : factors_(std::move(factors)), mean_(mean), stddev_(stddev) {}
 
   absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override {
     SYSTOLE_RETURN_IF_ERROR(WantNumbers(input));
-    // One factor, or one for each channel: the last dimension.
+    // The spec has one value, or one for each channel. Channels are the last dimension.
     const int64_t channels = input.shape.empty() ? 1 : input.shape.back();
     for (const auto& [field, count] : {std::pair("mean", mean_), std::pair("stddev", stddev_)}) {
       if (count <= 1 || (count == channels && count <= kMaxNormaliseChannels)) continue;
@@ -65,7 +65,7 @@ OperationRow NormalizeRow() {
       .kind = v1::Transform::kNormalize,
       .guide =
           {
-              .summary = "(x * scale - mean) / stddev, of each channel.",
+              .summary = "Computes (x * scale - mean) / stddev in each channel.",
               .example = "normalize { mean: 127.5 stddev: 63.75 }",
               .tensorflow = "(x - mean) / stddev",
               .torchvision = "Normalize",
@@ -80,7 +80,8 @@ OperationRow NormalizeRow() {
         const int stddev = normalize.stddev_size();
         if (mean > 1 && stddev > 1 && mean != stddev) {
           return absl::InvalidArgumentError(
-              absl::StrCat("has ", mean, " values of mean and ", stddev, " of stddev"));
+              absl::StrCat("has ", mean, " values of mean and ", stddev,
+                           " of stddev, want the same number, or 1 of either"));
         }
         SYSTOLE_ASSIGN_OR_RETURN(
             NormaliseFactors factors,

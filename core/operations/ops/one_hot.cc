@@ -1,4 +1,4 @@
-// int64 values as vectors with one value on, as tf.one_hot.
+// Makes each int64 value a vector with one value on, as tf.one_hot does.
 #include <cmath>
 #include <cstddef>
 #include <memory>
@@ -13,7 +13,7 @@ namespace systole {
 namespace {
 
 constexpr int64_t kMaxDepth = kMaxValueBytes / int64_t{sizeof(float)};
-// One more is added, and one for the batch.
+// The most dimensions of the input. one_hot adds one, and the batch adds another.
 constexpr size_t kMaxDimensions = 5;
 
 class OneHot final : public Operation {
@@ -59,7 +59,7 @@ OperationRow OneHotRow() {
       .kind = v1::Transform::kOneHot,
       .guide =
           {
-              .summary = "A label as a vector with one value on.",
+              .summary = "Makes a label a vector with one value on.",
               .example = "one_hot { depth: 1000 }",
               .tensorflow = "tf.one_hot",
               .torchvision = "torch.nn.functional.one_hot",

@@ -1,4 +1,4 @@
-// What the table knows of an operation.
+// A row of the operation table: what the table knows about an operation.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_ROW_H_
@@ -26,16 +26,17 @@ struct OperationArguments {
 // An operation as `systole ops` and the table in core/README.md describe it.
 struct OperationGuide {
   absl::string_view summary;  // One sentence.
-  absl::string_view example;  // As it stands in a spec, in textproto.
-  // What other libraries call it; empty: they have none.
+  absl::string_view example;  // As written in a spec, in textproto.
+  // Its names in other libraries. Empty: the library has no such operation.
   absl::string_view tensorflow = "";
   absl::string_view torchvision = "";
   absl::string_view dali = "";
   // How its values compare with TensorFlow's: "exact", "within NUMBER ..", or "different: " and
-  // why. Empty if TensorFlow has none. parity_test has a check of each, and tests each number.
+  // why. Empty if TensorFlow has no such operation. parity_test checks each "exact" and each
+  // number.
   absl::string_view parity = "";
-  // Another function of TensorFlow, which this operation and the one before it do together, and how
-  // its values compare. Empty: there is none.
+  // A function of TensorFlow that this operation and another one before it do together, and how the
+  // values compare. Empty: there is none.
   absl::string_view combined_tensorflow = "";
   absl::string_view combined_parity = "";
 };
@@ -45,13 +46,15 @@ struct OperationRow {
 
   OperationGuide guide;
 
-  // The number that keys its draws; 0: it draws nothing. It decides bytes of feeds: never renumber.
+  // The number that keys the operation's draws. 0: it draws nothing. The number decides bytes of
+  // feeds: never renumber.
   uint32_t draws = 0;
 
-  // Whether it draws as TensorFlow's stateless op if `tf_seed` is set.
+  // Whether it draws as TensorFlow's stateless op does if `tf_seed` is set.
   bool tensorflow_draws = false;
 
-  // InvalidArgument names the field that is out of range. The message is the end of a sentence.
+  // Creates the operation. InvalidArgument if a field is out of range; the message names the field
+  // and is the end of a sentence.
   absl::StatusOr<std::unique_ptr<const Operation>> (*create)(const OperationArguments&) = nullptr;
 
   // Writes the defaults into fields that are not set. Null: no field has a default.

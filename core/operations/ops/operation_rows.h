@@ -1,4 +1,4 @@
-// The lines of the operation table. Only the table and the operations' own .cc files use them.
+// The list of the operation table's rows. Only the table and the operations' own .cc files use it.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_ROWS_H_
@@ -8,7 +8,7 @@
 
 namespace systole {
 
-// An operation's line: `OperationRow NAME()` is defined in its .cc.
+// One line for each operation. `OperationRow NAME()` is defined in the operation's .cc.
 #define SYSTOLE_OPERATIONS(ROW)   \
   ROW(DecodeJpegRow)              \
   ROW(DecodeRawRow)               \

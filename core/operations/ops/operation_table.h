@@ -15,11 +15,11 @@ namespace systole {
 
 absl::Span<const OperationRow> Operations();
 
-// The description of what mixes the examples of a group. It is no transform but a field of v1::Mix;
-// mix_draws.h has its parameters.
+// Describes mixup or cutmix, which mix the examples of a group. They are not transforms but fields
+// of v1::Mix; mix_draws.h checks their parameters.
 struct MixRow {
-  absl::string_view name;  // Of its field.
-  OperationGuide guide;    // Its example is a field of the spec itself.
+  absl::string_view name;  // The name of its field.
+  OperationGuide guide;    // The example is a field of the spec itself.
 };
 
 absl::Span<const MixRow> MixOperations();
@@ -30,7 +30,7 @@ v1::Transform WithDefaults(const OperationRow& row, v1::Transform transform);
 // Null if there is no operation of this kind.
 const OperationRow* FindOperation(v1::Transform::KindCase kind);
 
-// The name of its field in v1::Transform.
+// The name of the operation's field in v1::Transform.
 std::string OperationName(v1::Transform::KindCase kind);
 
 // "decode_jpeg, decode_raw, ..".

@@ -1,4 +1,4 @@
-// The image at a fixed place among zeros, as tf.image.pad_to_bounding_box pads it.
+// Puts the image at a fixed place among zeros, as tf.image.pad_to_bounding_box does.
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -52,7 +52,7 @@ OperationRow PadRow() {
       .kind = v1::Transform::kPad,
       .guide =
           {
-              .summary = "Zeros with the image at a fixed place in them.",
+              .summary = "Puts the image at a fixed place among zeros.",
               .example = "pad { height: 40 width: 40 offset_height: 4 offset_width: 4 }",
               .tensorflow = "tf.image.pad_to_bounding_box",
               .torchvision = "Pad",

@@ -1,4 +1,5 @@
-// (x - mean) / stddev of the image itself, as tf.image.per_image_standardization.
+// Computes (x - mean) / stddev by the image's own mean and deviation, as
+// tf.image.per_image_standardization does.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,8 +15,8 @@
 namespace systole {
 namespace {
 
-// The sum of term(x) for each x: eight sums, each of every eighth value, so that no addition waits
-// for the one before.
+// The sum of term(x) over all x. It is made of eight sums, each of every eighth value, so that no
+// addition waits for the one before.
 template <typename Term>
 double SumOf(const std::vector<float>& values, const Term& term) {
   std::array<double, 8> sums = {};
@@ -49,8 +50,8 @@ class PerImageStandardization final : public Operation {
       const double difference = x - mean;
       return difference * difference;
     });
-    // A square root is rounded correctly on every processor. The limit keeps images of one colour,
-    // which have no deviation.
+    // A square root is rounded correctly on every processor. `least` avoids a division by 0 for
+    // images of one colour, which have no deviation.
     const float stddev = std::sqrt(static_cast<float>(squares / count));
     const float least = 1 / std::sqrt(static_cast<float>(count));
     const float divisor = stddev < least ? least : stddev;
@@ -66,7 +67,7 @@ OperationRow PerImageStandardizationRow() {
       .kind = v1::Transform::kPerImageStandardization,
       .guide =
           {
-              .summary = "Each image with mean 0 and standard deviation 1.",
+              .summary = "Gives each image the mean 0 and the standard deviation 1.",
               .example = "per_image_standardization {}",
               .tensorflow = "tf.image.per_image_standardization",
               .dali = "fn.normalize",

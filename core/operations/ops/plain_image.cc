@@ -16,7 +16,7 @@ float At(const Value& image, int64_t y, int64_t x, int64_t c) {
                                                    : image.floats[i];
 }
 
-// An image of height x width pixels, of which (y, x) is what `source` names of `image`.
+// An image of height x width pixels. Its pixel (y, x) is the pixel source(y, x) of `image`.
 template <typename Source>
 Value Gather(const Value& image, int64_t height, int64_t width, const Source& source) {
   const int64_t channels = image.channels();
@@ -38,11 +38,11 @@ Value Gather(const Value& image, int64_t height, int64_t width, const Source& so
   return out;
 }
 
-// Between which two rows (or columns) a row of the output lies.
+// The two rows (or columns) of the input between which one of the output lies.
 struct Tap {
   int64_t lower = 0;
   int64_t upper = 0;
-  float weight = 0;  // Of the upper one.
+  float weight = 0;  // The weight of `upper`.
 };
 
 Tap TapOf(int64_t i, const SourceSide& in, int64_t out) {
@@ -58,7 +58,7 @@ Tap TapOf(int64_t i, const SourceSide& in, int64_t out) {
 
 float Lerp(float a, float b, float weight) { return a + (b - a) * weight; }
 
-// `rect` of an image whose values are `values`.
+// A view of `rect`, a part of the image that has `values` and `type`.
 template <typename T>
 PixelView<T> ViewOf(T* values, const ValueType& type, const CropRect& rect) {
   const int64_t channels = type.shape[2];
@@ -161,7 +161,7 @@ absl::StatusOr<Value> ResamplePlainly(const Value& image, const CropRect& rect,
   if (int64_t{to.height} * rect.width * image.channels() > kMaxResampledElements) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "resizing ", rect.height, " x ", rect.width, " pixels to ", to.height, " x ", to.width,
-        " takes more than ", kMaxResampledElements, " values in between; crop before it"));
+        " takes more than ", kMaxResampledElements, " intermediate values; crop before it"));
   }
   const bool nearest = options.method == ResampleMethod::kNearest;
   const bool is_uint8 = image.type.element == ElementType::kUint8;

@@ -1,5 +1,5 @@
-// Crops, turns, pads and resizes of an image, written the obvious way, for the references of
-// operations.
+// Crops, turns, pads and resizes an image. The functions are written the obvious way, for the
+// references of operations.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_PLAIN_IMAGE_H_
@@ -12,32 +12,34 @@
 
 namespace systole {
 
-// All take images of kUint8 or kFloat32. `rect` lies inside the image.
+// All functions take images of kUint8 or kFloat32. `rect` lies inside the image.
 Value CropPlainly(const Value& image, const CropRect& rect);
 Value MirrorPlainly(const Value& image);
 Value TurnUpsideDownPlainly(const Value& image);
 // Rows become columns.
 Value TransposePlainly(const Value& image);
-// By `quarters` * 90 degrees, counter-clockwise. REQUIRES: quarters is 0 to 3.
+// Rotates by `quarters` * 90 degrees, counter-clockwise. REQUIRES: quarters is 0 to 3.
 Value RotatePlainly(const Value& image, int quarters);
-// `rect` of the image, its first pixel at (y, x) of height x width zeros. REQUIRES: it fits.
+// Puts `rect` of the image among height x width zeros, with its first pixel at (y, x). REQUIRES: it
+// fits.
 Value PlacePlainly(const Value& image, const CropRect& rect, int height, int width, int y, int x);
 
 // Resizes `rect` of the image to [height, width] kFloat32, with the arithmetic of BilinearResizer
 // (core/image/resize/bilinear_resizer.h).
 Value ResizePlainly(const Value& image, const CropRect& rect, int height, int width);
-// The same for the part of the image that `rows` and `columns` name. REQUIRES: their `pixels` are
-// the image's height and width.
+// Resizes the part of the image that `rows` and `columns` name, in the same way. REQUIRES: their
+// `pixels` are the image's height and width.
 Value ResizePlainly(const Value& image, const SourceSide& rows, const SourceSide& columns,
                     int height, int width);
 
-// Most values between the two passes of a resize: rows are made first, as wide as the input. They
-// measure its time. Without a limit a short and very wide image could take minutes.
+// The most values between the two passes of a resize. The first pass makes rows as wide as the
+// input. Their number measures the time: without a limit, a short and very wide image could take
+// minutes.
 inline constexpr int64_t kMaxResampledElements = int64_t{64} << 20;
 
-// Resizes `rect` of the image by any method (core/image/resize/resampler.h). The result is `to` of
-// an out_height x out_width image that is 0 elsewhere. It is kFloat32, or with kNearest of the
-// image's type. REQUIRES: `to` lies inside.
+// Resizes `rect` of the image by any method (core/image/resize/resampler.h), to the part `to` of an
+// out_height x out_width image that is 0 elsewhere. The result is kFloat32, or with kNearest has
+// the image's type. REQUIRES: `to` lies inside the result.
 //   ResourceExhausted  more than kMaxResampledElements.
 absl::StatusOr<Value> ResamplePlainly(const Value& image, const CropRect& rect,
                                       const ResampleOptions& options, const CropRect& to,

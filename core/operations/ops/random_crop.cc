@@ -1,4 +1,4 @@
-// A random rectangle of the image of a given size, its pixels as they are.
+// Cuts out a random rectangle of a given size, without a resize.
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -75,7 +75,7 @@ OperationRow RandomCropRow() {
       .kind = v1::Transform::kRandomCrop,
       .guide =
           {
-              .summary = "A random part of the image, as it is.",
+              .summary = "Cuts out a random part of the image, without a resize.",
               .example = "random_crop { height: 32 width: 32 }",
               .tensorflow = "tf.image.random_crop",
               .torchvision = "RandomCrop",

@@ -1,4 +1,4 @@
-// A random rectangle of the image filled: torchvision's RandomErasing with draws of our own.
+// Fills a random rectangle of the image: torchvision's RandomErasing with draws of our own.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -55,8 +55,8 @@ absl::Status CheckOptions(const ErasingOptions& options) {
   return absl::OkStatus();
 }
 
-// Draws whether to erase (UniformFloat), then for each attempt area and aspect (UniformFloat), and
-// for the first rectangle that fits y, then x (UniformInt).
+// Draws whether to erase (UniformFloat). Then each attempt draws area and aspect (UniformFloat).
+// For the first rectangle that fits, y and then x are drawn (UniformInt).
 std::optional<CropRect> DrawRect(const ErasingOptions& options, int height, int width,
                                  CounterRng& rng) {
   if (!(rng.UniformFloat() < options.probability)) return std::nullopt;
@@ -70,8 +70,8 @@ std::optional<CropRect> DrawRect(const ErasingOptions& options, int height, int 
         image_area *
         (options.min_area + (static_cast<double>(options.max_area) - options.min_area) * area_draw);
     const double aspect = Exp(log_min + (log_max - log_min) * aspect_draw);
-    // Half to even. Both are below 2^20: an edge is below 2^15, and the root of an aspect below
-    // 2^5.
+    // Rounds half to even. Both are below 2^20: an edge is below 2^15, and the root of an aspect is
+    // below 2^5.
     const auto rows = static_cast<int>(std::nearbyint(std::sqrt(area * aspect)));
     const auto columns = static_cast<int>(std::nearbyint(std::sqrt(area / aspect)));
     if (rows >= height || columns >= width) continue;

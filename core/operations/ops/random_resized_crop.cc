@@ -1,4 +1,4 @@
-// A random part of the image, resized: core/image/window/crop.h and
+// Cuts out a random part of the image and resizes it. core/image/window/crop.h and
 // core/image/window/distorted_box.h have the rules.
 #include <memory>
 #include <utility>
@@ -32,8 +32,7 @@ absl::StatusOr<SizedCrop::Rule> TorchvisionRule(const RandomResizedCropOptions& 
   };
 }
 
-// `centre_size` is that of PaddedCentreCrop, which then stands for boxes as large as the image. 0:
-// they are taken.
+// If `centre_size` is not 0, PaddedCentreCrop of that size replaces a box as large as the image.
 absl::StatusOr<SizedCrop::Rule> DistortedBoxRule(const DistortedBoxOptions& options,
                                                  int centre_size, const Draws& draws) {
   SYSTOLE_RETURN_IF_ERROR(CheckDistortedBox(options));
@@ -61,7 +60,7 @@ absl::StatusOr<SizedCrop::Rule> RuleOf(const v1::RandomResizedCrop& crop, const 
     if (crop.min_object_covered() != 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("min_object_covered is ", crop.min_object_covered(),
-                       ", but rule TORCHVISION has none; leave it out, or raise area_min"));
+                       ", but rule: TORCHVISION does not use it; leave it out, or raise area_min"));
     }
     return TorchvisionRule(ranges, draws);
   }
@@ -85,7 +84,7 @@ OperationRow RandomResizedCropRow() {
       .kind = v1::Transform::kRandomResizedCrop,
       .guide =
           {
-              .summary = "A random part of the image, resized.",
+              .summary = "Cuts out a random part of the image and resizes it.",
               .example = "random_resized_crop { height: 224 width: 224 }",
               .tensorflow = "tf.image.sample_distorted_bounding_box",
               .torchvision = "RandomResizedCrop",

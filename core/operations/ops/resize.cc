@@ -1,5 +1,5 @@
-// The whole image, resized as tf.image.resize does: to a given size, or to the largest one of its
-// own aspect ratio that fits.
+// Resizes the whole image as tf.image.resize does: to a given size, or to the largest size of the
+// image's own aspect ratio that fits into it.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -42,13 +42,13 @@ class FittingResize final : public Operation {
   }
 
  private:
-  // TensorFlow's, in f32, but at least 1 pixel where it would fail.
+  // TensorFlow's size, computed in f32, but at least 1 pixel where TensorFlow would fail.
   CropRect SizeOf(int64_t height, int64_t width) const {
     const auto from_height = static_cast<float>(height);
     const auto from_width = static_cast<float>(width);
     const float scale = std::min(static_cast<float>(height_) / from_height,
                                  static_cast<float>(width_) / from_width);
-    // Half to even. `scale` may be too large by rounding, but not by half a pixel.
+    // Rounds half to even. `scale` may be too large by rounding, but not by half a pixel.
     const auto side = [scale](float from) {
       return std::max(1, static_cast<int>(std::nearbyint(scale * from)));
     };
@@ -67,7 +67,7 @@ OperationRow ResizeRow() {
       .kind = v1::Transform::kResize,
       .guide =
           {
-              .summary = "The whole image, resized by any method of TensorFlow.",
+              .summary = "Resizes the whole image by any method of TensorFlow.",
               .example = "resize { height: 224 width: 224 }",
               .tensorflow = "tf.image.resize",
               .torchvision = "Resize",

@@ -30,7 +30,7 @@ std::optional<ResampleMethod> MethodOf(v1::Resize::Method method) {
   }
 }
 
-// Half of the pixels that a kernel spans where nothing shrinks; nullopt where none is used.
+// Half of the pixels that a kernel spans if nothing shrinks. Nullopt if no such kernel is used.
 std::optional<int64_t> SpanRadius(const ResampleOptions& options) {
   switch (options.method) {
     case ResampleMethod::kBilinear:
@@ -96,7 +96,7 @@ int64_t ResampleWork(const ResampleOptions& options, const ValueType& input,
   const int64_t made = height * width * channels;
   const std::optional<int64_t> radius = SpanRadius(options);
   if (radius.has_value()) {
-    // Rows first, as wide as the input; then columns.
+    // The first pass makes rows as wide as the input. The second makes columns.
     const int64_t read_rows = 2 * *radius * (options.antialias ? shrinks_rows : 1);
     const int64_t read_columns = 2 * *radius * (options.antialias ? shrinks_columns : 1);
     return height * input.shape[1] * channels * read_rows + made * read_columns;

@@ -13,7 +13,7 @@
 
 namespace systole {
 
-// InvalidArgument, as the end of a sentence, if they do not go together.
+// InvalidArgument if the fields do not go together. The message is the end of a sentence.
 absl::StatusOr<ResampleOptions> ResampleOptionsOf(v1::Resize::Method method, bool antialias,
                                                   v1::Resize::Sampling sampling);
 
@@ -25,7 +25,7 @@ absl::StatusOr<ResampleOptions> ResampleOptionsOf(const Message& message) {
 // The type of the result for values of type `input`.
 ElementType ResampledElement(const ResampleOptions& options, ElementType input);
 
-// Operation::Work of a resize from images of type `input` to `output`: a value is computed for each
+// Operation::Work of a resize from images of type `input` to `output`. It counts a value for each
 // pixel that a pass reads.
 int64_t ResampleWork(const ResampleOptions& options, const ValueType& input,
                      const ValueType& output);

@@ -1,4 +1,5 @@
-// The image in its own aspect ratio, in the middle of zeros, as tf.image.resize_with_pad does.
+// Resizes the image in its own aspect ratio and puts it in the middle of zeros, as
+// tf.image.resize_with_pad does.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -45,8 +46,8 @@ class ResizeWithPad final : public Operation {
     int begin = 0;
     int size = 0;
   };
-  // Where a side of `resized` pixels stands in `target` ones: TensorFlow's rule, in f32, but at
-  // least 1 pixel where it would fail.
+  // The place of a side of `resized` pixels in a side of `target` pixels. TensorFlow's rule, in
+  // f32, but at least 1 pixel where TensorFlow would fail.
   static Place PlaceOf(float resized, int target) {
     const int begin = static_cast<int>(std::floor((static_cast<float>(target) - resized) / 2.0f));
     // `resized` may be larger than `target` in its last bit.
@@ -66,7 +67,7 @@ OperationRow ResizeWithPadRow() {
       .kind = v1::Transform::kResizeWithPad,
       .guide =
           {
-              .summary = "The image in its own aspect ratio, with zeros around it.",
+              .summary = "Resizes the image in its own aspect ratio, with zeros around it.",
               .example = "resize_with_pad { height: 224 width: 224 }",
               .tensorflow = "tf.image.resize_with_pad",
               .dali = "fn.resize, then fn.paste",

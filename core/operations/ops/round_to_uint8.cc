@@ -1,4 +1,4 @@
-// Values rounded to uint8, half to even.
+// Rounds values to uint8, half to even.
 #include <cstddef>
 #include <memory>
 #include <vector>
@@ -36,7 +36,7 @@ OperationRow RoundToUint8Row() {
       .kind = v1::Transform::kRoundToUint8,
       .guide =
           {
-              .summary = "Values rounded half to even, as uint8.",
+              .summary = "Rounds values half to even, to uint8.",
               .example = "round_to_uint8 {}",
               .tensorflow = "tf.cast(tf.round(x), tf.uint8)",
               .dali = "fn.cast",

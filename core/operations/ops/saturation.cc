@@ -1,4 +1,4 @@
-// The saturation of HSV times a factor, with the bits of tf.image.adjust_saturation.
+// Multiplies the saturation of HSV by a factor, with the bits of tf.image.adjust_saturation.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,21 +15,22 @@ namespace systole {
 namespace {
 
 struct Hsv {
-  float hue = 0;  // Of the circle.
+  float hue = 0;  // A fraction of the circle.
   float saturation = 0;
   float value = 0;
 };
 
-// std::max and std::min as TensorFlow's kernel uses them; with a NaN their order matters.
+// Uses std::max and std::min in the order of TensorFlow's kernel, because NaN makes the order
+// matter.
 Hsv HsvOf(const Rgb& pixel) {
   const auto [r, g, b] = pixel;
   Hsv hsv = {.value = std::max(r, std::max(g, b))};
   const float range = hsv.value - std::min(r, std::min(g, b));
   if (hsv.value > 0) hsv.saturation = range / hsv.value;
-  // TensorFlow takes subnormal numbers for 0. Here it also keeps the division below finite.
+  // TensorFlow treats subnormal numbers as 0. Doing so also keeps the division below finite.
   if (range < std::numeric_limits<float>::min()) return hsv;
   const float norm = 1.0f / (6.0f * range);
-  // The sixths are of type double there, too.
+  // The sixths are doubles in TensorFlow, too.
   if (r == hsv.value) {
     hsv.hue = norm * (g - b);
   } else if (g == hsv.value) {
@@ -50,8 +51,8 @@ Rgb RgbOf(const Hsv& hsv) {
   while (x >= 2) x -= 2.0f;
   x = c * (1 - std::abs(x - 1));
   Rgb pixel = {0, 0, 0};
-  // A hue that was rounded up to the whole circle belongs to no sixth, and TensorFlow gives black
-  // for it (plus m).
+  // A hue that was rounded up to the whole circle belongs to no sixth. TensorFlow makes it black
+  // (plus m).
   switch (sixths >= 0 ? static_cast<int>(sixths) : -1) {
     case 0:
       pixel = {c, x, 0};
@@ -115,7 +116,7 @@ OperationRow SaturationRow() {
       .kind = v1::Transform::kSaturation,
       .guide =
           {
-              .summary = "More colour, or less.",
+              .summary = "Makes colours stronger or weaker.",
               .example = "saturation { factor_min: 0.6 factor_max: 1.4 }",
               .tensorflow = "tf.image.adjust_saturation, tf.image.random_saturation",
               .torchvision = "ColorJitter",

@@ -1,4 +1,4 @@
-// Rows become columns.
+// Swaps rows and columns.
 #include <memory>
 
 #include "core/operations/ops/operation_rows.h"
@@ -28,7 +28,7 @@ OperationRow TransposeRow() {
       .kind = v1::Transform::kTranspose,
       .guide =
           {
-              .summary = "Rows become columns.",
+              .summary = "Swaps rows and columns.",
               .example = "transpose {}",
               .tensorflow = "tf.image.transpose",
               .dali = "fn.transpose",

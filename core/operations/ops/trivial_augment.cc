@@ -1,5 +1,5 @@
-// torchvision.transforms.v2's TrivialAugmentWide for tensors: the message's comment in feed.proto
-// has the list.
+// torchvision.transforms.v2's TrivialAugmentWide for tensors. The comment of TrivialAugment in
+// feed.proto lists the changes.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -19,7 +19,7 @@
 namespace systole {
 namespace {
 
-// The order of torchvision's table; draws are numbers in it.
+// In the order of torchvision's table. A draw is a number in this order.
 enum class Change {
   kIdentity,
   kShearX,
@@ -39,13 +39,13 @@ enum class Change {
 constexpr int kChanges = 14;
 constexpr int kStrengths = 31;
 
-// sum + factor * x, rounded once, as torch's addition is: the product has its 48 bits in double.
+// sum + factor * x, rounded once, as in torch. A double holds all 48 bits of the product.
 float Added(float sum, float factor, float x) {
   return static_cast<float>(double{factor} * double{x} + double{sum});
 }
 
-// Value i of torch.linspace(from, to, count): from either end to the middle, with a step of float32
-// and one rounding for each value. In double precision nothing else is rounded.
+// Value i of torch.linspace(from, to, count). Values are counted from the nearer end, with a step
+// of float32 and one rounding for each value. In double precision nothing else is rounded.
 float Spaced(float from, float to, int64_t count, int64_t i) {
   if (count == 1) return from;
   const double step = (to - from) / static_cast<float>(count - 1);
@@ -53,19 +53,20 @@ float Spaced(float from, float to, int64_t count, int64_t i) {
                                           : to - step * static_cast<double>(count - 1 - i));
 }
 
-// Where a pixel comes from, with (0, 0) in the middle of the image:
+// Maps a pixel to its source, with (0, 0) in the middle of the image:
 // x' = xx * x + xy * y + x0, y' = yx * x + yy * y + y0.
 struct InverseMap {
   double xx = 1, xy = 0, x0 = 0;
   double yx = 0, yy = 1, y0 = 0;
 };
 
-// One coordinate of all pixels' sources, step by step as torchvision computes it: -1 to 1 is the
-// image, in float32, and each operation is rounded. So it decides as torchvision does which pixel
-// it is, where the source lies between two.
+// One coordinate of all pixels' sources, computed step by step as torchvision does: the image is -1
+// to 1 in float32, and each operation is rounded. So if a source lies between two pixels, the same
+// one is chosen as in torchvision.
 class SourceLine {
  public:
-  // `of_x`, `of_y` and `offset` are a row of the map; `edge` is the image's size along it.
+  // `of_x`, `of_y` and `offset` are a row of the map. `edge` is the image's size along the
+  // coordinate.
   SourceLine(double of_x, double of_y, double offset, int64_t edge)
       : of_x_(InHalves(of_x, edge)),
         of_y_(InHalves(of_y, edge)),
@@ -86,7 +87,7 @@ class SourceLine {
   float of_x_, of_y_, offset_, half_;
 };
 
-// Where the middles of a row's or a column's pixels lie.
+// The places of the middles of a row's or a column's pixels.
 std::vector<float> Middles(int64_t count) {
   const float end = (static_cast<float>(count) - 1.0f) * 0.5f;
   std::vector<float> middles;
@@ -119,9 +120,9 @@ Value Move(const Value& image, const InverseMap& map) {
   return moved;
 }
 
-// How many units in the last place of a double torchvision's shears, tan(radians(degrees(atan(s))))
-// across and another such way down, are from s. It matters where s times half an edge lies between
-// two floats.
+// How many units in the last place of a double torchvision's shears differ from s. torchvision
+// computes tan(radians(degrees(atan(s)))) across, and a similar formula down. The difference
+// matters if s times half an edge lies between two floats.
 constexpr int8_t kShearXUnits[kStrengths] = {0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,  0,  0, 1,  0, -1,
                                              0, 0, -1, 2, 0, 0, 2, 0, 0, 1, -1, -1, 1, -1, 0};
 constexpr int8_t kShearYUnits[kStrengths] = {0, 0, -1, 0, 0, 0, 1, 1, 0, 1, 0,  0, 0, 1,  0, -1,
@@ -134,14 +135,14 @@ double Sheared(float shear, int units) {
 }
 
 InverseMap Rotation(int strength, bool negative) {
-  const double cosine = CosPi(strength / 40.0);  // Of 4.5 degrees each, so 40 are half a turn.
+  const double cosine = CosPi(strength / 40.0);  // A strength is 4.5 degrees; 40 are half a turn.
   const double sine = (negative ? -1.0 : 1.0) * CosPi(0.5 - strength / 40.0);
   return {.xx = cosine, .xy = -sine, .yx = sine, .yy = cosine};
 }
 
 uint8_t CutOff(float value) { return static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f)); }
 
-// Mixes `image` with other(i) for each of its values.
+// Mixes each value i of `image` with other(i).
 template <typename Other>
 void Mix(float part, const Other& other, Value& image) {
   const double factor = 1.0 + part;
@@ -155,7 +156,7 @@ void Mix(float part, const Other& other, Value& image) {
   });
 }
 
-// One value for each pixel.
+// The grey of each pixel.
 std::vector<uint8_t> GreyOf(const Value& image) {
   if (image.channels() == 1) return image.uint8s;
   std::vector<uint8_t> grey(image.uint8s.size() / 3);
@@ -175,7 +176,7 @@ void Sharpen(float part, Value& image) {
   if (height <= 2 || width <= 2) return;
   const std::vector<uint8_t> pixels = image.uint8s;
   const size_t line = width * channels;
-  // torchvision mixes by adding a part of the difference here.
+  // Here torchvision mixes by adding a part of the difference.
   const auto of_difference = static_cast<float>(1.0 - (1.0 + part));
   for (size_t row = 1; row + 1 < height && !InterruptRequested(); ++row) {
     for (size_t i = row * line + channels; i < (row + 1) * line - channels; ++i) {
@@ -190,7 +191,7 @@ void Sharpen(float part, Value& image) {
   }
 }
 
-using Frequencies = std::array<int64_t, 256>;  // Of each level.
+using Frequencies = std::array<int64_t, 256>;  // How often each level occurs.
 using Table = std::array<uint8_t, 256>;
 
 // Replaces the values of each channel by a table that `table_of` makes from their frequencies.
@@ -229,7 +230,7 @@ Table EqualizingTable(const Frequencies& frequencies) {
   Table table;
   std::iota(table.begin(), table.end(), uint8_t{0});
   if (step == 0) return table;
-  int64_t below = 0;  // Pixels of lower levels.
+  int64_t below = 0;  // How many pixels have lower levels.
   for (size_t level = 0; level < table.size(); ++level) {
     table[level] =
         level == 0 ? 0 : static_cast<uint8_t>(std::min<int64_t>((below + step / 2) / step, 255));
@@ -333,7 +334,7 @@ OperationRow TrivialAugmentRow() {
       .kind = v1::Transform::kTrivialAugment,
       .guide =
           {
-              .summary = "One of 14 changes of an image, of a random strength.",
+              .summary = "Makes one of 14 changes to an image, with a random strength.",
               .example = "trivial_augment {}",
               .torchvision = "v2.TrivialAugmentWide",
               .dali = "auto_aug.trivial_augment_wide",

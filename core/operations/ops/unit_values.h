@@ -1,4 +1,4 @@
-// How tf.image computes with uint8: in float32, where 0 to 255 are 0 to 1
+// Computes with uint8 values as tf.image does: in float32, where 0 to 255 become 0 to 1
 // (tf.image.convert_image_dtype with saturate=True).
 //
 // Thread-safe: no state.
@@ -17,14 +17,15 @@ namespace systole {
 
 inline float Uint8ToUnit(uint8_t value) { return static_cast<float>(value) * kUint8ToUnit; }
 
-// Multiplies by 255.5 and cuts off; what is beyond becomes 0 or 255, NaN 0.
+// Multiplies by 255.5 and cuts the fraction off. Results outside of 0 to 255 become 0 or 255, and
+// NaN becomes 0.
 inline uint8_t UnitToUint8(float value) {
   const float scaled = value * 255.5f;
   if (!(scaled > 0)) return 0;
   return scaled >= 255 ? 255 : static_cast<uint8_t>(scaled);
 }
 
-// What `compute`, float -> float, makes of each uint8.
+// A table of what `compute`, float -> float, makes of each uint8.
 template <typename Compute>
 std::array<uint8_t, 256> TableOf(const Compute& compute) {
   std::array<uint8_t, 256> table;

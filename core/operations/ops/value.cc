@@ -60,7 +60,7 @@ absl::Status WantNumbers(const ValueType& type) {
       break;
   }
   return absl::InvalidArgumentError(
-      "needs pixels, raw bytes or a float feature, but gets int64; one_hot and cast take that");
+      "needs pixels, raw bytes or a float feature, but gets int64; use one_hot or cast first");
 }
 
 absl::Status WantImage(const ValueType& type) {
@@ -128,7 +128,7 @@ absl::Status CheckValueBytes(ElementType element, int64_t height, int64_t width,
   return absl::ResourceExhaustedError(
       absl::StrCat("the image of ", height, " x ", width, " pixels takes ", bytes, " bytes as ",
                    ElementTypeName(element), ", want at most ", kMaxValueBytes,
-                   " where transforms need all of an image; crop or resize before them"));
+                   " if a transform needs the whole image; crop or resize before it"));
 }
 
 }  // namespace systole

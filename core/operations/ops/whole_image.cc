@@ -19,8 +19,8 @@ ValueType ImageOfAnySize(int channels) {
 absl::Status WantNoStoredShape(const OperationArguments& arguments) {
   if (arguments.stored_shape.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "gives images of the file's size, so the output's shape must be empty; a crop or resize "
-      "gives it");
+      "makes images of the file's size, so the output's shape must be empty; leave shape out, and "
+      "set the size by a crop or resize");
 }
 
 absl::StatusOr<int> ChannelsOf(int channels) {

@@ -1,5 +1,5 @@
-// What the operations that decode image files share: parameters, and whole images of a size that
-// the file tells.
+// What the operations that decode image files share: checks of their parameters, and the decoding
+// of whole images.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_WHOLE_IMAGE_H_
@@ -19,21 +19,23 @@ namespace systole {
 // uint8 [any height, any width, channels].
 ValueType ImageOfAnySize(int channels);
 
-// InvalidArgument, as the end of a sentence that names a transform: for an output with a shape; for
-// channels other than 1 and 3; for a number that is no dct.
+// These return InvalidArgument for an output with a shape, for channels other than 1 and 3, and for
+// a number that is no dct. The message is the end of a sentence that begins with a transform's
+// name.
 absl::Status WantNoStoredShape(const OperationArguments& arguments);
 absl::StatusOr<int> ChannelsOf(int channels);
 absl::StatusOr<JpegDct> DctOf(v1::DecodeJpeg::Dct dct);
 
-// Counts twice the memory of `type`, and `more` bytes: a transform reads one value and writes
-// another. The size of `type` comes from the record. Cancelled: the thread was interrupted
-// (core/memory/scratch_scope.h).
+// Asks for memory of a size that only the record has (core/memory/scratch_scope.h): `more` bytes
+// and twice the size of `type`, because a transform reads one value and writes another.
+//   Cancelled  the thread was interrupted.
 absl::Status NeedValues(const ValueType& type, int64_t more = 0);
 
-// All pixels of a file. Errors of the decoder, and of CheckValueBytes() before anything is made.
+// Decodes all pixels of a file. Errors: those of the decoder, and of CheckValueBytes() before
+// memory is allocated.
 absl::StatusOr<Value> DecodeWholeJpeg(absl::string_view jpeg, const JpegDecoderOptions& options);
 absl::StatusOr<Value> DecodeWholePng(absl::string_view png, int channels);
-// Memory that DecodeWholePng() takes beside its result, at most.
+// The most memory that DecodeWholePng() takes beside its result.
 inline int64_t PngScratchBytes(int channels) { return channels == 1 ? kMaxValueBytes : 0; }
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// Makes RecordSource::content_hash() of records that lie one behind the other: XXH3-64 over, for
-// each record in order, its size in the file (u64le) and a checksum of it (u32le).
+// Makes RecordSource::content_hash() of records that follow each other in a file. It is XXH3-64
+// over the size in the file (u64le) and a checksum (u32le) of each record, in order.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_CONTENT_HASHER_H_
@@ -37,7 +37,7 @@ class ContentHasher {
   }
 
   Xxh3Hasher hasher_;
-  // Many entries are hashed at once: one alone costs more in the call than in the hash.
+  // Many entries are hashed at once: for a single entry the call costs more than the hash.
   std::array<char, 256 * kEntryBytes> entries_;
   size_t entries_bytes_ = 0;
 };

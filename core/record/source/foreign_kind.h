@@ -1,4 +1,4 @@
-// Tells by a file's first bytes what it is, if it is no TFRecord shard.
+// Guesses from a file's first bytes what it is, if it is not a shard.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_FOREIGN_KIND_H_
@@ -11,11 +11,11 @@
 
 namespace systole {
 
-// How much of a file's beginning ForeignKind() looks at.
+// ForeignKind() looks at this many bytes of a file's beginning.
 inline constexpr size_t kMagicBytes = 8;
 
-// "it is compressed with gzip; .." for a file that begins with `begin`; empty if
-// no known kind begins so. A shard can begin with any bytes, so call it only for a file in which no
+// "it is compressed with gzip; .." for a file that begins with `begin`; empty if no known kind
+// begins like this. A shard can begin with any bytes, so call this only for a file in which no
 // record was found.
 std::string ForeignKind(absl::string_view begin);
 

@@ -1,4 +1,4 @@
-// Where index files lie.
+// The paths of index files.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_INDEX_PATH_H_
@@ -10,11 +10,11 @@
 
 namespace systole {
 
-// Where the index of `shard_path` lies: `<shard>.idx` or, in an index folder that serves shards of
+// The path of the index of `shard_path`: `<shard>.idx` or, in an index folder that serves shards of
 // many folders, `<index_dir>/<base name>-<XXH3-64 of Store::FullName(), 16 hex digits>.idx`.
 std::string IndexPath(const std::string& shard_path, absl::string_view index_dir);
 
-// Where the restart points of a compressed shard lie, beside its index.
+// The path of a compressed shard's restart points, beside its index.
 std::string RestartPath(absl::string_view index_path);
 
 }  // namespace systole

@@ -11,7 +11,7 @@ namespace {
 // A system call costs about as much as copying this many bytes; a look farther away than that gets
 // its own small read.
 constexpr uint64_t kJumpBytes = 8 << 10;
-// Nearer looks share reads of this size.
+// Looks that are closer share reads of this size.
 constexpr uint64_t kPeekReadBytes = 64 << 10;
 
 }  // namespace
@@ -32,7 +32,7 @@ absl::StatusOr<absl::string_view> ReadWindow::Piece(uint64_t offset, uint64_t ma
 }
 
 absl::StatusOr<const char*> ReadWindow::Peek(uint64_t offset, uint64_t bytes) {
-  // Backwards counts too.
+  // This is true for a jump backwards, too: the difference is unsigned.
   const bool jumped = offset - begin_ > end_ - begin_ + kJumpBytes;
   return AtWithReadOf(offset, bytes, jumped ? bytes : std::min(read_bytes_, kPeekReadBytes));
 }

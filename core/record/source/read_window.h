@@ -1,6 +1,5 @@
 // A moving window over a ByteSource for code that walks forward and looks at a few bytes here and
-// there: many looks share one read where they are close, and nothing is read between them where
-// they are far apart.
+// there. Looks that are close share one read. Between looks that are far apart nothing is read.
 //
 // Thread-compatible. Borrows the source, which must outlive the window.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_READ_WINDOW_H_
@@ -28,7 +27,7 @@ class ReadWindow {
   // REQUIRES: offset < source_bytes(), max_bytes > 0.
   absl::StatusOr<absl::string_view> Piece(uint64_t offset, uint64_t max_bytes);
 
-  // The bytes from `offset` on that lie in memory already. Reads nothing. May be empty, or more
+  // The bytes from `offset` on that are in memory already. Reads nothing. May be empty, or more
   // than any call asked for. Valid until the next call that reads.
   absl::string_view Held(uint64_t offset) const {
     if (offset < begin_ || offset >= end_) return {};
@@ -41,7 +40,7 @@ class ReadWindow {
     return AtWithReadOf(offset, bytes, read_bytes_);
   }
 
-  // The same, for looks that may be far apart: after a jump it reads only the bytes asked for.
+  // Like At(), for looks that may be far apart: after a jump it reads only the bytes asked for.
   absl::StatusOr<const char*> Peek(uint64_t offset, uint64_t bytes);
 
  private:
@@ -53,7 +52,7 @@ class ReadWindow {
         buffer_(std::move(buffer)) {}
 
   absl::StatusOr<const char*> AtWithReadOf(uint64_t offset, uint64_t bytes, uint64_t read_bytes);
-  // Where the byte at `begin_` lies: see kCopyAlignment.
+  // The address of the byte at `begin_`: see kCopyAlignment.
   const char* data() const {
     return reinterpret_cast<const char*>(buffer_.data()) + begin_ % kCopyAlignment;
   }

@@ -1,6 +1,6 @@
-// Where every record of one file lies. The records of an index lie without gap or overlap from the
-// file's beginning, so it stores one offset for each record (8 bytes; up to an eighth more after a
-// scan).
+// The places of all records of one file. The records follow each other from the file's beginning
+// without gap or overlap, so the index stores one offset for each record (8 bytes; up to an eighth
+// more after a scan).
 //
 // Thread-compatible: an immutable value.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_RECORD_INDEX_H_
@@ -14,8 +14,8 @@
 
 namespace systole {
 
-// How many damaged records of a file are listed; the others are only counted. A file that is
-// damaged all over must not fill the memory.
+// The most damaged records of a file that are listed; the others are only counted. A badly damaged
+// file must not fill the memory.
 inline constexpr size_t kMaxDamagedListed = 100;
 
 // One record's place in its file, framing included; or a stretch in which no record can be read.
@@ -30,7 +30,7 @@ struct RecordSpan {
 struct DamagedRecord {
   int64_t record = 0;
   RecordSpan span;
-  std::string cause;  // What was seen and what was wanted; no file, offset or record in it.
+  std::string cause;  // What was seen and wanted, without file, offset and record.
 };
 
 class RecordIndex {
@@ -41,7 +41,7 @@ class RecordIndex {
   // `ends[i]` is where record i ends and record i + 1 begins; record 0 begins at 0.
   // `damaged` are the first, kMaxDamagedListed at most, of the `num_damaged` records that are known
   // to be unreadable.
-  // REQUIRES: `ends` strictly increasing from above 0, `damaged` sorted by record and, where it is
+  // REQUIRES: `ends` strictly increasing from above 0, `damaged` sorted by record and, if it is
   // shorter than the limit, `num_damaged` long.
   explicit RecordIndex(std::vector<uint64_t> ends, std::vector<DamagedRecord> damaged = {},
                        int64_t num_damaged = 0);
@@ -56,18 +56,18 @@ class RecordIndex {
     return {.offset = begin, .size = ends_[record] - begin};
   }
 
-  // Hint: lets the processor load into its cache what span() reads. REQUIRES: as for span().
+  // A hint that makes the processor load what span() reads into its cache. REQUIRES: as for span().
   void PrefetchSpan(int64_t record) const { __builtin_prefetch(&ends_[record]); }
 
   // Records known to be unreadable.
   int64_t num_damaged() const { return num_damaged_; }
   // The first of them by number, kMaxDamagedListed at most.
   const std::vector<DamagedRecord>& damaged() const { return damaged_; }
-  // Whether there are records and all of them are known to be unreadable: a file of another kind,
-  // more often than a shard.
+  // Whether there are records and all of them are known to be unreadable: such a file is more often
+  // a file of another kind than a shard.
   bool all_damaged() const { return num_damaged_ > 0 && num_damaged_ == num_records(); }
 
-  // The same index, with the damage that was found since. REQUIRES: as for the constructor.
+  // The index with the damage that was found since it was made. REQUIRES: as for the constructor.
   RecordIndex WithDamage(std::vector<DamagedRecord> damaged, int64_t num_damaged) &&;
 
  private:
@@ -79,7 +79,7 @@ class RecordIndex {
 // Damaged records as a scan finds them: the first ones listed, all counted.
 class DamageList {
  public:
-  // REQUIRES: `record` is above those added before.
+  // REQUIRES: `record` is larger than in all earlier calls.
   void Add(int64_t record, RecordSpan span, std::string cause) {
     if (list_.size() < kMaxDamagedListed) {
       list_.push_back({.record = record, .span = span, .cause = std::move(cause)});

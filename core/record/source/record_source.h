@@ -1,5 +1,5 @@
-// The seam between a file of records and all that reads them: records by number, in whatever format
-// the file keeps them. Code that reads records knows nothing else of a format.
+// The interface between a file of records and the code that reads them. It gives records by number,
+// whatever the file's format is. Code that reads records knows nothing else about a format.
 //
 // Thread-compatible: immutable, so any number of threads may read.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_RECORD_SOURCE_H_
@@ -25,9 +25,9 @@ namespace systole {
 // Largest payload accepted by default, in bytes.
 inline constexpr int64_t kDefaultMaxRecordBytes = int64_t{256} << 20;
 
-// Where the bytes that a RecordCallback sees may lie.
+// Where the bytes that a RecordCallback sees may be.
 enum class RecordBytes {
-  // In `scratch`: a copy that nobody else can change.
+  // In `scratch`: a copy that no other program can change.
   kCopied,
   // In the file itself, if it can be mapped and the format allows it. The bytes are checked like a
   // copy, and one pass over them is saved. The reader must keep the rules of
@@ -51,23 +51,23 @@ class RecordSource {
   virtual uint64_t file_bytes() const = 0;
   // Bytes when decompressed.
   virtual uint64_t size_bytes() const = 0;
-  // For a person to read: why an index was not used, or could not be kept. Stops nothing. Empty:
-  // nothing.
+  // A note for a person: why an index was not used, or could not be kept. It is not an error.
+  // Empty: there is none.
   virtual const std::string& note() const = 0;
 
   // How a record's payload holds features.
   virtual const ExampleFormat& examples() const = 0;
 
   virtual int64_t num_records() const = 0;
-  // Where the record lies in the decompressed file, for messages and for reading ahead: a stretch
-  // that holds it. It never begins before that of the previous record. REQUIRES: 0 <= record <
+  // The record's place in the decompressed file, for messages and for reading ahead: a stretch that
+  // holds it. A stretch never begins before the previous record's. REQUIRES: 0 <= record <
   // num_records().
   virtual RecordSpan span(int64_t record) const = 0;
   // The sizes of all payloads, without reading them: exact if the format says how large each is,
   // otherwise bounds. 0 to 0 if there are no records.
   virtual PayloadRange payload_bytes() const = 0;
-  // What the file holds as one number, for its dataset's fingerprint: the same for the same records
-  // in the same order, whatever the names and times of files.
+  // A hash of the file's content, for its dataset's fingerprint. It is the same for the same
+  // records in the same order, whatever the names and times of files are.
   virtual uint64_t content_hash() const = 0;
   // Records that were found unreadable when the file was opened. `damaged` has the first of them,
   // by number, kMaxDamagedListed at most.
@@ -75,7 +75,7 @@ class RecordSource {
   virtual const std::vector<DamagedRecord>& damaged() const = 0;
 
   // Reads record `record` and checks it. The view is the payload. It lies in `scratch`, which grows
-  // as needed and may be used for the next record after that.
+  // as needed and may be used again for the next record.
   //   InvalidArgument     not 0 <= record < num_records().
   //   DataLoss            damaged; names the file's base name, record, byte offset and cause.
   //   ResourceExhausted   larger than ShardOptions.max_record_bytes, checked before allocating.
@@ -86,9 +86,9 @@ class RecordSource {
   virtual absl::StatusOr<absl::string_view> ReadRecord(int64_t record,
                                                        AlignedBuffer& scratch) const = 0;
 
-  // Called for each record asked for, with its place in `records` and its payload (valid only
+  // A callback for each record asked for, with its place in `records` and its payload (valid only
   // during the call) or the error that ReadRecord has for it. A return value that is not OK ends
-  // ReadRecords, which returns it, unless the bytes of this very call could not be trusted.
+  // ReadRecords, which returns it, unless the bytes of that call could not be trusted.
   using RecordCallback =
       absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
 
@@ -97,24 +97,25 @@ class RecordSource {
   // kInPlace the storage may fail, or the file be cut, while a callback reads it. The callback
   // then sees bytes that are not the record's. After that callback ReadRecords ends with
   //   FailedPrecondition  the file has changed.
-  //   Unavailable         the file has not changed; names the place.
+  //   Unavailable         the file has not changed. The message has the place.
   // A change that does not cut the file is not noticed here: call CheckUnchanged() after the last
   // callback.
   virtual absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
                                    int64_t max_read_bytes, AlignedBuffer& scratch,
                                    RecordCallback callback) const = 0;
 
-  // Hints, which may do nothing: let the processor load into its cache what span() reads, or the
-  // beginning of the record, if it can be read in place. REQUIRES: 0 <= record < num_records().
+  // Hints, which may do nothing. They make the processor load into its cache what span() reads, or
+  // the beginning of the record if it can be read in place. REQUIRES: 0 <= record < num_records().
   virtual void PrefetchSpan(int64_t record) const = 0;
   virtual void Prefetch(int64_t record) const = 0;
 
   // FailedPrecondition if the file was replaced, resized or rewritten since it was opened. Another
-  // code, but never DataLoss or ResourceExhausted, if the storage cannot tell.
+  // code, but never DataLoss or ResourceExhausted, if the storage does not answer the question.
   virtual absl::Status CheckUnchanged() const = 0;
 
-  // OK if the file is empty or at least one record is not known to be damaged. Otherwise it is no
-  // shard, or nothing of it can be read; says what the file looks like, and what to do.
+  // OK if the file is empty or at least one record is not known to be damaged. Otherwise the file
+  // is not a shard, or nothing of it can be read. The message says what the file looks like, and
+  // what to do.
   //   InvalidArgument  a file of another kind: an image, or compressed though that was ruled out.
   //   DataLoss         unknown bytes; gives the cause of the first record.
   virtual absl::Status CheckHoldsRecords() const = 0;

@@ -17,14 +17,14 @@ using Begins = absl::FunctionRef<bool(absl::string_view begin)>;
 absl::StatusOr<Compression> Detect(const ByteSource& file, Begins begins) {
   std::array<char, kFormatMagicBytes> begin;
   SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file.ReadAt(0, absl::MakeSpan(begin)));
-  // A record of 0x8b1f bytes begins as gzip does.
+  // A plain TFRecord shard may begin like gzip, if its first record has 0x8b1f bytes.
   if (begins(absl::string_view(begin.data(), read))) return Compression::kNone;
   const Compression guess = CompressionOf(absl::string_view(begin.data(), read));
-  // Two bytes say little: a damaged plain shard may begin as zlib does.
+  // Two bytes are weak evidence: a damaged plain shard may begin like zlib.
   if (guess != Compression::kZlib) return guess;
   SYSTOLE_ASSIGN_OR_RETURN(const size_t inflated,
                            InflateAt(file, guess, {}, "", absl::MakeSpan(begin)));
-  // A shard without records has nothing to look at.
+  // A compressed shard without records has no bytes to look at.
   return inflated == 0 || begins(absl::string_view(begin.data(), inflated)) ? guess
                                                                             : Compression::kNone;
 }

@@ -1,4 +1,4 @@
-// A shard's file, opened: its bytes as its format has them, after decompression.
+// A shard's file, opened: its bytes after decompression.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_SHARD_FILE_H_
@@ -18,25 +18,26 @@
 
 namespace systole {
 
-// How much of a file's beginning tells its format.
+// A file's format is found from this many bytes of its beginning.
 inline constexpr size_t kFormatMagicBytes = 512;
 
 struct ShardFileOptions {
-  // kDetect: a file that begins as a format does is not compressed; otherwise its first bytes
-  // decide.
+  // kDetect: a file that begins like a shard of some format is not compressed; otherwise the first
+  // bytes decide.
   Compression compression = Compression::kDetect;
-  // For decompressed bytes; shared by the shards of a process. Null = one for each shard.
+  // The cache of decompressed bytes, which the shards of a process share. Null: a cache for each
+  // shard.
   std::shared_ptr<ChunkCache> chunks = {};
-  // See DecompressedOptions. Empty = nothing is kept on disk.
+  // See DecompressedOptions. Empty: nothing is kept on disk.
   std::string restart_path = {};
   bool rebuild = false;
 };
 
 struct ShardFile {
   std::unique_ptr<ByteSource> bytes;  // Decompressed.
-  StoredState state;                  // Of the file as it is stored.
+  StoredState state;                  // The file's state, as it is stored.
   Compression compression = Compression::kNone;
-  std::string note;  // For a person to read; stops nothing. Empty = nothing.
+  std::string note;  // For a person to read; not an error. May be empty.
 };
 
 // `path` is a name in any store. `begins` says whether bytes are the beginning of a shard of some

@@ -14,12 +14,11 @@
 namespace systole {
 namespace {
 
-// The part of a record that Prefetch() asks for: further on the processor sees by itself what comes
-// next.
+// Prefetch() asks for this many bytes of a record. After them the processor prefetches by itself.
 constexpr uint64_t kPrefetchBytes = 2 << 10;
 
-// What a read that failed leaves as. The codes that say something of the record are Shard's alone:
-// an errno of the moment such as ENOMEM comes as ResourceExhausted too.
+// The status of a read that failed. DataLoss and ResourceExhausted must only mean that the record
+// is bad, but a passing errno such as ENOMEM comes as ResourceExhausted too.
 absl::Status ReadFailure(const absl::Status& status) {
   if (!absl::IsDataLoss(status) && !absl::IsResourceExhausted(status)) return status;
   return absl::UnavailableError(
@@ -28,20 +27,20 @@ absl::Status ReadFailure(const absl::Status& status) {
                    "try again"));
 }
 
-// A buffer of at least `bytes`, in `scratch`. Grows by half at least, so that records of rising
-// size do not each ask for memory.
+// Makes `scratch` at least `bytes` large. It grows by at least half, so that not each of a row of
+// ever larger records allocates.
 absl::Status Grow(uint64_t bytes, AlignedBuffer& scratch) {
   if (bytes <= static_cast<uint64_t>(scratch.size())) return absl::OkStatus();
   const int64_t wanted = std::max<int64_t>(bytes, scratch.size() + scratch.size() / 2);
   if (!NeedScratch(ScratchUse::kReads, wanted)) return InterruptedError();
-  scratch = AlignedBuffer();  // First, so that the two do not stand side by side.
+  scratch = AlignedBuffer();  // First, so that both do not exist at once.
   absl::StatusOr<AlignedBuffer> larger = AlignedBuffer::Create(wanted);
   if (!larger.ok()) return ReadFailure(larger.status());
   scratch = *std::move(larger);
   return absl::OkStatus();
 }
 
-// Of all stretches.
+// The sizes of the payloads of all stretches.
 PayloadRange RangeOf(const RecordIndex& index, uint64_t framing_bytes) {
   if (index.num_records() == 0) return {};
   uint64_t least = std::numeric_limits<uint64_t>::max();
@@ -73,7 +72,7 @@ std::string SpanSource::Place(int64_t record) const {
 }
 
 absl::Status SpanSource::Damaged(int64_t record, absl::string_view cause) const {
-  // Bytes that fail because the file is another one by now are not damage.
+  // Bytes that fail because the file was replaced are not damage.
   SYSTOLE_RETURN_IF_ERROR(CheckUnchanged());
   return absl::DataLossError(absl::StrCat(Place(record), ": ", cause));
 }
@@ -149,7 +148,8 @@ absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const Ma
           Check(record, mapped.bytes().substr(at.offset, at.size));
       if (payload.ok() && !mapped.failed()) {
         const absl::Status wants_more = callback(place, payload);
-        // Also of the last record that it wants: what it made of it is not to be used.
+        // Checked even if the callback wants no more records: its result for this record must not
+        // be used.
         if (!mapped.failed()) {
           SYSTOLE_RETURN_IF_ERROR(wants_more);
           continue;
@@ -160,7 +160,8 @@ absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const Ma
                          "storage, and try again"));
       }
     }
-    // What is wrong is said of a copy: of the record or, if the mapping failed, of the storage.
+    // The error comes from reading a copy. If the mapping failed, it says what is wrong with the
+    // storage.
     SYSTOLE_RETURN_IF_ERROR(callback(place, ReadRecord(record, scratch)));
   }
   return absl::OkStatus();
@@ -190,7 +191,7 @@ absl::Status SpanSource::ReadRecords(absl::Span<const int64_t> records, RecordBy
     absl::StatusOr<absl::string_view> frames = absl::string_view();
     if (end - begin > 1) frames = ReadSpans(records[begin], records[end - 1], scratch);
     for (size_t place = begin; place < end; ++place) {
-      // A failed shared read is split up: what fails may be a single record.
+      // If the shared read failed, records are read one by one: maybe only one of them fails.
       if (end - begin == 1 || !frames.ok()) {
         SYSTOLE_RETURN_IF_ERROR(callback(place, ReadRecord(records[place], scratch)));
         continue;

@@ -1,5 +1,5 @@
-// A RecordSource whose records are stretches of one file, each of which can be checked alone. Such
-// formats derive from it and say how a record is checked.
+// A RecordSource whose records are stretches of one file. Each record can be checked by itself.
+// Such formats derive from it and define the check.
 //
 // Thread-compatible: immutable, so any number of threads may read. Owns its bytes.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_SPAN_SOURCE_H_
@@ -25,8 +25,8 @@ namespace systole {
 // A file of records, opened and indexed.
 struct IndexedFile {
   std::unique_ptr<ByteSource> bytes;  // Decompressed.
-  uint64_t size_bytes = 0;            // Of these.
-  uint64_t file_bytes = 0;            // Of the file as it is stored.
+  uint64_t size_bytes = 0;            // Size of these bytes.
+  uint64_t file_bytes = 0;            // Size of the file as it is stored.
   RecordIndex index;
   uint64_t content_hash = 0;
   std::string note;
@@ -58,15 +58,15 @@ class SpanSource : public RecordSource {
   absl::Status CheckHoldsRecords() const final;
 
  protected:
-  // `framing_bytes` of each stretch are no payload. `format` is the format's name.
+  // `framing_bytes` of each stretch are not payload. `format` is the format's name.
   SpanSource(IndexedFile file, uint64_t framing_bytes, absl::string_view format);
 
-  // The format's check. Returns the payload in `bytes`, which are all of the record's and may
-  // change meanwhile. Errors are made with Damaged().
+  // The format's check. `bytes` are all bytes of the record, and may change meanwhile. Returns the
+  // payload in them. Errors are made with Damaged().
   virtual absl::StatusOr<absl::string_view> Check(int64_t record,
                                                   absl::string_view bytes) const = 0;
-  // Why a record that is larger than the limit is damaged; "": it is whole, as far as can be seen
-  // without reading it all.
+  // Why a record that is larger than the limit is damaged; "" if the record seems whole, judged
+  // without reading all of it.
   virtual absl::StatusOr<std::string> CauseIfTooLarge(int64_t record) const = 0;
 
   // DataLoss, or FailedPrecondition if the file has changed.

@@ -17,8 +17,8 @@ constexpr uint64_t kMaxLineBytes = 42;
 }  // namespace
 
 uint64_t MaxDaliIndexBytes(uint64_t shard_bytes) {
-  // A scan never gives more than one stretch of damage, of one byte or more, per frame of 16 bytes
-  // or more.
+  // A scan gives at most one damaged stretch (of one byte or more) for each frame (of 16 bytes or
+  // more).
   return kMaxLineBytes * (2 * (shard_bytes / kRecordFramingBytes) + 1);
 }
 

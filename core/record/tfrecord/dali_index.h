@@ -1,5 +1,5 @@
 // The index of a TFRecord shard as text, as DALI's tfrecord2idx writes it: one `<offset> <size>\n`
-// per record in file order, offset and size of the whole frame.
+// per record in file order, with the offset and size of the whole frame.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_TFRECORD_DALI_INDEX_H_
@@ -17,11 +17,11 @@ namespace systole {
 // InvalidArgument, naming the line, unless the records cover [0, shard_bytes) in order.
 absl::StatusOr<RecordIndex> ParseDaliIndex(absl::string_view text, uint64_t shard_bytes);
 
-// The most bytes such a text can have for a shard of this size; a longer one is not worth reading.
+// The most bytes that such a text can have for a shard of this size. Longer texts need not be read.
 uint64_t MaxDaliIndexBytes(uint64_t shard_bytes);
 
-// The same text, byte for byte. A damaged stretch is one line like any other: a reader checks
-// each record's header anyway and finds the damage again.
+// The text of an index, byte for byte as tfrecord2idx writes it. A damaged stretch is one line like
+// any other: a reader checks each record's header anyway and finds the damage again.
 std::string DaliIndexText(const RecordIndex& index);
 
 }  // namespace systole

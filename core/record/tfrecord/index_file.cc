@@ -24,18 +24,18 @@
 namespace systole {
 namespace {
 
-// A cause is ours and short; what stands in a file may be anything.
+// Causes that we write are shorter, but a file may contain anything.
 constexpr size_t kMaxCauseBytes = 256;
 
-// What the text begins with for this state of the shard.
+// The beginning of the text for this state of the shard.
 std::string HashHead(absl::string_view identity, int64_t num_records) {
   return absl::StrCat("systole-hash-1 ", identity, " ", num_records, " ");
 }
 
 std::string HashPath(absl::string_view index_path) { return absl::StrCat(index_path, ".hash"); }
 
-// What the files hold; an error says why they cannot be used, NotFound that there are none.
-// nullopt: an index alone, which says nothing of hash and damage.
+// The content of the index files. An error says why they cannot be used; NotFound: there are none.
+// `content_hash` is nullopt for an index without a hash file, which does not list damage either.
 struct StoredIndex {
   RecordIndex index;
   std::optional<uint64_t> content_hash;
@@ -136,7 +136,7 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
         WriteHashFile(index_path, identity, loaded);
         return loaded;
       }
-      // Where damage begins and ends is what a scan of ours says, or two servers would disagree.
+      // Only our own scan says where damage begins and ends; otherwise two servers might disagree.
       AddNote(loaded.note,
               absl::StrCat("index \"", index_path, "\" not used: ", looked_at.index.num_damaged(),
                            " of its records have damaged framing"));
@@ -150,7 +150,7 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
   loaded.index = std::move(scanned.index);
   loaded.content_hash = scanned.content_hash;
   loaded.scanned = true;
-  // It seems to be no shard, so nothing is written beside it.
+  // It seems not to be a shard, so nothing is written beside it.
   if (loaded.index.all_damaged()) return loaded;
   const absl::Status written = PutStored(index_path, DaliIndexText(loaded.index));
   if (written.ok()) {

@@ -18,9 +18,9 @@
 namespace systole {
 
 struct IndexFileOptions {
-  // Folder for index files; empty = beside each shard. Must exist.
+  // Folder for index files. It must exist. Empty: beside each shard.
   std::string index_dir = {};
-  // Whether to scan even if the files fit the shard.
+  // Whether to scan even if there are valid index files.
   bool rebuild = false;
 };
 
@@ -28,8 +28,8 @@ struct LoadedIndex {
   RecordIndex index;
   uint64_t content_hash = 0;  // See ScannedShard.
   bool scanned = false;       // Whether the shard had to be scanned.
-  // For a person to read: why the file on disk was not used, or why it could not be written.
-  // Neither stops the work. Empty = nothing.
+  // A note for a person: why the file on disk was not used, or could not be written. It is not an
+  // error. Empty: there is none.
   std::string note;
 };
 
@@ -39,22 +39,22 @@ struct LoadedIndex {
 std::string HashFileText(absl::string_view identity, const RecordIndex& index,
                          uint64_t content_hash);
 
-// Most bytes of such a text.
+// The most bytes of such a text.
 inline constexpr uint64_t kMaxHashFileBytes = 32 << 10;
 
 // Parses such a text, for a shard whose index has been read.
 //   FailedPrecondition  it was made for another state of the shard.
-//   InvalidArgument     it is no such text; says what is wrong with it.
+//   InvalidArgument     it is not such a text. The message says what is wrong.
 absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_view identity,
                                            RecordIndex index);
 
-// Reads the index of `shard` from its files, or scans the shard and writes them; writes none if no
-// record of it can be read. `identity` is that of the shard's file (StoredState), which may be
+// Reads the index of `shard` from its files. Otherwise scans the shard and writes them, unless no
+// record can be read. `identity` is that of the shard's file (StoredState), which may be
 // compressed; the index is of the decompressed bytes.
 // The files are used only if the index covers exactly the shard's bytes and the hash file names
 // `identity`. An index without a hash file, or of a shard without an identity, has its framing
 // checked instead.
-// Files that cannot be read or written give a note, no error. Errors are those of reading the
+// Files that cannot be read or written give a note, not an error. Errors are those of reading the
 // shard, and FailedPrecondition if it changed while being scanned.
 absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view identity,
                                       const IndexFileOptions& options);

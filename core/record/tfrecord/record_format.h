@@ -21,26 +21,27 @@ inline constexpr uint64_t kRecordHeaderBytes = 12;  // Length and its CRC.
 inline constexpr uint64_t kRecordFooterBytes = 4;   // CRC of the payload.
 inline constexpr uint64_t kRecordFramingBytes = kRecordHeaderBytes + kRecordFooterBytes;
 
-// The payload length in the kRecordHeaderBytes bytes at `header`, or nullopt if its CRC does not
-// hold. A length that holds may still be larger than the shard.
+// The payload length in the kRecordHeaderBytes bytes at `header`, or nullopt if the length's CRC
+// does not match. A length whose CRC matches may still be larger than the shard.
 inline std::optional<uint64_t> DecodeRecordHeader(const char* header) {
   const uint64_t length = LoadU64Le(header);
   if (MaskCrc32c(Crc32cOfU64(length)) != LoadU32Le(header + kLengthBytes)) return std::nullopt;
   return length;
 }
 
-// Why a record cannot be read, in one wording for reader, scan and random access. No shard, record
-// or offset in it.
+// Why a record cannot be read, with the same words for reader, scan and random access. The texts do
+// not name the shard, record or offset.
 std::string HeaderCrcCause(const char* header);
 std::string PayloadCrcCause(uint32_t computed_footer, uint32_t stored_footer);
 // The header is whole and good, but `left` bytes after it cannot hold payload and footer. At a
-// shard's end nobody knows what followed, so the text says the least that can be lost.
+// shard's end it is unknown what followed, so the text says how much is lost at least.
 std::string TooLongCause(uint64_t length, uint64_t left);
-// Fewer bytes left than a header has.
+// `left` bytes are fewer than a header has.
 std::string NoHeaderCause(uint64_t left);
 
 // What is wrong with the framing of a record to which an index gives `frame_bytes` bytes; `header`
-// points to the first of them, kRecordHeaderBytes or all there are. Empty: nothing.
+// points to the first of these bytes: kRecordHeaderBytes, or all that there are. Empty: nothing is
+// wrong.
 std::string FramingCause(const char* header, uint64_t frame_bytes);
 
 // Writes kRecordHeaderBytes bytes to `header`.

@@ -20,11 +20,12 @@
 namespace systole {
 
 struct RecordReaderOptions {
-  // Bytes asked of storage at a time. Larger: fewer calls, this much more memory per open shard.
+  // Bytes asked of storage at a time. A larger number makes fewer calls, and takes that much memory
+  // for each open shard.
   int64_t read_bytes = 256 << 10;
   // Largest payload accepted, in bytes. A damaged or hostile length field could ask for 2^64.
   int64_t max_record_bytes = kDefaultMaxRecordBytes;
-  // What messages call the source.
+  // The word for the source in messages.
   absl::string_view noun = "shard";
 };
 
@@ -52,7 +53,7 @@ class RecordReader {
   // Brings the `bytes` bytes at offset_ into the buffer. REQUIRES: the source has them.
   absl::Status Fill(uint64_t bytes);
   const char* data() const { return reinterpret_cast<const char*>(buffer_.data()) + begin_; }
-  // "shard .., record .. at byte offset ..": where the reader stands.
+  // The reader's place: "shard .., record .. at byte offset ..".
   std::string Place() const;
   absl::Status Damaged(absl::string_view cause) const;
 

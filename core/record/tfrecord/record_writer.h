@@ -32,7 +32,7 @@ class RecordWriter {
   absl::Status Close();
 
   int64_t num_records() const { return num_records_; }
-  // Before compression.
+  // Bytes before compression.
   uint64_t bytes_written() const { return bytes_written_; }
 
  private:

@@ -20,11 +20,11 @@
 namespace systole {
 namespace {
 
-// The most records for which room is made before they are seen, 32 MiB of it: a shard may begin
-// with small ones that are not like the rest.
+// The most records for which room is made before they are seen; it takes 32 MiB. A shard may begin
+// with small records that are not like the rest.
 constexpr uint64_t kMostReserved = 4 << 20;
 
-// What a payload is read in whose header nothing else confirms.
+// PayloadHolds() reads a payload in pieces of this size.
 constexpr uint64_t kPieceBytes = 256 << 10;
 
 class Scanner {
@@ -51,7 +51,7 @@ class Scanner {
         offset = next;
       }
     }
-    // Worth a copy only if it gives back something.
+    // Shrinking copies, so it must save more than an eighth.
     if (ends_.capacity() - ends_.size() > ends_.size() / 8) ends_.shrink_to_fit();
     return ScannedShard{.index = damage_.MoveInto(RecordIndex(std::move(ends_))),
                         .content_hash = hasher_.Digest()};
@@ -64,7 +64,8 @@ class Scanner {
   };
 
   // Makes room for as many records as there are if all of the shard is like its first `seen_bytes`.
-  // Growing step by step would copy them time and again, into pages that are new to the process.
+  // Growing step by step would copy the records again and again, into pages that are new to the
+  // process.
   void Reserve(uint64_t seen_bytes) {
     ends_.reserve(std::min<uint64_t>(ends_.size() * (size_ / seen_bytes + 1), kMostReserved));
   }
@@ -86,7 +87,7 @@ class Scanner {
     return Header{.length = length, .cause = {}};
   }
 
-  // Enters the good records from `offset` on that lie in memory whole; returns where they end.
+  // Enters the good records from `offset` on that are in memory as a whole. Returns where they end.
   // Small records are nearly all taken here, which costs a fraction of what TakeRecord() does.
   uint64_t TakeHeldRecords(uint64_t offset) {
     absl::string_view held = window_.Held(offset);
@@ -103,7 +104,7 @@ class Scanner {
     return offset;
   }
 
-  // Enters the record whose good header stands at `offset`.
+  // Enters the record whose good header is at `offset`.
   absl::Status TakeRecord(uint64_t offset, uint64_t length) {
     uint64_t position = offset + kRecordHeaderBytes;
     uint32_t crc = 0;
@@ -126,7 +127,7 @@ class Scanner {
     return absl::OkStatus();
   }
 
-  // Enters a record with a good header; `computed_footer` only if its payload was read.
+  // Enters a record with a good header; `computed_footer` is given only if its payload was read.
   void Enter(uint64_t offset, uint64_t length, std::optional<uint32_t> computed_footer,
              uint32_t stored_footer) {
     if (computed_footer.value_or(stored_footer) != stored_footer) {
@@ -153,12 +154,12 @@ class Scanner {
     return absl::OkStatus();
   }
 
-  // The first place at or behind `offset` where a record begins that chains on, or whose payload
-  // holds; the shard's end if there is none.
+  // The first place from `offset` on at which a record begins that is followed by the shard's end
+  // or a header, or whose payload has the stored CRC. The shard's end if there is none.
   absl::StatusOr<uint64_t> FindRecord(uint64_t offset) {
     for (; offset + kRecordFramingBytes <= size_; ++offset) {
       SYSTOLE_ASSIGN_OR_RETURN(const char* const header, window_.At(offset, kRecordHeaderBytes));
-      // The bound first: it throws out nearly every place at the cost of a comparison.
+      // The bound is checked first: it excludes nearly every place at the cost of a comparison.
       const uint64_t length = LoadU64Le(header);
       if (length > size_ - offset - kRecordFramingBytes) continue;
       if (!DecodeRecordHeader(header).has_value()) continue;
@@ -171,15 +172,15 @@ class Scanner {
     return size_;
   }
 
-  // Whether the payload behind the header at `offset` has the CRC that follows it. Then the record
-  // is good though damage stands behind it. All such looks together read no more than the shard's
-  // size: a shard full of headers that lead nowhere must not cost the square of it. What is beyond
-  // does not hold.
+  // Whether the payload after the header at `offset` has the CRC that follows it. If so, the record
+  // is good although damage follows. All these checks together read no more bytes than the shard
+  // has, because a shard full of false headers must not cost the square of its size. After that,
+  // the result is false.
   absl::StatusOr<bool> PayloadHolds(uint64_t offset, uint64_t length) {
     if (length > unproven_bytes_) return false;
     unproven_bytes_ -= length;
     uint32_t crc = 0;
-    std::string piece;  // Not through the window, as below.
+    std::string piece;  // Not through the window, as in IsEndOrHeader().
     for (uint64_t done = 0; done < length; done += piece.size()) {
       piece.resize(std::min<uint64_t>(kPieceBytes, length - done));
       SYSTOLE_RETURN_IF_ERROR(
@@ -227,7 +228,7 @@ absl::StatusOr<ScannedShard> ScanIndexed(const ByteSource& source, RecordIndex i
   SYSTOLE_ASSIGN_OR_RETURN(ReadWindow window, ReadWindow::Create(source, size, 64 << 10));
   ContentHasher hasher;
   DamageList damage;
-  // Of the record that comes next; a footer and the header behind it are one look.
+  // The header of the next record. A footer and the header after it are one look.
   std::array<char, kRecordHeaderBytes> header;
   const auto keep_header = [&header](const char* bytes, uint64_t count) {
     std::copy(bytes, bytes + std::min(count, kRecordHeaderBytes), header.begin());

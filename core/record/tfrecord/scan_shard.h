@@ -1,5 +1,5 @@
 // Builds the index of a shard from its bytes. Damage is a result here, not an error: it costs one
-// record, and the scan goes on behind it.
+// record, and the scan goes on after it.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_TFRECORD_SCAN_SHARD_H_
@@ -17,29 +17,30 @@ struct ScanOptions {
   // Whether to read every payload and check its CRC. Without it only framing is read: 16 bytes of
   // each record, if records are large.
   bool verify_payloads = false;
-  // Bytes asked of storage at a time, at least 4096. Larger: fewer calls, this much memory.
+  // Bytes asked of storage at a time, at least 4096. A larger number makes fewer calls, and takes
+  // that much memory.
   int64_t read_bytes = 256 << 10;
 };
 
 struct ScannedShard {
   RecordIndex index;
-  // What the shard holds as one number: XXH3-64 over, for each record in order, the size of its
-  // frame (u64le) and the payload CRC stored in its last 4 bytes (u32le; 0 for a stretch too short
-  // to be a record). Neither names nor times enter.
+  // A hash of the shard's content: XXH3-64 over, for each record in order, the size of its frame
+  // (u64le) and the payload CRC stored in its last 4 bytes (u32le; 0 for a stretch too short to be
+  // a record). Names and times do not count.
   uint64_t content_hash = 0;
 };
 
-// Scans all of `source`. A length is believed only if its CRC holds and the record ends within the
-// shard. Where that fails, the scan looks for the next header whose CRC holds and whose record ends
-// at the shard's end or at another such header, or whose payload has the CRC stored behind it. The
-// stretch before that header, or up to the shard's end if there is none, is one damaged record. An
-// empty shard has no records.
+// Scans all of `source`. A length is trusted only if its CRC matches and the record ends within the
+// shard. Otherwise the scan looks for the next header with a matching CRC whose record is
+// confirmed: it ends at the shard's end or at another such header, or its payload has the CRC that
+// is stored after it. The stretch before that header, or up to the shard's end if there is none, is
+// one damaged record. An empty shard has no records.
 //   InvalidArgument  an option is out of range.
 //   Otherwise only errors of `source`.
 absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptions& options = {});
 
-// The same for a shard whose index is known: looks at the framing of each indexed record and
-// searches nothing. Costs at most one small read a record. REQUIRES: the index covers `source`.
+// Scans a shard whose index is known: looks at the framing of each indexed record and does not
+// search. Costs at most one small read a record. REQUIRES: the index covers `source`.
 absl::StatusOr<ScannedShard> ScanIndexed(const ByteSource& source, RecordIndex index);
 
 }  // namespace systole

@@ -77,7 +77,8 @@ absl::StatusOr<absl::string_view> TfRecordShard::Check(int64_t record,
                                                        absl::string_view frame) const {
   if (frame.size() < kRecordFramingBytes ||
       DecodeRecordHeader(frame.data()) != frame.size() - kRecordFramingBytes) {
-    // Once more, and only now: the bytes may change meanwhile, and may be good by then.
+    // The cause is found by a second look. The bytes may have changed in between, and may be good
+    // now.
     std::string cause = FramingCause(frame.data(), frame.size());
     return Damaged(record, cause.empty() ? "its header changed while it was read" : cause);
   }
@@ -90,7 +91,7 @@ absl::StatusOr<absl::string_view> TfRecordShard::Check(int64_t record,
 }
 
 absl::StatusOr<std::string> TfRecordShard::CauseIfTooLarge(int64_t record) const {
-  // A damaged stretch is as long as it is; only a header that holds makes it a large record.
+  // A stretch of damage may have any length. Only a valid header makes it a large record.
   char header[kRecordHeaderBytes];
   SYSTOLE_ASSIGN_OR_RETURN(const size_t read, ReadAt(span(record).offset, absl::MakeSpan(header)));
   if (read < kRecordHeaderBytes) return NoHeaderCause(read);

@@ -22,7 +22,7 @@ const ShardFormat& TfRecordFormat();
 
 class TfRecordShard final : public SpanSource {
  public:
-  // A shard that is no file: scans `source` and keeps the index in memory.
+  // Opens a shard that is not a file: scans `source` and keeps the index in memory.
   static absl::StatusOr<TfRecordShard> Create(std::unique_ptr<ByteSource> source,
                                               const ShardOptions& options = {});
 

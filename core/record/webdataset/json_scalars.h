@@ -15,19 +15,20 @@
 
 namespace systole {
 
-// Most lists and objects inside one another. Stops a text of brackets from taking the whole stack.
+// The most lists and objects inside one another. Stops a text of brackets from taking the whole
+// stack.
 inline constexpr int kMaxJsonDepth = 64;
-// Most scalars of one object.
+// The most scalars of one object.
 inline constexpr int kMaxJsonScalars = 1000;
 
 // A boolean is 0 or 1. A whole number that fits is an int64_t, any other number a float.
 using JsonScalar = std::variant<std::string, int64_t, float>;
 
 // Checks all of `text`, and calls `visit` with each member of it that is a string, a number or a
-// boolean. Not with null, lists and objects, nor with what is inside them. A name may come again:
-// then the later one counts. A text that is no object has no members.
-// DataLoss, saying what is wrong at which byte: no JSON in UTF-8, a number that is no float, half a
-// surrogate pair, or above a limit. NaN and Infinity are numbers here, as Python writes them.
+// boolean. Skips null, lists and objects, and all that is inside them. If a name comes twice, the
+// later member counts. A text that is not an object has no members. DataLoss, with the cause and
+// the byte: the text is not JSON in UTF-8, has a number that is not a float, has half a surrogate
+// pair, or is above a limit. NaN and Infinity are numbers here, as Python writes them.
 absl::Status VisitJsonScalars(
     absl::string_view text,
     absl::FunctionRef<void(absl::string_view name, JsonScalar value)> visit);

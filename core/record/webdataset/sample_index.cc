@@ -22,9 +22,9 @@ constexpr absl::string_view kIndexMagic = "systole-samples-1 ";
 constexpr absl::string_view kGood = "good\n";
 constexpr absl::string_view kDamaged = "damaged\n";
 
-// A cause is ours and short; what stands in a file may be anything.
+// Causes that we write are shorter, but a file may contain anything.
 constexpr size_t kMaxCauseBytes = 256;
-// Both numbers of a line, and its words.
+// The two numbers of a line, and its word.
 constexpr uint64_t kMaxSampleLineBytes = 40;
 constexpr uint64_t kMaxHeadBytes = 200 + kMaxIdentityBytes;
 
@@ -35,7 +35,7 @@ absl::Status Wrong(absl::string_view what) {
 }  // namespace
 
 uint64_t MaxSampleIndexBytes(uint64_t archive_bytes) {
-  // A sample has a block at least.
+  // A sample has at least one block.
   return kMaxHeadBytes + kMaxSampleLineBytes * (archive_bytes / kTarBlockBytes + 1) +
          kMaxDamagedListed * (kMaxCauseBytes + kMaxSampleLineBytes);
 }

@@ -1,5 +1,5 @@
-// The index of a WebDataset archive, kept in a file, because finding it takes a read of the whole
-// archive, and because the archive itself has no checksum of what its files hold.
+// The index of a WebDataset archive. It is kept in a file for two reasons: making it takes a read
+// of the whole archive, and the archive has no checksums of the content of its files.
 //   systole-samples-1 <archive bytes> <samples> <damaged> <XXH3-64 of all that follows, 16 hex>\n
 //   <identity>\n                            of the file, which may be compressed (StoredState)
 //   <size> <CRC-32C, 8 hex> <good|damaged>\n  for each sample
@@ -24,9 +24,9 @@ std::string SampleIndexText(const ScannedArchive& archive, uint64_t archive_byte
 // The most bytes of such a text for an archive of `archive_bytes`.
 uint64_t MaxSampleIndexBytes(uint64_t archive_bytes);
 
-//   FailedPrecondition  it was made for another state of the file or of the archive, or nothing
-//                       tells one state from another: `identity` is empty.
-//   InvalidArgument     it is no such text; says what is wrong with it.
+//   FailedPrecondition  it was made for another state of the file or of the archive, or
+//                       `identity` is empty, so that states cannot be told apart.
+//   InvalidArgument     it is not such a text. The message says what is wrong.
 absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t archive_bytes,
                                                 absl::string_view identity);
 

@@ -8,7 +8,7 @@ namespace systole {
 
 std::optional<SampleName> SampleNameOf(absl::string_view path) {
   constexpr absl::string_view kMeta = "__";
-  // The first folder, or the file itself if it stands in none.
+  // The first folder, or the file itself if it is in no folder.
   const absl::string_view first = path.substr(0, path.find('/'));
   if (first.size() >= 2 * kMeta.size() && absl::StartsWith(first, kMeta) &&
       absl::EndsWith(first, kMeta)) {
@@ -19,8 +19,8 @@ std::optional<SampleName> SampleNameOf(absl::string_view path) {
   const size_t dot = path.find('.', base);
   if (dot == absl::string_view::npos) return std::nullopt;
   if (dot == base) {
-    // "folder/.txt" is of the key "folder/", but not if that has a dot itself: webdataset's
-    // pattern.
+    // By webdataset's pattern, "folder/.txt" has the key "folder/", but not if the folder's name
+    // has a dot.
     if (base == 0) return std::nullopt;
     const absl::string_view folders = path.substr(0, slash);
     const size_t last = folders.rfind('/');

@@ -15,8 +15,8 @@ struct SampleName {
   absl::string_view extension;  // "seg.PNG" of it: webdataset makes it "seg.png".
 };
 
-// Nullopt: the file is in no sample, because its name has no dot behind a key, or its first folder
-// is metadata's: "__..__". The views borrow `path`.
+// Nullopt: the file is in no sample, because its name has no dot after a key, or its first folder
+// is for metadata: "__..__". The views borrow `path`.
 std::optional<SampleName> SampleNameOf(absl::string_view path);
 
 }  // namespace systole

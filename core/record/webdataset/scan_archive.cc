@@ -16,7 +16,7 @@
 namespace systole {
 namespace {
 
-// Bytes asked of storage at a time; a pax header fits in.
+// Bytes asked of storage at a time. A pax header must fit.
 constexpr int64_t kReadBytes = 256 << 10;
 static_assert(kReadBytes >= kMaxTarMetaBytes);
 
@@ -39,7 +39,7 @@ class Scanner {
         case TarEntry::Kind::kEnd: {
           SYSTOLE_ASSIGN_OR_RETURN(ended, AreZeros(entry.end));
           if (!ended) {
-            Doubt("a block of zeros, which ends an archive, and more behind it");
+            Doubt("a block of zeros, which ends an archive, and more after it");
             entry.is_lost = true;
           }
           break;
@@ -76,7 +76,7 @@ class Scanner {
     int files = 0;
   };
 
-  // Between the last file and the next one a file may have been lost.
+  // Notes that a file may have been lost between the last file and the next one.
   void Doubt(std::string cause) {
     if (doubt_.empty()) doubt_ = std::move(cause);
   }
@@ -134,7 +134,7 @@ class Scanner {
     return true;
   }
 
-  // The first block at or behind `offset` that is a header; the archive's end if there is none.
+  // The first block from `offset` on that is a header; the archive's end if there is none.
   absl::StatusOr<uint64_t> FindHeader(uint64_t offset) {
     for (; offset < size_ && size_ - offset >= kTarBlockBytes; offset += kTarBlockBytes) {
       SYSTOLE_ASSIGN_OR_RETURN(const char* const block, window_.At(offset, kTarBlockBytes));
@@ -147,7 +147,7 @@ class Scanner {
   const uint64_t size_;
   std::optional<Open> open_;
   std::string doubt_;  // Why a file may have been lost since the last one; empty: none was.
-  uint64_t end_ = 0;   // Of the last sample that was entered.
+  uint64_t end_ = 0;   // The end of the last sample that was entered.
   std::vector<uint64_t> ends_;
   std::vector<Sample> samples_;
   DamageList damage_;

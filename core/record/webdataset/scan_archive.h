@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// A sample: the stretch from the end of the one before to the end of its last file.
+// A sample: the stretch from the end of the previous sample to the end of its last file.
 struct Sample {
   uint32_t crc = 0;      // CRC-32C of all of its bytes.
   bool damaged = false;  // A file of it may be missing, or cannot be found.
@@ -26,13 +26,13 @@ struct ScannedArchive {
   std::vector<Sample> samples;
 };
 
-// Reads all of `archive`. A tar header is believed only if its checksum holds and its file ends
+// Reads all of `archive`. A tar header is trusted only if its checksum matches and its file ends
 // within the archive. Otherwise the scan searches for the next block that is a header. A file of
-// the sample before or of the sample after may have been lost in between. So both are damaged; if
-// they are one sample, it is damaged. The same holds for an entry without a readable name, and for
-// a block of zeros that something follows. An archive that ends without a block of zeros was cut:
-// its last sample is damaged. If no file is found in an archive that is damaged, all of it is one
-// damaged sample. Errors are those of `archive`.
+// the sample before or of the sample after may have been lost in between, so both are damaged.
+// (They may be the same sample.) The same holds for an entry without a readable name, and for a
+// block of zeros that something follows. An archive that ends without a block of zeros was cut: its
+// last sample is damaged. If an archive is damaged and no file is found in it, the whole archive is
+// one damaged sample. Errors are those of `archive`.
 absl::StatusOr<ScannedArchive> ScanArchive(const ByteSource& archive);
 
 }  // namespace systole

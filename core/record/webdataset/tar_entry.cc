@@ -21,20 +21,20 @@ constexpr size_t kChecksumAt = 148;
 constexpr size_t kTypeAt = 156;
 constexpr size_t kMagicAt = 257;
 constexpr size_t kPrefixAt = 345;
-constexpr size_t kNumberBytes = 12;  // Of a size.
+constexpr size_t kNumberBytes = 12;  // The bytes of a size.
 constexpr size_t kChecksumBytes = 8;
 constexpr size_t kPrefixBytes = 155;
 
-constexpr absl::string_view kMagic = "ustar";  // Of POSIX it ends with a zero, of GNU with a blank.
+constexpr absl::string_view kMagic = "ustar";  // A zero follows in POSIX, a blank in GNU.
 
-// Up to the first zero.
+// The field's text, up to the first zero.
 absl::string_view Text(const char* field, size_t bytes) {
   const absl::string_view text(field, bytes);
   return text.substr(0, text.find('\0'));
 }
 
-// A number in octal digits, blanks around them; or, if its first bit is set, in base 256 (GNU).
-// Nullopt: it is none, or does not fit.
+// A number in octal digits, with blanks around them; or, if its first bit is set, in base 256
+// (GNU). Nullopt: it is not a number, or does not fit.
 std::optional<uint64_t> Number(const char* field, size_t bytes) {
   if (static_cast<uint8_t>(field[0]) == 0x80) {
     uint64_t number = 0;
@@ -55,7 +55,7 @@ std::optional<uint64_t> Number(const char* field, size_t bytes) {
   return number;
 }
 
-// The sum of a header's bytes, its own field taken for blanks.
+// The sum of a header's bytes, with blanks in place of the checksum.
 uint32_t SumOf(const char* block) {
   uint32_t sum = 0;
   for (size_t i = 0; i < kTarBlockBytes; ++i) sum += static_cast<uint8_t>(block[i]);
@@ -63,7 +63,7 @@ uint32_t SumOf(const char* block) {
   return sum + kChecksumBytes * ' ';
 }
 
-// The same as old writers made it, of signed bytes.
+// The sum of signed bytes, as old writers made it.
 int64_t SignedSumOf(const char* block) {
   int64_t sum = 0;
   for (size_t i = 0; i < kTarBlockBytes; ++i) sum += static_cast<int8_t>(block[i]);
@@ -92,14 +92,14 @@ uint64_t Padded(uint64_t bytes) {
   return (bytes + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
 }
 
-// What headers before a file say of it.
+// What the headers before a file say about the file.
 struct Meta {
-  std::string name;  // Empty: nothing.
+  std::string name;  // Empty: they name none.
   std::optional<uint64_t> size;
   bool sparse = false;
 };
 
-// Takes the records `<length> <key>=<value>\n` of a pax header. "" or what is wrong.
+// Takes the records `<length> <key>=<value>\n` of a pax header. Returns what is wrong, or "".
 std::string TakePax(absl::string_view records, Meta& meta) {
   while (!records.empty() && records.front() != '\0') {  // tarfile ends at a zero as well.
     const char* const begin = records.data();
@@ -134,7 +134,7 @@ std::string TakePax(absl::string_view records, Meta& meta) {
 
 std::string NameOf(const char* block) {
   const absl::string_view name = Text(block, kNameBytes);
-  // GNU has times where POSIX has a prefix.
+  // GNU's format has times at the place of POSIX's prefix.
   const bool posix = HasMagic(block) && block[kMagicAt + kMagic.size()] == '\0';
   const absl::string_view prefix = posix ? Text(block + kPrefixAt, kPrefixBytes) : "";
   return prefix.empty() ? std::string(name) : absl::StrCat(prefix, "/", name);
@@ -149,7 +149,7 @@ TarEntry Damaged(std::string cause, uint64_t end) {
   return entry;
 }
 
-// The next entry begins at `end` or somewhere behind it.
+// The next entry begins at `end` or later.
 TarEntry Lost(std::string cause, uint64_t end) {
   TarEntry entry = Damaged(std::move(cause), end);
   entry.is_lost = true;
@@ -178,7 +178,7 @@ absl::StatusOr<TarEntry> ReadTarEntry(uint64_t offset, uint64_t archive_bytes, T
     }
     SYSTOLE_ASSIGN_OR_RETURN(const char* const block, look(offset, kTarBlockBytes));
     if (IsZero(block)) {
-      if (headers > 0) return Damaged("zeros stand behind a pax header or a long name", offset);
+      if (headers > 0) return Damaged("zeros follow a pax header or a long name", offset);
       TarEntry entry;
       entry.kind = TarEntry::Kind::kEnd;
       entry.end = offset + kTarBlockBytes;
@@ -200,7 +200,7 @@ absl::StatusOr<TarEntry> ReadTarEntry(uint64_t offset, uint64_t archive_bytes, T
                                " bytes, ", archive_bytes - content, " are left"),
                   content);
     }
-    // A last block that is not padded is taken, as tarfile does.
+    // A last block without padding is accepted, as in tarfile.
     const uint64_t end =
         has_content ? content + std::min(Padded(size), archive_bytes - content) : content;
     if (is_meta) {
@@ -227,13 +227,13 @@ absl::StatusOr<TarEntry> ReadTarEntry(uint64_t offset, uint64_t archive_bytes, T
         }
       }
       if (end >= archive_bytes) {
-        return Damaged("cut short: a pax header or long name stands at the archive's end", end);
+        return Damaged("cut short: a pax header or long name is at the archive's end", end);
       }
       offset = end;
       continue;
     }
     if (meta.sparse || type == 'S') {
-      // Behind a header of type S may stand more of them.
+      // More headers may follow a header of type S.
       TarEntry entry = Damaged("a sparse file; make the archive again without sparse files", end);
       entry.is_lost = type == 'S';
       return entry;

@@ -20,31 +20,31 @@ namespace systole {
 
 inline constexpr uint64_t kTarBlockBytes = 512;
 
-// Longest name of a file, in bytes; Linux allows no longer path. Stops a name from taking the
+// The longest name of a file, in bytes. Linux allows no longer path. Stops a name from filling the
 // memory.
 inline constexpr size_t kMaxTarNameBytes = 4096;
-// Largest content of a pax header or a long name, in bytes. tarfile writes some hundred.
+// The largest content of a pax header or a long name, in bytes. tarfile writes some hundred.
 inline constexpr uint64_t kMaxTarMetaBytes = 64 << 10;
-// Most headers of that kind before one file: otherwise an archive of nothing else would be one
-// entry.
+// The most such headers before one file. Without this limit, an archive of nothing but such headers
+// would be one entry.
 inline constexpr int kMaxTarMetaHeaders = 16;
 
 struct TarEntry {
   enum class Kind {
     kFile,     // A regular file.
-    kOther,    // A folder, a link, a device: nothing of it is read.
+    kOther,    // A folder, a link, a device. Its content is not read.
     kEnd,      // A block of zeros.
     kDamaged,  // No entry can be read here: see `cause`.
   };
   Kind kind = Kind::kOther;
-  std::string name;      // Of a file: its whole path.
+  std::string name;      // A file's whole path.
   uint64_t content = 0;  // Where a file's content begins.
   uint64_t size = 0;     // Of a file's content, without padding.
-  // Where the next entry begins; if `is_lost`, nobody knows, and this is the first place where it
-  // can.
+  // Where the next entry begins. If `is_lost`, that is unknown, and this is the first possible
+  // place.
   uint64_t end = 0;
   bool is_lost = false;
-  std::string cause;  // Why it is damaged; no file and no offset in it.
+  std::string cause;  // Why it is damaged, without file and offset.
 };
 
 // The `bytes` bytes at `offset`, at most kMaxTarMetaBytes of them. Valid until the next call.
@@ -55,7 +55,7 @@ using TarLook = absl::FunctionRef<absl::StatusOr<const char*>(uint64_t offset, u
 absl::StatusOr<TarEntry> ReadTarEntry(uint64_t offset, uint64_t archive_bytes, TarLook look);
 
 // Whether the block at `block`, kTarBlockBytes of it, is a header: it says "ustar", and its
-// checksum holds.
+// checksum matches.
 bool IsTarHeader(const char* block);
 
 // Whether a file that begins with `begin` is a tar archive.

@@ -28,7 +28,7 @@ using FeatureVisitor = absl::FunctionRef<void(const FeatureView&)>;
 
 constexpr absl::string_view kKeyFeature = "__key__";
 
-// Extensions that need no memory.
+// Extensions for which no copy is made.
 constexpr absl::string_view kUsual[] = {"cls", "jpeg", "jpg", "json", "png", "txt"};
 
 absl::string_view LowerCase(absl::string_view extension, MadeText& made) {
@@ -38,7 +38,7 @@ absl::string_view LowerCase(absl::string_view extension, MadeText& made) {
   return made.Keep(absl::AsciiStrToLower(extension));
 }
 
-// What tells how a file is read: "png" of "seg.png".
+// The part that decides how a file is read: "png" of "seg.png".
 absl::string_view LastPart(absl::string_view extension) {
   const size_t dot = extension.rfind('.');
   return dot == absl::string_view::npos ? extension : extension.substr(dot + 1);
@@ -48,14 +48,14 @@ absl::Status Refuse(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("not a WebDataset sample: ", what));
 }
 
-// Of the file KEY.EXTENSION.
+// An error about the file KEY.EXTENSION.
 absl::Status RefuseFile(absl::string_view key, absl::string_view extension,
                         absl::string_view what) {
   return Refuse(
       absl::StrCat("file \"", ForeignName(absl::StrCat(key, ".", extension)), "\" ", what));
 }
 
-// As Python's int() takes it: blanks around the number, and a sign.
+// Reads a number as Python's int() does: with blanks around it, and a sign.
 std::optional<int64_t> WholeNumber(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
   if (absl::StartsWith(text, "+") && text.size() > 1 && text[1] != '-') text.remove_prefix(1);
@@ -118,7 +118,7 @@ class Format final : public ExampleFormat {
       SYSTOLE_ASSIGN_OR_RETURN(const TarEntry entry, ReadTarEntry(offset, record.size(), look));
       if (entry.kind == TarEntry::Kind::kDamaged || entry.kind == TarEntry::Kind::kEnd) {
         return Refuse(
-            absl::StrCat(entry.cause.empty() ? "a block of zeros stands within it" : entry.cause,
+            absl::StrCat(entry.cause.empty() ? "it contains a block of zeros" : entry.cause,
                          ", at byte ", offset, " of ", record.size()));
       }
       offset = entry.end;

@@ -17,14 +17,15 @@
 
 namespace systole {
 
-// Most files of a sample: each is compared with the others' extensions.
+// The most files of a sample. The limit exists because each extension is compared with the others.
 inline constexpr int kMaxSampleFiles = 1000;
-// Most bytes of its JSON files together. Names and strings of their members are copied while an
-// example is made: twice as many bytes at most, and 100 for each.
+// The most bytes of a sample's JSON files together. Names and strings of their members are copied
+// while an example is made. The copies take at most twice as many bytes, and 100 for each.
 inline constexpr size_t kMaxSampleJsonBytes = size_t{1} << 20;
 
-// Decode() returns DataLoss if a record is no such stretch, if its files belong to several keys or
-// two of them have one extension, and if a `cls` or JSON file cannot be read; it names the file.
+// Decode() returns DataLoss if a record is not such a stretch, if its files belong to several keys,
+// if two files have the same extension, or if a `cls` or JSON file cannot be read. The message
+// names the file.
 const ExampleFormat& WebDatasetSample();
 
 }  // namespace systole

@@ -38,7 +38,7 @@ std::string CrcCause(uint32_t computed, uint32_t stored) {
                          stored);
 }
 
-// Marks the samples whose bytes are no longer those that the index was made of.
+// Marks samples whose bytes have changed since the index was made.
 void Compare(const ScannedArchive& before, ScannedArchive& archive) {
   const int64_t samples = archive.index.num_records();
   if (samples != before.index.num_records()) return;
@@ -77,7 +77,7 @@ absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_byte
     }
   }
   SYSTOLE_ASSIGN_OR_RETURN(ScannedArchive archive, Scan(file));
-  // It seems to be no archive, so nothing is written beside it.
+  // It seems not to be an archive, so nothing is written beside it.
   if (archive.index.all_damaged()) return archive;
   const absl::Status written =
       PutStored(path, SampleIndexText(archive, archive_bytes, file.state.identity));

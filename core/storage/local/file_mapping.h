@@ -11,7 +11,7 @@ namespace systole {
 // Thread-safe. Borrows the descriptor until the first use.
 class FileMapping final : public Mapping {
  public:
-  // For the first `bytes` bytes of `fd`.
+  // Maps the first `bytes` bytes of `fd`.
   FileMapping(int fd, uint64_t bytes) : Mapping(bytes), fd_(fd) {}
 
  private:

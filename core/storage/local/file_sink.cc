@@ -25,12 +25,12 @@
 namespace systole {
 namespace {
 
-// The folder of `path`, with its '/' where it has one.
+// The folder of `path`, with its '/'. Empty if `path` names no folder.
 absl::string_view FolderOf(absl::string_view path) {
   return path.substr(0, path.size() - BaseName(path).size());
 }
 
-// A rename is on the device only when its folder is.
+// A rename is safe on the device only when its folder is synced.
 absl::Status SyncFolder(absl::string_view path) {
   const std::string folder = FolderOf(path).empty() ? "." : std::string(FolderOf(path));
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -38,16 +38,16 @@ absl::Status SyncFolder(absl::string_view path) {
   const int synced = ::fsync(fd);
   const int error = errno;
   ::close(fd);
-  // EINVAL: this kind of file system has no such thing for folders.
+  // EINVAL: this kind of file system cannot sync folders.
   if (synced != 0 && error != EINVAL) {
     return absl::ErrnoToStatus(error, absl::StrCat("cannot sync \"", folder, "\""));
   }
   return absl::OkStatus();
 }
 
-// Of a temporary file, by its name.
+// What the name of a temporary file says.
 struct Temporary {
-  absl::string_view base_name;  // Of the file that it was to become.
+  absl::string_view base_name;  // Of the file that it would have become.
   pid_t process = 0;
 };
 
@@ -66,7 +66,8 @@ std::optional<Temporary> ParseTemporary(absl::string_view name) {
   return temporary;
 }
 
-// A process in another container is not seen here, but its lock is.
+// Whether the temporary file may be removed. A process in another container is not seen here, but
+// its lock is.
 bool IsStale(const std::string& path, pid_t process) {
   if (::kill(process, 0) == 0 || errno != ESRCH) return false;
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -76,7 +77,8 @@ bool IsStale(const std::string& path, pid_t process) {
   return !locked;
 }
 
-// A rename takes the place of whatever has the name: a device, a pipe, a link such as /dev/stdout.
+// InvalidArgument if `path` is not a regular file. A rename would replace a device, a pipe, or a
+// link such as /dev/stdout.
 absl::Status CheckReplaceable(const std::string& path) {
   struct stat there;
   if (::lstat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode)) return absl::OkStatus();
@@ -102,7 +104,7 @@ absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Create(const std::string& pa
                                               ".", next_number.fetch_add(1), ".tmp");
     const int fd = ::open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) {
-      ::flock(fd, LOCK_EX | LOCK_NB);  // Says that it is not stale.
+      ::flock(fd, LOCK_EX | LOCK_NB);  // A locked file is not stale.
       return std::unique_ptr<FileSink>(new FileSink(path, std::move(temporary_path), fd, options));
     }
     if (errno != EEXIST && errno != EINTR) {

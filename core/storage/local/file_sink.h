@@ -18,10 +18,12 @@
 namespace systole {
 
 struct FileSinkOptions {
-  // Bytes gathered before a write. Larger: fewer calls, this much memory per open file.
+  // Bytes gathered before a write. A larger number makes fewer calls, and takes that much memory
+  // for each open file.
   size_t buffer_bytes = 256 << 10;
   // Whether Close() waits until the bytes are on the device. Without it a power cut may leave an
-  // empty file under the final name; right only for what can be made again, such as an index.
+  // empty file under the final name; so turn it off only for files that can be made again, such as
+  // an index.
   bool sync = true;
 };
 
@@ -29,8 +31,8 @@ class FileSink final : public ByteSink {
  public:
   // Creates the temporary file `.<base name>.<process>.<number>.tmp` beside `path`; the leading dot
   // keeps it out of globs.
-  //   NotFound, PermissionDenied  the folder does not allow it; names the path.
-  //   InvalidArgument             `path` exists and is no regular file: a folder, or a device or
+  //   NotFound, PermissionDenied  the folder does not allow it. The message has the path.
+  //   InvalidArgument             `path` exists and is not a regular file: a folder, or a device or
   //                               link that the rename would replace.
   static absl::StatusOr<std::unique_ptr<FileSink>> Create(const std::string& path,
                                                           const FileSinkOptions& options = {});
@@ -43,7 +45,7 @@ class FileSink final : public ByteSink {
  private:
   FileSink(std::string path, std::string temporary_path, int fd, const FileSinkOptions& options);
   absl::Status WriteOut(absl::string_view bytes);
-  // Keeps `status` as the one every later call returns.
+  // Keeps `status`, which every later call returns.
   absl::Status Fail(absl::Status status);
 
   const std::string path_;
@@ -54,14 +56,14 @@ class FileSink final : public ByteSink {
   absl::Status status_;
 };
 
-// Whether FileSink::Create(path) would succeed now. Leaves nothing behind, and removes what killed
-// processes have left of `path` (RemoveStaleTemporaries). For programs that work for long before
-// they write.
+// Whether FileSink::Create(path) would succeed now. Leaves nothing behind, and removes temporary
+// files of `path` that killed processes have left (RemoveStaleTemporaries). This is for programs
+// that work for a long time before they write.
 absl::Status CheckWritable(const std::string& path);
 
 // Removes from `folder` the temporary files of FileSinks whose process ended without removing them
 // (killed, or no power), if `is_ours` returns true for the base name of the file that was being
-// written. Files of a living process stay, also if it runs on another machine or in another
+// written. Files of a running process stay, even if it runs on another machine or in another
 // container. A file that cannot be removed stays; it does no harm.
 void RemoveStaleTemporaries(const std::string& folder,
                             absl::FunctionRef<bool(absl::string_view base_name)> is_ours);

@@ -16,7 +16,7 @@
 namespace systole {
 namespace {
 
-// The status of a failed system call, with what helps against it where the errno has a usual cause.
+// The status of a failed system call. If the errno has a usual cause, the message says what to do.
 absl::Status SystemError(int error, absl::string_view call, absl::string_view path) {
   const std::string what = absl::StrCat("cannot ", call, " \"", ForeignText(path), "\"");
   if (error == EMFILE || error == ENFILE) {
@@ -29,8 +29,8 @@ absl::Status SystemError(int error, absl::string_view call, absl::string_view pa
 absl::StatusOr<FileState> StateOf(const struct stat& info, absl::string_view path) {
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "\"", ForeignText(path), "\" is ", S_ISDIR(info.st_mode) ? "a folder" : "no regular file",
-        "; want a regular file"));
+        "\"", ForeignText(path), "\" is ",
+        S_ISDIR(info.st_mode) ? "a folder" : "not a regular file", "; want a regular file"));
   }
   return FileState{
       .size_bytes = static_cast<uint64_t>(info.st_size),
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& 
 FileSource::~FileSource() { ::close(fd_); }
 
 absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, absl::Span<char> out) const {
-  // Beyond it lies nothing, and pread would call an offset of 2^63 and more invalid.
+  // There is nothing beyond the end, and pread() refuses an offset of 2^63 or more.
   if (offset >= state_.size_bytes) return 0;
   size_t done = 0;
   while (done < out.size()) {
@@ -90,9 +90,9 @@ absl::Status FileSource::CheckUnchanged() const {
   struct stat info;
   if (::stat(path_.c_str(), &info) != 0) {
     const int error = errno;
-    if (error == ENOENT || error == ENOTDIR) return changed("was taken away");
-    // It is not where it was, as far as anybody can see; a code such as PermissionDenied would lay
-    // that to a client's charge.
+    if (error == ENOENT || error == ENOTDIR) return changed("was removed");
+    // NotFound: the file cannot be seen at its place. A code such as PermissionDenied would blame
+    // the client.
     return absl::NotFoundError(SystemError(error, "stat", BaseName(path_)).message());
   }
   const absl::StatusOr<FileState> now = StateOf(info, path_);

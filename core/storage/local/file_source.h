@@ -1,5 +1,6 @@
-// A regular file, opened once and read by position. Remembers what it opened, so that a file
-// replaced, resized or rewritten while it is being served is noticed instead of mixed into a feed.
+// A regular file, opened once and read by position. It remembers the state that it opened. So a
+// file that is replaced, resized or rewritten while it is served is noticed, and is not mixed into
+// a feed.
 //
 // Thread-safe. Owns its file descriptor: one per open shard.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SOURCE_H_
@@ -20,7 +21,7 @@
 
 namespace systole {
 
-// What tells one state of a file on this machine from another.
+// What distinguishes two states of a file on this machine.
 struct FileState {
   uint64_t size_bytes = 0;
   int64_t mtime_ns = 0;  // Since the Unix epoch.
@@ -29,20 +30,19 @@ struct FileState {
 
   bool operator==(const FileState&) const = default;
 
-  // "<size> <mtime ns>": a copy that keeps times shares it with its original, so index files that
-  // were copied along with a shard are valid there, too.
+  // "<size> <mtime ns>". A copy that keeps times has the same identity as its original, so index
+  // files that were copied with a shard are valid for the copy, too.
   std::string Identity() const;
 };
 
 class FileSource final : public ByteSource {
  public:
   // NotFound, PermissionDenied, ResourceExhausted (no file descriptor left), or InvalidArgument if
-  // `path` is no regular file; each names the path.
+  // `path` is not a regular file. Each message has the path.
   static absl::StatusOr<std::unique_ptr<FileSource>> Open(const std::string& path);
   ~FileSource() override;
 
-  // Errors of an open file name it by its base name: they reach clients, who must not learn
-  // folders.
+  // Errors of an open file have only its base name: clients see them, and must not learn folders.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   absl::StatusOr<uint64_t> Size() const override { return state_.size_bytes; }
   std::string identity() const override { return state_.Identity(); }
@@ -52,7 +52,7 @@ class FileSource final : public ByteSource {
   Mapping* mapping() const override { return &mapping_; }
   absl::string_view name() const override { return path_; }
 
-  // As it was when the file was opened.
+  // The state when the file was opened.
   const FileState& state() const { return state_; }
 
  private:
@@ -65,7 +65,7 @@ class FileSource final : public ByteSource {
   mutable FileMapping mapping_;
 };
 
-// The state of the regular file that stands at `path` now. Errors as FileSource::Open.
+// The present state of the regular file at `path`. Errors as FileSource::Open.
 absl::StatusOr<FileState> StatFile(const std::string& path);
 
 }  // namespace systole

@@ -24,7 +24,7 @@
 namespace systole {
 namespace {
 
-// The mode of what stands at `path`; nullopt if nothing does.
+// The mode of the file or folder at `path`; nullopt if there is none.
 std::optional<mode_t> ModeOf(const std::string& path) {
   struct stat info;
   if (::stat(path.c_str(), &info) != 0) return std::nullopt;
@@ -63,7 +63,7 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
           absl::StrCat("no memory to expand pattern \"", ForeignText(pattern), "\""));
     default:
       return absl::ErrnoToStatus(
-          error, absl::StrCat("cannot read a folder on the way of pattern \"", ForeignText(pattern),
+          error, absl::StrCat("cannot read a folder of pattern \"", ForeignText(pattern),
                               "\""));
   }
 }
@@ -129,7 +129,7 @@ void LocalStore::RemoveLeftovers(absl::Span<const std::string> names) const {
 }
 
 std::string LocalStore::FullName(const std::string& name) const {
-  std::error_code error;  // Only a missing current folder; the path as given serves then.
+  std::error_code error;  // Set only if the current folder is missing. Then `name` is used.
   std::filesystem::path absolute = std::filesystem::absolute(name, error);
   if (error) absolute = name;
   return absolute.lexically_normal().string();

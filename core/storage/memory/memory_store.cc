@@ -31,7 +31,7 @@ struct MemoryStore::Object {
       : source(std::move(bytes), std::move(name)), put(put) {}
 
   const MemorySource source;
-  const uint64_t put;  // The how manieth of the store.
+  const uint64_t put;  // The number of this put in the store.
 
   StoredState State() const {
     const uint64_t bytes = *source.Size();
@@ -51,7 +51,7 @@ class MemoryStore::Source final : public ByteSource {
   std::string identity() const override { return object_->State().identity; }
   absl::Status CheckUnchanged() const override {
     const absl::StatusOr<std::shared_ptr<const Object>> now = store_.Find(std::string(name()));
-    if (!now.ok()) return ChangedSinceOpened(name(), "was taken away");
+    if (!now.ok()) return ChangedSinceOpened(name(), "was removed");
     if (*now != object_) return ChangedSinceOpened(name(), "was replaced");
     return absl::OkStatus();
   }

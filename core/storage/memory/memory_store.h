@@ -1,5 +1,5 @@
-// Objects in the memory of this process, by names such as "mem://x/a": for tests, and for what a
-// program makes and feeds without a disk.
+// Objects in the memory of this process, by names such as "mem://x/a": for tests, and for data that
+// a program makes and feeds without a disk.
 #ifndef SYSTOLE_CORE_STORAGE_MEMORY_MEMORY_STORE_H_
 #define SYSTOLE_CORE_STORAGE_MEMORY_MEMORY_STORE_H_
 
@@ -21,7 +21,7 @@
 
 namespace systole {
 
-// Thread-safe. Holds what was put until it is removed or replaced, or longer while it is open.
+// Thread-safe. Holds an object until it is removed or replaced, and longer while it is open.
 class MemoryStore final : public Store {
  public:
   // The store of this process.
@@ -29,8 +29,8 @@ class MemoryStore final : public Store {
 
   MemoryStore() = default;
 
-  // Puts `bytes` under `name`, in place of what was there. This is another state, even if the bytes
-  // are equal.
+  // Puts `bytes` under `name`, and replaces an earlier object. This makes a new state, even if the
+  // bytes are equal.
   //   InvalidArgument  `name` is not "mem://" and parts between '/', none of them empty.
   absl::Status Put(const std::string& name, std::string bytes) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -48,14 +48,14 @@ class MemoryStore final : public Store {
   class Source;
   class Sink;
 
-  // NotFound; names the object.
+  // NotFound, with the object's name.
   absl::StatusOr<std::shared_ptr<const Object>> Find(const std::string& name) const
       ABSL_LOCKS_EXCLUDED(mu_);
   ObjectNames Names() const ABSL_LOCKS_EXCLUDED(mu_);
   void Replace(const std::string& name, std::string bytes) const ABSL_LOCKS_EXCLUDED(mu_);
 
   mutable Mutex mu_;
-  // Mutable as a disk is: a store is const to those who put files into it.
+  // Mutable, because a store is const to code that writes files to it, like a disk.
   mutable std::map<std::string, std::shared_ptr<const Object>> objects_ ABSL_GUARDED_BY(mu_);
   mutable uint64_t puts_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -51,7 +51,7 @@ absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string
     }
     shards.insert(shards.end(), named.begin(), named.end());
   }
-  // By name first: the folders that they lie in may differ from machine to machine.
+  // By name first, because the folders of shards may differ from machine to machine.
   std::sort(shards.begin(), shards.end(), [](const std::string& a, const std::string& b) {
     return std::tuple(BaseName(a), a) < std::tuple(BaseName(b), b);
   });

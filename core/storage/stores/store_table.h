@@ -12,19 +12,19 @@
 namespace systole {
 
 struct StoreRow {
-  absl::string_view scheme;  // What stands before "://"; empty = names without it.
-  absl::string_view called;  // For messages: what its names are.
+  absl::string_view scheme;  // The part before "://"; empty: names without it.
+  absl::string_view called;  // For messages: the kind of its names.
   const Store& (*store)();
 };
 
-// Every store there is.
+// All stores.
 absl::Span<const StoreRow> StoreTable();
 
-// What stands before "://" in `name`, a view into it; empty if nothing that can be a scheme does.
+// The part of `name` before "://", a view into it; empty if there is none that can be a scheme.
 absl::string_view SchemeOf(absl::string_view name);
 
 // The store of a name or a pattern. The form of the name alone decides it.
-//   InvalidArgument  a URL of a scheme that no store has; says which ones there are.
+//   InvalidArgument  a URL of a scheme that no store has. The message lists the stores.
 absl::StatusOr<const Store*> StoreOf(absl::string_view name);
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// What Store does, for a name of any store.
+// The functions of Store, for a name in any store.
 //
 // Thread-safe: no state. Errors are those of StoreOf() and of the store.
 #ifndef SYSTOLE_CORE_STORAGE_STORES_STORED_FILE_H_
@@ -24,12 +24,12 @@ absl::StatusOr<std::unique_ptr<ByteSink>> CreateStored(const std::string& name);
 
 absl::Status RemoveStored(const std::string& name);
 
-// Removes what killed processes left of CreateStored() for these names.
+// Removes files that killed processes have left of CreateStored() for these names.
 void RemoveLeftovers(absl::Span<const std::string> names);
 
 // Reads a whole file. ResourceExhausted, before anything is read, if it has more than `max_bytes`.
 absl::StatusOr<std::string> GetStored(const std::string& name, uint64_t max_bytes);
-// Writes a whole file, in place of an earlier one; it is there as a whole or not at all.
+// Writes a whole file, and replaces an earlier one. The file exists as a whole or not at all.
 absl::Status PutStored(const std::string& name, absl::string_view bytes);
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// One run of the `systole` command inside the test.
+// Runs the `systole` command inside the test.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CLIENT_CLI_COMMAND_RUN_H_

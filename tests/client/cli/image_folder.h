@@ -19,7 +19,7 @@
 
 namespace systole {
 
-// A JPEG of a soft pattern that `key` decides.
+// A JPEG of a smooth pattern that depends on `key`.
 inline std::string TestJpeg(int width, int height, int channels, int key,
                             JpegEncoderOptions options = {}) {
   std::vector<uint8_t> pixels;
@@ -35,7 +35,7 @@ inline std::string TestJpeg(int width, int height, int channels, int key,
   return *jpeg;
 }
 
-// Writes `per_class` images of 40 x 30 pixels for each class; image k of a class has key k.
+// Writes `per_class` images of 40 x 30 pixels for each class. Image k of a class has key k.
 inline void FillImageFolder(const TempFolder& folder, const std::vector<std::string>& classes,
                             int per_class) {
   for (const std::string& name : classes) {

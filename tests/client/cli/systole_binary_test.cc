@@ -1,4 +1,5 @@
-// Drives the real `systole` program (path in $SYSTOLE_BINARY): what a user or a script sees of it.
+// Runs the real `systole` program (path in $SYSTOLE_BINARY) and checks what a user or a script
+// sees.
 
 #include <cstdlib>
 #include <filesystem>
@@ -39,7 +40,7 @@ TEST(SystoleBinaryTest, MakesPacksIndexesInspectsAndVerifies) {
       RunSystole({"make-flowers", folder / "images", "--images", "25", "--seed", "2"});
   EXPECT_EQ(made.exit_code, 0) << made.err;
   EXPECT_THAT(made.out, AllOf(HasSubstr("daisy 5\n"), HasSubstr("25 images")));
-  EXPECT_EQ(made.err, "");  // Not a terminal: no progress bar.
+  EXPECT_EQ(made.err, "");  // stderr is no terminal, so there is no progress bar.
 
   const Finished packed =
       RunSystole({"pack", folder / "images", folder / "packed/flowers", "--shards", "3",
@@ -102,7 +103,7 @@ TEST(SystoleBinaryTest, DamageExitsWithOneAndNamesTheRecord) {
   EXPECT_EQ(RunSystole({"inspect", shard, "--record", "0"}).exit_code, 0);
 
   std::filesystem::resize_file(shard, std::filesystem::file_size(shard) - 1);
-  const Finished indexed = RunSystole({"index", shard});  // Framing is all that an index looks at.
+  const Finished indexed = RunSystole({"index", shard});  // An index reads only the framing.
   EXPECT_EQ(indexed.exit_code, 1);
   EXPECT_THAT(indexed.out, HasSubstr("record 2 at byte offset"));
 }
@@ -126,7 +127,7 @@ TEST(SystoleBinaryTest, WhatIsLostBetweenTwoRecordsIsToldByTheManifest) {
                 HasSubstr("\"differences\":[{\"shard\":\"p-train-00001-of-00003.tfrecord\","
                           "\"manifest\":\"p.manifest\",\"missing\":false,"));
     EXPECT_EQ(RunSystole({command, folder / "p-train-00000*"}).exit_code, 0)
-        << "what the pattern leaves out is not missed";
+        << "shards that the pattern leaves out do not count as missing";
   }
 }
 
@@ -166,7 +167,8 @@ TEST(SystoleBinaryTest, RawAndFramingOnlyReachTheirWork) {
               AllOf(HasSubstr("bytes   count 1  bytes 3600\n"),
                     HasSubstr("features of 4 records looked at"), Not(HasSubstr("JPEG"))));
 
-  // Records of 784 bytes that are no tf.train.Example: served as they are, so not damaged as such.
+  // A record of 784 bytes that is no tf.train.Example. `verify` reports it unless --framing-only is
+  // given; `inspect` shows it.
   const std::string digits =
       folder.Write("digits", ShardBuilder().Add(std::string(784, '\x07')).Build());
   const Finished parsed = RunSystole({"verify", digits});
@@ -183,7 +185,7 @@ TEST(SystoleBinaryTest, RawAndFramingOnlyReachTheirWork) {
 TEST(SystoleBinaryTest, IndexRemovesWhatAKilledRunLeft) {
   const TempFolder folder;
   const std::string shard = folder.Write("shard", ShardBuilder().Add("a").Build());
-  folder.Write(".shard.idx.2147483646.0.tmp", "half");  // No system has a process of this number.
+  folder.Write(".shard.idx.2147483646.0.tmp", "half");  // No process has this number.
   EXPECT_EQ(RunSystole({"index", shard}).exit_code, 0);
   EXPECT_FALSE(std::filesystem::exists(folder / ".shard.idx.2147483646.0.tmp"));
 }

@@ -1,5 +1,5 @@
-// A real server and a real client with one bit turned over between them, each bit of each message
-// in turn: the trainer gets the right bytes, and is told that something was damaged.
+// A real server and a real client, with one bit flipped between them: each bit of each message in
+// turn. The trainer must get the right bytes, and the client must count the damage.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -44,7 +44,8 @@ class BitFlipTest : public testing::Test {
     server_ = *std::move(server);
   }
 
-  // Three steps of four examples on two cores: numbers, and pixels that can travel compactly.
+  // Three steps of four examples on two cores, with numbers and with pixels that can travel
+  // compactly.
   static v1::FeedSpec Spec() {
     return SpecFromText(
         "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 4 num_cores: 2 epochs: 1 "
@@ -54,7 +55,7 @@ class BitFlipTest : public testing::Test {
   }
 
   struct Taken {
-    std::vector<std::string> digests;  // Of each slice, in order.
+    std::vector<std::string> digests;  // A digest of each slice, in order.
     absl::Status end;
     FeedClientStats stats;
   };
@@ -79,9 +80,9 @@ class BitFlipTest : public testing::Test {
     }
   }
 
-  // Turns over each bit of the `message`th message that goes in `direction`, of a feed each; under
-  // a sanitizer each 7th, so that each bit of a byte has its turn. Feeds mostly wait, so some run
-  // at a time. The number of bits, rounded up.
+  // Flips each bit of the `message`th message in `direction`, in a feed for each bit. Under a
+  // sanitizer only each 7th bit is flipped, so that each place in a byte has its turn. Feeds mostly
+  // wait, so four run at a time. Returns the number of bits, rounded up.
   int64_t FlipEachBit(const std::string& finish, Direction direction, int64_t message,
                       int64_t FeedClientStats::*counter) {
     const Taken whole = Take(finish, server_->address());
@@ -136,7 +137,7 @@ TEST_F(BitFlipTest, OfTheAnswerWhatASpecYields) {
 }
 
 TEST_F(BitFlipTest, OfTheFirstChunks) {
-  // The three tensors of core 0.
+  // These are the three tensors of core 0.
   for (const int64_t chunk : {1, 2, 3}) {
     EXPECT_GT(FlipEachBit("server", Direction::kToClient, chunk, &FeedClientStats::damaged_chunks),
               8 * 10)

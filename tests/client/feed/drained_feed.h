@@ -1,5 +1,5 @@
-// What came out of a feed, and options for a client that tries again at once after a failure and
-// never gives up too early, however slow the machine.
+// The results of a feed, and options for a client that retries at once after a failure and never
+// gives up too early, however slow the machine is.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CLIENT_FEED_DRAINED_FEED_H_
@@ -26,7 +26,7 @@ namespace systole {
 
 struct DrainedFeed {
   std::vector<int64_t> steps;  // In the order they came.
-  std::string wrong;           // Places of wrong bytes.
+  std::string wrong;           // Where bytes were wrong.
   absl::Status end;
 };
 
@@ -47,7 +47,7 @@ inline std::vector<int64_t> Range(int64_t begin, int64_t end) {
   return numbers;
 }
 
-// Every step of [begin, end), once, in order, with the right bytes, and then the end.
+// Expects every step of [begin, end) once, in order, with the right bytes, and then the end.
 inline void ExpectAllSteps(const DrainedFeed& drained, int64_t begin, int64_t end) {
   EXPECT_THAT(drained.end, IsOk());
   EXPECT_EQ(drained.wrong, "");
@@ -62,7 +62,7 @@ inline FeedClientOptions Quick(std::vector<std::string> servers) {
           .max_backoff = absl::Milliseconds(20)};
 }
 
-// Null, with a failure noted, if it cannot be made.
+// Returns null, with a failure noted, if the client cannot be made.
 inline std::unique_ptr<FeedClient> MustCreate(const FakeFeed& feed, FeedClientOptions options) {
   absl::StatusOr<std::unique_ptr<FeedClient>> client =
       FeedClient::Create(SpecOf(feed), std::move(options));

@@ -22,7 +22,8 @@
 namespace systole {
 namespace {
 
-// A tensor of examples first, one of examples last, and the one that is always there.
+// The tensors of `feed`: `valid`, which is always there, one with the examples last, one with the
+// examples first.
 std::vector<SliceTensor> TensorsOf(const FakeFeed& feed) {
   if (!feed.tensors.empty()) return feed.tensors;
   return {{.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {feed.per_core_batch}}},
@@ -33,7 +34,8 @@ std::vector<SliceTensor> TensorsOf(const FakeFeed& feed) {
                     .shape = {feed.per_core_batch, feed.example_bytes}}}};
 }
 
-// The byte at `place` of a tensor, if its elements are (floats of) what `byte` says.
+// The byte at `place` of a tensor. FLOAT32 elements are floats of feed.byte(), other types are
+// feed.byte() itself.
 uint8_t ByteAt(DType dtype, const FakeFeed& feed, int64_t step, int core, int tensor,
                int64_t place) {
   if (dtype != DType::kFloat32) return feed.byte(step, core, tensor, place);
@@ -43,7 +45,7 @@ uint8_t ByteAt(DType dtype, const FakeFeed& feed, int64_t step, int core, int te
   return bytes[place % 4];
 }
 
-// As it travels, `compact` or finished.
+// The layout in which a slice travels, `compact` or finished.
 SliceLayout LayoutOf(const FakeFeed& feed, bool compact) {
   std::vector<SliceTensor> tensors = TensorsOf(feed);
   for (SliceTensor& tensor : tensors) {
@@ -88,7 +90,7 @@ v1::FeedSpec SpecOf(const FakeFeed& feed) {
   spec.set_num_cores(feed.num_cores);
   spec.set_global_batch(feed.num_cores * feed.per_core_batch);
   std::vector<SliceTensor> tensors = TensorsOf(feed);
-  std::reverse(tensors.begin(), tensors.end());  // `x` first.
+  std::reverse(tensors.begin(), tensors.end());  // `x` comes first.
   for (const SliceTensor& tensor : tensors) {
     if (tensor.spec.name == kValidTensor) continue;
     v1::Output& output = *spec.add_outputs();
@@ -100,7 +102,7 @@ v1::FeedSpec SpecOf(const FakeFeed& feed) {
   return spec;
 }
 
-// The ordinary synchronous service over generated messages, so that the client is also held against
+// The ordinary synchronous service over generated messages. So the client is also tested with
 // another encoder than ours.
 class FakeServer::Service : public v1::Systole::Service {
  public:
@@ -230,7 +232,7 @@ class FakeServer::Service : public v1::Systole::Service {
     return identity;
   }
 
-  // The status to end the stream with, if it is to end.
+  // Returns a status if the stream is to end with it.
   std::optional<grpc::Status> WriteTensor(const SliceLayout& layout, const ChunkHeader& tensor,
                                           int stream, int& chunk, grpc::ServerContext& context,
                                           grpc::ServerWriter<v1::Chunk>& writer) {
@@ -266,7 +268,7 @@ class FakeServer::Service : public v1::Systole::Service {
 
   void Hang(const grpc::ServerContext& context) {
     MutexLock lock(mu_);
-    // Nobody signals a client's going.
+    // gRPC signals nobody when a client goes, so the server looks every 2 ms.
     while (!stopping_ && !context.IsCancelled()) changed_.WaitFor(mu_, absl::Milliseconds(2));
   }
 

@@ -1,5 +1,5 @@
-// A Systole server without data: every byte is a function of (step, core, tensor, place), and it
-// misbehaves on command. In the test's process, on a free port of 127.0.0.1.
+// A Systole server without data: every byte is a function of (step, core, tensor, place). The
+// server misbehaves on command. It runs in the test's process, on a free port of 127.0.0.1.
 //
 // Thread-safe.
 #ifndef SYSTOLE_TESTS_CLIENT_FEED_FAKE_SERVER_H_
@@ -24,13 +24,13 @@
 
 namespace systole {
 
-// A chunk before it is sent, for a test to spoil.
+// A chunk before it is sent. A test may spoil it.
 struct FakeChunk {
   ChunkHeader header;
   std::vector<uint8_t> data;
-  // After this chunk the stream ends with this status.
+  // The status with which the stream ends after this chunk.
   std::optional<absl::Status> end;
-  // Neither this chunk nor any other is sent; the stream stays open.
+  // Neither this chunk nor a later one is sent, and the stream stays open.
   bool hang = false;
   // This chunk is not sent.
   bool skip = false;
@@ -38,69 +38,70 @@ struct FakeChunk {
   std::function<void(v1::Chunk& message)> alter;
 };
 
-// The byte at `place` of tensor `tensor`. Never 0: every example is valid.
+// The byte at `place` of tensor `tensor`. It is never 0, so every example is valid.
 uint8_t FakeByte(int64_t step, int core, int tensor, int64_t place);
 
 struct FakeFeed {
   int num_cores = 2;
   int64_t per_core_batch = 4;
-  // Elements of one example's tensor `x` (uint8).
+  // How many elements the tensor `x` (uint8) has for one example.
   int64_t example_bytes = 100;
-  // `x` is float32, cast from its bytes; if the client finishes it, the bytes travel.
+  // `x` is float32, cast from its bytes. If the client finishes it, only the bytes travel.
   bool pixels = false;
-  int64_t epochs = 2;  // What SpecOf() says; the server goes by the spec it gets. 0 = without end.
+  int64_t epochs = 2;  // In SpecOf(); the server follows the spec it gets. 0: endless.
   int64_t steps_per_epoch = 10;
   int64_t chunk_bytes = 150;
   uint64_t dataset_fingerprint = 11;
   uint64_t order_fingerprint = 22;
   std::string content_version = "fake-1";
-  // The tensors of a slice, instead of `label`, `valid` and `x`.
+  // The tensors of a slice; if empty, `label`, `valid` and `x`.
   std::vector<SliceTensor> tensors;
-  // The byte at a place.
+  // The function that makes the bytes.
   std::function<uint8_t(int64_t step, int core, int tensor, int64_t place)> byte = FakeByte;
-  // Called for each chunk with the number of the stream (from 0, over all streams of this server)
-  // and of the chunk in it. On one thread per stream.
+  // Called for each chunk, with the number of the stream (from 0, over all streams of this server)
+  // and the chunk's number in it. The calls of a stream come from one thread.
   std::function<void(int stream, int chunk, FakeChunk& piece)> spoil;
-  // Changes the answer to ResolveFeed, or refuses.
+  // Changes the answer to ResolveFeed, or refuses the call.
   std::function<absl::Status(v1::ResolveFeedResponse& answer)> resolve;
-  // Changes the checksum that is sent beside the answer to ResolveFeed.
+  // Changes the checksum sent with the answer to ResolveFeed.
   std::function<void(std::string& checksum)> resolve_checksum;
-  // Fill the answers to the other calls, or refuse.
+  // These functions fill the answers to the other calls, or refuse the calls.
   std::function<absl::Status(v1::ServerStatusResponse& answer)> status;
   std::function<absl::Status(v1::ListDatasetsResponse& answer)> datasets;
   std::function<absl::Status(v1::DescribeDatasetResponse& answer)> dataset;
-  // Whether gRPC compresses what it sends.
+  // Whether gRPC compresses the server's messages.
   bool compresses = false;
-  // Whether it sends slowly (paced_sockets.h).
+  // Whether the server sends slowly (paced_sockets.h).
   bool paced = false;
-  // If not OK, every call is refused with it, as gRPC sends it.
+  // If this is not OK, every call is refused with it.
   grpc::Status refusal;
-  // Refuses a stream, by its number, as a full server does: with this "grpc-retry-pushback-ms".
+  // Called with a stream's number. If it returns a text, the stream is refused as by a full server,
+  // with the text as "grpc-retry-pushback-ms".
   std::function<std::optional<std::string>(int stream)> pushback;
 };
 
 // The spec that a FakeFeed serves.
 v1::FeedSpec SpecOf(const FakeFeed& feed);
 
-// Whether every tensor of `step` holds FakeByte()s, or floats of them; otherwise where it does not.
+// Returns where `step` does not hold FakeByte()s, or floats of them; empty if all are right.
 std::string WrongBytesOf(const Step& step);
 
 class FakeServer {
  public:
-  // Listens. `address`: "127.0.0.1:0", the address of an earlier one, or "unix:PATH".
+  // Starts to listen on `address`: "127.0.0.1:0", the address of an earlier server, or "unix:PATH".
   explicit FakeServer(FakeFeed feed, const std::string& address = "127.0.0.1:0");
-  // Ends every stream as a killed process would: at once.
+  // Ends every stream at once, as if the process was killed.
   ~FakeServer();
 
-  // What a client dials.
+  // The address that a client connects to.
   const std::string& address() const { return address_; }
 
-  // What was asked of StreamSteps so far, in order.
+  // All requests of StreamSteps so far, in order.
   std::vector<v1::StreamStepsRequest> requests() const;
-  // Steps of which the last chunk was handed to gRPC.
+  // How many steps were handed to gRPC up to their last chunk.
   int64_t steps_written() const;
   int64_t chunks_written() const;
-  // Waits until so many chunks were handed to gRPC.
+  // Waits until `chunks` chunks were handed to gRPC.
   void WaitForChunks(int64_t chunks) const;
 
  private:

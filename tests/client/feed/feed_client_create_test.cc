@@ -1,4 +1,4 @@
-// What a FeedClient accepts: options, answers, tokens.
+// Which options, answers and tokens a FeedClient accepts.
 #include <functional>
 #include <memory>
 #include <string>
@@ -101,7 +101,7 @@ TEST(FeedClientCreateTest, TheServersRefusalIsPassedOn) {
   }
 }
 
-// What Create() says to a server that changes its answer in this way.
+// The result of Create() when a server changes its answer by `change`.
 absl::Status CreateWith(std::function<void(v1::ResolveFeedResponse&)> change) {
   const FakeFeed feed = {.resolve = [change = std::move(change)](v1::ResolveFeedResponse& answer) {
     change(answer);
@@ -121,7 +121,7 @@ TEST(FeedClientCreateTest, ADescriptionThatCannotBeIsRefused) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("tensor 2 is 'a', want 'x'")));
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.set_total_steps(-1); }),
               StatusIs(absl::StatusCode::kInternal, HasSubstr("total_steps is -1")));
-  // A training run that ends too soon looks like one that has ended.
+  // If the end came too soon, the training would seem complete.
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) { a.set_total_steps(19); }),
               StatusIs(absl::StatusCode::kInternal,
                        HasSubstr("total_steps is 19 and steps_per_epoch 10, but by the spec 80 "
@@ -139,13 +139,13 @@ TEST(FeedClientCreateTest, ADescriptionThatCannotBeIsRefused) {
 }
 
 TEST(FeedClientCreateTest, AnOversizedDescriptionDecidesNoAllocation) {
-  // 40 GiB per core, which is below what a layout may hold.
+  // The slice has 40 GiB, which a layout could still hold.
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) {
                 a.mutable_tensors(2)->set_shape(1, int64_t{10} << 30);
                 a.set_bytes_per_step(2 * ((int64_t{40} << 30) + 4 + 4 * 3 * 8));
               }),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("max_step_bytes")));
-  // More than fits a number of bytes.
+  // The slice has more bytes than an int64_t can count.
   EXPECT_THAT(CreateWith([](v1::ResolveFeedResponse& a) {
                 a.mutable_tensors(2)->set_shape(1, int64_t{1} << 62);
               }),
@@ -162,7 +162,8 @@ TEST(FeedClientCreateTest, AFirstStepBehindTheEndIsRefused) {
                        AllOf(HasSubstr("wanted is 21"), HasSubstr("has 20 steps"))));
 }
 
-// How a feed over two servers ends whose answers differ in this way.
+// Runs a feed over two servers, of which the second is changed by `change`. Returns how the feed
+// ends.
 absl::Status DrainTwo(std::function<void(FakeFeed&)> change, bool allow_mixed_content = false) {
   FakeFeed feed;
   const FakeServer a(feed);

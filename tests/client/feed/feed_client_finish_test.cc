@@ -1,4 +1,4 @@
-// In which form a FeedClient has its tensors sent (FeedClientOptions::finish).
+// The form in which a FeedClient asks for its tensors (FeedClientOptions::finish).
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -30,7 +30,7 @@ std::unique_ptr<FeedClient> CreateAs(const std::string& finish, const FakeFeed& 
   return client.ok() ? *std::move(client) : nullptr;
 }
 
-// "first_step form" of each stream that was asked for.
+// For each stream that was asked for, "FIRST_STEP finished" or "FIRST_STEP compact".
 std::vector<std::string> Streams(const FakeServer& server) {
   std::vector<std::string> streams;
   for (const v1::StreamStepsRequest& request : server.requests()) {
@@ -51,7 +51,7 @@ TEST(FeedClientFinishTest, WhatComesOverANetworkIsFinishedByTheClient) {
     EXPECT_EQ(client->layout().tensors()[static_cast<size_t>(x)].spec.dtype, DType::kFloat32);
     ExpectAllSteps(Drain(*client), 0, 20);
     EXPECT_THAT(Streams(server), ElementsAre("0 compact"));
-    // 2 cores * 4 examples * 100 values travelled as one byte, not four.
+    // 2 cores * 4 examples * 100 values travelled as one byte each instead of four.
     EXPECT_EQ(client->stats().delivered_bytes, 20 * client->info().bytes_per_step());
     EXPECT_EQ(client->stats().payload_bytes, client->stats().delivered_bytes - 20 * 2 * 400 * 3);
     EXPECT_EQ(client->stats().compact_steps, 20);
@@ -85,7 +85,7 @@ TEST(FeedClientFinishTest, OnOneMachineTheServerFinishesUnlessToldOtherwise) {
     ASSERT_NE(client, nullptr);
     ExpectAllSteps(Drain(*client), 0, 20);
   }
-  // The last one found no memory to share.
+  // With "client" the stream is compact, because the server shares no memory.
   EXPECT_THAT(Streams(server), ElementsAre("0 finished", "0 finished", "0 compact"));
 }
 
@@ -102,7 +102,7 @@ TEST(FeedClientFinishTest, EachServerHasTheFormThatItsWayWants) {
 }
 
 TEST(FeedClientFinishTest, WhatHasNoFormTravelsAsItIs) {
-  const FakeFeed feed;  // Nothing but uint8 and labels.
+  const FakeFeed feed;  // It has only uint8 and labels.
   const FakeServer server(feed);
   const auto client = CreateAs("client", feed, {server.address()});
   ASSERT_NE(client, nullptr);
@@ -112,7 +112,7 @@ TEST(FeedClientFinishTest, WhatHasNoFormTravelsAsItIs) {
   EXPECT_EQ(client->stats().payload_bytes, client->stats().delivered_bytes);
 }
 
-// A step under way that began in one form is begun anew in the other.
+// A step that was under way in one form is fetched again in the other.
 TEST(FeedClientFinishTest, AServerLostInEitherFormChangesNothing) {
   for (const bool far_dies : {false, true}) {
     for (const int64_t broken : {1, 6, 7, 11}) {
@@ -153,7 +153,7 @@ TEST(FeedClientFinishTest, ACompactChunkDamagedOnTheWayIsFetchedAgain) {
   EXPECT_EQ(client->stats().damaged_chunks, 1);
 }
 
-// Another rule would make other bytes of the same uint8.
+// With another rule, the same uint8 would become other values.
 TEST(FeedClientFinishTest, AServerThatDescribesAnotherFormIsRefused) {
   const FakeFeed feed = {.pixels = true};
   FakeFeed other = feed;
@@ -171,7 +171,7 @@ TEST(FeedClientFinishTest, AServerThatDescribesAnotherFormIsRefused) {
   for (const FakeFeed& wrong : {other, none}) {
     const FakeServer first(feed), second(wrong);
     FeedClientOptions options = Quick({first.address(), second.address()});
-    // Which of the two answers first is the network's to say; the other one is refused.
+    // Either server may answer first, and the other one is refused.
     absl::StatusOr<std::unique_ptr<FeedClient>> client = FeedClient::Create(SpecOf(feed), options);
     absl::Status status = client.status();
     if (client.ok()) status = Drain(**client).end;

@@ -1,4 +1,4 @@
-// A FeedClient whose servers are lost, lie, differ or stay silent.
+// A FeedClient whose servers are lost, lie, disagree or stay silent.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -26,12 +26,12 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// With the default FakeFeed a step has 10 chunks: 2 cores * (label 1, valid 1, x 3) = 10.
+// A step of the default FakeFeed has 10 chunks: 2 cores * (label 1, valid 1, x 3).
 constexpr int kChunksPerStep = 10;
 
 using Spoil = std::function<void(int stream, int chunk, FakeChunk& piece)>;
 
-// The feed of one server that spoils chunks, drained through `options`.
+// Drains a feed with `options` from one server that spoils chunks.
 DrainedFeed DrainSpoiled(Spoil spoil, FeedClientStats* stats = nullptr,
                          FeedClientOptions options = Quick({})) {
   const FakeFeed feed = {.spoil = std::move(spoil)};
@@ -59,8 +59,8 @@ TEST(FeedClientLossTest, AStreamThatBreaksAnywhereIsTakenUpAgain) {
 }
 
 TEST(FeedClientLossTest, AServerWhoseStreamBrokeAfterItsLastStepIsAskedBeforeItGetsOthers) {
-  // The first server has the even steps and loses its connection behind the last of them. Then the
-  // other one fails, and its last step goes to the first.
+  // The first server has the even steps, and loses its connection after the last of them. Then the
+  // other server fails, and its last step goes to the first server.
   const FakeFeed feed;
   std::atomic<bool> first_broke = false;
   FakeFeed first = feed, second = feed;
@@ -72,7 +72,7 @@ TEST(FeedClientLossTest, AServerWhoseStreamBrokeAfterItsLastStepIsAskedBeforeItG
   second.spoil = [&first_broke](int, int, FakeChunk& piece) {
     if (piece.header.step != 19) return;
     EXPECT_TRUE(WaitUntil([&] { return first_broke.load(); }));
-    absl::SleepFor(absl::Milliseconds(100));  // So that the client has seen it.
+    absl::SleepFor(absl::Milliseconds(100));  // Lets the client see it.
     piece.end = absl::UnavailableError("gone, too");
   };
   const FakeServer a(first), b(second);
@@ -131,7 +131,8 @@ TEST(FeedClientLossTest, ARunningFeedOutlivesAnswersOfWhoeverHasNeverServedIt) {
        {absl::StatusCode::kUnimplemented, absl::StatusCode::kResourceExhausted,
         absl::StatusCode::kUnauthenticated, absl::StatusCode::kPermissionDenied}) {
     SCOPED_TRACE(absl::StatusCodeToString(code));
-    // A question's answer, and a stream's end; each once less than ends the feed.
+    // The errors come in answers and at the ends of streams. Each comes once less than would end
+    // the feed.
     int asked = 0;
     const FakeFeed feed = {.spoil =
                                [code](int stream, int, FakeChunk& piece) {
@@ -186,7 +187,8 @@ TEST(FeedClientLossTest, WithManyServersTheFeedEndsAtTheFirstBadStep) {
 }
 
 TEST(FeedClientLossTest, AServerKilledInMidStreamIsReplacedByTheOther) {
-  // A lane's rest is far more than sockets and windows hold: it cannot have arrived before the end.
+  // The rest of a lane is far more than sockets and windows hold, so it cannot have arrived when
+  // the server dies.
   const FakeFeed feed = {
       .example_bytes = 1 << 16, .epochs = 1, .steps_per_epoch = 100, .chunk_bytes = 1 << 16};
   const FakeServer stays(feed);
@@ -247,7 +249,7 @@ TEST(FeedClientLossTest, ServersThatComeAndGoChangeNothing) {
   ASSERT_NE(client, nullptr);
   int64_t step = 0;
   for (int round = 0; round < 20; ++round) {
-    // Steps are taken on another thread while a server goes and comes.
+    // A thread takes steps while a server goes and comes back.
     WorkerPool trainer(1);
     trainer.Submit([&] {
       for (int i = 0; i < 50; ++i, ++step) {
@@ -288,7 +290,7 @@ TEST(FeedClientLossTest, LosingTheOnlyServerForGoodIsUnavailable) {
   auto server = std::make_unique<FakeServer>(feed);
   FeedClientOptions options = Quick({server->address()});
   options.prefetch_bytes = 0;
-  options.retry_for = absl::Seconds(2);  // Its one step must come within that.
+  options.retry_for = absl::Seconds(2);  // The one step must come in this time.
   const auto client = MustCreate(feed, options);
   ASSERT_NE(client, nullptr);
   ASSERT_THAT(client->Next(), IsOk());
@@ -311,7 +313,8 @@ TEST(FeedClientLossTest, AFeedThatIsOverdueWhenTheTrainerAsksEndsAtOnce) {
     ASSERT_NE(client, nullptr);
     ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received == 1; }));
     ASSERT_THAT(client->Next(), IsOk());
-    // Wants the next step. Whoever asks again is told that it is overdue, by itself.
+    // The trainer wants the next step. When it asks again, the client itself says that the step is
+    // overdue.
     client->WaitForNext(absl::ZeroDuration());
     if (polls) {
       EXPECT_TRUE(client->WaitForNext(absl::InfiniteDuration()));
@@ -323,7 +326,7 @@ TEST(FeedClientLossTest, AFeedThatIsOverdueWhenTheTrainerAsksEndsAtOnce) {
 TEST(FeedClientLossTest, AServerThatNeverFinishesAStepIsGivenUp) {
   FeedClientOptions options = Quick({});
   options.retry_for = absl::Seconds(2);
-  // Chunks alone are no progress: each stream gets as far as the middle of step 2.
+  // Chunks alone are no progress. Each stream gets only to the middle of step 2.
   const DrainedFeed drained = DrainSpoiled(
       [](int, int, FakeChunk& piece) {
         if (piece.header.step == 2 && piece.header.core == 1) {
@@ -335,7 +338,7 @@ TEST(FeedClientLossTest, AServerThatNeverFinishesAStepIsGivenUp) {
   EXPECT_THAT(drained.end, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone again")));
 }
 
-// How long it is left alone, server_roster_test shows on a clock turned by hand.
+// server_roster_test shows how long a draining server is left alone, on a clock turned by hand.
 TEST(FeedClientLossTest, StepsOfADrainingServerComeFromAnother) {
   std::atomic<int> refused = 0;
   FakeFeed feed = {.epochs = 1, .steps_per_epoch = 100};
@@ -348,7 +351,8 @@ TEST(FeedClientLossTest, StepsOfADrainingServerComeFromAnother) {
     piece.end = absl::OkStatus();
   };
   const FakeServer drains(feed);
-  // On a busy machine the feed may end before this server is asked for a step: then once more.
+  // On a busy machine the feed may end before this server is asked for a step. Then the feed runs
+  // again.
   while (refused == 0) {
     const auto client = MustCreate(feed, Quick({drains.address(), stays.address()}));
     ASSERT_NE(client, nullptr);
@@ -537,7 +541,7 @@ TEST(FeedClientLossTest, AChunkThatWasLostOnTheWayIsFetchedAgain) {
 }
 
 TEST(FeedClientLossTest, AnOverlappingChunkEndsTheFeed) {
-  // Chunk 3 is the second of core 0's `x`: 150 bytes at offset 150.
+  // Chunk 3 is the second chunk of core 0's `x`: 150 bytes at offset 150.
   EXPECT_THAT(DrainSpoiled([](int, int chunk, FakeChunk& piece) {
                 if (chunk == 3) piece.header.offset = 100;
               }).end,

@@ -1,4 +1,5 @@
-// A FeedClient whose servers lag, drip, are full, come and go: who gets which steps then.
+// A FeedClient whose servers are late, send little by little, are full, or come and go. The tests
+// check who gets which steps.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -23,7 +24,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Holds up the thread that calls it.
+// Blocks the calling thread for `time`.
 void Pause(absl::Duration time) {
   const MonotonicClock clock = SteadyClock();
   const absl::Duration end = clock() + time;
@@ -38,7 +39,7 @@ TEST(FeedClientServersTest, AServerThatHangsIsLeftBeforeItsSilenceCounts) {
   FakeFeed hung = feed;
   hung.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step >= 20; };
   const FakeServer a(feed), b(hung);
-  // A second copy would hide the lateness that is measured here.
+  // Hedging is off, because a second copy would hide the lateness that the test measures.
   FeedClientOptions options = Quick({a.address(), b.address()});
   options.hedge_fraction = 0;
   options.silence_timeout = absl::Hours(1);
@@ -56,7 +57,8 @@ TEST(FeedClientServersTest, ALateStepComesFromAnotherServer) {
   const FakeServer a(feed), b(hung);
   FeedClientOptions options = Quick({a.address(), b.address()});
   options.hedge_fraction = 0.1;
-  // A busy machine may see a late step so late that its lane moves at once: then once more.
+  // A busy machine may notice a late step so late that its lane moves at once. Then the feed runs
+  // again.
   for (int64_t won = 0; won == 0;) {
     const auto client = MustCreate(feed, options);
     ASSERT_NE(client, nullptr);
@@ -66,7 +68,7 @@ TEST(FeedClientServersTest, ALateStepComesFromAnotherServer) {
 }
 
 TEST(FeedClientServersTest, AServerThatDripsIsGivenUpAfterRetryFor) {
-  // Hundreds of chunks a step: one of them takes half a minute then.
+  // A step has hundreds of chunks, so from step 3 on a step takes half a minute.
   FakeFeed feed = {.per_core_batch = 400, .spoil = [](int, int, FakeChunk& piece) {
                      if (piece.header.step >= 3) Pause(absl::Milliseconds(50));
                    }};
@@ -110,7 +112,7 @@ TEST(FeedClientServersTest, ATrainerThatDoesNotWaitLosesNoTime) {
   ASSERT_NE(client, nullptr);
   ASSERT_THAT(client->Next(), IsOk());
   server.reset();
-  Pause(absl::Milliseconds(2000));  // Longer than retry_for, while nothing can come.
+  Pause(absl::Milliseconds(2000));  // Longer than retry_for, and nothing can come.
   server = std::make_unique<FakeServer>(feed, address);
   ExpectAllSteps(Drain(*client), 1, 400);
 }
@@ -143,11 +145,11 @@ TEST(FeedClientServersTest, AServerAddedToTheFileIsUsedAndOneRemovedIsLeft) {
     take_one();
     return client->stats().membership_changes == 2;
   }));
-  // What the first server had sent may still come; then it is not asked any more.
+  // What the first server has sent may still come. After that it gets no more requests.
   const size_t asked = a.requests().size();
   for (int i = 0; i < 200; ++i) take_one();
   EXPECT_EQ(a.requests().size(), asked);
-  // A bad list changes nothing.
+  // An invalid list changes nothing.
   folder.Write("servers", "no address\n");
   ASSERT_TRUE(WaitUntil([&] {
     take_one();

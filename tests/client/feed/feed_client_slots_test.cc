@@ -1,4 +1,5 @@
-// A FeedClient whose server shares memory as it should not: the feed goes on as bytes.
+// A FeedClient whose server shares memory wrongly. The feed must go on with its bytes sent by the
+// stream.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -30,7 +31,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-// A server on a Unix socket, and a slot socket beside it that the test speaks for.
+// A server on a Unix socket, and beside it a slot socket for which the test speaks.
 class FeedClientSlotsTest : public testing::Test {
  protected:
   FeedClientSlotsTest() {
@@ -39,8 +40,8 @@ class FeedClientSlotsTest : public testing::Test {
     listener_.emplace(*std::move(listener));
   }
 
-  // A feed whose first stream says, instead of its fourth chunk (the first of core 1), that the
-  // slice of core 1 is in slot 1; `offer` has its say on the socket before.
+  // A feed whose first stream replaces its fourth chunk (the first of core 1) by the message that
+  // the slice of core 1 is in slot 1. Before that, `offer` may send messages on the slot socket.
   FakeFeed FeedWith(std::function<void(const SlotSocket&)> offer) {
     FakeFeed feed;
     feed.chunk_bytes = 1 << 20;
@@ -58,12 +59,13 @@ class FeedClientSlotsTest : public testing::Test {
     return feed;
   }
 
-  // `label` 3 x 4 x 8 bytes, `valid` 4, `x` 400: each on a 64-byte boundary.
+  // `label` has 3 x 4 x 8 bytes, `valid` 4 and `x` 400, each on a 64-byte boundary.
   static int64_t SliceBytes() { return 128 + 64 + 448; }
 
   std::string address() const { return "unix:" + (folder_ / "s"); }
 
-  // The whole feed arrives, the second stream asks for no memory, and none was used.
+  // Expects that the whole feed arrives, that the second stream asks for no memory, and that none
+  // was used.
   void ExpectAllAsBytes(const FakeFeed& feed) {
     const FakeServer server(feed, address());
     const auto client = MustCreate(feed, Quick({server.address()}));
@@ -75,7 +77,7 @@ class FeedClientSlotsTest : public testing::Test {
     EXPECT_THAT(server.requests()[1].slot_session(), IsEmpty());
     EXPECT_EQ(client->stats().streams_lost, 1);
     EXPECT_EQ(client->stats().shared_payload_bytes, 0);
-    // Its first chunks came by the stream, before there was a slot to be named.
+    // The first chunks came by the stream, because no slot was offered yet.
     EXPECT_EQ(client->stats().not_shared,
               absl::StrCat(NotSharedText(v1::NO_REASON), " [server ", address(), "]"));
   }
@@ -98,7 +100,7 @@ TEST_F(FeedClientSlotsTest, ASlotThatWasNeverOfferedIsRefusedAndTheFeedGoesOnAsB
 }
 
 TEST_F(FeedClientSlotsTest, AServerThatHangsUpItsMemoryIsTriedAgain) {
-  // As one does that was replaced: its successor may share properly.
+  // A server that is replaced hangs up in this way. Its successor may share properly.
   const FakeFeed feed = FeedWith([](const SlotSocket& socket) { socket.Shutdown(); });
   const FakeServer server(feed, address());
   const auto client = MustCreate(feed, Quick({server.address()}));
@@ -123,7 +125,8 @@ TEST_F(FeedClientSlotsTest, ASlotAndPiecesInOneStepAreOneStep) {
     }
     ASSERT_THAT(socket.Send(EncodeSlotOffer({1, SliceBytes()}), memory->fd()), IsOk());
   });
-  // The server stops that stream behind the slot: it knows only pieces.
+  // The first stream then leaves out the chunks that FakeServer would send after the slot, because
+  // FakeServer itself only sends pieces.
   FakeFeed stopping = feed;
   stopping.spoil = [spoil = feed.spoil](int stream, int chunk, FakeChunk& piece) {
     spoil(stream, chunk, piece);
@@ -158,7 +161,7 @@ TEST_F(FeedClientSlotsTest, AServerThatDoesNotShareIsAskedForBytes) {
   ASSERT_NE(client, nullptr);
   ExpectAllSteps(Drain(*client), 0, 20);
   EXPECT_THAT(server.requests()[0].slot_session(), IsEmpty());
-  EXPECT_THAT(client->stats().not_shared, StartsWith("nobody shares memory at '"));
+  EXPECT_THAT(client->stats().not_shared, StartsWith("no server shares memory at '"));
 }
 
 TEST_F(FeedClientSlotsTest, WhatTheServerSaysIsTold) {
@@ -201,7 +204,7 @@ TEST_F(FeedClientSlotsTest, ASlotThatNobodyAskedForEndsTheFeedAndNamesTheServer)
     piece.header.slot_bytes = SliceBytes();
     piece.data.clear();
   };
-  const FakeServer server(feed);  // By TCP.
+  const FakeServer server(feed);  // The server listens on TCP.
   const auto client = MustCreate(feed, Quick({server.address()}));
   ASSERT_NE(client, nullptr);
   EXPECT_THAT(Drain(*client).end,

@@ -209,8 +209,8 @@ TEST(FeedClientTest, LandsInTheCallersMemoryAndGivesItBack) {
     EXPECT_GT(live, 0);
   }
   EXPECT_EQ(live, 0);
-  // Two in the window, two in hand while one takes the other's place: kept for reuse, however the
-  // trainer and the server race.
+  // Two buffers are in the window and two in the trainer's hand while one step replaces another.
+  // They are reused, however trainer and server race.
   EXPECT_LE(allocated, 4);
 }
 
@@ -223,7 +223,7 @@ TEST(FeedClientTest, MemoryThatIsNotAlignedIsRefused) {
                     .free = [](uint8_t*, int64_t) {}};
   const auto client = MustCreate(feed, options);
   ASSERT_NE(client, nullptr);
-  // `block + 1` is odd whatever the boundary of `block`.
+  // `block + 1` is odd, wherever `block` begins.
   EXPECT_THAT(client->Next(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("64-byte")));
 }
 
@@ -240,8 +240,8 @@ TEST(FeedClientTest, NoMemoryIsAnError) {
 }
 
 TEST(FeedClientTest, ATrainerThatStopsStopsTheServer) {
-  // Steps of 4 MiB and a window of 3. What may lie in sockets and in gRPC's windows, some 10 MiB,
-  // is less than 8 steps.
+  // Steps of 4 MiB and a window of 3. Sockets and gRPC's windows can hold some 10 MiB, which is
+  // less than 8 steps.
   const FakeFeed feed = {.num_cores = 1,
                          .per_core_batch = 1,
                          .example_bytes = 4 << 20,
@@ -254,15 +254,16 @@ TEST(FeedClientTest, ATrainerThatStopsStopsTheServer) {
   const auto client = MustCreate(feed, options);
   ASSERT_NE(client, nullptr);
   ASSERT_EQ(client->window_steps(), 3);
-  // The client reads no further than its window: another's whole feed later, of as many bytes from
-  // the same server, it has not.
+  // The client reads no further than its window. The test waits until another client has received a
+  // whole feed from the same server, and then looks that the first client has received nothing
+  // more.
   ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received >= 3; }));
   const auto other = MustCreate(feed, Quick({server.address()}));
   ASSERT_NE(other, nullptr);
   ExpectAllSteps(Drain(*other), 0, 20);
   EXPECT_EQ(client->stats().steps_received, 3);
   EXPECT_LT(server.steps_written(), 20 + 3 + 8);
-  // Each step taken lets one more in.
+  // Each step that is taken lets one more in.
   ASSERT_THAT(client->Next(), IsOk());
   ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received >= 4; }));
   ExpectAllSteps(Drain(*client), 1, 20);

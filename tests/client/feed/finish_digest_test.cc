@@ -1,4 +1,5 @@
-// A real server and a real client: whoever finishes the tensors, the trainer gets the same bytes.
+// A real server and a real client. The trainer must get the same bytes, whoever finishes the
+// tensors.
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -25,7 +26,7 @@
 namespace systole {
 namespace {
 
-// Record 4 of 13 is damaged, so that a MASK feed has masked and padded places.
+// A shard of 13 records, of which record 4 is damaged. So a MASK feed has masked and padded places.
 std::string ShardWithDamage() {
   ShardBuilder builder;
   uint64_t middle = 0;
@@ -46,9 +47,9 @@ std::unique_ptr<Server> StartServer(const TempFolder& folder, const std::string&
   return *std::move(server);
 }
 
-// Pixels of each layout, type, number of channels and kind of end, finished by factors or by a
-// table of one rule or one for each channel, and all other kinds of outputs. A spec has 64 outputs
-// at most, so of each kind of pixels `part` has a half.
+// Outputs of pixels of each layout, type, number of channels and last transforms, finished by
+// factors, by a table of one rule or by a table for each channel; and outputs of all other kinds. A
+// spec has 64 outputs at most, so `part` chooses half of each kind of pixels.
 std::string Outputs(int part) {
   const std::string unit = "transforms { cast { dtype: FLOAT32 scale: true } } ";
   const std::string three =
@@ -88,7 +89,7 @@ std::string Outputs(int part) {
       }
     }
   }
-  // Four channels; no image at all; and always finished by the server.
+  // Four channels, no image at all, and outputs that the server always finishes.
   absl::StrAppend(
       &outputs,
       "outputs { name: 'four' feature: 'raw' shape: [3, 1, 4] dtype: BFLOAT16 layout: NCHW "
@@ -189,7 +190,7 @@ TEST_F(FinishDigestTest, WhatCanBeFinishedByFactorsIsAndTheRestByATable) {
 }
 
 TEST_F(FinishDigestTest, TensorsOfAllCoresInOneBlockHoldTheSameBytesHoweverTheyCome) {
-  // Large enough to be shared, where memory can be.
+  // The slices are large enough for shared memory.
   const v1::FeedSpec spec = Spec(absl::StrCat(Outputs(1), R"pb(
     outputs {
       name: "large"
@@ -209,11 +210,11 @@ TEST_F(FinishDigestTest, TensorsOfAllCoresInOneBlockHoldTheSameBytesHoweverTheyC
       EXPECT_EQ(Drain(*client), finished);
       const bool near = address != server_->address();
       EXPECT_EQ(client->stats().shared_payload_bytes > 0, near) << client->stats().not_shared;
-      // What comes through shared memory was finished by the server, whoever was to do it.
+      // The server finishes what it sends through shared memory, whatever `finish` says.
       EXPECT_EQ(client->stats().compact_steps > 0, !near && finish != std::string("server"));
     }
   }
-  // By the socket it comes as it was asked for.
+  // By the socket the tensors come in the form that the client asked for.
   const auto by_socket =
       Open("client", {.servers = {neighbour->address()}, .share_memory = false}, spec);
   EXPECT_EQ(Drain(*by_socket), finished);
@@ -237,14 +238,14 @@ TEST_F(FinishDigestTest, CompactTravelsWithFewerBytes) {
   EXPECT_EQ(finished->stats().compact_steps, 0);
   EXPECT_EQ(compact->stats().delivered_bytes, finished->stats().delivered_bytes);
   EXPECT_EQ(compact->stats().compact_steps, 4);
-  // FLOAT32 and types half as wide: less than a half, but for the outputs that travel as they are,
-  // of which the one in tiles is mostly padding.
+  // The outputs have FLOAT32 and types half as wide, so their compact bytes are a half or less.
+  // Other outputs travel unchanged; the tiled one of these is mostly padding.
   EXPECT_LT(compact->stats().payload_bytes, finished->stats().payload_bytes * 7 / 10);
   EXPECT_GT(compact->stats().payload_bytes, finished->stats().payload_bytes * 3 / 10);
   EXPECT_EQ(compact->info().bytes_per_step(), finished->info().bytes_per_step());
 }
 
-// The engine of the server has the slices of one form while the other is asked for.
+// The server's engine has made slices of one form when the other form is asked for.
 TEST_F(FinishDigestTest, StreamsOfBothFormsAtATimeAreNotMixedUp) {
   const Digests finished = DigestsOf("server");
   std::vector<std::unique_ptr<FeedClient>> clients;
@@ -305,7 +306,7 @@ TEST_F(FinishDigestTest, SomeCoresOfACompactFeedAreThoseOfTheWhole) {
   for (const auto& [place, digest] : second_core) EXPECT_EQ(digest, finished.at(place));
 }
 
-// A group of 2 is mixed by the server, and what is beside it travels.
+// The server mixes groups of 2. Outputs that are not mixed travel compactly.
 TEST_F(FinishDigestTest, WhatIsMixedIsFinishedBeforeItTravels) {
   const std::string pixels =
       "feature: 'raw' shape: [2, 2, 3] dtype: BFLOAT16 transforms { decode_raw {} } transforms { "

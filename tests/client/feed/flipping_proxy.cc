@@ -13,7 +13,7 @@
 namespace systole {
 namespace {
 
-constexpr size_t kPrefaceBytes = 24;     // "PRI * HTTP/2.0 ..", of a client.
+constexpr size_t kPrefaceBytes = 24;     // "PRI * HTTP/2.0 ..", from a client.
 constexpr size_t kFrameHeaderBytes = 9;  // length:u24 type:u8 flags:u8 stream:u32, big-endian.
 constexpr uint8_t kDataFrame = 0;
 constexpr size_t kMessagePrefixBytes = 5;  // compressed:u8 length:u32, big-endian.
@@ -21,12 +21,12 @@ constexpr size_t kMessagePrefixBytes = 5;  // compressed:u8 length:u32, big-endi
 }  // namespace
 
 struct FlippingProxy::Parser {
-  // Of a call: where its messages stand.
+  // The place within the messages of a call.
   struct Call {
-    size_t prefix_bytes = 0;  // Of the next message's prefix, read so far.
+    size_t prefix_bytes = 0;  // How much of the next message's prefix was read.
     uint32_t message_left = 0;
-    int64_t number = -1;  // Of the message under way, since Arm(); -1: it is not to be touched.
-    int64_t offset = 0;   // In it.
+    int64_t number = -1;  // Number of the current message since Arm(); -1: leave it alone.
+    int64_t offset = 0;   // Offset in that message.
   };
 
   Direction direction;

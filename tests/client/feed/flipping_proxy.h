@@ -1,6 +1,6 @@
-// A way between client and server on which one bit of one gRPC message turns over, as with a bad
-// network card whose checksums are right all the same. Understands just enough HTTP/2 to find the
-// messages; everything else passes as it is.
+// A proxy between client and server that flips one bit of one gRPC message, as a bad network card
+// does whose checksums are right all the same. It knows just enough HTTP/2 to find the messages,
+// and passes all else on unchanged.
 //
 //   client --TCP--> FlippingProxy --TCP--> server
 //
@@ -23,26 +23,26 @@ enum class Direction { kToServer, kToClient };
 
 class FlippingProxy {
  public:
-  // Listens on a free port of 127.0.0.1 for connections to `server_port` there.
+  // Listens on a free port of 127.0.0.1 and connects to `server_port` there.
   explicit FlippingProxy(int server_port);
   ~FlippingProxy();
 
-  // What a client dials.
+  // The address that a client connects to.
   std::string address() const;
 
-  // Bit `bit` of the `message`th message that goes in `direction` from now on (from 0, over all
-  // calls) turns over, once.
+  // Flips bit `bit` of the `message`th message that goes in `direction` from now on, once. Messages
+  // count from 0, over all calls.
   void Arm(Direction direction, int64_t message, int64_t bit);
-  // Whether that has happened: the message was sent and has that many bits.
+  // Whether the bit was flipped: the message was sent, and it has that many bits.
   bool flipped() const;
 
  private:
-  // What was read of one direction of a connection.
+  // How far one direction of a connection was read.
   struct Parser;
 
   void Accept();
   void Pump(int from, int to, Direction direction);
-  // Finds the messages in `bytes`, which come next, and turns the bit over.
+  // Finds the messages in `bytes`, the next bytes of the connection, and flips the bit.
   void Pass(Parser& parser, std::vector<uint8_t>& bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void PassData(Parser& parser, uint8_t& byte) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

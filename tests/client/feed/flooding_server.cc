@@ -24,8 +24,8 @@ namespace {
 constexpr int kData = 0, kHeaders = 1, kPriority = 2, kReset = 3, kSettings = 4, kPushPromise = 5,
               kPing = 6, kGoAway = 7, kWindowUpdate = 8, kContinuation = 9, kUnknown = 0xbb;
 constexpr int kEndHeaders = 4;
-constexpr size_t kBlockBytes = 256 << 10;               // About so much is sent at a time,
-constexpr std::chrono::microseconds kBlockPause(2500);  // and so long nothing then.
+constexpr size_t kBlockBytes = 256 << 10;               // About this much is sent at a time,
+constexpr std::chrono::microseconds kBlockPause(2500);  // and then nothing for this long.
 
 std::string Times(const std::string& bytes, size_t times) {
   std::string all;
@@ -47,7 +47,7 @@ bool ReadExactly(int fd, char* bytes, size_t count) {
   return true;
 }
 
-// Takes what a client sends up to the headers of its first call.
+// Reads what a client sends, up to the headers of its first call.
 bool ReadFirstCall(int fd) {
   char preface[24];
   if (!ReadExactly(fd, preface, sizeof(preface))) return false;
@@ -123,14 +123,14 @@ void FloodingServer::Accept() {
 }
 
 int64_t FloodingServer::Answer(int fd) const {
-  // Before these come, gRPC makes no call.
+  // gRPC makes no call before it gets the settings.
   const std::string settings = Http2Frame(kSettings, 0, 0, "");
   ::send(fd, settings.data(), settings.size(), MSG_NOSIGNAL);
   if (!ReadFirstCall(fd)) return 0;
   int64_t sent = 0;
   for (const std::string* bytes = &flood_.begin; sent < flood_bytes_; bytes = &flood_.again) {
     for (size_t begin = 0; begin < bytes->size();) {
-      // What the client answers is taken, too: it reads no further than it can answer.
+      // The client's answers are read too, because the client reads no further than it can answer.
       pollfd ready = {.fd = fd, .events = POLLIN | POLLOUT, .revents = 0};
       ::poll(&ready, 1, -1);
       char answer[4096];
@@ -150,7 +150,7 @@ int64_t FloodingServer::Answer(int fd) const {
 class GiantServer::Service : public grpc::CallbackGenericService {
  public:
   Service(int64_t message_bytes, bool compressed) : compressed_(compressed) {
-    // One block, many times: the server holds little of it.
+    // The slices all use one block, so the server needs little memory.
     static const std::string& block = *new std::string(1 << 20, '\0');
     std::vector<grpc::Slice> slices;
     for (int64_t bytes = 0; bytes < message_bytes; bytes += static_cast<int64_t>(block.size())) {

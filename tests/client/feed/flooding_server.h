@@ -1,5 +1,5 @@
-// Servers that send a client far more than it has asked for: one of raw bytes, which gRPC's own
-// would refuse to send, and one of giant messages.
+// Servers that send a client far more than it has asked for. One sends raw bytes, which gRPC's own
+// server would refuse to send. The other sends giant messages.
 #ifndef SYSTOLE_TESTS_CLIENT_FEED_FLOODING_SERVER_H_
 #define SYSTOLE_TESTS_CLIENT_FEED_FLOODING_SERVER_H_
 
@@ -20,36 +20,36 @@
 
 namespace systole {
 
-// What a FloodingServer answers the first call of a connection, whose stream is 1.
+// How a FloodingServer answers the first call of a connection, whose stream is 1.
 struct AnswerFlood {
   std::string name;
   std::string begin;
-  std::string again;  // Sent over and over.
+  std::string again;  // Sent again and again.
 };
 
-// Floods that HTTP/2's flow control does not hold up: frames of every kind.
+// Floods that HTTP/2's flow control does not stop, with frames of every kind.
 std::vector<AnswerFlood> AllAnswerFloods();
 
-// Answers the first call of each connection with a flood, of `flood_bytes` at most and 100 MB/s, so
-// that what a test sees does not depend on how late a busy machine looks. In the test's process, on
-// a free port of 127.0.0.1.
+// Answers the first call of each connection with a flood of at most `flood_bytes`, at 100 MB/s at
+// most, so that the result does not depend on how late a busy machine looks. The server runs in the
+// test's process, on a free port of 127.0.0.1.
 //
 // Thread-safe.
 class FloodingServer {
  public:
-  // Connections after the first `floods` are accepted and hear nothing.
+  // Connections after the first `floods` are accepted, but get nothing.
   FloodingServer(const AnswerFlood& flood, int64_t flood_bytes, int floods);
   ~FloodingServer();
 
-  // What a client dials.
+  // The address that a client connects to.
   std::string address() const;
-  // How many floods have ended, and the most bytes that the client's side took of one.
+  // How many floods have ended, and the most bytes that the client's side took of one flood.
   int ended() const { return ended_; }
   int64_t most_bytes() const { return most_bytes_; }
 
  private:
   void Accept();
-  // How much of the flood went out until the client hung up.
+  // Sends the flood until the client hangs up. Returns the number of bytes sent.
   int64_t Answer(int fd) const;
 
   const AnswerFlood flood_;
@@ -71,12 +71,12 @@ class GiantServer {
  public:
   struct Options {
     std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
-    bool compressed = false;  // By gzip.
+    bool compressed = false;  // With gzip.
   };
   GiantServer(int64_t message_bytes, const Options& options);
   ~GiantServer();
 
-  // What a client dials.
+  // The address that a client connects to.
   const std::string& address() const { return address_; }
 
  private:

@@ -1,5 +1,5 @@
-// A server that says what no honest one does: in every field of every answer. The client neither
-// crashes nor hangs, and nothing of it reaches a terminal as it came.
+// A server that says what no honest server says, in every field of every answer. The client must
+// neither crash nor hang, and none of it may reach a terminal unescaped.
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,7 +26,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Gives up soon, and allocates little.
+// Options of a client that gives up soon and allocates little.
 FeedClientOptions Wary(const FakeServer& server) {
   FeedClientOptions options = Quick({server.address()});
   options.connect_timeout = options.retry_for = absl::Milliseconds(300);
@@ -35,8 +35,8 @@ FeedClientOptions Wary(const FakeServer& server) {
   return options;
 }
 
-// Takes the feed of `feed` as far as it goes, and looks at all that a program might print.
-// `any_bytes`: what the server describes may make other bytes.
+// Takes the feed as far as it goes, and checks all that a program might print. With `any_bytes`,
+// the server's description may lead to other bytes.
 absl::Status TakeFeed(const FakeFeed& feed, bool any_bytes = false) {
   const FakeServer server(feed);
   const absl::StatusOr<std::unique_ptr<FeedClient>> client =
@@ -50,7 +50,7 @@ absl::Status TakeFeed(const FakeFeed& feed, bool any_bytes = false) {
   return drained.end;
 }
 
-// A megabyte of it may be a gigabyte.
+// A compressed megabyte may become a gigabyte.
 TEST(HostileServerTest, NothingThatIsCompressedIsInflated) {
   EXPECT_THAT(TakeFeed({}), IsOk());
   EXPECT_FALSE(TakeFeed({.compresses = true}).ok());
@@ -97,7 +97,7 @@ TEST(HostileServerTest, NoValueInACompactFormDoesHarm) {
     std::vector<Mutation> mutations = MutationsOf(example);
     mutations.push_back({"nothing", [](google::protobuf::Message&) {}});
     for (const Mutation& mutation : mutations) {
-      // One entry of a table is as good as any other.
+      // One entry of a table is as good as any other, so only entry 7 is tested.
       if (absl::StrContains(mutation.what, "table[") &&
           !absl::StrContains(mutation.what, "table[7]")) {
         continue;
@@ -199,7 +199,7 @@ TEST(HostileServerTest, EveryRefusalKeepsItsCodeAndIsFitToPrint) {
       feed.refusal = grpc::Status(static_cast<grpc::StatusCode>(code), text);
       const FakeServer server(feed);
       FeedClientOptions options = Wary(server);
-      // What is not tried again is told as soon as it comes, however slow the machine is.
+      // An error that is not retried comes at once, so a long timeout does no harm.
       if (code != grpc::UNAVAILABLE && code != grpc::DEADLINE_EXCEEDED) {
         options.connect_timeout = options.retry_for = absl::FromChrono(kLongestWait);
       }
@@ -241,13 +241,13 @@ TEST(HostileServerTest, AFloodOfFramesIsCutOffWhateverTheyAre) {
     EXPECT_FALSE(status.ok());
     EXPECT_FALSE(absl::IsDeadlineExceeded(status)) << status;
     EXPECT_TRUE(WaitUntil([&] { return server.ended() == 1; }));
-    // What was sent while the client slept, and what the kernel had taken of it, is in it.
+    // The bound includes what was sent while the client slept, and what the kernel had taken.
     EXPECT_LT(server.most_bytes(), 256 * kMiB);
   }
 }
 
 TEST(HostileServerTest, AContentVersionThatFitsNoTokenIsRefused) {
-  // A token that holds it would not encode.
+  // A token with such a version could not be encoded.
   for (const std::string& version : {std::string(), std::string(201, 'v'), std::string("a\nb")}) {
     EXPECT_THAT(TakeFeed({.content_version = version}),
                 StatusIs(absl::StatusCode::kInternal, HasSubstr("identity.content_version is '")));

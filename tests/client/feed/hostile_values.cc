@@ -19,8 +19,8 @@ using google::protobuf::Reflection;
 
 constexpr int kMoreElements = 5'000;
 
-// One place in a message: the fields that lead there, each with its element's number (-1: the field
-// is no list).
+// A place in a message: the fields that lead to it, each with the number of its element (-1: the
+// field is no list).
 using Path = std::vector<std::pair<const FieldDescriptor*, int>>;
 
 std::string NameOf(const Path& path) {
@@ -175,7 +175,7 @@ void AddList(const Path& path, std::vector<Mutation>& mutations) {
                            } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT) {
                              reflection.AddFloat(&holder, field, 1);
                            } else {
-                             std::abort();  // A kind of list that there was none of.
+                             std::abort();  // No list of this kind existed.
                            }
                          }
                        }});
@@ -229,7 +229,7 @@ void FillEveryField(Message& message) {
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
       reflection.SetEnumValue(&message, field, 1);
     } else {
-      std::abort();  // A kind of field that there was none of.
+      std::abort();  // No field of this kind existed.
     }
   }
 }

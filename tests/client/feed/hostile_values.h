@@ -1,4 +1,4 @@
-// Every field of a message, one after the other, with values that no honest peer sends.
+// Values that no honest peer sends, for every field of a message in turn.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CLIENT_FEED_HOSTILE_VALUES_H_
@@ -14,22 +14,24 @@
 namespace systole {
 
 struct Mutation {
-  std::string what;  // "identity.content_version = 3145728 bytes", for messages of a test.
+  std::string what;  // Such as "identity.content_version = 3145728 bytes", for a test's output.
   std::function<void(google::protobuf::Message&)> apply;
 };
 
-// For each field of `example` and of the messages in it, and each element of its lists, all values
-// that are hostile for its type; for each list also no element, and 5,000 more of its last one.
+// For each field of `example` and of the messages in it, and for each element of their lists, all
+// values that are hostile for the type. For each list also: no element, and 5,000 more elements
+// like the last one.
 std::vector<Mutation> MutationsOf(const google::protobuf::Message& example);
 
 // Sets every field, with one element in each list and 1, "name" or true in each place.
 void FillEveryField(google::protobuf::Message& message);
 
-// Whether `text` may be printed: at most 4 KiB, and nothing that moves a cursor or ends a line.
+// Whether `text` may be printed: it has at most 4 KiB, and no character that moves a cursor or ends
+// a line.
 bool IsFitToPrint(absl::string_view text);
 
-// The name of the first field in `message` whose text is not fit to print or whose number is below
-// 0, beyond 2^60 or NaN; empty if there is none.
+// The name of the first field in `message` whose text may not be printed, or whose number is below
+// 0, above 2^60 or NaN; empty if there is none.
 std::string FirstUnfit(const google::protobuf::Message& message);
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// The queues in front of the cores and the pump that fills them.
+// The queues of the cores, and the pump that fills the queues.
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -42,7 +42,7 @@ TEST(InfeedQueueTest, ClosingWithAnErrorDrainsAndThenTellsIt) {
   InfeedQueue queue(2);
   ASSERT_THAT(queue.Push(Numbered(7)), IsOk());
   queue.Close(absl::DataLossError("shard-3"));
-  queue.Close();  // Too late.
+  queue.Close();  // Too late: the queue is closed.
   EXPECT_THAT(queue.Pop(), IsOk());
   EXPECT_THAT(queue.Pop(), StatusIs(absl::StatusCode::kDataLoss, "shard-3"));
   EXPECT_THAT(queue.Pop(), StatusIs(absl::StatusCode::kDataLoss, "shard-3"));
@@ -65,7 +65,7 @@ TEST(InfeedQueueTest, ASliceSaysWhenItArrived) {
   ASSERT_THAT(queue.Push(Numbered(0)), IsOk());
   now = absl::Seconds(7);
   ASSERT_THAT(queue.Push(Numbered(1)), IsOk());
-  now = absl::Seconds(100);  // When it is taken does not matter.
+  now = absl::Seconds(100);  // The time when it is taken does not matter.
   for (const int seconds : {5, 7}) {
     const absl::StatusOr<std::optional<CoreStep>> step = queue.Pop();
     ASSERT_THAT(step, IsOk());
@@ -99,7 +99,7 @@ TEST(InfeedQueueTest, FindsATensorByName) {
   EXPECT_FALSE(step.Find("y").has_value());
 }
 
-// Queues of the given capacity, one per core.
+// Queues of the given capacity, one for each core.
 struct Queues {
   Queues(int cores, int64_t capacity) {
     for (int i = 0; i < cores; ++i) {
@@ -182,7 +182,7 @@ TEST(InfeedPumpTest, StopsInAnyState) {
     const auto client = MustCreate(feed, Quick({server.address()}));
     ASSERT_NE(client, nullptr);
     Queues queues(2, 2);
-    std::optional<CoreStep> kept;  // Shares memory of a client that is going.
+    std::optional<CoreStep> kept;  // Shares memory of the client, which goes first.
     {
       const InfeedPump pump(*client, queues.all);
       for (int i = 0; i < popped; ++i) {

@@ -27,7 +27,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-// The lines of a log, which threads of a feed write.
+// Collects the lines of a log, which threads of a feed write.
 class Lines {
  public:
   std::shared_ptr<EventLog> Log(LogFormat format = LogFormat::kText) {
@@ -52,7 +52,7 @@ class Lines {
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mu_);
 };
 
-// What came out of a feed that has ended, so that all its lines are written.
+// Drains a feed and destroys its client, so that all lines are written.
 DrainedFeed DrainOnce(const FakeFeed& feed, const FeedClientOptions& options) {
   const auto client = MustCreate(feed, options);
   return client == nullptr ? DrainedFeed() : Drain(*client);
@@ -101,7 +101,7 @@ TEST(FeedLogTest, AServerThatGivesNoAnswerIsToldOnceNotWithEachAttempt) {
   for (const std::string& line : lines.lines()) {
     told += absl::StartsWith(line, absl::StrCat("W no answer from server ", address)) ? 1 : 0;
   }
-  // gRPC's words for one cause are not always the same.
+  // gRPC does not always use the same words for one cause.
   EXPECT_GE(told, 1);
   EXPECT_LE(told, 3);
 }
@@ -144,7 +144,7 @@ TEST(FeedLogTest, AServerThatLagsIsTold) {
   options.log = lines.Log();
   ExpectAllSteps(DrainOnce(feed, options), 0, 200);
   EXPECT_THAT(lines.lines(), Contains(absl::StrCat("I step 21 is late from server ", b.address(),
-                                                   "; others go on with its steps")));
+                                                   "; other servers go on with its steps")));
 }
 
 TEST(FeedLogTest, SaysWhichServersJoinDrainAndLeaveAndWhyAListIsNotTaken) {
@@ -156,7 +156,7 @@ TEST(FeedLogTest, SaysWhichServersJoinDrainAndLeaveAndWhyAListIsNotTaken) {
   EXPECT_THAT(TextsOf(log),
               ElementsAre("server a:1 joined", "server b:2 drains; its stream ended at step 5",
                           "server b:2 left the list",
-                          "the servers stay as they were: servers.txt: no such file"));
+                          "the feed keeps the servers that it has: servers.txt: no such file"));
   EXPECT_TRUE(log.empty());
 }
 
@@ -176,7 +176,7 @@ TEST(FeedLogTest, NamesAFewMaskedRecordsOfAStepAndTheDatasets) {
   const std::vector<LogLine> lines = log.Take();
   ASSERT_EQ(lines.size(), 2u);
   EXPECT_EQ(lines[0].text,
-            "step 2: masked for damaged records: 2; record_id 5, 9; the servers' logs say where "
+            "step 2: examples masked for damage: 2; record_id 5, 9; the servers' logs say where "
             "they are");
   EXPECT_LT(lines[1].text.size(), 200u);
   EXPECT_EQ(lines[0].fields.dataset, "cats,dogs");

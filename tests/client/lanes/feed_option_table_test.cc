@@ -29,7 +29,7 @@ const FeedOption& RowOf(absl::string_view name) {
   return FeedOptionTable()[0];
 }
 
-// "10s", "268435456", "on".
+// The default as text, such as "10s", "268435456" or "on".
 std::string DefaultOf(const FeedOption& option) {
   FeedClientOptions defaults;
   return std::visit(

@@ -1,4 +1,4 @@
-// Which servers are known. tests/client/feed tests the calls, with servers that answer.
+// Which servers a feed knows. The calls to servers are tested in tests/client/feed.
 #include "client/lanes/feed_servers.h"
 
 #include <memory>
@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// "+2" for a server that joined, "-0" for one that left.
+// "+2" means that server 2 joined, "-0" that server 0 left.
 std::vector<std::string> Changes(const std::vector<ScheduleEvent>& events) {
   std::vector<std::string> changes;
   for (const ScheduleEvent& event : events) {
@@ -38,7 +38,7 @@ class FeedServersTest : public testing::Test {
   const FeedClientOptions options_ = {};
   FeedLog log_{/*wanted=*/true, spec_};
   FeedClientStats stats_;
-  // Their links connect when first used, so never.
+  // A link connects when it is first used, so these never connect.
   FeedServers servers_{spec_, options_, std::make_shared<const ChannelSecurity>(), log_, stats_};
 };
 
@@ -47,7 +47,8 @@ TEST_F(FeedServersTest, NewcomersAreToldFirstAndNumbersAreNeverUsedTwice) {
   EXPECT_THAT(Changes(servers_.SetAddresses({"b:1", "a:1"}, false)), IsEmpty());
   EXPECT_THAT(Changes(servers_.SetAddresses({"b:1", "c:1"}, false)), ElementsAre("+2", "-0"));
   EXPECT_EQ(servers_.count(), 2);
-  // It may come back before it is forgotten: as another one, since it may be another one.
+  // a:1 may come back before it is forgotten. It gets a new number, because it may be another
+  // server.
   EXPECT_THAT(Changes(servers_.SetAddresses({"a:1", "b:1", "c:1"}, false)), ElementsAre("+3"));
   EXPECT_NE(servers_.Forget(0), nullptr);
   EXPECT_EQ(servers_.AddressOf(0), "that left");
@@ -73,7 +74,7 @@ TEST_F(FeedServersTest, ALostStreamCountsAndIsTheServersLastError) {
   EXPECT_FALSE(log_.empty());
   EXPECT_THAT(servers_.Unreachable("no step came"),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no step came: a:1: torn")));
-  // What ends the feed is the feed's error, and no line.
+  // An error that ends the feed is returned by the feed, and not logged.
   log_.Take();
   servers_.StreamLost(
       0, 7,

@@ -24,7 +24,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Looks until it sees such a wait; nullopt if it never does.
+// Waits until `watch` shows a wait that `wanted` accepts. Returns nullopt if none comes.
 std::optional<FeedWaiting> Await(const FeedWatch& watch,
                                  const std::function<bool(const FeedWaiting&)>& wanted) {
   std::optional<FeedWaiting> seen;
@@ -35,7 +35,7 @@ std::optional<FeedWaiting> Await(const FeedWatch& watch,
   return seen;
 }
 
-// Steps of 2 MB, of which nothing can hold all twenty between a server and a trainer.
+// Twenty steps of 2 MB, more than buffers between a server and a trainer can hold.
 FakeFeed LargeSteps() { return {.example_bytes = 1 << 18, .chunk_bytes = 1 << 17}; }
 
 bool IsLost(const FeedWaiting& waiting) { return !waiting.lost.empty(); }
@@ -75,16 +75,16 @@ TEST(FeedWatchTest, TellsTheServerThatWasLostAndTheOneThatIsAsked) {
   ASSERT_THAT(client->Next(), IsOk());
   lost.reset();
   DrainedFeed drained;
-  WorkerPool trainer(1);  // Takes what is still there, and then waits.
+  WorkerPool trainer(1);  // Takes the steps that are left, and then waits.
   trainer.Submit([&] { drained = Drain(*client); });
   const std::optional<FeedWaiting> seen = Await(*options.watch, IsLost);
   client->Cancel();
   ASSERT_TRUE(seen.has_value());
   EXPECT_EQ(seen->lost, address);
-  EXPECT_EQ(seen->asking, address);  // There is no other.
+  EXPECT_EQ(seen->asking, address);  // There is no other server.
   EXPECT_TRUE(seen->started);
   EXPECT_EQ(seen->limit, options.retry_for);
-  EXPECT_FALSE(options.watch->waiting().has_value());  // Nobody waits for a cancelled feed.
+  EXPECT_FALSE(options.watch->waiting().has_value());  // A cancelled feed has nobody waiting.
 }
 
 TEST(FeedWatchTest, TheNextServerIsNamedAndALaneThatMovesAgainWaitsForNothing) {
@@ -93,10 +93,10 @@ TEST(FeedWatchTest, TheNextServerIsNamedAndALaneThatMovesAgainWaitsForNothing) {
   Mutex mu;
   CondVar changed;
   bool go = false;
-  // Steps of the lane that comes over are held back until the test has looked.
+  // Steps of the lane that moves to this server are held back until the test has looked.
   FakeFeed feed = LargeSteps();
   feed.spoil = [&](int, int, FakeChunk& piece) {
-    if (piece.header.step % 2 == 1) return;  // Its own.
+    if (piece.header.step % 2 == 1) return;  // This server's own lane.
     MutexLock lock(mu);
     while (!go) changed.Wait(mu);
   };
@@ -120,7 +120,7 @@ TEST(FeedWatchTest, TheNextServerIsNamedAndALaneThatMovesAgainWaitsForNothing) {
     go = true;
     changed.SignalAll();
   }
-  trainer.reset();  // Waits for the end.
+  trainer.reset();  // Waits until the feed has ended.
   ExpectAllSteps(drained, 1, 20);
   EXPECT_FALSE(options.watch->waiting().has_value());
 }

@@ -13,7 +13,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// Cores 3 and 4 of a feed; per core `valid` of 2 bytes at 0 and `x` of 6 bytes at 64: 128 in all.
+// Cores 3 and 4 of a feed. A core's slice has `valid` of 2 bytes at 0 and `x` of 6 bytes at 64, so
+// 128 bytes in all.
 std::shared_ptr<const StepShape> Shape() {
   absl::StatusOr<SliceLayout> layout = SliceLayout::Create(
       {{.spec = {.name = "valid", .shape = {2}}}, {.spec = {.name = "x", .shape = {2, 3}}}});
@@ -117,7 +118,7 @@ TEST(LaneCursorTest, ASliceInASlotIsHeldAgainstTheOnlyRightPlaceAndSize) {
     EXPECT_THAT(cursor.AcceptSlice(header),
                 StatusIs(absl::StatusCode::kInternal, HasSubstr(message)));
   }
-  // Not in the middle of a slice, whatever the header says.
+  // A slot may not come in the middle of a slice, whatever the header says.
   for (const int tensor : {0, 1}) {
     LaneCursor cursor(Shape(), 7, 13, 3);
     ASSERT_THAT(cursor.Accept({.step = 7, .core = 3}, 2), IsOk());

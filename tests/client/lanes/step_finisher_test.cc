@@ -20,7 +20,7 @@
 namespace systole {
 namespace {
 
-// What a server describes for a spec of one output `x` of this type and shape.
+// The shape that a server describes for a spec with an output `x` of this type and shape.
 std::shared_ptr<const StepShape> ShapeOf(DType dtype, std::vector<int64_t> shape,
                                          int batch_axis = 0) {
   const int64_t batch = shape[static_cast<size_t>(batch_axis)];
@@ -33,7 +33,7 @@ std::shared_ptr<const StepShape> ShapeOf(DType dtype, std::vector<int64_t> shape
       StepShape{.layout = *layout, .core_begin = 3, .core_end = 5});
 }
 
-// The answer that describes `shape`, with a form for `x`.
+// An answer that describes `shape`, with a compact form for `x`.
 v1::ResolveFeedResponse AnswerOf(const StepShape& shape, const v1::CompactForm& form) {
   v1::ResolveFeedResponse answer;
   DescribeLayout(shape.layout, answer);
@@ -41,7 +41,8 @@ v1::ResolveFeedResponse AnswerOf(const StepShape& shape, const v1::CompactForm& 
   return answer;
 }
 
-// y = x / stddev - mean / stddev of three channels, as factors or as a table of what they make.
+// The form y = x / stddev - mean / stddev for three channels, as factors or as a table of the
+// results.
 v1::CompactForm FormOf(int channel_axis, bool as_table) {
   v1::CompactForm form;
   form.set_channel_axis(channel_axis);
@@ -81,7 +82,7 @@ TEST(StepFinisherTest, WithoutAFormThereIsNothingToFinish) {
   EXPECT_THAT(StepFinisher::Create(answer, finished), IsOkAndHolds(testing::IsNull()));
 }
 
-// No answer like these passes CheckFeedAnswer(). If one did, it would still do no harm.
+// CheckFeedAnswer() refuses such answers. The test shows that they would do no harm.
 TEST(StepFinisherTest, AFormThatCannotBeDoneIsRefused) {
   const auto finished = ShapeOf(DType::kFloat32, {4, 3});
   v1::CompactForm none;
@@ -95,8 +96,8 @@ TEST(StepFinisherTest, AFormThatCannotBeDoneIsRefused) {
   }
 }
 
-// Chunks of a compact step, cut anywhere, become what the definition says; places that are not
-// valid are zeros.
+// Expects that chunks of a compact step, cut anywhere, become what the definition says, and that
+// places that are not valid are zeros.
 void ExpectFinished(DType dtype, std::vector<int64_t> shape, int batch_axis, int channel_axis,
                     bool as_table) {
   const auto finished = ShapeOf(dtype, shape, batch_axis);
@@ -138,7 +139,7 @@ void ExpectFinished(DType dtype, std::vector<int64_t> shape, int batch_axis, int
   for (int core = 3; core < 5; ++core) {
     const uint8_t* const slice = step.data() + (core - 3) * finished->layout.slice_bytes();
     const SliceTensor& x = finished->layout.tensors()[1];
-    int64_t inner = 1, outer = 1;  // Values of one channel, of one example, that stand together.
+    int64_t inner = 1, outer = 1;  // Adjacent values of one channel, and of one example.
     for (size_t i = static_cast<size_t>(channel_axis) + 1; i < shape.size(); ++i) inner *= shape[i];
     for (size_t i = static_cast<size_t>(batch_axis) + 1; i < shape.size(); ++i) outer *= shape[i];
     for (int64_t i = 0; i < x.spec.num_bytes() / DTypeBytes(dtype); ++i) {
@@ -169,7 +170,8 @@ TEST(StepFinisherTest, EveryLayoutAndTypeIsWhatTheDefinitionSays) {
     for (const bool as_table : {false, true}) {
       ExpectFinished(dtype, {5, 4, 6, 3}, 0, 3, as_table);
       ExpectFinished(dtype, {5, 3, 4, 6}, 0, 1, as_table);
-      ExpectFinished(dtype, {2, 3, 32, 32}, 0, 1, as_table);  // Runs beyond the longest pattern.
+      // A run is longer than the longest pattern.
+      ExpectFinished(dtype, {2, 3, 32, 32}, 0, 1, as_table);
       ExpectFinished(dtype, {4, 6, 3, 5}, 3, 2, as_table);
     }
   }

@@ -22,7 +22,7 @@ class TrainerEndTest : public testing::Test {
  protected:
   StepBuffer Buffer() { return *shelf_->Acquire(); }
 
-  // "5", "end", "the error's message", or "nothing yet".
+  // Takes the next step. Returns its number, "end", the error's message, or "nothing yet".
   std::string Take(TrainerEnd& trainer) {
     if (!trainer.HasNext()) return "nothing yet";
     auto taken = trainer.Next(stats_);

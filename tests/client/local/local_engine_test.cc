@@ -35,7 +35,7 @@ std::shared_ptr<LocalEngine> MakeEngine(const LocalEngineOptions& options) {
   return *std::move(engine);
 }
 
-// 12 steps of one feed; another `seed`, another order.
+// The spec of a feed of 12 steps. Another `seed` gives another order.
 v1::FeedSpec SpecOf(int seed) {
   return SpecFromText(absl::StrCat("dataset: 'test' seed: ", seed, R"pb(
     shuffle { mode: GLOBAL }
@@ -65,7 +65,7 @@ std::unique_ptr<LocalFeed> MakeFeed(const std::shared_ptr<LocalEngine>& engine, 
   return *std::move(feed);
 }
 
-// The next step's, nothing at the end.
+// The digest of the next step, or nothing at the end.
 std::optional<std::string> NextDigest(Feed& feed) {
   const absl::StatusOr<std::optional<Step>> step = feed.Next();
   EXPECT_THAT(step, IsOk());
@@ -79,22 +79,22 @@ Digests Drain(Feed& feed) {
   return digests;
 }
 
-// As a feed on an engine of its own has them.
+// The digests of the same feed on an engine of its own.
 Digests DigestsAlone(int seed) { return Drain(*MakeFeed(nullptr, seed)); }
 
 int64_t ThreadsOfThisProcess() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
 }
 
-// Those of a sanitizer among them.
+// A sanitizer's threads count too.
 const int64_t kThreadsAtStart = ThreadsOfThisProcess();
 
-// The kernel drops a thread a moment after it was joined, so this may take one.
+// The kernel drops a thread a moment after it was joined, so the check waits.
 testing::AssertionResult HasMoreThreads(int64_t more) {
   return WaitUntil([&] { return ThreadsOfThisProcess() == kThreadsAtStart + more; });
 }
 
-// What a step costs the budget.
+// How much of the budget a step takes.
 int64_t StepCost(const Feed& feed) { return feed.shape().bytes() + kSliceOverheadBytes; }
 
 TEST(LocalEngineTest, ThirtyFeedsHaveTheThreadsOfOneAndTheStepsOfEach) {
@@ -133,10 +133,10 @@ TEST(LocalEngineTest, FeedsThatNobodyReadsDoNotStopAnother) {
     std::vector<std::unique_ptr<LocalFeed>> stalled;
     for (int i = 1; i <= 6; ++i) {
       stalled.push_back(MakeFeed(engine, i));
-      EXPECT_TRUE(NextDigest(*stalled.back()).has_value());  // More is made ahead.
+      EXPECT_TRUE(NextDigest(*stalled.back()).has_value());  // The engine makes more steps ahead.
     }
     EXPECT_EQ(Drain(*MakeFeed(engine, 0)), wanted);
-    // And what was taken from the others is made when they are read after all.
+    // Steps that the other feeds lost to this one are made again when those feeds are read.
     for (int i = 1; i <= 6; ++i) {
       const Digests rest = Drain(*stalled[static_cast<size_t>(i - 1)]);
       EXPECT_EQ(rest.size(), kSteps - 1);
@@ -184,15 +184,15 @@ TEST(LocalEngineTest, FeedsEndInAnyOrderAndDisturbNoOther) {
 
 TEST(LocalEngineTest, AFeedThatIsGoneHasLetGoOfItsCache) {
   const std::shared_ptr<LocalEngine> engine = MakeEngine({.threads = 2});
-  const auto other = MakeFeed(engine, 1);  // Keeps the threads.
+  const auto other = MakeFeed(engine, 1);  // Keeps the threads alive.
   EXPECT_TRUE(NextDigest(*other).has_value());
   for (int i = 0; i < 50; ++i) {
     std::shared_ptr<ValueCache> cache = *ValueCache::Create({.memory_bytes = 1 << 20});
     const std::weak_ptr<ValueCache> held = cache;
     auto feed = MakeFeed(engine, 2, {.cache = std::move(cache)});
-    std::optional<Step> kept;  // A step does not hold it.
+    std::optional<Step> kept;  // A step does not hold the cache.
     if (i % 2 == 0) kept = *feed->Next();
-    feed->WaitForNext(absl::ZeroDuration());  // Threads work for it.
+    feed->WaitForNext(absl::ZeroDuration());  // Makes threads work for the feed.
     feed.reset();
     EXPECT_TRUE(held.expired());
   }

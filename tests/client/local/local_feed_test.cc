@@ -46,7 +46,7 @@ std::string BatchFirstOutputs() {
   )pb";
 }
 
-// A digest for each (step, core), as an engine makes the slices one by one.
+// A digest for each (step, core), of slices that an engine makes one by one.
 std::vector<std::string> EngineDigests(const v1::FeedSpec& spec,
                                        const std::shared_ptr<const Dataset>& dataset,
                                        int core_begin, int core_end) {
@@ -127,7 +127,7 @@ TEST(LocalFeedTest, ATensorOfAllCoresStandsInOneBlock) {
 TEST(LocalFeedTest, TheTrainerMayKeepEveryStep) {
   const v1::FeedSpec spec = SpecOf(kEightCores, BatchFirstOutputs());
   const auto dataset = OpenTestDataset(TestShards({160}));
-  // Room for two steps ahead, and no more.
+  // There is room for only two steps ahead.
   const auto feed = MustCreate(spec, dataset, {.prefetch_bytes = 0});
   std::vector<Step> kept;
   while (true) {
@@ -198,7 +198,7 @@ TEST(LocalFeedTest, KnowsItsNumbers) {
 
 TEST(LocalFeedTest, DamagedRecordsAreMaskedAndCounted) {
   std::vector<std::string> shards = TestShards({16});
-  shards[0][200] = static_cast<char>(shards[0][200] ^ 1);  // In the first record.
+  shards[0][200] = static_cast<char>(shards[0][200] ^ 1);  // A byte of the first record.
   const auto dataset = OpenTestDataset(shards);
   const auto masked =
       MustCreate(SpecOf("global_batch: 16 num_cores: 2 epochs: 1 on_corrupt: MASK"), dataset);
@@ -206,7 +206,7 @@ TEST(LocalFeedTest, DamagedRecordsAreMaskedAndCounted) {
   EXPECT_EQ(masked->stats().masked_examples, 1);
   EXPECT_THAT(masked->stats().masked_records, ElementsAre(0));
   const auto failing = MustCreate(SpecOf("global_batch: 16 num_cores: 2 epochs: 1 "), dataset);
-  for (int i = 0; i < 2; ++i) {  // The error sticks.
+  for (int i = 0; i < 2; ++i) {  // The error stays.
     EXPECT_THAT(failing->Next(),
                 StatusIs(absl::StatusCode::kDataLoss,
                          AllOf(HasSubstr("shard-0.tfrecord"), HasSubstr("record 0"),
@@ -216,7 +216,7 @@ TEST(LocalFeedTest, DamagedRecordsAreMaskedAndCounted) {
 
 TEST(LocalFeedTest, MaskedExamplesAreToldTheLog) {
   std::vector<std::string> shards = TestShards({16});
-  shards[0][200] = static_cast<char>(shards[0][200] ^ 1);  // In the first record.
+  shards[0][200] = static_cast<char>(shards[0][200] ^ 1);  // A byte of the first record.
   std::vector<std::string> lines;
   const auto log = std::make_shared<EventLog>(
       [&lines](LogLevel, const std::string& line) { lines.push_back(line); });
@@ -225,13 +225,13 @@ TEST(LocalFeedTest, MaskedExamplesAreToldTheLog) {
                         OpenTestDataset(shards), {.log = log});
   ASSERT_THAT(masked, IsOk());
   Drain(**masked);
-  EXPECT_THAT(lines, ElementsAre("step 0: masked for damaged records: 1; record_id 0"));
+  EXPECT_THAT(lines, ElementsAre("step 0: examples masked for damage: 1; record_id 0"));
 }
 
 TEST(LocalFeedTest, WaitingEndsWithAStepOrTheTime) {
   const auto feed = MustCreate(SpecOf(kEightCores), OpenTestDataset(TestShards({16})));
   EXPECT_TRUE(feed->WaitForNext(absl::InfiniteDuration()));
-  EXPECT_TRUE(feed->WaitForNext(absl::ZeroDuration()));  // It is still there.
+  EXPECT_TRUE(feed->WaitForNext(absl::ZeroDuration()));  // The step is still there.
   Drain(*feed);
   EXPECT_TRUE(feed->WaitForNext(absl::ZeroDuration()));  // The end is an answer too.
   EXPECT_EQ(feed->next_step(), 2);

@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 
 constexpr int kHeight = 3000;
 
-// With names that have no place where a line could end, a wide image, a long list, padding and a
-// masked record.
+// A page with names in which a line cannot break, a wide image, a long list, padding and a masked
+// record.
 std::string SamplePage(const std::string& name = std::string(100, 'n')) {
   v1::FeedSpec spec = ParseSpec(R"pb(
     epochs: 1
@@ -73,8 +73,8 @@ std::string SamplePage(const std::string& name = std::string(100, 'n')) {
   return page.value_or("");
 }
 
-// Returns the window's and the page's width, the pictures that are loaded of those that there are,
-// and what stands out of the window and is in no box that scrolls.
+// Returns the window's and the page's width, how many of the pictures are loaded, and what reaches
+// beyond the window without being in a box that scrolls.
 constexpr char kMeasure[] = R"js(
   const images = [...document.images];
   const wide = [...document.querySelectorAll('body *')].filter(
@@ -87,7 +87,7 @@ constexpr char kMeasure[] = R"js(
       .join(' ');
 )js";
 
-// The page lets no script run; this test's may.
+// The page allows no scripts. This change allows the test's script.
 std::string WithScripts(const std::string& page) {
   return absl::StrReplaceAll(page,
                              {{"img-src data:", "img-src data:; script-src 'unsafe-inline'"}});
@@ -101,13 +101,13 @@ TEST(ContactSheetPageTest, PicturesLoadAndNothingIsWiderThanTheWindow) {
       const MeasuredPage opened = OpenInFrame(page, kMeasure, scheme, width, kHeight);
       ASSERT_EQ(opened.page.error, "");
       EXPECT_EQ(opened.page.console, "");
-      // Two pictures of each of five examples.
+      // Five examples have two pictures each.
       EXPECT_EQ(opened.measured, absl::StrCat(width, " ", width, " 10 10 wide:"));
     }
   }
 }
 
-// Whether the test above could fail at all.
+// Checks that the test above can fail.
 TEST(ContactSheetPageTest, ABrokenPictureAndAPageTooWideWouldBeSeen) {
   const std::string page = absl::StrReplaceAll(
       WithScripts(SamplePage()),
@@ -128,7 +128,7 @@ TEST(ContactSheetPageTest, LightAndDarkAreThemselves) {
 }
 
 TEST(ContactSheetPageTest, HostileNamesStayText) {
-  // Even if scripts could run.
+  // The page must be safe even if scripts could run.
   const OpenedPage page =
       OpenPage(WithScripts(SamplePage("</style><script>console.error('out')</script>"
                                       "<img src=x onerror=console.error(1)>\"'&amp;")),

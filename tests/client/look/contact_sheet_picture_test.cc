@@ -1,4 +1,4 @@
-// The pictures of a contact sheet, decoded and compared with what they were made from.
+// The pictures of a contact sheet are decoded and compared with what they were made from.
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -85,7 +85,7 @@ TEST(ContactSheetPictureTest, EveryLayoutTypeAndPlacementPutsThePictureBack) {
   }
 }
 
-// To 0 .. 1 first, then by mean and deviation, as torchvision does it.
+// As in torchvision, pixels are first scaled to 0 .. 1, and then normalized by mean and deviation.
 TEST(ContactSheetPictureTest, TwoNormalizesAreBothPutBack) {
   const v1::FeedSpec spec = ParseSpec(SpecText(absl::StrCat(
       "outputs { name: 'image' feature: 'image' ", kDecode,
@@ -114,7 +114,7 @@ TEST(ContactSheetPictureTest, WithoutNormalizeTheRangeDecidesAndThePageSaysIt) {
   const std::string plain = render(1, 0);
   EXPECT_THAT(plain, HasSubstr("taken as they are: 0 is black, 255 is white"));
   EXPECT_LE(DifferenceFromBlocks(PicturesOf(plain)[3], 3, 3), 4);
-  // Values from 20 / 255 - 1 to 235 / 255 - 1 come to lie between 0 and 255.
+  // Values from 20 / 255 - 1 to 235 / 255 - 1 must be stretched to 0 .. 255.
   const std::string stretched = render(1.0 / 255, -1);
   EXPECT_THAT(stretched, HasSubstr("stretched over their range: -0.9216 is black, "));
   const std::vector<DecodedPicture> pictures = PicturesOf(stretched);
@@ -127,7 +127,7 @@ TEST(ContactSheetPictureTest, WithoutNormalizeTheRangeDecidesAndThePageSaysIt) {
   }
   EXPECT_LE(least, 3);
   EXPECT_GE(most, 252);
-  // Floats of 0 to 1 are no almost black picture.
+  // Floats of 0 to 1 must not be shown as an almost black picture.
   EXPECT_THAT(render(1.0 / 255, 0), HasSubstr("stretched over their range: 0.07843 is black, "));
 }
 
@@ -152,7 +152,7 @@ TEST(ContactSheetPictureTest, ValuesThatAreNoPixelsAreClampedAndNanIsBlack) {
   EXPECT_THAT(pictures[1].pixels, testing::Each(255));
   EXPECT_THAT(pictures[2].pixels, testing::Each(0));
   EXPECT_THAT(pictures[3].pixels, testing::Each(255));
-  // Two of eight examples.
+  // Two of eight examples are 25 %.
   EXPECT_EQ(RowOf(page, "image")[6], "25 %");
   EXPECT_EQ(RowOf(page, "valid")[6], "none");
   EXPECT_THAT(page, HasSubstr("25 % of its values are NaN or infinite"));
@@ -186,7 +186,7 @@ TEST(ContactSheetPictureTest, LargeImagesAreShownSubsampled) {
   EXPECT_EQ(pictures[0].height, 3);
   EXPECT_THAT(pictures[0].pixels, testing::Each(200));
   EXPECT_THAT(page, AllOf(HasSubstr("width=\"367\" height=\"3\""),
-                          HasSubstr("of 1100 x 8 pixels each 3rd is shown")));
+                          HasSubstr("of 1100 x 8 pixels every 3rd is shown")));
 }
 
 TEST(ContactSheetPictureTest, OfManyImageOutputsTheFirstFourAreDrawn) {

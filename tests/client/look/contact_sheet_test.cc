@@ -23,7 +23,7 @@ using ::testing::SizeIs;
 // ---- Places ----
 
 SheetFeed FeedWithHoles() {
-  // Records 0 .. 12 in their order: 13, 14 and 15 are padding, 2 is damaged.
+  // Records 0 .. 12 come in their order. Places 13, 14 and 15 are padding, and record 2 is damaged.
   return {.tensors = {LabelTensor()}, .valid = [](int64_t step, int64_t example) {
             return step * 8 + example < 13 && step * 8 + example != 2;
           }};
@@ -103,17 +103,18 @@ TEST(ContactSheetTest, RangesAndMeansAreOfAllValidExamplesOfAllSteps) {
       {"weights", DType::kBfloat16, {3}, v1::NHWC, [](int64_t, int64_t example, int64_t element) {
          return element == 1 ? 0.5 : static_cast<double>(example) - 4;
        }});
-  // Larger than a double counts exactly; PutValue() makes an int64 of it.
+  // A value that a double cannot hold exactly. PutValue() makes an int64 of it.
   feed.tensors.push_back({"big", DType::kInt64, {}, v1::NHWC, [](int64_t, int64_t, int64_t) {
                             return 9007199254740994.0;
                           }});
   for (const StepPlacement placement : {StepPlacement::kCoreMajor, StepPlacement::kTensorMajor}) {
     feed.placement = placement;
-    // One example is shown; all count.
+    // One example is shown, but all examples count in the table.
     const std::string page = MustRender(spec, MakeSteps(feed, 0, 2), {.max_examples = 1});
-    // Labels 0, 1, 3 .. 7 and 100 .. 104.
+    // The labels are 0, 1, 3 .. 7 and 100 .. 104.
     EXPECT_THAT(RowOf(page, "label"), ElementsAre("int64", "4", "–", "0", "104", "44.67"));
-    // Examples 0, 1, 3 .. 7 and 0 .. 4, minus 4, two thirds of them; 0.5 one third.
+    // The examples are 0, 1, 3 .. 7 and 0 .. 4. Two thirds of the weights are the example's number
+    // minus 4, and one third is 0.5.
     EXPECT_THAT(RowOf(page, "weights"), ElementsAre("bfloat16", "4 × 3", "–", "-4", "3", "-0.5"));
     EXPECT_THAT(RowOf(page, "valid"), ElementsAre("uint8", "4", "–", "0", "1", "0.75"));
     EXPECT_THAT(RowOf(page, "big"), ElementsAre("int64", "4", "–", "9007199254740994",
@@ -260,7 +261,7 @@ TEST(ContactSheetTest, WhatIsWrongIsNamed) {
   std::vector<Step> mixed = MakeSteps({.tensors = {LabelTensor()}}, 0, 1);
   mixed.push_back(MakeStep({.per_core = 2, .tensors = {LabelTensor()}}, 1));
   EXPECT_THAT(refusal(spec, mixed, {}), HasSubstr("steps 0 and 1 have different tensors"));
-  // Factors for three channels, and a tensor of one.
+  // The form has factors for three channels, but the tensor has one channel.
   const v1::FeedSpec three =
       ParseSpec(SpecText(absl::StrCat("outputs { name: 'image' feature: 'image' ", kDecode,
                                       " transforms { normalize { mean: [1, 2, 3] } } }")));

@@ -1,4 +1,4 @@
-// Pages of contact sheets, taken apart for tests.
+// Takes pages of contact sheets apart for tests.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CLIENT_LOOK_SHEET_PAGE_H_
@@ -28,7 +28,7 @@ inline std::string SpecText(const std::string& outputs, const std::string& more 
                       outputs);
 }
 
-// The page; empty, with a failure noted, if there is none.
+// The page; empty, with a failure noted, if it cannot be made.
 inline std::string MustRender(const v1::FeedSpec& spec, const std::vector<Step>& steps,
                               const ContactSheetOptions& options = {}) {
   absl::StatusOr<std::string> page = ContactSheet(spec, steps, options);
@@ -36,7 +36,7 @@ inline std::string MustRender(const v1::FeedSpec& spec, const std::vector<Step>&
   return page.ok() ? *page : "";
 }
 
-// What stands between each `begin` and the `end` after it.
+// The texts between each `begin` and the `end` after it.
 inline std::vector<std::string> AllBetween(const std::string& text, const std::string& begin,
                                            const std::string& end) {
   std::vector<std::string> found;
@@ -87,10 +87,10 @@ inline std::vector<std::string> CardsOf(const std::string& page) {
   return AllBetween(page, "<article class=\"", "</article>");
 }
 
-// A pixel as it is, for BlocksTensor().
+// Leaves a pixel unchanged, for BlocksTensor().
 inline double AsItIs(uint8_t pixel, int64_t) { return pixel; }
 
-// The order of `spec` over so many records.
+// The order that `spec` gives to `num_records` records.
 inline std::optional<Order> OrderOf(const v1::FeedSpec& spec, int64_t num_records) {
   const absl::StatusOr<OrderSpec> order = OrderSpecOf(spec, {{.num_records = num_records}});
   EXPECT_THAT(order, IsOk());

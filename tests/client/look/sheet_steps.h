@@ -1,5 +1,5 @@
-// Steps made by hand for tests of the contact sheet: images of six coloured blocks, in any layout
-// and type, with labels.
+// Steps made by hand for tests of the contact sheet. Their images have six coloured blocks, in any
+// layout and type, and labels.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CLIENT_LOOK_SHEET_STEPS_H_
@@ -25,11 +25,11 @@
 
 namespace systole {
 
-// Images of [16, 24, channels]: their blocks of 8 x 8 pixels are those of a JPEG, so that colours
-// survive it.
+// The images are [16, 24, channels]. Their blocks of 8 x 8 pixels are those of a JPEG, so the
+// colours survive JPEG.
 inline constexpr int kBlock = 8, kImageHeight = 16, kImageWidth = 24;
 
-// The colour of a block. Depends on the example, the block and the channel.
+// The colour of the block at (y, x). It depends on the example, the block and the channel.
 inline uint8_t PixelAt(int64_t example, int64_t y, int64_t x, int64_t channel) {
   const int64_t block = y / kBlock * 3 + x / kBlock;
   return static_cast<uint8_t>(20 + (example * 37 + block * 61 + channel * 83) % 216);
@@ -41,10 +41,10 @@ inline v1::FeedSpec ParseSpec(const std::string& text) {
   return spec;
 }
 
-// Writes `value` as `dtype`, pixels rounded.
+// Writes `value` as `dtype`. Pixels are rounded.
 inline void PutValue(DType dtype, double value, uint8_t* at) {
   const auto put = [at](auto number) { std::memcpy(at, &number, sizeof(number)); };
-  switch (dtype) {  // Not every value is one of every type.
+  switch (dtype) {  // Not every type can hold every value.
     case DType::kUint8:
       return put(RoundToUint8(static_cast<float>(value)));
     case DType::kInt32:
@@ -60,12 +60,12 @@ inline void PutValue(DType dtype, double value, uint8_t* at) {
   }
 }
 
-// One tensor of a test's steps. The values of an example are in the order [height, width, channels]
-// or in that of a list, whatever the layout.
+// One tensor of a test's steps. The values of an example are in the order [height, width,
+// channels], or in the order of a list, whatever the layout is.
 struct SheetTensor {
   std::string name;
   DType dtype = DType::kUint8;
-  std::vector<int64_t> shape;  // Of one example.
+  std::vector<int64_t> shape;  // The shape of one example.
   v1::Layout layout = v1::NHWC;
   std::function<double(int64_t step, int64_t example, int64_t element)> value;
 };
@@ -74,7 +74,8 @@ struct SheetFeed {
   int num_cores = 2;
   int64_t per_core = 4;
   std::vector<SheetTensor> tensors;
-  // Which places hold an example; `example` counts over the cores. Null: all.
+  // Tells whether a place holds an example, where `example` counts over the cores. Null: every
+  // place does.
   std::function<bool(int64_t step, int64_t example)> valid;
   StepPlacement placement = StepPlacement::kCoreMajor;
 };
@@ -97,14 +98,14 @@ inline SliceTensor SliceTensorOf(const SheetTensor& tensor, int64_t per_core) {
   return slice;
 }
 
-// Where element `element` of example `slot` stands in a core's tensor, counted in elements.
+// The place of element `element` of example `slot` in a core's tensor, counted in elements.
 inline int64_t PlaceOfElement(const SheetTensor& tensor, int64_t per_core, int64_t slot,
                               int64_t element) {
   int64_t count = 1;
   for (const int64_t size : tensor.shape) count *= size;
   if (tensor.layout == v1::HWCN) return element * per_core + slot;
   if (tensor.layout == v1::HWCN_TILED) {
-    // At most 8 channels and 128 places: one tile for each pixel.
+    // There are at most 8 channels and 128 places, so each pixel is one tile.
     const int64_t pixel = element / tensor.shape[2];
     const int64_t channel = element % tensor.shape[2];
     return ((pixel * 4 + channel / 2) * 128 + slot) * 2 + channel % 2;
@@ -155,7 +156,7 @@ inline std::vector<Step> MakeSteps(const SheetFeed& feed, int64_t first, int64_t
   return steps;
 }
 
-// An image tensor of the coloured blocks. `put` makes a value of a pixel.
+// A tensor of images of the coloured blocks. `put` makes a value of a pixel.
 inline SheetTensor BlocksTensor(const std::string& name, DType dtype, v1::Layout layout,
                                 int64_t channels,
                                 std::function<double(uint8_t pixel, int64_t channel)> put) {

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Before anything imports JAX.
+# This comes before anything imports JAX.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -23,10 +23,11 @@ from systole import _programs
 
 ROOT = Path(__file__).resolve().parents[3]
 RECORDS = 96
-# Seconds for what must happen: a machine ten times slower keeps it. It bounds failures alone.
+# The time limit in seconds for what must happen. It is long enough for a machine ten times slower,
+# and is reached only by failures.
 LONGEST_WAIT = 1200
 
-# A shell that starts the tests in the background has them ignore Ctrl-C, and children inherit that.
+# Tests that a shell starts in the background ignore Ctrl-C, and their children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -42,7 +43,7 @@ def systole(*arguments: object) -> str:
 def python(
     code: str, *arguments: str, timeout: float = LONGEST_WAIT
 ) -> subprocess.CompletedProcess[str]:
-    """Runs the code in an interpreter of its own, as this one is."""
+    """Runs the code in a new interpreter of the same kind as this one."""
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *arguments],
         capture_output=True,
@@ -105,7 +106,7 @@ def start_server(tmp_path: Path, shards: str) -> Iterator[Callable[..., Server]]
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Iterator[Server]:
-    """A server for all tests that do it no harm, by TCP."""
+    """A server on a TCP port, for all tests that do it no harm."""
     running = Server(tmp_path_factory.mktemp("server"), "127.0.0.1:0", shards)
     yield running
     running.kill()
@@ -113,7 +114,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Iterator[Se
 
 @pytest.fixture(scope="session")
 def neighbour(tmp_path_factory: pytest.TempPathFactory, shards: str) -> Iterator[Server]:
-    """The same on a Unix socket, which shares memory."""
+    """A server on a Unix socket, which shares memory, for all tests that do it no harm."""
     folder = tmp_path_factory.mktemp("neighbour")
     running = Server(folder, f"unix:{folder}/socket", shards)
     yield running

@@ -4,7 +4,7 @@
 #   tests/client/python/install.sh KIND    jax: with NumPy and JAX; torch: with Debian's PyTorch;
 #                                          frameworks: with the current PyTorch, TensorFlow and Grain
 #
-# The environment is build/python/KIND/env; it is made anew when its requirements have changed. The
+# The environment is build/python/KIND/env. It is made again when its requirements have changed. The
 # package is built as `pip install ./client/python` builds it, but in build/package, so that the next
 # time only what has changed is compiled. Compiler and options are those of the preset `programs`, so ccache
 # has the rooms if that was built. SYSTOLE_PYTHON_EXECUTABLE is the interpreter (default: /usr/bin/python3).

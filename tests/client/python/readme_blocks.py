@@ -12,8 +12,8 @@ from conftest import ROOT, Server, systole
 
 README = ROOT / "client/python/README.md"
 KINDS = {"", "jax", "torch", "tensorflow"}
-# What the page introduces for all that follows. Any other name, imports among them, a block must
-# make itself.
+# The names that the page introduces for all later blocks. A block must make any other name itself,
+# imports included.
 CARRIED = ("systole", "feed", "spec")
 
 
@@ -34,7 +34,7 @@ def shell_lines() -> list[list[str]]:
 
 @contextmanager
 def place(folder: Path) -> Iterator[Server]:
-    """A folder with what the README says is there, as the working directory; and its server."""
+    """Enters a folder with the files that the README mentions, and yields a server of its data."""
     (folder / "data").mkdir()
     (folder / "deploy").symlink_to(ROOT / "deploy")
     before = os.getcwd()
@@ -54,10 +54,10 @@ def place(folder: Path) -> Iterator[Server]:
 
 
 def run(code: list[str], server: Server) -> None:
-    """Runs the blocks, each with nothing but what CARRIED names of those before."""
+    """Runs the blocks. A block gets only the names in CARRIED from the blocks before it."""
     carried: dict[str, object] = {}
     for block in code:
         names = dict(carried)
         exec(compile(block.replace("127.0.0.1:8470", server.address), str(README), "exec"), names)
-        # The first of each name: what later blocks call so is their own.
+        # The first value of each name is kept: later blocks use the name for values of their own.
         carried = {name: names[name] for name in CARRIED if name in names} | carried

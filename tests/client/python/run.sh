@@ -3,7 +3,8 @@
 #
 #   tests/client/python/run.sh [KIND [PYTEST ARGUMENT..]]
 #
-# KIND is jax (the default), torch or frameworks: see install.sh, which does the first part.
+# KIND is jax (the default), torch or frameworks. install.sh explains the kinds and makes the
+# environment.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 kind=${1:-jax}

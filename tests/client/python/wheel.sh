@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes the self-contained wheel, installs it where Debian's libraries are not to be found, and trains
-# from it there.
+# Makes the self-contained wheel, installs it, and trains with it where Debian's libraries cannot be
+# found.
 #
 #   tests/client/python/wheel.sh
 #
-# "Not to be found": in a mount namespace of its own, every library that the wheel must bring is an
-# empty file. That takes root, or user namespaces.
+# The training runs in a mount namespace of its own, in which every library that the wheel must bring
+# is an empty file. This needs root, or user namespaces.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."
@@ -20,7 +20,7 @@ namespace=(unshare --mount)
 [[ $(id -u) -eq 0 ]] || namespace=(unshare --mount --map-root-user)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# shellcheck disable=SC2016  # The script inside expands what it is given.
+# shellcheck disable=SC2016  # The inner shell expands the variables.
 "${namespace[@]}" bash -euc '
   hidden=0
   for library in /usr/lib/x86_64-linux-gnu/lib{grpc,gpr,protobuf,absl,address_sorting,upb,cares,re2,jpeg,isal,xxhash,zstd,spng,dnnl,spdlog,fmt}*.so*; do

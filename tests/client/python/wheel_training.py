@@ -1,6 +1,6 @@
 """Trains a linear model on a feed from a server of the wheel's own, and checks that it learns.
 
-usage: wheel_training.py SHARDS    (NumPy is all that it needs)
+usage: wheel_training.py SHARDS    (it needs only NumPy)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// The small parts of a schedule beside naive ones.
+// The small parts of a schedule are compared with naive ones.
 #include <cstdint>
 #include <set>
 
@@ -66,7 +66,7 @@ TEST(RunningClockTest, TimeInWhichTheProcessDidNotRunDoesNotCount) {
   RunningClock clock;
   EXPECT_EQ(clock.See(absl::Seconds(10)), absl::Seconds(10));
   clock.WakeAt(absl::Seconds(11));
-  // Late by load, not by a stop.
+  // The clock is late because of load, not because the process was stopped.
   EXPECT_EQ(clock.See(absl::Seconds(13)), absl::Seconds(13));
   clock.WakeAt(absl::Seconds(14));
   EXPECT_EQ(clock.See(absl::Seconds(113)), absl::Seconds(13));

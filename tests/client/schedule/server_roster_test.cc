@@ -22,7 +22,7 @@ constexpr Failure kLost = {.kind = FailureKind::kLost};
 
 absl::Duration At(double seconds) { return absl::Seconds(seconds); }
 
-// The servers that are asked, or forgotten, at that time.
+// The servers to which Advance() applies `Action` (AskServer, ForgetServer) at `now`.
 template <typename Action>
 std::vector<int> Advance(ServerRoster& roster, absl::Duration now, bool used = false) {
   ScheduleActions actions;
@@ -35,7 +35,7 @@ std::vector<int> Advance(ServerRoster& roster, absl::Duration now, bool used = f
   return servers;
 }
 
-// How long a server that rests since `now` is not asked.
+// How long after `now` a resting server is asked again.
 absl::Duration Pause(ServerRoster& roster, absl::Duration now) {
   absl::Duration at = now;
   while (Advance<AskServer>(roster, at).empty()) at += absl::Milliseconds(1);
@@ -52,7 +52,7 @@ TEST(ServerRosterTest, OnlyAServerThatAnsweredServes) {
   roster.StreamFailed(1, kLost, At(1));
   EXPECT_FALSE(roster.Serves(1));
   EXPECT_FALSE(roster.IsExpected(1));
-  // The first time at once.
+  // After the first failure the server is asked at once.
   EXPECT_THAT(Advance<AskServer>(roster, At(1)), ElementsAre(1));
   EXPECT_FALSE(roster.IsExpected(1));
   roster.Answered(1);
@@ -145,8 +145,8 @@ TEST(ServerRosterTest, TheServerWithTheFewestLanesIsChosen) {
   EXPECT_THAT(choose(/*avoided=*/3), Optional(4));
 }
 
-// Whatever happens to servers: none is asked while it is asked, serves or has left, and each that
-// rests is asked in the end.
+// Whatever happens, a server is not asked while it is being asked, serves or has left, and a
+// resting server is asked in the end.
 TEST(ServerRosterTest, AServerIsAskedOnceAtATimeAndNeverForgottenInItsRest) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);

@@ -9,10 +9,10 @@
 namespace systole {
 namespace {
 
-// With a server that has no trouble, no step takes longer. Steps take 0.2 s at most there; the rest
-// is what noticing takes when one server after the other hangs.
+// With a server that has no trouble, no step may take longer. Such a server takes 0.2 s at most for
+// a step. The rest is the time to notice that other servers hang, one after the other.
 constexpr absl::Duration kLongestWait = absl::Seconds(30);
-// Beyond this, nothing ends any more.
+// A feed that takes longer than this does not end.
 constexpr absl::Duration kTooLong = absl::Hours(2);
 
 }  // namespace
@@ -69,7 +69,8 @@ SimulationResult Simulation::Run() {
   while (!over_ && result_.wrong.empty() && !queue_.empty()) {
     Occurrence what = queue_.top();
     queue_.pop();
-    // While the process is stopped the world goes on; it learns all of it when it continues.
+    // While the process is stopped the world goes on. The process learns everything when it
+    // continues.
     now_ = std::max({now_, what.at, stopped_until_});
     if (now_ > kTooLong) Wrong("the feed does not end");
     Happen(what);
@@ -78,7 +79,7 @@ SimulationResult Simulation::Run() {
   result_.took = now_;
   if (!result_.wrong.empty()) return result_;
   Handle(FeedStopped());
-  while (!streams_.empty() && !queue_.empty()) {  // The ends of the streams that were cancelled.
+  while (!streams_.empty() && !queue_.empty()) {  // The ends of the cancelled streams.
     const Occurrence what = queue_.top();
     queue_.pop();
     now_ = std::max(now_, what.at);
@@ -93,7 +94,7 @@ void Simulation::Happen(const Occurrence& what) {
     case Kind::kTick:
       Handle(Tick());
       At(std::max(schedule_->wake_at() - now_, absl::Microseconds(1)), {.kind = Kind::kTick});
-      if (schedule_->wake_at() > now_ + absl::Seconds(2)) Wrong("nothing will wake it");
+      if (schedule_->wake_at() > now_ + absl::Seconds(2)) Wrong("the schedule wakes up too late");
       return;
     case Kind::kAnswer: {
       World& server = servers_[static_cast<size_t>(what.subject)];
@@ -157,7 +158,7 @@ void Simulation::Happen(const Occurrence& what) {
     case Kind::kEnd: {
       const auto found = streams_.find(what.subject);
       if (found == streams_.end() || found->second.generation != what.generation) return;
-      // What the client cancelled says nothing of the server.
+      // If the client cancelled a stream, its end says nothing about the server.
       if (what.failure.has_value() && !found->second.cancelled) Forget(found->second.server);
       streams_.erase(found);
       Handle(StreamEnded{.lane = what.subject, .failure = what.failure});
@@ -192,7 +193,7 @@ void Simulation::CheckState() {
                          " though the window has room"));
     }
   }
-  // Steps with a place, and one under way in each stream.
+  // There may be a stream for each step in the window, two for each server, and the hedges.
   const int64_t most = window_ + 2 * static_cast<int64_t>(servers_.size()) + kHedgeBurst;
   if (static_cast<int64_t>(streams_.size()) > most) Wrong("too many streams");
 }
@@ -260,7 +261,7 @@ void Simulation::NextStep(int lane) {
     stream.stopping = true;
   } else if (stream.step >= stream.end) {
     next.kind = Kind::kEnd;
-    if (Chance(server.failing)) next.failure = Failure();  // Behind the last step.
+    if (Chance(server.failing)) next.failure = Failure();  // After the last step.
     delay = absl::Milliseconds(1);
   }
   At(delay, next);
@@ -269,11 +270,11 @@ void Simulation::NextStep(int lane) {
 void Simulation::Carry(const StopStream& action) {
   const auto found = streams_.find(action.lane);
   if (found == streams_.end()) {
-    Wrong("a stream is stopped that is not there");
+    Wrong("a stream that does not exist is stopped");
     return;
   }
   Stream& stream = found->second;
-  if (action.paused != stream.paused) Wrong("a stream is stopped as it is not");
+  if (action.paused != stream.paused) Wrong("a stopped stream is not paused as the action says");
   if (action.silent) Forget(stream.server);
   stream.cancelled = true;
   const bool ends_already = stream.stopping;
@@ -289,7 +290,7 @@ void Simulation::Carry(const PauseStream& action) { streams_.at(action.lane).pau
 
 void Simulation::Carry(const ResumeStream& action) {
   Stream& stream = streams_.at(action.lane);
-  if (!stream.paused) Wrong("a stream is resumed that is not paused");
+  if (!stream.paused) Wrong("a stream that is not paused is resumed");
   stream.paused = false;
   NextStep(action.lane);
 }
@@ -299,7 +300,7 @@ void Simulation::Carry(const DeliverStep& action) {
     Wrong(absl::StrCat("step ", action.step, " is delivered twice"));
   }
   if (action.step >= next_ + window_ || action.step >= end_) {
-    Wrong(absl::StrCat("step ", action.step, " has no place"));
+    Wrong(absl::StrCat("step ", action.step, " is delivered outside of the window"));
   }
   ++delivered_count_;
   arrived_at_ = now_;
@@ -313,10 +314,10 @@ void Simulation::Carry(const CloseLane& action) {
 void Simulation::Carry(const GiveUp& action) {
   result_.gave_up = true;
   over_ = true;
-  if (has_healthy_) Wrong("it gave up though a healthy server is there");
+  if (has_healthy_) Wrong("the feed gave up though a healthy server is there");
   const absl::Duration limit = delivered_count_ > 0 ? options_.retry_for : options_.connect_timeout;
   if (training_ || now_ - std::max(wants_since_, arrived_at_) < limit) {
-    Wrong(absl::StrCat("it gave up at step ", action.step, " too early"));
+    Wrong(absl::StrCat("the feed gave up at step ", action.step, " too early"));
   }
 }
 
@@ -366,7 +367,7 @@ void Simulation::BreakStreamsOf(int server, const Failure& failure) {
 }
 
 void Simulation::Trouble() {
-  if (Chance(0.03)) {  // SIGSTOP and SIGCONT, to the whole process.
+  if (Chance(0.03)) {  // SIGSTOP and SIGCONT to the whole process.
     const absl::Duration pause = Between(absl::Seconds(5), absl::Minutes(2));
     stopped_until_ = now_ + pause;
     stopped_for_ += pause;
@@ -405,7 +406,7 @@ void Simulation::Trouble() {
       server.left = true;
       Handle(ServerLeft{.server = number});
       return;
-    default:  // All is well again.
+    default:  // The server is well again.
       server.hangs_until = absl::ZeroDuration();
       server.up = true;
       server.drips = server.drains = false;

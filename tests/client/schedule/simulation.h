@@ -1,6 +1,6 @@
-// A feed in virtual time: a StepSchedule between servers that delay, hang, fail, drip, drain, join
-// and leave, and a trainer that pauses. Everything follows from one seed. The schedule is judged
-// only by what the world below it sees: actions, and steps.
+// A feed in virtual time: a StepSchedule between servers that delay, hang, fail, send little by
+// little, drain, join and leave, and a trainer that pauses. Everything follows from one seed. The
+// schedule is judged only by the actions and steps that the simulated world sees.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CLIENT_SCHEDULE_SIMULATION_H_
@@ -21,15 +21,15 @@
 
 namespace systole {
 
-// Changes what the schedule has decided, before it is carried out: plants a bug.
+// Changes what the schedule has decided before it is carried out. Tests use it to plant a bug.
 using PlantedBug = std::function<void(const ScheduleEvent& event, ScheduleActions& actions)>;
 
 struct SimulationResult {
-  std::string wrong;  // The first property that did not hold; empty: all did.
+  std::string wrong;  // The first property that failed; empty: none.
   bool gave_up = false;
   ScheduleCounts counts;
   absl::Duration took;          // Virtual time to the end.
-  absl::Duration longest_wait;  // Of the trainer for one step.
+  absl::Duration longest_wait;  // For one step, by the trainer.
 };
 
 class Simulation {
@@ -42,16 +42,16 @@ class Simulation {
   enum class Kind { kTick, kAnswer, kChunk, kStep, kEnd, kTrainer, kTrouble };
   struct Occurrence {
     absl::Duration at;
-    int64_t order;  // Of equals, the first comes first.
+    int64_t order;  // Breaks ties: the lowest is first.
     Kind kind;
     int subject = 0;         // A server or a stream.
-    int64_t generation = 0;  // Of the stream or the server: an older one's is void.
+    int64_t generation = 0;  // The generation of the subject. Outdated events are ignored.
     std::optional<Failure> failure;
     bool operator<(const Occurrence& other) const {
       return at != other.at ? at > other.at : order > other.order;
     }
   };
-  struct World {  // One server as it is.
+  struct World {  // The true state of one server.
     bool up = true;
     bool joined = false;
     bool left = false;
@@ -61,8 +61,8 @@ class Simulation {
     absl::Duration step_time;
     double failing = 0;  // How likely a step breaks its stream.
     bool asked = false;
-    // Whether it answered. A client forgets it with each failure, because another process may
-    // listen there then.
+    // Whether the server has answered. The client forgets this at each failure, because another
+    // process may listen there afterwards.
     bool known = false;
   };
   struct Stream {
@@ -74,7 +74,7 @@ class Simulation {
     bool reading = false;  // The next step is on the way.
     bool paused = false;
     bool stopping = false;
-    bool cancelled = false;  // Of the stopping ones, those that the schedule stopped.
+    bool cancelled = false;  // The schedule stopped the stream.
   };
 
   void At(absl::Duration delay, Occurrence occurrence);
@@ -96,7 +96,7 @@ class Simulation {
   void Trouble();
   void Train();
   void Join(int server);
-  // The client forgets what the server answered.
+  // Forgets, as the client does, what the server has answered.
   void Forget(int server) { servers_[static_cast<size_t>(server)].known = false; }
   void BreakStreamsOf(int server, const Failure& failure);
   void Happen(const Occurrence& what);
@@ -110,21 +110,21 @@ class Simulation {
   std::priority_queue<Occurrence> queue_;
   int64_t order_ = 0;
   absl::Duration now_ = absl::ZeroDuration();
-  absl::Duration stopped_until_ = absl::ZeroDuration();  // The whole process.
-  absl::Duration stopped_for_ = absl::ZeroDuration();    // In all.
+  absl::Duration stopped_until_ = absl::ZeroDuration();  // For the whole process.
+  absl::Duration stopped_for_ = absl::ZeroDuration();    // In total.
   std::vector<World> servers_;
   std::map<int, Stream> streams_;  // By lane.
-  std::set<int> lanes_;            // That had a stream and are not closed.
+  std::set<int> lanes_;            // Lanes that had a stream and are not closed.
   int64_t generation_ = 0;
   bool started_ = false;
   int64_t first_ = 0;
   int64_t end_ = 0;
   int64_t window_ = 0;
   int64_t next_ = 0;
-  std::set<int64_t> delivered_;  // Not taken yet.
+  std::set<int64_t> delivered_;  // Steps not yet taken.
   int64_t delivered_count_ = 0;
   int64_t copies_ = 0;
-  bool training_ = false;  // Computes; else it waits for a step.
+  bool training_ = false;  // False: the trainer waits for a step.
   absl::Duration wants_since_ = absl::ZeroDuration();
   absl::Duration arrived_at_ = absl::ZeroDuration();
   bool over_ = false;

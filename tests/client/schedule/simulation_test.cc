@@ -13,7 +13,7 @@
 namespace systole {
 namespace {
 
-// A few seconds.
+// So many seeds take a few seconds.
 constexpr uint64_t kSeeds = kSanitized ? 1'000 : 10'000;
 constexpr uint64_t kSeedsForABug = 1'000;
 
@@ -39,7 +39,7 @@ TEST(SimulationTest, WhateverHappensEveryStepComesOnceInOrderAndInTime) {
     sum.probes += result.counts.probes;
   }
   if (end - begin == 1) return;
-  // Everything of which the simulation is to speak has happened.
+  // Everything that the simulation should cover has happened.
   EXPECT_GT(gave_up, 0);
   EXPECT_GT(sum.retries, 0);
   EXPECT_GT(sum.hedges_won, 0);
@@ -49,7 +49,7 @@ TEST(SimulationTest, WhateverHappensEveryStepComesOnceInOrderAndInTime) {
   EXPECT_GT(sum.probes, 0);
 }
 
-// The bug is found by one of the seeds, with this in the message. Prints the first one.
+// Expects that one of the seeds finds the bug, with `message`. Prints the first such seed.
 void ExpectFound(const std::string& message, const std::function<PlantedBug()>& bug) {
   for (uint64_t seed = 0; seed < kSeedsForABug; ++seed) {
     const SimulationResult result = Simulation(seed, bug()).Run();
@@ -74,7 +74,7 @@ TEST(SimulationTest, FindsALostWakeUp) {
 
 TEST(SimulationTest, FindsAStepThatIsDeliveredTwice) {
   ExpectFound("is delivered twice", [] {
-    // Does not look whether another lane's copy came first.
+    // The bug: a step is delivered although another lane's copy came first.
     return [steps = std::map<int, OpenStream>()](const ScheduleEvent& event,
                                                  ScheduleActions& actions) mutable {
       const StepArrived* const arrived = std::get_if<StepArrived>(&event);
@@ -100,7 +100,7 @@ TEST(SimulationTest, FindsAStepThatIsDeliveredTwice) {
 
 TEST(SimulationTest, FindsAHedgeAfterTheEnd) {
   ExpectFound("is asked for though it has come", [] {
-    // Hedges the last step although its copy has come.
+    // The bug: the last step is hedged although it has come.
     return [last = OpenStream{.lane = -1}](const ScheduleEvent& event,
                                            ScheduleActions& actions) mutable {
       const StepArrived* const arrived = std::get_if<StepArrived>(&event);

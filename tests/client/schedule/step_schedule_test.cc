@@ -1,4 +1,4 @@
-// Decisions of the schedule one by one. What must hold whatever happens is in simulation_test.cc.
+// Tests single decisions of the schedule. simulation_test.cc has what must hold whatever happens.
 #include "client/schedule/step_schedule.h"
 
 #include <optional>
@@ -17,7 +17,7 @@ using testing::SizeIs;
 
 constexpr absl::Duration kNever = absl::Hours(1000);
 
-// A schedule, and what it wanted after each event.
+// A schedule, and its actions after the last event.
 class Scheduled {
  public:
   explicit Scheduled(const ScheduleOptions& options = {}) : schedule_(options) {}
@@ -26,7 +26,7 @@ class Scheduled {
     actions_.clear();
     schedule_.Handle(event, now_, actions_);
   }
-  // Ticks until `time` has passed or one of `Action` comes. Returns how long that took.
+  // Ticks until `time` has passed or an `Action` comes. Returns how long that took.
   template <typename Action>
   std::optional<absl::Duration> WaitFor(absl::Duration time) {
     const absl::Duration begin = now_;
@@ -37,7 +37,7 @@ class Scheduled {
     }
     return std::nullopt;
   }
-  // The process does not run for so long.
+  // Lets `time` pass in which the process does not run.
   void Stop(absl::Duration time) { now_ += time; }
 
   template <typename Action>
@@ -48,7 +48,7 @@ class Scheduled {
     }
     return found;
   }
-  // Servers 0 .. `servers` - 1 that have answered, and a feed of 1,000 steps.
+  // Starts a feed of 1,000 steps with servers 0 .. `servers` - 1, which have answered.
   void Start(int servers, int64_t window) {
     for (int i = 0; i < servers; ++i) {
       Tell(ServerJoined{.server = i});
@@ -56,7 +56,7 @@ class Scheduled {
     }
     Tell(FeedStarted{.first_step = 0, .end_step = 1000, .window = window});
   }
-  // The lane gets a step, 100 ms after what was before.
+  // The lane gets a step, 100 ms after the event before.
   void Arrive(int lane) {
     now_ += absl::Milliseconds(100);
     Tell(StepArrived{.lane = lane});
@@ -86,7 +86,7 @@ TEST(StepScheduleTest, ANewServerGetsStepsFromBehindTheWindow) {
   feed.Start(1, /*window=*/4);
   feed.Tell(ServerJoined{.server = 1});
   feed.Tell(Answered{.server = 1});
-  EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());  // All steps with a place are server 0's.
+  EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());  // All steps in the window are server 0's.
   std::vector<OpenStream> opened;
   for (int step = 0; step < 8; ++step) {
     if (step < 4) feed.Arrive(/*lane=*/0);
@@ -108,7 +108,7 @@ TEST(StepScheduleTest, AServerWhoseStreamBreaksAfterItsLastStepHasToAnswerAgain)
     feed.Tell(Answered{.server = i});
   }
   feed.Tell(FeedStarted{.first_step = 0, .end_step = 4, .window = 10});
-  for (int i = 0; i < 2; ++i) feed.Arrive(/*lane=*/0);  // Steps 0 and 2: all that it has to send.
+  for (int i = 0; i < 2; ++i) feed.Arrive(/*lane=*/0);  // Steps 0 and 2, its last one.
   feed.Tell(StreamEnded{.lane = 0, .failure = Failure()});
   ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));
   EXPECT_EQ(feed.All<AskServer>()[0].server, 0);
@@ -150,7 +150,7 @@ TEST(StepScheduleTest, ALateServerMustAnswerBeforeItServesAgain) {
   EXPECT_GE(*asked, absl::Seconds(1));
   EXPECT_EQ(feed.All<AskServer>()[0].server, 1);
   EXPECT_EQ(feed.counts().probes, 1);
-  // It hangs: the question fails, and nothing is opened there however often.
+  // The server hangs: each question fails, and no stream is opened there.
   for (int i = 0; i < 5; ++i) {
     feed.Tell(AskFailed{.server = 1, .failure = {}});
     EXPECT_THAT(feed.All<OpenStream>(), IsEmpty());
@@ -184,7 +184,7 @@ TEST(StepScheduleTest, ALateStepThatIsWaitedForIsHedgedOnce) {
   EXPECT_EQ(feed.All<StepLate>()[0].second, 1);
   feed.Arrive(hedge.lane);
   ASSERT_EQ(feed.All<DeliverStep>().size(), 1u);
-  // The other copy comes too, and is not delivered.
+  // The other copy comes too, but is not delivered.
   feed.Tell(StepTaken());
   feed.Tell(StreamEnded{.lane = hedge.lane});
   EXPECT_EQ(feed.counts().hedges_won, 1);
@@ -207,7 +207,7 @@ TEST(StepScheduleTest, GivesUpAfterTheTrainerHasWaitedForRetryFor) {
   feed.Start(1, 100);
   feed.Arrive(0);
   feed.Tell(StepTaken());
-  // As long as the trainer does not wait, nothing ends.
+  // While the trainer does not wait, nothing ends.
   EXPECT_EQ(feed.WaitFor<GiveUp>(absl::Hours(1)), std::nullopt);
   feed.Tell(StepWanted());
   EXPECT_EQ(feed.WaitFor<GiveUp>(absl::Hours(1)), absl::Seconds(30));
@@ -231,7 +231,7 @@ TEST(StepScheduleTest, AFirstStepThatNobodyMakesIsGivenUpAfterConnectTimeout) {
                   .silence_timeout = absl::Seconds(15)});
   feed.Start(1, 100);
   feed.Tell(StepWanted());
-  // The stream is lost for its silence, and then nothing comes for connect_timeout already.
+  // The stream is lost for its silence. By then nothing has come for longer than connect_timeout.
   const std::optional<absl::Duration> gave_up = feed.WaitFor<GiveUp>(absl::Minutes(1));
   ASSERT_TRUE(gave_up.has_value());
   EXPECT_GE(*gave_up, absl::Seconds(15));
@@ -261,7 +261,8 @@ TEST(StepScheduleTest, TimeInWhichTheProcessDidNotRunDoesNotCount) {
   feed.Tell(StepTaken());
   feed.Tell(StepWanted());
   feed.Stop(absl::Hours(2));
-  // Whoever is first to tell something after it: neither is late, silent, or given up.
+  // Whichever event comes first after the stop, no step is late, no server silent, and no feed
+  // given up.
   feed.Tell(ChunkArrived{.lane = 0});
   feed.Tell(Tick());
   EXPECT_THAT(feed.All<GiveUp>(), IsEmpty());
@@ -288,7 +289,7 @@ TEST(StepScheduleTest, AServerThatFailsAgainAndAgainIsAskedLessOften) {
     feed.Tell(AskFailed{.server = 0, .failure = {}});
     absl::Duration pause = absl::ZeroDuration();
     if (feed.All<AskServer>().empty()) pause = *feed.WaitFor<AskServer>(absl::Seconds(5));
-    pauses.push_back(pause / absl::Milliseconds(50));  // Rounded down: up to a quarter is chance.
+    pauses.push_back(pause / absl::Milliseconds(50));  // Rounded down; up to a quarter is random.
   }
   EXPECT_THAT(pauses, ElementsAre(0, 1, testing::AnyOf(2), testing::AnyOf(4, 5),
                                   testing::AnyOf(6, 7), testing::AnyOf(6, 7)));
@@ -300,9 +301,9 @@ TEST(StepScheduleTest, StreamsThatEndWithOneConnectionAreOneFailure) {
   const Failure lost = {.kind = FailureKind::kLost};
   feed.Tell(StreamEnded{.lane = 1, .failure = lost});
   ASSERT_EQ(feed.All<OpenStream>().size(), 1u);
-  ASSERT_EQ(feed.All<OpenStream>()[0].server, 0);  // Has both lanes now.
+  ASSERT_EQ(feed.All<OpenStream>()[0].server, 0);  // Server 0 has both lanes now.
   feed.Tell(StreamEnded{.lane = 0, .failure = lost});
-  ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));  // Asked at once, before the other end is seen.
+  ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));  // Asked before the other stream's end is seen.
   feed.Tell(StreamEnded{.lane = 1, .failure = lost});
   feed.Tell(Answered{.server = 0});
   EXPECT_THAT(feed.All<OpenStream>(), SizeIs(2));

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 KnownServer At(const char* address) {
   KnownServer server;
   ReceiveWatch watch;
-  // Connects when first used, so never.
+  // A link connects when it is first used, so this one never connects.
   server.link =
       std::make_unique<ServerLink>(address, std::make_shared<const ChannelSecurity>(), watch);
   return server;

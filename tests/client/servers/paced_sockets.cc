@@ -13,7 +13,7 @@ class Paced final : public grpc::ServerBuilderOption {
  public:
   void UpdateArguments(grpc::ChannelArguments* args) override {
     ObserveSockets(*args, [](int fd) {
-      // Connections have it from the socket that listens.
+      // Connections inherit this option from the listening socket.
       ::setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &kPacedBytesPerSecond,
                    sizeof(kPacedBytesPerSecond));
     });

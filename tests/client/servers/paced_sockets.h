@@ -1,5 +1,5 @@
-// gRPC servers that send slowly, so that what a test sees does not depend on how late a busy
-// machine looks at what came.
+// gRPC servers that send slowly. So the result of a test does not depend on how late a busy machine
+// looks at what came.
 #ifndef SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_
 #define SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_
 
@@ -10,11 +10,11 @@
 
 namespace systole {
 
-// Slow enough for that, and fast enough for a test.
+// Slow enough for that, but fast enough for a test.
 inline constexpr uint32_t kPacedBytesPerSecond = 200'000'000;
 
-// For ServerBuilder::SetOption(): the kernel sends no more than kPacedBytesPerSecond on each
-// connection over TCP.
+// An option for ServerBuilder::SetOption(): the kernel sends no more than kPacedBytesPerSecond on
+// each TCP connection.
 std::unique_ptr<grpc::ServerBuilderOption> PacedSockets();
 
 }  // namespace systole

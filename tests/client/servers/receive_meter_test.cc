@@ -24,22 +24,23 @@ using testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// A connection whose near end is metered.
+// A connection with a meter at its near end.
 class Connection {
  public:
   explicit Connection(ReceiveMeter& meter) {
     int port = 0;
     const OwnedFd listener = ListenOnLoopback(port);
     near_ = OwnedFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    meter.AddSocket(near_.get());  // Before it is connected, as gRPC shows it.
+    meter.AddSocket(near_.get());  // Before it connects, as gRPC does.
     const sockaddr_in to = LoopbackAddress(port);
     EXPECT_EQ(::connect(near_.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
     far_ = AcceptOnLoopback(listener);
   }
 
-  // The far end sends so much, and the near end reads it. False if that has been cut off.
+  // The far end sends `bytes`, and the near end reads them. Returns false if the connection was cut
+  // off.
   bool Send(int64_t bytes) {
-    constexpr int64_t kBlock = 32 << 10;  // Fits into what the kernel keeps of a connection.
+    constexpr int64_t kBlock = 32 << 10;  // Fits into the kernel's buffers.
     const std::string block(kBlock, 'x');
     std::string taken(kBlock, '\0');
     for (int64_t left = bytes; left > 0;) {
@@ -52,7 +53,7 @@ class Connection {
     }
     return true;
   }
-  // The near end was shut down.
+  // Whether the near end was shut down.
   bool is_closed() const {
     char byte;
     const ssize_t got = ::recv(near_.get(), &byte, 1, MSG_DONTWAIT);
@@ -88,8 +89,7 @@ TEST(ReceiveMeterTest, ACallMaySendAheadAndNoMoreOnceItHasEnded) {
                 StatusIs(absl::StatusCode::kUnavailable, "gone"));
   }
   MeteredCall next(meter, kMiB);
-  ASSERT_TRUE(
-      connection.Send(2 * kMiB));  // What was sent ahead went with the call, and is not owed again.
+  ASSERT_TRUE(connection.Send(2 * kMiB));  // What the ended call got ahead is not owed again.
   meter->Look();
   EXPECT_TRUE(connection.is_closed());
   EXPECT_THAT(next.End(absl::UnavailableError("gone")),
@@ -106,7 +106,7 @@ TEST(ReceiveMeterTest, ACallThatWasAnsweredIsNotExplainedAway) {
   EXPECT_THAT(call.End(absl::OkStatus()), IsOk());
 }
 
-// Looks come late on a busy machine, and much may have come and been taken since the last one.
+// On a busy machine looks come late, and much may have come and been taken since the last look.
 TEST(ReceiveMeterTest, HowOftenItLooksDoesNotMatter) {
   for (const int looks : {1, 3, 50}) {
     const auto meter = std::make_shared<ReceiveMeter>();
@@ -178,7 +178,7 @@ TEST(ReceiveMeterTest, WhatIsTakenMayComeForEver) {
   Connection connection(*meter);
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(
-        connection.Send(kMiB + kMiB / 8));  // In frames so small that they are an eighth of it.
+        connection.Send(kMiB + kMiB / 8));  // The frames are so small that they are an eighth.
     meter->Look();
     call.Took(kMiB);
   }
@@ -208,7 +208,7 @@ TEST(ReceiveMeterTest, AllConnectionsOfALinkCountTogetherUntilAllAreClosed) {
   b.Close();
   meter.Look();
   Connection c(meter);
-  ASSERT_TRUE(c.Send(kUnaskedBytes));  // The memory that the others took went with them.
+  ASSERT_TRUE(c.Send(kUnaskedBytes));  // Closing the others cleared what they took.
   meter.Look();
   EXPECT_FALSE(c.is_closed());
   ASSERT_TRUE(c.Send(kMiB));
@@ -223,7 +223,7 @@ TEST(ReceiveMeterTest, ADescriptorThatIsSomebodyElsesByNowIsLeftAlone) {
   ASSERT_TRUE(first->Send(kMiB));
   meter.Look();
   first.reset();
-  Connection second(other);  // Has the same numbers.
+  Connection second(other);  // Has the same descriptor numbers.
   ASSERT_TRUE(second.Send(kUnaskedBytes + kMiB));
   meter.Look();
   EXPECT_FALSE(second.is_closed());
@@ -246,11 +246,11 @@ TEST(ReceiveWatchTest, LooksByItself) {
   ReceiveWatch watch;
   const auto meter = std::make_shared<ReceiveMeter>();
   watch.Add(meter);
-  watch.Add(std::make_shared<ReceiveMeter>());  // Is gone at once.
+  watch.Add(std::make_shared<ReceiveMeter>());  // It is destroyed at once.
   Connection connection(*meter);
   ASSERT_TRUE(connection.Send(kUnaskedBytes));
   EXPECT_FALSE(connection.is_closed());
-  // A few bytes are forgiven from look to look, so more is sent than must be.
+  // Each look forgives a few bytes, so the test sends more than the limit.
   EXPECT_TRUE(WaitUntil([&] { return !connection.Send(kMiB); }));
   EXPECT_TRUE(connection.is_closed());
 }

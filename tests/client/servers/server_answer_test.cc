@@ -1,4 +1,5 @@
-// Answers with compact forms. tests/client/feed/hostile_server_test.cc has every other field.
+// Tests answers with compact forms. All other fields are in
+// tests/client/feed/hostile_server_test.cc.
 #include "client/servers/server_answer.h"
 
 #include <functional>
@@ -30,7 +31,7 @@ v1::FeedSpec Spec() {
   return spec;
 }
 
-// Of x float32[4, 2, 3] and y int64[4], without a form.
+// The answer for x float32[4, 2, 3] and y int64[4], without a form.
 v1::ResolveFeedResponse Answer() {
   const auto layout =
       SliceLayout::Create({{.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {4}}},
@@ -47,7 +48,7 @@ v1::ResolveFeedResponse Answer() {
   return answer;
 }
 
-// The answer with a form for tensor number `tensor`.
+// The answer, with a form for tensor number `tensor`.
 v1::ResolveFeedResponse With(const std::function<void(v1::CompactForm&)>& fill, int tensor = 1) {
   v1::ResolveFeedResponse answer = Answer();
   fill(*answer.mutable_tensors(tensor)->mutable_compact());
@@ -83,7 +84,7 @@ TEST(ServerAnswerTest, AnyNumberIsOneToFinishBy) {
     form.add_bias(-std::numeric_limits<float>::infinity());
   };
   EXPECT_THAT(CheckFeedAnswer(With(odd), Spec()), IsOk());
-  // It is no other than itself.
+  // The answer must count as the same feed as itself, in spite of the NaN.
   EXPECT_THAT(CheckSameFeed(With(odd), With(odd), /*allow_mixed_content=*/false), IsOk());
 }
 

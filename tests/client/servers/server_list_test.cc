@@ -59,7 +59,7 @@ TEST(ServerListTest, ABadFileIsNamedWithItsLine) {
   EXPECT_THAT(Read({"file:" + bad}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr(bad), HasSubstr("line 2"), HasSubstr("no address"))));
-  // A file cannot send the client to other files or names.
+  // A file cannot refer the client to other files or names.
   EXPECT_THAT(Read({"file:" + folder.Write("more", "file:/etc/hosts\n")}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("file:/etc/hosts")));
   const std::string empty = folder.Write("empty", "# nobody\n");

@@ -37,7 +37,7 @@ TEST(ServerStatusTest, AnErrorNamesTheServer) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nowhere")));
 }
 
-// It would wait for as long as the test may take.
+// The call has no timeout, so the error must come by itself.
 TEST(ServerStatusTest, ARefusedConnectionIsToldAtOnce) {
   const std::string nobody = DeadAddress();
   EXPECT_THAT(AskServerStatus(nobody, absl::InfiniteDuration()).status(),

@@ -34,7 +34,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kBytes = 5000;
 constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
-// A reader, and the server's end of its connection in the hands of the test.
+// A SlotReader. The test holds the server's end of its connection.
 class SlotReaderTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -54,7 +54,7 @@ class SlotReaderTest : public testing::Test {
     return packet.ok() && packet->has_value() ? (*packet)->message : "nothing";
   }
 
-  // Slot memory filled with `byte`, offered.
+  // Fills slot memory with `byte` and offers it.
   SealedMemory Offer(uint64_t slot, uint8_t byte, std::vector<uint64_t> retired = {}) {
     absl::StatusOr<SealedMemory> memory = SealedMemory::Create(kBytes);
     EXPECT_THAT(memory, IsOk());
@@ -64,7 +64,7 @@ class SlotReaderTest : public testing::Test {
     return *std::move(memory);
   }
 
-  // Of both ends, in this process.
+  // How many slots are mapped in this process, by both ends.
   static int MappedSlots() {
     std::ifstream maps("/proc/self/maps");
     int slots = 0;
@@ -96,7 +96,7 @@ TEST_F(SlotReaderTest, CopiesASliceAndGivesTheSlotBack) {
   ASSERT_THAT(CopyOut(9), IsOk());
   EXPECT_EQ(copied_, std::vector<uint8_t>(kBytes, 17));
   EXPECT_THAT(ParseSlotReturn(Received()), IsOkAndHolds(9u));
-  // What the server writes afterwards is the next slice, and no offer is needed for it.
+  // What the server writes next is the next slice. It needs no new offer.
   std::memset(memory.data(), 18, kBytes);
   EXPECT_EQ(copied_[0], 17);
   ASSERT_THAT(CopyOut(9), IsOk());
@@ -117,7 +117,7 @@ TEST_F(SlotReaderTest, ARetiredSlotIsUnmappedAndItsNumberFree) {
 TEST_F(SlotReaderTest, AServerThatHangsUpAfterTheCopyIsUnavailable) {
   const SealedMemory memory = Offer(1, 1);
   ASSERT_THAT(CopyOut(1), IsOk());
-  // It may write another slice there from now on: what is copied counts for nothing.
+  // After the hang-up the server may overwrite the slot, so a copy from it does not count.
   server_->Shutdown();
   EXPECT_THAT(CopyOut(1), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("gone")));
 }
@@ -130,7 +130,7 @@ TEST_F(SlotReaderTest, SlotsAreUnmappedThoughNoOtherIsOffered) {
     gone.push_back(slot);
   }
   ASSERT_THAT(CopyOut(1), IsOk());
-  EXPECT_EQ(MappedSlots(), 11 + 1);  // And the server's own mapping.
+  EXPECT_EQ(MappedSlots(), 11 + 1);  // One is the server's own mapping.
   ASSERT_THAT(server_->Send(EncodeSlotOffer({.retired = gone})), IsOk());
   ASSERT_THAT(CopyOut(1), IsOk());
   EXPECT_EQ(MappedSlots(), 1 + 1);
@@ -164,7 +164,7 @@ TEST_F(SlotReaderTest, NobodyListeningIsUnavailable) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("none")));
 }
 
-// What a hostile or broken server sends. Nothing is copied, and the field is named.
+// What a hostile or broken server sends. The reader copies nothing, and the error names the field.
 
 class BadOfferTest : public SlotReaderTest {
  protected:

@@ -21,7 +21,7 @@ TEST(FeedMetricsTest, TheDocumentListsEach) {
   ExpectListedIn("client/step/README.md", kFeedMetricPrefix, ReadFeedMetrics({}));
 }
 
-// As the header declares them.
+// Compares the metrics with the numbers that the header declares.
 TEST(FeedMetricsTest, EveryNumberThatAFeedCountsIsAMetric) {
   const std::string header = ReadWholeFile("client/step/feed_client_stats.h");
   std::set<std::string> counted;

@@ -22,14 +22,14 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// 2 cores of 4 places, so 8 places a step; 3 steps an epoch for `num_records` of 17 to 24. The
-// places for which `missing` is true are zeros.
+// A feed of 2 cores of 4 places, so 8 places a step. An epoch has 3 steps for `num_records` of 17
+// to 24. The places for which `missing` is true are not valid.
 FakeFeed FeedWithout(int64_t num_records, std::function<bool(int64_t step, int64_t slot)> missing) {
   return {.epochs = 0,
           .steps_per_epoch = 3,
           .byte =
               [missing](int64_t step, int core, int tensor, int64_t place) {
-                const bool valid = tensor == 1;  // label, valid, x
+                const bool valid = tensor == 1;  // The tensors are label, valid, x.
                 if (valid && missing(step, core * 4 + place)) return uint8_t{0};
                 return valid ? uint8_t{1} : FakeByte(step, core, tensor, place);
               },
@@ -57,8 +57,8 @@ FeedClientStats StatsAfter(const v1::FeedSpec& spec, FeedClientOptions options) 
 }
 
 TEST(MissingExamplesTest, AreMaskedWhereTheOrderHasARecordAndPaddingBehindIt) {
-  // 20 records: the last 4 places of each epoch's third step are padding. In the second epoch
-  // (steps 3 to 5) place 2 of step 4 is missing as well, position 10 of the epoch.
+  // With 20 records the last 4 places of each epoch's third step are padding. In the second epoch
+  // (steps 3 to 5) place 2 of step 4 is missing too. It is position 10 of the epoch.
   const FakeFeed feed = FeedWithout(20, [](int64_t step, int64_t slot) {
     return (step % 3 == 2 && slot >= 4) || (step == 4 && slot == 2);
   });
@@ -94,7 +94,7 @@ TEST(MissingExamplesTest, ARecordIsListedOnceAndCountedEachTime) {
   FakeFeed feed = FeedWithout(24, [](int64_t, int64_t slot) { return slot == 0; });
   const FakeServer server(feed);
   v1::FeedSpec spec = PaddedSpec(feed);
-  spec.clear_shuffle();  // Each epoch has records 0, 8 and 16 there.
+  spec.clear_shuffle();  // Slot 0 has records 0, 8 and 16 in each epoch.
   FeedClientOptions options = Quick({server.address()});
   options.steps = 9;
   const FeedClientStats stats = StatsAfter(spec, options);

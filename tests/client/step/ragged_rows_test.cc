@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Three examples of a core, of up to four uint8 items of two elements.
+// A core with three examples, each with up to four items of two uint8 elements.
 class RaggedRowsTest : public ::testing::Test {
  protected:
   Step MakeStep(std::vector<int32_t> lengths) {

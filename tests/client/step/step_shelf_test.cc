@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Memory that counts.
+// Memory that counts how often it is allocated and freed.
 struct Counted {
   StepMemory Memory() {
     return {.allocate =

@@ -15,7 +15,7 @@ PhotographTexture Draw(uint64_t seed, int width, int height) {
   return DrawPhotographTexture(rng, width, height);
 }
 
-// The mean absolute value, and the mean absolute difference of neighbours in a row.
+// The mean absolute value, and the mean absolute difference between neighbours in a row.
 struct Roughness {
   double size = 0;
   double step = 0;

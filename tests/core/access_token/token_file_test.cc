@@ -68,7 +68,7 @@ TEST(TokenFileTest, WhatCannotBeReadOrReplacedIsNamed) {
   EXPECT_THAT(ReadTokenFile(folder / "none"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
   EXPECT_THAT(ReadTokenFile(folder.path()),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no regular file")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a regular file")));
   ASSERT_EQ(::symlink("tokens", (folder / "link").c_str()), 0);
   EXPECT_THAT(AddToken(folder / "link", "a", std::nullopt),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("link")));

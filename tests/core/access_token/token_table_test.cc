@@ -20,7 +20,7 @@ absl::Time NoonOf(int year, int month, int day) {
 }
 
 TEST(TokenTableTest, AHashIsTheOneThatIsPublished) {
-  // FIPS 180-2, appendix B.1.
+  // The known answer of FIPS 180-2, appendix B.1.
   const TokenHash hash = HashOfToken("abc");
   EXPECT_EQ(absl::BytesToHexString(
                 absl::string_view(reinterpret_cast<const char*>(hash.data()), hash.size())),

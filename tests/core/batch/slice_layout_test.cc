@@ -92,7 +92,7 @@ TEST(SliceLayoutTest, DigestSeesNamesTypesShapesAndBytesButNotPadding) {
   EXPECT_NE(SliceDigest(other_shape, slice.data()), digest);
 }
 
-// The numbers of proto/README.md, computed by another program.
+// proto/README.md publishes these numbers, which another program computed.
 TEST(SliceLayoutTest, DigestsAreThePublishedOnes) {
   const SliceLayout layout =
       MustCreate({Tensor("x", DType::kInt32, {2, 3}), Tensor("valid", DType::kUint8, {2})});
@@ -104,7 +104,7 @@ TEST(SliceLayoutTest, DigestsAreThePublishedOnes) {
   EXPECT_EQ(ExampleDigest(layout, 1, slice.data()), "6219ec04737e3899061184f3dbcc4395");
 }
 
-// What one example looks like does not depend on where it stands or on how large the batch is.
+// An example's digest does not depend on the example's place in the batch or on the batch size.
 TEST(SliceLayoutTest, ExampleDigestIsTheSameInEveryPlaceAndBatch) {
   const SliceLayout two =
       MustCreate({Tensor("x", DType::kUint8, {2, 2}), Tensor("valid", DType::kUint8, {2})});
@@ -121,7 +121,7 @@ TEST(SliceLayoutTest, ExampleDigestIsTheSameInEveryPlaceAndBatch) {
 
 // Error paths: descriptions may come from a peer.
 
-// As many as a feed has at most: 64 outputs and `valid`.
+// 65 tensors are the most that a feed has: 64 outputs and `valid`.
 TEST(SliceLayoutTest, SixtyFiveTensorsAreASliceAndOneMoreIsNone) {
   std::vector<SliceTensor> tensors = {Tensor("valid", DType::kUint8, {2})};
   while (tensors.size() < 65) {

@@ -1,4 +1,4 @@
-// Tensors in tiles, against the rule as feed.proto says it.
+// Compares tensors in tiles with the rule in feed.proto.
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -57,7 +57,7 @@ TEST(TilesTest, TheShapePadsChannelsToEightAndExamplesTo128) {
   EXPECT_THAT(TiledShape({1, 1, 9, 129}), ElementsAre(1, 1, 2, 2, 4, 128, 2));
 }
 
-// Some places hold an example, some were cleared, in a buffer that held something else.
+// The buffer held something else before. Some places hold an example now, some were cleared.
 TEST(TilesTest, EveryElementStandsWhereTheRuleSaysAndAllElseIsZero) {
   for (const int64_t channels : {1, 2, 3, 7, 8, 9, 16, 19}) {
     for (const int64_t batch : {1, 3, 127, 128, 129, 257}) {

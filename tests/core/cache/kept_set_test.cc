@@ -13,10 +13,10 @@ using ::testing::ElementsAre;
 
 CacheKey Key(uint64_t number) { return {.high = number * 7, .low = number}; }
 
-const auto kNoEviction = [](const CacheKey&) { ADD_FAILURE() << "something gave way"; };
+const auto kNoEviction = [](const CacheKey&) { ADD_FAILURE() << "an entry was evicted"; };
 
-// One pass over `records` records of cost 10, as a feed makes it: what is not found is kept if
-// there is room. How many were found.
+// Makes one pass over `records` records of cost 10 as a feed does: a record that is not found is
+// kept if there is room. Returns how many were found.
 int Pass(KeptSet& set, uint64_t user, int records) {
   int found = 0;
   for (int i = 0; i < records; ++i) {

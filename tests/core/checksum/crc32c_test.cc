@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::Each;
 
-// Bit by bit, straight from the definition.
+// Computes the CRC bit by bit, straight from the definition.
 uint32_t SlowCrc32c(absl::string_view bytes) {
   uint32_t crc = 0xffffffffu;
   for (const char c : bytes) {
@@ -101,8 +101,8 @@ TEST(Crc32cTest, MaskRotatesRightBy15AndAddsTheConstant) {
   EXPECT_EQ(MaskCrc32c(Crc32c("")), 0xa282ead8u);
 }
 
-// Sets every bit of each vector register. The compiler is not told of it, or it would empty their
-// upper parts again at the end; every call may overwrite these registers anyway.
+// Sets every bit of each vector register. The compiler is not told of the change, or it would clear
+// the upper parts at the end. Every call may overwrite these registers anyway.
 __attribute__((target("avx"), noinline)) void FillVectorRegisters() {
   asm volatile(
       "vcmptrueps %%ymm0, %%ymm0, %%ymm0\n\tvcmptrueps %%ymm1, %%ymm1, %%ymm1\n\t"
@@ -115,7 +115,7 @@ __attribute__((target("avx"), noinline)) void FillVectorRegisters() {
       "vcmptrueps %%ymm14, %%ymm14, %%ymm14\n\tvcmptrueps %%ymm15, %%ymm15, %%ymm15" ::);
 }
 
-// What stands above the lower 128 bits of each vector register.
+// Stores the bits above the lower 128 of each vector register.
 __attribute__((target("avx"))) void StoreUpperParts(uint8_t (&to)[16][16]) {
   asm volatile(
       "vextractf128 $1, %%ymm0, 0x00(%0)\n\tvextractf128 $1, %%ymm1, 0x10(%0)\n\t"
@@ -131,16 +131,16 @@ __attribute__((target("avx"))) void StoreUpperParts(uint8_t (&to)[16][16]) {
       : "memory");
 }
 
-// Else SSE code that runs afterwards is slow. They are filled before, so that it does not depend on
-// the CPU whether ISA-L leaves something there. A CPU without AVX has none and knows no instruction
-// that would empty them: there the test shows that none is executed.
+// SSE code is slow while these parts are not empty. The test fills them first, so that the result
+// does not depend on whether ISA-L uses them on this CPU. A CPU without AVX has no such parts and
+// no instruction that clears them: there the test shows that ISA-L executes none.
 TEST(Crc32cTest, LeavesTheUpperPartsOfVectorRegistersEmpty) {
   const bool has_upper_parts = __builtin_cpu_supports("avx");
   uint8_t upper[16][16] = {};
   if (has_upper_parts) {
     FillVectorRegisters();
     StoreUpperParts(upper);
-    for (const auto& part : upper) ASSERT_THAT(part, Each(0xff)) << "they cannot be looked at";
+    for (const auto& part : upper) ASSERT_THAT(part, Each(0xff)) << "they cannot be read";
   }
   const std::string bytes = Bytes(4096);
   for (const size_t size : {0, 16, 64, 300, 784, 4096}) {
@@ -155,7 +155,8 @@ TEST(Crc32cTest, LeavesTheUpperPartsOfVectorRegistersEmpty) {
   }
 }
 
-// ISA-L's length is an int. The mapping is never written, so it costs page tables, not memory.
+// ISA-L takes the length as an int. The mapping is never written, so it costs page tables, not
+// memory.
 TEST(Crc32cTest, InputsAbove2GiBAreWhole) {
   const size_t size = (size_t{2} << 30) + (3 << 20);
   void* zeros = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -172,7 +173,7 @@ TEST(Crc32cTest, MaskRotatesBy15BitsAndAddsTheConstant) {
   EXPECT_EQ(MaskCrc32c(0x8000), 0xa282ead9u);
   EXPECT_EQ(MaskCrc32c(1), 0xa284ead8u);
   EXPECT_EQ(MaskCrc32c(0xffffffff), 0xa282ead7u);
-  EXPECT_EQ(MaskCrc32c(Crc32c("abc")), 0x21f1576eu);  // As it stands in a TFRecord.
+  EXPECT_EQ(MaskCrc32c(Crc32c("abc")), 0x21f1576eu);  // The value that a TFRecord stores.
 }
 
 }  // namespace

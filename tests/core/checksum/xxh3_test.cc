@@ -100,7 +100,7 @@ TEST(Xxh3HasherTest, MovesWithItsBytes) {
   Xxh3Hasher second = std::move(first);
   second.Update("c");
   EXPECT_EQ(second.Digest64(), Xxh3("abc"));
-  std::vector<Xxh3Hasher> many(3);  // One per core, as a digest over a feed keeps them.
+  std::vector<Xxh3Hasher> many(3);  // One hasher per core, as a digest over a feed has them.
   many[1] = std::move(second);
   EXPECT_EQ(many[1].Digest64(), Xxh3("abc"));
   EXPECT_EQ(many[2].Digest64(), Xxh3(""));

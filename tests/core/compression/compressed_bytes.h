@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// What zlib calls window bits, for deflateInit2().
+// The window bits of zlib's deflateInit2() select the format.
 inline constexpr int kGzipStream = MAX_WBITS + 16;
 inline constexpr int kZlibStream = MAX_WBITS;
 
@@ -34,7 +34,7 @@ inline std::string Deflate(absl::string_view bytes, int window_bits, int level =
   return out;
 }
 
-// One frame, or one for each `frame_bytes`.
+// Makes one frame, or one for each `frame_bytes` bytes.
 inline std::string Zstd(absl::string_view bytes, size_t frame_bytes = SIZE_MAX) {
   std::string out;
   do {
@@ -49,7 +49,8 @@ inline std::string Zstd(absl::string_view bytes, size_t frame_bytes = SIZE_MAX) 
   return out;
 }
 
-// Bytes that compress in places: words that come again, and noise. The same for the same seed.
+// Makes bytes of which a part compresses: repeated words, and noise. The same seed gives the same
+// bytes.
 inline std::string MixedBytes(size_t size, uint64_t seed) {
   std::string bytes;
   uint64_t state = seed * 2 + 1;

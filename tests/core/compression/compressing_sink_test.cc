@@ -34,7 +34,7 @@ std::string Decompressed(const std::string& bytes, Compression compression) {
   const TempFolder folder;
   absl::StatusOr<std::unique_ptr<ByteSource>> file = OpenStored(folder.Write("a", bytes));
   std::string note;
-  // So small a cache refuses what is one piece.
+  // A cache as small as this refuses a file that was compressed in one piece.
   const auto source = DecompressedSource::Open(*std::move(file),
                                                {.compression = compression,
                                                 .restart_path = folder / "r",

@@ -72,7 +72,7 @@ std::string Read(const ByteSource& source, uint64_t offset, size_t bytes) {
   return out;
 }
 
-// Looks at many places, backwards, so that nothing is read on from where the last look ended.
+// Reads at many places, backwards, so that no read continues where the last one ended.
 void ExpectHolds(const ByteSource& source, const std::string& bytes) {
   ASSERT_EQ(source.Size().value(), bytes.size());
   for (size_t at = 0; at <= bytes.size(); at += 37'123) {
@@ -153,11 +153,11 @@ TEST(DecompressedSourceTest, ADamagedFileIsRefusedWithTheByte) {
                          AllOf(HasSubstr("shard \"cut\""),
                                HasSubstr(absl::StrCat("near byte ", cut.size())))));
     std::string flipped = one.compressed;
-    flipped[flipped.size() - 5] ^= 0x10;  // Of gzip's and zlib's checks, or of a block.
+    flipped[flipped.size() - 5] ^= 0x10;  // In the checksum of gzip or zlib, or in a block.
     flipped[flipped.size() / 2] ^= 0x10;
     const absl::Status status =
         Open(folder.Write("flipped", flipped), {.compression = one.compression}).source.status();
-    // zstd's frames have no check of their own unless asked for; the records' CRCs are one.
+    // A zstd frame has a checksum only on demand. The CRCs of the records detect such damage.
     if (one.compression != Compression::kZstd) {
       EXPECT_THAT(status,
                   StatusIs(absl::StatusCode::kDataLoss, HasSubstr("stream is damaged near byte")));
@@ -179,7 +179,7 @@ TEST(DecompressedSourceTest, ADamagedFileIsRefusedWithTheByte) {
 TEST(DecompressedSourceTest, DamageBehindTheScanCostsTheBytesOfItsChunkOnly) {
   const std::string bytes = MixedBytes(kBytes, 3);
   for (const Case& one : Cases(bytes)) {
-    if (one.name == "zstd one frame") continue;  // One chunk.
+    if (one.name == "zstd one frame") continue;  // It has one chunk only.
     SCOPED_TRACE(one.name);
     const TempFolder folder;
     const std::string path = folder.Write("a", one.compressed);
@@ -221,14 +221,14 @@ TEST(DecompressedSourceTest, RestartPointsThatDoNotFitAreMadeAgain) {
     return opened.note;
   };
   EXPECT_EQ(notes(good), "");
-  EXPECT_THAT(notes(""), HasSubstr("does not end as"));
-  EXPECT_THAT(notes(good.substr(1)), HasSubstr("another number of windows"));
+  EXPECT_THAT(notes(""), HasSubstr("does not end like"));
+  EXPECT_THAT(notes(good.substr(1)), HasSubstr("more or fewer windows"));
   EXPECT_THAT(notes(good.substr(good.size() - kRestartTrailerBytes)), HasSubstr("cut short"));
   std::string flipped = good;
   flipped[flipped.size() - kRestartTrailerBytes - 3] ^= 1;
   EXPECT_THAT(notes(flipped), HasSubstr("checksum does not match"));
 
-  ShiftMtime(folder / "a.restart", -3600);  // Its age says nothing.
+  ShiftMtime(folder / "a.restart", -3600);  // The age of the restart file must not matter.
   EXPECT_EQ(Open(path, kept).note, "");
   ShiftMtime(path, 100);
   EXPECT_THAT(Open(path, kept).note, HasSubstr("another state of the shard"));

@@ -69,11 +69,11 @@ TEST(RestartPointsTest, WhatNoScanWritesIsRefused) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(std::string(why))));
   };
   refuses({.points = {}, .size_bytes = 0}, "0 restart points");
-  refuses({.points = {{.compressed_bit = 8, .offset = 0}}, .size_bytes = 10}, "do not rise");
-  refuses({.points = {{}, {8, 20}, {8, 30}}, .size_bytes = 40}, "do not rise");
-  refuses({.points = {{}, {8, 20}, {16, 20}}, .size_bytes = 40}, "do not rise");
-  refuses({.points = {{}, {8, 40}}, .size_bytes = 40}, "do not rise");
-  refuses({.points = {{}, {8 * 901, 20}}, .size_bytes = 40}, "do not rise");
+  refuses({.points = {{.compressed_bit = 8, .offset = 0}}, .size_bytes = 10}, "out of order");
+  refuses({.points = {{}, {8, 20}, {8, 30}}, .size_bytes = 40}, "out of order");
+  refuses({.points = {{}, {8, 20}, {16, 20}}, .size_bytes = 40}, "out of order");
+  refuses({.points = {{}, {8, 40}}, .size_bytes = 40}, "out of order");
+  refuses({.points = {{}, {8 * 901, 20}}, .size_bytes = 40}, "out of order");
   refuses({.points = {{}}, .size_bytes = 2001}, "too far apart");
   const std::string good = Bytes(Three());
   for (size_t i = 0; i < good.size(); ++i) {

@@ -32,7 +32,7 @@ struct Pair {
     EXPECT_EQ(send(a.get(), message.data(), message.size(), 0),
               static_cast<ssize_t>(message.size()));
   }
-  // "" at the end.
+  // Returns "" at the end.
   std::string Receive() const {
     char bytes[100];
     const ssize_t got = recv(b.get(), bytes, sizeof(bytes), 0);
@@ -63,7 +63,7 @@ TEST(DescriptorPollerTest, CallsAHandlerForEachMessageUntilItHasEnough) {
   for (const std::string message : {"one", "two", "last"}) {
     EXPECT_THAT(got.Pop(), IsOkAndHolds(testing::Optional(message)));
   }
-  // Nobody takes what comes after the handler has returned false.
+  // The poller takes nothing after the handler has returned false.
   EXPECT_EQ(pair.Receive(), "unheard");
 }
 
@@ -105,7 +105,8 @@ TEST(DescriptorPollerTest, WhoIsCalledWhenMoreComesMayLeaveWhatThereIs) {
     pair.Send("unread");
     ASSERT_TRUE(WaitUntil([&] { return calls == i; }));
   }
-  // Would it be called for what was left, it would be before this one's turn comes.
+  // If the poller called it again for the unread bytes, that call would come before this handler's
+  // turn.
   last.Send("last");
   EXPECT_THAT(got.Pop(), IsOkAndHolds(testing::Optional(std::string("last"))));
   EXPECT_EQ(calls, 3);
@@ -114,7 +115,8 @@ TEST(DescriptorPollerTest, WhoIsCalledWhenMoreComesMayLeaveWhatThereIs) {
 TEST(DescriptorPollerTest, AHandlerMayOwnItsDescriptorAndAddOthers) {
   BoundedQueue<std::string> got(100);
   const auto poller = MustCreate();
-  // Each message opens a pair of its own, often with the numbers of the one that just went.
+  // Each message opens a new pair, often with the descriptor numbers of the pair that was just
+  // closed.
   std::function<void(int)> chain = [&](int left) {
     auto pair = std::make_shared<Pair>();
     const int watched = pair->b.get();

@@ -10,7 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// A clock that every look moves on by a microsecond, and a sleep that oversleeps.
+// Each look at the clock moves it on by a microsecond. Each sleep takes longer than asked for.
 struct ManualClock {
   absl::Duration now;
   absl::Duration oversleep = absl::Microseconds(60);
@@ -30,7 +30,7 @@ struct ManualClock {
 TEST(PaceTest, SleepsUntilShortlyBeforeAndSpinsTheRest) {
   ManualClock clock;
   EXPECT_EQ(PaceUntil(absl::Microseconds(1000), clock.pacer()), absl::Microseconds(1000));
-  EXPECT_THAT(clock.sleeps, ElementsAre(absl::Microseconds(899)));  // The first look cost one.
+  EXPECT_THAT(clock.sleeps, ElementsAre(absl::Microseconds(899)));  // The first look cost 1 us.
 }
 
 TEST(PaceTest, ASleepThatEndsEarlyIsRepeated) {
@@ -41,7 +41,8 @@ TEST(PaceTest, ASleepThatEndsEarlyIsRepeated) {
     clock.now += clock.sleeps.size() == 1 ? length / 2 : length;
   };
   EXPECT_EQ(PaceUntil(absl::Microseconds(1001), pacer), absl::Microseconds(1001));
-  // From 1 us half way to 901 us, then, at a second look, the rest.
+  // The first sleep asks for 900 us, from 1 us on, and ends half way. The second one sleeps the
+  // rest.
   EXPECT_THAT(clock.sleeps, ElementsAre(absl::Microseconds(900), absl::Microseconds(449)));
 }
 
@@ -62,7 +63,7 @@ TEST(PaceTest, OversleepingIsSeenInTheResult) {
 }
 
 TEST(PaceTest, DeadlinesThatAdvanceByThePeriodDoNotDrift) {
-  ManualClock clock = {.oversleep = absl::Microseconds(130)};  // 31 us late, each time.
+  ManualClock clock = {.oversleep = absl::Microseconds(130)};  // Each sleep ends 31 us too late.
   absl::Duration deadline;
   for (int i = 1; i <= 1000; ++i) {
     deadline += absl::Microseconds(375);

@@ -39,7 +39,7 @@ TEST_F(ProcessorQuotaTest, TheLeastOfTheGroupAndThoseAroundItCounts) {
   SetQuota("pods/two", "200000 100000");
   EXPECT_EQ(ProcessorQuota(root_, "0::/pods/one\n"), 4);
   EXPECT_EQ(ProcessorQuota(root_, "1:cpu:/elsewhere\n0::/pods/two\n"), 2);
-  // A group without the file, such as one that has no limits of its own.
+  // This group has no such file, as a group without limits of its own.
   EXPECT_EQ(ProcessorQuota(root_, "0::/pods/three\n"), 4);
 }
 

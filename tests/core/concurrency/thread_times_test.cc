@@ -13,7 +13,7 @@ namespace {
 
 TEST(ThreadTimesTest, AThreadThatRunsIsSeenToRun) {
   const std::optional<ThreadTimes> before = TimesOf(OwnThreadId());
-  ASSERT_TRUE(before.has_value()) << "this kernel keeps no books of threads";
+  ASSERT_TRUE(before.has_value()) << "this kernel does not count the times of threads";
   EXPECT_TRUE(WaitUntil([&] { return TimesOf(OwnThreadId())->running > before->running; }));
 }
 
@@ -33,7 +33,7 @@ TEST(ThreadTimesTest, AThreadThatWaitsIsSeenToDoNeither) {
     return thread;
   };
   ASSERT_TRUE(WaitUntil([&] { return id() != 0; }));
-  // Soon it has gone to sleep, and its times stand still for as long as one cares to look.
+  // The thread soon goes to sleep, and its times stop changing.
   std::optional<ThreadTimes> last = TimesOf(id());
   ASSERT_TRUE(last.has_value());
   int equal_in_a_row = 0;

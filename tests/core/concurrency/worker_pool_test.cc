@@ -26,7 +26,7 @@ TEST(WorkerPoolTest, EveryTaskRunsBeforeTheDestructorReturns) {
   EXPECT_EQ(ran, 1000);
 }
 
-// One thread, held up by a first task while the others are submitted.
+// The pool has one thread. A first task holds it up while the others are submitted.
 TEST(WorkerPoolTest, TasksBeginInTheOrderTheyCome) {
   std::vector<int> order;
   Mutex gate;

@@ -40,7 +40,7 @@ absl::Status Open(const std::vector<std::string>& patterns, const ExpectedConten
   return Dataset::Open("set", patterns, {}, expected).status();
 }
 
-// What dataset_info.json of TFDS holds, with what nobody reads of it.
+// Makes a dataset_info.json as TFDS writes it, with fields that Systole does not read.
 std::string TfdsInfo(const std::string& lengths) {
   return absl::StrCat(R"({
     "description": "digits", "fileFormat": "tfrecord", "name": "mnist", "version": "3.0.1",

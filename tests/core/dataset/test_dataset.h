@@ -1,4 +1,4 @@
-// Small datasets in memory for tests of the pipeline and of what stands on it.
+// Small datasets in memory for tests of the pipeline and of the code above it.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CORE_DATASET_TEST_DATASET_H_

@@ -1,4 +1,5 @@
-// A feed of a format that the table does not have, beside TFRecord: all it takes is the format.
+// A feed of two formats: TFRecord, and one that is not in the table of formats. Nothing but the
+// format itself has to be added.
 #include <cstdint>
 #include <memory>
 #include <string>

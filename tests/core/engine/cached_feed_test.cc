@@ -1,4 +1,4 @@
-// Feeds whose outputs ask for a cache: the same bytes as without, and less work.
+// Feeds whose outputs ask for a cache have the same bytes as without one, at less work.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -22,10 +22,10 @@ namespace systole {
 namespace {
 
 constexpr int kRecords = 24;
-constexpr int kOutputs = 4;  // Those that keep something.
+constexpr int kOutputs = 4;  // The outputs that keep a value.
 
-// An image with draws, one that is resized before it is kept, one that is interpreted, and one of
-// raw bytes. CACHE stands where the field goes.
+// Four outputs: an image with draws, an image that is resized before it is kept, an image that is
+// interpreted, and raw bytes. CACHE marks the place of the `cache` field.
 std::string SpecText(const std::string& more = "") {
   return absl::StrCat(
       "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 6 "
@@ -114,7 +114,7 @@ TEST(CachedFeedTest, ASecondEpochDecodesNothingAndTheBytesAreTheSame) {
   EXPECT_EQ(Digests(cached, cache), wanted);
   EXPECT_EQ(cache->stats().misses, kOutputs * kRecords);
   EXPECT_EQ(cache->stats().memory_hits, 2 * kOutputs * kRecords);
-  // Another feed that begins alike and draws otherwise finds them all.
+  // Another feed whose outputs begin with the same steps finds all values, though its draws differ.
   const auto other =
       PlanOf(absl::StrReplaceAll(SpecText(), {{"seed: 3", "seed: 4"}}), kMemory, dataset);
   EXPECT_NE(Digests(other, cache), wanted);
@@ -155,7 +155,7 @@ TEST(CachedFeedTest, AnotherShardOfTheSameNameFindsNothing) {
   EXPECT_EQ(cache->stats().misses, 2 * kOutputs * kRecords);
 }
 
-// Cut off within the image, and damaged below what most crops need.
+// Some images are cut off, and some are damaged below the rows that most crops need.
 std::string DamagedShard() {
   ShardBuilder builder;
   for (int64_t i = 0; i < kRecords; ++i) {
@@ -207,14 +207,14 @@ TEST(CachedFeedTest, ADefaultValueIsNotKeptAsTheRecords) {
   EXPECT_EQ(cache->stats().memory_bytes, 0);
 }
 
-// A photograph may be too large for a cache that has room for its thumbnail.
+// A photograph may be too large for a cache that has room for the photograph's thumbnail.
 TEST(CachedFeedTest, WhatIsKeptNeedsRoomAndNotWhatItIsMadeOf) {
   const auto dataset = OpenTestDataset(TestShards({24}));
   const std::string text =
       "dataset: 'test' global_batch: 6 num_cores: 1 epochs: 2 outputs { name: 'image' feature: "
       "'image' CACHE transforms { decode_jpeg {} } transforms { crop { height: 8 width: 8 } } "
       "transforms { random_flip {} } dtype: UINT8 }";
-  // An eighth of it at most is one value's: too little for 30 x 40 pixels.
+  // A single value may take at most an eighth of the cache. That is too little for 30 x 40 pixels.
   const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 20'000});
   EXPECT_EQ(Digests(PlanOf(text, kMemory, dataset), cache),
             Digests(PlanOf(text, "", dataset), nullptr));

@@ -42,8 +42,7 @@ Plan PlanOver(const std::string& name) {
 
 DatasetShares Shares(int max_threads) { return DatasetShares(max_threads, absl::Seconds(7)); }
 
-// What an engine does for each dataset in turn: gives it threads while it may have some, and all of
-// them hang.
+// Gives each dataset in turn as many threads as an engine would, and lets all of them hang.
 std::vector<int> ThreadsOfDatasetsThatHang(int max_threads, int num_datasets) {
   DatasetShares shares = Shares(max_threads);
   std::vector<HungTask> hung;
@@ -67,7 +66,7 @@ TEST(DatasetSharesTest, EachDatasetThatHangsGetsFourSeventhsOfWhatTheOthersLeft)
   EXPECT_EQ(ThreadsOfDatasetsThatHang(70, 4), (std::vector<int>{40, 17, 7, 3}));
   EXPECT_EQ(ThreadsOfDatasetsThatHang(1, 2), (std::vector<int>{1, 0}));
   for (int max_threads = 2; max_threads < 60; ++max_threads) {
-    // A healthy one still finds a thread.
+    // Another dataset, which does not hang, still finds a thread.
     const std::vector<int> threads = ThreadsOfDatasetsThatHang(max_threads, 1);
     EXPECT_LT(threads[0], max_threads);
   }
@@ -96,7 +95,7 @@ TEST(DatasetSharesTest, SlicesOfHangingReadsHoldAQuarterOfTheBudget) {
   EXPECT_THAT(shares.Judge(hung, kBudgetBytes).Of(*a), Optional(IsOk()));
   hung[0].cost_bytes -= 1;
   EXPECT_EQ(shares.Judge(hung, kBudgetBytes).Of(*a), std::nullopt);
-  // Of three datasets half of it together.
+  // Three datasets together may hold half of the budget.
   hung.push_back({.plan = b.get(), .cost_bytes = 1});
   hung.push_back({.plan = c.get(), .cost_bytes = 1});
   EXPECT_THAT(shares.Judge(hung, kBudgetBytes).Of(*a), Optional(IsOk()));
@@ -126,13 +125,13 @@ TEST(DatasetSharesTest, AMixtureCountsForAllItsMembersUntilOneIsKnownToHang) {
       PlanOver(*joined, "concatenation { dataset: 'a' } concatenation { dataset: 'b' }");
   const Plan of_a = PlanOver(a, "dataset: 'a'");
   const Plan of_b = PlanOver(b, "dataset: 'b'");
-  DatasetShares shares = Shares(4);  // Two for one dataset.
+  DatasetShares shares = Shares(4);  // One dataset may have two threads.
   shares.Begin(*both);
   EXPECT_TRUE(shares.Begin(*both));
   for (const Plan& plan : {both, of_a, of_b}) {
     EXPECT_THAT(shares.Judge({}, kBudgetBytes).Of(*plan), Optional(IsOk()));
   }
-  // Both of them read records of b.
+  // Both tasks read records of b.
   const std::vector<HungTask> hung(2, {.plan = both.get(), .record = 20, .timed_out = true});
   const DatasetShares::Verdict verdict = shares.Judge(hung, kBudgetBytes);
   EXPECT_EQ(verdict.Of(*of_a), std::nullopt);
@@ -142,7 +141,7 @@ TEST(DatasetSharesTest, AMixtureCountsForAllItsMembersUntilOneIsKnownToHang) {
               Optional(StatusIs(absl::StatusCode::kUnavailable, HasSubstr("record_id 20"))));
 }
 
-// Whatever tasks begin, hang and end: once all have ended nobody has to wait.
+// Tasks begin, hang and end in any order. Once all have ended no dataset has to wait.
 TEST(DatasetSharesTest, CountsComeBackWhateverTasksBeginAndEnd) {
   const std::vector<Plan> plans = {PlanOver("a"), PlanOver("b"), PlanOver("c")};
   for (uint64_t seed = 0; seed < 50; ++seed) {

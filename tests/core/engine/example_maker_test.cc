@@ -63,18 +63,18 @@ TEST(ExampleMakerTest, NoMemoryToPlaceAnExampleIsNoDamageAndNeverMasked) {
                          .rlim_max = before.rlim_max};
   ExampleMaker maker;
   ASSERT_EQ(setrlimit(RLIMIT_AS, &little), 0);
-  // Fails before it looks at the slice.
+  // This call fails before it looks at the slice.
   const absl::Status status = maker.Make(*plan, /*step=*/0, /*core=*/0, 0, 1, /*slice=*/nullptr);
   ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("refused a buffer")));
   EXPECT_EQ(dataset->damage().masked_examples(), 0);
 }
 
-// Not under a sanitizer, whose operator new does not throw.
+// This test is left out under a sanitizer, whose operator new does not throw.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(ExampleMakerTest, NoMemoryForTheReferencesIsUnavailableAndNeverMasked) {
   const auto dataset = OpenTestDataset(TestShards({1}));
-  // A whole image is mirrored, then enlarged to 27 MiB.
+  // Mirrors a whole image, then enlarges it to 27 MiB.
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
       FeedPlan::Create(SpecFromText("dataset: 'test' global_batch: 1 num_cores: 1 on_corrupt: MASK "
                                     "outputs { name: 'x' feature: 'image' dtype: UINT8 "
@@ -97,8 +97,8 @@ TEST(ExampleMakerTest, NoMemoryForTheReferencesIsUnavailableAndNeverMasked) {
 }
 #endif
 
-// Records of which some are damaged: the record itself, an image's header, both images' data or the
-// other image alone; and images of another kind.
+// Makes 16 records. Damaged are: the header of an image (3), the data of both images (4 and 7), the
+// other image alone (5) and the record itself (12). Record 9 has images of another kind.
 std::string ShardWithDamage() {
   ShardBuilder builder;
   for (int64_t i = 0; i < 16; ++i) {
@@ -125,7 +125,7 @@ constexpr char kTwoImages[] =
     "  transforms { resize { height: 8 width: 8 } } } ";
 
 TEST(ExampleMakerTest, ExamplesMadeTogetherEqualExamplesMadeAlone) {
-  // A step has some records of each shard, so that many are not read in one piece.
+  // Each step has records of both shards, so that many are not read in one piece.
   const auto dataset = OpenTestDataset({ShardWithDamage(), ShardWithDamage()});
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
       FeedPlan::Create(SpecFromText(absl::StrCat(kTwoImages, "on_corrupt: MASK")), dataset);
@@ -140,16 +140,16 @@ TEST(ExampleMakerTest, ExamplesMadeTogetherEqualExamplesMadeAlone) {
     }
     EXPECT_EQ(together, alone) << "step " << step;
   }
-  // In each epoch five of each shard, together and alone.
+  // In each epoch five records of each shard are masked, once made together and once made alone.
   EXPECT_EQ(dataset->damage().masked_examples(), 3 * 2 * 5 * 2);
   for (const DamageLog::Entry& entry : dataset->damage().entries()) {
-    if (entry.record % 16 != 5) continue;  // Whose first image had begun.
+    if (entry.record % 16 != 5) continue;  // Its first image is good.
     EXPECT_THAT(entry.cause, HasSubstr("output 'y': image of 7 bytes is not a JPEG"));
   }
   EXPECT_EQ(dataset->damage().entries().size(), 10u);
 }
 
-// The whole image of each record in 4 x 4 pixels, and the same flipped or not.
+// The whole image of each record in 4 x 4 pixels, and the same image flipped at random.
 constexpr char kFlipped[] =
     "dataset: 'test' seed: 5 global_batch: 16 num_cores: 1 "
     "outputs { name: 'x' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
@@ -210,7 +210,7 @@ TEST(ExampleMakerTest, ACallThatFailsLeavesNothingToTheNext) {
   }
 }
 
-// Makes the whole slice, each turn as short as it can be and on another thread's maker. Returns the
+// Makes the whole slice in turns that are as short as can be, each with another maker. Returns the
 // number of turns.
 int MakeInTurns(const std::shared_ptr<const FeedPlan>& plan, int64_t step, ExampleRun& run,
                 uint8_t* slice) {
@@ -219,7 +219,7 @@ int MakeInTurns(const std::shared_ptr<const FeedPlan>& plan, int64_t step, Examp
   return turns;
 }
 
-// Of images; of examples that are mixed in groups; of small values; and padded.
+// Specs with images, with examples that are mixed in groups, with small values, and with padding.
 std::vector<std::string> SpecsForTurns() {
   return {absl::StrCat(kTwoImages, "on_corrupt: MASK"),
           "dataset: 'test' seed: 5 global_batch: 16 num_cores: 1 shuffle { mode: GLOBAL } "
@@ -241,7 +241,7 @@ TEST(ExampleMakerTest, ARunInTurnsIsTheRunInOne) {
     const int64_t batch = (*plan)->layout().per_core_batch();
     const auto slice_bytes = static_cast<size_t>((*plan)->layout().slice_bytes());
     for (int64_t step = 0; step < 3; ++step) {
-      // Between tensors nothing is written.
+      // Bytes between tensors are not written.
       std::vector<uint8_t> whole(slice_bytes), turned(slice_bytes);
       ASSERT_THAT(ExampleMaker().Make(*plan, step, 0, 0, batch, whole.data()), IsOk());
       ExampleRun run = {.examples = {.begin = 0, .end = batch}};
@@ -272,7 +272,8 @@ TEST(ExampleMakerTest, WhatNobodyWantsIsGivenUpAndNeverCalledDamage) {
         FeedPlan::Create(SpecFromText(spec), dataset);
     ASSERT_THAT(plan, IsOk());
     std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
-    // Raised before it begins, and when so many turns could have ended.
+    // The flag is raised before the work begins, or when the maker asks the n-th time whether to
+    // end its turn.
     for (int asked = 0; asked < 8; ++asked) {
       InterruptFlag unwanted;
       if (asked == 0) unwanted.Raise();
@@ -291,7 +292,7 @@ TEST(ExampleMakerTest, WhatNobodyWantsIsGivenUpAndNeverCalledDamage) {
       if (unwanted.is_raised()) {
         EXPECT_EQ(dataset->damage().masked_examples(), damaged);
       }
-      // The maker is as good as new.
+      // The maker works like a new one afterwards.
       std::vector<uint8_t> again(slice.size()), fresh(slice.size());
       InterruptFlag wanted;
       const InterruptScope scope_of_next(wanted);
@@ -303,11 +304,11 @@ TEST(ExampleMakerTest, WhatNobodyWantsIsGivenUpAndNeverCalledDamage) {
   }
 }
 
-// What the allocator has handed out. Under AddressSanitizer, whose memory mallinfo2 does not see,
-// it is always the same.
+// Bytes that the allocator has handed out. mallinfo2 does not see AddressSanitizer's memory, so
+// there the number is always the same.
 size_t UsedBytes() { return mallinfo2().uordblks + mallinfo2().hblkhd; }
 
-// What a maker keeps of the first example of `plan`.
+// Bytes that a maker keeps after the first example of `plan`.
 size_t BytesKeptOf(const std::shared_ptr<const FeedPlan>& plan) {
   std::vector<uint8_t> slice(static_cast<size_t>(plan->layout().slice_bytes()));
   ExampleMaker maker;
@@ -352,7 +353,7 @@ TEST(ExampleMakerTest, NothingLargeIsKeptOfAnExampleOrItsImages) {
   ASSERT_THAT(jpeg, IsOk());
   const auto dataset = OpenTestDataset(
       {ShardBuilder().Add(ExampleBuilder().AddBytes("image", *jpeg).Serialize()).Build()});
-  // 12 MiB on their way to NCHW, and 30 decoders of a MiB each.
+  // The feed needs 12 MiB on the way to NCHW, and 30 decoders of a MiB each.
   std::string spec = "dataset: 'test' global_batch: 1 num_cores: 1 ";
   for (int i = 0; i < 30; ++i) {
     absl::StrAppend(&spec, "outputs { name: 'x", i, "' feature: 'image' dtype: FLOAT32 ",

@@ -51,7 +51,7 @@ void Serve(const std::vector<Party*>& parties, double total) {
   }
 }
 
-// Once for streams of different peers, and once for streams of one.
+// The tests run once for streams of different peers and once for streams of one peer.
 class FairClockTest : public testing::TestWithParam<bool> {
  protected:
   std::string Peer(int number) const { return GetParam() ? absl::StrCat(number) : "one"; }
@@ -81,7 +81,7 @@ TEST_P(FairClockTest, AGuessFarOffIsMadeGood) {
 TEST_P(FairClockTest, WorkUnderWayIsCharged) {
   std::vector<Party> parties;
   for (int i = 0; i < 3; ++i) parties.emplace_back(clock_, Peer(i), 5, /*guess=*/5);
-  // Nothing is finished, as with many threads: they take turns all the same.
+  // No piece has finished yet, as with many threads. The parties still take turns.
   std::vector<int> taken(3, 0);
   for (int i = 0; i < 30; ++i) {
     Party& next = First({&parties[0], &parties[1], &parties[2]});
@@ -123,7 +123,7 @@ TEST(FairClockOfPeersTest, APeerGetsItsPartHoweverManyStreamsOthersHave) {
   for (Party& party : crowd) all.push_back(&party);
   Serve(all, 20'000);
   EXPECT_NEAR(alone.had, 10'000, 10);
-  // And inside the crowd each has its part.
+  // Inside the crowd each stream gets its part.
   for (const Party& party : crowd) EXPECT_NEAR(party.had, 50, 15);
 }
 
@@ -132,7 +132,7 @@ TEST(FairClockOfPeersTest, ClosingAStreamAfterEachPieceOwesAllTheSame) {
   Party honest(clock, "honest", 1);
   double taken = 0;
   for (int i = 0; i < 2'000; ++i) {
-    // Each of its pieces costs a hundred times what a new stream is charged with.
+    // Each piece of this stream costs a hundred times what a new stream is charged with.
     Party fresh(clock, "closes", 100);
     Serve({&honest, &fresh}, 1);
     taken += fresh.had;
@@ -174,7 +174,8 @@ TEST(FairClockOfPeersTest, PeersThatOweNothingAreForgottenAndOfDebtorsThereIsABo
   EXPECT_LE(clock.peers_known(), FairClock::kMaxDebtors);
 }
 
-// Each piece has units for a hundred turns, and is given back after one. Eight are under way.
+// Each piece has units for a hundred turns and is given back after one turn. Eight pieces are under
+// way.
 TEST_P(FairClockTest, APieceIsChargedWithOneTurnHoweverManyItHasUnitsFor) {
   FairClock clock(/*turn=*/1);
   Party old(clock, Peer(0), 1);
@@ -200,8 +201,8 @@ TEST_P(FairClockTest, APieceIsChargedWithOneTurnHoweverManyItHasUnitsFor) {
   EXPECT_NEAR(fresh.had, 100, 18);
 }
 
-// What the header promises: peers that want all the time are never further apart than two pieces,
-// with one thread, whatever their pieces cost and whoever comes and goes beside them.
+// The header promises: with one thread, peers that always want work are never further apart than
+// two pieces. It holds whatever their pieces cost and whichever other streams come and go.
 TEST(FairClockOfPeersTest, TwoPeersAreNeverFurtherApartThanTwoOfTheLargestPieces) {
   constexpr double kLargest = 50;
   for (uint64_t seed = 0; seed < 50; ++seed) {
@@ -216,7 +217,8 @@ TEST(FairClockOfPeersTest, TwoPeersAreNeverFurtherApartThanTwoOfTheLargestPieces
     std::map<std::string, double> had;
     double least_difference = 0, most_difference = 0;
     for (int i = 0; i < 5'000; ++i) {
-      // Streams of the other peers come and go; of peers 0 and 1 one at least always wants.
+      // Streams of the other peers come and go. At least one stream of peer 0 and of peer 1 always
+      // wants.
       Party& moody = parties[static_cast<size_t>(random.UniformInt(0, 40))];
       if (moody.peer != "peer 0" && moody.peer != "peer 1") {
         moody.account.SetWants(random.UniformInt(0, 2) == 0);

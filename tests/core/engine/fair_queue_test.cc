@@ -25,7 +25,7 @@ using Candidate = FairQueue::Candidate;
 
 constexpr double kEndlessTurn = std::numeric_limits<double>::infinity();
 
-// Streams and what they want; the accounts stay where they are.
+// Streams and what they want. The accounts do not move in memory.
 struct Streams {
   Streams(FairQueue& queue, const std::vector<std::string>& peers) {
     accounts.reserve(peers.size());
@@ -33,7 +33,7 @@ struct Streams {
     for (FairClock::Account& account : accounts) candidates.push_back({.account = &account});
   }
 
-  // The stream of this number has had work that cost so much.
+  // Charges the stream of this number with work of this cost.
   void Serve(size_t number, double cost) {
     FairClock::Account& account = accounts[number];
     account.Finish(1, account.Take(1), cost);
@@ -43,7 +43,7 @@ struct Streams {
   std::vector<Candidate> candidates;
 };
 
-// What the header says, the obvious way: sets of candidates, and the least advanced of each.
+// The rule of the header, written plainly: sets of candidates, and the least advanced one of each.
 struct Expected {
   FairQueue::Choice choice;
   std::vector<size_t> can_be_first;
@@ -109,7 +109,7 @@ TEST(FairQueueTest, ChoosesAsTheHeaderSaysWhateverStreamsWant) {
       const FairQueue::Choice choice = FairQueue::Choose(streams.candidates);
       const auto [want, can_be_first] = Model(streams.candidates);
       ASSERT_EQ(choice.first.has_value(), want.first.has_value());
-      if (choice.first != want.first) {  // Of two that are as far advanced any may go.
+      if (choice.first != want.first) {  // Either may go if both are as far.
         ASSERT_THAT(can_be_first, Contains(*choice.first));
         ASSERT_FALSE(streams.accounts[*want.first].GoesBefore(streams.accounts[*choice.first]));
       }
@@ -127,7 +127,7 @@ TEST(FairQueueTest, ChoosesAsTheHeaderSaysWhateverStreamsWant) {
   }
 }
 
-// Whoever else comes and goes, and with however many streams.
+// Holds with any number of streams, and while other peers come and go.
 TEST(FairQueueTest, TwoPeersThatAlwaysHaveWorkAreNeverMoreThanOneUnitApart) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
@@ -161,7 +161,7 @@ TEST(FairQueueTest, WhatIsTooLargeForNowIsNotOvertakenByOthersThatHoldSomething)
   streams.candidates[0].may_begin = true;
   streams.candidates[1].may_begin = streams.candidates[1].has_room = true;
   EXPECT_EQ(FairQueue::Choose(streams.candidates).first, std::nullopt);
-  streams.Serve(0, 10);  // Now it is the other one's turn.
+  streams.Serve(0, 10);  // Now it is the other peer's turn.
   EXPECT_THAT(FairQueue::Choose(streams.candidates).first, Optional(Eq(1u)));
 }
 

@@ -1,5 +1,5 @@
-// Feeds that are mixed, compared with plain code over the same feeds unmixed: whatever the outputs,
-// layouts, groups, threads and cores, and whichever examples are damaged or missing.
+// Compares mixed feeds with plain code over the same feeds unmixed, for all kinds of outputs,
+// layouts, groups, threads and cores, and with damaged or missing examples.
 #include "core/engine/group_mixer.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ Slices Drain(const Plan& plan, int threads, const StepRange& range) {
     EXPECT_THAT(slice, IsOk());
     if (!slice.ok() || !slice->has_value()) return slices;
     const CoreSlice& s = ***slice;
-    // Without what stands between the tensors.
+    // Leaves out the bytes between the tensors.
     std::vector<uint8_t>& bytes = slices[{s.step(), s.core()}];
     bytes.resize(static_cast<size_t>(s.layout().slice_bytes()));
     for (const SliceTensor& tensor : s.layout().tensors()) {
@@ -67,7 +67,7 @@ Slices DrainAll(const Plan& plan, int threads = 2) {
   return Drain(plan, threads, {.count = 1000, .core_end = plan->num_cores()});
 }
 
-// An image or a label as plain numbers, [height][width][channels]; a label is 1 x 1 pixels of many
+// An image or a label as plain numbers, [height][width][channels]. A label is 1 x 1 pixels of many
 // channels.
 struct Example {
   int64_t height = 1;
@@ -80,7 +80,7 @@ struct Example {
   }
 };
 
-// One value of a tensor: [n, y, x, c] in the order that the layout has them.
+// The place of the value [n, y, x, c] of a tensor. The layout gives the order of the values.
 uint8_t* ValueOf(const SliceTensor& tensor, v1::Layout layout, const Example& example, int64_t slot,
                  int64_t y, int64_t x, int64_t c, std::vector<uint8_t>& slice) {
   const int64_t batch = tensor.per_core_batch();
@@ -153,7 +153,7 @@ void Write(const SliceTensor& tensor, const v1::Output& output, bool image, Exam
                });
 }
 
-// What mixing makes of an example, the obvious way.
+// Mixes an example, written plainly.
 Example Mixed(const MixDraw& draw, bool image, Example own, Example partner) {
   const bool cut = draw.kind == Kind::kCutmix && image;
   for (int64_t y = 0; y < own.height; ++y) {
@@ -173,14 +173,14 @@ Example Mixed(const MixDraw& draw, bool image, Example own, Example partner) {
   return own;
 }
 
-// How many examples were mixed, and how many were not because their partner is none.
+// How many examples were mixed, and how many were not because their partner is missing.
 struct Counts {
   int mixed = 0;
   int alone = 0;
 };
 
-// Slices of an unmixed feed as `spec.mix()` mixes them. The record of a place and its validity are
-// read from the slice itself, from the output `id` and from `valid`.
+// Mixes the slices of an unmixed feed as `spec.mix()` says. The slice itself says which record is
+// in a place (output `id`) and whether the place is valid (`valid`).
 Counts MixPlainly(const v1::FeedSpec& spec, const Plan& unmixed, Slices& slices) {
   Counts counts;
   const v1::Mix& mix = spec.mix();
@@ -233,7 +233,7 @@ v1::FeedSpec Unmixed(v1::FeedSpec spec) {
   return spec;
 }
 
-// Three images in three layouts, two kinds of labels, and what is not mixed.
+// Three images in three layouts, two kinds of labels, and outputs that are not mixed.
 std::string Outputs(int height, int width) {
   const std::string size = absl::StrCat("height: ", height, " width: ", width);
   return absl::StrCat(
@@ -297,7 +297,7 @@ TEST(GroupMixerTest, AFeedIsWhatPlainCodeMakesOfTheUnmixedOne) {
   }
 }
 
-// Whatever is asked for, and whichever examples are no examples.
+// Random specs, with damaged and missing examples.
 TEST(GroupMixerTest, RandomFeedsAreWhatPlainCodeMakesOfThem) {
   std::mt19937 random(1);  // The same everywhere.
   const auto below = [&](int count) { return static_cast<int>(random() % count); };
@@ -315,7 +315,7 @@ TEST(GroupMixerTest, RandomFeedsAreWhatPlainCodeMakesOfThem) {
     const std::string mix = absl::StrCat(
         "group: ", group, below(3) == 0 ? "" : " mixup { alpha: 0.3 probability: 0.5 } ",
         " cutmix { probability: ", below(2) == 0 ? 0.5 : 0.1, " }");
-    // Sometimes not all cores have as many examples.
+    // Sometimes the cores have different numbers of examples.
     const std::string numbers =
         absl::StrCat("global_batch: ", below(3) == 0 ? std::max(1, batch - below(group)) : batch,
                      " num_cores: ", cores, " split: ", below(2) == 0 ? "FILL" : "BALANCED",
@@ -329,7 +329,7 @@ TEST(GroupMixerTest, RandomFeedsAreWhatPlainCodeMakesOfThem) {
     }
     const auto dataset = OpenTestDataset(ShardsWithDamage(records, damaged));
     const Plan unmixed = MakePlan(Unmixed(spec), dataset);
-    if (unmixed->layout().per_core_batch() % group != 0) continue;  // Refused.
+    if (unmixed->layout().per_core_batch() % group != 0) continue;  // Such a spec is refused.
     Slices expected = DrainAll(unmixed);
     const Counts counts = MixPlainly(spec, unmixed, expected);
     sum.mixed += counts.mixed;
@@ -354,7 +354,8 @@ TEST(GroupMixerTest, EveryNanIsTheSame) {
     return absl::MakeSpan(reinterpret_cast<uint32_t*>(slice.data() + layout->tensors()[1].offset),
                           4);
   };
-  // Infinity and its opposite, whose sum has the processor's sign; a NaN with a payload.
+  // Infinity and minus infinity, whose sum is a NaN with the processor's sign; and a NaN with a
+  // payload.
   const uint32_t values[] = {0x7f800000, 0xffc12345, 0xff800000, 0x3f800000};
   std::copy(std::begin(values), std::end(values), x().begin());
   const MixDraw half = {.kind = MixDraw::Kind::kMixup, .own_share = 0.5f};
@@ -407,7 +408,7 @@ TEST(GroupMixerTest, AnExampleDoesNotDependOnTheNumberOfCores) {
         MakePlan(MixSpec(absl::StrCat("global_batch: 24 epochs: 2 tail: PAD num_cores: ", cores),
                          "group: 4 mixup {} cutmix {}"),
                  dataset);
-    std::map<std::pair<int64_t, int64_t>, std::string> digests;  // By step and slot of the step.
+    std::map<std::pair<int64_t, int64_t>, std::string> digests;  // By step and slot.
     for (const auto& [place, slice] : DrainAll(plan)) {
       const int64_t batch = plan->layout().per_core_batch();
       for (int64_t slot = 0; slot < batch; ++slot) {
@@ -453,7 +454,7 @@ TEST(GroupMixerTest, DamageChangesTheExampleBeforeItAndNothingElse) {
   EXPECT_EQ(alone, 2);
 }
 
-// A group may have a billion values, so a thread looks now and then whether they are still wanted.
+// A group may have a billion values, so a thread checks now and then whether they are still wanted.
 TEST(GroupMixerTest, NothingIsMixedThatNobodyWants) {
   const Plan plan = MakePlan(MixSpec("global_batch: 10 num_cores: 1", "group: 5 mixup {}"),
                              OpenTestDataset(TestShards({10})));

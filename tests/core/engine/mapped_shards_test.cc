@@ -1,5 +1,5 @@
-// Feeds of shards that are files: which are read in place, that this changes no byte of them, and
-// what becomes of one that is cut while it is served.
+// Feeds of shards that are files: which outputs read them in place, that this changes no byte, and
+// what happens to a file that is cut while it is served.
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -24,7 +24,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Every kind of output that is no image.
+// Every kind of output that is not an image.
 constexpr char kPlainOutputs[] = R"pb(
   outputs {
     name: "raw"
@@ -89,9 +89,9 @@ TEST(MappedShardsTest, BytesAreThoseOfCopies) {
       "shuffle { mode: GLOBAL } global_batch: 6 num_cores: 2 epochs: 2 tail: PAD on_corrupt: MASK ";
   const std::shared_ptr<Dataset> files = OpenFiles(folder, shards);
   const std::vector<std::string> digests = Digests(MakePlan(numbers, kPlainOutputs, files));
-  EXPECT_EQ(digests.size(), 2u * 2u * 4u);  // Epochs, cores, ceil(20 / 6) steps.
+  EXPECT_EQ(digests.size(), 2u * 2u * 4u);  // 2 epochs, 2 cores and ceil(20 / 6) steps.
   EXPECT_EQ(digests, Digests(MakePlan(numbers, kPlainOutputs, OpenTestDataset(shards))));
-  EXPECT_EQ(files->damage().masked_examples(), 2);  // Once an epoch.
+  EXPECT_EQ(files->damage().masked_examples(), 2);  // Once in each epoch.
   EXPECT_THAT(ReadWholeFile("/proc/self/maps"), HasSubstr(folder / "shard-2.tfrecord"));
 }
 
@@ -127,13 +127,13 @@ TEST(MappedShardsTest, ShardCutWhileItIsServedEndsTheStreamWithItsName) {
   StepEngine engine({.threads = 2});
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {.count = 1'000'000});
   ASSERT_THAT(stream, IsOk());
-  ASSERT_THAT((*stream)->Next(), IsOk());  // It is mapped.
+  ASSERT_THAT((*stream)->Next(), IsOk());  // Now the file is mapped.
   std::filesystem::resize_file(folder / "shard-0.tfrecord", 100);
   StepStream::Result slice = (*stream)->Next();
   while (slice.ok() && slice->has_value()) slice = (*stream)->Next();
   EXPECT_THAT(slice, StatusIs(absl::StatusCode::kFailedPrecondition,
                               AllOf(HasSubstr("shard-0.tfrecord"), HasSubstr("was resized"))));
-  EXPECT_EQ(files->damage().masked_examples(), 0);  // A cut is no damage to be masked.
+  EXPECT_EQ(files->damage().masked_examples(), 0);  // A cut file is not masked.
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST(PendingSliceTest, TheLowestErrorStaysAndNothingMoreIsHandedOut) {
   const ExampleRun second = slice.Take(kSize);
   slice.Finish(Failed(second, absl::DataLossError("second")));
   EXPECT_FALSE(slice.has_more());
-  EXPECT_FALSE(slice.is_done());  // The first may still fail.
+  EXPECT_FALSE(slice.is_done());  // The first task may still fail.
   slice.Finish(Failed(first, absl::DataLossError("first")));
   EXPECT_TRUE(slice.is_done());
   EXPECT_THAT(slice.error(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("first")));
@@ -74,7 +74,7 @@ TEST(PendingSliceTest, ADroppedSliceIsDoneWhenItsTasksAre) {
   slice.Drop();
   EXPECT_TRUE(slice.is_dropped());
   EXPECT_FALSE(slice.has_more());
-  EXPECT_FALSE(slice.is_done());  // A thread writes to its memory.
+  EXPECT_FALSE(slice.is_done());  // A thread still writes to the slice.
   slice.Finish(task);
   EXPECT_TRUE(slice.is_done());
 }
@@ -113,7 +113,7 @@ TEST(PendingSliceTest, BehindAnErrorNothingThatWasGivenBackIsMade) {
   slice.Return(first);
   slice.Return(third);
   slice.Finish(Failed(second, absl::DataLossError("second")));
-  // What stands before it may have a lower error.
+  // The run before the error may have an error of its own, which then comes first.
   EXPECT_EQ(slice.num_returned(), 1);
   const ExampleRun again = slice.Take(kSize);
   EXPECT_EQ(again.examples, (ExampleRange{0, 8}));

@@ -1,4 +1,5 @@
-// What threads take beside slices: counted, waited for, and given back on every way out of a turn.
+// Memory that threads take beside slices is counted, waited for, and given back however a turn
+// ends.
 #include "core/engine/scratch_account.h"
 
 #include <malloc.h>
@@ -80,7 +81,7 @@ TEST(ScratchAccountTest, EachUseCountsAsTheMostThatItNeeded) {
   EXPECT_EQ(account.held_bytes(), kMiB);
 }
 
-// Eight images of 1,536 x 1,024 pixels, each progressive: 4.5 MiB of coefficients.
+// Eight progressive images of 1,536 x 1,024 pixels. Each needs 4.5 MiB for coefficients.
 std::shared_ptr<Dataset> LargeImages(bool damaged) {
   const std::vector<uint8_t> pixels(size_t{1536} * 1024 * 3, 77);
   const auto jpeg = EncodeJpeg(pixels, 1536, 1024, 3, {.progressive = true});
@@ -95,7 +96,7 @@ std::shared_ptr<Dataset> LargeImages(bool damaged) {
   return OpenTestDataset({builder.Build()});
 }
 
-// In one pass, and with whole images between transforms.
+// Specs in one pass, and with whole images between transforms.
 std::vector<std::string> Specs(const std::string& on_corrupt) {
   std::vector<std::string> specs;
   for (const char* const flip : {"", "transforms { random_flip {} }"}) {
@@ -118,7 +119,7 @@ TEST(ScratchAccountTest, WhatATurnTookIsGivenBackWhateverItsEnd) {
           const auto plan = FeedPlan::Create(SpecFromText(spec), LargeImages(damaged));
           ASSERT_THAT(plan, IsOk());
           std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
-          // Where nothing is too much, and where nothing may be kept.
+          // With the large capacity nothing has to wait. With the small one nothing may be kept.
           for (const int64_t capacity : {1000 * kMiB, int64_t{1}}) {
             InterruptFlag unwanted;
             const InterruptScope scope(unwanted);
@@ -146,7 +147,7 @@ TEST(ScratchAccountTest, WhatATurnTookIsGivenBackWhateverItsEnd) {
   }
 }
 
-// What the allocator has handed out. Under AddressSanitizer it is always the same.
+// Bytes that the allocator has handed out. Under AddressSanitizer the number is always the same.
 size_t UsedBytes() { return mallinfo2().uordblks + mallinfo2().hblkhd; }
 
 TEST(ScratchAccountTest, AMakerThatMayKeepNothingFreesAll) {

@@ -22,7 +22,7 @@ constexpr int kThreads = 2;
 
 using Claim = SliceBudget::Claim;
 
-// A stream with the memory of its slices: what StreamHoldings counts, as lists.
+// A stream and the memory of its slices. It holds as lists what StreamHoldings counts.
 struct Stream {
   Stream(int64_t slice_bytes, int num_cores, const StreamMemory& memory)
       : slice_bytes(slice_bytes), holdings(slice_bytes, num_cores, memory) {}
@@ -30,7 +30,7 @@ struct Stream {
   const int64_t slice_bytes;
   StreamHoldings holdings;
   std::deque<AlignedBuffer> pending;
-  std::vector<AlignedBuffer> delivered;  // Not those that were given away.
+  std::vector<AlignedBuffer> delivered;  // Not the slices that were given away.
 };
 
 int64_t CostOf(const AlignedBuffer& buffer) { return buffer.size() + kSliceOverheadBytes; }
@@ -42,7 +42,7 @@ int64_t CostOfAll(const Buffers& buffers) {
       [](int64_t sum, const AlignedBuffer& buffer) { return sum + CostOf(buffer); });
 }
 
-// Streams begin slices as the rules let them, and everything else happens in any order.
+// Streams begin slices when the rules allow it. Everything else happens in any order.
 class RandomStreams {
  public:
   explicit RandomStreams(uint64_t seed) : random_(seed, 0, 0, 0) {
@@ -72,7 +72,7 @@ class RandomStreams {
     }
   }
 
-  // What the model has in lists is what was counted.
+  // The sums over the model's lists are equal to the counts.
   void Check() const {
     int64_t used = CostOfAll(returning_);
     for (const Stream& stream : streams_) {
@@ -119,7 +119,8 @@ class RandomStreams {
     holdings.Begin();
     stream.pending.push_back(*std::move(buffer));
     ++begun_;
-    // One slice always; more only within the share, of which no stream has over a quarter.
+    // A stream may always hold one slice. It holds more only within its share, which is at most a
+    // quarter.
     if (holdings.held() == 1) return;
     ASSERT_LE(holdings.held_bytes(), kBudgetBytes / 4);
     ASSERT_LE(holdings.held_bytes(), kBudgetBytes / std::ssize(streams_));
@@ -149,7 +150,7 @@ class RandomStreams {
     stream.delivered.pop_back();
   }
 
-  // Half of them still have a task that writes there.
+  // Half of these slices still have a task that writes to them.
   void TakeBack(Stream& stream) {
     if (stream.pending.empty()) return ReturnLate();
     AlignedBuffer buffer = std::move(stream.pending.back());
@@ -213,7 +214,7 @@ TEST(SliceBudgetTest, ASlicesOverheadCounts) {
 TEST(SliceBudgetTest, AStreamLooksTwoStepsAheadOrFourSlicesAThread) {
   EXPECT_EQ(Holding(0).max_pending(/*threads=*/1), 2 * 4);
   EXPECT_EQ(Holding(0).max_pending(/*threads=*/16), 4 * 16);
-  // However many cores a step has.
+  // The bound does not depend on how many cores a step has.
   EXPECT_EQ(StreamHoldings(1, 1 << 20, {}).max_pending(/*threads=*/1), 1024);
 }
 
@@ -227,7 +228,8 @@ TEST(SliceBudgetTest, AConsumerWithAWindowGetsTwoSlicesWhateverItsBytes) {
   EXPECT_FALSE(holdings.window_is_full());
 }
 
-// Of all that streams may hold and want: who has its share or less, or one slice, keeps it.
+// For all that streams may hold and want: a stream with its share or less, or with one slice, keeps
+// it.
 TEST(SliceBudgetTest, OnlyWhatIsOverTheShareYields) {
   const int64_t cost = Holding(1).cost_bytes();
   for (int held = 0; held < 6; ++held) {
@@ -261,7 +263,7 @@ TEST(SliceBudgetTest, InOneProcessWhatNobodyWaitsForYieldsToWhatSomebodyWaitsFor
   EXPECT_FALSE(yields(here, true, starved_here));
   EXPECT_FALSE(yields(here, false, starved_elsewhere));
   EXPECT_FALSE(yields(elsewhere, false, starved_here));
-  // Here a stream needs a slice only when somebody waits for it.
+  // A stream whose slices are given away needs one only when a consumer waits for it.
   EXPECT_TRUE(SliceBudget::IsEmptyHanded(starved_here, /*waits=*/true));
   EXPECT_FALSE(SliceBudget::IsEmptyHanded(starved_here, /*waits=*/false));
   EXPECT_TRUE(SliceBudget::IsEmptyHanded(starved_elsewhere, /*waits=*/false));

@@ -32,7 +32,7 @@ Plan MakePlan(int batch) {
   return *plan;
 }
 
-// Its memory is one byte: the shelf goes by what the plan says.
+// Makes a slice with one byte of memory, because the shelf looks only at the size in the plan.
 SharedSlicePtr MakeSlice(const Plan& plan, int64_t step, int core = 0,
                          BufferKind kind = BufferKind::kPrivate) {
   absl::StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(1);
@@ -40,7 +40,7 @@ SharedSlicePtr MakeSlice(const Plan& plan, int64_t step, int core = 0,
   return std::make_shared<SharedSlice>(plan, kind, step, core, 1, *std::move(buffer));
 }
 
-// Every call in any order, beside lists of what must come of it.
+// Makes calls in any order and compares the shelf with plain lists.
 class Model {
  public:
   Model(uint64_t seed, const std::vector<Plan>& plans)
@@ -194,7 +194,7 @@ TEST(SliceShelfTest, KeepsWithinItsBoundsAndGivesWhatListsWould) {
     refused += model.refused();
     kept += model.kept();
   }
-  // Otherwise it has shown nothing.
+  // Otherwise the test has shown nothing.
   EXPECT_GT(refused, 100);
   EXPECT_GT(kept, 200);
 }

@@ -48,7 +48,7 @@ std::shared_ptr<const FeedPlan> PlanOver(const std::shared_ptr<Dataset>& dataset
   return *plan;
 }
 
-// The number of slices, or the error.
+// Returns the number of slices, or the error.
 absl::StatusOr<int> Drain(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan) {
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, kEpoch);
   if (!stream.ok()) return stream.status();
@@ -62,7 +62,7 @@ absl::StatusOr<int> Drain(StepEngine& engine, const std::shared_ptr<const FeedPl
 TEST(SlowStorageTest, MoreThreadsReadWhereReadsMakeThemWait) {
   const auto gate = std::make_shared<Gate>();
   const auto plan = PlanOver(OpenGated("slow", gate));
-  // No read returns before six wait at a time.
+  // No read returns before six reads wait at a time.
   gate->Shut(/*crowd=*/6);
   StepEngine engine({.threads = 2});
   EXPECT_THAT(Drain(engine, plan), IsOkAndHolds(8));
@@ -71,7 +71,7 @@ TEST(SlowStorageTest, MoreThreadsReadWhereReadsMakeThemWait) {
 TEST(SlowStorageTest, AThreadOfACancelledStreamReadsNothingMore) {
   const auto gate = std::make_shared<Gate>();
   const auto dataset = OpenGated("slow", gate);
-  // One task: a read of each of the eight shards.
+  // A step is one task with a read of each of the eight shards.
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
       SpecFromText("dataset: 'slow' shuffle { mode: GLOBAL } global_batch: 128 num_cores: 1 "
                    "outputs { name: 'path' feature: 'path' shape: 3 dtype: FLOAT32 }"),
@@ -97,7 +97,7 @@ TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlo
   const auto healthy = PlanOver(OpenTestDataset(TestShards({16, 16}), "healthy"));
   gate->Shut();
   StepEngine engine({.threads = 1, .max_threads = 4, .read_timeout = absl::Milliseconds(300)});
-  // Each is another trainer that tries its luck.
+  // Each of these streams is another trainer that tries again.
   for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(Drain(engine, hung),
                 StatusIs(absl::StatusCode::kUnavailable,
@@ -105,11 +105,11 @@ TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlo
                                HasSubstr("look at its mount"))));
     EXPECT_THAT(Drain(engine, healthy), IsOkAndHolds(2));
   }
-  // However often it is tried, it costs no more than its share of the threads.
+  // All tries together hold no more than one dataset's share of the threads.
   EXPECT_LE(gate->waiting(), 2);
   EXPECT_GT(engine.GetStats().threads_stuck, 0);
   EXPECT_GT(engine.GetStats().reads_timed_out, 0);
-  // What the hung reads would still write to is nobody else's memory.
+  // Memory that the hung reads may still write to is given to nobody else.
   EXPECT_GE(engine.GetStats().memory_used_bytes, gate->waiting() * hung->layout().slice_bytes());
   gate->Open();
   ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().threads_stuck == 0; }));

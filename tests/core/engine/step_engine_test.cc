@@ -44,9 +44,9 @@ std::string ShuffledSpec(const std::string& more) {
   return absl::StrCat("dataset: 'test' seed: 3 shuffle { mode: GLOBAL } ", more, AllOutputs());
 }
 
-using Digests = std::map<std::pair<int64_t, int>, std::string>;  // By (step, core).
+using Digests = std::map<std::pair<int64_t, int>, std::string>;  // The key is (step, core).
 
-// Drains a stream to its clean end; checks the order of what comes.
+// Drains a stream to its clean end and checks the order of the slices.
 Digests Drain(StepStream& stream) {
   Digests digests;
   while (true) {
@@ -74,7 +74,7 @@ TEST(StepEngineTest, BytesDoNotDependOnThreads) {
   StepEngine eight({.threads = 8});
   const StepRange all = {.count = 1000, .core_end = 2};
   const Digests digests = DrainAll(one, plan, all);
-  EXPECT_EQ(digests.size(), 2u * 2u * 4u);  // Epochs, cores, ceil(20 / 6) steps.
+  EXPECT_EQ(digests.size(), 2u * 2u * 4u);  // 2 epochs, 2 cores and ceil(20 / 6) steps.
   EXPECT_EQ(DrainAll(eight, plan, all), digests);
 }
 
@@ -100,7 +100,7 @@ TEST(StepEngineTest, StreamsOfOnePlanHaveTheSameBytesAndMakeThemOnce) {
   EXPECT_EQ(engine.GetStats().slices_shared, 2 * 9 * 2);
   streams.clear();
   EXPECT_EQ(engine.GetStats().memory_used_bytes, 0);
-  // One that comes later makes them anew.
+  // A stream that comes later makes the examples anew.
   EXPECT_EQ(DrainAll(engine, plan, all), wanted);
   EXPECT_EQ(engine.GetStats().examples_made, 2 * 9 * 6);
 }
@@ -129,7 +129,7 @@ TEST(StepEngineTest, NeighboursInAShardShareReadsAndStandInTheirPlaces) {
     ASSERT_THAT(stream, IsOk());
     StepStream::Result slice = (*stream)->Next();
     ASSERT_THAT(slice, IsOk());
-    EXPECT_EQ(reads->num_reads(), 1) << mode;  // All 64, in whatever order.
+    EXPECT_EQ(reads->num_reads(), 1) << mode;  // All 64 records, in any order.
     const SliceLayout& layout = plan->layout();
     const uint8_t* const x =
         (**slice)->data() + layout.tensors()[static_cast<size_t>(layout.IndexOf("x"))].offset;
@@ -146,7 +146,7 @@ TEST(StepEngineTest, OfSeveralErrorsInATaskThatOfTheLowestSlotIsReported) {
     for (int i = 0; i < 16; ++i) builder.Add(std::string(10, 'x'));
     bytes = builder.Build();
   }
-  for (int record = 0; record < 16; ++record) {  // A bit of each payload.
+  for (int record = 0; record < 16; ++record) {  // Flips a bit of each payload.
     bytes = WithFlippedBit(bytes, (static_cast<uint64_t>(record) * 26 + 12) * 8);
   }
   const auto plan = MakePlan(
@@ -181,7 +181,7 @@ TEST(StepEngineTest, StridedStreamsTogetherAreTheWholeRun) {
   const auto plan =
       MakePlan(ShuffledSpec("global_batch: 4 num_cores: 2"), OpenTestDataset(TestShards({30})));
   StepEngine engine({.threads = 2});
-  // Endless feed: take 10 steps, then the same by three streams of every third step.
+  // Takes 10 steps of an endless feed, then the same steps by three streams of every third step.
   const Digests whole = DrainAll(engine, plan, {.count = 10, .core_end = 2});
   Digests parts;
   for (int64_t lane = 0; lane < 3; ++lane) {
@@ -205,7 +205,7 @@ TEST(StepEngineTest, BytesDoNotDependOnTheSimdTarget) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// What each slot of one core holds, in order of steps and cores.
+// The values in each slot of one core, in order of steps and cores.
 template <typename T>
 std::vector<T> Values(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan,
                       const std::string& tensor, int64_t steps) {
@@ -367,14 +367,14 @@ TEST(StepEngineTest, RoundedPixelsAreThoseOfAUint8FeedNormalised) {
         std::vector<float>(pixels.begin(), pixels.end()));
   }
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
-  // Otherwise this test could not tell rounding from none.
+  // Otherwise this test could not distinguish rounded values from others.
   const auto unrounded = MakePlan(ResizedSpec(absl::StrCat(normalize, "dtype: FLOAT32")), dataset);
   EXPECT_NE(Values<float>(engine, unrounded, "x", 2), want);
 }
 
 // Damage.
 
-// 20 records of which one has a flipped payload bit.
+// Makes 20 records, one of which has a flipped payload bit.
 std::vector<std::string> DamagedShards(int64_t record) {
   ShardBuilder builder;
   uint64_t middle = 0;
@@ -394,12 +394,12 @@ TEST(StepEngineTest, FailNamesShardOffsetAndRecordAfterAllStepsBefore) {
   absl::StatusOr<std::unique_ptr<StepStream>> stream =
       engine.Open(plan, {.count = 100, .core_end = 2});
   ASSERT_THAT(stream, IsOk());
-  for (int i = 0; i < 6; ++i) EXPECT_THAT((*stream)->Next(), IsOk());  // Records 0 .. 11.
+  for (int i = 0; i < 6; ++i) EXPECT_THAT((*stream)->Next(), IsOk());  // Reads records 0 to 11.
   const auto damaged =
       StatusIs(absl::StatusCode::kDataLoss,
                AllOf(HasSubstr("shard-0.tfrecord"), HasSubstr("record 13"), HasSubstr("offset")));
   EXPECT_THAT((*stream)->Next(), damaged);
-  EXPECT_THAT((*stream)->Next(), damaged);  // It stays.
+  EXPECT_THAT((*stream)->Next(), damaged);  // The error stays.
 }
 
 TEST(StepEngineTest, MaskZeroesOnePlaceAndLeavesAllOthers) {
@@ -456,7 +456,8 @@ TEST(StepEngineTest, ARecordThatDoesNotFitTheSpecIsDamageWithItsPlaceAndOutput) 
 }
 
 TEST(StepEngineTest, AReadThatFailsIsNoDamageAndNeverMasked) {
-  // What the storage says, and as what it leaves. ENOMEM, for one, comes as ResourceExhausted.
+  // The storage's error, and the code that comes of it. absl makes ResourceExhausted of ENOMEM, for
+  // one.
   const std::pair<absl::Status, absl::StatusCode> kFailures[] = {
       {absl::UnknownError("input/output error"), absl::StatusCode::kUnknown},
       {absl::ErrnoToStatus(ENOMEM, "input/output error"), absl::StatusCode::kUnavailable},
@@ -474,7 +475,8 @@ TEST(StepEngineTest, AReadThatFailsIsNoDamageAndNeverMasked) {
     shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
     absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Create("test", std::move(shards));
     ASSERT_THAT(dataset, IsOk());
-    // What a mask feed holds must not depend on a bad moment of a disk or network.
+    // The content of a feed with on_corrupt: MASK must not depend on a disk or network that fails
+    // for a moment.
     const auto plan = MakePlan(
         absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 1 epochs: 1 on_corrupt: MASK ",
                      AllOutputs()),
@@ -502,7 +504,7 @@ TEST(StepEngineTest, ADecoderWithoutMemoryIsNoDamageAndNeverMasked) {
       "outputs { name: 'x' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
       "  transforms { resize { height: 8 width: 8 } } }",
       dataset);
-  ASSERT_EQ(setenv("JPEGMEM", "1", /*overwrite=*/1), 0);  // In units of 1000 bytes.
+  ASSERT_EQ(setenv("JPEGMEM", "1", /*overwrite=*/1), 0);  // The unit is 1000 bytes.
   {
     StepEngine engine({.threads = 1});
     absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
@@ -514,7 +516,7 @@ TEST(StepEngineTest, ADecoderWithoutMemoryIsNoDamageAndNeverMasked) {
   }
   unsetenv("JPEGMEM");
   EXPECT_EQ(dataset->damage().masked_examples(), 0);
-  StepEngine engine({.threads = 1});  // The image is whole.
+  StepEngine engine({.threads = 1});  // The image itself is undamaged.
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
   ASSERT_THAT(stream, IsOk());
   EXPECT_THAT((*stream)->Next(), IsOk());
@@ -523,7 +525,7 @@ TEST(StepEngineTest, ADecoderWithoutMemoryIsNoDamageAndNeverMasked) {
 
 // Limits and life cycle.
 
-// What a slice counts for.
+// What a slice costs in the budget.
 int64_t BudgetBytesOf(const FeedPlan& plan) {
   return plan.layout().slice_bytes() + kSliceOverheadBytes;
 }
@@ -556,7 +558,7 @@ TEST(StepEngineTest, AStreamThatKeepsItsSlicesDoesNotStopAnother) {
   ASSERT_THAT(hog, IsOk());
   std::vector<StepStream::Result> kept;
   for (int i = 0; i < 2; ++i)
-    kept.push_back((*hog)->Next());  // A quarter of the budget: all it gets.
+    kept.push_back((*hog)->Next());  // It gets no more than a quarter of the budget.
   EXPECT_EQ(DrainAll(engine, plan, {.count = 5, .core_end = 4}).size(), 20u);
 }
 
@@ -567,7 +569,7 @@ TEST(StepEngineTest, ANewStreamGetsItsFirstSliceThoughPausedOnesHoldTheWholeBudg
   StepEngine engine({.threads = 2, .memory_budget_bytes = budget});
   std::vector<std::unique_ptr<StepStream>> paused;
   for (int i = 0; i < 4; ++i) {
-    // A plan of its own: streams of one plan would share their slices.
+    // Each stream has its own plan, because streams of one plan share their slices.
     absl::StatusOr<std::unique_ptr<StepStream>> stream =
         engine.Open(MakePlan(ShuffledSpec("global_batch: 4 num_cores: 4"), dataset),
                     {.count = 50, .core_end = 4});
@@ -575,11 +577,11 @@ TEST(StepEngineTest, ANewStreamGetsItsFirstSliceThoughPausedOnesHoldTheWholeBudg
     paused.push_back(*std::move(stream));
   }
   ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().memory_used_bytes == budget; }));
-  // Trainers of one job wait for each other: if the fifth starved, all would.
+  // Trainers of one job wait for each other: if the fifth stream starved, all would.
   const StepRange range = {.count = 5, .core_end = 4};
   const Digests digests = DrainAll(engine, plan, range);
   EXPECT_EQ(digests.size(), 20u);
-  // And the look-ahead that was taken from the others comes all the same.
+  // The slices that were taken back from the other streams come all the same.
   for (const std::unique_ptr<StepStream>& stream : paused) {
     for (const auto& [place, digest] : digests) {
       StepStream::Result slice = stream->Next();
@@ -604,7 +606,7 @@ TEST(StepEngineTest, AStreamThatWaitsForALotOfMemoryDoesNotStopThoseThatNeedLitt
   absl::StatusOr<std::unique_ptr<StepStream>> waiting = engine.Open(large, {});
   ASSERT_THAT(waiting, IsOk());
   EXPECT_EQ(DrainAll(engine, small, {.count = 5, .core_end = 4}).size(), 20u);
-  // It moves as soon as there is room.
+  // The waiting stream moves on as soon as there is room.
   kept = std::optional<SlicePtr>();
   keeper->reset();
   EXPECT_THAT((*waiting)->Next(), IsOk());
@@ -619,7 +621,7 @@ TEST(StepEngineTest, LookAheadIsBoundedHoweverManyAndSmallTheSlices) {
   absl::StatusOr<std::unique_ptr<StepStream>> stream =
       engine.Open(plan, {.count = 2, .core_end = 65536});
   ASSERT_THAT(stream, IsOk());
-  // What stands around a slice is far larger than its 128 bytes.
+  // The memory around a slice is far larger than its 128 bytes.
   ASSERT_TRUE(WaitUntil(
       [&] { return engine.GetStats().memory_used_bytes >= 1024 * BudgetBytesOf(*plan); }));
   EXPECT_THAT((*stream)->Next(), IsOk());
@@ -645,7 +647,8 @@ TEST(StepEngineTest, BadRangesAreRefused) {
     EXPECT_THAT(engine.Open(plan, range),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("")));
   }
-  // Just behind the last step: nothing, and no error, so that a finished feed can be asked again.
+  // A range that begins just after the last step is empty, and no error. A finished feed can be
+  // asked again.
   EXPECT_TRUE(DrainAll(engine, plan, {.first_step = 5}).empty());
 }
 

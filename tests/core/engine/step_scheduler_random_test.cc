@@ -1,5 +1,5 @@
-// Threads, consumers and a watch call a scheduler in any order that a StepEngine lets them, and a
-// model of the slices' memory says what must come of it.
+// Threads, consumers and a watch call a scheduler in any order that a StepEngine allows. A model of
+// the slices' memory says what must come of it.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -30,7 +30,7 @@ constexpr int kActions = 2000;
 constexpr int kThreads = 6;
 constexpr int kPeers = 4;
 constexpr int kMaxConsumers = 10;
-// Of some ten slices: streams take back each other's look-ahead.
+// The budget has room for some ten slices, so streams take back each other's look-ahead.
 constexpr int64_t kBudgetBytes = int64_t{24} << 10;
 
 std::shared_ptr<const FeedPlan> MakePlan(const std::shared_ptr<Dataset>& dataset, int batch,
@@ -44,7 +44,7 @@ std::shared_ptr<const FeedPlan> MakePlan(const std::shared_ptr<Dataset>& dataset
   return *plan;
 }
 
-// Records so large that a task has 8 of them, so that slices have several.
+// The records are so large that a task has 8 of them. So slices have several tasks.
 std::shared_ptr<Dataset> LargeRecords() {
   ShardBuilder builder;
   for (int i = 0; i < 60; ++i) {
@@ -56,8 +56,8 @@ std::shared_ptr<Dataset> LargeRecords() {
   return OpenTestDataset({builder.Build()});
 }
 
-// Whether example `number` of a slice fails: always or never, whoever makes it and when. In one
-// slice of eleven some do.
+// Whether example `number` of a slice fails. It does not depend on the thread or the time. Some
+// examples fail in one slice of eleven.
 bool Fails(const FeedPlan& plan, int64_t step, int core, int64_t number) {
   const int64_t slice = step * 7 + core * 3 + plan.layout().per_core_batch();
   return slice % 11 == 0 && (number + step) % 13 == 5;
@@ -72,7 +72,7 @@ struct Consumer {
   std::vector<Slice> held;
   bool waits = false;
   bool cancelled = false;
-  bool ended = false;  // Was told the end, or an error.
+  bool ended = false;  // It was told the end or an error.
 
   // Step and core of the slice that comes next.
   int64_t step() const { return range.first_step + delivered / range.num_cores() * range.stride; }
@@ -138,7 +138,7 @@ class Model {
 
   void Open() {
     if (consumers_.size() == kMaxConsumers) return;
-    // Mostly one plan, and steps that others are at.
+    // Mostly the streams have one plan and steps that other streams are at.
     const auto& plan = plans_[Pick(2) == 0 ? 0 : static_cast<size_t>(Pick(std::ssize(plans_)))];
     auto consumer = std::make_unique<Consumer>();
     StepRange& range = consumer->range;
@@ -147,7 +147,7 @@ class Model {
     range.core_end =
         range.core_begin + 1 + static_cast<int>(Pick(plan->num_cores() - range.core_begin));
     const absl::StatusOr<int64_t> num_slices = CountSlices(*plan, range);
-    if (!num_slices.ok()) return;  // It begins behind the feed's end.
+    if (!num_slices.ok()) return;  // The range begins after the feed's end.
     consumer->num_slices = *num_slices;
     StreamMemory memory;
     if (Pick(4) == 0) memory.window_bytes = 1;
@@ -228,7 +228,7 @@ class Model {
     std::erase_if(consumers_, [&](const auto& known) { return known.get() == &consumer; });
   }
 
-  // False: there is no work.
+  // Returns false if there is no work.
   bool Take(bool beside) {
     if (running_.size() == kThreads) return false;
     StepScheduler::Work work = scheduler_.Take(beside);
@@ -238,7 +238,7 @@ class Model {
     const Task& task = *work.task;
     EXPECT_FALSE(task.unwanted().is_raised());
     if (task.examples().begin == 0 && task.run().done == 0) {
-      // A new slice. Nobody else uses its memory.
+      // A new slice's memory is used by nobody else.
       for (const Running& other : running_) EXPECT_NE(other.task.data(), task.data());
       for (const auto& consumer : consumers_) {
         for (const Slice& held : consumer->held) EXPECT_NE(held->data(), task.data());
@@ -297,7 +297,7 @@ class Model {
     EXPECT_TRUE(task.unwanted().is_raised());
   }
 
-  // Of some plan nothing is taken until the next call; or all of its streams fail.
+  // Blocks a plan until the next call: either nothing is taken of it, or all of its streams fail.
   void Block() {
     const FeedPlan* const blocked = plans_[static_cast<size_t>(Pick(std::ssize(plans_)))].get();
     const bool fails = Pick(4) == 0;
@@ -309,7 +309,7 @@ class Model {
         }));
   }
 
-  // Threads and consumers go on until everybody has got everything, and all memory is back.
+  // Threads and consumers go on until each consumer has got all slices and all memory is back.
   void End() {
     StepScheduler::TellAll(scheduler_.SetBlocked([](const FeedPlan&) { return std::nullopt; }));
     while (!running_.empty()) Stop(/*finish=*/false);
@@ -325,7 +325,7 @@ class Model {
       while (Take(/*beside=*/true)) works = true;
       while (!running_.empty()) Stop(/*finish=*/Pick(2) == 0);
       const bool stands = !works && answers_ == before;
-      ASSERT_FALSE(stands) << "somebody waits, and there is no work";
+      ASSERT_FALSE(stands) << "a consumer waits, and there is no work";
     }
     while (!consumers_.empty()) Cancel(*consumers_.back());
     EXPECT_EQ(scheduler_.num_streams(), 0);
@@ -338,9 +338,9 @@ class Model {
   std::vector<std::shared_ptr<const FeedPlan>> plans_;
   std::vector<std::unique_ptr<Consumer>> consumers_;
   std::vector<Running> running_;
-  // How often each example was made, by the slice's memory.
+  // How often each example was made. The key is the slice's memory.
   std::map<const uint8_t*, std::vector<int>> made_;
-  std::set<const FeedPlan*> hung_;  // Plans of which something hung.
+  std::set<const FeedPlan*> hung_;  // Plans with a task that hung.
   int64_t answers_ = 0;
   int64_t delivered_ = 0;
   int64_t returned_ = 0;
@@ -360,7 +360,7 @@ TEST(StepSchedulerRandomTest, EverySliceIsMadeOnceAndAllMemoryComesBack) {
     failed += model.failed();
     shared += model.shared();
   }
-  // Otherwise it has shown nothing.
+  // Otherwise the test has shown nothing.
   EXPECT_GT(delivered, 1000);
   EXPECT_GT(returned, 1000);
   EXPECT_GT(failed, 20);

@@ -43,14 +43,14 @@ Stream MustAdd(StepScheduler& scheduler, const std::shared_ptr<const FeedPlan>& 
   return stream;
 }
 
-// The next task, as if a thread had made it at `cost` an example.
+// Takes the next task.
 Task MustTake(StepScheduler& scheduler) {
   StepScheduler::Work work = scheduler.Take();
   EXPECT_TRUE(work.task.has_value());
   return *std::move(work.task);
 }
 
-// The whole task has cost `cost`, and ended with `status`.
+// Finishes the whole task at `cost` with `status`.
 StepScheduler::Answers Finish(StepScheduler& scheduler, const Task& task, double cost,
                               absl::Status status = absl::OkStatus()) {
   ExampleRun run = task.run();
@@ -58,7 +58,7 @@ StepScheduler::Answers Finish(StepScheduler& scheduler, const Task& task, double
   return scheduler.Finish(task, run, cost);
 }
 
-// What the consumer gets, or null if it has to wait.
+// The slice that the consumer gets, or null if it has to wait.
 std::shared_ptr<SharedSlice> Deliver(StepScheduler& scheduler, const Stream& stream) {
   std::optional<Delivery> delivery = scheduler.Next(*stream);
   if (!delivery.has_value()) return nullptr;
@@ -82,7 +82,7 @@ TEST(StepSchedulerTest, ASliceOfMillionsOfExamplesIsCutAsItIsTaken) {
   const Stream stream = MustAdd(scheduler, MakePlan(1 << 24));
   const Task records = MustTake(scheduler);
   EXPECT_EQ(records.examples().begin, 0);
-  EXPECT_LE(records.examples().end, 20);  // Behind these it is padding.
+  EXPECT_LE(records.examples().end, 20);  // The examples after these are padding.
   int64_t end = records.examples().end;
   for (int i = 0; i < 10; ++i) {
     const Task task = MustTake(scheduler);
@@ -91,10 +91,10 @@ TEST(StepSchedulerTest, ASliceOfMillionsOfExamplesIsCutAsItIsTaken) {
     EXPECT_LE(task.examples().size(), 4096);
     end = task.examples().end;
   }
-  EXPECT_GE(end, 8 * 4096);  // And not cut up into crumbs.
+  EXPECT_GE(end, 8 * 4096);  // The slice is not cut up into tiny tasks.
 }
 
-// A task mixes the groups that it makes, so none may be shared by two.
+// A task mixes the groups that it makes, so no group may be split between two tasks.
 TEST(StepSchedulerTest, TasksHaveWholeGroupsAndThePaddingOfTheLastOne) {
   for (const int group : {2, 3, 7, 100, 256}) {
     SCOPED_TRACE(group);
@@ -116,7 +116,7 @@ TEST(StepSchedulerTest, TasksHaveWholeGroupsAndThePaddingOfTheLastOne) {
       EXPECT_EQ(task.examples().begin, end);
       EXPECT_EQ(task.examples().size() % group, 0);
       EXPECT_LT(task.examples().size(), 4096 + group);
-      // The 20 records, and what their last group lacks.
+      // The slice has 20 records, and padding up to the end of their last group.
       if (end < 20) {
         EXPECT_LE(task.examples().end, (20 + group - 1) / group * group);
       }
@@ -126,7 +126,7 @@ TEST(StepSchedulerTest, TasksHaveWholeGroupsAndThePaddingOfTheLastOne) {
   }
 }
 
-// The healthy stream's slice is one task, the giant's are thousands: they alternate by cost.
+// The healthy stream's slice is one task and the giant's is thousands. They alternate by cost.
 TEST(StepSchedulerTest, AGiantSliceHoldsNobodyUp) {
   StepScheduler scheduler({.threads = 1});
   const Stream giant = MustAdd(scheduler, MakePlan(1 << 24));
@@ -162,7 +162,7 @@ TEST(StepSchedulerTest, StreamsGetTheSameTimeWhateverTheirTasksCost) {
     ASSERT_NE(slice, nullptr);
     scheduler.GiveBack(is_dear ? *dear : *cheap, slice);
   }
-  // Up to a few tasks, and the guess at the beginning.
+  // They differ by a few tasks and by the first guess.
   EXPECT_NEAR(cheap_cost, dear_cost, 100'000);
 }
 
@@ -171,7 +171,7 @@ TEST(StepSchedulerTest, WhatATurnLeavesWaitsForItsStreamsNextTurn) {
   const Stream slow = MustAdd(scheduler, MakePlan(4), {.count = kManySteps}, {}, "slow");
   Task task = MustTake(scheduler);
   const Stream other = MustAdd(scheduler, MakePlan(4), {.count = kManySteps}, {}, "other");
-  // Three of its examples have cost what dozens of the other's slices do.
+  // Three of this task's examples cost as much as dozens of the other stream's slices.
   ExampleRun run = task.run();
   run.done = 3;
   scheduler.Return(task, run, 3'000);
@@ -251,7 +251,7 @@ TEST(StepSchedulerTest, PeersShareTheBudgetHoweverManyStreamsEachHas) {
     if (!work.task.has_value()) break;
     of_alone += work.task->plan() == plan ? 1 : 0;
   }
-  // A quarter of the budget, the most that one stream gets; the crowd's streams 2 of 32 each.
+  // One stream gets at most a quarter of the budget. Each stream of the crowd holds 2 of 32 slices.
   EXPECT_EQ(of_alone, kSlices / 4);
   EXPECT_EQ(scheduler.budget().used_bytes(), (kSlices / 4 + 16 * 2) * CostOf(*plan));
 }
@@ -278,7 +278,7 @@ TEST(StepSchedulerTest, BesideAnOverdueTaskOnlyOtherPeersHaveWork) {
 
 TEST(StepSchedulerTest, ATaskOfCostlyExamplesHasFewHoweverSmallTheirRecords) {
   const auto dataset = OpenTestDataset(TestShards({20}));
-  // Records of some hundred bytes; each example is some 7 million values.
+  // The records have some hundred bytes, but each example has some 7 million values.
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
       SpecFromText(
           "dataset: 'test' num_cores: 1 global_batch: 20 "
@@ -297,7 +297,7 @@ TEST(StepSchedulerTest, CancellingAGiantSliceIsDoneAtOnce) {
   const Stream giant = MustAdd(scheduler, MakePlan(1 << 24));
   const Task running = MustTake(scheduler);
   scheduler.Cancel(giant);
-  // The thread still writes to its memory.
+  // The thread still writes to the slice's memory.
   EXPECT_EQ(scheduler.budget().used_bytes(), CostOf(*giant->plan()));
   EXPECT_FALSE(scheduler.Take().task.has_value());
   Finish(scheduler, running, 1);
@@ -313,15 +313,15 @@ TEST(StepSchedulerTest, TheErrorOfASliceComesBehindAllSlicesBefore) {
   const Task fourth = MustTake(scheduler);
   Finish(scheduler, third, 1, absl::DataLossError("third"));
   Finish(scheduler, second, 1, absl::DataLossError("second"));
-  EXPECT_FALSE(scheduler.Take().task.has_value());  // Nobody would get more.
+  EXPECT_FALSE(scheduler.Take().task.has_value());  // No consumer would get more.
   EXPECT_FALSE(scheduler.Next(*stream).has_value());
   Finish(scheduler, first, 1);
   EXPECT_EQ(Deliver(scheduler, stream)->step(), 0);
   const auto second_failed = StatusIs(absl::StatusCode::kDataLoss, HasSubstr("second"));
   EXPECT_THAT(*scheduler.Next(*stream), second_failed);
   EXPECT_THAT(*scheduler.Next(*stream), second_failed);
-  Finish(scheduler, fourth, 1);                                         // Gives its memory back.
-  EXPECT_EQ(scheduler.budget().used_bytes(), CostOf(*stream->plan()));  // That of the first.
+  Finish(scheduler, fourth, 1);                                         // This frees its slice.
+  EXPECT_EQ(scheduler.budget().used_bytes(), CostOf(*stream->plan()));  // The first slice's.
 }
 
 TEST(StepSchedulerTest, LookAheadComesBackForAStreamThatHoldsNothing) {
@@ -333,13 +333,14 @@ TEST(StepSchedulerTest, LookAheadComesBackForAStreamThatHoldsNothing) {
   for (int i = 0; i < 8; ++i) running.push_back(MustTake(scheduler));
   EXPECT_FALSE(scheduler.Take().task.has_value());
   const Stream late = MustAdd(scheduler, MakePlan(4));
-  // All slices are still written to: one is on its way back, and no second one.
+  // All slices are still written to. One slice is taken back for the late stream, and no second
+  // one.
   EXPECT_FALSE(scheduler.Take().task.has_value());
   EXPECT_FALSE(scheduler.Take().task.has_value());
   for (const Task& task : running) Finish(scheduler, task, 1);
   EXPECT_EQ(scheduler.budget().used_bytes(), 7 * CostOf(*plan));
   EXPECT_EQ(MustTake(scheduler).plan(), late->plan());
-  // What was taken away is begun again when there is room.
+  // The slice that was taken back is begun again when there is room.
   std::vector<int64_t> steps;
   for (const Stream& stream : paused) {
     const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, stream);
@@ -362,7 +363,7 @@ TEST(StepSchedulerTest, AStreamThatWantsTheWholeBudgetLeavesOthersHalfTheirShare
   const Stream starved = MustAdd(scheduler, whole);
   EXPECT_FALSE(scheduler.Take().task.has_value());
   EXPECT_EQ(scheduler.budget().used_bytes(), share / 2 * CostOf(*plan));
-  // So it may go on, two slices at a time and more.
+  // So the holder may go on, with two slices at a time and more.
   const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, holder);
   scheduler.GiveBack(*holder, slice);
   EXPECT_EQ(MustTake(scheduler).plan(), holder->plan());
@@ -381,7 +382,7 @@ TEST(StepSchedulerTest, InOneProcessWhatNobodyWaitsForGivesWayToWhatSomebodyWait
   const Stream stalled = MustAdd(scheduler, MakePlan(4), range, {.gives_away = true});
   const Stream late = MustAdd(scheduler, MakePlan(4), range, {.gives_away = true});
   Finish(scheduler, next_task(stalled), 1);
-  EXPECT_FALSE(scheduler.Take().task.has_value());  // Nobody waits.
+  EXPECT_FALSE(scheduler.Take().task.has_value());  // No consumer waits.
   int answers = 0;
   const auto count = [&](const Delivery& delivery) {
     ++answers;
@@ -397,7 +398,8 @@ TEST(StepSchedulerTest, InOneProcessWhatNobodyWaitsForGivesWayToWhatSomebodyWait
   finish(next_task(late));
   EXPECT_EQ(answers, 1);
   for (int i = 0; i < 3; ++i) {
-    // It is looked ahead for, and nothing is made for the other, until somebody asks for that.
+    // Slices are made ahead for `late` and not for `stalled`, until a consumer asks for one of
+    // `stalled`.
     finish(next_task(late));
     EXPECT_NE(Deliver(scheduler, late), nullptr);
   }
@@ -428,7 +430,7 @@ TEST(StepSchedulerTest, NoMoreIsMadeAheadThanAStreamWants) {
   for (int i = 0; i < 3; ++i) Finish(scheduler, MustTake(scheduler), 1);
   EXPECT_FALSE(scheduler.Take().task.has_value());
   MustAdd(scheduler, MakePlan(4), {.count = kManySteps}, {.ahead_bytes = 0});
-  Finish(scheduler, MustTake(scheduler), 1);  // One is always allowed.
+  Finish(scheduler, MustTake(scheduler), 1);  // One slice is always allowed.
   EXPECT_FALSE(scheduler.Take().task.has_value());
 }
 
@@ -440,7 +442,7 @@ TEST(StepSchedulerTest, WhatStandsAroundTinySlicesIsInTheBudget) {
   for (int i = 0; i < 4; ++i) streams.push_back(MustAdd(scheduler, plan));
   int slices = 0;
   while (scheduler.Take().task.has_value()) ++slices;
-  EXPECT_EQ(slices, 4 * (kBudget / 4 / CostOf(*plan)));  // Not 512, as of bytes alone.
+  EXPECT_EQ(slices, 4 * (kBudget / 4 / CostOf(*plan)));  // Their bytes alone would allow 512.
 }
 
 TEST(StepSchedulerTest, AnotherThreadIsToldOnlyOfMoreWork) {
@@ -454,7 +456,7 @@ TEST(StepSchedulerTest, AnotherThreadIsToldOnlyOfMoreWork) {
 
 // ---- Streams of one plan ----
 
-// Makes all that there is to be made; returns how many tasks that took.
+// Makes all slices that there is work for. Returns how many tasks that took.
 int MakeAll(StepScheduler& scheduler) {
   int tasks = 0;
   for (StepScheduler::Work work = scheduler.Take(); work.task.has_value();
@@ -465,7 +467,7 @@ int MakeAll(StepScheduler& scheduler) {
   return tasks;
 }
 
-// Takes `count` slices, made as they are asked for, and drops each. The memory of each.
+// Takes `count` slices, makes each when it is asked for, and drops it. Returns the memory of each.
 std::vector<const uint8_t*> Consume(StepScheduler& scheduler, const Stream& stream, int count) {
   std::vector<const uint8_t*> data;
   for (int i = 0; i < count; ++i) {
@@ -490,7 +492,7 @@ TEST(SliceSharingTest, ASliceIsMadeOnceForAllThatHoldIt) {
   const Stream a = MustAdd(scheduler, plan);
   const Stream b = MustAdd(scheduler, plan);
   const Task task = MustTake(scheduler);
-  EXPECT_EQ(MakeAll(scheduler), 3);  // As far as both look ahead: four slices a stream.
+  EXPECT_EQ(MakeAll(scheduler), 3);  // Both look ahead four slices.
   EXPECT_EQ(Deliver(scheduler, a), nullptr);
   EXPECT_EQ(Deliver(scheduler, b), nullptr);
   Finish(scheduler, task, 1);
@@ -513,7 +515,7 @@ TEST(SliceSharingTest, BothThatWaitForASliceAreTold) {
   const Stream b = MustAdd(scheduler, plan);
   for (const Stream& stream : {a, b}) scheduler.Wait(*stream, [](Delivery) {});
   const Task task = MustTake(scheduler);
-  // While it is made the other joins it, and looks ahead.
+  // The other stream joins the slice that is being made, and looks ahead.
   const Task next = MustTake(scheduler);
   EXPECT_EQ(next.step(), 1);
   EXPECT_EQ(Finish(scheduler, task, 1).size(), 2u);
@@ -526,7 +528,7 @@ TEST(SliceSharingTest, AStreamThatIsBehindGetsWhatTheOtherHasDropped) {
   const Stream behind = MustAdd(scheduler, plan);
   const std::vector<const uint8_t*> made = Consume(scheduler, ahead, 20);
   EXPECT_EQ(Consume(scheduler, behind, 20), made);
-  EXPECT_LE(scheduler.examples_made(), 4 * (20 + 4));  // And what they look ahead.
+  EXPECT_LE(scheduler.examples_made(), 4 * (20 + 4));  // And what both look ahead.
 }
 
 TEST(SliceSharingTest, WhatIsKeptIsBoundedAndTheRestIsMadeAgain) {
@@ -536,7 +538,7 @@ TEST(SliceSharingTest, WhatIsKeptIsBoundedAndTheRestIsMadeAgain) {
   const Stream ahead = MustAdd(scheduler, plan);
   const Stream behind = MustAdd(scheduler, plan);
   Consume(scheduler, ahead, 200);
-  // Four that each looks ahead, and a quarter of the budget.
+  // Each stream looks ahead four slices. A quarter of the budget is kept.
   EXPECT_LE(scheduler.budget().used_bytes(), (4 + 4 + 10) * CostOf(*plan));
   Consume(scheduler, behind, 200);
   EXPECT_LE(scheduler.examples_made(), 1024 * (2 * 200 - 10));
@@ -589,7 +591,7 @@ TEST(SliceSharingTest, WhatATurnLeavesCanBeMadeForWhoeverHasTheSlice) {
   const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, b);
   ASSERT_NE(slice, nullptr);
   EXPECT_EQ(slice->step(), 0);
-  // Who comes later finds it done.
+  // A stream that comes later finds the slice done.
   const Stream c = MustAdd(scheduler, plan);
   EXPECT_EQ(Deliver(scheduler, c), slice);
 }

@@ -1,5 +1,5 @@
-// Feeds of shards in memory: what does not depend on the store they lie in, and what happens to
-// those that are replaced while they are served.
+// Feeds of shards in memory: their content does not depend on the store, and shards that are
+// replaced while they are served are noticed.
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ using ::testing::Not;
 constexpr char kNumbers[] =
     "shuffle { mode: GLOBAL } global_batch: 6 num_cores: 2 epochs: 2 tail: PAD on_corrupt: MASK ";
 
-// Of the test that runs, with its '/'.
+// The folder of the running test, with the '/' at its end.
 std::string Folder() {
   return absl::StrCat("mem://", testing::UnitTest::GetInstance()->current_test_info()->name(), "/");
 }
@@ -99,7 +99,7 @@ TEST(StoredFeedTest, IndexFilesAreKeptInTheStoreAndTrustedForThisStateAlone) {
   ASSERT_THAT(hash, IsOk());
   hash->replace(hash->size() - 17, 16, "0123456789abcdef");
   ASSERT_THAT(PutStored(index + ".hash", *hash), IsOk());
-  EXPECT_NE(OpenStoredDataset()->fingerprint(), fingerprint);  // It was believed.
+  EXPECT_NE(OpenStoredDataset()->fingerprint(), fingerprint);  // It trusts the hash file.
   PutShards(TestShards({9}));
   const std::shared_ptr<Dataset> again = OpenStoredDataset();
   EXPECT_EQ(again->fingerprint(), fingerprint);

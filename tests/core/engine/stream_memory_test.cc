@@ -1,4 +1,5 @@
-// Streams whose slices lie in memory for other processes, and whose consumers hold what they got.
+// Streams whose slices lie in memory for other processes, and whose consumers keep the slices they
+// got.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -50,7 +51,7 @@ SlicePtr MustNext(StepStream& stream) {
   return **std::move(slice);
 }
 
-// A Next() that may have to wait.
+// A call of Next() that may have to wait.
 struct Asked {
   explicit Asked(StepStream& stream) {
     stream.Next([this](StepStream::Result result) {
@@ -77,8 +78,8 @@ struct Asked {
   StepStream::Result last ABSL_GUARDED_BY(mu) = std::optional<SlicePtr>();
 };
 
-// Until a pool of one thread has made so many slices of one example: all before the last of them
-// are there for the consumer.
+// Waits until an engine of one thread has made this many slices of one example. All but the last of
+// them are then there for the consumer.
 void WaitForSlices(const StepEngine& engine, int64_t slices) {
   EXPECT_TRUE(WaitUntil([&] { return engine.GetStats().examples_made >= slices; }));
 }
@@ -118,7 +119,7 @@ TEST(StreamMemoryTest, AConsumerThatHoldsItsWindowGetsASliceWhenItDropsOne) {
   std::vector<SlicePtr> held;
   for (int i = 0; i < 3; ++i) held.push_back(MustNext(*stream));
   WaitForSlices(engine, 3 + kAhead);
-  Asked asked(*stream);  // The slice is there.
+  Asked asked(*stream);  // Made already, but the window is full.
   EXPECT_EQ(asked.Answers(), 0);
   held.erase(held.begin());
   EXPECT_EQ(asked.Answers(), 1);
@@ -169,13 +170,13 @@ TEST(StreamMemoryTest, CancelAnswersAConsumerWithAFullWindowExactlyOnce) {
 TEST(StreamMemoryTest, LookAheadBehindAFullWindowIsTakenBackForANewStream) {
   const auto plan = MakePlan();
   const int64_t budget = 16 * (plan->layout().slice_bytes() + kSliceOverheadBytes);
-  // A quarter of it, what one stream gets, is two slices held and two ahead.
+  // A stream gets a quarter of the budget: two slices held and two ahead.
   StepEngine engine({.threads = 1, .memory_budget_bytes = budget});
   std::vector<std::unique_ptr<StepStream>> streams;
   std::vector<std::vector<SlicePtr>> held;
   std::vector<std::unique_ptr<Asked>> asked;
   for (int i = 0; i < 4; ++i) {
-    // A plan of its own: streams of one plan would share their slices.
+    // Each stream has its own plan, because streams of one plan share their slices.
     streams.push_back(
         MustOpen(engine, MakePlan(), {.kind = BufferKind::kSealed, .window_bytes = 0}));
     held.push_back({MustNext(*streams.back()), MustNext(*streams.back())});
@@ -188,7 +189,7 @@ TEST(StreamMemoryTest, LookAheadBehindAFullWindowIsTakenBackForANewStream) {
     EXPECT_NE(MustNext(*streams.back()), nullptr);
   }
   for (const auto& each : asked) EXPECT_EQ(each->Answers(), 0);
-  for (const auto& stream : streams) stream->Cancel();  // Answers before `asked` goes.
+  for (const auto& stream : streams) stream->Cancel();  // Answers before `asked` is destroyed.
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Files that TensorFlow wrote (tests/core/engine/data/README.md), fed as they are.
+// Feeds of files that TensorFlow wrote (tests/core/engine/data/README.md), served without any
+// change.
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -21,11 +22,11 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr char kFolder[] = "tests/core/engine/data/";  // Tests run at the top of the tree.
+constexpr char kFolder[] = "tests/core/engine/data/";  // Tests run in the top folder of the tree.
 
 // The only slice of a feed of one step on one core.
 SlicePtr FeedOne(const std::string& shard, const std::string& spec) {
-  const TempFolder indexes;  // The source tree stays as it is.
+  const TempFolder indexes;  // Keeps index files out of the source tree.
   absl::StatusOr<std::shared_ptr<Dataset>> dataset =
       Dataset::Open("test", {absl::StrCat(kFolder, shard)}, {.index_dir = indexes.path()});
   EXPECT_THAT(dataset, IsOk());

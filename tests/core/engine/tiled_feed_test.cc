@@ -1,4 +1,4 @@
-// Feeds in tiles, beside the same feeds in layout HWCN.
+// Compares feeds in tiles with the same feeds in layout HWCN.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,7 +20,7 @@ namespace {
 constexpr int kCores = 2;
 constexpr int64_t kSteps = 6;
 
-// Record 2 of the middle shard is damaged; 23 records leave places of each epoch's last step empty.
+// Record 2 of the middle shard is damaged. 23 records leave places of each epoch's last step empty.
 std::shared_ptr<Dataset> DamagedDataset() {
   std::vector<std::string> shards = TestShards({9, 6, 8});
   shards[1] = WithFlippedBit(std::move(shards[1]), 8 * shards[1].size() / 2);
@@ -51,11 +51,11 @@ std::shared_ptr<const FeedPlan> PlanIn(const std::string& layout, int global_bat
 
 struct Slice {
   std::string digest;
-  std::vector<std::string> examples;  // Their digests.
+  std::vector<std::string> examples;  // The digest of each example.
   std::vector<uint8_t> bytes;
 };
 
-// All slices by step and core.
+// All slices. The key is the step and the core.
 std::map<std::pair<int64_t, int>, Slice> SlicesOf(const std::shared_ptr<const FeedPlan>& plan,
                                                   int threads) {
   StepEngine engine({.threads = threads});
@@ -78,7 +78,8 @@ std::map<std::pair<int64_t, int>, Slice> SlicesOf(const std::shared_ptr<const Fe
   }
 }
 
-// The tensor in tiles that `plain`, [height, width, channels, batch], says. All else is 0.
+// Makes the tiles of the tensor `plain`, which is [height, width, channels, batch]. All other bytes
+// are 0.
 std::vector<uint16_t> TilesOf(const SliceTensor& plain, const uint8_t* slice) {
   const std::vector<int64_t>& shape = plain.spec.shape;
   const int64_t tiles_c = (shape[2] + 7) / 8;
@@ -98,7 +99,8 @@ std::vector<uint16_t> TilesOf(const SliceTensor& plain, const uint8_t* slice) {
   return tiles;
 }
 
-// Batches of one tile, of a whole one and of two; masked and padded places and unequal cores.
+// A core's batch fills a part of a tile, a whole tile, or more than one. There are masked and
+// padded places and unequal cores.
 TEST(TiledFeedTest, TilesHoldWhatHwcnHoldsAndZeros) {
   const std::shared_ptr<Dataset> dataset = DamagedDataset();
   for (const int global_batch : {7, 256, 259}) {

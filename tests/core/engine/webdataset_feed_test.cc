@@ -1,4 +1,4 @@
-// Feeds of WebDataset archives: they are, byte for byte, those of the same data in TFRecord.
+// Feeds of WebDataset archives are equal, byte for byte, to feeds of the same data in TFRecord.
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -24,7 +24,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Number `i` as a sample, and the same as an Example.
+// Adds sample number `i`. The Example below has the same content.
 void AddSample(int i, absl::string_view cls, ArchiveBuilder& archive) {
   const std::string key = absl::StrCat("train/", i);
   archive.Add(absl::StrCat(key, ".jpg"), TestJpeg(i))
@@ -125,7 +125,7 @@ std::vector<std::string> Digests(const std::shared_ptr<Dataset>& dataset,
 TEST(WebDatasetFeedTest, EqualsTheFeedOfTheSameDataInTfRecord) {
   const TempFolder folder;
   WriteShards(folder);
-  // Copied, because an image is decoded, and in place.
+  // Records with an image to decode are copied. Without the images they are read in place.
   for (const std::string& outputs : {absl::StrCat(kImages, kOthers), std::string(kOthers)}) {
     const std::vector<std::string> digests = Digests(MustOpenDataset(folder / "*.tar"), outputs);
     EXPECT_EQ(digests.size(), 2u * 2u * 7u);
@@ -136,7 +136,7 @@ TEST(WebDatasetFeedTest, EqualsTheFeedOfTheSameDataInTfRecord) {
 TEST(WebDatasetFeedTest, DamageIsMaskedAsInTfRecord) {
   const TempFolder folder;
   WriteShards(folder);
-  const auto before = MustOpenDataset(folder / "*.tar");  // Leaves indexes in which all is well.
+  const auto before = MustOpenDataset(folder / "*.tar");  // Writes indexes without damage.
   const auto spoil = [&folder](const std::string& name, absl::string_view content) {
     std::string bytes = ReadWholeFile(folder / name);
     const size_t at = bytes.find(content.data(), 0, content.size());
@@ -152,7 +152,7 @@ TEST(WebDatasetFeedTest, DamageIsMaskedAsInTfRecord) {
   const auto records = MustOpenDataset(folder / "*.tfrecord");
   const std::string outputs = absl::StrCat(kImages, kOthers);
   EXPECT_EQ(Digests(archives, outputs), Digests(records, outputs));
-  EXPECT_EQ(archives->damage().masked_examples(), 2);  // Once an epoch.
+  EXPECT_EQ(archives->damage().masked_examples(), 2);  // Once in each epoch.
   ASSERT_EQ(archives->damage().entries().size(), 1u);
   EXPECT_EQ(archives->damage().entries()[0].record, 7);
   EXPECT_THAT(archives->damage().entries()[0].cause, HasSubstr("CRC-32C of the sample"));

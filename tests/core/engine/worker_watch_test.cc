@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 
 constexpr absl::Duration kPeriod = absl::Milliseconds(100);
 
-// A machine whose clock and whose threads' times are turned by hand.
+// A machine whose clock and whose thread times are set by the test.
 class Machine {
  public:
   explicit Machine(int threads, int max_threads)
@@ -26,7 +26,7 @@ class Machine {
   void BeginAll() {
     for (int i = 0; i < static_cast<int>(times.size()); ++i) watch.Begin(i, now);
   }
-  // A period goes by, in which each thread ran and was queued for these parts of it.
+  // Lets a period pass in which each thread ran, and was queued, for these parts of the period.
   std::vector<int> Pass(const std::vector<double>& ran, double queued = 0) {
     now += kPeriod;
     for (size_t i = 0; i < ran.size(); ++i) {
@@ -71,7 +71,7 @@ TEST(WorkerWatchTest, WhoIsNotLookedAtForAWhileIsNotStuckAfterwards) {
 TEST(WorkerWatchTest, ThreadsThatWaitForStorageBecomeMoreUntilTheProcessorsAreBusy) {
   Machine machine(2, 16);
   machine.BeginAll();
-  // Each works for a quarter of its time: eight of them keep two processors busy.
+  // Each thread works for a quarter of its time, so eight of them keep two processors busy.
   for (int i = 0; i < 50; ++i) machine.Pass(std::vector<double>(16, 0.25));
   EXPECT_EQ(machine.watch.limit(), 8);
   // The storage is fast again.
@@ -102,7 +102,7 @@ TEST(WorkerWatchTest, BesideATaskThatIsOverdueOthersMayBegin) {
   EXPECT_TRUE(machine.watch.IsOverdue(0));
   EXPECT_FALSE(machine.watch.MayBegin());
   EXPECT_TRUE(machine.watch.MayBeginBeside());
-  // As many as there shall be, and no more of them.
+  // Two tasks may begin beside it, as many as the pool has threads at first, and no more.
   machine.watch.Begin(2, machine.now);
   EXPECT_TRUE(machine.watch.MayBeginBeside());
   machine.watch.Begin(3, machine.now);
@@ -130,7 +130,8 @@ TEST(WorkerWatchTest, AThreadThatIsStuckIsNotOverdue) {
 TEST(WorkerWatchTest, IdleTimeIsNotWaiting) {
   Machine machine(1, 8);
   for (int i = 0; i < 50; ++i) {
-    // A tenth of the period, all of it at work. It has a task again when it is looked at.
+    // The thread works for a tenth of the period, without waiting. It has a task again at the next
+    // look.
     machine.watch.Begin(0, machine.now);
     machine.watch.End(0, machine.now + 0.1 * kPeriod);
     machine.watch.Begin(0, machine.now + kPeriod);
@@ -150,11 +151,11 @@ TEST(WorkerWatchTest, WhoDoesNotRunForASecondIsStuckAndAnotherTakesItsPlace) {
   EXPECT_EQ(machine.watch.stuck(), 1);
   EXPECT_TRUE(machine.watch.MayBegin());
   machine.watch.Begin(1, machine.now);
-  // It is not among those whose waiting lets others work.
+  // The stuck thread does not raise the limit, as a waiting thread would.
   for (int i = 0; i < 50; ++i) machine.Pass({0, 1});
   EXPECT_EQ(machine.watch.limit(), 1);
   EXPECT_FALSE(machine.watch.MayBegin());
-  // It goes on: for the rest of its task there is one more.
+  // It goes on. For the rest of its task there is one thread more.
   machine.Pass({0.5, 1});
   EXPECT_EQ(machine.watch.stuck(), 0);
   machine.watch.End(0, machine.now);
@@ -179,7 +180,7 @@ TEST(WorkerWatchTest, ATaskTimesOutOnceThoughTheReadHangsOn) {
 TEST(WorkerWatchTest, ATaskThatTakesLongAndWorksNeverTimesOut) {
   Machine machine(1, 4);
   machine.watch.Begin(0, machine.now);
-  // Ten minutes; it runs for a moment in every ninth of a second.
+  // Ten minutes pass. The thread runs for a moment in every ninth period.
   for (int i = 0; i < 6000; ++i) EXPECT_THAT(machine.Pass({i % 9 == 0 ? 1e-4 : 0}), IsEmpty());
   EXPECT_EQ(machine.watch.stuck(), 0);
 }

@@ -1,6 +1,6 @@
-// Records whose bytes change while they are read, as those of a mapped file do when somebody writes
-// to it: what is asked for comes, or an error; nothing outside is read or written (which the
-// sanitizers see).
+// Records whose bytes change while they are read, as in a mapped file that another program writes
+// to. A read gives the value or an error. It touches no memory outside the record, which the
+// sanitizers check.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,14 +21,15 @@ bool Inside(absl::string_view part, absl::string_view whole) {
   return part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size();
 }
 
-// Has `record` parsed, then changed at each byte to some values, and read after each change.
+// Parses `record`, then changes each byte to some values and reads after each change.
 void ReadAfterEachChange(const std::string& record) {
   const absl::StatusOr<ExampleParser> parser = ExampleParser::Create({"b", "i", "f"});
   ASSERT_THAT(parser, IsOk());
   int refused = 0;
   for (size_t at = 0; at < record.size(); ++at) {
     for (const int value : {0x00, 0x01, 0x05, 0x0a, 0x0d, 0x12, 0x7f, 0x80, 0xff}) {
-      // On the heap and of its exact size, so that a step beyond it is seen.
+      // The bytes are on the heap and of the exact size, so that a sanitizer sees a read beyond
+      // them.
       std::vector<char> changed(record.begin(), record.end());
       const absl::string_view bytes(changed.data(), changed.size());
       FeatureView views[3];

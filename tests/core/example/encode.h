@@ -1,4 +1,4 @@
-// Protobuf encodings by hand, for records that no writer would make.
+// Protobuf encodings by hand, for records that no writer makes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_EXAMPLE_ENCODE_H_

@@ -1,4 +1,4 @@
-// Counts calls of operator new: parsing must not make any.
+// Counts calls of operator new, because parsing must not make any.
 #include <cstdint>
 #include <cstdlib>
 #include <new>
@@ -17,8 +17,7 @@ void* operator new(size_t size) {
   if (void* memory = std::malloc(size > 0 ? size : 1)) return memory;
   std::abort();
 }
-// Not inlined: g++ would see free() beside a new expression and warn that the two do not belong
-// together.
+// These are not inlined. Otherwise g++ sees free() beside a new expression and warns of a mismatch.
 __attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
 __attribute__((noinline)) void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
@@ -48,7 +47,7 @@ TEST(ExampleAllocationTest, ParsingAndReadingAllocatesNothing) {
 
   EXPECT_TRUE(good);
   EXPECT_EQ(after - before, 0);
-  EXPECT_GT(before, 0);  // The counter counts.
+  EXPECT_GT(before, 0);  // The counter works.
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Records that stretch the format, each read as protobuf reads it. The fuzzer does the same without
-// end.
+// Records that stretch the format. Each must be read as protobuf reads it. The fuzzer makes more
+// such records without end.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,9 +36,9 @@ std::vector<std::string> GoodRecords() {
       Example(Entry("a", BytesList("")) + Entry("b", FloatList("")) + Entry("c", Int64List(""))),
       Example(Entry("none", "")),  // No kind set.
       Example(Field(1, Field(1, "no value"))),
-      Example(Field(1, Field(2, Int64List(VarintField(1, 5))))),  // No key: the name is "".
+      Example(Field(1, Field(2, Int64List(VarintField(1, 5))))),  // Without a key the name is "".
       Example(Field(1, "")),
-      // Value before key, key twice, fields nobody knows in between.
+      // The value before the key, the key twice, and unknown fields in between.
       Example(Field(1, Field(2, BytesList(Field(1, "x"))) + Field(1, "late"))),
       Example(Field(1, Field(1, "old") + Field(1, "new") + Field(2, BytesList(Field(1, "x"))))),
       Example(Field(1, VarintField(9, 5) + Field(1, "k") + Group(3, VarintField(1, 1)) +
@@ -49,16 +49,17 @@ std::vector<std::string> GoodRecords() {
       Example(Field(1, Field(1, "k") + Field(2, BytesList(Field(1, "x"))) +
                            Field(2, Int64List(VarintField(1, 5))))),
       Example(Field(1, Field(1, "k") + Field(2, Int64List(VarintField(1, 5))) + Field(2, ""))),
-      // A key again: the later entry replaces the earlier, even by nothing.
+      // A key that comes again: the later entry replaces the earlier one, even if it is empty.
       Example(Entry("k", BytesList(Field(1, "x"))) + Entry("k", Int64List(VarintField(1, 5)))),
       Example(Entry("k", BytesList(Field(1, "x"))) + Entry("k", "")),
       Example(Entry("k", BytesList(Field(1, "x"))) + Field(1, Field(1, "k"))),
-      // Kinds in turn: the last one wins; in a row: joined; away and back: only what came back.
+      // Lists of different kinds: the last kind wins. Lists of one kind are joined. If a kind comes
+      // back after another one, only what came back counts.
       Example(Entry("k", BytesList(Field(1, "x")) + FloatList(Field(1, kOne)))),
       Example(Entry("k", Int64List(Field(1, Varint(1))) + Int64List(Field(1, Varint(2))))),
       Example(Entry("k", BytesList(Field(1, "a")) + Int64List(VarintField(1, 9)) +
                              BytesList(Field(1, "b")) + BytesList(Field(1, "c")))),
-      // Packed and unpacked mixed, unknown fields and wrong wire types in the list.
+      // Packed and unpacked numbers mixed, then unknown fields and wrong wire types in the list.
       Example(Entry("k", Int64List(VarintField(1, 5) + Field(1, Varint(6) + Varint(7)) +
                                    VarintField(1, 8) + Field(1, "")))),
       Example(Entry(
@@ -71,15 +72,15 @@ std::vector<std::string> GoodRecords() {
       // Long forms of tags, lengths and numbers.
       std::string("\x8a\x80\x00", 3) + Varint(typical.size()) + typical,
       std::string("\x0a\x80\x80\x80\x80\x00", 6),
-      std::string("\x8a\x80\x80\x80\x70\x00", 6),  // Surplus bits of a tag's fifth byte fall off.
+      std::string("\x8a\x80\x80\x80\x70\x00", 6),  // Surplus bits of a tag's fifth byte drop off.
       Example(Entry("k", Int64List(Field(1, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f")))),
       Example(Entry("k", Int64List(Field(1, std::string(50, '\x01') + Varint(1 << 20))))),
       // Groups, as deep as protobuf allows at each level.
       Nested(100),
       Example(Entry("k", Int64List(Nested(96)))),
       Example(Entry("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x8c\xbb", BytesList(Field(1, "\xff\xfe")))),
-      // Names that are no UTF-8: not at all, overlong, a surrogate, above 10ffff, cut short,
-      // replaced.
+      // Names that are not UTF-8: an invalid byte, overlong, a surrogate, above 10ffff, cut short,
+      // and replaced by a good name.
       Example(Entry("\xff", "")),
       Example(Entry("\xc0\x80", "")),
       Example(Entry("\xed\xa0\x80", "")),
@@ -159,7 +160,8 @@ TEST(ExampleDifferentialTest, EveryChangedByteIsReadAlike) {
   }
 }
 
-// Bytes cut out of one record and put into another: lengths that no longer fit, entries in entries.
+// Bytes cut out of one record and put into another. They make wrong lengths, and entries inside
+// entries.
 TEST(ExampleDifferentialTest, SplicedRecordsAreReadAlike) {
   const std::vector<std::string> records = GoodRecords();
   uint64_t state = 1;
@@ -177,7 +179,7 @@ TEST(ExampleDifferentialTest, SplicedRecordsAreReadAlike) {
     accepted += Accepted(record);
     ASSERT_EQ(DifferenceFromProtobuf(record), "") << "round " << round;
   }
-  EXPECT_GT(accepted, 1000);  // Or the test would compare refusals only.
+  EXPECT_GT(accepted, 1000);  // Otherwise the test would compare refusals only.
 }
 
 }  // namespace

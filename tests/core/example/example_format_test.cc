@@ -1,4 +1,4 @@
-// What a format that is no tf.train.Example can give.
+// What a format other than tf.train.Example can give.
 #include "core/example/example_format.h"
 
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 using ::testing::Eq;
 using ::testing::HasSubstr;
 
-// Each letter of the record is a feature of that name: its text is made.
+// Each letter of the record is a feature of that name. The format makes the text of the feature.
 class Letters final : public ExampleFormat {
  public:
   absl::string_view name() const override { return "word"; }

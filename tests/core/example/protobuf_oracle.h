@@ -20,7 +20,7 @@
 
 namespace systole {
 
-// "" if `view` holds what `feature` holds, else what differs.
+// Returns "" if `view` holds the same as `feature`, otherwise the difference.
 inline std::string DifferenceOf(const FeatureView& view, const testing::Feature& feature) {
   switch (feature.kind_case()) {
     case testing::Feature::KIND_NOT_SET:
@@ -29,7 +29,8 @@ inline std::string DifferenceOf(const FeatureView& view, const testing::Feature&
       const auto& values = feature.bytes_list().value();
       if (view.kind() != FeatureKind::kBytes) return "kind, want bytes";
       if (view.count() != values.size()) return "bytes count";
-      // All of a short list; both ends of a long one, as each look-up walks the list.
+      // Compares all of a short list and both ends of a long one, because each look-up walks the
+      // list.
       for (int i = 0; i < values.size(); i += (i < 20 || i + 20 > values.size()) ? 1 : 17) {
         const absl::StatusOr<absl::string_view> value = view.BytesAt(i);
         if (!value.ok() || *value != values[i]) return absl::StrCat("bytes value ", i);
@@ -58,9 +59,10 @@ inline std::string DifferenceOf(const FeatureView& view, const testing::Feature&
   return "kind case";
 }
 
-// "" if both refuse `record`, or both accept it and see the same features; else what differs.
+// Returns "" if both refuse `record`, or if both accept it and see the same features. Otherwise
+// returns the difference.
 inline std::string DifferenceFromProtobuf(absl::string_view record) {
-  const google::protobuf::LogSilencer silence;  // It logs names that are not UTF-8.
+  const google::protobuf::LogSilencer silence;  // Names that are not UTF-8 are logged.
   testing::Example example;
   const bool accepted = example.ParseFromArray(record.data(), static_cast<int>(record.size()));
   const absl::StatusOr<ExampleView> view = ExampleView::Parse(record);
@@ -69,7 +71,7 @@ inline std::string DifferenceFromProtobuf(absl::string_view record) {
                     : "protobuf refuses, we accept";
   }
 
-  // The parser for chosen names must agree on what is good, and find the same.
+  // The parser for chosen names must accept the same records and find the same values.
   const std::map<std::string, testing::Feature> wanted(example.features().feature().begin(),
                                                        example.features().feature().end());
   std::vector<std::string> names = {"a name that no record has"};

@@ -1,6 +1,6 @@
-// Odd records beside TensorFlow's parser: tests/golden/tensorflow/examples.tfrecord has what
-// TensorFlow makes of each, and make_examples.py beside it how it was made. core/example/README.md
-// has the differences in words.
+// Compares odd records with TensorFlow's parsers. tests/golden/tensorflow/examples.tfrecord has
+// each record with TensorFlow's results. make_examples.py beside it shows how the file was made.
+// core/example/README.md describes the differences.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -21,7 +21,7 @@ namespace {
 using ::testing::UnorderedElementsAre;
 using ::testing::UnorderedElementsAreArray;
 
-// Values of either kind; without a value, the record is refused.
+// The values of a list of numbers, or nothing if the record is refused.
 using Answer = std::optional<std::vector<double>>;
 
 std::vector<double> Values(const FeatureView& feature) {
@@ -32,12 +32,12 @@ std::vector<double> Values(const FeatureView& feature) {
     return {values.begin(), values.end()};
   }
   std::vector<int64_t> values(count);
-  if (count == 0) return {};  // Of no kind, perhaps.
+  if (count == 0) return {};  // The feature may have no kind.
   EXPECT_THAT(feature.CopyInt64s(absl::MakeSpan(values)), IsOk());
   return {values.begin(), values.end()};
 }
 
-// What TensorFlow's parser `name` made of the record in a case.
+// The result of TensorFlow's parser `name` for the record of a case.
 Answer TensorFlows(const ExampleView& odd, absl::string_view name) {
   const std::vector<FeatureView> features = odd.Features();
   const bool read = std::any_of(features.begin(), features.end(),
@@ -46,7 +46,7 @@ Answer TensorFlows(const ExampleView& odd, absl::string_view name) {
   return Values(odd.Find(name));
 }
 
-// What a feed makes of it, which wants the feature "x" of this kind.
+// The result of a feed that wants the feature "x" of this kind.
 Answer Ours(absl::string_view record, FeatureKind kind) {
   const absl::StatusOr<ExampleView> example = ExampleView::Parse(record);
   if (!example.ok()) return std::nullopt;
@@ -92,7 +92,7 @@ Differences CompareAll() {
   }
 }
 
-// Every case with an unknown field in one of `places`, of every type.
+// The names of all cases that have an unknown field, of any type, in one of `places`.
 std::vector<std::string> WithUnknownField(const std::vector<std::string>& places) {
   std::vector<std::string> names;
   for (const char* const field : {"a number", "bytes", "four bytes", "a group"}) {

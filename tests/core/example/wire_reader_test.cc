@@ -53,7 +53,7 @@ TEST(WireReaderTest, ReadsLengthsOfOneTwoAndMoreBytes) {
     ASSERT_TRUE(reader.ReadBytes(&view)) << size;
     EXPECT_EQ(view, std::string(size, 'x'));
     EXPECT_EQ(bytes.substr(static_cast<size_t>(reader.position() - bytes.data())), "behind");
-    // One byte less than it says.
+    // The bytes end one before the length says.
     const size_t short_by_one = bytes.size() - 7;
     WireReader cut(absl::string_view(bytes).substr(0, short_by_one));
     EXPECT_FALSE(cut.ReadBytes(&view)) << size;
@@ -64,7 +64,7 @@ TEST(WireReaderTest, ReadsLengthsOfOneTwoAndMoreBytes) {
   absl::string_view view;
   EXPECT_FALSE(WireReader("\x80").ReadBytes(&view));
   EXPECT_TRUE(
-      WireReader(absl::string_view("\x80\0", 2)).ReadBytes(&view));  // Longer than it need be.
+      WireReader(absl::string_view("\x80\0", 2)).ReadBytes(&view));  // A longer form than needed.
   EXPECT_EQ(view, "");
 }
 
@@ -79,7 +79,7 @@ TEST(WireReaderTest, ReadsTagsOfOneAndMoreBytes) {
     EXPECT_FALSE(reader.ReadTag(&tag));
     EXPECT_STREQ(reader.error(), "a field's tag is cut short");
   }
-  for (const char zero : {'\0', '\x07'}) {  // Field 0, of the first and of the last wire type.
+  for (const char zero : {'\0', '\x07'}) {  // Field 0 with the first and the last wire type.
     WireReader reader(absl::string_view(&zero, 1));
     uint32_t tag = 0;
     EXPECT_FALSE(reader.ReadTag(&tag));

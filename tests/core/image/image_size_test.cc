@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// The header of a PNG, as large as it says, and no pixel.
+// Makes a PNG with a header of this size and without pixels.
 std::string PngHeader(uint32_t width, uint32_t height) {
   const std::string kind = {8, 2, 0, 0, 0};
   return "\x89PNG\r\n\x1a\n" + PngChunk("IHDR", BigEndian(width) + BigEndian(height) + kind) +
@@ -31,7 +31,8 @@ TEST(ImageSizeTest, IsWhatTheHeaderSays) {
   EXPECT_EQ(png->height, 50);
 }
 
-// Else one damaged header in a dataset's sample would have every feed of it refused as too costly.
+// Otherwise one damaged header in a dataset's sample would make every feed of the dataset look too
+// costly.
 TEST(ImageSizeTest, OfWhatIsNeverDecodedThereIsNone) {
   EXPECT_TRUE(SizeOfImage(PngHeader(1 << 13, 1 << 12)).has_value());
   EXPECT_FALSE(SizeOfImage(PngHeader(1 << 13, (1 << 12) + 1)).has_value());

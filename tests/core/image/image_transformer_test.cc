@@ -38,8 +38,8 @@ BilinearResizerOptions Imagenet(int side, PixelType type) {
           .type = type};
 }
 
-// Whole decode by plain libjpeg, cut, then the scalar reference: against the fused path, on every
-// target.
+// Compares the fused path on every target with a whole decode by plain libjpeg, a cut, and the
+// scalar reference.
 TEST(ImageTransformerTest, EqualsDecodeThenCutThenResizeOnEveryTarget) {
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
@@ -73,7 +73,8 @@ TEST(ImageTransformerTest, EqualsDecodeThenCutThenResizeOnEveryTarget) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// Whole decode at the smaller scale by plain libjpeg, cut, then the scalar reference.
+// Compares with a whole decode at the smaller scale by plain libjpeg, a cut, and the scalar
+// reference.
 TEST(ImageTransformerTest, ScaledEqualsDecodeAtThatScaleThenResizeOnEveryTarget) {
   const std::vector<JpegKind> kinds = {
       {.name = "444"},
@@ -122,7 +123,7 @@ TEST(ImageTransformerTest, WhereNothingShrinksScaledIsTheFullDecode) {
         MakeTransformer({.output = {.height = 20, .width = 26}, .scaled = scaled});
     out[scaled ? 1 : 0].resize(transformer.output_bytes());
     ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
-    // Its width alone would do for a half.
+    // By its width alone the crop could be decoded at a half.
     ASSERT_THAT(transformer.Transform({7, 3, 39, 58}, true, absl::MakeSpan(out[scaled ? 1 : 0])),
                 IsOk());
   }
@@ -139,7 +140,7 @@ TEST(ImageTransformerTest, EveryKindOfJpegGoesThrough) {
       std::vector<uint8_t> out(transformer.output_bytes());
       ASSERT_THAT(transformer.Transform({3, 5, 30, 31}, false, absl::MakeSpan(out)), IsOk());
       const Decoded whole = DecodeWhole(jpeg, {.grey = channels == 1});
-      if (whole.channels == 4) continue;  // Its conversion is jpeg_decoder_test's.
+      if (whole.channels == 4) continue;  // jpeg_decoder_test covers the conversion.
       EXPECT_EQ(out, ReferenceResize(Cut(whole.pixels, 50, channels, 3, 5, 30, 31), 30, 31, false,
                                      output))
           << kind.name;
@@ -228,7 +229,7 @@ TEST(ImageTransformerTest, BadArgumentsAreNamed) {
   ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
   EXPECT_THAT(transformer.Transform({0, 0, 1, 1}, false, absl::MakeSpan(out).subspan(1)),
               StatusIs(kInvalid, HasSubstr("11 bytes")));
-  // Of the smaller image, 3 pixels high, that crop would be inside.
+  // The crop would lie inside the smaller image, whose height is rounded up to 3 pixels.
   ImageTransformer scaled = MakeTransformer({.output = {.height = 1, .width = 1}, .scaled = true});
   ASSERT_THAT(scaled.ReadHeader(jpeg), IsOk());
   EXPECT_THAT(scaled.Transform({0, 0, 11, 20}, false, absl::MakeSpan(out)),

@@ -1,5 +1,5 @@
-// Long loops over images end within a row or so once nobody wants the result any more. The flag is
-// raised from the beginning, so what is still untouched afterwards was not worked at.
+// Long loops over images end within a row or so after the result is no longer wanted. The flag is
+// raised from the start, so bytes that stay untouched were not worked at.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -31,7 +31,7 @@ std::vector<uint8_t> Pixels() {
 
 class InterruptedImageTest : public testing::Test {
  protected:
-  // How many rows of a result of `row_bytes` each were written.
+  // The number of rows of `row_bytes` each that were written.
   static size_t RowsWritten(const std::vector<uint8_t>& out, size_t row_bytes) {
     const auto last =
         std::find_if(out.rbegin(), out.rend(), [](uint8_t byte) { return byte != kUntouched; });
@@ -52,7 +52,7 @@ TEST_F(InterruptedImageTest, AJpegOfAnyKindEndsBeforeItsFirstRows) {
             JpegDecoder::Create({.library_entropy_decoder = by_library});
         ASSERT_THAT(decoder, IsOk());
         const int side = ScaledSide(kSide, scale);
-        // Behind rows that are skipped.
+        // Rows before this crop are skipped.
         const CropRect crop = {.y = side / 4, .x = 0, .height = side / 2, .width = side};
         std::vector<uint8_t> out(size_t(crop.height) * crop.width * 3, kUntouched);
         {
@@ -64,7 +64,7 @@ TEST_F(InterruptedImageTest, AJpegOfAnyKindEndsBeforeItsFirstRows) {
                       StatusIs(absl::StatusCode::kCancelled, testing::_));
           EXPECT_EQ(RowsWritten(out, size_t(crop.width) * 3), 0u);
         }
-        // The decoder is as good as new.
+        // The decoder works like a new one afterwards.
         std::vector<uint8_t> fresh(out.size());
         ASSERT_THAT(decoder->ReadHeader(jpeg), IsOk());
         ASSERT_THAT(decoder->Decode(crop, absl::MakeSpan(out), scale), IsOk());
@@ -88,7 +88,7 @@ TEST_F(InterruptedImageTest, APairThatIsDecodedTogetherEnds) {
   unwanted_.Raise();
   const InterruptScope scope(unwanted_);
   if (!a->is_ahead() && !b->is_ahead()) JpegDecoder::DecodeAhead(*a, *b);
-  // Rows that were ahead may still come.
+  // Rows that were decoded ahead may still come.
   absl::Status status;
   int rows = 0;
   while (status.ok() && rows < kSide) {

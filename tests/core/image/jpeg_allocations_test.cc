@@ -1,5 +1,6 @@
-// How often an image asks for memory that takes malloc's lock: pieces larger than those that malloc
-// keeps for a thread by itself. libjpeg asks for them; ours stay from image to image.
+// Counts how often an image needs memory that takes malloc's lock: pieces larger than those that
+// malloc keeps for each thread. libjpeg allocates such pieces for each image. Our code keeps its
+// own from image to image.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr size_t kLargestKeptByThread = 1032;
 
-int64_t allocations = 0;  // Larger than that. One thread.
+int64_t allocations = 0;  // Of larger pieces. Used by one thread.
 
 void Count(size_t size) {
   if (size > kLargestKeptByThread) ++allocations;
@@ -33,7 +34,7 @@ const int installed = __sanitizer_install_malloc_and_free_hooks(
     [](const volatile void*, size_t size) { Count(size); }, [](const volatile void*) {});
 }  // namespace
 #else
-// In front of the C library's, for libjpeg too.
+// This replaces the C library's function, also for libjpeg.
 extern "C" void* __libc_malloc(size_t size);
 extern "C" void* malloc(size_t size) {
   Count(size);
@@ -59,7 +60,7 @@ TEST(JpegAllocationsTest, AnImageTakesEightLargePiecesAtMostOnceBuffersAreThere)
     for (int i = 0; i < 10; ++i) decode();
     const int64_t taken = allocations - before;
     EXPECT_LE(taken, 10 * 8) << kind.name;
-    EXPECT_GE(taken, 10 * 1) << kind.name;  // libjpeg's own are counted.
+    EXPECT_GE(taken, 10 * 1) << kind.name;  // libjpeg's own calls are counted.
   }
 }
 

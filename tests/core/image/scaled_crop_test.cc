@@ -7,7 +7,7 @@
 namespace systole {
 namespace {
 
-// Worked out by hand.
+// The values are worked out by hand.
 TEST(ScaledCropTest, EdgesAreDividedAndNotRounded) {
   EXPECT_EQ(ScaleCrop({.y = 13, .x = 8, .height = 50, .width = 67}, 10, 16),
             (ScaledCrop{.scale = JpegScale::kQuarter,

@@ -31,7 +31,7 @@ TEST(InterruptTest, AFlagIsHeededByTheThreadsThatWorkForIt) {
   flag.Raise();
   const InterruptScope scope(flag);
   bool interrupted = true;
-  WorkerPool(1).Submit([&interrupted] { interrupted = InterruptRequested(); });  // Joined here.
+  WorkerPool(1).Submit([&interrupted] { interrupted = InterruptRequested(); });  // Waits for it.
   EXPECT_FALSE(interrupted);
 }
 

@@ -44,7 +44,7 @@ TEST(JsonWriterTest, KeepsUtf8AndReplacesWhatIsNone) {
       {"\xed\xa0\x80", R"("\ufffd\ufffd\ufffd")"},            // A surrogate.
       {"\xf4\x90\x80\x80", R"("\ufffd\ufffd\ufffd\ufffd")"},  // Above U+10FFFF.
       {"\xf0\x80\x80\x80", R"("\ufffd\ufffd\ufffd\ufffd")"},  // Overlong.
-      {"\x80", R"("\ufffd")"},                                // A tail without a head.
+      {"\x80", R"("\ufffd")"},                                // A tail byte without its head.
   };
   for (const auto& c : cases) {
     JsonWriter json;

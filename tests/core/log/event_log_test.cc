@@ -15,7 +15,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A log that writes down its lines, and a clock that the test turns.
+// A log that keeps its lines, and a clock that the test sets.
 struct Written {
   std::vector<std::string> lines;
   absl::Duration now = absl::Seconds(1000);
@@ -48,7 +48,7 @@ TEST(EventLogTest, ManyLinesOfOneCauseAreAFewAndANumberWhenTheIntervalEnds) {
   for (int i = 0; i < 2000; ++i) log.Add(LogCause::kRefused, LogLevel::kInfo, absl::StrCat(i));
   EXPECT_THAT(written.lines, ElementsAre("I 0", "I 1", "I 2"));
   log.Tick();
-  EXPECT_EQ(written.lines.size(), 3u);  // Not yet over.
+  EXPECT_EQ(written.lines.size(), 3u);  // The interval is not over yet.
   written.lines.clear();
   written.now += absl::Seconds(30);
   log.Tick();

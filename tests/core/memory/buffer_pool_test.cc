@@ -67,7 +67,7 @@ TEST(BufferPoolTest, ABufferThatCameBackIsHandedOutAgain) {
 TEST(BufferPoolTest, KeptBuffersOfAnotherSizeMakeRoom) {
   BufferPool pool({.budget_bytes = 100});
   pool.Release(MustAcquire(pool, 90));
-  EXPECT_EQ(MustAcquire(pool, 80).size(), 80);  // 90 kept + 80 would be over the budget.
+  EXPECT_EQ(MustAcquire(pool, 80).size(), 80);  // 90 kept bytes and 80 would be too many.
 }
 
 TEST(BufferPoolTest, MoreThanTheWholeBudgetIsAnErrorNotAWait) {
@@ -86,7 +86,7 @@ TEST(BufferPoolTest, WhatStandsAroundEachBufferCounts) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("71 bytes")));
   pool.Release(std::move(first));
   EXPECT_EQ(pool.used_bytes(), 60);
-  // Kept ones count too: it goes.
+  // Kept buffers count too, so the kept one is freed.
   EXPECT_EQ(MustAcquire(pool, 5).size(), 5);
 }
 
@@ -99,7 +99,7 @@ TEST(BufferPoolTest, OfManyKeptTheOldestMakesRoomAndTheLatestIsHandedOut) {
   pool.Release(std::move(first));
   pool.Release(std::move(second));
   pool.Release(std::move(third));
-  MustAcquire(pool, 60);  // The first goes for it, the others stay.
+  MustAcquire(pool, 60);  // The first one is freed for it.
   EXPECT_EQ(MustAcquire(pool, 20).data(), latest);
 }
 
@@ -131,9 +131,9 @@ TEST(BufferPoolTest, ABufferGivenAwayCountsNoMoreAndMayComeBack) {
   EXPECT_EQ(pool.used_bytes(), 0);
   AlignedBuffer second = MustAcquire(pool, 100);
   EXPECT_NE(second.data(), memory);
-  pool.TakeBack(std::move(first));  // There is no room to keep it.
+  pool.TakeBack(std::move(first));  // There is no room to keep the buffer.
   pool.Release(std::move(second));
-  pool.GiveAway(MustAcquire(pool, 100).size());  // Freed by its owner.
+  pool.GiveAway(MustAcquire(pool, 100).size());  // The new owner frees it.
   AlignedBuffer third = MustAcquire(pool, 60);
   const uint8_t* const kept = third.data();
   pool.GiveAway(third.size());
@@ -158,7 +158,7 @@ TEST(BufferPoolTest, BeyondTheLimitSealedMemoryIsPrivateAfterAll) {
   EXPECT_NE(first.sealed(), nullptr);
   EXPECT_NE(second.sealed(), nullptr);
   EXPECT_EQ(MustAcquire(pool, 10'000, BufferKind::kSealed).sealed(), nullptr);
-  // One that is kept counts, and is the one that is handed out.
+  // A kept sealed buffer counts, and is the one that is handed out again.
   const uint64_t id = first.sealed()->id();
   pool.Release(std::move(first));
   AlignedBuffer again = MustAcquire(pool, 10'000, BufferKind::kSealed);
@@ -180,7 +180,7 @@ TEST(BufferPoolTest, AtTheLimitAKeptSealedBufferOfAnotherSizeGoes) {
 TEST(BufferPoolTest, ASealedBufferThatMadeRoomCountsNoMore) {
   BufferPool pool({.budget_bytes = 100'000, .max_sealed = 1});
   pool.Release(MustAcquire(pool, 60'000, BufferKind::kSealed));
-  pool.Release(MustAcquire(pool, 90'000));  // The sealed one is freed for it.
+  pool.Release(MustAcquire(pool, 90'000));  // The sealed buffer is freed for it.
   EXPECT_NE(MustAcquire(pool, 60'000, BufferKind::kSealed).sealed(), nullptr);
 }
 
@@ -196,7 +196,7 @@ TEST(BufferPoolTest, WithoutADescriptorSealedMemoryIsPrivateAfterAll) {
   AlignedBuffer again = MustAcquire(pool, 60'000, BufferKind::kSealed);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(again.sealed(), nullptr);
-  EXPECT_EQ(again.data(), place);  // Not yet another one.
+  EXPECT_EQ(again.data(), place);  // It is the same buffer again.
 }
 
 }  // namespace

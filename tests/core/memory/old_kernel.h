@@ -1,4 +1,4 @@
-// A kernel that has no seal against later writing, as Linux before 5.1.
+// A kernel without the seal against later writing (F_SEAL_FUTURE_WRITE), such as Linux before 5.1.
 //
 // Thread-safe.
 #ifndef SYSTOLE_TESTS_CORE_MEMORY_OLD_KERNEL_H_
@@ -20,8 +20,8 @@
 
 namespace systole {
 
-// Runs `work` on a thread of its own, for which, and for all threads that it starts, fcntl() knows
-// no F_SEAL_FUTURE_WRITE.
+// Runs `work` on a thread of its own. fcntl() refuses F_SEAL_FUTURE_WRITE there and on all threads
+// that it starts.
 inline void OnOldKernel(absl::FunctionRef<void()> work) {
   std::thread([work] {
     const auto load = [](size_t offset) {
@@ -31,7 +31,7 @@ inline void OnOldKernel(absl::FunctionRef<void()> work) {
       return sock_filter{static_cast<uint16_t>(BPF_JMP | test | BPF_K), 0, instructions, value};
     };
     const auto answer = [](uint32_t value) { return sock_filter{BPF_RET | BPF_K, 0, 0, value}; };
-    // Of each argument the lower half, which comes first on x86-64.
+    // The filter reads the lower half of each argument, which comes first on x86-64.
     sock_filter filter[] = {
         load(offsetof(seccomp_data, nr)),      skip_unless(BPF_JEQ, SYS_fcntl, 5),
         load(offsetof(seccomp_data, args[1])), skip_unless(BPF_JEQ, F_ADD_SEALS, 3),

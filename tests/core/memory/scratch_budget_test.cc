@@ -33,21 +33,21 @@ TEST(ScratchBudgetTest, WhatFitsIsTakenAndGivenBack) {
 TEST(ScratchBudgetTest, TheElderTakesWhatItNeedsAndTheOthersWaitInLine) {
   ScratchBudget budget(kCapacity);
   Account elder, second, third;
-  EXPECT_TRUE(budget.Take(elder, 1000 * kMiB));  // Nobody else does, so it need not wait.
+  EXPECT_TRUE(budget.Take(elder, 1000 * kMiB));  // No other account takes so much.
   EXPECT_TRUE(budget.IsElder(elder));
   EXPECT_FALSE(budget.Take(second, 1000 * kMiB));
   EXPECT_FALSE(budget.Take(third, 500 * kMiB));
   EXPECT_TRUE(budget.Take(elder, kMiB));
   EXPECT_TRUE(budget.EndTurn(elder, 0));
   EXPECT_TRUE(budget.IsElder(second));
-  EXPECT_FALSE(budget.Take(third, 500 * kMiB));  // It came later.
+  EXPECT_FALSE(budget.Take(third, 500 * kMiB));  // It came later than `second`.
   EXPECT_TRUE(budget.Take(second, 1000 * kMiB));
   EXPECT_TRUE(budget.EndTurn(second, 0));
   EXPECT_TRUE(budget.Take(third, 500 * kMiB));
   EXPECT_FALSE(budget.someone_waits());
 }
 
-// Each holds something that another waits for.
+// Each account holds memory that the other one waits for.
 TEST(ScratchBudgetTest, WhoGrowsNeverWaitsForOneAnother) {
   ScratchBudget budget(kCapacity);
   Account a, b;
@@ -63,7 +63,7 @@ TEST(ScratchBudgetTest, WhatOrdinaryImagesTakeWaitsForNoLargeOne) {
   ScratchBudget budget(kCapacity);
   std::array<Account, 3> large;
   EXPECT_TRUE(budget.Take(large[0], 180 * kMiB));
-  EXPECT_TRUE(budget.Take(large[1], 180 * kMiB));  // The elder.
+  EXPECT_TRUE(budget.Take(large[1], 180 * kMiB));  // It becomes the elder.
   EXPECT_FALSE(budget.Take(large[2], 180 * kMiB));
   std::array<Account, 8> ordinary;
   for (Account& account : ordinary) {
@@ -81,7 +81,7 @@ TEST(ScratchBudgetTest, WhoeverLeavesTheLineLetsTheNextOneGo) {
   budget.Leave(second);
   EXPECT_TRUE(budget.EndTurn(elder, 0));
   EXPECT_TRUE(budget.IsElder(third));
-  budget.Leave(third);  // Though it was its turn.
+  budget.Leave(third);  // It leaves although it is the elder.
   EXPECT_FALSE(budget.IsElder(third));
   EXPECT_TRUE(budget.Take(second, 1000 * kMiB));
   EXPECT_EQ(budget.used_bytes(), 1000 * kMiB);
@@ -96,7 +96,7 @@ TEST(ScratchBudgetTest, AnElderThatHangsHoldsNobodyUp) {
   EXPECT_TRUE(budget.Take(second, 1000 * kMiB));
   EXPECT_TRUE(budget.Take(small, kMiB));
   EXPECT_FALSE(budget.Take(third, 500 * kMiB));
-  EXPECT_FALSE(budget.Take(hangs, kMiB));  // It goes on, and waits like the others.
+  EXPECT_FALSE(budget.Take(hangs, kMiB));  // It goes on and waits like others.
   EXPECT_TRUE(budget.EndTurn(second, 0));
   EXPECT_TRUE(budget.Take(third, 500 * kMiB));
   EXPECT_TRUE(budget.EndTurn(third, 0));
@@ -129,8 +129,8 @@ TEST(ScratchBudgetTest, AnElderKeepsNothingThatDoesNotFit) {
   EXPECT_FALSE(budget.IsElder(elder));
 }
 
-// Threads do what a thread may do, in any order: each takes several times, waits, gives up, gives
-// back, hangs, keeps. All but one stand still wherever they are, and still each comes to its end.
+// Threads do all that a thread may do, in any order: take several times, wait, give up, give back,
+// hang, keep. At the end each of them must get what it waits for.
 class RandomScratch {
  public:
   explicit RandomScratch(unsigned seed) : draw_(seed), threads_(2 + Draw(7)) {}
@@ -140,7 +140,7 @@ class RandomScratch {
       Act(threads_[Draw(threads_.size())]);
       Check();
     }
-    // Nobody new: those who wait are served, each after so many looks of all.
+    // No thread asks anew, so each that waits is served after a bounded number of rounds.
     for (size_t rounds = 0; rounds < 2 * threads_.size(); ++rounds) {
       for (Thread& thread : threads_) {
         if (thread.wants > 0) TakeAgain(thread);
@@ -156,7 +156,7 @@ class RandomScratch {
  private:
   struct Thread {
     Account account;
-    int64_t wants = 0;  // It waits for so much.
+    int64_t wants = 0;  // The bytes that it waits for.
     int64_t held = 0;
     int64_t kept = 0;
   };
@@ -189,7 +189,7 @@ class RandomScratch {
   void Act(Thread& thread) {
     if (thread.wants > 0) {
       if (Draw(20) == 0) {
-        budget_.Leave(thread.account);  // Interrupted: its turn ends, too.
+        budget_.Leave(thread.account);  // An interrupt ends its turn, too.
         thread.wants = 0;
         return EndTurn(thread, 0);
       }
@@ -228,7 +228,7 @@ class RandomScratch {
     ASSERT_EQ(budget_.used_bytes(), used);
     ASSERT_LE(used - budget_.beyond_bytes(), kCapacity);
     ASSERT_LE(kept, kCapacity / 8 * 7);
-    ASSERT_TRUE(!waits || elder);  // So that one of them can go on.
+    ASSERT_TRUE(!waits || elder);  // One thread can always go on.
   }
 
   std::mt19937 draw_;

@@ -23,7 +23,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int64_t kBytes = 10'000;  // No multiple of a page.
+constexpr int64_t kBytes = 10'000;  // Not a multiple of a page.
 constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
 SealedMemory MustCreate(int64_t bytes) {
@@ -32,7 +32,7 @@ SealedMemory MustCreate(int64_t bytes) {
   return *std::move(memory);
 }
 
-// A memory file of `bytes` with just these seals.
+// Makes a memory file of `bytes` with exactly these seals.
 OwnedFd MemoryFile(int64_t bytes, int seals) {
   OwnedFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_TRUE(fd.ok());
@@ -72,7 +72,7 @@ TEST(SealedMemoryTest, NobodyWithTheDescriptorCanWriteOrResize) {
   EXPECT_EQ(ftruncate(memory.fd(), kBytes - 1), -1);
   EXPECT_EQ(ftruncate(memory.fd(), kBytes + 1), -1);
   EXPECT_EQ(fcntl(memory.fd(), F_ADD_SEALS, F_SEAL_WRITE), -1);
-  // Nor by opening the file anew.
+  // Writing also fails through a new descriptor of the file.
   const OwnedFd again(open(absl::StrCat("/proc/self/fd/", memory.fd()).c_str(), O_RDWR));
   EXPECT_EQ(pwrite(again.get(), &byte, 1, 0), -1);
   EXPECT_EQ(memory.data()[0], 0);
@@ -102,7 +102,7 @@ TEST(SealedMemoryTest, ViewsAndMemoryMove) {
   EXPECT_EQ(moved.data()[0], 1);
 }
 
-// What a peer may not send.
+// Descriptors that a peer must not send.
 
 TEST(SealedViewTest, EachLackingSealIsNamed) {
   for (const int lacking : {F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE, F_SEAL_SEAL}) {

@@ -1,4 +1,4 @@
-// A table of metrics for tests: what a shop counts.
+// A table of metrics for tests: the counts of a shop.
 #ifndef SYSTOLE_TESTS_CORE_METRICS_SHOP_H_
 #define SYSTOLE_TESTS_CORE_METRICS_SHOP_H_
 

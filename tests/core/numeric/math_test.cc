@@ -15,7 +15,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 float FromBits(uint32_t bits) { return std::bit_cast<float>(bits); }
 
-// Distance of `got` from the true value in units of the last place of a float at that magnitude.
+// The distance of `got` from the true value, in units of the last place of a float of that size.
 double UlpError(float got, double want) {
   if (std::isinf(got) && want > 0x1.fffffep127) return 0;
   const float rounded = static_cast<float>(want);
@@ -28,7 +28,7 @@ TEST(MathTest, ExpIsWithinHalfAnUlp) {
   for (float x = -104.5f; x < 88.8f; x += 0.00137f) {
     ASSERT_LT(UlpError(Exp(x), std::exp(static_cast<double>(x))), 0.501) << x;
   }
-  for (uint32_t bits = 0; bits < 0x3f800000u; bits += 65537) {  // Down to the tiniest arguments.
+  for (uint32_t bits = 0; bits < 0x3f800000u; bits += 65537) {  // Down to the smallest.
     const float x = FromBits(bits);
     ASSERT_LT(UlpError(Exp(x), std::exp(static_cast<double>(x))), 0.501) << x;
     ASSERT_LT(UlpError(Exp(-x), std::exp(-static_cast<double>(x))), 0.501) << -x;
@@ -137,7 +137,7 @@ TEST(MathTest, PowHasCsSpecialCases) {
 TEST(MathTest, CosPiIsWithinHalfAnUlp) {
   constexpr long double kPi = 3.14159265358979323846264338327950288L;
   for (float x = 0; x <= 1; x += 0x1p-16f) {
-    // Where the cosine is nearly 0, the sine of the rest is what keeps its digits.
+    // Where the cosine is nearly 0, only the sine of the rest keeps all digits.
     const long double want = std::sin(kPi * (0.5L - x));
     ASSERT_LT(UlpError(CosPi(x), static_cast<double>(want)), 0.501) << x;
     ASSERT_EQ(CosPi(-x), CosPi(x)) << x;
@@ -153,7 +153,7 @@ TEST(MathTest, CosPiHandlesTheEdges) {
   for (const float half : {0.5f, -0.5f, 1.5f, 2.5f, 1048577.5f}) {
     EXPECT_EQ(std::bit_cast<uint32_t>(CosPi(half)), 0u) << half;
   }
-  EXPECT_EQ(CosPi(8388609.0f), -1.0f);  // From 2^23 on floats are whole, from 2^24 on even.
+  EXPECT_EQ(CosPi(8388609.0f), -1.0f);  // Floats are whole from 2^23 on, even from 2^24 on.
   EXPECT_EQ(CosPi(0x1p24f), 1.0f);
   EXPECT_EQ(CosPi(0x1.fffffep127f), 1.0f);
   EXPECT_TRUE(std::isnan(CosPi(kInf)));
@@ -167,7 +167,7 @@ TEST(MathTest, SinIsWithinHalfAnUlp) {
     ASSERT_LT(UlpError(Sin(x), std::sin(static_cast<double>(x))), 0.501) << x;
     ASSERT_EQ(Sin(-x), -Sin(x)) << x;
   }
-  // Around multiples of pi/2, where most digits of the angle cancel.
+  // Checks values around multiples of pi/2, where most digits of the angle cancel.
   for (int k = 1; k < 20000; ++k) {
     const auto near = static_cast<float>(k * 1.57079632679489661923);
     for (const float x : {std::nextafter(near, 0.0f), near, std::nextafter(near, kInf)}) {
@@ -186,7 +186,7 @@ TEST(MathTest, SinHandlesTheEdges) {
   EXPECT_TRUE(std::isnan(Sin(kNan)));
 }
 
-// Pins the bits: a compiler or flag that fuses or reorders shows here, whatever its accuracy.
+// Pins the bits: they show any compiler or flag that fuses or reorders operations.
 TEST(MathTest, BitsArePinned) {
   uint64_t hash = 1469598103934665603u;
   const auto add = [&hash](float value) {

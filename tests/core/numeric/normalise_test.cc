@@ -26,7 +26,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr PixelType kTypes[] = {PixelType::kUint8, PixelType::kFloat32, PixelType::kBfloat16,
                                 PixelType::kFloat16};
 
-// The definition, one value at a time.
+// Computes the definition, one value at a time.
 std::vector<uint8_t> Reference(const std::vector<float>& in, int channels,
                                const std::vector<float>& scale, const std::vector<float>& bias,
                                PixelType type) {
@@ -84,7 +84,7 @@ TEST(NormaliseTest, UnitScaleIsTensorFlowsMultiplication) {
     EXPECT_EQ(value, static_cast<float>(i) * (1.0f / 255.0f));
     differs_from_division += value != static_cast<float>(i) / 255.0f;
   }
-  EXPECT_GT(differs_from_division, 0);  // Otherwise this test could not tell the two apart.
+  EXPECT_GT(differs_from_division, 0);  // Otherwise the test proves nothing.
 }
 
 TEST(NormaliseTest, EveryTargetTypeChannelCountAndLengthEqualsTheDefinition) {
@@ -127,7 +127,8 @@ TEST(NormaliseTest, EveryTargetTypeChannelCountAndLengthEqualsTheDefinition) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// All values of a tensor whose channel changes every `inner` values, cut at every `cut`-th.
+// All values of a tensor whose channel changes every `inner` values, normalised in pieces of `cut`
+// values.
 std::vector<uint8_t> InPieces(const TensorNormaliser& normaliser, const std::vector<uint8_t>& in,
                               size_t cut, PixelType type) {
   std::vector<uint8_t> out(in.size() * PixelTypeBytes(type));
@@ -145,10 +146,11 @@ TEST(TensorNormaliserTest, PiecesOfEveryLayoutEqualTheDefinitionOnEveryTarget) {
     SCOPED_TRACE(target);
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
     for (const int channels : {1, 3}) {
-      // Interleaved, short runs (one pattern), runs just within and beyond the longest pattern.
+      // Interleaved channels, short runs (one pattern), and runs just within and beyond the longest
+      // pattern.
       for (const int64_t inner : {1, 2, 5, 16, 682, 683, 3000}) {
         std::vector<uint8_t> in;
-        std::vector<float> as_floats;  // In the order of interleaved channels, for the definition.
+        std::vector<float> as_floats;  // Interleaved, for the definition.
         std::vector<size_t> place;     // Of as_floats[i] in `in`.
         for (int64_t block = 0; block < 2; ++block) {
           for (int64_t i = 0; i < inner; ++i) {

@@ -26,7 +26,7 @@ TEST(SimdTargetTest, EachTargetCanBeForcedAndReleased) {
   for (const std::string& target : targets) {
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
     EXPECT_EQ(CurrentSimdTarget(), target);
-    EXPECT_EQ(SupportedSimdTargets(), targets);  // Forcing one hides none.
+    EXPECT_EQ(SupportedSimdTargets(), targets);  // Forcing a target hides none.
   }
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
   EXPECT_EQ(CurrentSimdTarget(), targets.front());
@@ -60,7 +60,7 @@ TEST(SimdTargetTest, EnvironmentForcesATarget) {
   EXPECT_THAT(ForceSimdTargetFromEnvironment(), IsOk());
   ASSERT_EQ(unsetenv(kSimdTargetVariable), 0);
   EXPECT_THAT(ForceSimdTargetFromEnvironment(), IsOk());
-  EXPECT_EQ(CurrentSimdTarget(), portable);  // Unset changes nothing.
+  EXPECT_EQ(CurrentSimdTarget(), portable);  // Nothing changes if it is unset.
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// An entry of channel c for value x.
+// The entry of channel c for value x.
 float Entry(int64_t c, int64_t x) { return static_cast<float>(x * x) / 7 - static_cast<float>(c); }
 
 std::vector<float> Entries(int channels) {
@@ -52,7 +52,7 @@ TEST(ValueTableTest, EveryTypeAndNumberOfChannelsCutAnywhere) {
           wanted += BytesOf(Entry(static_cast<int64_t>(i) / inner % channels, in[i]), type);
         }
         for (const size_t piece : {size_t{1}, size_t{2}, size_t{7}, in.size()}) {
-          // One byte off, since any alignment will do.
+          // The output begins one byte off, because any alignment is allowed.
           std::string out(wanted.size() + 1, '\x55');
           for (size_t at = 0; at < in.size(); at += piece) {
             table->Apply(static_cast<int64_t>(at), absl::MakeSpan(in).subspan(at, piece),
@@ -66,7 +66,7 @@ TEST(ValueTableTest, EveryTypeAndNumberOfChannelsCutAnywhere) {
   }
 }
 
-// Whatever stands in an entry is data. Of NaNs there is one.
+// Any float is valid in an entry. All NaNs are the same NaN.
 TEST(ValueTableTest, NoNumberIsRefused) {
   std::vector<float> entries(kTableEntries, std::numeric_limits<float>::infinity());
   entries[1] = std::bit_cast<float>(0xffc12345);

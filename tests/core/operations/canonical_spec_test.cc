@@ -61,7 +61,7 @@ TEST(CanonicalSpecTest, WhatIsKeptIsNoOtherFeed) {
   EXPECT_EQ(fingerprint("cache: DISK"), fingerprint(""));
 }
 
-// A default that is written out is the same spec.
+// A default that is written out gives the same spec.
 TEST(CanonicalSpecTest, DefaultsStandInTheForm) {
   const std::pair<const char*, const char*> forms[] = {
       {"random_resized_crop { height: 8 width: 9 }",

@@ -1,5 +1,5 @@
-// Operations on colours, values and labels, beyond what TensorFlow's data shows: types, refusals,
-// draws.
+// Tests of operations on colours, values and labels that need no data of TensorFlow: types,
+// refusals, draws.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -43,7 +43,7 @@ ExampleKey Record(int64_t record) { return {.seed = 5, .epoch = 1, .record = rec
 
 constexpr char kDecode[] = "transforms { decode_raw {} } ";
 
-// What `transforms` makes of uint8 values.
+// The result of `transforms` on uint8 values.
 Value MakeOfUint8(const std::string& transforms, std::vector<int64_t> shape,
                   const std::vector<uint8_t>& values, int64_t record = 0) {
   v1::Output output;
@@ -79,7 +79,7 @@ absl::StatusOr<Value> MakeOfInt64s(const std::string& transforms, std::vector<in
   return program->Interpret(std::move(input), Record(0));
 }
 
-// The bytes that a feed makes of int64 values.
+// The bytes of a feed that gets these int64 values.
 absl::StatusOr<std::vector<uint8_t>> FeedInt64s(const std::string& transforms, DType dtype,
                                                 const std::vector<int64_t>& values) {
   absl::StatusOr<Program> program = Compile(
@@ -125,7 +125,7 @@ TEST(ColourOperationsTest, TypesStayOrAreNamed) {
   EXPECT_EQ(type_of("cast { dtype: UINT8 }", labels), (ValueType{ElementType::kUint8, {2}}));
   EXPECT_EQ(type_of("one_hot { depth: 7 }", labels), (ValueType{ElementType::kFloat32, {2, 7}}));
   EXPECT_EQ(type_of("label_map { keys: 1 values: 2 }", labels), labels);
-  // Images of any size keep that.
+  // An image of any size stays an image of any size.
   const absl::StatusOr<Program> any = Compile(
       "transforms { decode_jpeg {} } transforms { grayscale {} } transforms { contrast { "
       "factor_max: 2 } } transforms { per_image_standardization {} }",
@@ -201,7 +201,7 @@ TEST(ColourOperationsTest, WrongParametersAreNamedWithTheirTransform) {
 TEST(ColourOperationsTest, AFactorIsDrawnWithinItsBoundsAndOncePerExample) {
   std::vector<float> factors;
   for (int64_t record = 0; record < 60; ++record) {
-    // The mean is 0, so values are multiplied by the factor.
+    // The mean is 0, so the factor multiplies the values.
     const Value value = MakeOfFloats("transforms { contrast { factor_min: -2 factor_max: 3 } }",
                                      {2, 2, 1}, {1, -1, 1, -1}, record);
     EXPECT_EQ(value.floats[0], -value.floats[1]);
@@ -226,7 +226,8 @@ TEST(ColourOperationsTest, OperationsOfDifferentKindsDrawApart) {
 }
 
 TEST(ColourOperationsTest, SaturationAndHueTakeNumbersThatAreNoColours) {
-  // A hue of a range that is subnormal would be infinite; TensorFlow takes such a range for 0.
+  // The hue would be infinite if the range of the colours is subnormal. TensorFlow takes such a
+  // range for 0.
   const float tiny = std::numeric_limits<float>::denorm_min();
   for (const char* operation :
        {"saturation { factor_min: 2 factor_max: 2 }", "hue { delta_min: 0.5 delta_max: 0.5 }"}) {
@@ -288,7 +289,7 @@ TEST(ColourOperationsTest, ErasingFillsOneRectangleWithinItsBounds) {
     places.emplace(top, left);
     const int rows = bottom - top + 1, columns = right - left + 1;
     EXPECT_EQ(count, rows * columns);
-    // Edges are rounded.
+    // Edges are rounded to whole pixels, so each bound has room for half a pixel.
     EXPECT_GT((rows + 0.5) * (columns + 0.5), 0.1 * height * width);
     EXPECT_LT((rows - 0.5) * (columns - 0.5), 0.3 * height * width);
     EXPECT_GT((rows + 0.5) / (columns - 0.5), 0.5);
@@ -310,7 +311,7 @@ TEST(ColourOperationsTest, ErasingLeavesAnImageThatNoRectangleFits) {
   }
 }
 
-// Bits, so that NaN equals itself, of whichever sign.
+// Returns the bits, so that NaN equals itself, whatever its sign.
 std::vector<uint32_t> BitsOf(const std::vector<float>& values) {
   std::vector<uint32_t> bits;
   for (const float x : values) bits.push_back(std::isnan(x) ? ~0u : std::bit_cast<uint32_t>(x));
@@ -318,8 +319,8 @@ std::vector<uint32_t> BitsOf(const std::vector<float>& values) {
 }
 
 TEST(ColourOperationsTest, KernelsGiveTheReferencesBitsOnEverySimdTarget) {
-  // More pixels than a kernel takes at once, and some left over: mixtures of special numbers and of
-  // random ones.
+  // There are more pixels than a kernel takes at once, and some are left over. They mix special
+  // numbers and random ones.
   const float special[] = {0,      -0.0f,    1,   0.5f,      -1,   1e-38f, 1e-40f, 3e38f,
                            -3e38f, INFINITY, NAN, -INFINITY, 0.3f, 255,    1e-7f,  2};
   CounterRng rng(1, 2, 3, 4);
@@ -329,7 +330,7 @@ TEST(ColourOperationsTest, KernelsGiveTheReferencesBitsOnEverySimdTarget) {
   }
   Value uint8s = Value::Create(ElementType::kUint8, {101, 59, 3});
   for (size_t i = 0; i < uint8s.uint8s.size(); ++i) {
-    // In the first half channels are often equal.
+    // In the first half the channels are often equal.
     uint8s.uint8s[i] = static_cast<uint8_t>(rng.NextU32() & (i < 9000 ? 0xc0 : 0xff));
   }
   for (const char* operation :
@@ -387,7 +388,7 @@ TEST(ColourOperationsTest, LabelsBecomeVectorsOfEveryTypeThatIsFed) {
   EXPECT_THAT(bytes, IsOkAndHolds(ElementsAre(0, 0, 1, 1, 0, 0)));
   const auto wide = FeedInt64s(text, DType::kBfloat16, {20});
   EXPECT_THAT(wide, IsOkAndHolds(ElementsAre(0, 0, 0, 0, 0x80, 0x3f)));
-  // A normalize at the end is done with the cast.
+  // The last normalize is done together with the cast.
   const auto normalised =
       FeedInt64s(text + "transforms { normalize { scale: 2 mean: -1 } }", DType::kUint8, {10});
   EXPECT_THAT(normalised, IsOkAndHolds(ElementsAre(3, 1, 1)));
@@ -423,7 +424,7 @@ TEST(TensorFlowSeedTest, DrawsDependOnSeedEpochAndRecordAlone) {
   EXPECT_NE(made("transforms { contrast { factor_max: 1 } tf_seed: [3, 5] }",
                  {.seed = 1, .epoch = 2, .record = 3}),
             value);
-  // The second of its kind draws as the first.
+  // A second operation of the same kind draws the same.
   EXPECT_FLOAT_EQ(made(one + one, {.seed = 1, .epoch = 2, .record = 3}), value * value);
 }
 
@@ -460,9 +461,9 @@ TEST(ColourOperationsTest, DefaultsAreTheirValuesInTheCanonicalForm) {
   for (const auto& [one, other] : same) EXPECT_EQ(fingerprint(one), fingerprint(other)) << one;
   const char* const others[] = {
       "grayscale {}", "grayscale { channels: 3 }", "label_map { keys: 1 values: 2 }",
-      // A default of 0 is not the same as none.
+      // A default of 0 differs from no default.
       "label_map { keys: 1 values: 2 default_value: 0 }",
-      // A map that no feed can be made of has a form as well.
+      // A map of which no feed can be made has a form as well.
       "label_map { keys: [1, 2] values: 2 }", "random_flip {}", "random_flip {} tf_seed: [0, 0]"};
   for (const char* one : others) {
     for (const char* other : others) {

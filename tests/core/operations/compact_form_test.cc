@@ -24,7 +24,7 @@ namespace {
 using testing::ElementsAre;
 using testing::Optional;
 
-// A program over bytes of a feature. Files tell their own shape.
+// The form of a program over the bytes of a feature. An image file brings its own shape.
 std::optional<CompactForm> FormOf(const std::string& transforms, DType dtype = DType::kFloat32,
                                   std::vector<int64_t> shape = {2, 2, 3}, size_t kept_steps = 0) {
   v1::Output output;
@@ -97,12 +97,12 @@ TEST(CompactFormTest, OtherRulesByValueAreATable) {
 }
 
 TEST(CompactFormTest, TheClientDoesAsMuchOfTheEndAsItCan) {
-  // The first rounding does nothing to uint8, and the second is part of the end.
+  // The first rounding does nothing to uint8. The second one is part of what the client does.
   const auto form = FormOf(
       Transforms({kRaw, kRound, "normalize { scale: 0.5 }", kRound, "normalize { mean: 2 }"}));
   ASSERT_TRUE(form.has_value());
   EXPECT_EQ(form->first, 1u);
-  // Of floats only what stands behind a rounding.
+  // The client does only the steps after a rounding if the values are floats.
   const auto resized =
       FormOf(Transforms({"decode_jpeg {}", "resize { height: 2 width: 2 }",
                          "gamma { gamma_min: 2 gamma_max: 2 }", kRound, "normalize { mean: 2 }"}));
@@ -117,11 +117,11 @@ TEST(CompactFormTest, WhatDrawsOrLooksAtOtherValuesIsTheServers) {
         "saturation { factor_min: 2 factor_max: 2 }", "hue { delta_min: 0.1 delta_max: 0.1 }",
         "trivial_augment {}", "random_erasing {}"}) {
     SCOPED_TRACE(operation);
-    // It gives uint8, so the client can begin behind it.
+    // The operation gives uint8, so the client can begin after it.
     const auto behind = FormOf(Transforms({kRaw, operation, "normalize { mean: 2 }"}));
     ASSERT_TRUE(behind.has_value());
     EXPECT_EQ(behind->first, 2u);
-    // Of floats it leaves none that the client could do.
+    // If the operation gets floats, no step is left that the client could do.
     EXPECT_FALSE(
         FormOf(Transforms(
                    {kRaw, "cast { dtype: FLOAT32 }",
@@ -146,7 +146,7 @@ TEST(CompactFormTest, PixelsThatWereOnlyMovedOrRepeatedAreWhole) {
 TEST(CompactFormTest, OthersTravelAsTheyAre) {
   EXPECT_FALSE(FormOf(Transforms({"decode_jpeg {}", kCrop, kRound}), DType::kUint8).has_value());
   EXPECT_FALSE(FormOf(Transforms({"decode_jpeg {}", kCrop, kNormalize})).has_value());
-  EXPECT_FALSE(FormOf(Transforms({"decode_jpeg {}"})).has_value());  // Of any size.
+  EXPECT_FALSE(FormOf(Transforms({"decode_jpeg {}"})).has_value());  // The size varies.
 }
 
 TEST(CompactFormTest, ATableOfMoreChannelsWouldBeTooLarge) {
@@ -158,7 +158,7 @@ TEST(CompactFormTest, ATableOfMoreChannelsWouldBeTooLarge) {
   EXPECT_EQ(factors->rules, 9);
   const std::string clip = "clip_by_value { min: 3 max: 9 }";
   EXPECT_FALSE(FormOf(Transforms({kRaw, normalize, clip}), DType::kFloat32, {9}).has_value());
-  // The end of it that needs no table.
+  // The client does only the last step, which needs no table.
   const auto end = FormOf(Transforms({kRaw, clip, normalize}), DType::kFloat32, {9});
   ASSERT_TRUE(end.has_value());
   EXPECT_EQ(end->first, 2u);
@@ -182,7 +182,7 @@ TEST(CompactFormTest, StepsThatDecodeAtAScaleStayTogether) {
   EXPECT_EQ(form->first, 3u);
 }
 
-// What the client makes of what the server sends, by the definition of v1::CompactForm.
+// The values that the client makes of the sent ones, by the definition of v1::CompactForm.
 std::vector<uint8_t> Finished(const CompactForm& form, const Value& sent, DType dtype) {
   Value made = Value::Create(ElementType::kFloat32, sent.type.shape);
   const auto rules = static_cast<size_t>(form.rules);
@@ -201,9 +201,9 @@ std::vector<uint8_t> Finished(const CompactForm& form, const Value& sent, DType 
   return out;
 }
 
-// Programs of the fuzzer, each finished by a client where it can be, against the references.
+// Programs of the fuzzer, finished by a client where possible, compared with the references.
 TEST(CompactFormTest, WhatAClientFinishesIsWhatTheReferencesMake) {
-  std::mt19937 random(7);  // Which programs are tried; the same every time.
+  std::mt19937 random(7);  // Chooses the programs, always the same.
   int finished = 0;
   int by_table = 0;
   for (int i = 0; i < 20000; ++i) {

@@ -1,5 +1,5 @@
-// Geometric operations without TensorFlow: types, refusals, records that do not fit, draws. Their
-// values are geometry_golden_test.cc's.
+// Geometric operations without TensorFlow: types, refusals, records that do not fit, draws.
+// operations_golden_test.cc checks their values.
 #include <cstring>
 #include <memory>
 #include <set>
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 
-// `transforms` are what stands in each of them.
+// Each of `transforms` is the content of one `transforms { .. }`.
 absl::StatusOr<Program> Compile(const std::vector<std::string>& transforms,
                                 std::vector<int64_t> shape = {}) {
   v1::Output output;
@@ -36,12 +36,12 @@ absl::StatusOr<Program> Compile(const std::vector<std::string>& transforms,
   return Program::Create(output.transforms(), {.element = ElementType::kBytes}, shape);
 }
 
-// What `transform` says of images of 4 x 6 pixels.
+// The error of `transform` on images of 4 x 6 pixels.
 absl::Status ErrorOf(const std::string& transform) {
   return Compile({"decode_raw {}", transform}, {4, 6, 1}).status();
 }
 
-// A 4 x 6 image of 0, 1, .. 23 after the transforms.
+// The result of the transforms on a 4 x 6 image of 0, 1, .. 23.
 Value MakeOf(std::vector<std::string> transforms, int64_t record = 0) {
   transforms.insert(transforms.begin(), "decode_raw {}");
   const absl::StatusOr<Program> program = Compile(transforms, {4, 6, 1});
@@ -56,7 +56,7 @@ Value MakeOf(std::vector<std::string> transforms, int64_t record = 0) {
   return *std::move(value);
 }
 
-// What becomes of an image of height x width zeros that a decoder made.
+// The result of `transform` on a decoded image of height x width zeros.
 absl::StatusOr<Value> MakeOfDecoded(const std::string& transform, int64_t height, int64_t width) {
   const absl::StatusOr<Program> program =
       Compile({"decode_jpeg {}", transform, "resize { height: 2 width: 2 }"});
@@ -93,7 +93,7 @@ TEST(GeometryTest, TypesAndSizesAreKnownAsSoonAsTheyCanBe) {
       {"rot90 { k: 2 }", {uint8, {4, 6, 3}}},
   };
   for (const auto& [transform, want] : wants) EXPECT_EQ(type_of(transform), want) << transform;
-  // What changes the size of each image by its own size leaves it open.
+  // Operations whose result depends on each image's size leave the size open.
   for (const char* const transform :
        {"central_crop { fraction: 0.5 }", "transpose {}", "rot90 {}",
         "resize { height: 8 width: 9 preserve_aspect_ratio: true }"}) {
@@ -133,7 +133,7 @@ TEST(GeometryTest, WrongParametersSayWhatIsWanted) {
       {"random_resized_crop { height: 2 width: 2 rule: 9 }", "has rule 9, want TORCHVISION"},
       {"random_resized_crop { height: 2 width: 2 attempts: -1 }", "attempts is -1, want 1 to 1000"},
       {"random_resized_crop { height: 2 width: 2 min_object_covered: 0.1 }",
-       "rule TORCHVISION has none"},
+       "rule: TORCHVISION does not use it"},
       {"random_resized_crop { height: 2 width: 2 rule: TPU_RESNET min_object_covered: 2 }",
        "min_object_covered is 2, want 0 to 1"},
       {"random_resized_crop { height: 2 width: 3 rule: TPU_RESNET }", "want a square"},
@@ -172,7 +172,7 @@ TEST(GeometryTest, ImagesThatDoNotFitAreTheRecordsFault) {
   EXPECT_THAT(MakeOfDecoded(pad, 4, 5), StatusIs(kDataLoss, HasSubstr("the image has 4 x 5")));
 }
 
-// TensorFlow fails here; a single long image is no reason to lose the record.
+// TensorFlow fails here. We keep the record, because one long image is no reason to lose it.
 TEST(GeometryTest, ASideThatWouldVanishKeepsOnePixel) {
   const auto padded = MakeOfDecoded("resize_with_pad { height: 10 width: 10 }", 1, 300);
   ASSERT_THAT(padded, IsOk());
@@ -186,17 +186,17 @@ TEST(GeometryTest, ASideThatWouldVanishKeepsOnePixel) {
   EXPECT_THAT(cropped->type.shape, ElementsAre(2, 1, 3));
 }
 
-// Sizes that only the record tells are checked before memory is taken, by what the step makes.
+// If only the record gives the size, the size of the result is checked before memory is taken.
 TEST(GeometryTest, ValuesOfVaryingSizeAreBoundedByTheirOwnSize) {
   const std::string larger = "resize { height: 16384 width: 16384 preserve_aspect_ratio: true }";
   EXPECT_THAT(MakeOfDecoded(larger, 2, 2),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("16384 x 16384")));
-  // As float32 the image itself would be too large.
+  // As float32 this image itself would be too large.
   const std::string smaller = "resize { height: 8 width: 8 preserve_aspect_ratio: true }";
   EXPECT_THAT(MakeOfDecoded(smaller, 2000, 2000), IsOk());
 }
 
-// Little in and little out, but rows as wide as the image for each row of the result.
+// The input and the output are small, but each row of the result needs rows as wide as the image.
 TEST(GeometryTest, TheTimeOfAResizeIsBounded) {
   EXPECT_THAT(MakeOfDecoded("resize { height: 300 width: 1 method: LANCZOS5 }", 11, 60000), IsOk());
   const std::string narrower = "resize { height: 16384 width: 1 method: LANCZOS5 }";
@@ -215,7 +215,7 @@ TEST(GeometryTest, HalfOfTheImagesAreTurnedUpsideDown) {
     const std::vector<uint8_t> pixels = MakeOf({"random_flip_up_down {}"}, record).uint8s;
     EXPECT_TRUE(pixels == upright || pixels == turned);
     count += pixels == turned ? 1 : 0;
-    // Its draws are not those of the other flip.
+    // Both flips draw independently.
     const bool mirrored = MakeOf({"random_flip {}"}, record).uint8s != upright;
     as_left_right += mirrored == (pixels == turned) ? 1 : 0;
   }
@@ -225,7 +225,7 @@ TEST(GeometryTest, HalfOfTheImagesAreTurnedUpsideDown) {
   EXPECT_LT(as_left_right, 130);
 }
 
-// A row of 0 to 5, so that pixels tell where they come from.
+// The row holds 0 to 5, so pixels show where they come from.
 TEST(GeometryTest, RulesOfTheRandomResizedCropAreThoseOfTheirBoxes) {
   const auto crop_of = [](const std::string& rule) {
     return "random_resized_crop { height: 4 width: 4 method: NEAREST rule: " + rule + " }";
@@ -237,7 +237,7 @@ TEST(GeometryTest, RulesOfTheRandomResizedCropAreThoseOfTheirBoxes) {
     tensorflow.insert(MakeOf({crop_of("TF_DISTORTED_BOX")}, record).uint8s);
   }
   EXPECT_NE(torchvision, tensorflow);
-  // No box is ever found, so what follows is the rule's last resort.
+  // No box is ever found with these ranges, so the rule's last resort is used.
   const std::string none = " aspect_min: 900 aspect_max: 900 area_min: 0.9";
   const std::vector<uint8_t> whole =
       MakeOf({"resize { height: 4 width: 4 method: NEAREST }"}).uint8s;
@@ -248,7 +248,7 @@ TEST(GeometryTest, RulesOfTheRandomResizedCropAreThoseOfTheirBoxes) {
   EXPECT_NE(centre, whole);
 }
 
-// A box that was found, but is as large as the image, counts as none, as in the reference.
+// A box as large as the image counts as none, as in the reference.
 TEST(GeometryTest, TheTpuResNetTakesTheCentreWhereTheBoxIsTheImage) {
   const Value square = MakeOf({"crop { height: 4 width: 4 }",
                                "random_resized_crop { height: 8 width: 8 method: NEAREST rule: "

@@ -16,7 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Of "shape: .." or nothing, and transforms in braces.
+// Makes an output of "shape: .." or nothing, and of transforms, whose braces it adds.
 v1::Output OutputOf(const std::string& shape, const std::vector<std::string>& transforms) {
   std::string text = shape;
   for (const std::string& transform : transforms) {
@@ -37,7 +37,7 @@ absl::StatusOr<KeptValue> KeptOf(const v1::Output& output,
   return KeptValueOf(output, *program);
 }
 
-// After how many of the transforms the value is kept.
+// The number of transforms after which the value is kept.
 size_t StepsOf(const std::vector<std::string>& transforms, const std::string& shape = "") {
   const absl::StatusOr<KeptValue> kept = KeptOf(OutputOf(shape, transforms));
   EXPECT_THAT(kept, IsOk());
@@ -56,7 +56,7 @@ TEST(KeptValueTest, IsTheLastUint8ImageBeforeTheFirstRandomStep) {
   // Floats are not kept.
   EXPECT_EQ(StepsOf({kJpeg, kResize, kRandomCrop, kRound}), 1);
   EXPECT_EQ(StepsOf({kJpeg, kResize, "normalize { mean: 3 }"}), 1);
-  // Nothing draws: the end itself.
+  // No step draws, so the last value is kept.
   EXPECT_EQ(StepsOf({kJpeg, kResize, kRound}), 3);
   EXPECT_EQ(StepsOf({"decode_png {}", "crop { height: 4 width: 4 }"}), 2);
 }
@@ -67,7 +67,7 @@ TEST(KeptValueTest, TakesTheFewestBytes) {
   EXPECT_EQ(StepsOf({kJpeg, kResize, kRound, pad, "crop { height: 6 width: 6 }", kRandomCrop}), 5);
   EXPECT_EQ(StepsOf({kJpeg, "grayscale {}", kRandomCrop}), 2);
   EXPECT_EQ(StepsOf({kJpeg, "central_crop { fraction: 0.5 }", "transpose {}", kRandomCrop}), 3);
-  // Which of the two has fewer bytes only a record tells.
+  // Only a record shows which of the two values has fewer bytes.
   EXPECT_EQ(StepsOf({kJpeg, pad, kRandomCrop}), 2);
 }
 
@@ -93,9 +93,9 @@ TEST(KeptValueTest, StepsThatAreOneAreNotParted) {
        {std::vector<std::string>{scaled, "random_resized_crop { height: 8 width: 8 }", kRound},
         std::vector<std::string>{scaled, kResize, "random_flip {}"}}) {
     EXPECT_THAT(KeptOf(OutputOf("", transforms)),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("take scale: FULL")));
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use scale: FULL")));
   }
-  // With anything else behind it, AUTO is FULL.
+  // If anything else follows, AUTO is FULL.
   EXPECT_EQ(StepsOf({scaled, "random_flip {}", kResize}), 1);
 }
 

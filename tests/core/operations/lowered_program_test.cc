@@ -39,7 +39,7 @@ constexpr char kRound[] = "transforms { round_to_uint8 {} } ";
 constexpr char kNormalize[] = "transforms { normalize { mean: 3 stddev: 2 } } ";
 constexpr char kBrightness[] = "transforms { brightness { delta_max: 1 } } ";
 
-// The lowered program with nothing left, and how it is made.
+// Expects a program that is fused completely, in this way.
 void ExpectFused(const std::string& text, Way way) {
   const LoweredProgram lowered = LowerText(text);
   EXPECT_EQ(lowered.way, way) << text;
@@ -76,7 +76,7 @@ TEST(LoweredProgramTest, WhatCannotBeFusedIsLeftToTheReferences) {
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kBrightness), 1);
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kBrightness + kFlip + kNormalize), 3);
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kWindow), 1);  // The resizer makes whole images.
-  EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kResize), 1);  // It takes stored pixels.
+  EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kResize), 1);  // It takes stored pixels only.
   EXPECT_EQ(rest(std::string(kRaw) + kFlip + kResize), 1);   // Mirrored weights round otherwise.
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kRound), 1);
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kNormalize), 1);
@@ -98,7 +98,7 @@ TEST(LoweredProgramTest, AJpegIsDecodedScaledIfAResizeFollowsBehindCropsAlone) {
   for (const std::string resize : {kCrop, kResize, center.c_str()}) {
     EXPECT_TRUE(is_scaled(auto_scale + resize)) << resize;
     EXPECT_TRUE(is_scaled(auto_scale + kWindow + central + kWindow + resize + kFlip + kNormalize));
-    EXPECT_TRUE(is_scaled(auto_scale + resize + kResize));  // The second one gets pixels.
+    EXPECT_TRUE(is_scaled(auto_scale + resize + kResize));  // The second resize gets pixels.
     EXPECT_FALSE(is_scaled(kJpeg + resize));
     EXPECT_FALSE(is_scaled(auto_scale + kRound + resize));
     EXPECT_FALSE(is_scaled(auto_scale + kWindow + kFlip + resize));
@@ -114,7 +114,7 @@ TEST(LoweredProgramTest, ScratchCountsWhatTheReferencesHold) {
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kNormalize).rest_bytes, 0);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kRound + kNormalize).rounded_bytes, 4 * 5 * 3);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness).rest_bytes, 2 * 4 * 5 * 3 * 4);
-  // A large image that is cut at once is one that must be held all the same.
+  // The larger image must be held, although it is cut at once.
   EXPECT_EQ(
       LowerText(std::string(kJpeg) + "transforms { resize { height: 1000 width: 1000 } }" + kWindow)
           .rest_bytes,
@@ -143,7 +143,7 @@ TEST(LoweredProgramTest, CountsTheElementsThatReferencesMake) {
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kFlip).interpreted_elements, 0);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness + kFlip).interpreted_elements,
             2 * 4 * 5 * 3);
-  // The decode and the flip are of any size.
+  // The decoded image and the flipped one may have any size.
   EXPECT_EQ(LowerText(std::string(kJpeg) + kFlip + kResize).interpreted_elements,
             2 * kMaxValueBytes + 4 * 5 * 3);
 }

@@ -1,5 +1,5 @@
-// Geometric operations and decoding beside TensorFlow: tests/golden/tensorflow has what TensorFlow
-// made (geometry.tfrecord, decode.tfrecord), and the scripts beside it say how.
+// Compares geometric operations and decoding with TensorFlow. tests/golden/tensorflow has
+// TensorFlow's results (geometry.tfrecord, decode.tfrecord), and the scripts that made them.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -26,7 +26,7 @@
 namespace systole {
 namespace {
 
-// A record's features by name.
+// The features of a record, by name.
 class Golden {
  public:
   explicit Golden(absl::string_view record) : record_(record) {
@@ -59,7 +59,7 @@ class Golden {
   std::vector<std::string> names_;
 };
 
-// The records of `file` that have a feature `name`.
+// Reads the records of `file` that have a feature `name`.
 std::vector<Golden> ReadGoldens(absl::string_view name, absl::string_view file = "geometry") {
   const auto source = FileSource::Open(absl::StrCat("tests/golden/tensorflow/", file, ".tfrecord"));
   EXPECT_THAT(source, IsOk());
@@ -76,10 +76,10 @@ std::vector<Golden> ReadGoldens(absl::string_view name, absl::string_view file =
 }
 
 // The largest difference from TensorFlow that a case may have, relative to its largest value. Where
-// TensorFlow calls libm (sines, exponentials) no bits can be promised, because libm's last bits
+// TensorFlow calls libm (sines, exponentials), no bits can be promised, because libm's last bits
 // depend on the CPU. An error of one unit in the last place of each sine moves a weight by 2^-22 of
-// itself, so sums of these images by less than 1e-6; 2.4e-7 was measured. parity_test has the bound
-// for all images. All else is equal to the bit.
+// itself. So sums of these images move by less than 1e-6; 2.4e-7 was measured. parity_test has the
+// bound for all images. Everything else is equal to the bit.
 double BoundOf(const std::string& output) {
   for (const char* const method : {"LANCZOS3", "LANCZOS5", "GAUSSIAN"}) {
     if (absl::StrContains(output, method)) return 1e-6;
@@ -87,7 +87,7 @@ double BoundOf(const std::string& output) {
   return 0;
 }
 
-// How far `got` is from `want`, relative to the largest value of `want`.
+// The distance of `got` from `want`, relative to the largest value of `want`.
 double DistanceOf(const std::vector<float>& got, const std::vector<float>& want) {
   double most = 0;
   double largest = 1e-30;
@@ -174,7 +174,7 @@ TEST(OperationsGoldenTest, DecodeAndCropDiffersInOutermostColumnsAndNarrowCropsA
     for (size_t i = 0; i < want.size(); ++i) {
       if (value->uint8s[i] == static_cast<uint8_t>(want[i])) continue;
       const size_t column = i / 3 % width;
-      // Of so few columns libjpeg's crop does not interpolate the colours at all.
+      // With so few columns libjpeg's crop does not interpolate the colours at all.
       EXPECT_TRUE(column == 0 || column + 1 == width || width <= 4)
           << text << " in column " << column;
       ++different;
@@ -197,7 +197,7 @@ TEST(OperationsGoldenTest, PaddedCentreCropsAreThoseOfTheTpuResNet) {
   }
 }
 
-// TensorFlow's draws for a seed of a stateless operation, so that its boxes can be compared.
+// TensorFlow's draws for a seed of a stateless operation. With them boxes can be compared.
 class TensorFlowDraws final : public BoxDraws {
  public:
   TensorFlowDraws(int64_t seed0, int64_t seed1) {

@@ -1,9 +1,9 @@
-// Each claim of the operation table about TensorFlow's values, beside the check that it holds.
+// Checks each claim of the operation table about TensorFlow's values.
 //
-// "within .." is tested here: TensorFlow's formula is written plainly, in float32 and in its order,
-// and compared with ours over the whole range of inputs, by the number that the table says. "exact"
-// is tested here as well, or by what TensorFlow itself made of the same input: every case of
-// tests/golden/tensorflow is compared by operations_golden_test and tensorflow_colour_test.
+// For "within ..", TensorFlow's formula is written plainly, in float32 and in TensorFlow's order.
+// It is compared with ours over the whole range of inputs, by the number in the table. "exact" is
+// checked here as well, or with TensorFlow's own results: operations_golden_test and
+// tensorflow_colour_test compare every case of tests/golden/tensorflow.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -33,7 +33,7 @@ namespace {
 
 constexpr float kLeastNormal = std::numeric_limits<float>::min();
 
-// What `transform` makes of an image.
+// The result of `transform` on an image.
 Value Make(const std::string& transform, Value image) {
   v1::Output output;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(transform, output.add_transforms()))
@@ -68,13 +68,13 @@ float Between(CounterRng& rng, float low, float high) {
   return low + rng.UniformFloat() * (high - low);
 }
 
-// Positive, of any magnitude from 2^low to 2^high.
+// Draws a positive number of any size from 2^low to 2^high.
 float Magnitude(CounterRng& rng, int low, int high) {
   const int exponent = low + static_cast<int>(rng.NextU32() % static_cast<uint32_t>(high - low));
   return std::ldexp(1 + rng.UniformFloat(), exponent);
 }
 
-// Every kind of float: of all bits, one in `stride`.
+// Every kind of float: one bit pattern in `stride`.
 std::vector<float> AllFloats(uint32_t stride) {
   std::vector<float> floats;
   for (uint64_t bits = 0; bits <= 0xffffffffu; bits += stride) {
@@ -83,14 +83,14 @@ std::vector<float> AllFloats(uint32_t stride) {
   return floats;
 }
 
-// tf.image.convert_image_dtype of uint8, and back with saturate=True.
+// tf.image.convert_image_dtype of uint8 to float, and back with saturate=True.
 float ToUnit(uint8_t x) { return static_cast<float>(x) * (1.0f / 255.0f); }
 uint8_t FromUnit(float x) {
   const float scaled = x * 255.5f;
   return static_cast<uint8_t>(std::min(std::max(scaled, 0.0f), 255.0f));
 }
 
-// The largest of many distances; infinite if one is NaN.
+// The largest of many distances. It is infinite if one of them is NaN.
 class Worst {
  public:
   void Add(double distance) {
@@ -103,11 +103,11 @@ class Worst {
   double worst_ = 0;
 };
 
-// A check: how far ours was from the formula at worst, for each "within" of the claim, in its
-// order. What is exact it expects itself.
+// A check returns the largest distance from the formula for each "within" of the claim, in the
+// claim's order. It expects exact values by itself.
 using Distances = std::vector<double>;
 
-// (x * scale - mean) / stddev, with constants of float32.
+// Computes (x * scale - mean) / stddev, with constants of float32.
 Distances CheckNormalize() {
   CounterRng rng(1, 2, 3, 4);
   Worst worst;
@@ -116,7 +116,7 @@ Distances CheckNormalize() {
         absl::StrCat("normalize { scale: ", scale, " mean: ", mean, " stddev: ", stddev, " }");
     v1::Transform parsed;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(transform, &parsed));
-    // As the spec says it: the text has fewer digits than the float.
+    // The constants are the parsed ones, because the text has fewer digits than the float.
     const auto m = static_cast<float>(parsed.normalize().mean(0));
     const auto s = static_cast<float>(parsed.normalize().stddev(0));
     const auto k = static_cast<float>(parsed.normalize().scale());
@@ -148,8 +148,8 @@ Distances CheckNormalize() {
   return {worst.get()};
 }
 
-// Sums of float32 as TensorFlow's CPU kernel makes them: halves, down to 256 vectors, of which four
-// are added at a time. How many floats a vector has follows from the CPU.
+// Sums float32 values as TensorFlow's CPU kernel does: it halves them down to 256 vectors, then
+// adds four vectors at a time. The CPU decides how many floats a vector has.
 float SumOf(absl::Span<const float> x, size_t vector) {
   if (x.size() > 256 * 4 * vector) {
     const size_t half = (x.size() / 2 + vector - 1) / vector * vector;
@@ -202,7 +202,7 @@ Distances CheckPerImageStandardization() {
                                                     {97, 61, 1}, {128, 128, 1}, {224, 224, 3}};
   for (const std::vector<int64_t>& shape : shapes) {
     const auto count = static_cast<size_t>(shape[0] * shape[1] * shape[2]);
-    // Images of one colour; of two, one of them rare or not; of little contrast; ramps; noise.
+    // Images of one colour, of two colours (one may be rare), of little contrast, ramps, and noise.
     for (const float value : {1.0f, 77.0f, 255.0f, 0.1f, 0.3f, 0.9f, 1e-3f, 123.456f, 1e14f}) {
       compare(shape, std::vector<float>(count, value));
     }
@@ -228,7 +228,7 @@ Distances CheckPerImageStandardization() {
   return {worst.get()};
 }
 
-// gain * x ^ gamma.
+// Computes gain * x ^ gamma.
 Distances CheckGamma() {
   Worst worst;
   Worst levels;
@@ -261,7 +261,7 @@ Distances CheckGamma() {
   return {worst.get(), levels.get()};
 }
 
-// x + delta.
+// Computes x + delta.
 Distances CheckBrightness() {
   const std::vector<float> all = AllFloats(65537);
   for (const float delta : {-1.0f, -0.3f, -0.001f, 0.1f, 0.5f, 0.999f, 100.0f}) {
@@ -281,7 +281,7 @@ Distances CheckBrightness() {
   return {};
 }
 
-// tf.round is half to even.
+// tf.round rounds half to even.
 Distances CheckRoundToUint8() {
   std::vector<float> xs = AllFloats(4099);
   for (int i = 0; i < 255; ++i) xs.push_back(static_cast<float>(i) + 0.5f);
@@ -299,7 +299,8 @@ struct Kernel {
   float (*at)(float radius, float x);
 };
 
-// libm's sines and exponentials may be off by a unit in their last place, in either direction.
+// Moves x by a unit in its last place, as libm's sines and exponentials may be off in either
+// direction.
 float Nudged(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   const float infinity = std::numeric_limits<float>::infinity();
@@ -343,7 +344,7 @@ std::vector<std::vector<float>> WeightsOf(const Kernel& kernel, int in, int out,
   return weights;
 }
 
-// `height` x `width` pixels to `out` x `out`.
+// Resizes `height` x `width` pixels to `out` x `out`.
 struct Sizes {
   int height;
   int width;
@@ -367,7 +368,7 @@ Distances CheckKernels(const std::string& operation, absl::Span<const Sizes> siz
     double largest = 0;
     for (const float x : image) largest = std::max(largest, std::fabs(double{x}));
     for (size_t row = 0; row < rows.size(); ++row) {
-      std::vector<float> line(width);  // Rows come first.
+      std::vector<float> line(width);  // Rows are resized first.
       for (size_t i = 0; i < image.size(); ++i) line[i % width] += rows[row][i / width] * image[i];
       for (size_t column = 0; column < columns.size(); ++column) {
         float want = 0;
@@ -381,8 +382,8 @@ Distances CheckKernels(const std::string& operation, absl::Span<const Sizes> siz
     for (const Sizes& size : sizes) {
       const auto width = static_cast<size_t>(size.width);
       const size_t count = static_cast<size_t>(size.height) * width;
-      // Noise of two magnitudes, one colour, and stripes and squares, of which kernels leave
-      // little.
+      // Noise of two magnitudes, one colour, and stripes and squares, which kernels average to
+      // almost nothing.
       std::vector<std::vector<float>> images(5, std::vector<float>(count));
       for (size_t i = 0; i < count; ++i) {
         images[0][i] = Between(rng, 0, 255);
@@ -408,19 +409,19 @@ Distances CheckResize() {
                                  {31, 64, 37},
                                  {97, 61, 11},
                                  {64, 64, 128},
-                                 // Sums of many weights.
+                                 // These sum many weights.
                                  {500, 75, 100},
                                  {4000, 2, 7},
                                  {3, 16384, 2}});
 }
 
-// Nothing is padded of a square: golden cases have the rest.
+// A square is not padded. The golden cases test padding.
 Distances CheckResizeWithPad() {
   return CheckKernels("resize_with_pad",
                       {{1, 1, 5}, {2, 2, 1}, {9, 9, 31}, {17, 17, 3}, {97, 97, 11}, {64, 64, 128}});
 }
 
-// A crop of the whole image leaves the resize.
+// A crop of the whole image must equal the resize.
 Distances CheckRandomResizedCrop() {
   CounterRng rng(13, 14, 15, 16);
   Value image = Value::Create(ElementType::kUint8, {12, 12, 3});
@@ -440,7 +441,7 @@ Distances CheckRandomResizedCrop() {
 
 struct Check {
   Distances (*formula)() = nullptr;
-  // The file of tests/golden/tensorflow that has cases of it.
+  // The file of tests/golden/tensorflow that has cases of the operation.
   const char* golden = nullptr;
 };
 
@@ -481,8 +482,8 @@ const std::map<std::string, Check>& Checks() {
   return *checks;
 }
 
-// What the table says of each operation; of what it makes together with the one before it under
-// TensorFlow's name. "different: .." alone claims nothing.
+// The claim for each operation, and for an operation together with the one before it, under
+// TensorFlow's name for both. "different: .." alone claims nothing.
 std::map<std::string, std::string> Claims() {
   std::map<std::string, std::string> claims;
   const auto add = [&claims](absl::string_view name, absl::string_view parity) {
@@ -498,7 +499,7 @@ std::map<std::string, std::string> Claims() {
   return claims;
 }
 
-// The numbers behind "within".
+// The numbers after "within".
 std::vector<double> BoundsOf(const std::string& claim) {
   std::vector<double> bounds;
   const std::string word = "within ";
@@ -513,7 +514,7 @@ TEST(ParityTest, EveryClaimHasACheck) {
   for (const auto& [name, claim] : claims) {
     const auto check = Checks().find(name);
     if (check == Checks().end()) {
-      ADD_FAILURE() << name << " is \"" << claim << "\", but nothing checks it";
+      ADD_FAILURE() << name << " is \"" << claim << "\", but Checks() has no check of it";
       continue;
     }
     if (BoundsOf(claim).empty()) continue;
@@ -545,7 +546,7 @@ std::vector<std::string> NamesOfFormulas() {
 INSTANTIATE_TEST_SUITE_P(Parity, BoundTest, testing::ValuesIn(NamesOfFormulas()),
                          [](const auto& info) { return info.param; });
 
-// The transforms of a file's cases.
+// The transforms in the cases of a file.
 std::string TransformsOf(const std::string& golden) {
   const auto source =
       FileSource::Open(absl::StrCat("tests/golden/tensorflow/", golden, ".tfrecord"));

@@ -36,7 +36,7 @@ absl::StatusOr<Program> Compile(const std::string& text,
   return Program::Create(output.transforms(), input, shape);
 }
 
-// What `text` makes of `stored` as an image of 4 x 5 grey pixels.
+// The result of `text` on `stored`, an image of 4 x 5 grey pixels.
 Value MakeOf(const std::string& text, const std::string& stored, const ExampleKey& example) {
   const absl::StatusOr<Program> program =
       Compile("shape: [4, 5, 1] transforms { decode_raw {} }" + text);
@@ -106,7 +106,7 @@ TEST(ProgramTest, ARandomCropIsACutOfThePixels) {
   }
   std::sort(firsts.begin(), firsts.end());
   firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
-  // Every place that there is, and no other.
+  // Every possible place occurs, and no other.
   EXPECT_THAT(firsts, ElementsAre(0, 1, 2, 3, 5, 6, 7, 8, 10, 11, 12, 13));
 }
 
@@ -126,7 +126,7 @@ TEST(ProgramTest, TheSecondOfAKindAndOneWithAKeyDrawOtherwise) {
   for (int64_t record = 0; record < 100; ++record) {
     const ExampleKey key = Record(record);
     const std::vector<uint8_t> first = MakeOf(kWindow, Ramp(), key).uint8s;
-    // The first cut leaves all, so that the second one has a choice.
+    // The first crop keeps the whole image, so the second one can still choose.
     const Value twice = MakeOf(
         std::string("transforms { random_crop { height: 4 width: 5 } }") + kWindow, Ramp(), key);
     same_twice += twice.uint8s == first ? 1 : 0;
@@ -136,14 +136,14 @@ TEST(ProgramTest, TheSecondOfAKindAndOneWithAKeyDrawOtherwise) {
   }
   EXPECT_LT(same_twice, 30);
   EXPECT_LT(same_keyed, 30);
-  EXPECT_GT(flips_cancel, 30);  // Two flips that drew alike would always cancel.
+  EXPECT_GT(flips_cancel, 30);  // Two equal flips would always cancel.
   EXPECT_LT(flips_cancel, 70);
 }
 
 TEST(ProgramTest, TwoOutputsOfARecordDrawAlike) {
   const std::string mask(20, 'm');
   for (int64_t record = 0; record < 20; ++record) {
-    // The mask's transforms are the image's, so its cut is from the same place.
+    // The mask has the image's transforms, so it is cut at the same place.
     std::string marked = mask;
     const Value image = MakeOf(kWindow, Ramp(), Record(record));
     marked[image.uint8s[0] / 12] = '!';
@@ -155,7 +155,7 @@ TEST(ProgramTest, BrightnessOfUint8SaturatesAndOfFloat32DoesNot) {
   const std::string more = "transforms { brightness { delta_min: 0.5 delta_max: 0.5 } }";
   const Value bright = MakeOf(more, Ramp(), Record(0));
   EXPECT_EQ(bright.type.element, ElementType::kUint8);
-  EXPECT_EQ(bright.uint8s[0], 127);  // 0.5 * 255.5, cut off.
+  EXPECT_EQ(bright.uint8s[0], 127);  // 0.5 * 255.5, rounded down.
   EXPECT_EQ(bright.uint8s[1], 139);
   EXPECT_EQ(bright.uint8s[19], 255);
   const Value floats = MakeOf("transforms { normalize {} }" + more, Ramp(), Record(0));
@@ -194,7 +194,7 @@ TEST(ProgramTest, WrongParametersAreNamedWithTheirTransform) {
 }
 
 TEST(ProgramTest, AnImageSmallerThanItsCropIsTheRecordsFault) {
-  // decode_jpeg does not know sizes before it runs.
+  // The size of a decoded JPEG is not known before it is decoded.
   const auto program =
       Compile("transforms { decode_jpeg {} } transforms { random_crop { height: 9 width: 9 } }");
   ASSERT_THAT(program, IsOk());
@@ -227,7 +227,7 @@ TEST(ProgramTest, CastsRoundHalfToEven) {
   EXPECT_EQ(std::memcmp(floats.data(), value.floats.data(), 24), 0);
 }
 
-// Arithmetic gives them the sign that the processor and the compiler's order of operands make.
+// The processor and the compiler's order of operands decide the sign of a NaN in arithmetic.
 TEST(ProgramTest, EveryNanIsTheSameWhereAProgramEnds) {
   Value value = Value::Create(ElementType::kFloat32, {3});
   value.floats = {std::bit_cast<float>(0xffc00000u), std::bit_cast<float>(0x7fc12345u), 1};

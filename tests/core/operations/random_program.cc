@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-// Zeros when there are no more.
+// Draws from bytes. It gives zeros when there are no more bytes.
 class Bytes {
  public:
   explicit Bytes(absl::Span<const uint8_t> bytes) : bytes_(bytes) {}
@@ -24,7 +24,7 @@ class Bytes {
     if (!bytes_.empty()) bytes_.remove_prefix(1);
     return value % limit;
   }
-  // One of -2.0, -1.9, .. 2.0.
+  // Draws one of -2.0, -1.9, .. 2.0.
   float Number() { return static_cast<float>(Below(41) - 20) / 10; }
 
  private:
@@ -84,13 +84,13 @@ void DrawTransform(Bytes& bytes, int channels, v1::Transform& transform) {
 template <typename Message>
 void DrawResizeMethod(Bytes& bytes, Message& message) {
   message.set_method(static_cast<v1::Resize::Method>(bytes.Below(8)));
-  // Some of these do not go together. Such programs are refused.
+  // Some of these exclude each other. Such programs are refused.
   const int kind = bytes.Below(4);
   message.set_antialias(kind == 1);
   if (kind == 2) message.set_sampling(v1::Resize::TF1);
 }
 
-// The geometric operations, and the fields of others that came with them.
+// Draws a geometric operation, or new fields of another operation.
 void DrawGeometry(Bytes& bytes, v1::Transform& transform) {
   const int kind = bytes.Below(16);
   const int height = 1 + bytes.Below(24);
@@ -155,7 +155,7 @@ void DrawGeometry(Bytes& bytes, v1::Transform& transform) {
   }
 }
 
-// Puts a drawn operation at a drawn place behind the first one, which may decode.
+// Inserts a drawn operation at a drawn place after the first one, which may decode.
 void InsertGeometry(Bytes& bytes, v1::Output& output) {
   const int end = output.transforms_size();
   DrawGeometry(bytes, *output.add_transforms());
@@ -164,8 +164,8 @@ void InsertGeometry(Bytes& bytes, v1::Output& output) {
   }
 }
 
-// Operations that came later are drawn from what is left of the bytes, so that older files of the
-// corpus keep their meaning.
+// Newer operations are drawn from the bytes that are left, so that older files of the corpus keep
+// their meaning.
 void DrawColour(Bytes& bytes, int channels, v1::Transform& transform) {
   const int kind = bytes.Below(10);
   const float low = bytes.Number();
@@ -215,7 +215,7 @@ void DrawColour(Bytes& bytes, int channels, v1::Transform& transform) {
   transform.add_tf_seed(-1);
 }
 
-// A program over int64 values in the place of `drawn`.
+// Replaces `drawn` by a program over int64 values.
 void DrawLabels(Bytes& bytes, RandomProgram& drawn) {
   drawn.stored.clear();
   drawn.floats.clear();
@@ -254,7 +254,7 @@ void DrawLabels(Bytes& bytes, RandomProgram& drawn) {
   if (bytes.Below(2) == 0) output.add_transforms()->mutable_gamma()->set_gamma_max(2);
 }
 
-// Another decode in the place of the first one, of the same pixels or bytes.
+// Replaces the first decode by another one of the same pixels or bytes.
 void ReplaceDecode(Bytes& bytes, absl::string_view pixels, int height, int width, int channels,
                    RandomProgram& drawn) {
   v1::Transform& first = *drawn.output.mutable_transforms(0);
@@ -268,7 +268,7 @@ void ReplaceDecode(Bytes& bytes, absl::string_view pixels, int height, int width
       drawn.stored += drawn.stored;
       return;
     }
-    // int64 is for labels; most operations want one of the others.
+    // int64 is for labels. Most operations want uint8 or float32.
     drawn.output.add_transforms()->mutable_cast()->set_dtype(v1::FLOAT32);
     for (int i = drawn.output.transforms_size() - 1; i > 1; --i) {
       drawn.output.mutable_transforms()->SwapElements(i, i - 1);
@@ -294,8 +294,8 @@ void ReplaceDecode(Bytes& bytes, absl::string_view pixels, int height, int width
   drawn.stored = PngOf(pixels, width, height, channels);
 }
 
-// What is different if the steps go on from the value that a cache would keep. As in a feed, one
-// that cannot be made is not kept.
+// Returns the difference if the steps go on from the value that a cache would keep. A value that
+// cannot be made is not kept, as in a feed.
 std::string CompareCached(const RandomProgram& drawn, const Program& program,
                           absl::Span<const uint8_t> want) {
   const absl::StatusOr<KeptValue> value = KeptValueOf(drawn.output, program);
@@ -332,7 +332,7 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
   drawn.example = {.seed = static_cast<uint64_t>(bytes.Below(256)),
                    .epoch = bytes.Below(4),
                    .record = bytes.Below(256)};
-  // Smooth, so that a JPEG of it is small, with noise that the bytes choose.
+  // The pixels are smooth, so that their JPEG is small, with noise that the bytes choose.
   const int noise = bytes.Below(64);
   std::string pixels;
   for (int i = 0; i < height * width * channels; ++i) {
@@ -370,7 +370,7 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
   output.set_dtype(dtypes[bytes.Below(3)]);
   const int count = bytes.Below(9);
   for (int i = 0; i < count; ++i) DrawTransform(bytes, channels, *output.add_transforms());
-  // Last, so that bytes which were drawn from before these existed mean what they meant.
+  // These come last, so that bytes of the time before they existed keep their meaning.
   const int more = bytes.Below(4);
   for (int i = 0; i < more; ++i) InsertGeometry(bytes, output);
   const int later = bytes.Below(5);
@@ -380,7 +380,7 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
   }
   for (int i = 0; i < later; ++i) {
     DrawColour(bytes, channels, *output.add_transforms());
-    // Anywhere behind the decode.
+    // The place is anywhere after the decode.
     const int first = kind == 0 ? 0 : 1;
     const int last = output.transforms_size() - 1;
     const int place = first + bytes.Below(last - first + 1);

@@ -1,5 +1,5 @@
-// A program, an example's bytes and its key, all drawn from bytes: for the fuzzer, whose corpus
-// holds such bytes, and for tests that try many.
+// A program, an example's bytes and its key, all drawn from bytes. The fuzzer's corpus holds such
+// bytes. Tests use it to try many programs.
 #ifndef SYSTOLE_TESTS_CORE_OPERATIONS_RANDOM_PROGRAM_H_
 #define SYSTOLE_TESTS_CORE_OPERATIONS_RANDOM_PROGRAM_H_
 
@@ -23,14 +23,14 @@ struct RandomProgram {
   ExampleKey example;
 };
 
-// Any bytes will do; many of the programs are refused.
+// Any bytes will do, but many of the programs are refused.
 RandomProgram DrawProgram(absl::Span<const uint8_t> bytes);
 
-// The program of `drawn`, null if it is refused or no feed can be made of it.
+// The program of `drawn`, or null if it is refused or no feed can be made of it.
 std::shared_ptr<const Program> CompileDrawn(const RandomProgram& drawn);
 
-// Empty if the lowered program makes of the example what the interpreter makes: the same bytes, or
-// an error as well. Otherwise what differs.
+// Returns "" if the lowered program and the interpreter make the same bytes of the example, or both
+// fail. Otherwise returns the difference.
 std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Program> program);
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// What TensorFlow made of images and labels (tests/golden/tensorflow/README.md), made by our
-// operations: by the references alone, and as a feed makes them.
+// Compares our operations with TensorFlow's results for images and labels
+// (tests/golden/tensorflow/README.md), by the references alone and as a feed makes them.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr char kPath[] = "tests/golden/tensorflow/colour.tfrecord";  // From the top of the tree.
 
-// A case as make_colour.py describes it.
+// A case as make_colour.py writes it.
 struct Case {
   std::string name;
   std::string transforms;
@@ -90,30 +90,29 @@ const std::vector<Case>& Cases() {
   return *cases;
 }
 
-// How far from TensorFlow's number ours may be in these cases. Everything else is equal to the bit.
-// What holds for all inputs, parity_test has.
+// The largest difference from TensorFlow's number in these cases. Everything else is equal to the
+// bit. parity_test has the bounds for all inputs.
 struct Bound {
   double relative = 0;
   double absolute = 0;
-  int levels = 0;  // Of uint8.
+  int levels = 0;  // Levels of uint8.
 };
 
 Bound BoundOf(const Case& one) {
   static const std::map<std::string, Bound> bounds = {
-      // TensorFlow's power is off by up to an ulp and a bit, ours by half of one; gain rounds once
-      // more. uint8 cuts off, so that a last bit could decide on a level.
+      // TensorFlow's power is off by a little more than an ulp, ours by half an ulp, and gain
+      // rounds once more. uint8 rounds down, so a last bit may decide the level.
       {"gamma", {.relative = 3e-7, .levels = 1}},
-      // TensorFlow adds in float32, in an order that follows from the number of its threads; our
-      // sums are of float64. Mean and deviation differ in their last bits by that, and near the
-      // mean
-      // nothing is left but the difference of the means: that bound is absolute.
+      // TensorFlow adds in float32, in an order that depends on its number of threads. Our sums are
+      // float64. So the mean and the deviation differ in their last bits. Near the mean only the
+      // difference of the means is left, so that bound is absolute.
       {"per_image_standardization", {.relative = 1e-6, .absolute = 1e-6}},
   };
   const auto found = bounds.find(one.operation());
   return found == bounds.end() ? Bound() : found->second;
 }
 
-// How far the worst value of `got` is from `want`, in words; empty if all are within the bound.
+// Describes how far the worst value of `got` is from `want`. Empty if all are within the bound.
 std::string Compare(const Case& one, absl::Span<const uint8_t> got) {
   const Bound bound = BoundOf(one);
   const std::string bytes(got.begin(), got.end());
@@ -156,7 +155,7 @@ DType WantedType(const Case& one) {
   return one.want_type == "float32" ? DType::kFloat32 : DType::kBfloat16;
 }
 
-// The case's program, and what it begins with.
+// The case's program and its input.
 struct Compiled {
   std::shared_ptr<const Program> program;
   Value input;
@@ -206,7 +205,7 @@ TEST(TensorFlowColourTest, ReferencesGiveItsValues) {
     EXPECT_EQ(Compare(one, got), "");
     ++seen[one.operation()];
   }
-  // That the file has them all.
+  // The file must have cases of all these operations.
   for (const char* operation :
        {"contrast", "brightness", "saturation", "hue", "gamma", "grayscale", "cast", "bfloat16",
         "per_image_standardization", "clip_by_value", "one_hot", "label_map", "tf_seed"}) {

@@ -61,7 +61,7 @@ TEST(CoreSplitTest, AnOrderPutsEveryRecordOnOneCore) {
         for (int64_t slot = 0; slot < 3; ++slot) {
           const Place place = order->PlaceOnCore(step, core, slot);
           if (!place.record.has_value()) continue;
-          EXPECT_EQ(slot, records++);  // They stand in its first slots.
+          EXPECT_EQ(slot, records++);  // The first slots have the records.
           by_core.push_back(*place.record);
         }
         EXPECT_EQ(records, order->RecordsOnCore(step, core));

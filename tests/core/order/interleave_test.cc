@@ -16,7 +16,7 @@
 namespace systole {
 namespace {
 
-// The records of all positions, numbered over all files in their order.
+// The records of all positions. The records of all files are numbered in the order of the files.
 std::vector<int64_t> Records(const std::vector<int64_t>& sizes, int64_t cycle_length,
                              int64_t block_length) {
   std::vector<int64_t> begins;
@@ -35,7 +35,7 @@ std::vector<int64_t> Records(const std::vector<int64_t>& sizes, int64_t cycle_le
   return records;
 }
 
-// The same by taking turns, one record after the other.
+// Computes the same records by taking turns, one record after the other.
 std::vector<int64_t> RecordsByTurns(const std::vector<int64_t>& sizes, int64_t cycle_length,
                                     int64_t block_length) {
   struct Open {

@@ -21,7 +21,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Members of these weights, of `sizes` records or of 10 each, numbered one after the other.
+// Makes members of these weights, with `sizes` records or 10 each. Their records are numbered one
+// member after the other.
 std::vector<MixtureMember> Members(const std::vector<int64_t>& weights,
                                    const std::vector<int64_t>& sizes = {}) {
   std::vector<MixtureMember> members;
@@ -117,7 +118,7 @@ TEST(MixtureTest, ItsTableIsBounded) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2^62")));
 }
 
-// Of one member: the passes in which each record came.
+// Maps each record of one member to the passes in which it came.
 using PassesOfRecords = std::map<int64_t, std::multiset<int64_t>>;
 
 TEST(MixtureTest, EachRecordComesOnceInEachPassOfItsMember) {
@@ -164,7 +165,7 @@ TEST(MixtureTest, AnEpochHasAsManyExamplesAsAllMembers) {
   EXPECT_EQ(order.RecordsIn(5), 2);
   EXPECT_FALSE(order.PlaceOf(5, 2).record.has_value());
   EXPECT_TRUE(order.PlaceOf(5, 1).record.has_value());
-  // Nothing is lost between two epochs, or by dropping the tail.
+  // No record is lost between two epochs or by dropping the tail.
   const auto sequence = [](const Order& order, int64_t count) {
     std::vector<int64_t> records;
     for (int64_t step = 0; static_cast<int64_t>(records.size()) < count; ++step) {

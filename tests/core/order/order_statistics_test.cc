@@ -1,5 +1,5 @@
-// Orders of different epochs and of neighbouring seeds must look unrelated: no more fixed points
-// and no more rank correlation than chance. All seeds are fixed, so the verdict is too.
+// Orders of different epochs and of neighbouring seeds must look unrelated: they have no more fixed
+// points and no more rank correlation than chance gives. All seeds are fixed, so the result is too.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -25,7 +25,7 @@ std::string Name(const Shuffle& s) {
                       s.block_records, " window ", s.window_records);
 }
 
-// Powers of two and their neighbours, where the network's width changes, from the smallest size on
+// Powers of two, where the network's width changes, and their neighbours. 32 is the smallest size
 // that the promise covers.
 const Shuffle kShuffles[] = {
     {ShuffleMode::kGlobal, 32, 0, 0},      {ShuffleMode::kGlobal, 33, 0, 0},
@@ -56,7 +56,8 @@ int64_t Matches(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   return matches;
 }
 
-// Spearman's: both are permutations of 0 .. n-1, so this is the correlation of their ranks.
+// Spearman's correlation. Both are permutations of 0 .. n-1, so this is the correlation of their
+// ranks.
 double RankCorrelation(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   const double n = static_cast<double>(a.size());
   double squares = 0;
@@ -66,11 +67,11 @@ double RankCorrelation(const std::vector<int64_t>& a, const std::vector<int64_t>
   return 1 - 6 * squares / (n * (n * n - 1));
 }
 
-// Runs `pairs` pairs of orders and compares the sums with what independent random orders give.
-// Between two random permutations of n: matches have mean 1 and variance 1, rank correlation has
-// mean 0 and variance 1 / (n - 1). A window shuffle keeps neighbours near each other, so its ranks
-// are those of its blocks: with k blocks the variance is about 1 / (k - 1). Matches come in runs
-// then: variance up to block_records.
+// Runs `pairs` pairs of orders and compares the sums with those of independent random orders.
+// Between two random permutations of n, matches have mean 1 and variance 1, and the rank
+// correlation has mean 0 and variance 1 / (n - 1). A window shuffle keeps neighbours near each
+// other, so its ranks are those of its blocks: with k blocks the variance is about 1 / (k - 1). Its
+// matches come in runs, so their variance is up to block_records.
 template <typename MakePair>
 void ExpectUnrelated(const Shuffle& shuffle, int pairs, MakePair make_pair) {
   SCOPED_TRACE(Name(shuffle));
@@ -129,8 +130,8 @@ TEST(OrderStatisticsTest, ShufflesHaveNoMoreFixedPointsThanChance) {
   }
 }
 
-// Each size from 32 on, a single pair of neighbouring seeds and of epochs: 4 sigma for the mean
-// over all sizes, and for no single size anything that 1,000 tries would not show (6 sigma).
+// Each size from 32 on has one pair of neighbouring seeds and one of epochs. The bound is 4 sigma
+// for the mean over all sizes. For a single size it is 6 sigma, so that about 1,000 tries pass.
 TEST(OrderStatisticsTest, EverySizeFrom32To1000HasUnrelatedNeighbours) {
   double seeds = 0, epochs = 0;
   int sizes = 0;

@@ -95,8 +95,8 @@ TEST(OrderTest, WindowIsAPermutationForLargeSizes) {
   ASSERT_TRUE(IsPermutation(Epoch(Make(Window(1000, kMaxInt64 / 2, kMaxInt64 / 2)), 1)));
 }
 
-// With windows of one record only the blocks move: each run of neighbours stays together, and the
-// short block stands whole wherever the epoch puts it.
+// With windows of one record only the blocks move. Each run of neighbours stays together, and the
+// short block stays whole wherever the epoch puts it.
 TEST(OrderTest, BlocksStayTogetherAndTheShortOneMoves) {
   const Order order = Make(Window(/*num_records=*/10, /*block_records=*/4, /*window_records=*/1));
   std::set<int64_t> places_of_short_block;
@@ -112,7 +112,7 @@ TEST(OrderTest, BlocksStayTogetherAndTheShortOneMoves) {
   EXPECT_EQ(places_of_short_block, (std::set<int64_t>{0, 4, 8}));
 }
 
-// What the mode is for: a window of W positions draws on at most W / block + 2 blocks.
+// The purpose of the mode: a window of W positions uses at most W / block + 2 blocks.
 TEST(OrderTest, WindowTouchesFewBlocks) {
   const int64_t block = 64, window = 256;
   const std::vector<int64_t> records = Epoch(Make(Window(10000, block, window)), 0);
@@ -148,7 +148,7 @@ TEST(OrderTest, PadDeliversEachRecordOnceAndThenEmptyPlaces) {
   std::set<int64_t> seen;
   for (int64_t step = 0; step < 11; ++step) {
     EXPECT_EQ(order.RecordsIn(step), step < 10 ? 10 : 3);
-    EXPECT_EQ(order.RecordsIn(step + 11), order.RecordsIn(step));  // Of the next epoch.
+    EXPECT_EQ(order.RecordsIn(step + 11), order.RecordsIn(step));  // A step of the next epoch.
     for (int64_t slot = 0; slot < 10; ++slot) {
       const Place place = order.PlaceOf(step, slot);
       EXPECT_EQ(place.epoch, 0);
@@ -205,7 +205,7 @@ TEST(OrderTest, PlacesOfManySlotsAreThoseOfEach) {
   window.tail = Tail::kPad;
   for (const OrderSpec& spec : {none, Global(50, 16, Tail::kPad), window}) {
     const Order order = Make(spec);
-    for (const int64_t step : {0, 3, 4, 11}) {  // The last of an epoch is padded.
+    for (const int64_t step : {0, 3, 4, 11}) {  // An epoch's last step is padded.
       for (const int64_t first_slot : {0, 5, 16}) {
         std::vector<Place> places(static_cast<size_t>(16 - first_slot));
         order.PlacesOf(step, first_slot, absl::MakeSpan(places));
@@ -249,7 +249,7 @@ TEST(OrderTest, BatchAndTailDoNotMoveRecords) {
   EXPECT_EQ(Epoch(Make(Global(100, 10)), 4), Epoch(Make(Global(100, 7, Tail::kPad)), 4));
 }
 
-TEST(OrderTest, ValuesArePinned) {  // They are content: another value is another content version.
+TEST(OrderTest, ValuesArePinned) {  // Another value is another content version.
   EXPECT_EQ(Epoch(Make(Global(10, 1)), 0), (std::vector<int64_t>{6, 2, 3, 0, 8, 4, 7, 9, 5, 1}));
   EXPECT_EQ(Epoch(Make(Window(10, 4, 5)), 0), (std::vector<int64_t>{6, 5, 4, 9, 8, 0, 1, 7, 3, 2}));
   EXPECT_EQ(Make(Global(10, 1)).Fingerprint(42), 1824368741760566930u);

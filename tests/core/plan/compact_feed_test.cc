@@ -67,7 +67,7 @@ TEST_F(CompactFeedTest, TensorsWithAFormEndAsUint8AndTheRestStays) {
   const v1::Output& output = feed.compact->plan->spec().outputs(0);
   EXPECT_EQ(output.transforms_size(), 1);
   EXPECT_EQ(feed.compact->plan->order_fingerprint(), feed.plan->order_fingerprint());
-  // Its own plan, so that the two forms' slices are never shared.
+  // The compact form has its own plan, so that the two forms never share slices.
   EXPECT_NE(feed.compact->plan, feed.plan);
 }
 
@@ -118,7 +118,7 @@ TEST_F(CompactFeedTest, WhatIsMixedOrInTilesOrPaddedTravelsAsItIs) {
 }
 
 TEST_F(CompactFeedTest, ACacheKeepsTheSameForBothForms) {
-  // The client could clip, but clipped pixels are what is kept.
+  // The client could clip, but the cache keeps clipped pixels.
   const Feed feed =
       FeedOf(absl::StrCat("outputs { name: 'x' cache: MEMORY ", kPixels,
                           "transforms { clip_by_value { min: 3 max: 9 } } ", kThree, "}"));

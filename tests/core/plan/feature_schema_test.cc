@@ -29,7 +29,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Four records: lists of 0 to 3 items, strings of 0 to 6 bytes; the third has none of them.
+// Makes four records with lists of 0 to 3 items and strings of 0 to 6 bytes. The third one has
+// neither.
 std::shared_ptr<Dataset> FourRecords() {
   ShardBuilder shard;
   shard.Add(ExampleBuilder()
@@ -328,7 +329,7 @@ TEST(DefaultValueTest, ADefaultThatNoRecordCouldHaveIsRefusedWithTheSpec) {
 }
 
 TEST(DefaultValueTest, ToCheckASpecFewPixelsAreDecoded) {
-  // The second half of the last file is missing: whoever decodes it finds out.
+  // The second half of the last file is missing, which shows only when the image is decoded.
   const auto status_of = [](int height, int outputs) {
     const std::vector<uint8_t> grey(static_cast<size_t>(height) * 512, 7);
     const std::string whole = *EncodeJpeg(grey, 512, height, 1);
@@ -347,7 +348,7 @@ TEST(DefaultValueTest, ToCheckASpecFewPixelsAreDecoded) {
   };
   EXPECT_THAT(status_of(512, 1), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("JPEG")));
   EXPECT_THAT(status_of(513, 1), IsOk());
-  // Those of all outputs count.
+  // The decode work of all outputs counts.
   EXPECT_THAT(status_of(256, 2), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("JPEG")));
   EXPECT_THAT(status_of(256, 3), IsOk());
 }

@@ -27,7 +27,7 @@ class FeedPlanTest : public testing::Test {
   absl::StatusOr<std::shared_ptr<const FeedPlan>> Plan(const std::string& spec) const {
     return FeedPlan::Create(SpecFromText(spec), dataset_);
   }
-  // A good spec but for one output, which is refused with `message`.
+  // Checks a good spec whose only output is bad. It must be refused with `message`.
   void RefusesOutput(const std::string& output, const std::string& message) const {
     EXPECT_THAT(
         Plan(absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 2 outputs {", output, "}")),
@@ -211,20 +211,20 @@ TEST_F(FeedPlanTest, AnImageWithoutASizeIsToldToGetOne) {
 TEST_F(FeedPlanTest, ACacheWithNothingToKeepIsRefusedWithItsOutputAndTheRemedy) {
   const std::string head = "name: 'a' cache: MEMORY ";
   RefusesOutput(head + "feature: 'label'",
-                "output 'a': cache keeps decoded images, and the feature holds numbers; leave it");
+                "output 'a': cache keeps decoded images, but the feature holds numbers; leave");
   RefusesOutput(head + "feature: 'record_id'", "output 'a': cache keeps decoded images");
   RefusesOutput(head + "feature: 'weight'", "output 'a': cache keeps decoded images");
   RefusesOutput(head + "feature: 'raw' padded { length: 20 }", "leave out cache");
   RefusesOutput(head +
                     "feature: 'raw' shape: [2, 2, 3] transforms { decode_raw {} } "
                     "transforms { random_flip {} }",
-                "output 'a': cache has nothing to keep: before the first random transform no uint8 "
-                "image is made");
+                "output 'a': cache has nothing to keep: no uint8 image is made before the first "
+                "random transform");
   RefusesOutput(head +
                     "feature: 'image' transforms { decode_jpeg { scale: AUTO } } "
                     "transforms { random_resized_crop { height: 8 width: 8 } }",
-                "take scale: FULL, or leave cache out");
-  // Binary messages can hold any number.
+                "use scale: FULL, or leave cache out");
+  // A binary message can hold any number.
   v1::FeedSpec spec = SpecFromText(
       "dataset: 'test' global_batch: 4 outputs { name: 'a' feature: 'image' transforms { "
       "decode_jpeg {} } transforms { random_crop { height: 8 width: 8 } } }");
@@ -261,7 +261,7 @@ TEST(FeedPlanShapeTest, AShapeThatOneRecordOfTheSampleHasIsAccepted) {
                                   shape, " }")),
         dataset);
   };
-  // The first record has no value at all, so the feature is not known to be of any kind.
+  // The first record has no value, so the kind of the feature is unknown.
   EXPECT_THAT(plan(3).status(), IsOk());
   EXPECT_THAT(plan(5), StatusIs(absl::StatusCode::kInvalidArgument,
                                 HasSubstr("has 0 or 1 or 2 or 3 values")));
@@ -310,11 +310,11 @@ TEST_F(FeedPlanTest, OutputsThatTakeTooMuchOfAThreadAreRefused) {
   };
   EXPECT_THAT(FeedPlan::Create(SpecFromText(outputs(16, "height: 224 width: 224")), dataset_),
               IsOk());
-  // A coefficient buffer for each, twice, on every thread.
+  // Each output needs a coefficient buffer, twice, on every thread.
   Refuses(outputs(64, "height: 1 width: 1"), "for decode_jpeg");
-  // Tables of 2.4 MB for each, twice.
+  // Each output needs tables of 2.4 MB, twice.
   Refuses(outputs(30, "height: 1 width: 16384"), "to resize");
-  // 192 MiB on the way from NHWC to NCHW, on every thread.
+  // The way from NHWC to NCHW takes 192 MiB on every thread.
   RefusesOutput(
       "name: 'a' " + jpeg + "transforms { resize { height: 8192 width: 8192 } } " + "layout: NCHW",
       "on its way to its place");
@@ -327,7 +327,7 @@ TEST_F(FeedPlanTest, TransformsThatKeepAThreadBusyAreRefused) {
 }
 
 TEST_F(FeedPlanTest, AnExampleThatCostsTooMuchIsRefusedWithWhatMakesItSo) {
-  // Each resize reads ten rows, as wide as its input, for each of its own.
+  // For each row of its result, each resize reads ten rows as wide as its input.
   RefusesOutput(
       "name: 'a' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
       "transforms { resize { height: 2100 width: 2100 } } "

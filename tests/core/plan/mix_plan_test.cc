@@ -1,4 +1,4 @@
-// What a feed's `mix` may say of its outputs, and what is refused.
+// The outputs that a feed's `mix` accepts, and the refusals.
 #include "core/plan/mix_plan.h"
 
 #include <memory>
@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Outputs of many kinds: `image` and `planes` can be mixed as images, `one` as labels.
+// Outputs of many kinds. `image` and `planes` can be mixed as images, `one` as labels.
 constexpr char kOutputs[] = R"pb(
   outputs {
     name: "image"
@@ -106,9 +106,9 @@ TEST(MixPlanTest, BadOnesAreNamedByField) {
       {"group: 2 images: 'image' labels: ['one', 'valid'] mixup {}",
        "mix.labels[1] is 'valid'; the spec has no such output"},
       {"group: 2 images: ['image', 'image'] mixup {}",
-       "mix.images[1] is 'image', which is named already"},
+       "mix.images[1] is 'image', which is already listed"},
       {"group: 2 images: 'image' labels: 'image' mixup {}",
-       "mix.labels[0] is 'image', which is named already"},
+       "mix.labels[0] is 'image', which is already listed"},
       {"group: 2 images: 'uint8' mixup {}",
        "mix.images[0] is 'uint8', an output of uint8; want FLOAT32, BFLOAT16 or FLOAT16"},
       {"group: 2 images: 'image' labels: 'class' mixup {}",
@@ -130,7 +130,7 @@ TEST(MixPlanTest, BadOnesAreNamedByField) {
 TEST(MixPlanTest, TheGroupDividesThePlacesOfACoreWhateverTheSplit) {
   const std::string mix = "group: 4 images: 'image' mixup {}";
   for (const char* const split : {"split: BALANCED", "split: FILL"}) {
-    // 4 places, then 3.
+    // The cores get 4 places, or 3.
     EXPECT_THAT(Plan(mix, absl::StrCat("global_batch: 11 num_cores: 3 ", split)), IsOk());
     EXPECT_THAT(Plan(mix, absl::StrCat("global_batch: 7 num_cores: 3 ", split)),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a core gets 3 examples")));

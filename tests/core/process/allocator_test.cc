@@ -15,8 +15,8 @@
 namespace systole {
 namespace {
 
-// Of the C library's malloc; a sanitizer's takes its place, and then there is only what the process
-// started with.
+// Counts the arenas of the C library's malloc. A sanitizer replaces malloc, so only the first arena
+// exists then.
 int CountArenas() {
   char* text = nullptr;
   size_t size = 0;
@@ -30,7 +30,7 @@ int CountArenas() {
   return arenas;
 }
 
-// All at once, so that no thread takes over the arena of one that has ended.
+// All threads allocate at once, so that none takes over the arena of a thread that has ended.
 TEST(AllocatorTest, ThreadsShareAtMostSoManyArenas) {
   constexpr int kArenas = 3;
   constexpr int kThreads = 8;
@@ -48,7 +48,7 @@ TEST(AllocatorTest, ThreadsShareAtMostSoManyArenas) {
   EXPECT_EQ(CountArenas(), kSanitized ? 1 : kArenas);
 }
 
-// With the defaults the kernel gets it back at once.
+// By default the kernel gets the memory back at once.
 TEST(AllocatorTest, FreedMemoryStaysWithTheProcess) {
   KeepFreedMemory(1);
   std::vector<void*> pieces;

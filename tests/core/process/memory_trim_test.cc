@@ -23,7 +23,7 @@ TEST(MemoryTrimTest, ItIsDueAtOnceAndAgainAsLongAsItGains) {
   }
 }
 
-// What is resident is in use: nothing comes back, however often it is tried.
+// All resident memory is in use, so no call frees any.
 TEST(MemoryTrimTest, WithoutGainTheWaitDoublesUpToTheLongest) {
   MemoryTrim trim;
   int calls = 0;

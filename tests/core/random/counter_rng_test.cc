@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// The known answers published with Random123.
+// Random123 publishes these known answers.
 TEST(PhiloxTest, MatchesPublishedVectors) {
   static_assert(Philox4x32({0, 0, 0, 0}, {0, 0}) ==
                 PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
@@ -87,7 +87,7 @@ TEST(CounterRngTest, UniformIntStaysInRangeAtTheExtremes) {
   EXPECT_TRUE(negative && positive);
 }
 
-// Chi-squared with 9 degrees of freedom: mean 9, standard deviation sqrt(18).
+// The test is chi-squared with 9 degrees of freedom: mean 9, standard deviation sqrt(18).
 TEST(CounterRngTest, UniformIntIsUniformAcrossRecords) {
   std::vector<int> seen(10);
   const int draws = 100000;

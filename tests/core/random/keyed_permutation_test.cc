@@ -53,7 +53,7 @@ TEST(KeyedPermutationTest, InverseUndoesAtForEverySizeUpTo600) {
   }
 }
 
-// Sizes no table can hold: a function with a two-sided inverse on sampled places is injective
+// No table can hold these sizes. A function with a two-sided inverse on sampled places is injective
 // there.
 TEST(KeyedPermutationTest, InverseUndoesAtForHugeSizes) {
   std::vector<int64_t> sizes = {1281167, 1000000007, KeyedPermutation::kMaxSize};
@@ -63,7 +63,7 @@ TEST(KeyedPermutationTest, InverseUndoesAtForHugeSizes) {
   for (const int64_t size : sizes) {
     const KeyedPermutation permutation(size, 99, 7);
     for (int64_t k = 0; k < 64; ++k) {
-      // Both ends and places spread between them.
+      // Takes both ends, and places spread between them.
       const int64_t i = k < 4 ? k : k < 8 ? size - 1 - (k - 4) : (size / 64) * k + k;
       const int64_t value = permutation.At(i);
       ASSERT_GE(value, 0);
@@ -84,8 +84,8 @@ TEST(KeyedPermutationTest, EachPartOfTheKeyCounts) {
   EXPECT_EQ(Values(KeyedPermutation(100, 1, 1, 1)), base);
 }
 
-// Sizes 101 and 100 share their network's width: without the size in the key, cutting 100 out of
-// the order of 101 would give nearly the order of 100.
+// Sizes 101 and 100 have the same width of network. Without the size in the key, the order of 101
+// with 100 cut out would nearly be the order of 100.
 TEST(KeyedPermutationTest, SizeIsPartOfTheKey) {
   const std::vector<int64_t> smaller = Values(KeyedPermutation(100, 1, 1));
   const std::vector<int64_t> larger = Values(KeyedPermutation(101, 1, 1));
@@ -94,8 +94,9 @@ TEST(KeyedPermutationTest, SizeIsPartOfTheKey) {
   EXPECT_LT(same, 6);  // Poisson with mean 1: 4 sigma.
 }
 
-// Over many keys every value is as likely as any other in every place. Small sizes are the hard
-// ones: their halves have one to three bits. Chi-squared with (size - 1)^2 degrees of freedom.
+// Over many keys every value is equally likely in every place. Small sizes are the hard ones,
+// because their halves have one to three bits. The test is chi-squared with (size - 1)^2 degrees of
+// freedom.
 TEST(KeyedPermutationTest, EveryValueIsEquallyLikelyInEveryPlace) {
   for (const int64_t size : {2, 3, 5, 8, 12, 16, 17, 31, 32, 33}) {
     const int keys = 20000;
@@ -112,7 +113,8 @@ TEST(KeyedPermutationTest, EveryValueIsEquallyLikelyInEveryPlace) {
   }
 }
 
-// Pairs too: which value follows which. Over ordered pairs (value at 0, value at 1).
+// Which value follows which must be random, too. The test counts ordered pairs (value at 0, value
+// at 1).
 TEST(KeyedPermutationTest, NeighboursAreIndependent) {
   for (const int64_t size : {4, 5, 8, 13, 32, 33}) {
     const int keys = 200000;

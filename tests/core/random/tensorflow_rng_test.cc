@@ -8,10 +8,10 @@
 namespace systole {
 namespace {
 
-// tests/golden/tensorflow has more of them, with the images that they make.
+// tests/golden/tensorflow has more draws, and images that were made with them.
 TEST(TensorFlowRngTest, DrawsWhatTensorFlowDraws) {
-  // tf.random.fold_in([1, 2], 3) is [1105988140, 3] in TensorFlow's own documentation, where `data`
-  // is int32: the first word.
+  // TensorFlow's documentation says that tf.random.fold_in([1, 2], 3) is [1105988140, 3], for an
+  // int32 `data`. The first word is the draw.
   EXPECT_EQ(TensorFlowRng({1, 2}).NextU32(), 1105988140u);
 }
 

@@ -1,5 +1,6 @@
-// A format for tests: a file of text, whose records are its lines. A line is an example with the
-// features `text` (bytes) and `length` (int64). The file begins with "lines\n", which is no record.
+// A format for tests. A file is text, and its records are its lines. A line is an example with the
+// features `text` (bytes) and `length` (int64). The file begins with "lines
+// ", which is no record.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_RECORD_LINE_FORMAT_H_

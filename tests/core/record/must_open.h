@@ -1,4 +1,4 @@
-// Opens a shard that a test needs to be good.
+// Opens a shard that must be good.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CORE_RECORD_MUST_OPEN_H_

@@ -37,7 +37,7 @@ TEST(ShardFormatsTest, AnAddedRowIsFoundByTheBytesOfItsShards) {
   EXPECT_THAT(lines->ReadRecord(1, scratch), IsOkAndHolds(Eq("")));
   EXPECT_THAT(lines->ReadRecord(2, scratch), IsOkAndHolds(Eq("de")));
 
-  // Whatever the name says.
+  // The content decides, whatever the name says.
   ShardBuilder().Add("abc").WriteTo(folder / "b.lines");
   EXPECT_EQ(MustOpenOne(folder / "b.lines")->examples().name(), "tf.train.Example");
 }

@@ -28,7 +28,7 @@ v1::FeedSpec Parsed(const std::string& text) {
   return spec;
 }
 
-// The first records of the order that `text` asks for, shuffle and all.
+// The first records of the order that `text` asks for, with its shuffle.
 std::vector<int64_t> FirstRecords(const std::string& text,
                                   const std::vector<DatasetRecords>& datasets, int64_t count) {
   const absl::StatusOr<OrderSpec> spec = OrderSpecOf(Parsed(text), datasets);

@@ -1,7 +1,6 @@
-// A MemorySource that fails where it is told to, and counts its reads: storage as it is on a bad
-// day.
+// A MemorySource that fails where the test says, and that counts its reads.
 //
-// Thread-compatible (unlike the sources it stands for: tests change it while it is in use).
+// Thread-compatible, unlike real sources, because tests change it while it is in use.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_ERROR_SOURCE_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_ERROR_SOURCE_H_
 
@@ -30,13 +29,14 @@ class ErrorSource final : public ByteSource {
     fail_offset_ = offset;
     fail_status_ = std::move(status);
   }
-  // Size() fails.
+  // Makes Size() fail.
   void FailSize(absl::Status status) { size_status_ = std::move(status); }
-  // Size() claims so many bytes, more than there are.
+  // Makes Size() return this many bytes, more than there are.
   void ClaimSize(uint64_t bytes) { claimed_size_ = bytes; }
-  // Reads see nothing at and beyond `offset`; Size() stays: a file cut after it was opened.
+  // Reads get nothing at and beyond `offset`, but Size() stays, as for a file that was cut after it
+  // was opened.
   void CutAt(uint64_t offset) { cut_offset_ = offset; }
-  // CheckUnchanged() returns `status`.
+  // Makes CheckUnchanged() return `status`.
   void SetChanged(absl::Status status) { changed_status_ = std::move(status); }
 
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {

@@ -1,5 +1,5 @@
-// A MemorySource behind a gate: reads wait while it is shut, as on a network file system whose
-// server is away.
+// A MemorySource behind a gate. Reads wait while the gate is shut, as on a network file system
+// whose server does not answer.
 //
 // Thread-safe.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_GATED_SOURCE_H_
@@ -23,10 +23,10 @@
 
 namespace systole {
 
-// Shared by sources and test. Open at first.
+// A gate that sources and the test share. It is open at first.
 class Gate {
  public:
-  // Reads wait from now on, until Open() or until `crowd` of them wait at a time.
+  // Makes reads wait until Open(), or until `crowd` of them wait at a time.
   void Shut(int crowd = std::numeric_limits<int>::max()) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     crowd_ = crowd;
@@ -41,7 +41,7 @@ class Gate {
     MutexLock lock(mu_);
     return waiting_;
   }
-  // Reads that came so far.
+  // The number of reads so far.
   int reads() const ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     return reads_;

@@ -1,4 +1,4 @@
-// A folder of its own for one test, removed with everything in it at the end.
+// A folder for one test. At the end it is removed with everything in it.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_TEMP_FOLDER_H_

@@ -31,7 +31,7 @@ TEST(DidYouMeanTest, SaysNothingWhereNoWordIsNear) {
   EXPECT_EQ(DidYouMean("xyz", Fields()), "");
   EXPECT_EQ(DidYouMean("", Fields()), "");
   EXPECT_EQ(DidYouMean("dataset", {}), "");
-  EXPECT_EQ(DidYouMean("x", {"a"}), "") << "all of it would be wrong";
+  EXPECT_EQ(DidYouMean("x", {"a"}), "") << "every letter would have to change";
 }
 
 TEST(DidYouMeanTest, OfWordsEquallyNearItIsTheFirst) {

@@ -41,7 +41,7 @@ TEST(ForeignTextTest, LongTextIsCutAndSaysHowLongItWas) {
   const std::string cut = ForeignText(std::string(3'000'000, 'x'), 40);
   EXPECT_EQ(cut, absl::StrCat(std::string(40 - 18, 'x'), "...(3000000 bytes)"));
   EXPECT_LE(ForeignText(std::string(1'000, '\n'), 50).size(), 50u);
-  // Never inside a character or an escape.
+  // Text is never cut inside a character or an escape.
   EXPECT_EQ(ForeignText(absl::StrCat(std::string(25, 'x'), "花花花花花花"), 40),
             absl::StrCat(std::string(25, 'x'), "...(43 bytes)"));
 }

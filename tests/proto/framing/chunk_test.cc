@@ -198,7 +198,7 @@ TEST(ChunkTest, EveryFlippedBitOfTheDataIsSeen) {
   }
 }
 
-// The message with one bit turned over.
+// The message with one bit flipped.
 std::string WithFlippedBit(std::string bytes, size_t bit) {
   bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
   return bytes;
@@ -225,7 +225,7 @@ TEST(ChunkTest, EveryFlippedBitOfTheMessageIsSeen) {
 TEST(ChunkTest, ADamagedHeaderIsDataLoss) {
   const std::string bytes = BytesOf(EncodeChunk(kHeader, Data(20), nullptr));
   const absl::StatusOr<ReceivedChunk> chunk =
-      ReceivedChunk::Parse(SlicedMessage(WithFlippedBit(bytes, 8), 3));  // Of `step`.
+      ReceivedChunk::Parse(SlicedMessage(WithFlippedBit(bytes, 8), 3));  // A bit of `step`.
   ASSERT_THAT(chunk, IsOk());
   EXPECT_THAT(chunk->CheckHeader(),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("header was damaged on the way")));
@@ -267,7 +267,7 @@ TEST(ChunkTest, AHeaderIsIntactOnlyIfItsChecksumStandsRightBeforeTheData) {
 }
 
 TEST(ChunkTest, AnotherSerialiserFindsTheHeadersChecksumByWritingTheHeaderAgain) {
-  // What proto/README.md tells a client that has no raw bytes.
+  // proto/README.md says this to a client that has no raw bytes.
   const std::vector<uint8_t> data = Data(100);
   v1::Chunk chunk;
   ASSERT_TRUE(chunk.ParseFromString(BytesOf(EncodeChunk(kHeader, data, nullptr))));
@@ -308,7 +308,7 @@ TEST(ChunkTest, FieldsMayComeInAnyOrderAndTheLastCounts) {
 }
 
 TEST(ChunkTest, UnknownFieldsOfEveryWireTypeAreSkipped) {
-  // Fields 100 to 103: a varint, eight bytes, a text, four bytes; then step 7.
+  // Fields 100 to 103 are a varint, eight bytes, a text and four bytes. After them comes step 7.
   const std::string bytes(
       "\xa0\x06\xff\x01"
       "\xa9\x06"

@@ -19,7 +19,7 @@ std::vector<std::string>& Heard() {
 }
 
 std::string StderrOf(const char* message) {
-  gpr_log_verbosity_init();  // As the first channel does.
+  gpr_log_verbosity_init();  // The first channel calls this.
   testing::internal::CaptureStderr();
   gpr_log(GPR_ERROR, "%s", message);
   return testing::internal::GetCapturedStderr();

@@ -13,7 +13,7 @@ namespace systole {
 namespace {
 
 TEST(SliceChunksTest, CutsEveryByteOfEveryTensorInOrder) {
-  // A tensor of two chunks and a half, one of exactly a chunk, and `valid`.
+  // The tensors have two and a half chunks, exactly one chunk, and `valid`.
   const int64_t batch = 2;
   const absl::StatusOr<SliceLayout> layout =
       SliceLayout::Create({{.spec = {.name = "a", .shape = {batch, kChunkBytes + kChunkBytes / 4}}},

@@ -1,4 +1,4 @@
-// Messages as gRPC hands them over: in slices of any size.
+// Messages in the form in which gRPC hands them over: in slices of any size.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_PROTO_FRAMING_SLICED_MESSAGE_H_
@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// `bytes` in slices of `piece` bytes, with an empty one before and after each.
+// `bytes` in slices of `piece` bytes, with an empty slice before and after each.
 inline grpc::ByteBuffer SlicedMessage(absl::string_view bytes, size_t piece) {
   std::vector<grpc::Slice> slices = {grpc::Slice("")};
   for (size_t at = 0; at < bytes.size(); at += piece) {

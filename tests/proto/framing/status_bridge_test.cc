@@ -44,7 +44,7 @@ TEST(StatusBridgeTest, AStatusWithoutAMessageNamesItsCode) {
 }
 
 TEST(StatusBridgeTest, ACodeThatNobodyKnowsIsNotOk) {
-  // A larger one is beyond what gRPC's own enumeration can hold.
+  // gRPC's own enumeration cannot hold a larger code.
   const grpc::Status strange(static_cast<grpc::StatusCode>(20), "strange");
   EXPECT_THAT(FromGrpcStatus(strange), testing::Not(IsOk()));
 }

@@ -31,7 +31,7 @@ TEST(SlotMessagesTest, ASessionIsSixteenBytesAndNeverTheSame) {
 }
 
 TEST(SlotMessagesTest, WhatIsWrittenIsRead) {
-  const std::string session("0123456789abcde", 16);  // Its last byte is 0.
+  const std::string session("0123456789abcde", 16);  // The last byte is 0.
   EXPECT_THAT(ParseSlotHello(EncodeSlotHello(session)), IsOkAndHolds(Eq(session)));
   constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
   for (const uint64_t slot : {uint64_t{1}, kLast}) {

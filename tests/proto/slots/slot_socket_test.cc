@@ -57,7 +57,7 @@ SlotSocket MustAccept(const SlotListener& listener) {
   return **std::move(socket);
 }
 
-// Two ends of one connection.
+// The two ends of a connection.
 struct Ends {
   explicit Ends(const std::string& path)
       : listener(MustListen(path)), client(MustConnect(path)), server(MustAccept(listener)) {}
@@ -133,7 +133,7 @@ TEST(SlotSocketTest, APeerThatDoesNotReadIsResourceExhaustedNotAWait) {
   EXPECT_GT(sent, 100);  // More than slots are ever under way.
 }
 
-// What a hostile peer sends.
+// ---- What a hostile peer sends ----
 
 void SendRaw(int socket, size_t bytes, const std::vector<int>& passed) {
   std::string message(bytes, 'x');
@@ -195,14 +195,14 @@ TEST(SlotSocketTest, ADescriptorWithoutRoomInTheTableIsResourceExhausted) {
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("ulimit -n")));
 }
 
-// Who may connect.
+// ---- Who may connect ----
 
 TEST(SlotSocketTest, MemoryIsSharedWithTheOwnUserAndRootAlone) {
   EXPECT_TRUE(MayShareMemory(1000, 1000));
   EXPECT_TRUE(MayShareMemory(1000, 0));
   EXPECT_TRUE(MayShareMemory(0, 0));
   EXPECT_FALSE(MayShareMemory(1000, 1001));
-  EXPECT_FALSE(MayShareMemory(0, 1000));  // Root trusts no other user's server either.
+  EXPECT_FALSE(MayShareMemory(0, 1000));  // Root trusts only root's servers.
 }
 
 TEST(SlotSocketTest, TheSocketFileIsForItsUserAlone) {
@@ -215,17 +215,17 @@ TEST(SlotSocketTest, TheSocketFileIsForItsUserAlone) {
   EXPECT_EQ(info.st_mode & 0777, 0600u);
 }
 
-// Two users, the one of this process and another one. Root forks a child and makes it `nobody`. Who
-// is not root cannot become anybody, so there it is the other way round: the child stays who it is,
-// and this process takes itself for user kSomebodyElse. Either way the kernel tells each end the
-// other's true user.
+// These tests need two users: the user of this process, and another one. If this process is root,
+// it forks a child and makes it `nobody`. Otherwise the child keeps its user, and this process
+// pretends to be user kSomebodyElse. Either way the kernel tells each end the true user of the
+// other.
 constexpr uid_t kSomebodyElse = 4'000'000'000;
 std::optional<uid_t> pretended_user;
 
-// The user of a child that BecomeOtherUser() has made.
+// The user of the child after BecomeOtherUser().
 uid_t OtherUser() { return pretended_user.has_value() ? getuid() : kNobody; }
 
-// In the child. False if that cannot be.
+// Makes the child the other user. Returns false if that fails.
 bool BecomeOtherUser() {
   pretended_user.reset();
   return getuid() != 0 || setresuid(kNobody, kNobody, kNobody) == 0;
@@ -242,7 +242,7 @@ class OtherUserTest : public testing::Test {
   const TempFolder folder_;
 };
 
-// A child that does `work` as the other user and ends with what that returns. 0 is for good.
+// A child that runs `work` as the other user and exits with its result. 0 means success.
 class OtherUserChild {
  public:
   explicit OtherUserChild(const std::function<int()>& work) : pid_(fork()) {
@@ -278,7 +278,7 @@ TEST_F(OtherUserTest, IsHungUpOnThoughTheFileLetsItIn) {
       return 2;
     return absl::IsUnavailable(socket->Receive().status()) ? 0 : 3;
   });
-  // Nobody that may share memory comes, and none is taken for one.
+  // No client that may share memory comes, and the listener must not accept another one.
   EXPECT_TRUE(WaitUntil([&] {
     EXPECT_THAT(listener.Accept(), IsOkAndHolds(Eq(std::nullopt)));
     return client.HasEnded();
@@ -288,7 +288,7 @@ TEST_F(OtherUserTest, IsHungUpOnThoughTheFileLetsItIn) {
 
 TEST_F(OtherUserTest, IsToldWhoseSocketItCannotOpen) {
   const SlotListener listener = MustListen(folder_ / "s");
-  // For a child that only pretends: the file's own mode would let it in.
+  // If the child only pretends, the file's own mode would let it in.
   ASSERT_EQ(chmod((folder_ / "s").c_str(), 0), 0);
   OtherUserChild client([this] {
     const absl::Status status = SlotSocket::Connect(folder_ / "s").status();
@@ -304,7 +304,7 @@ TEST_F(OtherUserTest, IsNoServerToTalkTo) {
   OtherUserChild server([this] {
     const absl::StatusOr<SlotListener> listener = SlotListener::Listen(folder_ / "s");
     if (!listener.ok()) return 1;
-    // Under this name it is listened to.
+    // The new name shows the test that the socket listens.
     std::filesystem::rename(folder_ / "s", folder_ / "listening");
     pause();
     return 0;
@@ -316,7 +316,7 @@ TEST_F(OtherUserTest, IsNoServerToTalkTo) {
                        HasSubstr(absl::StrCat("user ", OtherUser(), ", want ", geteuid()))));
 }
 
-// The file.
+// ---- The file ----
 
 TEST(SlotListenerTest, NobodyThereIsUnavailable) {
   const TempFolder folder;
@@ -335,7 +335,7 @@ TEST(SlotListenerTest, AStaleSocketRefusesClientsAndIsReplaced) {
     ASSERT_EQ(bind(stale.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }
   EXPECT_THAT(SlotSocket::Connect(folder / "s"),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("nobody shares memory")));
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no server shares memory")));
   const SlotListener listener = MustListen(folder / "s");
   MustConnect(folder / "s");
 }
@@ -366,7 +366,7 @@ TEST(SlotListenerTest, ASocketThatSomebodyListensOnIsLeftAlone) {
   const TempFolder folder;
   const SlotListener first = MustListen(folder / "s");
   EXPECT_THAT(SlotListener::Listen(folder / "s"),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("somebody listens")));
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("a process listens")));
   MustConnect(folder / "s");
   MustAccept(first);
 }
@@ -404,7 +404,7 @@ TEST(SlotListenerTest, AFolderThatIsNotThereIsAnError) {
 }  // namespace
 }  // namespace systole
 
-// In place of libc's, for all of this program.
+// Replaces libc's function in all of this program.
 extern "C" uid_t geteuid() noexcept {
   return systole::pretended_user.value_or(static_cast<uid_t>(syscall(SYS_geteuid)));
 }

@@ -26,13 +26,13 @@ using google::protobuf::SourceLocation;
 constexpr char kHead[] = R"(# The feed spec
 
 Every field of a feed spec, and every operation. `systole` and `systole-server` read a spec as textproto or JSON; in
-Python each message is a class of the same name, and enum values are strings in lower case (`tail="pad"`). Made from
-[feed.proto](systole/v1/feed.proto) and the table of operations: a test says how to make it anew.
+Python each message is a class of the same name, and enum values are strings in lower case (`tail="pad"`). This page is
+made from [feed.proto](systole/v1/feed.proto) and the table of operations. A test says how to update the page.
 
 )";
 
-// Numbers and names that are no better than others; of bools and enums the page shows a value that
-// is not the default.
+// Examples with numbers and names that could as well be others. For bools and enums the page shows
+// a value that is not the default.
 const std::map<std::string, std::string>& Examples() {
   static const auto* const examples = new std::map<std::string, std::string>{
       {"FeedSpec.dataset", "dataset: 'flowers'"},
@@ -111,7 +111,7 @@ const std::map<std::string, std::string>& Examples() {
   return *examples;
 }
 
-// The transform of which `message` has the parameters; null if there is none.
+// The transform whose parameters `message` holds; null if there is none.
 const OperationRow* RowOf(const Descriptor& message) {
   for (const OperationRow& row : Operations()) {
     const auto number = static_cast<int>(row.kind);
@@ -122,7 +122,8 @@ const OperationRow* RowOf(const Descriptor& message) {
   return nullptr;
 }
 
-// "fraction: 0.875" of "center_crop { height: 224 width: 224 fraction: 0.875 }"; empty: not there.
+// The text of one field, such as "fraction: 0.875" of "center_crop { height: 224 width: 224
+// fraction: 0.875 }"; empty if the field is not there.
 std::string FieldIn(absl::string_view example, const std::string& name) {
   const std::string key = absl::StrCat(" ", name, ": ");
   const size_t at = example.find(key);
@@ -133,7 +134,7 @@ std::string FieldIn(absl::string_view example, const std::string& name) {
   return std::string(example.substr(at + 1, end - at - 1));
 }
 
-// `text` of a comment as Markdown: lines that are set in are code.
+// The comment as Markdown. Indented lines become code.
 std::string Markdown(absl::string_view comment, absl::string_view indent) {
   std::string text;
   bool code = false;
@@ -203,11 +204,11 @@ void AddOperation(const OperationRow& row, std::string& page) {
   }
 }
 
-// The message, its enums, and nothing of Transform's list of operations.
+// Adds the message and its enums, without Transform's list of operations.
 void AddMessage(const Descriptor& message, std::string& page) {
   const OperationRow* const row = RowOf(message);
   const std::string name = row == nullptr ? message.name() : OperationName(row->kind);
-  // So that links to the message find an operation, too.
+  // Links to the message find an operation by this anchor.
   const std::string anchor =
       row == nullptr ? ""
                      : absl::StrCat("<a id=\"", absl::AsciiStrToLower(message.name()), "\"></a>\n");

@@ -1,5 +1,5 @@
-// The reference of the feed spec as a page, proto/SPEC.md: made of feed.proto's comments and of the
-// table of operations.
+// Makes proto/SPEC.md, the reference of the feed spec, from feed.proto's comments and the table of
+// operations.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_PROTO_SPEC_PAGE_SPEC_PAGE_H_
@@ -11,7 +11,7 @@
 
 namespace systole {
 
-// A field as it stands in a spec, such as "epochs: 90". Empty: nobody gave one.
+// An example of a field in a spec, such as "epochs: 90". Empty if there is none.
 std::string ExampleOf(const google::protobuf::FieldDescriptor& field);
 
 // `feed` is feed.proto with its comments (protoc --include_source_info).

@@ -26,7 +26,7 @@ std::string ContentOf(const std::string& path) {
   return content.str();
 }
 
-// feed.proto with its comments.
+// Reads feed.proto with its comments.
 class SpecPageTest : public testing::Test {
  protected:
   SpecPageTest() {
@@ -47,12 +47,12 @@ TEST_F(SpecPageTest, EveryFieldHasAnExampleThatItsMessageTakes) {
     const Descriptor& message = *feed_->message_type(i);
     for (int j = 0; j < message.field_count(); ++j) {
       const FieldDescriptor& field = *message.field(j);
-      // Of Transform's operations the table has examples.
+      // The table of operations has the examples for Transform's operations.
       if (field.real_containing_oneof() != nullptr && message.name() == "Transform") continue;
       SCOPED_TRACE(field.full_name());
       const std::string example = ExampleOf(field);
-      ASSERT_NE(example, "") << "give it one in spec_page.cc";
-      // What all operations share is shown where it stands.
+      ASSERT_NE(example, "") << "the field has no example: add one to Examples() in spec_page.cc";
+      // Fields that all operations share have an example of a whole output.
       const Descriptor& parent =
           message.name() == "Transform" ? *feed_->FindMessageTypeByName("Output") : message;
       const std::unique_ptr<google::protobuf::Message> parsed(factory.GetPrototype(&parent)->New());
@@ -65,7 +65,7 @@ TEST_F(SpecPageTest, ThePageIsMadeOfFeedProtoAndTheTableOfOperations) {
   const std::string page = SpecPage(*feed_);
   if (page == ContentOf("proto/SPEC.md")) return;  // Tests run at the top of the tree.
   std::ofstream(SYSTOLE_NEW_PAGE, std::ios::binary) << page;
-  FAIL() << "proto/SPEC.md is not what feed.proto and the operations say; make it anew with\n"
+  FAIL() << "proto/SPEC.md differs from feed.proto and the table of operations; update it with\n"
          << "  cp " << SYSTOLE_NEW_PAGE << " proto/SPEC.md";
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Whoever has the token "a" of the file may read everything.
+// A config in which the token "a" of the file allows reading everything.
 v1::AccessConfig ConfigOf(const std::string& token_file) {
   v1::AccessConfig config;
   config.set_token_file(token_file);
@@ -51,7 +51,7 @@ TEST(AccessControlTest, AGoodNewFileTakesEffectAndABadOneKeepsTheOldTokens) {
   ::chmod(path.c_str(), 0644);
   EXPECT_THAT((*access)->Reload(),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("chmod")));
-  EXPECT_THAT((*access)->Reload(), IsOk());  // Told once.
+  EXPECT_THAT((*access)->Reload(), IsOk());  // The error is returned once.
   folder.Write("tokens", "nonsense");
   ::chmod(path.c_str(), 0600);
   EXPECT_THAT((*access)->Reload(),
@@ -68,9 +68,9 @@ TEST(AccessControlTest, AGoodNewFileTakesEffectAndABadOneKeepsTheOldTokens) {
   EXPECT_TRUE(is_good(*second));
 }
 
-// A server's access by the tokens of a file, and a clock that stands until it is turned.
+// The access of a server that uses a token file, and a clock turned by hand.
 struct Guarded {
-  // As `Create` finds it, the file holds `tokens`.
+  // The file holds `tokens` when `Create` reads it.
   explicit Guarded(const std::string& tokens) : path(folder / "tokens") {
     Write(tokens);
     const v1::AccessConfig config = ConfigOf(path);
@@ -80,7 +80,7 @@ struct Guarded {
     access = *std::move(created);
   }
 
-  // In place: no other file takes the name.
+  // Overwrites the file in place, without a rename.
   void Write(const std::string& tokens) {
     folder.Write("tokens", tokens);
     ::chmod(path.c_str(), 0600);
@@ -133,7 +133,7 @@ TEST(AccessControlTest, AFileThatIsEmptyAtTheStartLetsNobodyInAndWaitsForNothing
   guarded.Write(Line("one"));
   EXPECT_TRUE(guarded.LetsIn("one"));
   guarded.Write(Line("two"));
-  EXPECT_FALSE(guarded.LetsIn("one"));  // One token of several is withdrawn at once.
+  EXPECT_FALSE(guarded.LetsIn("one"));  // A replaced token is withdrawn at once.
 }
 
 TEST(AccessControlTest, AMissingTokenFileStopsTheStart) {

@@ -39,7 +39,7 @@ const ConfigFlag& FlagOf(const std::string& field) {
   return ConfigFlags()[0];
 }
 
-// Two values of `flag` that differ, and neither is the default.
+// Two different values of `flag`, neither of which is the default.
 std::vector<std::string> ValuesOf(const ConfigFlag& flag) {
   if (flag.is_switch()) return {"true", "false"};
   if (flag.about->folder()) return {"/", "/tmp"};
@@ -59,7 +59,7 @@ TEST(ConfigFlagsTest, AFieldIsAFlagOrOnlyTheFilesByIntent) {
     const std::string& name = v1::ServerConfig::descriptor()->field(i)->name();
     if (marked.count(name) == 0) unmarked.push_back(name);
   }
-  // Identities and what each may: too much for a command line.
+  // Identities and their permissions are too much for a command line.
   EXPECT_THAT(unmarked, ElementsAre("access"));
 }
 
@@ -71,7 +71,7 @@ TEST(ConfigFlagsTest, EveryFlagHasANameOfItsOwnAndAHelp) {
     EXPECT_FALSE(flag.about->help().empty());
     EXPECT_FALSE(absl::EndsWith(flag.about->help(), "."));
     EXPECT_EQ(flag.about->value().empty(), flag.is_switch());
-    // Or nobody could tell a field that is left out from one that is empty.
+    // Otherwise a field that is left out and an empty field would look alike.
     EXPECT_TRUE(flag.is_list() || flag.value->has_presence());
   }
 }

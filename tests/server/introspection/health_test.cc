@@ -1,4 +1,4 @@
-// gRPC's health service over a real connection.
+// Tests gRPC's health service over a real connection.
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ class HealthTest : public testing::Test {
  protected:
   void SetUp() override { Start(""); }
 
-  // `access` as text; "": no such block.
+  // `access` is the block as text; "" is no block.
   void Start(const std::string& access) {
     server_ = nullptr;
     folder_.Write("a.tfrecord", TestShards({12})[0]);
@@ -46,7 +46,7 @@ class HealthTest : public testing::Test {
     server_ = *std::move(server);
   }
 
-  // Over a connection of its own.
+  // Each stub has a connection of its own.
   std::unique_ptr<Health::Stub> Dial() const {
     grpc::ChannelArguments own_connection;
     own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -67,7 +67,7 @@ class HealthTest : public testing::Test {
     grpc::ClientContext context;
     std::unique_ptr<grpc::ClientReader<HealthCheckResponse>> reader;
 
-    // UNKNOWN: the call is over.
+    // UNKNOWN means that the call is over.
     HealthCheckResponse::ServingStatus Next() {
       HealthCheckResponse response;
       return reader->Read(&response) ? response.status() : HealthCheckResponse::UNKNOWN;
@@ -108,7 +108,7 @@ TEST_F(HealthTest, WhoWatchesIsToldOfADrainAndTheCallEnds) {
   EXPECT_EQ(gone->reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
   const std::unique_ptr<Watcher> watcher = Watch(*stub);
   EXPECT_EQ(watcher->Next(), HealthCheckResponse::SERVING);
-  // It waits for all calls, so for this one, too.
+  // Drain() waits for all calls, and so for this one.
   EXPECT_TRUE(server_->Drain(absl::Seconds(100)));
   EXPECT_EQ(watcher->Next(), HealthCheckResponse::NOT_SERVING);
   EXPECT_EQ(watcher->Next(), HealthCheckResponse::UNKNOWN);
@@ -125,7 +125,7 @@ TEST_F(HealthTest, ItIsForThoseWhoMay) {
   EXPECT_TRUE(Check("", response, token).ok());
   EXPECT_EQ(Check("", response, other).error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_EQ(Check("", response).error_code(), grpc::StatusCode::UNAUTHENTICATED);
-  // Whether a service exists is not told either.
+  // The answer does not say whether a service exists.
   EXPECT_EQ(Check("no.Such", response).error_code(), grpc::StatusCode::UNAUTHENTICATED);
   const std::unique_ptr<Watcher> watcher = Watch(*Dial());
   EXPECT_EQ(watcher->Next(), HealthCheckResponse::UNKNOWN);
@@ -137,7 +137,7 @@ TEST_F(HealthTest, ItIsForThoseWhoMay) {
 }
 
 TEST_F(HealthTest, ThereAreSoManyWatchesAtOnceAndNoMore) {
-  // A few on each connection, which has a limit of its own.
+  // Each connection gets a few, because it has a limit of its own.
   constexpr int kOnOne = 32;
   std::vector<std::unique_ptr<Health::Stub>> stubs;
   std::vector<std::unique_ptr<Watcher>> watchers;

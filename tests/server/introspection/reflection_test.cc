@@ -1,4 +1,4 @@
-// Reflection under both of its names, over a real connection.
+// Tests reflection under both of its names over a real connection.
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,7 +38,7 @@ using ::testing::UnorderedElementsAre;
 constexpr char kV1[] = "grpc.reflection.v1";
 constexpr char kAlpha[] = "grpc.reflection.v1alpha";
 
-// One call of reflection. Each wait is one for the server's answer.
+// One call of reflection. Each Wait() waits for the server's answer.
 class Call {
  public:
   Call(const std::shared_ptr<grpc::Channel>& channel, const std::string& package,
@@ -59,7 +59,7 @@ class Call {
     }
   }
 
-  // nullopt: the call is over.
+  // Returns nullopt if the call is over.
   std::optional<ServerReflectionResponse> Ask(const ServerReflectionRequest& request) {
     call_->Write(request, nullptr);
     if (!Wait()) return std::nullopt;
@@ -68,7 +68,7 @@ class Call {
     if (!Wait()) return std::nullopt;
     return response;
   }
-  // REQUIRES: the call is over, or will be without another message.
+  // REQUIRES: the call is over, or ends without another message.
   grpc::Status End() {
     ServerReflectionResponse response;
     call_->Read(&response, nullptr);
@@ -99,12 +99,12 @@ ServerReflectionRequest Request(const std::string& text) {
   return request;
 }
 
-// By the name of reflection that is asked.
+// The parameter is the package of reflection that is called.
 class ReflectionTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { Start(""); }
 
-  // `access` as text; "": no such block.
+  // `access` is the block as text; "" is no block.
   void Start(const std::string& access) {
     channel_ = nullptr;
     server_ = nullptr;
@@ -124,7 +124,7 @@ class ReflectionTest : public testing::TestWithParam<const char*> {
     channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
   }
 
-  // What one request is answered in a call of its own.
+  // The answer to one request in a call of its own.
   ServerReflectionResponse Ask(const std::string& request) {
     const std::optional<ServerReflectionResponse> response =
         Call(channel_, GetParam()).Ask(Request(request));
@@ -147,7 +147,7 @@ class ReflectionTest : public testing::TestWithParam<const char*> {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-// The files of an answer in a pool of their own: what a tool does with them.
+// Builds the files of an answer in a pool of their own, as a tool does.
 void BuildPool(const ServerReflectionResponse& response, google::protobuf::DescriptorPool& pool) {
   const auto& files = response.file_descriptor_response().file_descriptor_proto();
   for (auto bytes = files.rbegin(); bytes != files.rend(); ++bytes) {
@@ -243,13 +243,13 @@ TEST_P(ReflectionTest, AnAnswerRepeatsItsRequestAndACallHasMany) {
   }
 }
 
-// Error paths.
+// ---- Error paths ----
 
 TEST_P(ReflectionTest, WhatIsNotThereIsAnErrorAndTheCallGoesOn) {
   Call call(channel_, GetParam());
   for (const char* request :
        {"file_by_filename: 'no/such\\n.proto'", "file_containing_symbol: 'no.Such'",
-        // The server knows it, and serves nothing that needs it.
+        // The server knows this message, but no service needs it.
         "file_containing_symbol: 'systole.v1.ServerConfig'",
         "file_containing_extension { containing_type: 'systole.v1.FeedSpec' extension_number: 7 }",
         "file_containing_extension { containing_type: 'no.Such' extension_number: 7 }",
@@ -275,7 +275,7 @@ TEST_P(ReflectionTest, ACallHasSoManyRequestsAndNoMore) {
 }
 
 TEST_P(ReflectionTest, ThereAreSoManyCallsAtOnceAndNoMore) {
-  // So that none waits for the connection's own limit.
+  // With two connections no call waits for a connection's own limit.
   const std::shared_ptr<grpc::Channel> second = [this] {
     grpc::ChannelArguments own_connection;
     own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -310,7 +310,7 @@ TEST_P(ReflectionTest, ItIsForThoseWhoMay) {
   EXPECT_THAT(Log(), AllOf(HasSubstr("ServerReflectionInfo for "),
                            HasSubstr("identity 'trainer' may not call ServerReflectionInfo")));
 
-  // A token that is taken away ends the call.
+  // Taking the token away ends the call.
   server_->Tick();
   EXPECT_TRUE(permitted.Ask(list).has_value());
   folder_.Write("tokens", TokenLine({.name = "other", .hash = HashOfToken(other)}));

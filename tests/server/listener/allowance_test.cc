@@ -97,8 +97,8 @@ TEST(AllowanceTest, ACallPaysForWhatCameBeforeItAndForNothingLater) {
   EXPECT_TRUE(allowance.IsOver());
 }
 
-// Windows are opened with 26 bytes for each 64 KiB or more; each message of 1 MiB may have 16 of
-// them, and a ping is answered with 17 bytes.
+// A reader sends 26 bytes to open a window for 64 KiB or more, so 16 times for a message of 1 MiB
+// at most. It answers a ping with 17 bytes.
 TEST(AllowanceTest, AReaderEarnsByWhatItIsSent) {
   Allowance allowance(kPlainConnectionCost, kStart);
   Traffic traffic = {.bytes_received = 2 * kKiB, .calls_served = 1, .streams_opened = 1};
@@ -130,7 +130,7 @@ TEST(AllowanceTest, TimeEarnsNothingInAdvance) {
   EXPECT_TRUE(allowance.IsOver());
 }
 
-// What a flood of streams may hold at a time, in requests that wait.
+// How many requests a flood of streams may have waiting at a time.
 constexpr int64_t kFlood = 64;
 
 Traffic Waiting(int64_t streams) {
@@ -139,7 +139,7 @@ Traffic Waiting(int64_t streams) {
 
 TEST(AllowancesTest, BeyondTheBoundThePeerThatCostsMostLosesItsLargest) {
   Allowances all;
-  // Each a little, together most.
+  // Each connection costs a little, but together they cost most.
   int id = 0;
   for (; all.cost() + 2 * kFlood * kStreamCost < kMaxUnearnedCost; ++id) {
     all.Add(id, "crowd", kPlainConnectionCost, kStart);
@@ -161,7 +161,7 @@ TEST(AllowancesTest, ConnectionsWithoutACallHaveABound) {
   int id = 0;
   while (!all.FindExcess(kStart).has_value()) all.Add(id++, "crowd", kPlainConnectionCost, kStart);
   EXPECT_EQ(id, kMaxUnearnedCost / kPlainConnectionCost + 1);
-  // Those that have had one are not among them.
+  // Connections that have had a call do not count.
   for (int i = 0; i < id; ++i) all.Take(i, {.calls_served = 1}, kStart);
   EXPECT_EQ(all.cost(), 0);
 }
@@ -176,7 +176,7 @@ TEST(AllowancesTest, WhatTimeHasEarnedMeanwhileIsNoExcess) {
   EXPECT_EQ(all.FindExcess(After(100)), std::nullopt);
 }
 
-// Its reader takes time to free what it made.
+// When a peer has gone, freeing what it made takes time.
 TEST(AllowancesTest, WhoHasGoneLeavesADebtThatTimePays) {
   Allowances all;
   all.Add(1, "a", kPlainConnectionCost, kStart);
@@ -193,7 +193,7 @@ TEST(AllowancesTest, WhoHasGoneLeavesADebtThatTimePays) {
   EXPECT_EQ(all.cost(), 0);
 }
 
-// Floods `peer` by connections that end.
+// Floods with connections of `peer` that end, until they have cost `cost`.
 void Owe(Allowances& all, const std::string& peer, int64_t cost) {
   const int64_t before = all.cost();
   for (int id = 5000; all.cost() < before + cost; ++id) {
@@ -223,7 +223,7 @@ TEST(AllowancesTest, BeyondTheBoundAPeerGetsItsPartAndNoMore) {
   all.Take(2, Waiting(10), kStart);
   EXPECT_FALSE(all.MayGoOn(1, kStart));
   EXPECT_TRUE(all.MayGoOn(2, kStart));
-  // Even from the same address, who has had a call goes on with little.
+  // Even on the same address, a connection that has had a call may go on with little traffic.
   all.Add(3, "flood", kPlainConnectionCost, kStart);
   all.Take(3, {.bytes_received = 4 * kKiB, .calls_served = 1, .streams_opened = 2}, kStart);
   EXPECT_TRUE(all.MayGoOn(3, kStart));
@@ -252,7 +252,7 @@ TEST(AllowancesTest, WhileAllTogetherCostTooMuchFewComeIn) {
   EXPECT_TRUE(all.MayComeIn("a third", kStart + absl::Milliseconds(100)));
 }
 
-// However many peers flood, and though what has ended is freed late.
+// There may be any number of peers, and memory of ended connections is freed late.
 TEST(AllowancesTest, TheSumOfWhatGoesOnHasABoundHoweverManyPeersFlood) {
   for (const int peers : {1, 2, 16, 100}) {
     Allowances all;

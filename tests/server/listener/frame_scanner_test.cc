@@ -16,7 +16,7 @@ void Take(FrameScanner& scanner, absl::string_view bytes) {
   scanner.Take({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
 }
 
-// Three requests: one whole, one without its end, one that was reset; between them frames that open
+// Three requests: one is whole, one has no end, one was reset. Between them are frames that open
 // nothing.
 std::string Requests() {
   return kHttp2Preface + Http2Frame(4, 0, 0, "") + Http2Frame(1, kEndHeaders, 1, "abc") +
@@ -47,7 +47,7 @@ TEST(FrameScannerTest, ARequestWithoutABodyDoesNotWait) {
   EXPECT_EQ(scanner.streams_waiting(), 0);
 }
 
-// gRPC ignores these, and goes on with any odd number.
+// gRPC ignores streams of even numbers, and goes on with any odd number.
 TEST(FrameScannerTest, StreamsOfEvenNumbersHideNone) {
   FrameScanner scanner;
   Take(scanner, kHttp2Preface + Http2Frame(1, kEndHeaders | kEndStream, 0x7ffffffe, "abc"));
@@ -73,7 +73,7 @@ TEST(FrameScannerTest, AListOfHeadersIsAsLongAsAllItsFrames) {
   Take(scanner, kHttp2Preface + Http2Frame(1, 0, 1, std::string(1000, 'h')));
   for (int i = 0; i < 100; ++i) Take(scanner, Http2Frame(9, 0, 1, std::string(1000, 'h')));
   EXPECT_EQ(scanner.header_bytes(), 101'000);
-  // What a frame announces counts before it has come.
+  // The length in a frame's header counts before the frame has come.
   Take(scanner, Http2Frame(9, 0, 1, std::string(1000, 'h')).substr(0, 9));
   EXPECT_EQ(scanner.header_bytes(), 102'000);
 }

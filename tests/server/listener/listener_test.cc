@@ -49,7 +49,7 @@ OwnedFd ConnectTo(int port, in_addr_t from = INADDR_ANY) {
   return fd;
 }
 
-// Whether the other end has closed within the time that such a thing takes.
+// Whether the other end closes within 30 s.
 bool IsClosed(const OwnedFd& client) {
   pollfd wanted = {.fd = client.get(), .events = POLLIN, .revents = 0};
   if (::poll(&wanted, 1, 30'000) != 1) return false;
@@ -57,10 +57,10 @@ bool IsClosed(const OwnedFd& client) {
   return ::recv(client.get(), &byte, 1, 0) <= 0;
 }
 
-// A listener whose connections are kept, and what it told.
+// A listener. The test keeps its connections and its messages.
 class ListenerTest : public testing::Test {
  protected:
-  // REQUIRES: not called before in this test.
+  // REQUIRES: called only once in a test.
   void Open(ListeningSockets listeners, ListenerOptions options = {}) {
     port_ = listeners.port;
     options.turned_away = [this](absl::string_view, absl::string_view why) {
@@ -91,7 +91,7 @@ class ListenerTest : public testing::Test {
   bool HasOpen(int64_t connections) {
     return static_cast<bool>(WaitUntil([&] { return listener_->counters().open == connections; }));
   }
-  // As gRPC ends a connection.
+  // Ends a connection as gRPC does.
   void EndFirstTaken() {
     MutexLock lock(mu_);
     ::shutdown(taken_.front().get(), SHUT_RDWR);
@@ -102,7 +102,7 @@ class ListenerTest : public testing::Test {
   std::vector<OwnedFd> taken_ ABSL_GUARDED_BY(mu_);
   std::vector<std::string> told_ ABSL_GUARDED_BY(mu_);
   int port_ = 0;
-  std::unique_ptr<Listener> listener_;  // Last: it uses what is above.
+  std::unique_ptr<Listener> listener_;  // Last, because it uses the members above.
 };
 
 TEST_F(ListenerTest, ConnectionsAreHandedOverNonBlockingWithTheirOptions) {
@@ -156,7 +156,7 @@ TEST_F(ListenerTest, OnePeersConnectionsLeaveRoomForOthers) {
   ASSERT_TRUE(HasOpen(1));
   EXPECT_TRUE(IsClosed(ConnectTo(port_)));
   EXPECT_EQ(listener_->counters().over_peer, 1);
-  const OwnedFd other = ConnectTo(port_, 0x7f000002);  // From 127.0.0.2.
+  const OwnedFd other = ConnectTo(port_, 0x7f000002);  // A connection from 127.0.0.2.
   EXPECT_TRUE(HasOpen(2));
 }
 
@@ -202,13 +202,13 @@ TEST_F(ListenerTest, HangUpEndsAConnectionThatNobodyReads) {
   EXPECT_TRUE(HasOpen(0));
 }
 
-// What connections send is counted where calls are.
+// Options with which the listener counts what connections send.
 ListenerOptions Counting() {
   return {.calls = std::make_shared<OpenCalls>(SteadyClock()),
           .clock = [] { return absl::ZeroDuration(); }};
 }
 
-// Reads what has come, as gRPC does. False: the connection is no more.
+// Reads what has come, as gRPC does. Returns false if the connection has ended.
 bool ReadAll(const OwnedFd& fd) {
   std::string buffer(8192, '\0');
   iovec piece = {.iov_base = buffer.data(), .iov_len = buffer.size()};
@@ -241,7 +241,7 @@ TEST_F(ListenerTest, APeerThatHasNotEarnedWhatItCostWaitsAndOthersDoNot) {
   ListenerOptions options = Counting();
   options.clock = SteadyClock();
   OpenOnLoopback(std::move(options));
-  // Sixteen connections that cost a MiB each and end.
+  // Sixteen connections cost a MiB each, and end.
   for (size_t i = 0; i < 16; ++i) {
     const OwnedFd client = ConnectTo(port_);
     ASSERT_TRUE(WaitUntil([&] { return taken() == 1; }));
@@ -319,7 +319,7 @@ TEST(ListeningSocketsTest, ANameIsAllItsAddressesOnOnePort) {
 
 TEST(ListeningSocketsTest, AllAddressesOfBothKindsHearIpv4) {
   const absl::StatusOr<ListeningSockets> sockets = ListenOnTcp("[::]", 0);
-  if (!sockets.ok()) {  // A machine without IPv6 says so.
+  if (!sockets.ok()) {  // The machine may have no IPv6.
     EXPECT_THAT(sockets, StatusIs(absl::StatusCode::kUnavailable, testing::Ne("")));
     return;
   }

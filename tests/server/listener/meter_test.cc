@@ -18,7 +18,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr int kFd = -1;  // No socket: nothing was sent to it.
+constexpr int kFd = -1;  // Not a socket, so nothing was sent to it.
 
 class MeterTest : public testing::Test {
  protected:
@@ -46,14 +46,14 @@ class MeterTest : public testing::Test {
       kPlainConnectionCost, [] { return absl::ZeroDuration(); }, [this] { ++told_; });
 };
 
-// Not one frame more comes to gRPC, however much was read at a time.
+// gRPC must not get a single frame more, however much is read at a time.
 TEST_F(MeterTest, TheStreamThatIsOneTooManyIsNotAdmittedNorWhatCameWithIt) {
   const Connection connection = Connect(kFd, "a");
   ASSERT_TRUE(connection.Send(kHttp2Preface));
   for (int i = 0; i < kMaxUnearnedStreams; ++i) ASSERT_TRUE(connection.Send(Request(i))) << i;
   EXPECT_THAT(meter_->TakeExcess(), IsEmpty());
   EXPECT_FALSE(connection.Send(Request(kMaxUnearnedStreams)));
-  EXPECT_FALSE(connection.Send(Http2Frame(6, 0, 0, "12345678")));  // Nor later.
+  EXPECT_FALSE(connection.Send(Http2Frame(6, 0, 0, "12345678")));  // Later frames are refused too.
   EXPECT_EQ(told_, 1);
   const std::vector<Meter::Excess> excess = meter_->TakeExcess();
   ASSERT_THAT(excess, SizeIs(1));
@@ -79,7 +79,7 @@ TEST_F(MeterTest, WhatServedCallsAccountForIsAdmittedForEver) {
   }
 }
 
-// gRPC keeps what has come of a request until it is whole.
+// gRPC keeps the part of a request that has come until the request is whole.
 TEST_F(MeterTest, WhatHasComeOfARequestCountsWhateverIsEarnedMeanwhile) {
   const Connection connection = Connect(kFd, "a");
   ASSERT_TRUE(connection.Send(kHttp2Preface + Request(0)));
@@ -100,7 +100,7 @@ TEST_F(MeterTest, WhatHasComeOfARequestCountsWhateverIsEarnedMeanwhile) {
   EXPECT_LE(sent, kMaxUnearnedBytes);
 }
 
-// Whoever does not read his answers has them kept, and their calls.
+// When a client does not read its answers, the server keeps them and their calls.
 TEST_F(MeterTest, CallsWhoseAnswersDoNotGoAreBounded) {
   const Connection connection = Connect(kFd, "a");
   ASSERT_TRUE(connection.Send(kHttp2Preface));

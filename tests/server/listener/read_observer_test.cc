@@ -47,7 +47,7 @@ struct Sockets {
   OwnedFd near, far;
 };
 
-// Reads into pieces of three bytes.
+// Reads into pieces of three bytes each.
 ssize_t Read(const OwnedFd& fd, std::string& into, int flags = 0) {
   std::array<char, 12> buffer;
   std::array<iovec, 4> pieces;
@@ -70,7 +70,7 @@ TEST(ReadObserverTest, WhatIsReadIsShownInOrderAndComesToItsReader) {
   ObserveReads(sockets.near.get(), recorder);
   std::string text;
   sockets.Send("hello there");
-  EXPECT_EQ(Read(sockets.near, text, MSG_PEEK), 11);  // Is no read.
+  EXPECT_EQ(Read(sockets.near, text, MSG_PEEK), 11);  // A peek is no read.
   EXPECT_EQ(recorder->bytes_, 0u);
   EXPECT_EQ(Read(sockets.near, text), 11);
   EXPECT_EQ(text, "hello there");
@@ -118,10 +118,10 @@ TEST(ReadObserverTest, ASocketThatHasTheNumberOfOneThatWasClosedIsAnotherOne) {
   EXPECT_EQ(recorder->bytes_, 0u);
 }
 
-// A client and a server of TLS whose bytes go from memory to memory, without certificates.
+// A client and a server that speak TLS in memory, without certificates.
 class TlsPair {
  public:
-  // The server's side begins as that of the socket `handed_over`; -1: of none.
+  // The server's side is made for the socket `handed_over`; -1: for no socket.
   explicit TlsPair(int handed_over) : context_(::SSL_CTX_new(::TLS_method()), ::SSL_CTX_free) {
     ::SSL_CTX_set_max_proto_version(context_.get(), TLS1_2_VERSION);
     EXPECT_EQ(::SSL_CTX_set_cipher_list(context_.get(), "ADH:@SECLEVEL=0"), 1);
@@ -149,7 +149,7 @@ class TlsPair {
     ::SSL_free(client_);
   }
 
-  // What the server reads of `text`; -1: an error.
+  // Sends `text` and returns how much of it the server reads, or -1 for an error.
   int Send(const std::string& text, std::string& into) {
     EXPECT_GT(::SSL_write(client_, text.data(), static_cast<int>(text.size())), 0);
     into.resize(100);
@@ -173,7 +173,7 @@ TEST(ReadObserverTest, OverTlsThePlainTextIsShownAndTheBytesAreCounted) {
   EXPECT_EQ(tls.Send("secret", text), 6);
   EXPECT_EQ(text, "secret");
   EXPECT_EQ(recorder->text_, "secret");
-  // What comes by the socket is no plain text.
+  // Bytes from the socket itself are no plain text.
   sockets.Send("cipher");
   EXPECT_EQ(Read(sockets.near, text), 6);
   EXPECT_EQ(recorder->text_, "secret");

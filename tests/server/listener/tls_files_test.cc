@@ -106,7 +106,7 @@ TEST_F(TlsFilesTest, AChangeIsTakenOnceAndABadOneKeepsTheOld) {
       });
   ASSERT_THAT(files, IsOk());
   EXPECT_TRUE((*files)->verifies_clients());
-  EXPECT_TRUE((*files)->TakeChange().has_value());  // What was there at the start.
+  EXPECT_TRUE((*files)->TakeChange().has_value());  // The files as they were at the start.
   EXPECT_FALSE((*files)->TakeChange().has_value());
 
   folder_.Write("server.pem", "half a fi");

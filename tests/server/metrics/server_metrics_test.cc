@@ -49,7 +49,7 @@ TEST(ServerMetricsTest, EachSourceIsRead) {
   EXPECT_THAT(FindMetric(readings, "cpus"), Optional(UsableProcessors()));
 }
 
-// A request has no place; a stream that runs has one.
+// A running stream has a place, so it cannot end for lack of one.
 TEST(ServerMetricsTest, AStreamsEndCountsOnceWhateverTheCause) {
   ServiceCounters counters;
   for (size_t cause = 0; cause < kNumEndCauses; ++cause) {

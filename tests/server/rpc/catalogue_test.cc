@@ -73,7 +73,7 @@ TEST(CatalogueTest, OneBadDatasetDoesNotKeepTheOthersFromBeingServed) {
   EXPECT_THAT(catalogue.Find("nothing"), refused("no file matches"));
   EXPECT_THAT(catalogue.refused().find("nothing")->second.status.message(),
               HasSubstr(folder / "nothing*"))
-      << "whoever runs the server sees the pattern";
+      << "the server's operator must see the pattern";
 }
 
 TEST(CatalogueTest, AFileThatCannotBeOpenedRefusesItsDatasetWithoutItsFolder) {

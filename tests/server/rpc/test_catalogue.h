@@ -1,4 +1,4 @@
-// What servers of tests are started with.
+// Catalogues and access rules for servers in tests.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_SERVER_RPC_TEST_CATALOGUE_H_
@@ -17,7 +17,7 @@
 
 namespace systole {
 
-// A catalogue of these datasets, which all have the same shards.
+// A catalogue of `datasets`, which all have the same shards.
 inline absl::StatusOr<Catalogue> OpenTestCatalogue(const std::string& shards,
                                                    const std::set<std::string>& datasets = {
                                                        "test"}) {
@@ -30,8 +30,8 @@ inline absl::StatusOr<Catalogue> OpenTestCatalogue(const std::string& shards,
   return Catalogue::Open(config, {});
 }
 
-// The block `access` of a config, as text; "": null, as without the block. If it names a token
-// file, the file `tokens` is used instead.
+// Parses the block `access` of a config. Returns null for "", as without the block. If the block
+// names a token file, the file `tokens` is used instead.
 inline absl::StatusOr<std::shared_ptr<AccessControl>> TestAccess(
     const std::string& access, const std::string& tokens,
     const std::set<std::string>& datasets = {"test"}) {

@@ -70,13 +70,13 @@ class SlotServerTest : public testing::Test {
   std::shared_ptr<SlotSession> Claim(absl::string_view session) const {
     return server_->Claim(session).session;
   }
-  // Why there is no session for this client.
+  // The reason why this client gets no session.
   v1::NotShared RefusalOf(absl::string_view session) const {
     const StreamSlots slots = server_->Claim(session);
     EXPECT_EQ(slots.session, nullptr);
     return slots.not_shared;
   }
-  // The next offer that the client gets; the server has sent it already.
+  // The next offer to the client, which the server has already sent.
   static SlotOffer OfferTo(const SlotSocket& client) {
     const auto packet = client.Receive();
     EXPECT_TRUE(packet.ok() && packet->has_value());
@@ -86,11 +86,11 @@ class SlotServerTest : public testing::Test {
     EXPECT_THAT(offer, IsOk());
     return *std::move(offer);
   }
-  // Until the poller's thread has heard the client.
+  // Waits until the poller's thread has heard the client.
   static void WaitUntilDropped(const std::weak_ptr<const void>& owner) {
     EXPECT_TRUE(WaitUntil([&] { return owner.expired(); }));
   }
-  // Until the server has hung up on the client; takes the offers before that.
+  // Waits until the server has hung up on the client, and takes the offers before that.
   static void WaitForHangUp(const SlotSocket& client) {
     EXPECT_TRUE(WaitUntil([&] { return !client.Receive().ok(); }));
   }
@@ -128,7 +128,7 @@ TEST_F(SlotServerTest, AConnectionWithoutAHelloMatchesNoSession) {
   const SlotSocket silent = Connect();
   EXPECT_EQ(Claim(""), nullptr);
   EXPECT_EQ(Claim(Id('\0')), nullptr);
-  // It may still say it.
+  // The client may still say hello.
   EXPECT_THAT(silent.Send(EncodeSlotHello(Id('a'))), IsOk());
   EXPECT_NE(Claim(Id('a')), nullptr);
 }
@@ -141,7 +141,7 @@ TEST_F(SlotServerTest, WhoBreaksTheProtocolBeforeAStreamIsHungUpOn) {
   const SlotSocket with_descriptor = Connect();
   EXPECT_THAT(with_descriptor.Send(EncodeSlotHello(Id('c')), STDERR_FILENO), IsOk());
   Claim(Id('x'));
-  EXPECT_EQ(Claim(Id('a')), nullptr);  // Looks once more: takes one message at a time.
+  EXPECT_EQ(Claim(Id('a')), nullptr);  // The second call reads the client's second message.
   EXPECT_EQ(Claim(Id('b')), nullptr);
   EXPECT_EQ(Claim(Id('c')), nullptr);
   for (const SlotSocket* client : {&garbage, &with_descriptor}) {
@@ -162,7 +162,7 @@ TEST_F(SlotServerTest, MoreSessionsThanAllowedGetNothing) {
 TEST_F(SlotServerTest, AServerWithoutDescriptorsSaysSoAndFindsTheClientLater) {
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  // One descriptor is left, which the client takes.
+  // One descriptor is left, and the client takes it.
   const int left = dup(STDIN_FILENO);
   ASSERT_GE(left, 0);
   close(left);
@@ -186,8 +186,8 @@ TEST_F(SlotServerTest, AFloodOfConnectionsDoesNotKeepOthersOut) {
 }
 
 TEST_F(SlotServerTest, ConnectionsThatAskForNothingKeepNobodyOut) {
-  // More than the socket's queue holds, and nobody ever asks for a stream. `Connect` itself fails
-  // where the queue is full.
+  // These are more connections than the socket's queue holds, and none ever asks for a stream.
+  // `Connect` itself fails while the queue is full.
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(WaitUntil([&] { return SlotSocket::Connect(path()).ok(); })) << i;
   }
@@ -210,7 +210,8 @@ TEST_F(SlotServerTest, MemoryIsOfferedOnceAndLentAgainAfterItsReturn) {
   WaitUntilDropped(held);
   EXPECT_EQ(server_->lent_bytes(), 0);
   ASSERT_EQ(session->Lend(memory, nullptr), v1::NO_REASON);
-  EXPECT_THAT(client.Receive(), IsOkAndHolds(testing::Eq(std::nullopt)));  // It has it mapped.
+  // The client has it mapped.
+  EXPECT_THAT(client.Receive(), IsOkAndHolds(testing::Eq(std::nullopt)));
 }
 
 TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredWithTheNextOffer) {
@@ -229,7 +230,8 @@ TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredWithTheNextOffer) {
   ASSERT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
   EXPECT_THAT(OfferTo(client).retired, ElementsAre(gone_id));
   ASSERT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
-  EXPECT_THAT(OfferTo(client).retired, testing::SizeIs(1));  // The one before; not `gone` again.
+  // Only the one before, not `gone` again.
+  EXPECT_THAT(OfferTo(client).retired, testing::SizeIs(1));
 }
 
 TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredThoughNoneIsOffered) {
@@ -271,7 +273,7 @@ TEST_F(SlotServerTest, AllComesBackWhenTheClientGoes) {
   client.reset();
   for (const auto& each : held) WaitUntilDropped(each);
   EXPECT_TRUE(WaitUntil([&] { return server_->lent_bytes() == 0; }));
-  EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);  // Its stream goes on as bytes.
+  EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);  // The stream goes on as bytes.
 }
 
 TEST_F(SlotServerTest, AClientIsStalledSinceItLastGaveSomethingBack) {
@@ -290,7 +292,7 @@ TEST_F(SlotServerTest, AClientIsStalledSinceItLastGaveSomethingBack) {
   auto owner = std::make_shared<int>();
   const std::weak_ptr<const void> held = owner;
   ASSERT_EQ(session->Lend(Memory(), std::move(owner)), v1::NO_REASON);
-  EXPECT_EQ(session->stalled(), absl::Seconds(50));  // Getting another is no taking.
+  EXPECT_EQ(session->stalled(), absl::Seconds(50));  // Being lent more is not taking.
   seconds = 1100;
   ASSERT_THAT(client.Send(EncodeSlotReturn(first->id())), IsOk());
   WaitUntilDropped(first_held);
@@ -305,7 +307,7 @@ TEST_F(SlotServerTest, AClientIsStalledSinceItLastGaveSomethingBack) {
   EXPECT_EQ(session->stalled(), absl::InfiniteDuration());
   EXPECT_EQ(session->Lend(Memory(), nullptr), v1::SESSION_OVER);
   WaitForHangUp(client);
-  server_ = nullptr;  // It uses the clock.
+  server_ = nullptr;  // The server uses the clock.
 }
 
 TEST_F(SlotServerTest, AClientThatKeepsSlotsAfterItsStreamsEndLosesThem) {
@@ -315,14 +317,14 @@ TEST_F(SlotServerTest, AClientThatKeepsSlotsAfterItsStreamsEndLosesThem) {
   auto session = Claim(Id('a'));
   ASSERT_NE(session, nullptr);
   ASSERT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
-  session = nullptr;  // The stream's end.
+  session = nullptr;  // The stream ends.
   EXPECT_EQ(server_->lent_bytes(), kBytes);
   seconds = 120;
   server_->HangUpOnStalled(absl::Seconds(120));
   WaitForHangUp(client);
   EXPECT_TRUE(WaitUntil([&] { return server_->sessions() == 0; }));
   EXPECT_EQ(server_->lent_bytes(), 0);
-  server_ = nullptr;  // It uses the clock.
+  server_ = nullptr;  // The server uses the clock.
 }
 
 TEST_F(SlotServerTest, ClientsTogetherHoldNoMoreThanTheLimit) {
@@ -353,11 +355,11 @@ TEST_F(SlotServerTest, AClientThatNeverReadsItsOffersGetsBytesNotAWait) {
     not_shared = session->Lend(memory.back(), nullptr);
   }
   EXPECT_EQ(not_shared, v1::CONNECTION_FULL);
-  EXPECT_GT(memory.size(), 50u);  // More than a window's worth.
+  EXPECT_GT(memory.size(), 50u);  // More than a window.
   EXPECT_EQ(server_->lent_bytes(), static_cast<int64_t>(memory.size() - 1) * kBytes);
 }
 
-// Runs `drop` when it is dropped.
+// An owner that calls `drop` when it is dropped.
 std::shared_ptr<const void> Owner(std::function<void()> drop) {
   static const int kSomething = 0;
   return std::shared_ptr<const void>(&kSomething,
@@ -376,7 +378,8 @@ TEST_F(SlotServerTest, AFloodWhileAnotherIsServed) {
   std::vector<std::shared_ptr<const SealedMemory>> memory;
   for (int i = 0; i <= kFlood; ++i) {
     memory.push_back(Memory());
-    // The first one holds the server's thread in the middle of the flood, until all has been sent.
+    // The first return holds the server's thread in the middle of the flood, until all has been
+    // sent.
     ASSERT_EQ(a->Lend(memory.back(), Owner([&heard, &go_on, i] {
                         EXPECT_THAT(heard.Push(i == 0 ? "first" : "flood"), IsOk());
                         if (i == 0) go_on.Pop().status().IgnoreError();
@@ -400,12 +403,13 @@ TEST_F(SlotServerTest, AFloodWhileAnotherIsServed) {
     ASSERT_TRUE(next.ok() && next->has_value());
     order.push_back(**next);
   }
-  // In turns: behind all of the flood it would be the last.
+  // Clients are served in turns. Otherwise "other" would come last, after the whole flood.
   const auto place = std::find(order.begin(), order.end(), "other") - order.begin();
   EXPECT_LE(place, 2) << "of " << kFlood;
 }
 
-// Clients that give back what is not theirs. The server hangs up before it takes its memory back.
+// ---- Clients that give back wrong slots. The server hangs up before it takes its memory back.
+// ----
 
 class BadReturnTest : public SlotServerTest {
  protected:
@@ -447,7 +451,7 @@ TEST_F(BadReturnTest, ASlotOfAnotherClient) {
   ASSERT_EQ(session->Lend(memory, std::move(owner)), v1::NO_REASON);
   ASSERT_THAT(client_->Send(EncodeSlotReturn(memory->id())), IsOk());
   ExpectHungUp(/*still_lent=*/kBytes);
-  EXPECT_FALSE(held.expired());  // The other's is still the other's.
+  EXPECT_FALSE(held.expired());  // The other client keeps its slot.
   EXPECT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
 }
 

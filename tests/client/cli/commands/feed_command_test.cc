@@ -47,7 +47,7 @@ class FeedCommandTest : public testing::Test {
   const TempFolder folder_;
 };
 
-// Requests `interrupt` when so many lines were written.
+// Requests `interrupt` after a given number of lines.
 class InterruptAfterLines final : public std::streambuf {
  public:
   InterruptAfterLines(int lines, Interrupt& interrupt) : lines_(lines), interrupt_(interrupt) {}
@@ -92,7 +92,7 @@ TEST_F(FeedCommandTest, DigestLinesAreAllThatStdoutHolds) {
 TEST_F(FeedCommandTest, StepsAndCoresNarrowIt) {
   const FakeServer server((FakeFeed()));
   const std::string whole = Feed(server, {"--digest", "--steps", "0"}).out;
-  EXPECT_EQ(Lines(whole).size(), 40u);  // To the end of the feed, which has two epochs.
+  EXPECT_EQ(Lines(whole).size(), 40u);  // Reads to the end of the feed, which has two epochs.
   std::string parts;
   for (const char* range : {"0:1", "1:2"}) {
     for (const std::string& line :
@@ -131,7 +131,7 @@ TEST_F(FeedCommandTest, JsonIsOneObject) {
                              HasSubstr("\"token\":\"systole1:"), EndsWith("}\n")));
 }
 
-// Each of a feed's metrics, whatever their names.
+// Checks every metric of a feed, whatever its name.
 TEST_F(FeedCommandTest, JsonHasEveryMetric) {
   const FakeServer server((FakeFeed()));
   const std::string json = Feed(server, {"--json", "--steps", "5"}).out;
@@ -151,7 +151,8 @@ TEST_F(FeedCommandTest, TextHasEveryMetricThatIsNotZero) {
 TEST_F(FeedCommandTest, SaysWhatTravelled) {
   const FakeFeed feed = {.pixels = true};
   const FakeServer server(feed);
-  // 5 steps of 2 cores * (96 + 4 bytes as they are, 400 values as one byte instead of four).
+  // 5 steps of 2 cores. A core gets 96 + 4 bytes that travel unchanged, and 400 values that travel
+  // as one byte instead of four.
   for (const std::vector<std::string>& finish :
        {std::vector<std::string>{}, {"--finish", "client"}}) {
     std::vector<std::string> args = {"--json", "--steps", "5"};
@@ -164,7 +165,7 @@ TEST_F(FeedCommandTest, SaysWhatTravelled) {
               AllOf(HasSubstr("\"payload_bytes\":17000,"), HasSubstr("\"compact_steps\":0,")));
 }
 
-// Tiles of 2 pixels with 3 of 8 channels and 4 of 128 places.
+// Tiles of 2 pixels, with 3 of 8 channels and 4 of 128 places used.
 TEST_F(FeedCommandTest, SaysHowMuchOfTilesIsUseful) {
   const FakeFeed feed = {
       .tensors = {
@@ -225,8 +226,8 @@ TEST_F(FeedCommandTest, FinishIsOneOfThreeWords) {
   EXPECT_THAT(run.err, HasSubstr("--finish is 'both', want auto, server or client"));
 }
 
-// FakeFeed's places, but that `valid` is 0 in the third place of core 1 in every step. 10 steps an
-// epoch of 8 places for 77 records: with PAD, the last 3 places of the last step hold none.
+// A FakeFeed in which `valid` is 0 in the third place of core 1 in every step. An epoch has 10
+// steps of 8 places for 77 records, so with PAD the last 3 places of the last step hold no record.
 FakeFeed OneMasked() {
   return {.byte =
               [](int64_t step, int core, int tensor, int64_t place) {
@@ -260,7 +261,7 @@ TEST_F(FeedCommandTest, TellsWhatIsMaskedAndWhatIsPadding) {
   EXPECT_THAT(RunCommand(MakeFeedCommand(), with_json).out,
               AllOf(HasSubstr("\"masked_examples\":9,\"padded_examples\":3,"),
                     HasSubstr("\"masked_records\":[6,14,")));
-  // stdout is for the digests alone.
+  // Only digests may go to stdout.
   std::vector<std::string> with_digest = args;
   with_digest.push_back("--digest");
   const CommandRun digests = RunCommand(MakeFeedCommand(), with_digest);
@@ -337,7 +338,7 @@ TEST_F(FeedCommandTest, ExitCodesTellWhatWentWrong) {
     }});
     const CommandRun run = Feed(server, {"--digest"});
     EXPECT_EQ(run.exit_code, test.exit_code) << run.err;
-    // What came before is told, and how to go on.
+    // The output shows what came before the error, and the error how to go on.
     EXPECT_EQ(Lines(run.out).size(), 4u);
     EXPECT_THAT(run.err, AllOf(HasSubstr("after 2 steps; --resume systole1:"),
                                HasSubstr(std::string(test.status.message()))));

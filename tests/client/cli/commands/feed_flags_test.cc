@@ -22,7 +22,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Stores the options that its flags make.
+// Stores the options that its flags set.
 class OptionsCommand final : public Command {
  public:
   explicit OptionsCommand(FeedClientOptions* options) : options_(options) {}
@@ -61,7 +61,7 @@ TEST(FeedFlagsTest, EveryFlagOfTheTableSetsItsFieldAndNoOther) {
     SCOPED_TRACE(option.name);
     std::vector<std::string> args = {FlagOf(option)};
     if (!option.words.empty()) {
-      args.emplace_back(option.words.back());  // The default is the first.
+      args.emplace_back(option.words.back());  // The first word is the default.
     } else if (!option.value.empty()) {
       args.push_back("1");
     }

@@ -34,7 +34,7 @@ TEST(GemmCommandTest, EveryDataflowIsKnown) {
 }
 
 TEST(GemmCommandTest, SteppingSaysThatValuesAndCyclesAgree) {
-  // Of the formulas: 8 + 8 * 16 + 16 + 8 + 4 - 2; 9 * (2 * 8 + 4 + 16 - 2) - 1; and so on.
+  // By the formulas: 8 + 8 * 16 + 16 + 8 + 4 - 2; 9 * (2 * 8 + 4 + 16 - 2) - 1; and so on.
   const struct {
     std::string dataflow, cycles;
   } cases[] = {
@@ -48,7 +48,8 @@ TEST(GemmCommandTest, SteppingSaysThatValuesAndCyclesAgree) {
 }
 
 TEST(GemmCommandTest, SeveralUnitsShareTheProduct) {
-  // 2 tiles of 40 rows: by rows 4 + 20 + 20 + 4 + 4 - 2, by tiles 4 + 40 + 4 + 4 - 2.
+  // 2 tiles of 40 rows. Split by rows: 4 + 20 + 20 + 4 + 4 - 2 cycles; by tiles: 4 + 40 + 4 + 4 -
+  // 2.
   const CommandRun run = Gemm("4x4", "40,8,4", "ws-db", {"--units", "2", "--step"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, AllOf(HasSubstr("cycles       50\nfolds        2\n"),

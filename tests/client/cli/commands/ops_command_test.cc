@@ -36,7 +36,7 @@ TEST(OpsCommandTest, JsonHasAllOfThem) {
   const auto& operations = report.fields().at("operations").list_value();
   EXPECT_EQ(operations.values_size(),
             v1::Transform::descriptor()->FindOneofByName("kind")->field_count() +
-                2);  // mixup and cutmix.
+                2);  // These are mixup and cutmix.
   for (const google::protobuf::Value& operation : operations.values()) {
     const auto& fields = operation.struct_value().fields();
     for (const char* name : {"summary", "example", "tensorflow", "parity", "combined_tensorflow",

@@ -1,5 +1,5 @@
-// `systole pace`, `replay` and `load` against a server without data. Nothing here depends on how
-// long anything takes: what is asked of a paced run is what it says, not what it measures.
+// `systole pace`, `replay` and `load` against a server without data. The tests check what a paced
+// run says, not what it measures, so they do not depend on how long anything takes.
 
 #include <atomic>
 #include <csignal>
@@ -36,7 +36,7 @@ using testing::IsEmpty;
 using testing::SizeIs;
 using testing::StartsWith;
 
-// 2 cores, 4 examples each, without end.
+// An endless feed of 2 cores with 4 examples each.
 FakeFeed Endless() { return {.epochs = 0}; }
 
 class PaceCommandTest : public testing::Test {
@@ -67,7 +67,7 @@ TEST_F(PaceCommandTest, TakesStepsAtTheGivenPace) {
                     HasSubstr("note: a server runs on this machine")));
 }
 
-// The third place of core 1 holds nothing in every step.
+// The third place of core 1 is empty in every step.
 FakeFeed EndlessWithMasked() {
   FakeFeed feed = Endless();
   feed.byte = [](int64_t step, int core, int tensor, int64_t place) {
@@ -154,7 +154,7 @@ TEST_F(PaceCommandTest, SavesArrivalsThatSayTheyWerePaced) {
   EXPECT_THAT(replay.out, HasSubstr("note: the arrivals were recorded in a paced run"));
 }
 
-// A paced run's, and a replay's of the recording that it made.
+// Checks the report of a paced run, and the report of a replay of the recording that the run made.
 TEST_F(PaceCommandTest, ReportsNameTheFeedAndWhenItWasTaken) {
   const FakeServer server(Endless());
   const std::string path = folder_ / "paced.arrivals";
@@ -228,7 +228,7 @@ TEST_F(PaceCommandTest, ARecordingReplaysToTheSameNumbersForAnyChip) {
   const absl::StatusOr<emulator::Arrivals> arrivals = LoadArrivals(path);
   ASSERT_THAT(arrivals, IsOk());
   EXPECT_EQ(arrivals->steps(), 12);
-  ASSERT_THAT(arrivals->tensors, SizeIs(3));  // label, valid, x.
+  ASSERT_THAT(arrivals->tensors, SizeIs(3));  // These are label, valid and x.
   EXPECT_EQ(arrivals->tensors[2].name, "x");
   EXPECT_EQ(arrivals->tensors[0].batch_axis, 1);
   EXPECT_THAT(arrivals->tensors[2].shape, ElementsAre(4, 100));
@@ -257,7 +257,8 @@ TEST_F(PaceCommandTest, TheReportInAFileIsTheOneOnTheConsole) {
       RunCommand(MakeReplayCommand(), {"--arrivals", arrivals, "--step-time-us", "1000", "--json",
                                        "--report", html, "--report-json", json});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  // Starts at 0, 2 and 3 ms: one wait of 1, core 1's; two steps of 1 in 3.
+  // The steps start at 0, 2 and 3 ms. Step 1 waits 1 ms for core 1's slice. So the two steps that
+  // count, of 1 ms each, take 3 ms.
   EXPECT_THAT(run.out, AllOf(HasSubstr("\"infeed_stall_seconds\":[0,0.001],"),
                              HasSubstr("\"barrier_seconds\":[0.001,0],"),
                              HasSubstr("\"history\":{\"first_step\":1,\"steps\":2,")));
@@ -305,7 +306,7 @@ TEST_F(PaceCommandTest, AFileThatCannotBeWrittenIsToldBeforeTheRun) {
             2);
 }
 
-// Nobody listens there: who dialled first would wait and fail with code 4.
+// Nobody listens on the address. A command that connected first would wait and fail with code 4.
 TEST_F(PaceCommandTest, WhatNeedsNoServerIsCheckedBeforeDialling) {
   for (const char* slice : {"v3-9", "v9-8"}) {
     const std::vector<std::string> args = {"--model", "resnet50",          "--slice",
@@ -346,7 +347,8 @@ TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
   std::atomic<int> asked = 0;
   feed.status = [&asked](v1::ServerStatusResponse& answer) {
     AddMetric(answer, "cpus", 4, v1::Metric::GAUGE);
-    AddMetric(answer, "cpu_seconds", 10 + asked++ / 2);  // One second for each level and server.
+    // One second more for each level and server.
+    AddMetric(answer, "cpu_seconds", 10 + asked++ / 2);
     return absl::OkStatus();
   };
   const FakeServer server(feed);
@@ -367,8 +369,8 @@ TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
               AllOf(HasSubstr("<h1>Load test</h1>"), HasSubstr("id=\"plot-waits\"")));
 }
 
-// The servers' time counts from where every trainer has its first step: where no first step comes,
-// nobody asks for it.
+// The servers' CPU time counts from the moment when every trainer has its first step. If no first
+// step comes, the servers are not asked for it.
 TEST_F(PaceCommandTest, LoadAsksForTheServersTimeAfterTheFirstSteps) {
   FakeFeed feed = Endless();
   std::atomic<int> asked = 0;
@@ -411,7 +413,7 @@ TEST_F(PaceCommandTest, TheSpecsEpochsDoNotEndTheFeed) {
 }
 
 TEST_F(PaceCommandTest, LoadWithoutTheServersTimeHasNoHeadline) {
-  const FakeServer server(Endless());  // Tells nothing.
+  const FakeServer server(Endless());  // It reports no metrics.
   const CommandRun run = Run(MakeLoadCommand(), server.address(),
                              {"--step-time-us", "1000", "--trainers", "2", "--duration", "20ms"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
@@ -427,7 +429,7 @@ TEST(RunLoadLevelTest, TrainersHaveFeedsOfTheirOwnAndAllAreMeasured) {
                                    .slice_bytes = 500},
                          .duration = absl::Milliseconds(20)};
   options.spec.set_seed(40);
-  // On a busy machine no step may come in a short window: then in a longer one.
+  // On a busy machine no step may come in a short window. The test then repeats with a longer one.
   for (int64_t steps = 0; steps == 0; options.duration *= 2) {
     absl::Duration last;
     const absl::StatusOr<LoadLevel> level =
@@ -449,7 +451,7 @@ TEST(RunLoadLevelTest, TrainersHaveFeedsOfTheirOwnAndAllAreMeasured) {
   EXPECT_THAT(seeds, ElementsAre(40, 41, 42));
 }
 
-// The server stops after step 0, which each trainer has before the window opens.
+// The server stops after step 0, which each trainer gets before the window opens.
 TEST(RunLoadLevelTest, WhatCameBeforeTheWindowDoesNotCount) {
   FakeFeed feed = Endless();
   feed.spoil = [](int, int, FakeChunk& piece) { piece.hang = piece.header.step == 1; };

@@ -29,7 +29,7 @@ CommandRun Status(const std::string& servers, std::vector<std::string> args) {
   return RunCommand(MakeStatusCommand(), args);
 }
 
-// Asked once, so that the same server always gives the same text.
+// Asks the server only once, so that the same server always gives the same text.
 CommandRun StatusOnce(const std::string& servers, std::vector<std::string> args = {}) {
   args.insert(args.begin(), {"--interval", "0"});
   return Status(servers, args);
@@ -44,7 +44,7 @@ FakeFeed Answering(const v1::ServerStatusResponse& status) {
 
 constexpr v1::Metric::Kind kGauge = v1::Metric::GAUGE;
 
-// The command knows no metric by name: what a server tells, it shows.
+// The command knows no metric by name: it shows whatever a server reports.
 v1::ServerStatusResponse Healthy(double steps_served = 100, double cpu_seconds = 7.5) {
   v1::ServerStatusResponse status;
   status.set_version("1.2.3");
@@ -75,7 +75,7 @@ v1::ServerStatusResponse Damaged() {
   return status;
 }
 
-// The number behind `"key":` in a JSON text.
+// The number after `"key":` in a JSON text.
 double NumberOf(const std::string& json, const std::string& key) {
   const std::vector<std::string> parts = absl::StrSplit(json, absl::StrCat("\"", key, "\":"));
   double number = -1;
@@ -182,7 +182,7 @@ TEST(StatusCommandTest, EveryCounterHasARateBetweenTwoAnswers) {
   const std::vector<std::string> parts = absl::StrSplit(json.out, "\"per_second\":");
   ASSERT_EQ(parts.size(), 2u) << json.out;
   EXPECT_EQ(NumberOf(parts[0], "steps_served"), 110);
-  // How long it took between the answers is the machine's choice; it is the same for all.
+  // The time between the two answers depends on the machine, but it is the same for all rates.
   const double steps = NumberOf(parts[1], "steps_served");
   EXPECT_GT(steps, 0);
   EXPECT_DOUBLE_EQ(NumberOf(parts[1], "payload_bytes"), steps * 125'000);

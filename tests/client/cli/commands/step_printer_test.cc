@@ -19,8 +19,9 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Step 9 of cores 2 and 3: `a` int64[2], `h` uint8[3,2] with the examples last, `valid`. Bytes
-// count up from 1 in each slice; the second example of core 3 is not valid.
+// Step 9 of cores 2 and 3. Its tensors are `a` int64[2], `h` uint8[3,2] with the examples last, and
+// `valid`. The bytes of `h` count up from 1 in each slice. The second example of core 3 is not
+// valid.
 Step SomeStep() {
   absl::StatusOr<SliceLayout> layout = SliceLayout::Create(
       {{.spec = {.name = "a", .dtype = DType::kInt64, .shape = {2}}},

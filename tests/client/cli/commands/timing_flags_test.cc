@@ -94,9 +94,9 @@ TEST(TimingFlagsTest, AGivenStepTimeNeedsNoChip) {
   EXPECT_EQ(cores->slice_bytes, 128 * 224 * 224 * 3 * 2 + 128 * 8);
 }
 
-// ResNet-50 at 128 a core: 272 ms on v2-8, 144 ms on v3-8, as the compiler's own tests have it.
-// Padded: 3 channels to 8, the batch fills its 128 lanes, labels to 8 rows; two cores to a link of
-// 16 GB/s.
+// A step of ResNet-50 with 128 examples a core takes 272 ms on v2-8 and 144 ms on v3-8, as in the
+// compiler's own tests. Padding makes 8 channels of 3 and 8 rows of labels; the batch fills its 128
+// lanes. Two cores share a link of 16 GB/s.
 TEST(TimingFlagsTest, ModelAndSliceGiveTheStepOfTheCompiledProgram) {
   const absl::StatusOr<TimedCores> v2 = Cores({{"--model", "resnet50"}, {"--slice", "v2-8"}});
   ASSERT_THAT(v2, IsOk());
@@ -161,7 +161,7 @@ TEST(TimingFlagsTest, WhatCannotBeTimedIsRefused) {
                        HasSubstr("slice v3-8 has 8 cores, the feed 4")));
 }
 
-// The largest values that the options take are within what the clock takes.
+// The clock accepts the largest values that the options accept.
 TEST(TimingFlagsTest, TheLargestValuesAreTaken) {
   EXPECT_THAT(Cores({{"--step-time-us", "3600000000"}, {"--queue-depth", "65536"}}).status(),
               IsOk());

@@ -43,7 +43,7 @@ loss { softmax_cross_entropy {} }
 optimizer { learning_rate: 0.1 }
 )";
 
-// Two cores, four examples each: dark images are of class 0, bright ones of class 1.
+// A feed of two cores with four examples each. Dark images are of class 0, bright ones of class 1.
 FakeFeed BrightOrDark() {
   const auto is_bright = [](int64_t step, int core, int64_t slot) {
     return (step * 5 + core * 3 + slot * 7) % 4 < 2;
@@ -66,7 +66,7 @@ FakeFeed BrightOrDark() {
 
 class TrainCommandTest : public testing::Test {
  protected:
-  // A spec of the feed with so many epochs.
+  // Writes a spec of the feed with `epochs` epochs.
   std::string Spec(const std::string& name, int64_t epochs, int64_t global_batch = 8) const {
     v1::FeedSpec spec = SpecOf(BrightOrDark());
     spec.set_epochs(epochs);
@@ -100,8 +100,9 @@ TEST_F(TrainCommandTest, LearnsAndEndsWithTheValidationAccuracy) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, AllOf(HasSubstr("model bright-or-dark, 2 cores x 4 examples"),
                              EndsWith("\nvalidation accuracy 1.000\n")));
-  EXPECT_EQ(run.err, "");  // No terminal, no bar.
-  // 20 training steps and twice the 10 of the evaluation's epoch, of 52 bytes and two cores each.
+  EXPECT_EQ(run.err, "");  // Without a terminal there is no progress bar.
+  // 20 training steps, and twice the 10 steps of the validation epoch. A step has 52 bytes for each
+  // of two cores.
   EXPECT_THAT(ReadWholeFile(report),
               AllOf(HasSubstr("\"validation_accuracy\":1"), HasSubstr("\"training_seconds\":"),
                     HasSubstr(absl::StrCat("\"bytes_received\":", 40 * 2 * 52))));
@@ -165,7 +166,8 @@ TEST_F(TrainCommandTest, TellsMaskedExamplesOfBothFeeds) {
 
 // ---- Interrupted ----
 
-// Of a run that is asked to stop when the server has nothing more to send and `ready` is true.
+// Runs a training that is interrupted when the server has sent `steps_sent` steps and `ready` is
+// true.
 class InterruptedTrainTest : public TrainCommandTest {
  protected:
   CommandRun TrainUntil(int64_t steps_sent, const std::function<bool()>& ready,
@@ -227,7 +229,7 @@ TEST_F(InterruptedTrainTest, TheLastCheckpointIsNamedAndGoesOn) {
   const int64_t steps = ReadCheckpoint(file).trainer.steps;
   EXPECT_THAT(run.err, HasSubstr(absl::StrCat("interrupted after ", steps, " steps: --resume ",
                                               file, " goes on after step ", steps)));
-  // The break was no change.
+  // The interrupted run can be resumed.
   EXPECT_EQ(Train(Spec("s", 2), {"--epochs", "2", "--resume", file}).exit_code, 0);
   const CommandRun again = TrainUntil(9, AtOnce, {"--resume", file});
   EXPECT_THAT(again.err, HasSubstr(absl::StrCat("no checkpoint was written, --resume ", file,
@@ -279,7 +281,7 @@ TEST_F(TrainCommandTest, ARunBrokenOffInMidEpochGoesOnFromItsLastSave) {
             ReadCheckpoint(whole).loop.epochs[1].training.loss);
 }
 
-// What another program needs to start where this one starts, and to be compared with.
+// Another program needs this file to start with the same weights, so that its run can be compared.
 TEST_F(TrainCommandTest, TheInitialCheckpointHoldsTheWeightsBeforeStep0AndResumesToTheSameRun) {
   const std::string spec = Spec("a.textproto", 0);
   const std::string initial = folder_ / "initial.ckpt", whole = folder_ / "whole.ckpt",
@@ -347,7 +349,7 @@ TEST_F(TrainCommandTest, AFileThatIsNoWholeCheckpointIsRefused) {
   };
   refused("cut.ckpt", bytes.substr(0, bytes.size() / 2), 1, "cut short");
   std::string damaged = bytes;
-  damaged[damaged.size() - 8] ^= 4;  // Of the last tensor.
+  damaged[damaged.size() - 8] ^= 4;  // This is a byte of the last tensor.
   refused("damaged.ckpt", damaged, 1, "CRC of the payload");
   refused("other.ckpt", "weights", 2, "no checkpoint");
   emulator::Checkpoint elsewhere = ReadCheckpoint(file);
@@ -362,7 +364,7 @@ TEST_F(TrainCommandTest, AFileThatIsNoWholeCheckpointIsRefused) {
 }
 
 TEST_F(TrainCommandTest, CheckpointsThatCannotBeWrittenAreToldBeforeTraining) {
-  // Its first chunk would end the run with code 1.
+  // If training began, the first chunk would end the run with code 1.
   FakeFeed damaged = BrightOrDark();
   damaged.spoil = [](int, int, FakeChunk& piece) { piece.end = absl::DataLossError("shard-3"); };
   const std::string spec = Spec("a.textproto", 0);
@@ -427,7 +429,7 @@ TEST_F(TrainCommandTest, AReportThatCannotBeWrittenIsToldBeforeTraining) {
   }
 }
 
-// A shipped model is known by its name; this one's pictures are larger than the feed's.
+// A shipped model is found by its name. This one wants larger images than the feed has.
 TEST_F(TrainCommandTest, AModelIsANameOrAFile) {
   const FakeServer server(BrightOrDark());
   const auto train = [&](const std::string& model) {

@@ -18,7 +18,7 @@ using ::testing::Not;
 
 int64_t Drawings(const std::string& text) { return std::count(text.begin(), text.end(), '\r'); }
 
-// A terminal whose clock stands still unless it is moved.
+// A terminal with a clock that the test turns by hand.
 struct Terminal {
   std::ostringstream text;
   absl::Duration now;
@@ -29,7 +29,7 @@ struct Terminal {
               return columns;
             }};
   }
-  // Drawn by Add() alone.
+  // Options of a bar that only Add() draws.
   ProgressBarOptions Options(const std::string& label, std::optional<int64_t> total) {
     return {.label = label,
             .total = total,
@@ -86,7 +86,7 @@ TEST(ProgressLineTest, ANoticeStandsInThePlaceOfTheRate) {
   EXPECT_EQ(ProgressLine(feeding, 35), "server A lost, asking B (12 s)");
 }
 
-// A line that fills the last column makes some terminals go to the next.
+// A line that fills the last column makes some terminals go to the next line.
 TEST(ProgressLineTest, IsShorterThanAnyTerminal) {
   Progress long_one = Packing();
   long_one.remark = "epoch 1/5, loss 1.634";
@@ -106,7 +106,7 @@ TEST(ProgressBarTest, TakesItsRateFromTheClock) {
   Terminal terminal;
   ProgressBar bar(terminal.console(), terminal.Options("packing", 3600));
   bar.Add(36);
-  EXPECT_THAT(terminal.text.str(), EndsWith("   1%  36/3600"));  // Nothing is known of a rate.
+  EXPECT_THAT(terminal.text.str(), EndsWith("   1%  36/3600"));  // The rate is not known yet.
   terminal.now = absl::Seconds(10);
   bar.Add(36);
   EXPECT_THAT(terminal.text.str(), EndsWith("   2%  72/3600  7.20/s  8 min left"));
@@ -185,7 +185,7 @@ TEST(ProgressBarTest, DrawsOnlyWhenThePercentChange) {
   Terminal terminal;
   ProgressBar bar(terminal.console(), terminal.Options("packing", 1'000'000));
   for (int i = 0; i < 20'000; ++i) bar.Add(1);
-  EXPECT_EQ(Drawings(terminal.text.str()), 3);  // 0, 1 and 2 per cent.
+  EXPECT_EQ(Drawings(terminal.text.str()), 3);  // At 0, 1 and 2 per cent.
 }
 
 TEST(ProgressBarTest, DrawsANewRemarkAtOnce) {

@@ -39,7 +39,7 @@ TEST(CanvasTest, SpeckleIsSpreadOverTheUnitInterval) {
     ASSERT_LT(value, 1.0f);
     sum += value;
   }
-  EXPECT_NEAR(sum / 10'000, 0.5, 0.015);  // Five deviations of such a mean.
+  EXPECT_NEAR(sum / 10'000, 0.5, 0.015);  // This is five standard deviations of the mean.
   EXPECT_NE(Speckle(1, 2, 3), Speckle(3, 2, 1));
 }
 

@@ -66,8 +66,8 @@ TEST(FlowerPainterTest, TextureChangesPixelsAndNotThePicture) {
   EXPECT_LT(std::abs(sum / static_cast<double>(smooth.rgb.size())), 8);
 }
 
-// A nearest-centroid classifier on the mean colour: if it did well, the data set could be learned
-// without looking at a single shape.
+// Classifies pictures by the nearest mean colour. If this did well, the data set could be learned
+// without looking at shapes.
 TEST(FlowerPainterTest, MeanColourTellsLittleAboutTheKind) {
   constexpr int64_t kImages = 600;
   using Colour = std::array<double, 3>;
@@ -80,7 +80,7 @@ TEST(FlowerPainterTest, MeanColourTellsLittleAboutTheKind) {
     for (double& channel : sum) channel /= static_cast<double>(photo.rgb.size() / 3);
     means[i] = sum;
   });
-  // Centroids from the first half, accuracy on the second.
+  // The first half gives the centroids, the second half the accuracy.
   std::array<Colour, kFlowerKinds> centroids = {};
   for (int64_t i = 0; i < kImages / 2; ++i) {
     for (int c = 0; c < 3; ++c) {
@@ -102,8 +102,9 @@ TEST(FlowerPainterTest, MeanColourTellsLittleAboutTheKind) {
   EXPECT_LT(static_cast<double>(right) / (kImages / 2), 0.60);
 }
 
-// The pictures of seed 1, named by their bytes: another compiler, another CPU or a change of the
-// painter shows here. A change on purpose changes these numbers and the seeds' meaning.
+// Hashes of the pictures of seed 1. They differ if another compiler or CPU, or a change of the
+// painter, draws other pictures. A change on purpose changes these numbers, and the pictures of
+// every seed.
 TEST(FlowerPainterTest, DrawsTheSamePicturesOnEveryMachine) {
   const uint64_t want[kFlowerKinds] = {15928843926194322856u, 4555674673000546769u,
                                        8354119918049222188u, 5711348683632406013u,
@@ -126,7 +127,7 @@ TEST(FlowerShapeTest, MiddleIsInsideAndCornersAreOutside) {
 }
 
 TEST(FlowerShapeTest, KindsDifferInShapeWithEqualColours) {
-  // The part of the flower's circle that is covered, and how often its rim at 0.8 is crossed.
+  // The part of the flower's circle that is covered.
   const auto covered = [](FlowerKind kind) {
     const FlowerForm form = {.kind = kind, .petals = 13, .individual = 3};
     int inside = 0;

@@ -94,12 +94,13 @@ TEST(FlowerSetTest, StopsWhenToldAndLeavesWholeFilesOnly) {
 TEST(FlowerSetTest, RemovesWhatAKilledRunLeft) {
   const TempFolder folder;
   std::filesystem::create_directory(folder / "daisy");
-  folder.Write("daisy/.daisy_000000.jpg.2147483646.0.tmp", "half");  // No such process.
+  folder.Write("daisy/.daisy_000000.jpg.2147483646.0.tmp", "half");  // No process has this number.
   ASSERT_THAT(MakeFlowerSet(folder.path(), {.images = 1, .seed = 3}, Ignore), IsOk());
   EXPECT_FALSE(std::filesystem::exists(folder / "daisy/.daisy_000000.jpg.2147483646.0.tmp"));
 }
 
-// Of the size and the cost of the photographs that benchmarks read (bench/photographs.h).
+// With texture, JPEGs have the size of the photographs that benchmarks read (bench/photographs.h),
+// so they cost as much to decode.
 TEST(FlowerSetTest, TextureMakesJpegsOfPhotographicCost) {
   constexpr int kCount = 24;
   size_t smooth = 0, photo = 0;

@@ -23,7 +23,7 @@ struct Search {
   std::vector<int> asked;
 };
 
-// With up to `truth` trainers fed.
+// Searches on a machine that can feed up to `truth` trainers.
 Search Find(int most, int truth) {
   Search search;
   const absl::StatusOr<int> found = LargestFed(most, [&](int trainers) -> absl::StatusOr<bool> {
@@ -60,7 +60,7 @@ TEST(RampUpTest, AllNumbersRunFedOrNot) {
     return trainers != 4;
   });
   EXPECT_THAT(asked, ElementsAre(1, 2, 4, 8, 11));
-  EXPECT_THAT(fed, IsOkAndHolds(2)) << "8 that are fed by luck say nothing of 4";
+  EXPECT_THAT(fed, IsOkAndHolds(2)) << "8 trainers fed by luck do not show that 4 are fed";
 }
 
 TEST(LargestFedTest, AnErrorEndsTheSearch) {
@@ -70,7 +70,7 @@ TEST(LargestFedTest, AnErrorEndsTheSearch) {
       StatusIs(absl::StatusCode::kUnavailable, "gone"));
 }
 
-// A trainer whose steps of 10 ms waited `wait_ms` each.
+// A trainer with steps of 10 ms, each of which but the first waited `wait_ms`.
 emulator::PacedResult Trainer(int wait_ms) {
   emulator::PacedResult result;
   for (int step = 0; step < 3; ++step) {
@@ -84,9 +84,9 @@ emulator::PacedResult Trainer(int wait_ms) {
   return result;
 }
 
-// Two cores of 5 examples each 10 ms: 500 examples/s a core. In 2 s there came 150 steps, 1500
-// examples, as 1.5 cores take, for 3 s of 4 processors, 1.5 of them busy: 1.5 / 1.5 = 1 core for
-// each.
+// A level with two cores, each of which takes 5 examples in 10 ms, so 500 examples/s. In 2 s there
+// came 150 steps, or 1500 examples, which is what 1.5 cores take. The server has 4 processors and
+// used 3 s of them, so 1.5 were busy. 1.5 cores / 1.5 processors = 1 core for each.
 LoadLevel Level(const std::vector<int>& waits_ms) {
   LoadLevel level = {.cores = {.infeed = {.num_cores = 2, .step_time = absl::Milliseconds(10)},
                                .per_core_batch = 5},
@@ -124,13 +124,13 @@ TEST(LoadReportTest, StepsThatFillTheWindowsAreTold) {
   EXPECT_THAT(WindowsText(level), HasSubstr("150.0 steps/s arrived, and the trainers take 100.0"));
 }
 
-// 10 of 11 ms is 0.909, 10 of 12 is 0.833.
+// 10 of 11 ms is an AU of 0.909, 10 of 12 ms is 0.833.
 TEST(LoadLevelTest, EveryTrainerMustBeFed) {
   EXPECT_TRUE(Level({0, 1, 1}).fed());
   EXPECT_FALSE(Level({0, 2, 0}).fed());
   EXPECT_THAT(Level({0, 2, 0}).lowest_au(), DoubleNear(10.0 / 12, 1e-12));
   LoadLevel level = Level({0});
-  level.trainers.emplace_back();  // Has no AU: nothing came.
+  level.trainers.emplace_back();  // It has no AU, because nothing came.
   EXPECT_EQ(level.lowest_au(), 0);
   EXPECT_EQ(level.waits().count(), 2);
 }
@@ -138,7 +138,8 @@ TEST(LoadLevelTest, EveryTrainerMustBeFed) {
 TEST(LoadLevelTest, TrainersThatThisMachineCannotPaceProveNothing) {
   LoadLevel level = Level({0, 0});
   EXPECT_TRUE(level.fed());
-  level.trainers[1].wall_au = 0.8;  // A fifth of the time was lost here, not on the servers.
+  // A fifth of the time was lost on this machine, not on the servers.
+  level.trainers[1].wall_au = 0.8;
   EXPECT_EQ(level.lowest_au(), 1);
   EXPECT_EQ(level.lowest_wall_au(), 0.8);
   EXPECT_FALSE(level.fed());
@@ -158,8 +159,9 @@ TEST(RunLoadLevelTest, CountsStepsInWhateverFormTheyTravel) {
         .duration = absl::Milliseconds(500)};
     const absl::StatusOr<LoadLevel> level = RunLoadLevel(options, 1, nullptr);
     ASSERT_THAT(level, IsOk());
-    // What the trainer took, plainly counted. The window begins after the first step and ends
-    // before the trainer does, and holds what had arrived and was not taken yet.
+    // `taken` is the plain count of what the trainer took. The window begins after the first step
+    // and ends before the trainer does. It also counts steps that had arrived and were not taken
+    // yet.
     const int64_t taken = level->trainers[0].books.steps();
     EXPECT_GT(level->steps, taken * 3 / 5);
     EXPECT_LE(level->steps, taken + 4);
@@ -183,8 +185,8 @@ TEST(LoadReportTest, TellsTheLargestFedAndItsHeadline) {
                 "not feed them, and more trainers would ask for more. --ramp runs 1, 2, 4 .. 4"),
             HasSubstr("fed             2 trainers at AU >= 90 %, by the wall clock too\n"),
             HasSubstr("AU per trainer  100.00 % 90.91 %\n"),
-            HasSubstr("cores fed per server CPU 0.500: 750.0 examples/s arrived, as 1.50 cores "
-                      "take, for 3.000 server CPUs busy (2 trainers)\n"),
+            HasSubstr("cores fed per server CPU 0.500: 750.0 examples/s arrived, enough for 1.50 "
+                      "cores, with 3.000 server CPUs busy (2 trainers)\n"),
             HasSubstr("note: shared\n")));
   report.facts = {{"dataset", "Dataset", std::string("flowers")}};
   EXPECT_THAT(

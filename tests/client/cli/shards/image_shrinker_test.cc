@@ -51,7 +51,7 @@ TEST(ImageShrinkerTest, HalvingAveragesFourPixels) {
 }
 
 TEST(ImageShrinkerTest, FinePatternsAreAveragedAndNotSkipped) {
-  RgbImage stripes = Even(64, 64, 0);  // Every other column white.
+  RgbImage stripes = Even(64, 64, 0);  // Every other column is white.
   for (size_t i = 0; i < stripes.pixels.size(); ++i) {
     if (i / 3 % 2 == 1) stripes.pixels[i] = 255;
   }

@@ -62,8 +62,8 @@ TEST(ImageTreeTest, ImagesWithoutAClassFolderAreToldWithTheRemedy) {
   folder.Write("notes.txt", "x");
   EXPECT_THAT(ListImageTree(folder.path()),
               StatusIs(absl::StatusCode::kNotFound,
-                       HasSubstr("2 images lie in it directly; want ROOT/CLASS/IMAGE.jpg: give the "
-                                 "folder above it")));
+                       HasSubstr("2 images lie directly in it; want ROOT/CLASS/IMAGE.jpg: give its "
+                                 "parent folder")));
 }
 
 TEST(ImageTreeTest, DeeperTreeIsRefused) {

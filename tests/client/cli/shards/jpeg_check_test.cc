@@ -29,7 +29,7 @@ TEST(JpegCheckTest, WholeImagesOfEveryKindPass) {
   EXPECT_THAT(check->DecodeAll(TestJpeg(37, 23, 3, 1, {.sampling = JpegSampling::k444})), IsOk());
 }
 
-// An image cut anywhere is noticed: every row is decoded, and the end marker is looked for.
+// A cut image is found wherever it is cut: every row is decoded, and the end marker is looked for.
 TEST(JpegCheckTest, ImageCutAnywhereIsDataLoss) {
   absl::StatusOr<JpegCheck> check = JpegCheck::Create();
   ASSERT_THAT(check, IsOk());
@@ -38,7 +38,7 @@ TEST(JpegCheckTest, ImageCutAnywhereIsDataLoss) {
     EXPECT_THAT(check->DecodeAll(jpeg.substr(0, size)), StatusIs(absl::StatusCode::kDataLoss, _))
         << size << " of " << jpeg.size();
   }
-  EXPECT_THAT(check->DecodeAll(jpeg), IsOk());  // The decoder is as good as new.
+  EXPECT_THAT(check->DecodeAll(jpeg), IsOk());  // The decoder still works after a bad image.
 }
 
 TEST(JpegCheckTest, HeaderAloneGivesTheSize) {

@@ -93,12 +93,12 @@ TEST(PackPlanTest, ClassesAreMixedWithinEachShard) {
   for (const auto& shard : plan->train) {
     int64_t ones = 0;
     for (const int64_t i : shard) ones += labels[i];
-    EXPECT_GT(ones, 10);  // 25 expected, deviation about 2.2.
+    EXPECT_GT(ones, 10);  // 25 are expected, with a deviation of about 2.2.
     EXPECT_LT(ones, 40);
   }
 }
 
-// The order itself: shards packed last year must come out the same today.
+// Checks the order itself, because shards packed last year must come out the same today.
 TEST(PackPlanTest, OrderIsAFunctionOfTheSeedAlone) {
   const std::vector<int64_t> labels = Labels({4, 4});
   const absl::StatusOr<PackPlan> plan =

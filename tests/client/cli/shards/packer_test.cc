@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// One packed record, taken apart.
+// The fields of one packed record.
 struct Packed {
   std::string image;
   std::string class_name;
@@ -97,7 +97,7 @@ TEST(PackerTest, BytesDependOnFilesAndOptionsAlone) {
   };
   const std::vector<uint64_t> once = digests("first", /*threads=*/1, /*seed=*/3);
   EXPECT_EQ(digests("second", /*threads=*/4, /*seed=*/3), once);
-  EXPECT_EQ(digests("first", /*threads=*/2, /*seed=*/3), once);  // Over the old shards.
+  EXPECT_EQ(digests("first", /*threads=*/2, /*seed=*/3), once);  // Replaces the old shards.
   EXPECT_NE(digests("third", /*threads=*/1, /*seed=*/4), once);
 }
 
@@ -226,7 +226,7 @@ TEST(PackerTest, CountsEachFileOnceInEachPass) {
   EXPECT_THAT(done, ElementsAre(4, 4));
 }
 
-// Stops in the given pass once so many files are done in it.
+// Packs, and stops in the given pass once `after` files are done in it.
 absl::Status PackAndStop(const std::string& dir, const std::string& prefix, const std::string& in,
                          int64_t after) {
   std::string pass;
@@ -254,7 +254,7 @@ TEST(PackerTest, StoppedItLeavesNothing) {
 TEST(PackerTest, RemovesWhatAKilledRunLeftOfItsOwnShards) {
   const TempFolder images, out;
   FillImageFolder(images, {"a"}, 2);
-  // No system has a process of this number.
+  // No process has the number in these names.
   out.Write(".p-train-00000-of-00001.tfrecord.2147483646.0.tmp", "half a shard");
   out.Write(".other-train-00000-of-00001.tfrecord.2147483646.0.tmp", "of another set");
   ASSERT_THAT(PackQuietly(images.path(), out / "p", {.plan = {.shards = 1}}), IsOk());

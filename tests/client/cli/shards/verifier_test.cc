@@ -44,7 +44,7 @@ TEST(VerifierTest, CountsWhatIsWhole) {
   EXPECT_THAT(report->bad, IsEmpty());
 }
 
-// Every single bit of a shard is covered by a CRC, or by the framing.
+// Every bit of a shard is covered by a CRC or by the framing.
 TEST(VerifierTest, AnyFlippedBitNamesItsRecord) {
   const TempFolder folder;
   const std::string first = ExampleBuilder().AddInt64s("label", {1}).Serialize();
@@ -78,7 +78,7 @@ TEST(VerifierTest, RecordThatIsNoExampleIsBadUnlessOnlyFramingIsAsked) {
   EXPECT_EQ(framing->records, 1);
 }
 
-// With the beginnings of some kinds of files, and a name.
+// The records hold the first bytes of some kinds of files, and a class name.
 TEST(VerifierTest, SaysWhatWasNotLookedInto) {
   const TempFolder folder;
   const std::string png = "\x89PNG\r\n\x1a\n and so on";
@@ -104,7 +104,7 @@ TEST(VerifierTest, BrokenJpegIsBadAndNamesItsFeature) {
   const std::string path = folder.Write(
       "shard", ShardBuilder()
                    .Add(ImageRecord(jpeg))
-                   .Add(ImageRecord(jpeg.substr(0, jpeg.size() - 20)))  // Valid CRCs around it.
+                   .Add(ImageRecord(jpeg.substr(0, jpeg.size() - 20)))  // Its CRCs are valid.
                    .Add(ImageRecord("\xff\xd8 and nothing else"))
                    .Add(ImageRecord("no JPEG, and does not claim to be one"))
                    .Build());

@@ -23,7 +23,7 @@ int64_t Cycles(const GemmShape& gemm, const ArrayShape& array, Dataflow dataflow
   return cost.ok() ? cost->cycles : -1;
 }
 
-// These four come from SCALE-Sim's own golden files, one with its utilisation.
+// These four numbers come from SCALE-Sim's own golden files. One row has its utilisation too.
 TEST(CycleModelTest, PrintsWhatScaleSimsGoldenFilesHold) {
   EXPECT_EQ(Cycles({256, 256, 128}, {32, 32}, Dataflow::kScaleSimOs), 10175);
   EXPECT_EQ(Cycles({256, 256, 128}, {32, 32}, Dataflow::kScaleSimWs), 11199);
@@ -56,7 +56,8 @@ TEST(CycleModelTest, AgreesWithTheTableOfWorkedExamples) {
   }
 }
 
-// R = 128 rows, C = 8 columns: 2 * 2 = 4 tiles in ws, and the dimensions lie where they should.
+// R = 128 rows and C = 8 columns make 2 * 2 = 4 tiles in ws. The test shows that M, K and N are in
+// their right places in the formulas.
 TEST(CycleModelTest, ArraysNeedNotBeSquare) {
   EXPECT_EQ(Cycles({10, 200, 16}, {128, 8}, Dataflow::kWsDb), 128 + 3 * 128 + 10 + 128 + 8 - 2);
   EXPECT_EQ(Cycles({10, 200, 16}, {128, 8}, Dataflow::kScaleSimWs), 4 * (256 + 8 + 10 - 2) - 1);
@@ -64,16 +65,18 @@ TEST(CycleModelTest, ArraysNeedNotBeSquare) {
   EXPECT_EQ(Cycles({10, 200, 16}, {128, 8}, Dataflow::kScaleSimIs), 4 * (256 + 8 + 16 - 2) - 1);
 }
 
-// 8 tiles of 4096 rows on 4 units. Rows: 1024 rows x 8 tiles; tiles: 4096 rows x 2 tiles.
+// 8 tiles of 4096 rows on 4 units. Split by rows, a unit has 1024 rows of 8 tiles; by tiles, 4096
+// rows of 2 tiles.
 TEST(CycleModelTest, SeveralUnitsTakeTheCheaperSplit) {
   const int64_t by_rows = 128 + 7 * 1024 + 1024 + 128 + 128 - 2;
   const auto tall = CountCycles({4096, 1024, 128}, {128, 128}, Dataflow::kWsDb, 4);
   ASSERT_THAT(tall, IsOk());
-  EXPECT_EQ(tall->cycles, by_rows);  // Against 128 + 1 * 4096 + 4096 + 254 by tiles.
+  EXPECT_EQ(tall->cycles, by_rows);  // By tiles: 128 + 1 * 4096 + 4096 + 254.
   EXPECT_EQ(tall->split, UnitSplit::kRows);
   EXPECT_EQ(tall->folds, 8);
   EXPECT_DOUBLE_EQ(tall->utilisation, 4096.0 * 1024 * 128 / (by_rows * 128.0 * 128 * 4));
-  // 64 rows: a quarter of them saves nothing, since each tile's weights take 128 cycles to load.
+  // With 64 rows a split by rows saves nothing, since the weights of each tile take 128 cycles to
+  // load.
   const auto flat = CountCycles({64, 1024, 128}, {128, 128}, Dataflow::kWsDb, 4);
   ASSERT_THAT(flat, IsOk());
   EXPECT_EQ(flat->cycles, 128 + 1 * 128 + 64 + 128 + 128 - 2);
@@ -101,9 +104,9 @@ TEST(CycleModelTest, AProductThatPrintsNoCyclesHasAUtilisation) {
 
 TEST(CycleModelTest, LargeSizesNeitherWrapNorLose) {
   const int64_t most = kLargestGemmSize;
-  // One row of 2^40 x 1 tiles: 1 + (2^40 - 1) * 1 + 1 + 1 + 1 - 2.
+  // 2^40 x 1 tiles of one row: 1 + (2^40 - 1) * 1 + 1 + 1 + 1 - 2.
   EXPECT_EQ(Cycles({1, most, 1}, {1, 1}, Dataflow::kWsDb), most + 1);
-  // 2^20 tiles of 2^40 rows: about 2^60 cycles.
+  // 2^20 tiles of 2^40 rows take about 2^60 cycles.
   EXPECT_EQ(Cycles({most, int64_t{1} << 20, 1}, {1, 1}, Dataflow::kWsDb), (int64_t{1} << 60) + 1);
   for (const Dataflow dataflow :
        {Dataflow::kWsDb, Dataflow::kScaleSimOs, Dataflow::kScaleSimWs, Dataflow::kScaleSimIs}) {

@@ -1,4 +1,4 @@
-// Numerics `fast` on a CPU without bf16 products; ONEDNN_MAX_CPU_ISA makes any CPU one.
+// Numerics `fast` on a CPU without bf16 products. ONEDNN_MAX_CPU_ISA makes oneDNN treat any CPU so.
 #include <random>
 #include <vector>
 

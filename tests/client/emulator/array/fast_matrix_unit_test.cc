@@ -1,4 +1,5 @@
-// Numerics `fast` against `exact`: how far apart they may be, what repeats, on how many threads.
+// Numerics `fast` against `exact`: how far results may differ, what is repeatable, and how many
+// threads are used.
 #include <cmath>
 #include <filesystem>
 #include <iterator>
@@ -17,7 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-extern "C" int omp_get_max_threads();  // Of libgomp, as in onednn_gemm.cc.
+extern "C" int omp_get_max_threads();  // From libgomp, as in onednn_gemm.cc.
 
 namespace systole::emulator {
 namespace {
@@ -26,7 +27,7 @@ using Patches = PatchMatrix<uint16_t>;
 using testing::Each;
 using testing::Pointwise;
 
-// Random numbers around zero, `scale` large.
+// Random numbers between -`scale` and `scale`.
 DeviceArray<uint16_t> RandomOperands(int64_t size, std::mt19937& random, float scale = 1.0f) {
   DeviceArray<uint16_t> out(size);
   for (int64_t i = 0; i < size; ++i) {
@@ -36,7 +37,7 @@ DeviceArray<uint16_t> RandomOperands(int64_t size, std::mt19937& random, float s
   return out;
 }
 
-// 3 x 3 patches of images with `channels` channels; [images * height * width, 9 * channels].
+// Images whose 3 x 3 patches make a matrix [images * height * width, 9 * channels].
 struct Pictures {
   int64_t images, height, width, channels;
   DeviceArray<uint16_t> pixels;
@@ -60,7 +61,7 @@ struct Pictures {
             .run_length = 3 * channels,
             .run_stride = (width + 2) * channels};
   }
-  // The pixels in the middle of the patches: [images * height * width, channels] with gaps.
+  // The middle pixels of the patches: a matrix [images * height * width, channels] with gaps.
   Patches centres() const {
     Patches p = patches();
     p.data += (width + 2 + 1) * channels;
@@ -70,7 +71,7 @@ struct Pictures {
   }
 };
 
-// The same matrix with every element's sign cleared: for sums of absolute products.
+// The same matrix without signs, for sums of absolute products.
 Patches Absolute(const Patches& p, DeviceArray<uint16_t>& storage) {
   storage = DeviceArray<uint16_t>(p.rows() * p.columns());
   RowWalk<uint16_t> walk(p, 0);
@@ -100,7 +101,7 @@ std::vector<float> TransposedProduct(Numerics numerics, const Patches& a, const 
   return out;
 }
 
-// |fast - exact| <= 8 * 2^-24 * sum |a * b|, element by element.
+// Expects |fast - exact| <= 8 * 2^-24 * sum |a * b| for each element.
 void ExpectWithinTolerance(const std::vector<float>& fast, const std::vector<float>& exact,
                            const std::vector<float>& absolute_sums) {
   ASSERT_EQ(fast.size(), exact.size());
@@ -165,7 +166,7 @@ TEST(FastMatrixUnitTest, ProductOverNothingIsZero) {
   }
 }
 
-// Patches of several sizes, the last of them in more than one block.
+// The last size takes more than one block.
 TEST(FastMatrixUnitTest, ProductsOfPatchesAreWithinTheTolerance) {
   std::mt19937 random(3);
   const Pictures sizes[] = {
@@ -175,7 +176,7 @@ TEST(FastMatrixUnitTest, ProductsOfPatchesAreWithinTheTolerance) {
     SCOPED_TRACE(testing::Message() << patches.rows() << " x " << patches.columns());
     const int64_t n = 20;
     CheckProduct(patches, RandomOperands(patches.columns() * n, random), n);
-    // Of another picture: sums of squares would grow without ever turning back.
+    // The operand is of another picture. With the same one, sums of squares would only grow.
     const Pictures other(pictures.images, pictures.height, pictures.width, 6, random);
     CheckTransposedProduct(other.centres(), patches);
     const auto dense = RandomOperands(patches.rows() * n, random);
@@ -184,7 +185,7 @@ TEST(FastMatrixUnitTest, ProductsOfPatchesAreWithinTheTolerance) {
   }
 }
 
-// Gaps between the rows of both operands and of the result; what lies in the gaps stays.
+// Both operands and the result have gaps between their rows. The gaps must not change.
 TEST(FastMatrixUnitTest, RowsMayLieApart) {
   std::mt19937 random(4);
   const int64_t m = 9, k = 40, n = 24, gap = 7;
@@ -218,7 +219,7 @@ TEST(FastMatrixUnitTest, LargeNumbersAreWithinTheToleranceAndTinyProductsAreFlus
 TEST(FastMatrixUnitTest, OverflowInfinityAndNanComeOutAsInExact) {
   const uint16_t one = RoundToBf16(1.0f), huge = RoundToBf16(0x1p100f),
                  infinity = RoundToBf16(std::numeric_limits<float>::infinity()), nan = 0x7fc0;
-  // Row by row: 2^200, inf + 1, nan + 1, inf - inf, -inf * 2^100.
+  // The sums, row by row: 2^200, inf + 1, nan + 1, inf - inf, -inf * 2^100.
   DeviceArray<uint16_t> a(10), b(2);
   const uint16_t values[] = {huge,
                              one,
@@ -255,8 +256,8 @@ TEST(FastMatrixUnitTest, TheSameProductGivesTheSameBitsAgain) {
   }
 }
 
-// As the shards of a network do: every unit is used by whichever thread comes, several at once, and
-// by another thread the next time.
+// Uses the units as the shards of a network do: several at once, each by any free thread, and by
+// another thread the next time.
 TEST(FastMatrixUnitTest, UnitsMayBeHandedFromThreadToThread) {
   std::mt19937 random(7);
   const Pictures pictures(2, 16, 16, 8, random);
@@ -280,7 +281,7 @@ TEST(FastMatrixUnitTest, UnitsMayBeHandedFromThreadToThread) {
   }
 }
 
-// The test runs with OMP_NUM_THREADS=4, which would make oneDNN start three threads.
+// The test runs with OMP_NUM_THREADS=4, with which oneDNN would start three threads.
 TEST(FastMatrixUnitTest, AProductStartsNoThread) {
   const auto threads = [] {
     return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
@@ -294,7 +295,7 @@ TEST(FastMatrixUnitTest, AProductStartsNoThread) {
   EXPECT_EQ(threads(), before);
 }
 
-// Whoever calls may run OpenMP code of its own, before and after.
+// The caller may run OpenMP code of its own before and after.
 TEST(FastMatrixUnitTest, TheCallersNumberOfThreadsIsRestored) {
   std::mt19937 random(9);
   const auto a = RandomOperands(64 * 64, random), b = RandomOperands(64 * 64, random);

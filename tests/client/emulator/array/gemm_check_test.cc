@@ -34,7 +34,7 @@ TEST(GemmCheckTest, EveryDataflowAgreesInValuesAndCycles) {
   }
 }
 
-// The golden values of SCALE-Sim's own test, from an array that was stepped.
+// The golden values of SCALE-Sim's own test must come from the stepped array too.
 TEST(GemmCheckTest, SteppingGivesTheGoldenCycles) {
   const struct {
     Dataflow dataflow;
@@ -50,7 +50,8 @@ TEST(GemmCheckTest, SteppingGivesTheGoldenCycles) {
   }
 }
 
-// Tall products are split by rows, flat ones by tiles, of which some belong to the same sums.
+// Tall products are split by rows, flat products by tiles. Several of the tiles add to the same
+// sums.
 TEST(GemmCheckTest, SeveralUnitsAgree) {
   const GemmShape gemms[] = {{40, 12, 10}, {3, 50, 17}, {1, 9, 1}, {7, 7, 7}, {2, 90, 4}};
   bool by_rows = false, by_tiles = false;
@@ -75,18 +76,18 @@ TEST(GemmCheckTest, WhatTheCycleModelRefusesIsRefused) {
               IsInvalid(HasSubstr("scalesim-os prices one array, not 2")));
 }
 
-// Refused before anything is allocated.
+// The sizes are refused before anything is allocated.
 TEST(GemmCheckTest, SizesThatWouldTakeTooMuchAreRefused) {
   EXPECT_THAT(CheckByStepping({1 << 14, 1 << 14, 1}, {4, 4}, Dataflow::kScaleSimWs),
               IsInvalid(HasSubstr("more than 67108864 numbers")));
   EXPECT_THAT(CheckByStepping({1, 1, 1}, {kLargestGemmSize, 2}, Dataflow::kScaleSimWs),
               IsInvalid(HasSubstr("numbers, too many to step")));
-  // One column, but a row of registers has room for a whole vector.
+  // There is one column, but a row of registers has room for a whole vector.
   EXPECT_THAT(CheckByStepping({1, 1, 1}, {1 << 25, 1}, Dataflow::kScaleSimWs),
               IsInvalid(HasSubstr("numbers, too many to step")));
   EXPECT_THAT(CheckByStepping({8192, 8192, 8192}, {128, 128}, Dataflow::kScaleSimWs),
               IsInvalid(HasSubstr("are too many to step")));
-  // One array could do it, or a few; but not one for every row.
+  // One array or a few could be stepped, but not one array for every row.
   EXPECT_THAT(CheckByStepping({1 << 14, 128, 128}, {128, 128}, Dataflow::kWsDb, 1 << 14),
               IsInvalid(HasSubstr("383 cycles of 16384 128x128 arrays")));
 }

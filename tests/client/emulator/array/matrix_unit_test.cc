@@ -20,7 +20,7 @@ namespace {
 enum class Values { kOrdinary, kExtreme, kTiny, kWithInfinities };
 
 // Random bf16 operands. kExtreme takes exponents from all of f32's range, so that products leave
-// it; kTiny makes products that are subnormal next to sums that are not.
+// that range. kTiny makes subnormal products that are added to normal sums.
 DeviceArray<uint16_t> RandomOperands(int64_t size, Values values, std::mt19937& random) {
   DeviceArray<uint16_t> out(size);
   for (int64_t i = 0; i < size; ++i) {
@@ -37,7 +37,7 @@ DeviceArray<uint16_t> RandomOperands(int64_t size, Values values, std::mt19937& 
   return out;
 }
 
-// Bits, except that one NaN is as good as another.
+// The bits of the values. All NaNs get the same bits.
 std::vector<uint32_t> BitsOf(const float* values, int64_t size) {
   std::vector<uint32_t> bits;
   for (int64_t i = 0; i < size; ++i) {
@@ -88,7 +88,7 @@ TEST(MatrixUnitTest, SteppedArrayEqualsTheDefinitionForAnyArraySize) {
   }
 }
 
-// The stepped 128-row array, the loop and the vector code of every instruction set: the same bits.
+// The stepped 128-row array and the vector code of every instruction set give the same bits.
 TEST(MatrixUnitTest, EveryInstructionSetEqualsTheSteppedArray) {
   std::mt19937 random(2);
   for (int i = 0; i < 24; ++i) {
@@ -126,7 +126,7 @@ TEST(MatrixUnitTest, EveryInstructionSetEqualsTheDefinition) {
   }
 }
 
-// More rows than one block, widths around the tile's.
+// There are more rows than in one block, and the widths are around the tile's.
 TEST(MatrixUnitTest, BlockAndTileEdgesEqualTheDefinition) {
   std::mt19937 random(4);
   for (const int64_t m : {191, 192, 193, 400}) {
@@ -165,7 +165,7 @@ TEST(MatrixUnitTest, TransposedProductEqualsTheProductOfTheTranspose) {
   }
 }
 
-// 3 x 3 patches of a 2 x 6 x 7 x 5 array, gathered in place, against patches copied out.
+// Compares products of 3 x 3 patches of a 2 x 6 x 7 x 5 array: gathered in place, and copied out.
 TEST(MatrixUnitTest, PatchesGatheredInPlaceEqualPatchesCopiedOut) {
   std::mt19937 random(6);
   const int64_t images = 2, height = 6, width = 7, channels = 5, kernel = 3, n = 20;
@@ -203,7 +203,7 @@ TEST(MatrixUnitTest, PatchesGatheredInPlaceEqualPatchesCopiedOut) {
 }
 
 // A bf16 product is exact in f32, so a fused and an unfused step agree while the product is a
-// normal number; below that range they do not, which is why targets without FMA check it.
+// normal number. Below that range they differ, so targets without FMA check for it.
 TEST(MatrixUnitTest, UnfusedStepEqualsFusedStepWhileTheProductIsNormal) {
   const FlushScope flush;
   std::mt19937 random(7);
@@ -214,13 +214,13 @@ TEST(MatrixUnitTest, UnfusedStepEqualsFusedStepWhileTheProductIsNormal) {
     ASSERT_EQ(std::bit_cast<uint32_t>(std::fma(a, b, c)), std::bit_cast<uint32_t>(a * b + c));
   }
   const float smallest_normal = std::ldexp(1.0f, -126), tiny = std::ldexp(1.0f, -65);
-  volatile float product = tiny * tiny;  // Flushed.
+  volatile float product = tiny * tiny;  // Flushed to 0.
   EXPECT_EQ(product + smallest_normal, smallest_normal);
   EXPECT_GT(std::fma(tiny, tiny, smallest_normal), smallest_normal);
 }
 
-// The first products outside the normal numbers: 2^-127 on top of 2^-126, and 2.25 * 2^127 of which
-// 2^127 has been taken off before. Unfused the one would be lost and the other infinite.
+// The first products outside the normal numbers: 2^-127 is added to 2^-126, and 2.25 * 2^127 to
+// -2^127. An unfused step would lose the first product and make the second infinite.
 TEST(MatrixUnitTest, ProductsJustOutsideTheNormalNumbersEqualTheDefinition) {
   const struct {
     float a[2], b[2], want;

@@ -26,7 +26,7 @@ void OnEveryTarget(const Check& check) {
 
 TEST(PeGridTest, StreamedOperandsMoveRightAndSumsMoveDown) {
   OnEveryTarget([] {
-    PeGrid grid(2, 20);  // 20 columns end within a vector.
+    PeGrid grid(2, 20);  // With 20 columns the row ends within a vector.
     grid.left(0) = 3;
     grid.StreamCycle(/*loading=*/false);
     grid.left(0) = 0;
@@ -38,7 +38,8 @@ TEST(PeGridTest, StreamedOperandsMoveRightAndSumsMoveDown) {
   });
 }
 
-// Weights 5 (upper) and 7; the 2 reaches the lower PE in the cycle in which the sum 3 * 5 does.
+// The weights are 5 (upper PE) and 7. The 2 reaches the lower PE in the same cycle as the sum 3 *
+// 5.
 TEST(PeGridTest, SumsTakeUpOneProductPerRow) {
   OnEveryTarget([] {
     PeGrid grid(2, 1);
@@ -101,11 +102,11 @@ TEST(PeGridTest, StationarySumsGrowAndThenLeaveFromTheBottom) {
     PeGrid grid(2, 1);
     grid.left(0) = 2;
     grid.top_b(0) = 3;
-    grid.AccumulateCycle();  // PE (0, 0): 2 * 3.
+    grid.AccumulateCycle();  // PE (0, 0) has 2 * 3.
     grid.left(0) = 1;
     grid.left(1) = 10;
     grid.top_b(0) = 4;
-    grid.AccumulateCycle();  // PE (0, 0): + 1 * 4. PE (1, 0): 10 * 3.
+    grid.AccumulateCycle();  // PE (0, 0) adds 1 * 4. PE (1, 0) has 10 * 3.
     grid.left(0) = grid.left(1) = 0;
     grid.top_b(0) = 0;
     EXPECT_EQ(grid.At(0, 0).sum, 10);
@@ -120,8 +121,8 @@ TEST(PeGridTest, StationarySumsGrowAndThenLeaveFromTheBottom) {
   });
 }
 
-// 2^-130 is no normal number and 2^128 none at all, but the sums that they belong to are: a product
-// that was rounded before it was added would be lost.
+// The product 2^-130 is below the normal numbers and 2^128 above all f32 numbers, but the sums with
+// them are normal. A product that is rounded before it is added would be lost.
 TEST(PeGridTest, MultiplyAddRoundsOnce) {
   const float tiny = std::ldexp(1.0f, -65), smallest_normal = std::ldexp(1.0f, -126);
   const float huge = std::ldexp(1.0f, 127);
@@ -141,7 +142,7 @@ TEST(PeGridTest, MultiplyAddRoundsOnce) {
     grid.top_b(0) = 1;
     grid.AccumulateCycle();
     grid.top_b(0) = -2;
-    grid.AccumulateCycle();  // -2^127 + 2^128 = 2^127.
+    grid.AccumulateCycle();  // The sum is -2^127 + 2^128 = 2^127.
     EXPECT_EQ(grid.bottom(0), huge);
   });
 }

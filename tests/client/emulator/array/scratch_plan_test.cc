@@ -8,7 +8,8 @@
 namespace systole::emulator {
 namespace {
 
-// b widened, a block of a, a tile, and slack: (64 * 300 + 192 * 128 + 12 * 32 + 4 * 64) floats.
+// The plan has room for all of b with padded columns, a block of a, a tile, and slack: (64 * 300 +
+// 192 * 128 + 12 * 32 + 4 * 64) floats.
 TEST(ScratchPlanTest, ProductPacksAllOfBAndABlockOfA) {
   ScratchPlan plan(Numerics::kExact);
   plan.AddMultiply(300, 33);
@@ -35,7 +36,7 @@ TEST(ScratchPlanTest, FastCopiesTwoBlocksMore) {
   EXPECT_EQ(fast.bytes() - exact.bytes(), 2 * (256 * 100000 + 64) * 2);
 }
 
-// What model files may ask for at most.
+// The products are the largest that model files may ask for.
 TEST(ScratchPlanTest, LargestProductsDoNotOverflow) {
   ScratchPlan plan(Numerics::kFast);
   const int64_t most = int64_t{1} << 28;

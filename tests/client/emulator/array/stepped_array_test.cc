@@ -48,7 +48,7 @@ TEST(SteppedArrayTest, InputAndOutputStationaryMultiplyTheSame) {
   for (const Dataflow dataflow : kDataflows) {
     for (const int64_t rows : {1, 2, 3, 5}) {
       for (const int64_t columns : {1, 2, 4}) {
-        std::vector<float> out(4, 99.0f);  // Multiply clears what stood there.
+        std::vector<float> out(4, 99.0f);  // Multiply() clears these values.
         SteppedArray(rows, columns).Multiply(a.data(), b.data(), 2, 3, 2, out.data(), dataflow);
         EXPECT_THAT(out, ElementsAre(22, 28, 49, 64)) << DataflowName(dataflow) << " " << rows;
       }
@@ -56,12 +56,13 @@ TEST(SteppedArrayTest, InputAndOutputStationaryMultiplyTheSame) {
   }
 }
 
-// As SCALE-Sim counts: the last cycle's index, and no charge for the drain of stationary sums.
+// Counts as SCALE-Sim does: the index of the last cycle, without the cycles that drain stationary
+// sums.
 int64_t ScaleSimCycles(const SteppedArray::Cycles& cycles) {
   return cycles.load + cycles.stream - 1;
 }
 
-// All but the last one, which takes minutes.
+// Runs all examples but the last, which takes minutes.
 TEST(SteppedArrayTest, TakesTheCyclesOfTheWorkedExamples) {
   for (const WorkedExample& example : kWorkedExamples) {
     const auto [m, k, n] = example.gemm;
@@ -83,14 +84,15 @@ TEST(SteppedArrayTest, TakesTheCyclesOfTheWorkedExamples) {
   }
 }
 
-// Many shapes, four dataflows, every instruction set: the bits of the exact loop and the cycles of
-// the formulas. M below, at and above R; one tile and many; operands that flush and overflow.
+// On many shapes, with four dataflows and every instruction set, the array gives the bits of the
+// exact loop and the cycles of the formulas. M is below, at and above R. There are one tile and
+// many. Operands flush and overflow.
 TEST(SteppedArrayTest, EqualsTheExactLoopAndTheFormulasOnRandomShapes) {
   constexpr int kShapes = kSanitized ? 100 : 500;
   std::mt19937 random(8);
   const auto up_to = [&random](int64_t n) { return 1 + static_cast<int64_t>(random() % n); };
   const std::vector<std::string> targets = SupportedSimdTargets();
-  int shorter = 0, longer = 0, one_tile = 0;  // Than, of: M and R, ws-db.
+  int shorter = 0, longer = 0, one_tile = 0;  // Cases of ws-db: M < R, M > R, one tile.
   for (int i = 0; i < kShapes; ++i) {
     const ArrayShape shape = {up_to(24), up_to(24)};
     const int64_t m = up_to(40), k = up_to(60), n = up_to(40);
@@ -132,7 +134,7 @@ TEST(SteppedArrayTest, EqualsTheExactLoopAndTheFormulasOnRandomShapes) {
   EXPECT_GT(one_tile, kShapes / 50);
 }
 
-// The first tile loads alone; every later one behind the rows of the one before.
+// The first tile loads alone. Every later tile loads while the rows of the tile before stream.
 TEST(SteppedArrayTest, OnlyTheFirstTileOfWsDbWaitsForItsWeights) {
   const std::vector<uint16_t> a(64 * 64), b(64 * 64);
   std::vector<float> out(64 * 64);
@@ -147,7 +149,7 @@ TEST(SteppedArrayTest, OnlyTheFirstTileOfWsDbWaitsForItsWeights) {
   EXPECT_EQ(serial.stream, 16 * (64 + 16 + 16 - 2));
 }
 
-// Two arrays that take tiles in turns leave the bits of one that takes all.
+// Several arrays that share the tiles leave the bits of one array that takes all.
 TEST(SteppedArrayTest, TilesOfAProductCanBeShared) {
   std::mt19937 random(9);
   const int64_t m = 5, k = 20, n = 9;  // 5 x 3 tiles of 4 x 4.
@@ -157,7 +159,7 @@ TEST(SteppedArrayTest, TilesOfAProductCanBeShared) {
     std::vector<float> whole(m * n), shared(m * n);
     SteppedArray array(4, 4);
     array.Multiply(a.data(), b.data(), m, k, n, whole.data(), dataflow);
-    for (const int64_t first : {0, 7, 14, 21}) {  // 7, 7, 1 and 0 tiles.
+    for (const int64_t first : {0, 7, 14, 21}) {  // They take 7, 7, 1 and 0 tiles.
       array.Start({.a = a.data(),
                    .b = b.data(),
                    .shape = {m, k, n},
@@ -173,7 +175,8 @@ TEST(SteppedArrayTest, TilesOfAProductCanBeShared) {
   }
 }
 
-// The order shows: 2^24 + 1 + 1 is 2^24 if the ones come singly, 2^24 + 2 if they come as a sum.
+// The order of the additions shows: 2^24 + 1 + 1 is 2^24 if the ones are added one by one, and 2^24
+// + 2 if their sum is added.
 TEST(SteppedArrayTest, HeightOfTheArrayIsTheSlabOfTheSum) {
   const auto a = Bf16({16777216.0f, 1, 1}), b = Bf16({1, 1, 1});
   float by_one_slab, by_slabs_of_one, by_two_slabs;
@@ -187,7 +190,7 @@ TEST(SteppedArrayTest, HeightOfTheArrayIsTheSlabOfTheSum) {
   EXPECT_EQ(by_two_slabs, 16777218.0f);
 }
 
-// A sum that stays in its PE is one slab, however long.
+// A sum that stays in its PE is one slab, however long it is.
 TEST(SteppedArrayTest, OutputStationaryChainsTheWholeSum) {
   const auto a = Bf16({16777216.0f, 0, 1, 1}), b = Bf16({1, 1, 1, 1});
   float chained, by_slabs_of_two;
@@ -197,7 +200,7 @@ TEST(SteppedArrayTest, OutputStationaryChainsTheWholeSum) {
   EXPECT_EQ(by_slabs_of_two, 16777218.0f);
 }
 
-// A place that no operand uses must not turn a sum of -0 into +0 half-way.
+// A place of the array that no operand uses must not turn a sum of -0 into +0.
 TEST(SteppedArrayTest, UnusedPlacesChangeNoBitOfANegativeZero) {
   const float tiny = std::ldexp(1.0f, -70);
   const auto a = Bf16({1, tiny}), b = Bf16({0, -tiny});  // The second product is flushed to -0.

@@ -1,4 +1,5 @@
-// Every register of every PE after every cycle, against an array written the slow and obvious way.
+// Compares every register of every PE after every cycle with an array written in the slow and
+// obvious way.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -23,8 +24,9 @@ struct Work {
   std::vector<uint16_t> a, b;
 };
 
-// Operands as the array sees them: `Left(i, t)` is the t-th to enter row i of all rows that there
-// are, `Top(i, j)` the stationary operand at (i, j), or the i-th to enter column j.
+// The operands as they enter the array. `Left(i, t)` is the t-th operand to enter row i, where rows
+// are numbered over all tiles. `Top(i, j)` is the stationary operand at (i, j), or the i-th operand
+// to enter column j.
 class Operands {
  public:
   explicit Operands(const Work& work) : w_(work) {
@@ -53,7 +55,7 @@ class Operands {
   const Work& w_;
 };
 
-// One PE's registers: the four numbers, and the mark that travels with a tile's first row.
+// The registers of one PE: the four numbers, and the mark that travels with a tile's first row.
 struct NaivePe {
   PeGrid::Pe numbers;
   bool first = false;
@@ -66,7 +68,7 @@ class NaiveArray {
     const int64_t t = operands_.streamed, r = w_.rows, c = w_.columns;
     tile_rows_ = (operands_.on_rows + r - 1) / r;
     tiles_ = tile_rows_ * ((operands_.on_columns + c - 1) / c);
-    // When a tile's operands start to enter from the left, by the formulas.
+    // The cycle in which each tile's operands start to enter from the left, by the formulas.
     for (int64_t f = 0; f < tiles_; ++f) {
       switch (w_.dataflow) {
         case Dataflow::kWsDb:
@@ -202,8 +204,8 @@ TEST(SteppedRegistersTest, EveryRegisterEqualsTheNaiveArraysAfterEveryCycle) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// One row a tile, an array that is much wider than high: a new tile enters every other cycle and
-// ten are in the array at once, each with its own weights.
+// A tile has one row, and the array is much wider than high. So a new tile enters every other
+// cycle, and ten tiles are in the array at once, each with its own weights.
 TEST(SteppedRegistersTest, ManyTilesInTheArrayAtOnceKeepTheirWeights) {
   std::mt19937 random(12);
   Work work = {.dataflow = Dataflow::kWsDb, .rows = 2, .columns = 20, .shape = {1, 30, 45}};

@@ -1,4 +1,4 @@
-// Operands that leave the comfortable range: what the numerics of an array must get right.
+// Random operands at the limits of bf16 and f32, which the numerics of an array must get right.
 #ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_ARRAY_WILD_OPERANDS_H_
 #define SYSTOLE_TESTS_CLIENT_EMULATOR_ARRAY_WILD_OPERANDS_H_
 
@@ -11,14 +11,14 @@
 namespace systole::emulator {
 
 enum class Wildness {
-  kTame,        // Within a few powers of two of 1: sums round.
-  kAnything,    // Any finite bits, subnormal ones included: products overflow and underflow.
-  kFlushing,    // Around 2^-63: products and sums on both sides of the smallest normal number.
-  kInfinities,  // kTame with infinities, so also NaNs.
+  kTame,        // Within a few powers of two of 1, so sums round.
+  kAnything,    // Any finite bits, also subnormal ones, so products overflow and underflow.
+  kFlushing,    // Around 2^-63, so products and sums are on both sides of the smallest normal.
+  kInfinities,  // kTame with infinities, which also make NaNs.
 };
 inline constexpr int kWildnesses = 4;
 
-// bf16 bits, a sixteenth of them zeros of either sign.
+// Random bf16 bits. A sixteenth of them are zeros of either sign.
 inline std::vector<uint16_t> WildOperands(int64_t size, Wildness wildness, std::mt19937& random) {
   std::vector<uint16_t> operands(static_cast<size_t>(size));
   for (uint16_t& operand : operands) {
@@ -34,7 +34,7 @@ inline std::vector<uint16_t> WildOperands(int64_t size, Wildness wildness, std::
   return operands;
 }
 
-// The bits, except that one NaN is as good as another.
+// The bits of the value. All NaNs get the same bits.
 inline uint32_t BitsOf(float value) {
   return std::isnan(value) ? 0x7fc00000u : std::bit_cast<uint32_t>(value);
 }

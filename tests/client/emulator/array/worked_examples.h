@@ -1,5 +1,5 @@
-// Products whose cycles are known for every dataflow: the oracle of the cycle model and of the
-// stepped array.
+// Products whose cycles are known for every dataflow. The tests compare the cycle model and the
+// stepped array with them.
 #ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_ARRAY_WORKED_EXAMPLES_H_
 #define SYSTOLE_TESTS_CLIENT_EMULATOR_ARRAY_WORKED_EXAMPLES_H_
 
@@ -12,15 +12,15 @@ namespace systole::emulator {
 struct WorkedExample {
   ArrayShape array;
   GemmShape gemm;
-  // What SCALE-Sim prints. All three numbers of {32, 32}, {256, 256, 128}, and ws of
-  // {3025, 363, 96}, stand in its own golden files.
+  // What SCALE-Sim prints. SCALE-Sim's own golden files contain all three numbers of {32, 32},
+  // {256, 256, 128}, and ws of {3025, 363, 96}.
   int64_t os, ws, is;
   int64_t ws_folds;
-  // The count of the ISPASS 2020 paper, which adds R cycles a fold for shifting results out and
+  // The count of the ISPASS 2020 paper. It adds R cycles a fold for shifting results out, and
   // counts from 1.
   int64_t os_paper;
   int64_t ws_db;
-  double ws_db_percent;  // Utilisation, to one digit.
+  double ws_db_percent;  // The utilisation, to one digit.
 };
 
 inline constexpr WorkedExample kWorkedExamples[] = {

@@ -12,7 +12,7 @@ namespace {
 using testing::DoubleNear;
 using testing::HasSubstr;
 
-// The gradients of ResNet-50: 25.56 million f32.
+// The gradients of ResNet-50 are 25.56 million f32.
 constexpr double kResNet50Bytes = 25.56e6 * 4;
 
 double Milliseconds(const AllReduceShape& shape) {
@@ -20,7 +20,7 @@ double Milliseconds(const AllReduceShape& shape) {
   return seconds.ok() ? 1000 * *seconds : -1;
 }
 
-// Worked by hand to a microsecond, with 1 us a hop.
+// The times are worked out by hand to a microsecond, with 1 us a hop.
 TEST(AllReduceModelTest, WorkedExamplesComeOut) {
   const struct {
     int64_t edge;
@@ -42,8 +42,9 @@ TEST(AllReduceModelTest, WorkedExamplesComeOut) {
   }
 }
 
-// 8 bytes at 1 byte/s a link, 4 x 2 chips, no latency, b = 2. One order: 3/4 * 8/2 = 3 along x,
-// then 1/2 * 2/2 = 0.5 along y, twice. Both: max(1.5, 1) + max(0.25, 0.75) = 2.25, twice.
+// 8 bytes at 1 byte/s a link, 4 x 2 chips, no latency, b = 2. With one order: 3/4 * 8/2 = 3 along
+// x, then 1/2 * 2/2 = 0.5 along y; the sum counts twice. With both: max(1.5, 1) + max(0.25, 0.75) =
+// 2.25, twice.
 TEST(AllReduceModelTest, AxesNeedNotBeEqual) {
   AllReduceShape shape = {.axes = {{4}, {2}}, .bytes = 8, .link_bytes_per_s = 1, .hop_s = 0};
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 4500);
@@ -53,8 +54,9 @@ TEST(AllReduceModelTest, AxesNeedNotBeEqual) {
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 15000);
 }
 
-// 24 bytes at 1 byte/s a link, 2 x 2 x 2 chips, no latency, b = 2. Three parts of 8, all axes
-// alike: 1/2 * 8/2 = 2, then 1, then 0.5; twice 3.5. One order: three times as much in every phase.
+// 24 bytes at 1 byte/s a link, 2 x 2 x 2 chips, no latency, b = 2. With three parts of 8 bytes all
+// axes are alike: 1/2 * 8/2 = 2, then 1, then 0.5; the sum 3.5 counts twice. With one order every
+// phase takes three times as long.
 TEST(AllReduceModelTest, AThirdAxisContinuesTheRotation) {
   AllReduceShape shape = {.axes = {{2}, {2}, {2}}, .bytes = 24, .link_bytes_per_s = 1, .hop_s = 0};
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 7000);
@@ -64,7 +66,8 @@ TEST(AllReduceModelTest, AThirdAxisContinuesTheRotation) {
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 27000);
 }
 
-// As above along x; the open y carries half: phases of max(2, 4, 2), max(2, 1, 1), max(.5, .5, 1).
+// The shape is that of the test above, but the axis y is open and has half the bandwidth. So the
+// phases take max(2, 4, 2), max(2, 1, 1) and max(.5, .5, 1).
 TEST(AllReduceModelTest, OneOpenAxisHoldsUpEveryPhase) {
   EXPECT_DOUBLE_EQ(
       Milliseconds(
@@ -83,7 +86,7 @@ TEST(AllReduceModelTest, OneChipHasNothingToDo) {
   EXPECT_EQ(Milliseconds({.axes = {{1}, {1}}, .bytes = 1e9, .link_bytes_per_s = 1e9}), 0);
 }
 
-// One ring of chips: both orders are the same.
+// With one ring of chips both orders are the same.
 TEST(AllReduceModelTest, OneAxisMakesTheOrdersEqual) {
   AllReduceShape shape = {.axes = {{8}, {1}}, .bytes = 1e9, .link_bytes_per_s = 1e9};
   const double both = Milliseconds(shape);

@@ -23,7 +23,7 @@ v1::Chip Shipped(const std::string& name) {
   return chip.ok() ? *chip : v1::Chip();
 }
 
-// 2 * cores * units * rows * columns * clock * macs_per_place against what the maker says.
+// Compares 2 * cores * units * rows * columns * clock * macs_per_place with the maker's peak.
 TEST(ChipTest, ShippedPeaksAreWithinOnePercentOfThePublishedOnes) {
   for (const ShippedFile& file : ShippedChips()) {
     const v1::Chip chip = Shipped(std::string(file.name));
@@ -42,7 +42,8 @@ TEST(ChipTest, ShippedRidgesAreTheKnownOnes) {
   }
 }
 
-// v2 to v5p name slices by cores, v5e and v6e by chips, of which each has one core.
+// Slices of v2 to v5p are named by cores, those of v5e and v6e by chips. A chip of v5e and v6e has
+// one core.
 TEST(ChipTest, ShippedSlicesHaveAsManyCoresAsTheirNamesSay) {
   for (const ShippedFile& file : ShippedChips()) {
     const v1::Chip chip = Shipped(std::string(file.name));
@@ -60,7 +61,7 @@ TEST(ChipTest, SlicesGoUpToThePods) {
   EXPECT_EQ(ChipsOf(v3.slices(v3.slices_size() - 1)), 1024);
 }
 
-// 25.56 million f32 gradients; worked by hand to a microsecond.
+// 25.56 million f32 gradients. The times are worked out by hand to a microsecond.
 TEST(ChipTest, ShippedLinksGiveTheWorkedAllReduceTimes) {
   const struct {
     const char* chip;

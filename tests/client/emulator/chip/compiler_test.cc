@@ -46,8 +46,9 @@ Model Mlp() {
       "layers { name: \"classes\" dense { units: 3 } }");
 }
 
-// The published sums for ResNet-50 at 128 images a core: 116.06 and 58.06 million cycles; 106.0 and
-// 82.4 ms of memory. Ours count a stride's phases exactly, which saves 0.4 % of the cycles.
+// The published sums for ResNet-50 at 128 images a core are 116.06 and 58.06 million cycles, and
+// 106.0 and 82.4 ms of memory. Our compiler counts a stride's phases exactly, which saves 0.4 % of
+// the cycles.
 TEST(CompilerTest, ResNet50TakesTheKnownCyclesAndBytes) {
   const Model model = ShippedModel("resnet50");
   const ChipProgram v2 =
@@ -62,8 +63,8 @@ TEST(CompilerTest, ResNet50TakesTheKnownCyclesAndBytes) {
   EXPECT_NEAR(v3.step.memory_s / 0.0824, 1, 0.002);
 }
 
-// What was worked out without the all-reduce (0.4 % of a v3 step): sums 3768 and 7101 images/s,
-// with full overlap 6176 and 12422.
+// The rates were worked out without the all-reduce (0.4 % of a v3 step). Without overlap they are
+// 3768 and 7101 images/s, with full overlap 6176 and 12422.
 TEST(CompilerTest, ResNet50RunsAtTheKnownRates) {
   const struct {
     const char* chip;
@@ -80,12 +81,12 @@ TEST(CompilerTest, ResNet50RunsAtTheKnownRates) {
   }
 }
 
-// 224 * 224 * 3 bfloat16 an image, and as many images as the slice trains.
+// An image is 224 * 224 * 3 bfloat16. The feed must bring as many images as the slice trains.
 TEST(CompilerTest, TheFeedMustDeliverWhatTheSliceEats) {
   const ChipProgram v2 =
       Compiled(ShippedModel("resnet50"), ShippedChip("v2"), {.per_core_batch = 128});
   EXPECT_DOUBLE_EQ(v2.infeed.useful_bytes, 128 * 224. * 224 * 3 * 2);
-  EXPECT_DOUBLE_EQ(v2.infeed.padded_bytes, 128 * 224. * 224 * 8 * 2);  // hwcn-tiled: 3 to 8.
+  EXPECT_DOUBLE_EQ(v2.infeed.padded_bytes, 128 * 224. * 224 * 8 * 2);  // hwcn-tiled pads 3 to 8.
   EXPECT_NEAR(v2.feed_bytes_per_s(), v2.examples_per_s() * 224 * 224 * 3 * 2, 1);
   EXPECT_NEAR(v2.feed_bytes_per_s() / 1.13e9, 1, 0.01);
   // Two cores share 16 GB/s.
@@ -100,7 +101,8 @@ TEST(CompilerTest, OperationsStandInTheOrderOfAStep) {
                   "gradients of the chip's cores", "gradients", "update"));
 }
 
-// Worked by hand: a 4 x 4 array at 1 MHz, memory at 1 byte/us, 16 operations/us. Microseconds.
+// The costs are worked out by hand, in microseconds. The chip has a 4 x 4 array at 1 MHz, memory at
+// 1 byte/us, and a vector unit of 16 operations/us.
 TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
   const ChipProgram program = Compiled(Mlp(), ToyChip(), {.per_core_batch = 5});
   const struct {
@@ -116,7 +118,7 @@ TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
       {"classes weight gradient", 4, 25, 206, 2},
       {"classes input gradient", 2, 20, 158, 0},
       {"hidden weight gradient", 4, 34, 332, 7.5},
-      {"update", 0, 0, 996, 11},  // 83 parameters, 12 bytes each.
+      {"update", 0, 0, 996, 11},  // 83 parameters, 12 bytes each
   };
   for (const auto& c : cases) {
     const Op& op = Find(program, c.op);
@@ -127,7 +129,8 @@ TEST(CompilerTest, AnMlpCostsWhatTheFormulasSay) {
     EXPECT_NEAR(op.memory_s * 1e6, c.bytes, 1e-9) << c.op;
     EXPECT_NEAR(op.vector_s * 1e6, c.vector_us, 1e-9) << c.op;
   }
-  // 332 bytes of gradients: three times through the chip's 2 bytes/us, then a ring of two chips.
+  // 332 bytes of gradients go three times through the chip's 2 bytes/us, then around a ring of two
+  // chips.
   EXPECT_NEAR(program.step.core_sum_s * 1e6, 498, 1e-9);
   EXPECT_NEAR(program.step.all_reduce_s * 1e6, 166, 1e-9);
   EXPECT_EQ(program.step.cycles, 129);
@@ -188,7 +191,8 @@ Model ConvNet() {
                   "layers { name: \"classes\" dense { units: 2 } }");
 }
 
-// 4 channels, two f32 each, around a ring of two chips: 32 bytes take 16 us.
+// The statistics of 4 channels are two f32 each. Around a ring of two chips these 32 bytes take 16
+// us.
 TEST(CompilerTest, BatchNormAllReducesItsStatisticsUnlessTheyAreLocal) {
   const Model global = ConvNet();
   const ChipProgram summed = Compiled(global, ToyChip(), {.per_core_batch = 2});
@@ -204,19 +208,20 @@ TEST(CompilerTest, BatchNormAllReducesItsStatisticsUnlessTheyAreLocal) {
       0);
 }
 
-// y is 2 examples of 4 x 4 x 4 in bfloat16: 256 bytes. 2y forward, 5y backward.
+// y is 2 examples of 4 x 4 x 4 in bfloat16, so 256 bytes. The layer moves 2y forward and 5y
+// backward.
 TEST(CompilerTest, BatchNormReadsAndWritesItsActivations) {
   const ChipProgram program = Compiled(ConvNet(), ToyChip(), {.per_core_batch = 2});
   EXPECT_DOUBLE_EQ(Find(program, "norm forward").bytes, 2 * 256);
   EXPECT_DOUBLE_EQ(Find(program, "norm backward").bytes, 5 * 256);
-  // 128 elements are 16 rows of lanes: the statistics ride on the convolution with its cast.
+  // 128 elements are 16 rows of lanes. The convolution takes the statistics, beside its cast.
   EXPECT_NEAR(Find(program, "conv forward").vector_s * 1e6, 16 * (1 + 2) / 2., 1e-9);
   EXPECT_NEAR(Find(program, "norm forward").vector_s * 1e6, 16 * 2 / 2., 1e-9);
   EXPECT_NEAR(Find(program, "norm backward").vector_s * 1e6, 16 * 8 / 2., 1e-9);
 }
 
-// Nothing is before the first one, so it takes its own statistics in a pass of 3y; the second one's
-// are taken there, too. 128 elements are 16 rows of lanes.
+// No layer is before the first norm, so it takes its own statistics in a pass of 3y. It also takes
+// those of the second norm. 128 elements are 16 rows of lanes.
 TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
   const ChipProgram program =
       Compiled(ToyModel("4, 4, 4",
@@ -229,8 +234,8 @@ TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
   EXPECT_NEAR(Find(program, "second forward").vector_s * 1e6, 16 * 2 / 2., 1e-9);
 }
 
-// y is 256 bytes. The first norm has numbers to learn though nobody wants its input's gradient; the
-// pool on the input has neither.
+// y is 256 bytes. The norm has parameters to learn, so it runs backwards although nothing needs its
+// input's gradient. The pool on the input has no parameters, so it does not.
 TEST(CompilerTest, ARowWithoutProductsRunsBackwardsIfItIsWanted) {
   const ChipProgram norm = Compiled(ToyModel("4, 4, 4",
                                              "layers { name: \"norm\" layer_norm {} } layers { "
@@ -246,9 +251,9 @@ TEST(CompilerTest, ARowWithoutProductsRunsBackwardsIfItIsWanted) {
   EXPECT_THAT(OpNames(pool), Not(Contains("pool backward")));
 }
 
-// 83 parameters in f32 and as many gradients, 332 bytes each; two infeeds of 60 bytes; the outputs
-// of two rows, 80 and 30 bytes. Inference: the parameters, the infeeds, and the largest row's
-// input and output, 60 + 80 bytes.
+// Training holds 83 parameters in f32 and as many gradients (332 bytes each), two infeeds of 60
+// bytes, and the outputs of two rows (80 and 30 bytes). Inference holds the parameters, the
+// infeeds, and the largest row's input and output (60 + 80 bytes).
 TEST(CompilerTest, MemoryHoldsParametersActivationsAndTwoInfeeds) {
   CompileOptions options = {.per_core_batch = 5, .layout = InfeedLayout::kNhwc};
   EXPECT_DOUBLE_EQ(Compiled(Mlp(), ToyChip(), options).needed_memory_bytes,
@@ -258,8 +263,8 @@ TEST(CompilerTest, MemoryHoldsParametersActivationsAndTwoInfeeds) {
   EXPECT_DOUBLE_EQ(Compiled(Mlp(), ToyChip(), options).needed_memory_bytes, 332 + 2 * 60 + 140);
 }
 
-// 4 positions, 2 heads of 3 channels, 5 examples. Scores of a head: 16 in f32 are 64 bytes, which
-// half of the 1,024 bytes of vector memory hold; with 100 bytes they do not.
+// 4 positions, 2 heads of 3 channels, 5 examples. The scores of a head are 16 f32, so 64 bytes.
+// They fit into half of a vector memory of 1,024 bytes, but not into half of 100 bytes.
 TEST(CompilerTest, AttentionKeepsItsScoresOnTheChipIfTheyFit) {
   const Model model = ToyModel("4, 18",
                                "layers { name: \"attention\" attention { heads: 2 } } "
@@ -288,7 +293,7 @@ TEST(CompilerTest, ATransformerBlockIsPriced) {
   const LayerCost& attention = program.layers[2];
   EXPECT_EQ(attention.kind, "attention");
   EXPECT_EQ(attention.repeats, 64 * 12);
-  // 2 products forward, 4 back, 2 flops for each of 196 * 64 * 196.
+  // 2 products forward and 4 backward, each with 2 flops for 196 * 64 * 196 products.
   EXPECT_DOUBLE_EQ(attention.flops, 6 * 2. * 196 * 64 * 196 * 64 * 12);
   EXPECT_GT(attention.utilisation, 0);
   EXPECT_LT(program.step.utilisation, 1);
@@ -309,7 +314,7 @@ TEST(CompilerTest, EveryShippedModelCompilesForEveryShippedChip) {
         double row_seconds = 0;
         for (const LayerCost& layer : program.layers) row_seconds += layer.seconds;
         EXPECT_LE(row_seconds, step.compute_s * (1 + 1e-12));
-        // A layer stays under the roof.
+        // No layer is above the roofline.
         for (const LayerCost& layer : program.layers) {
           EXPECT_LE(layer.flops_per_s(), program.peak_flops) << layer.name;
           EXPECT_LE(layer.flops_per_s(),
@@ -321,7 +326,7 @@ TEST(CompilerTest, EveryShippedModelCompilesForEveryShippedChip) {
   }
 }
 
-// 128 images a core did run in 8 GB; twice as many activations do not fit.
+// 128 images a core did run in 8 GB. Twice as many do not fit.
 TEST(CompilerTest, ResNet50FitsIntoACoreOfV2At128) {
   const Model model = ShippedModel("resnet50");
   const v1::Chip chip = ShippedChip("v2");
@@ -342,7 +347,7 @@ TEST(CompilerTest, SeveralMacsInOnePlaceShortenTheMatrixTime) {
 TEST(CompilerTest, ScaleSimsDataflowsPriceChipsOfOneUnit) {
   const ChipProgram program =
       Compiled(Mlp(), ToyChip(), {.per_core_batch = 5, .dataflow = Dataflow::kScaleSimWs});
-  // 4 folds of 2 * 4 + 4 + 5 - 2, less 1.
+  // 4 folds take 2 * 4 + 4 + 5 - 2 cycles each, less 1.
   EXPECT_EQ(Find(program, "hidden forward").cycles, 59);
   EXPECT_THAT(CompileProgram(Mlp(), ShippedChip("v3"), {.dataflow = Dataflow::kScaleSimWs}),
               StatusIs(absl::StatusCode::kInvalidArgument,

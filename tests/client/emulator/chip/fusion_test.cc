@@ -13,7 +13,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// "conv|norm,relu": passes cut by '|', a '*' before rows of products.
+// The rows as text, such as "conv|norm,relu". '|' separates rows, and '*' is before rows of
+// products.
 std::vector<std::string> RowsOf(const Model& model, bool training = true) {
   std::vector<std::string> texts;
   for (const FusedRow& row : FuseLayers(model, training)) {
@@ -49,7 +50,7 @@ TEST(FusionTest, BatchNormOpensAPassThatReluAndPoolJoin) {
   EXPECT_THAT(RowsOf(model), ElementsAre("*conv|norm,relu,pool", "*classes"));
 }
 
-// The running statistics are known: a scale and a shift, which the epilogue does.
+// The running statistics are known, so the norm is a scale and a shift, which the epilogue does.
 TEST(FusionTest, InferenceFoldsBatchNorm) {
   const Model model = Convolution(
       "layers { name: \"norm\" batch_norm {} } layers { name: \"relu\" relu {} } "
@@ -62,8 +63,8 @@ TEST(FusionTest, APoolAfterAnEpilogueIsAPassOfItsOwn) {
               ElementsAre("*conv|pool", "*classes"));
 }
 
-// "relu" is taken twice, so what follows it cannot hide it; the sum rides on the branch that is
-// computed last.
+// "relu" is used twice, so the layer after it cannot be fused with it. The sum is fused with the
+// branch that is computed last.
 TEST(FusionTest, AResidualSumRidesOnItsBranch) {
   const Model model = ToyModel("8, 8, 3", absl::StrCat(R"(
       layers { name: "a" conv2d { filters: 4 } }
@@ -101,7 +102,7 @@ TEST(FusionTest, ATransformerBlockHasItsNormsApart) {
                           "*mlp1,gelu_7", "*mlp2,add2|average_pool_10", "*classes"));
 }
 
-// 53 convolutions and a dense layer.
+// The model has 53 convolutions and a dense layer.
 TEST(FusionTest, ResNet50HasARowForEveryProduct) {
   const std::vector<std::string> rows = RowsOf(ShippedModel("resnet50"));
   ASSERT_EQ(rows.size(), 54u);

@@ -26,7 +26,7 @@ TEST(InfeedLayoutTest, WithoutTilesNothingIsPadded) {
   }
 }
 
-// 3 channels on 128 lanes: 42.7 times as much. 224 rows are a multiple of 8.
+// 3 channels are padded to 128 lanes, 42.7 times as much. 224 rows are a multiple of 8.
 TEST(InfeedLayoutTest, NhwcTiledPadsTheChannelsToTheLanes) {
   const InfeedBytes bytes = Count({224, 224, 3}, 128, InfeedLayout::kNhwcTiled);
   EXPECT_EQ(bytes.useful, 128 * kImage);
@@ -34,7 +34,8 @@ TEST(InfeedLayoutTest, NhwcTiledPadsTheChannelsToTheLanes) {
   EXPECT_NEAR(bytes.padded / bytes.useful, 42.7, 0.05);
 }
 
-// Batch on the lanes, channels on the sublanes: 3 becomes 8; 128 examples fit, 100 do not.
+// The batch is on the lanes: 128 examples fit, 100 are padded. The channels are on the sublanes, so
+// 3 become 8.
 TEST(InfeedLayoutTest, HwcnTiledPadsBatchAndChannels) {
   EXPECT_EQ(Count({224, 224, 3}, 128, InfeedLayout::kHwcnTiled).padded, 224. * 224 * 8 * 128 * 2);
   EXPECT_EQ(Count({224, 224, 3}, 100, InfeedLayout::kHwcnTiled).padded, 224. * 224 * 8 * 128 * 2);

@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// M, K, N, repeats.
+// These are M, K, N and the number of repeats.
 using Numbers = std::tuple<int64_t, int64_t, int64_t, int64_t>;
 std::vector<Numbers> NumbersOf(const std::vector<Product>& products) {
   std::vector<Numbers> numbers;
@@ -31,7 +31,7 @@ double MacsOf(const std::vector<Product>& products) {
   return macs;
 }
 
-// The first layer that `layers` describes; a dense layer ends the model.
+// The plan of the first layer of `layers`. A dense layer is added at the model's end.
 LayerPlan FirstLayer(const std::string& input, const std::string& layers) {
   return ToyModel(input, layers + " layers { flatten {} } layers { dense { units: 2 } }").layers[0];
 }
@@ -44,7 +44,7 @@ TEST(LayerProductsTest, AConvolutionOfStrideOneHasThree) {
   EXPECT_THAT(NumbersOf(products.input_gradient), ElementsAre(Numbers(360, 63, 5, 1)));
 }
 
-// 3x3 with stride 2: places meet 2 or 1 of the 3 rows of weights, likewise columns.
+// With 3x3 and stride 2 a place meets 2 or 1 of the 3 rows of weights. The same is true of columns.
 TEST(LayerProductsTest, TheInputGradientOfAStrideFallsIntoPhases) {
   const LayerProducts products =
       ProductsOf(FirstLayer("8, 8, 5", "layers { conv2d { filters: 7 kernel: 3 stride: 2 } }"), 3);
@@ -55,7 +55,8 @@ TEST(LayerProductsTest, TheInputGradientOfAStrideFallsIntoPhases) {
   EXPECT_EQ(MacsOf(products.input_gradient), MacsOf(products.forward));
 }
 
-// SAME pads 2 before and 3 after: places 0, 2, .. meet weights 0, 2, 4, 6, the others 1, 3, 5.
+// SAME pads 2 before and 3 after. So places 0, 2, .. meet weights 0, 2, 4, 6, and the others 1, 3,
+// 5.
 TEST(LayerProductsTest, AnEvenSizedStemHasUnequalPhases) {
   const LayerProducts products = ProductsOf(
       FirstLayer("224, 224, 3", "layers { conv2d { filters: 64 kernel: 7 stride: 2 } }"), 1);
@@ -72,14 +73,14 @@ TEST(LayerProductsTest, APointwiseStrideHasOnePhaseWithWeights) {
   EXPECT_THAT(NumbersOf(products.input_gradient), ElementsAre(Numbers(120, 4, 5, 1)));
 }
 
-// One output; SAME pads none before: weights 0 and 1 of each direction meet a place.
+// There is one output. SAME pads none before it, so weights 0 and 1 of each direction meet a place.
 TEST(LayerProductsTest, PhasesAlikeAreRepeats) {
   const LayerProducts products =
       ProductsOf(FirstLayer("2, 2, 1", "layers { conv2d { filters: 1 kernel: 3 stride: 3 } }"), 1);
   EXPECT_THAT(NumbersOf(products.input_gradient), ElementsAre(Numbers(1, 1, 1, 4)));
 }
 
-// 2^26 phases of one place each.
+// There are 2^26 phases of one place each.
 TEST(LayerProductsTest, AHugeStrideMakesNoHugeList) {
   const LayerProducts products = ProductsOf(
       FirstLayer("8192, 8192, 1", "layers { conv2d { filters: 1 kernel: 8192 stride: 8192 } }"), 1);

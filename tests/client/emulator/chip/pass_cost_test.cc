@@ -9,8 +9,8 @@
 namespace systole::emulator {
 namespace {
 
-// Of the model's first row: 2 examples, so 4 x 4 x 4 values are 256 bytes and 16 rows of the vector
-// unit's 8 lanes, each of which does 2 operations in a microsecond.
+// The costs of the model's first row with 2 examples. So 4 x 4 x 4 values are 256 bytes, and 16
+// rows of the vector unit's 8 lanes. A lane does 2 operations in a microsecond.
 PassCosts FirstPass(const std::string& layers, bool training = true,
                     const std::string& input = "4, 4, 4") {
   const Model model =
@@ -19,7 +19,7 @@ PassCosts FirstPass(const std::string& layers, bool training = true,
   return CostOf(model, rows.front(), /*pass=*/0, /*batch=*/2, training, ToyChip());
 }
 
-// A pool makes 2 x 2 x 4 of it: 64 bytes, 4 rows, windows of 4.
+// The pool makes 2 x 2 x 4 values of windows of 4: 64 bytes, 4 rows.
 TEST(PassCostTest, APassCostsWhatTheTableSaysOfTheLayerThatOpensIt) {
   const struct {
     const char* layer;
@@ -44,7 +44,7 @@ TEST(PassCostTest, APassCostsWhatTheTableSaysOfTheLayerThatOpensIt) {
   }
 }
 
-// 2 examples of 4 x 4 x 8 values: 32 rows.
+// 2 examples of 4 x 4 x 8 values are 32 rows.
 TEST(PassCostTest, AnEpilogueHasNoBytesOfItsOwn) {
   for (const auto& [layer, ops] : {std::pair<std::string, double>{"dense { units: 8 }", 2},
                                    {"dense { units: 8 no_bias: true }", 1},
@@ -58,8 +58,9 @@ TEST(PassCostTest, AnEpilogueHasNoBytesOfItsOwn) {
   }
 }
 
-// 4 positions, 2 heads, 6 channels: 4 * 2 / 6 scores for each of 48 results, which are 6 rows.
-// Forward a cast and 6 operations a score; backward the casts of three gradients and 4 a score.
+// 4 positions, 2 heads, 6 channels: there are 4 * 2 / 6 scores for each of 48 results, which are 6
+// rows. Forward there are a cast and 6 operations a score; backward the casts of three gradients
+// and 4 operations a score.
 TEST(PassCostTest, AnAttentionHasItsSoftmaxInTheEpilogue) {
   const PassCosts costs =
       FirstPass("layers { attention { heads: 2 } }", /*training=*/true, /*input=*/"4, 18");

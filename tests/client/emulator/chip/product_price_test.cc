@@ -20,7 +20,7 @@ TEST(ProductPriceTest, OneProductCostsWhatTheCycleModelSays) {
   EXPECT_DOUBLE_EQ(op->matrix_s, 30e-6);
 }
 
-// 10 products of 2 tiles: 20 tiles of 5 rows without a gap, 4 + 19 * 5 + 5 + 6.
+// 10 products of 2 tiles are 20 tiles of 5 rows without a gap: 4 + 19 * 5 + 5 + 6.
 TEST(ProductPriceTest, RepeatedProductsFollowWithoutAGap) {
   const absl::StatusOr<Op> op =
       PriceProduct({.gemm = {5, 3, 8}, .repeats = 10}, ToyChip(), Dataflow::kWsDb);
@@ -31,7 +31,7 @@ TEST(ProductPriceTest, RepeatedProductsFollowWithoutAGap) {
   EXPECT_EQ(op->gemm.k, 3);
 }
 
-// 10 times 2 folds of 2 * 4 + 4 + 5 - 2, less 1.
+// 10 times 2 folds take 2 * 4 + 4 + 5 - 2 cycles each, less 1.
 TEST(ProductPriceTest, ScaleSimsAreSerial) {
   const absl::StatusOr<Op> op =
       PriceProduct({.gemm = {5, 3, 8}, .repeats = 10}, ToyChip(), Dataflow::kScaleSimWs);

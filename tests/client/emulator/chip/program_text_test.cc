@@ -14,7 +14,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-// compiler_test.cc works its costs by hand.
+// compiler_test.cc works out this program's costs by hand.
 ChipProgram Mlp(const CompileOptions& options = {.per_core_batch = 5}) {
   const absl::StatusOr<ChipProgram> program = CompileProgram(
       ToyModel("6",

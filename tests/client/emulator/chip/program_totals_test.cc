@@ -13,7 +13,7 @@ ChipProgram TwoRows() {
   return program;
 }
 
-// 3 s of vector work under 1 s of matrix and 1 s of memory work: 1 s is left over.
+// 3 s of vector work run under 1 s of matrix work and 1 s of memory work, so 1 s is left over.
 TEST(ProgramTotalsTest, OnlyTheUncoveredVectorTimeCounts) {
   ChipProgram program = TwoRows();
   program.ops = {
@@ -53,10 +53,11 @@ TEST(ProgramTotalsTest, TransfersAreBookedByWhatTheyAreFor) {
   EXPECT_EQ(program.step.core_sum_s, 3);
   EXPECT_EQ(program.step.all_reduce_s, 4);
   EXPECT_EQ(program.step.memory_bytes, 7);
-  EXPECT_EQ(program.step.seconds, 1 + 2 + 3 + 4);  // The infeed runs beside it.
+  EXPECT_EQ(program.step.seconds, 1 + 2 + 3 + 4);  // The infeed runs at the same time.
 }
 
-// Step times are sums of whole steps: one layer's matrix time may hide another's memory time.
+// Overlap acts on the sums of a whole step, so one layer's matrix time may hide another layer's
+// memory time.
 TEST(ProgramTotalsTest, OverlapActsOnTheWholeStep) {
   ChipProgram program = TwoRows();
   program.overlap = 1;
@@ -73,7 +74,7 @@ TEST(ProgramTotalsTest, OverlapActsOnTheWholeStep) {
   EXPECT_EQ(program.step.compute_s, 6 + 0.75 * 4);
 }
 
-// 24 multiply-accumulates in 3 cycles of 16 places.
+// 24 multiply-accumulates are done in 3 cycles of 16 places.
 TEST(ProgramTotalsTest, UtilisationIsOfTheCyclesSpent) {
   ChipProgram program = TwoRows();
   program.ops = {{.kind = OpKind::kGemm, .layer = 0, .tiles = 2, .cycles = 3, .macs = 24}};

@@ -11,8 +11,7 @@ namespace {
 
 using testing::IsEmpty;
 
-// The mature runs lie within a fifth of the emulator; where few images a core are trained, it is
-// known to be too fast.
+// The emulator is close to the mature runs. With few images a core it is known to be too fast.
 TEST(PublishedTest, ResNet50IsComparedAtEveryMeasurementsOwnSliceAndBatch) {
   const Model model = ShippedModel("resnet50");
   const absl::StatusOr<std::vector<Comparison>> v2 =

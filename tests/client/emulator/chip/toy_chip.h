@@ -1,4 +1,4 @@
-// A chip whose numbers can be worked by hand, and models for it.
+// A chip whose costs can be worked out by hand, and models for it.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_CHIP_TOY_CHIP_H_
@@ -15,8 +15,9 @@
 
 namespace systole::emulator {
 
-// Two cores of one 4 x 4 array at 1 MHz; 8 lanes of 2 units; 1 MB/s of memory for each core, links
-// and host at 1 MB/s; hops take no time. Slice "two" is a ring of two chips, "one" one chip.
+// A chip of two cores, each with one 4 x 4 array at 1 MHz and 8 lanes that do 2 operations in a
+// cycle. Each core has 1 MB/s of memory, links and host have 1 MB/s, and hops take no time. Slice
+// "two" is a ring of two chips, "one" is one chip.
 inline v1::Chip ToyChip() {
   const absl::StatusOr<v1::Chip> chip = ParseChip(R"(
     name: "toy" cores: 2 matrix_units_per_core: 1 array_rows: 4 array_columns: 4 clock_hz: 1e6
@@ -29,7 +30,7 @@ inline v1::Chip ToyChip() {
   return chip.ok() ? *chip : v1::Chip();
 }
 
-// `layers` is the model's text between its input and its loss.
+// `layers` is the model's text between the input and the loss.
 inline Model ToyModel(const std::string& input, const std::string& layers,
                       const std::string& optimizer = "learning_rate: 1") {
   const absl::StatusOr<Model> model =

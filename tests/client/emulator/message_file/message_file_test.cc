@@ -45,7 +45,7 @@ TEST(MessageFileTest, MessagesAreReadBackInOrder) {
                        HasSubstr("ends after 4 records, where a tensor should be")));
 }
 
-// What no reader would take is not written.
+// A message that no reader would accept is not written.
 TEST(MessageFileTest, AMessageAboveTheLimitIsNotWritten) {
   std::string bytes;
   MessageFileWriter writer =

@@ -34,7 +34,7 @@ TEST(ModelTest, ShapesAndCostsAreInferredLayerByLayer) {
            " layers { dense { units: 6 } }"),
       "m");
   ASSERT_THAT(model, IsOk());
-  ASSERT_EQ(model->layers.size(), 5u);  // Flatten moves nothing.
+  ASSERT_EQ(model->layers.size(), 5u);  // Flatten moves no data, so it has no layer.
   EXPECT_EQ(model->layers[0].output.DebugString(), "[4,5,4]");
   EXPECT_EQ(model->layers[0].window.pad_top, 1);
   EXPECT_EQ(model->layers[2].output.DebugString(), "[2,3,4]");
@@ -48,7 +48,7 @@ TEST(ModelTest, ShapesAndCostsAreInferredLayerByLayer) {
   EXPECT_EQ(model->training_macs(), 2 * 4 * 5 * 27 * 4 + 3 * 4 * 6);
 }
 
-// TensorFlow's rule: an even surplus is shared, the odd one goes behind.
+// TensorFlow's rule: the padding is shared evenly, and an odd surplus goes to the end.
 TEST(ModelTest, SamePaddingPutsTheOddSurplusBehind) {
   const auto pad_of = [](int input, int kernel, int stride) {
     return ParseModel(Text(absl::StrCat("[", input, ", ", input, ", 1]"),
@@ -81,7 +81,7 @@ TEST(ModelTest, InputsNameEarlierLayersOrTheModelsInput) {
   EXPECT_THAT(model->layers[0].inputs, ElementsAre(-1));
   EXPECT_THAT(model->layers[1].inputs, ElementsAre(-1));
   EXPECT_THAT(model->layers[2].inputs, ElementsAre(1, 0, 1));
-  EXPECT_THAT(model->layers[3].inputs, ElementsAre(2));  // Through the flatten.
+  EXPECT_THAT(model->layers[3].inputs, ElementsAre(2));  // The flatten is skipped.
   EXPECT_EQ(model->layers[2].kind, LayerKind::kAdd);
   EXPECT_EQ(model->layers[2].output.DebugString(), "[3,3,4]");
   EXPECT_EQ(model->layers[3].input.DebugString(), "[1,1,36]");
@@ -217,7 +217,7 @@ TEST(ModelTest, ValuesOutOfRangeAreRefused) {
       {Text("[4]", "layers { dense { units: 1 } }"), "2 classes or more"},
       {Text("[4]", "layers { dense { units: 99999999999 } }"), "units is 99999999999"},
       {Text("[200000]", "layers { dense { units: 200000 } }"), "number of weights"},
-      // 2^28 weights are as many as may be; with the biases they are more.
+      // 2^28 weights are the most that is allowed. The biases come on top.
       {Text("[16384]", "layers { dense { units: 16384 } }"), "number of parameters so far"},
       {Text("[4]", "layers { dense { units: 2 initializer: 7 } }"), "initializer is 7"},
       {Text("[8, 8, 1]", "layers { conv2d { filters: 0 } }"), "filters is 0"},
@@ -238,7 +238,7 @@ TEST(ModelTest, ValuesOutOfRangeAreRefused) {
       {Text("[4, 6]", "layers { attention {} }"), "heads is 0"},
       {Text("[4, 6]", "layers { attention { heads: 3 } }"), "heads is 3, want 1 to 2"},
       {Text("[4, 12]", "layers { attention { heads: 3 } }"), "want a divisor of d, which is 4"},
-      // 2^14 * 2^14 * 2^28 weights per filter: the product of all would overflow.
+      // With 2^14 * 2^14 * 2^28 weights for each filter, the product of all would overflow.
       {Text("[268435456]", "layers { conv2d { filters: 16384 kernel: 16384 } }"),
        "the number of weights of one unit"},
       {absl::StrCat("input: [4] ", dense, " optimizer { learning_rate: 1 }"), "loss is absent"},
@@ -277,7 +277,7 @@ TEST(ModelTest, NamesThatCouldNotStandInAReportAreRefused) {
               IsInvalid(HasSubstr(absl::StrCat("name is '", longest, "'"))));
 }
 
-// Heads side by side have no parameters that could bound them: 2^41.4 multiply-accumulates each.
+// Parameters do not bound the attention heads: 2^41.4 multiply-accumulates each.
 TEST(ModelTest, SumOfMultiplyAccumulatesIsBounded) {
   const auto heads = [](int count) {
     std::string layers, names;

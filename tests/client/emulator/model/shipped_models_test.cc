@@ -1,4 +1,4 @@
-// The models in deploy/models, held against what their sources say of them.
+// Compares the models in deploy/models with what their sources say of them.
 #include <map>
 #include <string>
 #include <tuple>
@@ -22,7 +22,7 @@ Model Shipped(const std::string& name) {
   return model.ok() ? *model : Model{};
 }
 
-// A product [M, K] * [K, N] per example, and how many layers have it.
+// M, K, N of a product [M, K] * [K, N] per example.
 using Product = std::tuple<int64_t, int64_t, int64_t>;
 std::map<Product, int> ProductsOf(const Model& model, LayerKind kind) {
   std::map<Product, int> products;
@@ -46,7 +46,7 @@ TEST(ShippedModelsTest, MlpIs784To128To10) {
   EXPECT_EQ(model.input_scale, 1.0f / 255.0f);
 }
 
-// The number that torchvision's resnet50 has, too.
+// torchvision's resnet50 has the same number of parameters.
 TEST(ShippedModelsTest, Resnet50HasThePublishedNumberOfParametersAndProducts) {
   const Model model = Shipped("resnet50");
   EXPECT_EQ(model.parameters, 25557032);
@@ -81,7 +81,7 @@ TEST(ShippedModelsTest, Resnet50HasTheProductsOfVersion15) {
 TEST(ShippedModelsTest, TransformerBlockIsOneOfVitBase) {
   const Model model = Shipped("transformer-block");
   const int64_t d = 768, norms = 2 * 2 * d;
-  // 7,087,872 per block in ViT-Base, and the classes.
+  // 7,087,872 parameters for each block in ViT-Base, and the classes.
   EXPECT_EQ(model.parameters, norms + d * 3 * d + 3 * d + d * d + d + d * 4 * d + 4 * d +
                                   4 * d * d + d + d * 1000 + 1000);
   EXPECT_EQ(model.parameters, 7087872 + 769000);

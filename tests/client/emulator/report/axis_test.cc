@@ -48,7 +48,7 @@ TEST(AxisTest, TicksOfTenthsDoNotDrift) {
 TEST(AxisTest, LogHasItsDecades) {
   const Axis axis = Axis::Log(3.2, 800, Unit::kFlopsPerByte);
   EXPECT_THAT(Labels(axis), ElementsAre("1 FLOP/B", "10 FLOP/B", "100 FLOP/B", "1,000 FLOP/B"));
-  EXPECT_EQ(axis.ticks().size(), 4 + 3 * 8);  // And eight lines within each.
+  EXPECT_EQ(axis.ticks().size(), 4 + 3 * 8);  // Each of three decades has eight more lines within.
 }
 
 TEST(AxisTest, ValuesLieInProportion) {
@@ -58,7 +58,7 @@ TEST(AxisTest, ValuesLieInProportion) {
   EXPECT_DOUBLE_EQ(linear.At(15), 150);
   EXPECT_DOUBLE_EQ(linear.At(30), 300);
   Axis log = Axis::Log(1, 10000, Unit::kCount);
-  log.Place(400, 0);  // Upwards.
+  log.Place(400, 0);  // This axis points up.
   EXPECT_NEAR(log.At(100), 200, 1e-3);
   EXPECT_NEAR(log.At(1000), 100, 1e-3);
 }

@@ -40,16 +40,16 @@ OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int 
                     int pixel_ratio) {
   const TempFolder folder;
   const char* path = std::getenv("PATH");
-  // By its name's ending, the picture is a JPEG: what this repository can read.
+  // The name's ending makes the browser write a JPEG, which this repository can read.
   const std::string picture = folder / "page.jpeg";
-  // An environment of its own: what a sanitizer's build sets is not for the browser, and the
-  // browser's launcher writes to HOME.
+  // The browser gets an environment of its own: it must not get what a sanitizer's build sets, and
+  // its launcher writes to HOME.
   const Finished finished =
       Process({"/usr/bin/env", "-i",
                absl::StrCat("PATH=", path == nullptr ? "/usr/bin:/bin" : path),
                absl::StrCat("HOME=", folder.path()), absl::StrCat("TMPDIR=", folder.path()),
                "chromium", "--headless",
-               // Root may not use the sandbox; the page is our own.
+               // Root may not use the sandbox. The page is our own.
                "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                "--hide-scrollbars", "--force-color-profile=srgb",
                absl::StrCat("--user-data-dir=", folder / "profile"),
@@ -74,7 +74,8 @@ OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int 
   OpenedPage page = {.dom = finished.out, .picture = *std::move(decoded)};
   std::istringstream lines(finished.err);
   for (std::string line; std::getline(lines, line);) {
-    // Its own troubles with a machine without a desktop stand there too.
+    // stderr also has the browser's complaints about a machine without a desktop, so other lines
+    // are dropped.
     if (absl::StrContains(line, ":CONSOLE")) absl::StrAppend(&page.console, line, "\n");
   }
   return page;

@@ -1,6 +1,6 @@
-// A real browser that opens a page without a screen: Chromium, headless. Each call is a process of
-// its own with a fresh profile in a temporary folder; it needs neither a display nor /dev/shm, and
-// runs as root.
+// A real browser that opens a page without a screen: headless Chromium. Each call starts a process
+// with a fresh profile in a temporary folder. The process needs neither a display nor /dev/shm, and
+// can run as root.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_REPORT_BROWSER_H_
@@ -25,26 +25,27 @@ struct Picture {
   Rgb At(int x, int y) const;
 };
 
-// What the browser made of a page.
+// How the browser shows a page.
 struct OpenedPage {
-  std::string error;    // Of the browser itself; if there is one, all else is empty.
-  std::string dom;      // After its scripts have run, as HTML.
-  std::string console;  // Lines that the page wrote to the console; errors are written there too.
+  std::string error;    // The browser's own error; if there is one, all else is empty.
+  std::string dom;      // The page as HTML, after its scripts have run.
+  std::string console;  // Lines that the page wrote to the console, errors included.
   Picture picture;
 };
 
-// In a window of `width` x `height` CSS pixels; the picture has `pixel_ratio` times as many pixels
-// each way.
+// Opens the page in a window of `width` x `height` CSS pixels. The picture has `pixel_ratio` times
+// as many pixels in each direction.
 OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int height,
                     int pixel_ratio);
 
 struct MeasuredPage {
   OpenedPage page;
-  std::string measured;  // What a script found out, as HTML.
+  std::string measured;  // What the script returned, as HTML.
 };
 
-// Opens `html` in a frame of `width` pixels, as on a phone's screen: Chromium has no window below
-// 500. When the page and its pictures are loaded `script` runs; what it returns is `measured`.
+// Opens `html` in a frame of `width` pixels, like a phone's screen (Chromium has no window narrower
+// than 500). When the page and its pictures are loaded, `script` runs. `measured` is what the
+// script returns.
 MeasuredPage OpenInFrame(const std::string& html, const std::string& script, ColorScheme scheme,
                          int width, int height);
 

@@ -65,7 +65,7 @@ TEST(HtmlReportTest, WhatARunLacksIsLeftOut) {
   const std::string paced = ToHtml(SamplePaced(8, 20));
   EXPECT_THAT(paced, AllOf(Not(HasSubstr("id=\"plot-loss\"")), HasSubstr("id=\"plot-steps\""),
                            HasSubstr("id=\"plot-cores\""), HasSubstr("id=\"plot-roofline\"")));
-  // A rate that never changes is no plot.
+  // A rate that never changes has no plot.
   RunReport constant = SampleTraining("m", 1, 1);
   EXPECT_THAT(ToHtml(constant),
               AllOf(HasSubstr("id=\"plot-loss\""), Not(HasSubstr("id=\"plot-learning-rate\""))));
@@ -74,7 +74,7 @@ TEST(HtmlReportTest, WhatARunLacksIsLeftOut) {
 TEST(HtmlReportTest, LevelsOfALoadTestStandByTheirTrainers) {
   const std::string html = ToHtml(SampleLoad());
   EXPECT_THAT(html, AllOf(HasSubstr("<h1>Load test</h1>"), HasSubstr("id=\"plot-cpus\"")));
-  // In the order of the trainers; the third one that ran has the most of them.
+  // The levels are in the order of their trainers. The third level that ran has the most trainers.
   EXPECT_LT(html.find("data-key=\"levels.3.trainers\""),
             html.find("data-key=\"levels.2.trainers\""));
   RunReport unknown = SampleLoad();
@@ -90,7 +90,7 @@ TEST(HtmlReportTest, LongRunsOnManyCoresStaySmallAndSaySo) {
   EXPECT_LT(paced.size(), kTwoMegabytes);
   EXPECT_THAT(paced, AllOf(HasSubstr("each of 1,024 steps"),
                            HasSubstr("The 64 cores that waited longest for data"),
-                           HasSubstr("Each bar is the one of 9 neighbouring cores")));
+                           HasSubstr("Each bar stands for 9 neighbouring cores")));
   const std::string training = ToHtml(SampleTraining("m", 10, 100000));
   EXPECT_LT(training.size(), kTwoMegabytes);
   EXPECT_THAT(training, AllOf(HasSubstr("class=\"band s-training\""),
@@ -111,7 +111,8 @@ TEST(HtmlReportTest, EpochsBeforeACheckpointAreInTheTableOnly) {
 TEST(HtmlReportTest, AnOutlierIsCutOffAndSaidSo) {
   RunReport report = SamplePaced(1, 100);
   report.steps.Add({.step = 100, .compute = absl::Milliseconds(144), .barrier = absl::Seconds(30)});
-  EXPECT_THAT(ToHtml(report), AllOf(HasSubstr("What is longer than"), HasSubstr("30.1 s")));
+  EXPECT_THAT(ToHtml(report),
+              AllOf(HasSubstr("Columns and lines are cut off at"), HasSubstr("30.1 s")));
 }
 
 TEST(HtmlReportTest, LossesThatAreNoNumbersLeaveAGap) {
@@ -128,7 +129,7 @@ TEST(HtmlReportTest, LossesThatAreNoNumbersLeaveAGap) {
 
 TEST(HtmlReportTest, LayersWithoutAPlaceOnTheRooflineAreCounted) {
   EXPECT_THAT(ToHtml(SamplePaced(1, 1)),
-              HasSubstr("In the table only, for they compute or move nothing: 1 of 8 layers."));
+              HasSubstr("In the table only, because they compute or move nothing: 1 of 8 layers."));
 }
 
 }  // namespace

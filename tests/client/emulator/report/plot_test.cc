@@ -87,7 +87,7 @@ TEST(PlotTest, AxesAreLabelled) {
                     HasSubstr("class=\"y-tick\" x=\"26.4\" y=\"14\" dy=\".32em\">10</text>")));
 }
 
-// A mark for mark, in a frame for a phone.
+// The narrow plot, for a phone, has the same marks as the wide one.
 TEST(PlotTest, TheNarrowOneHasTheSameMarksAndLabelsThatDoNotOverlap) {
   Plot plot({.id = "p", .title = "t", .description = "d", .x_label = "Step", .width = 1136},
             Axis::LinearExact(0, 16000, Unit::kCount, 16), Axis::LinearExact(0, 10, Unit::kCount));

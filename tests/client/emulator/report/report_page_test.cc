@@ -1,4 +1,5 @@
-// The report page in a real browser: what it shows against the JSON, and its plots, in ink.
+// The report page in a real browser: its numbers must be those of the JSON, and its plots must be
+// drawn.
 #include <cmath>
 #include <cstdlib>
 #include <map>
@@ -43,7 +44,7 @@ Struct ParseJson(const std::string& text) {
   return json;
 }
 
-// What stands between `begin` and `end`, for the first time.
+// The text between the first `begin` and the `end` after it.
 std::string Between(const std::string& text, const std::string& begin, const std::string& end) {
   const size_t from = text.find(begin);
   if (from == std::string::npos) return "";
@@ -51,7 +52,7 @@ std::string Between(const std::string& text, const std::string& begin, const std
   return text.substr(at, text.find(end, at) - at);
 }
 
-// "epochs.0.training.loss"; null if there is no such place.
+// The value at a path such as "epochs.0.training.loss"; null if there is none.
 const Value* Find(const Struct& json, const std::string& path) {
   const Struct* object = &json;
   const Value* value = nullptr;
@@ -88,7 +89,7 @@ std::vector<ShownNumber> NumbersIn(const std::string& dom) {
   return numbers;
 }
 
-// What a reader takes "12.3 ms" for, and half of its last digit.
+// The number that a reader takes from a text such as "12.3 ms", and half of its last digit.
 struct ReadNumber {
   double value = NAN;
   double tolerance = 0;
@@ -115,7 +116,7 @@ ReadNumber ReadAloud(const std::string& text) {
   return number;
 }
 
-// Every number on the page is the JSON's, to the last digit that is shown.
+// Expects that every number on the page is the JSON's, to the last digit that is shown.
 void ExpectNumbersOfJson(const std::string& dom, const Struct& json) {
   std::set<std::string> keys;
   for (const ShownNumber& shown : NumbersIn(dom)) {
@@ -136,12 +137,12 @@ void ExpectNumbersOfJson(const std::string& dom, const Struct& json) {
   EXPECT_THAT(keys, IsSupersetOf(wanted));
 }
 
-// Appended to a page: writes down where every mark of every plot lies and which colour it has, a
-// line "PLOT SERIES R G B X Y" for each of a few places that must be full of ink.
+// A script appended to a page. It writes a line "PLOT SERIES R G B X Y" for a few places of every
+// mark of every plot. These places must be drawn in the mark's colour.
 constexpr char kProbe[] = R"js(<script>
 const lines = [];
 for (const plot of document.querySelectorAll('.plot svg')) {
-  if (plot.getClientRects().length === 0) continue;  // The size that is not shown.
+  if (plot.getClientRects().length === 0) continue;  // The plot's other size, not shown.
   for (const mark of plot.querySelectorAll('.line, .bar, .dot')) {
     const is_line = mark.classList.contains('line');
     const style = getComputedStyle(mark), box = mark.getBoundingClientRect();
@@ -186,13 +187,13 @@ std::vector<InkSpot> InkSpotsIn(const std::string& dom) {
 }
 
 bool IsNear(const Rgb& a, const Rgb& b) {
-  // JPEG halves the resolution of colour: a line bleeds a little.
+  // JPEG halves the resolution of colour, so a line's colour bleeds a little.
   constexpr int kTolerance = 48;
   return std::abs(a.r - b.r) < kTolerance && std::abs(a.g - b.g) < kTolerance &&
          std::abs(a.b - b.b) < kTolerance;
 }
 
-// Whether there is ink of the spot's colour within a CSS pixel of it.
+// Whether a pixel within a CSS pixel of the spot has the spot's colour.
 bool HasInk(const Picture& picture, const InkSpot& spot) {
   const int x = static_cast<int>(spot.x * kPixelRatio), y = static_cast<int>(spot.y * kPixelRatio);
   for (int dy = -kPixelRatio; dy <= kPixelRatio; ++dy) {
@@ -210,7 +211,7 @@ double MeanBrightness(const Picture& picture) {
   return sum / static_cast<double>(picture.pixels.size());
 }
 
-// The share of its spots where a series has left its colour, for each "PLOT SERIES".
+// For each "PLOT SERIES", the share of its spots that are drawn in its colour.
 std::map<std::string, double> InkShares(const Picture& picture, const std::vector<InkSpot>& spots) {
   std::map<std::string, std::pair<int, int>> counts;
   for (const InkSpot& spot : spots) {
@@ -225,12 +226,12 @@ std::map<std::string, double> InkShares(const Picture& picture, const std::vecto
   return shares;
 }
 
-// Every mark of the page has left its ink, and these are the marks.
+// Expects that every mark of the page is drawn, and that the marks are `plots_and_series`.
 void ExpectInk(const OpenedPage& page, const std::vector<std::string>& plots_and_series) {
   std::vector<std::string> drawn;
   for (const auto& [name, share] : InkShares(page.picture, InkSpotsIn(page.dom))) {
     drawn.push_back(name);
-    // Where marks cross, the upper one is seen.
+    // Where marks cross, only the upper one is seen.
     EXPECT_GE(share, 0.8) << name;
   }
   EXPECT_THAT(drawn, UnorderedElementsAreArray(plots_and_series));
@@ -241,14 +242,15 @@ void ExpectScheme(const Picture& picture, ColorScheme scheme) {
   const double brightness = MeanBrightness(picture);
   if (scheme == ColorScheme::kDark) {
     EXPECT_LT(brightness, 70);
-    EXPECT_GT(brightness, 5);  // A black page is no report,
+    EXPECT_GT(brightness, 5);  // The page must not be all black.
   } else {
     EXPECT_GT(brightness, 200);
-    EXPECT_LT(brightness, 250);  // nor is white paper.
+    EXPECT_LT(brightness, 250);  // The page must not be all white.
   }
 }
 
-// The JSON inside the page is what `--json` prints, and the page shows its numbers.
+// Expects that the JSON inside the page is what `--json` prints, and that the page shows its
+// numbers.
 void ExpectJsonOf(const RunReport& report, const std::string& dom) {
   const Struct embedded =
       ParseJson(Between(dom, "<script type=\"application/json\" id=\"report\">", "</script>"));
@@ -257,7 +259,7 @@ void ExpectJsonOf(const RunReport& report, const std::string& dom) {
   ExpectNumbersOfJson(dom, printed);
 }
 
-// Opens the report's page and holds it against all of that.
+// Opens the report's page and checks all of the above.
 void ExpectGoodPage(const RunReport& report, ColorScheme scheme,
                     const std::vector<std::string>& plots_and_series) {
   const OpenedPage page = Open(
@@ -320,9 +322,8 @@ TEST(ReportPageTest, HostileNamesStayText) {
 
 // ---- Widths ----
 
-// Returns the window's and the page's width, the number of plots, the smallest text of a plot, the
-// verdict's contrast (its colours against each other), and whatever stands out of the window or of
-// its figure.
+// Returns the window's and the page's width, the number of plots, the smallest text size of a plot,
+// the contrast of the verdict's colours, and what reaches beyond the window or its figure.
 constexpr char kMeasure[] = R"js(
 const cut = [];
 let smallest = 99, plots = 0;
@@ -366,7 +367,7 @@ Measured Measure(const std::string& html, ColorScheme scheme, int width) {
   return measured;
 }
 
-// With names and addresses that have no place where a line could end.
+// Gives the report names and addresses in which a line cannot break.
 RunReport WithLongNames(RunReport report) {
   report.facts.push_back({"long", "Servers", std::string(300, 'a')});
   report.notes.push_back(std::string(300, 'n'));
@@ -386,7 +387,7 @@ TEST(ReportPageTest, APageFitsEveryWidthAndCutsNoPlot) {
         EXPECT_EQ(measured.cut, " cut:");
         EXPECT_EQ(measured.plots, report.mode == RunMode::kFunctional ? 5 : 3);
         EXPECT_GE(measured.smallest_text, 9);
-        EXPECT_GE(measured.contrast, 4.5);  // WCAG AA.
+        EXPECT_GE(measured.contrast, 4.5);  // WCAG AA asks for this.
       }
     }
   }
@@ -408,7 +409,7 @@ TEST(ReportPageTest, TheVerdictIsTheJsonsWhateverItIs) {
   }
 }
 
-// Whether these two could fail at all.
+// Checks that the test above can fail.
 TEST(ReportPageTest, APageTooWideAndACutLabelWouldBeSeen) {
   const std::string html = absl::StrReplaceAll(
       ToHtml(SamplePaced(8, 20)),
@@ -420,7 +421,7 @@ TEST(ReportPageTest, APageTooWideAndACutLabelWouldBeSeen) {
   EXPECT_THAT(measured.cut, testing::HasSubstr("ms"));
 }
 
-// Whether the checks of numbers and ink could fail at all.
+// Checks that the tests of numbers and ink can fail.
 TEST(ReportPageTest, AnErrorOnThePageAndMissingInkWouldBeSeen) {
   const std::string html = absl::StrReplaceAll(
       ToHtml(SampleTraining("m", 1, 40)),

@@ -51,7 +51,7 @@ TEST(RunReportTest, JsonOfATrainingRunHoldsEveryNumberOnOneLine) {
   const RunReport report = ReportOf(OneEpoch(), steps, {{"seed", "Seed", uint64_t{7}}});
   EXPECT_EQ(
       ToJson(report),
-      R"({"mode":"functional","verdict":"diverged: the loss of the last epoch is no number",)"
+      R"({"mode":"functional","verdict":"diverged: the loss of the last epoch is not a number",)"
       R"("model":"flowers \"x\"\n","numerics":"exact","num_cores":2,)"
       R"("per_core_batch":8,"seed":7,"validation_accuracy":0.5,"training_loss":null,)"
       R"("images_per_second":720,"training_seconds":12,"first_step_wait_seconds":0.25,)"

@@ -1,4 +1,4 @@
-// Reports to draw: a training run, a paced run and a load test, all invented.
+// Invented reports to draw: a training run, a paced run and a load test.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_REPORT_SAMPLE_REPORTS_H_
@@ -14,7 +14,7 @@
 
 namespace systole::emulator {
 
-// `epochs` epochs of `epoch_steps` steps on 8 cores; the loss falls, with a ripple.
+// A training of `epochs` epochs of `epoch_steps` steps on 8 cores. The loss falls, with a ripple.
 inline RunReport SampleTraining(const std::string& model, int64_t epochs, int64_t epoch_steps) {
   TrainingReport training;
   training.model = model;
@@ -59,7 +59,8 @@ inline RunReport SampleTraining(const std::string& model, int64_t epochs, int64_
                    {"dataset", "Dataset", std::string("flowers")}});
 }
 
-// `steps` steps of ResNet-50 on `cores` cores of a v3, now and then short of data.
+// A paced run of `steps` steps of ResNet-50 on `cores` cores of a v3, which now and then wait for
+// data.
 inline RunReport SamplePaced(int64_t cores, int64_t steps) {
   RunReport report = {
       .mode = RunMode::kPaced,
@@ -105,7 +106,8 @@ inline RunReport SamplePaced(int64_t cores, int64_t steps) {
   return report;
 }
 
-// 1, 2, 4 and 3 trainers, as a search runs them; from 3 on the servers have no processor left.
+// A load test with 1, 2, 4 and 3 trainers, in the order of a search. From 3 trainers on, all
+// processors of the servers are busy.
 inline RunReport SampleLoad() {
   RunReport report = {
       .mode = RunMode::kLoad,

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kMaxRows = StepHistory::kMaxRows;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Steps `from` to `to`; step s computes for s ms and has loss s.
+// A history of the steps from `from` to before `to`. Step s computes for s ms and has loss s.
 StepHistory HistoryOf(int64_t from, int64_t to) {
   StepHistory history;
   for (int64_t s = from; s < to; ++s) {
@@ -70,7 +70,7 @@ TEST(StepHistoryTest, AMillionStepsStayBoundedAndLoseNoSumAndNoSpike) {
   EXPECT_EQ(total.steps, kSteps);
   EXPECT_EQ(total.compute, absl::Milliseconds(kSteps * (kSteps - 1) / 2));
   EXPECT_NEAR(total.loss.mean, 0.5 * (kSteps - 1), 1e-3);
-  // Step 77 is 5.077 s long, which its row remembers.
+  // Step 77 takes 5.077 s, and its row keeps this maximum.
   EXPECT_EQ(history.rows()[0].longest,
             absl::Milliseconds(std::max<int64_t>(5077, history.steps_per_row())));
 }
@@ -87,7 +87,7 @@ TEST(StepHistoryTest, ALossThatIsNoNumberDoesNotBlankItsRow) {
   EXPECT_TRUE(std::isnan(total.accuracy.mean));
 }
 
-// Rows are merged as full rows are: two by two, again and again.
+// Rows are merged two by two again and again, as when the history is full.
 TEST(StepHistoryTest, StepsWithoutAFiniteLossHaveNoWeightHoweverRowsAreMerged) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   StepHistory history;
@@ -100,7 +100,7 @@ TEST(StepHistoryTest, StepsWithoutAFiniteLossHaveNoWeightHoweverRowsAreMerged) {
     finite += is_finite ? 1 : 0;
   }
   EXPECT_EQ(history.steps_per_row(), 4);
-  // Of steps 4 to 7 only 7 has a finite loss, of 8 to 11 only 8 and 9.
+  // Of steps 4 to 7 only step 7 has a finite loss. Of steps 8 to 11 only 8 and 9 have one.
   EXPECT_EQ(history.rows()[1].loss.mean, 7);
   EXPECT_EQ(history.rows()[2].loss.mean, 8.5);
   EXPECT_EQ(history.Total().loss.values, finite);

@@ -15,7 +15,8 @@ using testing::Not;
 
 absl::Duration Ms(int64_t ms) { return absl::Milliseconds(ms); }
 
-// Two cores, four steps of 30 ms; core 0 is late by 10 ms for all but the first, core 1 by 4.
+// Two cores and four steps of 30 ms. In all steps but the first, core 0 is late by 10 ms and core 1
+// by 4 ms.
 TimingReport TwoCores() {
   TimingReport timing = {.cores = {.model = "resnet50",
                                    .slice = "v2-8",
@@ -42,7 +43,7 @@ TEST(TimedRunTest, AStepsPartsAreTheWholeStep) {
                                              .compute = Ms(30),
                                              .infeed_stall = {Ms(10), Ms(4)}});
   EXPECT_EQ(entry.step, 7);
-  EXPECT_EQ(entry.start, Ms(90));  // When it was wanted.
+  EXPECT_EQ(entry.start, Ms(90));  // The time when the step was wanted.
   EXPECT_EQ(entry.infeed_stall, Ms(7));
   EXPECT_EQ(entry.barrier, Ms(3));
   EXPECT_EQ(entry.compute, Ms(30));
@@ -64,7 +65,7 @@ TEST(TimedRunTest, JsonOfAReplayHoldsTheBooks) {
       R"("notes":["an upper bound"]})");
 }
 
-// The words and the limits are those of timing/utilisation.h.
+// The words and the limits come from timing/utilisation.h.
 TEST(TimedRunTest, TheVerdictSaysHowMuchOfTheTimeIsLostAndHowBadThatIs) {
   const auto verdict = [](double infeed) {
     return VerdictOf({.au = 1 - infeed, .infeed = InfeedFraction{.average = infeed}});

@@ -1,4 +1,5 @@
-// A recording's bytes: what is written is read back, and nothing else is taken for a recording.
+// The bytes of a recording: what is written is read back, and no other file is taken for a
+// recording.
 #include "client/emulator/timing/arrivals_file.h"
 
 #include <functional>
@@ -25,7 +26,7 @@ using testing::HasSubstr;
 
 Arrivals ThreeStepsOfTwoCores() {
   return {.origin = {.dataset = "photos",
-                     .spec = "\xff.textproto",  // A file may be called so.
+                     .spec = "\xff.textproto",  // A file may have this name.
                      .spec_fingerprint = 0xfedcba9876543210u,
                      .servers = "a:1, b:2",
                      .content_version = "1",
@@ -55,7 +56,8 @@ TEST(ArrivalsFileTest, ReadsWhatItWrites) {
   EXPECT_THAT(Read(BytesOf(arrivals)), IsOkAndHolds(arrivals));
 }
 
-// A feed's 64 outputs and `valid`, with the longest names: what a feed can have, a file can keep.
+// A file can keep the largest slice that a feed can have: 64 outputs and `valid`, all with the
+// longest names.
 TEST(ArrivalsFileTest, TheLargestSliceOfAFeedIsReadBack) {
   Arrivals arrivals = ThreeStepsOfTwoCores();
   arrivals.tensors = {{kValidTensor, DType::kUint8, 0, {16}}};
@@ -71,7 +73,7 @@ TEST(ArrivalsFileTest, TheLargestSliceOfAFeedIsReadBack) {
   EXPECT_THAT(Read(BytesOf(arrivals)), IsOkAndHolds(arrivals));
 }
 
-// One more is refused by the writer, so that no file comes to be that the reader refuses.
+// The writer refuses one tensor more, so that it writes no file that the reader refuses.
 TEST(ArrivalsFileTest, WhatTheReaderWouldRefuseIsNotWritten) {
   std::string bytes;
   const auto write = [&bytes](const Arrivals& arrivals) {
@@ -91,7 +93,7 @@ TEST(ArrivalsFileTest, WhatTheReaderWouldRefuseIsNotWritten) {
 }
 
 TEST(ArrivalsFileTest, TimesOfManyRecordsAreReadBackInOrder) {
-  constexpr int64_t kTimes = 65536;  // In a record, as arrivals.proto says.
+  constexpr int64_t kTimes = 65536;  // How many times a record has, as arrivals.proto says.
   for (const int64_t steps : {kTimes / 3, kTimes / 3 + 1, kTimes}) {
     Arrivals arrivals = ThreeStepsOfTwoCores();
     arrivals.num_cores = 3;
@@ -121,8 +123,7 @@ TEST(ArrivalsFileTest, OtherFilesAreNamed) {
   EXPECT_THAT(Read("what you will, and long enough"), is_bad("no recording of arrivals: "));
 }
 
-// A file whose second record is `arrivals` and whose third holds `times` times, with checksums that
-// hold.
+// A file with valid checksums. Its second record is `arrivals`, and its third holds `times` times.
 std::string FileOf(const v1::Arrivals& arrivals, int times) {
   v1::FileHeader header;
   header.set_format("systole arrivals");
@@ -138,7 +139,7 @@ std::string FileOf(const v1::Arrivals& arrivals, int times) {
   return bytes;
 }
 
-// With checksums that hold: what a message says is still checked, before it decides an allocation.
+// Although the checksums are valid, each field is checked before its value decides an allocation.
 TEST(ArrivalsFileTest, AFieldThatCannotBeIsNamed) {
   v1::Arrivals good;
   good.set_recorded_by(v1::Arrivals::DRAIN);

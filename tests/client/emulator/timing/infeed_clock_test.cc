@@ -1,4 +1,5 @@
-// Arrival patterns with the books they give, worked out by hand beside them. Times in ms.
+// Arrival patterns and the books that they give, worked out by hand in the comments. Times are in
+// ms.
 #include "client/emulator/timing/infeed_clock.h"
 
 #include <vector>
@@ -19,7 +20,7 @@ constexpr double kTiny = 1e-12;
 
 absl::Duration Ms(int ms) { return absl::Milliseconds(ms); }
 
-// What comes of a books.
+// The books of a simulated run.
 struct Books {
   std::vector<int> starts_ms;
   std::vector<std::vector<int>> stalls_ms;  // [step][core]
@@ -27,7 +28,7 @@ struct Books {
   Utilisation utilisation;
 };
 
-// `arrived_ms[step][core]`.
+// Simulates a run in which slices arrive at `arrived_ms[step][core]`.
 Books Simulate(InfeedOptions options, const std::vector<std::vector<int>>& arrived_ms) {
   absl::StatusOr<InfeedClock> clock = InfeedClock::Create(options);
   EXPECT_THAT(clock, IsOk());
@@ -52,8 +53,9 @@ Books Simulate(InfeedOptions options, const std::vector<std::vector<int>>& arriv
   return books;
 }
 
-// Two chips of one core, steps of 10, transfers of 4 that hide behind them. Everything is there
-// at 0: the first step waits for its transfer, 4, and is left out; then no step waits.
+// Two chips of one core, steps of 10, transfers of 4 that hide behind the steps. All slices are
+// there at 0. The first step waits 4 for its transfer, which does not count. After that no step
+// waits.
 //   start 4, 14, 24, 34; AU = 30 / 30.
 TEST(InfeedClockTest, NeverLate) {
   for (const int depth : {1, 2}) {
@@ -73,7 +75,7 @@ TEST(InfeedClockTest, NeverLate) {
   }
 }
 
-// A slice every 15 for steps of 10: each step waits 5 of its 15.
+// A slice comes every 15 for steps of 10, so each step waits 5 of its 15.
 //   AU = 30 / 45 = 2/3, infeed 5/15 = 1/3 in every step.
 TEST(InfeedClockTest, AlwaysLate) {
   for (const int depth : {1, 2}) {
@@ -89,8 +91,8 @@ TEST(InfeedClockTest, AlwaysLate) {
   }
 }
 
-// Three cores; core 1's slices come every 12, the others' are there from the start. Each step core
-// 1 stalls for 2 and the others stand 2 at the barrier.
+// Three cores. Core 1's slices come every 12, the slices of the others are there from the start. In
+// each step core 1 stalls for 2, and the others wait 2 at the barrier.
 //   AU = 30 / 36 = 5/6, infeed 2/12 = 1/6: the largest over the cores, not their mean.
 TEST(InfeedClockTest, OneLateCore) {
   const Books books = Simulate({.num_cores = 3, .step_time = Ms(10)},
@@ -106,8 +108,9 @@ TEST(InfeedClockTest, OneLateCore) {
   EXPECT_EQ(books.utilisation.cores[1].barrier, Ms(0));
 }
 
-// Two cores that are late in turn, by 3 and by 7: each pays for its own slice, and a step's wait is
-// the longer.   end 10 -> core 0 at 13, core 1 at 17: start 17, end 27 -> at 34 and 30: start 34.
+// Two cores are late in turn, by 3 and by 7. Each core pays for its own slice, and a step waits as
+// long as its latest core. The first step ends at 10. Core 0 is ready at 13, core 1 at 17: step 1
+// starts at 17 and ends at 27. Core 0 is ready at 34, core 1 at 30: step 2 starts at 34.
 //   AU = 20 / (17 + 17), infeed 7/17 in both; core 0: stall 3 + 7, barrier 4 + 0.
 TEST(InfeedClockTest, BothLateEachPaysItsOwn) {
   const Books books = Simulate({.num_cores = 2, .step_time = Ms(10)}, {{0, 0}, {13, 17}, {34, 30}});
@@ -119,7 +122,8 @@ TEST(InfeedClockTest, BothLateEachPaysItsOwn) {
   EXPECT_EQ(books.utilisation.cores[0].barrier, Ms(4));
 }
 
-// Three at once every 45, steps of 10: start 0 10 20, then 45 55 65, then 90.
+// Three slices come at once every 45, for steps of 10. The steps start at 0 10 20, then 45 55 65,
+// then 90.
 //   AU = 60 / (100 - 10) = 2/3; two of six steps wait 15 of 25: infeed 0, 0, .6, 0, 0, .6 = .2.
 TEST(InfeedClockTest, Bursts) {
   for (const int depth : {1, 2, 3}) {
@@ -133,8 +137,8 @@ TEST(InfeedClockTest, Bursts) {
   }
 }
 
-// Two cores on one link, transfers of 6 one after the other: 12 for steps of 10. Core 1 goes
-// second, is ready 2 after the step before has ended, and core 0 waits for it.
+// Two cores on one link, with transfers of 6 one after the other: 12 for steps of 10. Core 1 is
+// second, and is ready 2 after the step before has ended. Core 0 waits for it.
 //   ready 6 12 | start 12 end 22 | 18 24 | start 24 ..   AU = 20 / 24.
 TEST(InfeedClockTest, CoresOfAChipShareItsLink) {
   for (const int depth : {1, 2}) {
@@ -148,15 +152,16 @@ TEST(InfeedClockTest, CoresOfAChipShareItsLink) {
     EXPECT_THAT(books.stalls_ms[1], ElementsAre(0, 2));
     EXPECT_THAT(books.barriers_ms[1], ElementsAre(2, 0));
     EXPECT_THAT(*books.utilisation.au, DoubleNear(20.0 / 24, kTiny));
-    // On chips of their own the transfers hide.
+    // On chips of their own the transfers are hidden.
     InfeedOptions apart = options;
     apart.cores_per_chip = 1;
     EXPECT_EQ(Simulate(apart, {{0, 0}, {0, 0}, {0, 0}}).utilisation.au, 1.0);
   }
 }
 
-// Within a step the slice that was there first crosses first: core 1 at 0, ready 6; core 0 at 3
-// finds the link taken until 6, ready 12. The last chip may be half empty: core 2 is alone on it.
+// Within a step the slice that arrived first is transferred first: core 1's at 0, ready at 6. Core
+// 0's arrives at 3, finds the link taken until 6, and is ready at 12. The last chip may be half
+// empty: core 2 is alone on it.
 TEST(InfeedClockTest, TheLinkTakesWhatCameFirst) {
   const Books books =
       Simulate({.num_cores = 3, .cores_per_chip = 2, .step_time = Ms(10), .transfer_time = Ms(6)},
@@ -165,11 +170,12 @@ TEST(InfeedClockTest, TheLinkTakesWhatCameFirst) {
   EXPECT_THAT(books.starts_ms, ElementsAre(12));
 }
 
-// What the depth changes. Chips of one core, transfers of 12, steps of 10; core 0's slice of step 1
-// comes at 100, all others at 0. Step 1 starts at 112 and ends at 122; core 1's slice of it was
-// ready at 24 (stall 2, barrier 88). Step 2 of core 0 is ready at 124.
-//   depth 1: core 1's step 2 has room when step 1 is taken, at 112: ready 124, its own stall of 2.
-//   depth 2: it has room from step 0's start, 12: ready 36, so its 2 are a wait at the barrier.
+// What the queue's depth changes. Chips have one core, transfers take 12, steps 10. Core 0's slice
+// of step 1 comes at 100, all others at 0. Step 1 starts at 112 and ends at 122. Core 1's slice of
+// step 1 was ready at 24 (stall 2, barrier 88). Core 0's slice of step 2 is ready at 124.
+//   depth 1: core 1's step 2 has room when step 1 is taken, at 112: ready at 124, a stall of 2.
+//   depth 2: core 1's step 2 has room when step 0 starts, at 12. It is ready at 36, so core 1 waits
+//            2 at the barrier.
 TEST(InfeedClockTest, ADeeperQueueFillsDuringAnothersWait) {
   InfeedOptions options = {
       .num_cores = 2, .queue_depth = 1, .step_time = Ms(10), .transfer_time = Ms(12)};
@@ -186,10 +192,9 @@ TEST(InfeedClockTest, ADeeperQueueFillsDuringAnothersWait) {
   EXPECT_THAT(deep.barriers_ms[2], ElementsAre(0, 2));
 }
 
-// The clock is moved on by 4 at 10: step 1 begins at 14, and its slice, there at 12, is not late.
-// Room for one step, transfers of 15 before steps of 10. Core 1's first slice comes at 100, so both
-// start at 115. Core 0's second slice was there all the time, but its place is free at 115 only: it
-// is ready at 130, 5 after the end of the first step, as core 1's is.
+// There is room for one step. Transfers take 15, steps 10. Core 1's first slice comes at 100, so
+// both start at 115. Core 0's second slice was there all the time, but its place is free only at
+// 115. So it is ready at 130, 5 after the end of the first step. Core 1's second slice is as late.
 TEST(InfeedClockTest, TheStepAfterAFullQueueWaitsForRoom) {
   const Books books =
       Simulate({.num_cores = 2, .queue_depth = 1, .step_time = Ms(10), .transfer_time = Ms(15)},
@@ -199,6 +204,7 @@ TEST(InfeedClockTest, TheStepAfterAFullQueueWaitsForRoom) {
   EXPECT_THAT(books.barriers_ms[1], ElementsAre(0, 0));
 }
 
+// The clock is moved on by 4 at 10. Step 1 begins at 14, so its slice, there at 12, is in time.
 TEST(InfeedClockTest, ASlipIsOverheadAndNotAStall) {
   absl::StatusOr<InfeedClock> clock = InfeedClock::Create({.step_time = Ms(10)});
   ASSERT_THAT(clock, IsOk());

@@ -1,5 +1,5 @@
-// The pacing loop on a clock turned by hand: sleeping turns it, and so does whatever the test says
-// takes time.
+// The pacing loop on a clock turned by hand. Sleeping turns the clock, and so does what the test
+// says takes time.
 #include "client/emulator/timing/paced_run.h"
 
 #include <algorithm>
@@ -20,21 +20,21 @@ using testing::HasSubstr;
 
 absl::Duration Ms(double ms) { return absl::Milliseconds(1) * ms; }
 
-// Infeeds whose step i is there period * i after the world's begin, on every core but those in
-// `late`.
+// The infeeds of all cores and their clock. Step i is there at the beginning plus period * i, on
+// every core but those in `late`.
 class World {
  public:
   explicit World(int cores = 1) : next_(static_cast<size_t>(cores)) {}
 
-  absl::Duration now = absl::Hours(5);  // The machine's clock begins anywhere.
-  absl::Duration period;                // 0: always there.
-  absl::Duration pop_time;              // What each pop costs the loop.
+  absl::Duration now = absl::Hours(5);  // The machine's clock may begin anywhere.
+  absl::Duration period;                // 0: every step is always there.
+  absl::Duration pop_time;              // How long each pop takes the loop.
   absl::Duration oversleep;
   int64_t steps = 1'000'000;
-  std::map<int, absl::Duration> late;  // By core.
+  std::map<int, absl::Duration> late;  // The delay of each late core.
   int64_t skips_at = -1, ends_early_at = -1, fails_at = -1;
   int64_t cancelled_at = -1;
-  absl::Duration cancelled_after;  // The wait before.
+  absl::Duration cancelled_after;  // How long the last wait takes.
 
   absl::StatusOr<std::optional<SliceArrival>> Pop(int core) {
     const int64_t step = next_[static_cast<size_t>(core)]++;
@@ -72,7 +72,7 @@ TEST(PacedRunTest, AFeedThatIsAlwaysReadyGivesFullUse) {
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->books.steps(), 1001);
   EXPECT_EQ(result->books.utilisation().au, 1.0);
-  EXPECT_EQ(result->wall_au, 1.0);  // No drift: 1001 steps took 1001 ms.
+  EXPECT_EQ(result->wall_au, 1.0);  // There is no drift: 1001 steps took 1001 ms.
   EXPECT_EQ(world.now, absl::Hours(5) + Ms(1001));
   EXPECT_EQ(result->overhead.max_noticing, Ms(0.08));
   EXPECT_EQ(result->overhead.noticing, Ms(80.08));
@@ -92,7 +92,7 @@ TEST(PacedRunTest, OversleepingDoesNotAddUp) {
   EXPECT_EQ(result->overhead.max_late, Ms(0.3));
 }
 
-// Steps of 10 every 15: as in the recurrence's own test.
+// Steps of 10 come every 15, as in the infeed clock's test.
 TEST(PacedRunTest, ALateFeedIsAStall) {
   World world;
   world.period = Ms(15);
@@ -106,8 +106,9 @@ TEST(PacedRunTest, ALateFeedIsAStall) {
   EXPECT_THAT(*result->wall_au, DoubleNear(2.0 / 3, 1e-12));
 }
 
-// Steps of 10; both cores' slices come every 14, one core's 4 later: that one stalls for 4 in every
-// step, whichever is asked first, and the other, fed just in time, stands 4 at the barrier.
+// Steps take 10. Both cores' slices come every 14, but one core's come 4 later. That core stalls
+// for 4 in every step, whichever core is asked first. The other core is fed just in time, and waits
+// 4 at the barrier.
 TEST(PacedRunTest, AStallIsBookedOnTheCoreThatWasLate) {
   for (const int late_core : {0, 1}) {
     World world(/*cores=*/2);
@@ -127,7 +128,7 @@ TEST(PacedRunTest, AStallIsBookedOnTheCoreThatWasLate) {
   }
 }
 
-// Popping takes 3 for steps of 1: the loop cannot keep this pace. No core is charged.
+// Popping takes 3 for steps of 1, so the loop cannot keep this pace. No core is charged for it.
 TEST(PacedRunTest, TheEmulatorsOwnSlownessIsOverheadAndNeverAStall) {
   World world;
   world.pop_time = Ms(3);
@@ -154,7 +155,7 @@ TEST(PacedRunTest, OneHiccupOfTheEmulatorIsSlippedOver) {
                    if (record.step == 4) world.now += std::exchange(hiccup, Ms(0));
                  }});
   ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->books.utilisation().overhead, Ms(40));  // 10 of the 50 were the step's own.
+  EXPECT_EQ(result->books.utilisation().overhead, Ms(40));  // 10 of the 50 are the step's own.
   EXPECT_EQ(records[5].overhead, Ms(40));
   EXPECT_EQ(records[5].start, Ms(90));
   EXPECT_EQ(result->overhead.max_late, Ms(40));
@@ -174,7 +175,7 @@ TEST(PacedRunTest, TheFirstStepsWaitIsLeftOut) {
 
 TEST(PacedRunTest, EndsAfterTheDurationOrWithTheFeed) {
   World world;
-  world.late[0] = absl::Seconds(2);  // Does not count.
+  world.late[0] = absl::Seconds(2);  // This wait does not count.
   std::vector<absl::Duration> elapsed;
   absl::StatusOr<PacedResult> result =
       world.Run({.infeed = {.step_time = Ms(10)},
@@ -195,7 +196,8 @@ TEST(PacedRunTest, EndsAfterTheDurationOrWithTheFeed) {
   EXPECT_FALSE(result->wall_au.has_value());
 }
 
-// Four steps of 10, the first left out, then a wait of 20 that is broken off: AU = 30 / 50.
+// Four steps of 10, of which the first does not count, and a wait of 20 that is broken off: AU = 30
+// / 50.
 TEST(PacedRunTest, ACancelledFeedEndsTheRunAndItsOpenWaitCounts) {
   World world;
   world.cancelled_at = 4;

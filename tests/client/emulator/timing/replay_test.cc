@@ -18,7 +18,7 @@ absl::Duration Ms(int ms) { return absl::Milliseconds(ms); }
 TEST(ReplayTest, RecordingNotesArrivalsSinceItBegan) {
   absl::Duration now = absl::Seconds(100);
   int64_t popped = 0;
-  // Step 40 was there before the recording began; core 1 is always 2 ms behind core 0.
+  // Step 40 was there before the recording began. Core 1 is always 2 ms later than core 0.
   const PopArrival feed = [&](int core) -> absl::StatusOr<std::optional<SliceArrival>> {
     const int64_t step = 40 + popped++ / 2;
     if (step == 43) return std::nullopt;
@@ -29,7 +29,7 @@ TEST(ReplayTest, RecordingNotesArrivalsSinceItBegan) {
   Arrivals arrivals = {.tensors = {{.name = "valid", .shape = {4}}}, .num_cores = 2};
   const PopArrival recording = Recording(
       feed, [&now] { return now; }, arrivals);
-  now = absl::Seconds(200);  // Only the beginning's reading counts.
+  now = absl::Seconds(200);  // Only the clock's reading at the beginning counts.
   for (int step = 0; step < 3; ++step) {
     const absl::StatusOr<std::optional<StepArrival>> popped_step = PopStep(recording, 2);
     ASSERT_THAT(popped_step, IsOk());
@@ -70,8 +70,8 @@ TEST(ReplayTest, ARecordingEndsBeforeItHoldsMoreThanAFileMay) {
   EXPECT_THAT(CheckArrivals(arrivals), IsOk());
 }
 
-// Steps made every 15 ms. A chip of 10 ms waits 5 of each 15; one of 20 ms never waits, for the
-// recording runs ahead of it.
+// Steps come every 15 ms. A chip with steps of 10 ms waits 5 of each 15. A chip with steps of 20 ms
+// never waits, because the recording runs ahead of it.
 TEST(ReplayTest, OneRecordingServesEveryChip) {
   Arrivals arrivals = {.tensors = {{.name = "valid", .shape = {4}}}, .num_cores = 2};
   for (int step = 0; step < 10; ++step) {

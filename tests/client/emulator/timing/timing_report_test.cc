@@ -14,7 +14,7 @@ using testing::StartsWith;
 
 absl::Duration Ms(int ms) { return absl::Milliseconds(ms); }
 
-// Two cores; one step left out, one in which core 1 stalls 2 of 8 ms.
+// Two cores. The first step does not count; in the second, core 1 stalls 2 of 8 ms.
 TimingReport SmallReport() {
   TimingReport report = {
       .cores = {.model = "resnet50",

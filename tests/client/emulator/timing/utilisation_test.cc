@@ -46,14 +46,14 @@ TEST(UtilisationTest, OverheadIsApart) {
   EXPECT_EQ(meter.result().au, 1.0);
 }
 
-// 10 of compute, then 30 in which no step came: in the total, in no core's books.
+// 10 of compute, then 30 without a step. The 30 count in the total, but in no core's books.
 TEST(UtilisationTest, AWaitThatTheEndBreaksOffCounts) {
   UtilisationMeter meter;
-  meter.AddOpenWait(absl::Milliseconds(400));  // Nothing has come yet: not counted.
+  meter.AddOpenWait(absl::Milliseconds(400));  // Nothing has come yet, so this does not count.
   EXPECT_FALSE(meter.result().au.has_value());
   meter.Add(Record(500, 10));
   meter.AddOpenWait(absl::Milliseconds(10));
-  EXPECT_EQ(meter.result().au, 0.0);  // Known, and no use was made.
+  EXPECT_EQ(meter.result().au, 0.0);  // The use is known, and it is zero.
   meter.Add(Record(0, 10));
   meter.AddOpenWait(absl::Milliseconds(20));
   EXPECT_EQ(meter.result().au, 0.25);

@@ -1,4 +1,5 @@
-// A checkpoint's bytes: what is written is read back, and nothing else is taken for a checkpoint.
+// The bytes of a checkpoint: what is written is read back, and no other file is taken for a
+// checkpoint.
 #include "client/emulator/training/checkpoint_file.h"
 
 #include <functional>
@@ -27,7 +28,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A small one with every field filled.
+// A small checkpoint with every field filled.
 Checkpoint FullCheckpoint() {
   const EpochReport epoch = {.steps = 3,
                              .training = {.examples = 24, .loss = 1.25, .accuracy = 0.5},
@@ -64,7 +65,7 @@ absl::StatusOr<Checkpoint> Read(const std::string& bytes) {
   return ReadCheckpoint(MemorySource(bytes, "a.ckpt"));
 }
 
-// The file's messages: header, run, epoch, then the tensors.
+// The messages of the file: header, run, epoch, then the tensors.
 std::vector<std::string> MessagesOf(const std::string& bytes) {
   const MemorySource source(bytes);
   RecordReader reader = *RecordReader::Create(source);
@@ -77,7 +78,7 @@ std::vector<std::string> MessagesOf(const std::string& bytes) {
   }
 }
 
-// A file of them, with checksums that hold.
+// A file of these messages, with valid checksums.
 std::string FileOf(const std::vector<std::string>& messages) {
   std::string bytes;
   RecordWriter writer(std::make_unique<StringSink>(&bytes));
@@ -86,7 +87,7 @@ std::string FileOf(const std::vector<std::string>& messages) {
   return bytes;
 }
 
-// `messages` with number `index` changed, as a file.
+// The file of `messages`, of which message `index` is changed.
 template <typename Message>
 std::string With(std::vector<std::string> messages, size_t index,
                  const std::function<void(Message&)>& change) {
@@ -119,10 +120,11 @@ TEST(CheckpointFileTest, EveryFieldIsReadBack) {
   EXPECT_EQ(read->loop.sums.correct, 9);
   EXPECT_EQ(read->loop.sums.loss, 21.5);
   EXPECT_EQ(read->loop.first_step_wait, absl::Milliseconds(250));
-  EXPECT_EQ(BytesOf(*read), bytes);  // And whatever is not named above.
+  EXPECT_EQ(BytesOf(*read), bytes);  // This also compares fields not named above.
 }
 
-// What checkpoint.proto tells other languages, taken apart with TFRecord and protobuf alone.
+// Checks what checkpoint.proto says to programs in other languages, with TFRecord and protobuf
+// alone.
 TEST(CheckpointFileTest, TheFileIsTfRecordsOfTheMessagesThatTheProtoSays) {
   const std::vector<std::string> messages = MessagesOf(BytesOf(FullCheckpoint()));
   ASSERT_EQ(messages.size(), 5u);
@@ -136,7 +138,8 @@ TEST(CheckpointFileTest, TheFileIsTfRecordsOfTheMessagesThatTheProtoSays) {
   EXPECT_EQ(tensor.name(), "a/weights");
   EXPECT_THAT(tensor.shape(), ElementsAre(1, 3));
   EXPECT_EQ(tensor.dtype(), v1::FLOAT32);
-  // 0.5, -1 and a subnormal: 0x3f000000, 0xbf800000, 0x00000200, least significant byte first.
+  // The numbers 0.5, -1 and a subnormal are 0x3f000000, 0xbf800000, 0x00000200, with the least
+  // significant byte first.
   EXPECT_EQ(tensor.data(), std::string("\0\0\0\x3f\0\0\x80\xbf\0\x02\0\0", 12));
 }
 
@@ -199,7 +202,7 @@ TEST(CheckpointFileTest, OtherFilesAndOtherVersionsAreNamed) {
       is_bad("a file of the format 'systole arrivals', want 'systole checkpoint'"));
 }
 
-// With checksums that hold: what a message says is still checked.
+// Although the checksums are valid, each field is checked.
 TEST(CheckpointFileTest, AFieldThatCannotBeIsNamed) {
   const std::vector<std::string> messages = MessagesOf(BytesOf(FullCheckpoint()));
   const auto run = [&](const std::string& field, const std::function<void(v1::Checkpoint&)>& set) {
@@ -234,8 +237,9 @@ TEST(CheckpointFileTest, AFieldThatCannotBeIsNamed) {
   tensor("the shape", [](auto& m) { m.set_shape(0, -1); });
   tensor("the shape", [](auto& m) { m.set_shape(0, int64_t{1} << 62); });
   tensor("the shape", [](auto& m) { m.mutable_shape()->Resize(9, 1); });
-  tensor("the shape", [](auto& m) { m.set_shape(0, 1000); });  // More than the file has bytes for.
-  // The file has bytes for it, the first piece has not.
+  // The file is too short for this shape.
+  tensor("the shape", [](auto& m) { m.set_shape(0, 1000); });
+  // The file is long enough for this shape, but the first piece is not.
   tensor("the piece at element 0", [](auto& m) { m.set_shape(0, 5); });
   tensor("the piece at element 0", [](auto& m) { m.set_dtype(v1::BFLOAT16); });
   tensor("the piece at element 0", [](auto& m) { m.set_first_element(1); });

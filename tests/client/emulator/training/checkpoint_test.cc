@@ -1,4 +1,5 @@
-// A run that is saved and resumed is the run without a break, and no other file is taken for one.
+// A run that is saved and resumed equals the run without a break, and no other file is taken for a
+// checkpoint.
 #include "client/emulator/training/checkpoint.h"
 
 #include <memory>
@@ -43,7 +44,8 @@ Trainer MakeTrainer(const Model& model, const TrainerOptions& options = {
   return *Trainer::Create(model, options);
 }
 
-// Takes steps up to number `end`, whose batches depend on the step alone; returns the losses.
+// Takes steps until `end` steps are done, and returns their losses. A batch depends only on its
+// step.
 std::vector<double> StepTo(int64_t end, Trainer& trainer) {
   std::vector<double> losses;
   while (trainer.steps() < end) {
@@ -56,14 +58,14 @@ std::vector<double> StepTo(int64_t end, Trainer& trainer) {
   return losses;
 }
 
-// A checkpoint between two steps of an epoch of 10.
+// A checkpoint between two steps, in epochs of 10 steps.
 Checkpoint CheckpointOf(Trainer& trainer) {
   LoopState loop;
   loop.current.steps = trainer.steps();
   return TakeCheckpoint(trainer, loop, /*steps_per_epoch=*/10, "token");
 }
 
-// As a file has it.
+// The bytes of the checkpoint's file.
 std::string BytesOf(const Checkpoint& checkpoint) {
   std::string bytes;
   EXPECT_THAT(WriteCheckpoint(checkpoint, "test", std::make_unique<StringSink>(&bytes)), IsOk());
@@ -166,7 +168,7 @@ class LoopRun {
   absl::Duration now_;
 };
 
-// What of a report does not depend on time.
+// The values of a report that do not depend on time.
 std::string ValuesOf(const TrainingReport& report) {
   std::string values;
   for (const EpochReport& epoch : report.epochs) {
@@ -196,7 +198,7 @@ TEST(CheckpointTest, ALoopResumedFromAnySaveEndsWithTheSameReportAndWeights) {
     ASSERT_THAT(report, IsOk());
     EXPECT_EQ(ValuesOf(*report), ValuesOf(*want));
     EXPECT_EQ(resumed.trainer.WeightsHash(), whole.trainer.WeightsHash());
-    // 1 ms per slice: the wait for a run's first step is no stall.
+    // A slice takes 1 ms. The wait for a run's first step is no stall.
     EXPECT_EQ(report->training_time, want->training_time);
     EXPECT_EQ(report->first_step_wait, absl::Milliseconds(4 * 2));
   }

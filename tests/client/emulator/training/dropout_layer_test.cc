@@ -23,7 +23,7 @@ LayerPlan PlanOf(int64_t size, float rate, int64_t number = 3) {
           .drop_rate = rate};
 }
 
-// What becomes of ones.
+// What the layer makes of ones.
 std::vector<float> Dropped(const LayerPlan& plan, const StepContext<float>& step) {
   const std::vector<float> ones(static_cast<size_t>(step.images * plan.input.size()), 1.0f);
   std::vector<float> out(ones.size());
@@ -62,7 +62,8 @@ TEST(DropoutLayerTest, GradientFallsWhereTheValueFell) {
   DropoutLayer<float> layer(plan);
   layer.Backward(0, step, {d_out.data()}, d_out.data(), d_in.data());
   EXPECT_THAT(d_in, ElementsAreArray(out));
-  layer.Backward(0, step, {d_out.data()}, d_out.data(), nullptr);  // Nobody asks.
+  // No input gradient is asked for.
+  layer.Backward(0, step, {d_out.data()}, d_out.data(), nullptr);
 }
 
 TEST(DropoutLayerTest, DrawsDependOnThePlaceInTheGlobalBatchAndNotOnTheShard) {
@@ -93,7 +94,8 @@ TEST(DropoutLayerTest, SeedStepLayerAndPlaceEachChangeTheDraws) {
   EXPECT_NE(Dropped(PlanOf(64, 0.5f, /*number=*/4), step), want);
 }
 
-// Neighbours share a block of draws; elements, examples and steps must not go together.
+// Neighbours share a block of random numbers, but elements, examples and steps must not be
+// correlated.
 TEST(DropoutLayerTest, DrawsOfNeighboursAreUncorrelated) {
   const LayerPlan plan = PlanOf(100, 0.5f);
   const auto draws = [&](int64_t step) {

@@ -27,17 +27,17 @@ Model ModelOf(const std::string& input, const std::string& layers) {
   return *model;
 }
 
-// Walks through the plan with names in place of numbers: what every slot holds must be what the
-// step that reads it needs, all of it and nothing else.
+// Follows the plan with names in place of numbers. Every slot must hold exactly what the step that
+// reads it needs.
 void ExpectPlanIsSound(const Model& model) {
   const GradientPlan plan = PlanGradients(model);
   ASSERT_EQ(plan.steps.size(), model.layers.size());
   const auto layers = static_cast<int64_t>(model.layers.size());
-  std::map<int64_t, int> wanted;  // How often each layer's output is taken.
+  std::map<int64_t, int> wanted;  // How many layers take each layer's output.
   for (const LayerPlan& layer : model.layers) {
     for (const int64_t input : layer.inputs) ++wanted[input];
   }
-  wanted[layers - 1] = 1;  // By the loss.
+  wanted[layers - 1] = 1;  // The loss takes it.
   struct Content {
     int64_t layer = 0;
     int contributions = 0;
@@ -51,7 +51,7 @@ void ExpectPlanIsSound(const Model& model) {
     EXPECT_GE(plan.slot_sizes[step.output], of.output.size());
     EXPECT_EQ(step.written >= 0, of.needs_input_gradient());
     if (step.written < 0) continue;
-    // Only what belongs to layers behind this one, which are done, may be overwritten.
+    // Only gradients of later layers may be overwritten, because these layers are done.
     const auto overwrite = [&](int64_t slot, Content content) {
       EXPECT_TRUE(!slots.contains(slot) || slots[slot].layer > layer);
       EXPECT_GE(plan.slot_sizes[slot], of.input.size());
@@ -84,7 +84,7 @@ TEST(GradientPlanTest, ChainTakesTwoSlotsInTurns) {
                               " layers { dense { units: 7 } } layers { dense { units: 2 } }");
   const GradientPlan plan = PlanGradients(model);
   EXPECT_THAT(plan.slot_sizes, ElementsAre(9, 9));
-  EXPECT_EQ(plan.steps[0].written, -1);  // Nobody asks for the gradient by the model's input.
+  EXPECT_EQ(plan.steps[0].written, -1);  // The gradient of the model's input is not needed.
   for (size_t layer = 0; layer < 4; ++layer) {
     EXPECT_THAT(plan.steps[layer].deliveries, IsEmpty());
   }
@@ -100,7 +100,7 @@ TEST(GradientPlanTest, SecondContributionIsAddedToTheFirst) {
               "layers { name: 'a' dense { units: 4 } } layers { dense { units: 4 } }"
               " layers { name: 'sum' inputs: ['dense_1', 'a'] add {} }");
   const GradientPlan plan = PlanGradients(model);
-  // The add writes dense_1's gradient and copies it for a; dense_1 writes elsewhere and adds.
+  // The add writes dense_1's gradient and copies it for layer a. dense_1 writes elsewhere and adds.
   EXPECT_EQ(plan.steps[2].written, plan.steps[1].output);
   ASSERT_THAT(plan.steps[2].deliveries, SizeIs(1));
   EXPECT_FALSE(plan.steps[2].deliveries[0].adds);
@@ -127,7 +127,8 @@ TEST(GradientPlanTest, EveryGradientIsWholeWhenItIsReadInRandomGraphs) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
     const int n = 3 + static_cast<int>(random() % 12);
-    // Inputs from earlier layers at random; then every layer that nobody takes goes into the last.
+    // Inputs are random earlier layers. Every layer whose output is not taken goes into the last
+    // layer.
     std::string layers = "layers { name: 'l0' dense { units: 4 } } ";
     std::vector<bool> taken(static_cast<size_t>(n));
     for (int i = 1; i < n; ++i) {
@@ -155,7 +156,7 @@ TEST(GradientPlanTest, EveryGradientIsWholeWhenItIsReadInRandomGraphs) {
   }
 }
 
-// Two buffers for the main path and one for what waits at a skip connection.
+// Two slots are for the main path, and one for a gradient that waits at a skip connection.
 TEST(GradientPlanTest, Resnet50NeedsAFewLargeSlots) {
   const absl::StatusOr<Model> model = LoadModel("resnet50");
   ASSERT_THAT(model, IsOk());

@@ -1,5 +1,5 @@
-// Every layer's gradients against central differences, in f64 with the rounding off, over several
-// shards, with examples that do not count.
+// Compares every layer's gradients with central differences, in f64 without rounding to bf16, over
+// several shards, with examples that do not count.
 #include <cmath>
 #include <random>
 #include <string>
@@ -23,7 +23,8 @@ std::string ModelText(const std::string& input, const std::string& layers,
                       " loss { ", loss, " } optimizer { learning_rate: 0.1 }");
 }
 
-// Two cores of two shards of two images; the second image of every shard but the first is invalid.
+// Two cores have two shards of two images each. The second image of every shard but the first is
+// invalid.
 void FillBatch(Network<double>& network, int64_t input_size) {
   std::mt19937 random(11);
   std::normal_distribution<double> normal;
@@ -49,7 +50,8 @@ void ExpectGradientsEqualDifferences(const std::string& text) {
   const auto set_parameter = [&](int64_t p, double value) {
     for (int64_t core = 0; core < 2; ++core) network.parameters(core)[p] = value;
   };
-  // Enough parameters of each layer to meet every kind of them, few enough to be quick.
+  // The step is small enough to meet every kind of parameter of each layer, and large enough to be
+  // quick.
   const int64_t step = std::max<int64_t>(1, model->parameters / 150);
   for (int64_t p = 0; p < model->parameters; p += step) {
     const double value = network.parameters(0)[p], h = 1e-6;
@@ -62,7 +64,7 @@ void ExpectGradientsEqualDifferences(const std::string& text) {
   }
 }
 
-// A dense or conv2d layer below the one in question makes its input gradient visible.
+// A dense or conv2d layer below the tested layer makes its input gradient visible.
 TEST(GradientTest, DenseEqualsCentralDifferences) {
   ExpectGradientsEqualDifferences(ModelText(
       "[7]", "layers { dense { units: 6 } } layers { dense { units: 4 no_bias: true } }"));
@@ -123,7 +125,7 @@ TEST(GradientTest, DenseAtEveryPlaceEqualsCentralDifferences) {
       ModelText("[3, 4, 2]", "layers { dense { units: 3 } } layers { dense { units: 2 } }"));
 }
 
-// Both passes draw the same values to fall, and so do the passes of the differences.
+// Both passes drop the same values, and so do the passes of the differences.
 TEST(GradientTest, DropoutEqualsCentralDifferences) {
   ExpectGradientsEqualDifferences(
       ModelText("[5, 5, 2]", "layers { conv2d { filters: 3 } } layers { dropout { rate: 0.4 } }"));
@@ -135,12 +137,12 @@ TEST(GradientTest, LabelSmoothingEqualsCentralDifferences) {
 }
 
 TEST(GradientTest, AddEqualsCentralDifferences) {
-  // Three inputs, one of them the model's and one taken twice.
+  // There are three inputs: one is the model's, and one is taken twice.
   ExpectGradientsEqualDifferences(
       ModelText("[6]",
                 "layers { name: 'a' dense { units: 6 } } layers { name: 'b' dense { units: 6 } }"
                 " layers { inputs: ['b', 'input', 'a', 'b'] add {} }"));
-  // An output with three takers, and a flatten between one of them and the add.
+  // Three layers take one output. A flatten is between one of them and the add.
   ExpectGradientsEqualDifferences(
       ModelText("[2, 3, 2]",
                 "layers { name: 'a' conv2d { filters: 2 } } layers { name: 'b' relu {} }"
@@ -151,8 +153,8 @@ TEST(GradientTest, AddEqualsCentralDifferences) {
                 " layers { inputs: ['d', 'flat'] add {} }"));
 }
 
-// Two blocks as in ResNet v1.5: the first goes down by a stride and brings its input along by a 1x1
-// convolution, the second adds its input as it is.
+// Two blocks as in ResNet v1.5. The first has a stride and brings its input along by a 1x1
+// convolution. The second adds its input unchanged.
 TEST(GradientTest, ResidualBlocksEqualCentralDifferences) {
   ExpectGradientsEqualDifferences(ModelText(
       "[6, 6, 2]",

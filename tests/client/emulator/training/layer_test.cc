@@ -1,4 +1,4 @@
-// What the layers compute, against loops written from their definitions.
+// Compares what the layers compute with loops written from their definitions.
 #include "client/emulator/training/layer.h"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ DeviceArray<float> RandomNumbers(int64_t size, uint32_t seed) {
 
 float Operand(float value) { return Bf16ToFloat(RoundToBf16Flush(value)); }
 
-// The convolution as its definition says, operands rounded, summed in double.
+// The convolution by its definition: operands are rounded, and the sum is taken in double.
 std::vector<float> Convolve(const LayerPlan& plan, const DeviceArray<float>& in,
                             const DeviceArray<float>& weights, int64_t images) {
   const Window& w = plan.window;
@@ -106,11 +106,11 @@ TEST(LayerTest, Conv2dEqualsItsDefinition) {
   }
 }
 
-// What one layer computes forward and backward, in one list.
+// The results of one layer's forward and backward passes, in one list.
 template <typename T>
 std::vector<double> ForwardAndBackward(const LayerPlan& plan, int64_t images) {
-  // Multiples of 1/16 up to 2: bf16 holds them, and f32 their products' sums. So no sum is rounded,
-  // and the order of it does not matter.
+  // The values are multiples of 1/16 up to 2. bf16 holds them exactly, and f32 holds the sums of
+  // their products. So no sum is rounded, and the order of the sums does not matter.
   std::mt19937 random(5);
   const auto numbers = [&random](int64_t size) {
     DeviceArray<T> out(size);
@@ -132,7 +132,7 @@ std::vector<double> ForwardAndBackward(const LayerPlan& plan, int64_t images) {
                                    .statistics = {}});
   MatrixUnit<T> unit;
   std::vector<double> all;
-  // Twice: nothing of the first pass may be left in the second.
+  // The passes run twice, because nothing of the first run may be left in the second.
   for (int pass = 0; pass < 2; ++pass) {
     const StepContext<T> step = {.images = images, .training = true, .matrix_unit = &unit};
     layer->Forward(0, step, {in.data()}, out.data());
@@ -144,8 +144,8 @@ std::vector<double> ForwardAndBackward(const LayerPlan& plan, int64_t images) {
   return all;
 }
 
-// Together with the gradient test (which holds the f64 layers against differences) this covers the
-// f32 ones.
+// The gradient test compares the f64 layers with differences. Together with that test, this one
+// covers the f32 layers.
 TEST(LayerTest, ExactLayersEqualTheRealOnesWhereNothingIsRounded) {
   for (const std::string shape : {"[7, 6, 3]", "[5, 9, 17]"}) {
     for (const std::string layer :
@@ -203,7 +203,8 @@ TEST(LayerTest, MaxPoolGradientGoesToTheFirstOfEquals) {
   EXPECT_THAT(d_in, ElementsAre(0, 5, 0, 0));
 }
 
-// Means and variances over valid examples of all shards; an invalid one changes nothing.
+// The means and variances are over valid examples of all shards. An invalid example changes
+// nothing.
 TEST(LayerTest, BatchNormNormalisesOverAllValidExamples) {
   const absl::StatusOr<Model> model = ParseModel(
       "input: [2] layers { batch_norm { momentum: 0.75 epsilon: 1e-6 } } loss {"
@@ -220,7 +221,8 @@ TEST(LayerTest, BatchNormNormalisesOverAllValidExamples) {
   EXPECT_EQ(result.valid, 3);
   network.Backward();
   network.Update(1e-9f);
-  // Channel 0: 1, 3, 5. Channel 1: 10, 20, 60. Running = 0.75 * start + 0.25 * batch.
+  // The values of channel 0 are 1, 3, 5, those of channel 1 are 10, 20, 60. Running = 0.75 * start
+  // + 0.25 * batch.
   EXPECT_THAT(network.statistics(1),
               ElementsAre(testing::FloatEq(0.75f), testing::FloatEq(7.5f),
                           testing::FloatEq(0.75f + 0.25f * 8 / 3),
@@ -241,7 +243,7 @@ TEST(SoftmaxCrossEntropyTest, EqualsItsDefinition) {
   EXPECT_NEAR(d_logits[2], (std::exp(3.0) / z - 1) / 2, 1e-7);
   EXPECT_NEAR(d_logits[3], 0.5, 1e-7);
   EXPECT_NEAR(d_logits[4], -0.5, 1e-7);
-  for (int i = 6; i < 9; ++i) EXPECT_EQ(d_logits[i], 0.0f);  // The label 99 was not looked at.
+  for (int i = 6; i < 9; ++i) EXPECT_EQ(d_logits[i], 0.0f);  // The label 99 was not used.
 }
 
 TEST(SoftmaxCrossEntropyTest, LabelSmoothingSharesTheTarget) {
@@ -261,7 +263,7 @@ TEST(SoftmaxCrossEntropyTest, LabelSmoothingSharesTheTarget) {
   EXPECT_EQ(sums.correct, 0);
 }
 
-// exp would overflow and log would see 0; the largest logit is taken off first.
+// exp would overflow and log would get 0, so the largest logit is subtracted first.
 TEST(SoftmaxCrossEntropyTest, HugeLogitsStayFinite) {
   const float logits[] = {1e4f, -1e4f, 0, 3e38f, 0, -3e38f};
   const std::vector<int64_t> labels = {1, 0};
@@ -284,7 +286,7 @@ TEST(SoftmaxCrossEntropyTest, EqualLogitsCountTheFirstAsTheGuess) {
               2 * std::log(2.0), 1e-12);
 }
 
-// Every function of the vector unit gives the same bits on every instruction set.
+// Every function of the vector unit gives the same bits with every instruction set.
 TEST(VectorUnitTest, EveryInstructionSetGivesTheSameBits) {
   const auto run = [](int64_t channels) {
     const FlushScope flush;

@@ -1,4 +1,4 @@
-// The shipped models learn, and learn alike, in both numerics.
+// The shipped models learn, and they learn equally well in both numerics.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -25,8 +25,8 @@ constexpr int64_t kCores = 4, kPerCore = 16;
 
 using Pixels = std::vector<uint8_t>;
 
-// 28 x 28: every digit has blots of its own, which stand a little elsewhere and are more or less
-// dark on every picture.
+// Paints 28 x 28 pixels. Every digit has blots of its own. On every picture they are a little
+// elsewhere and more or less dark.
 Pixels PaintDigit(int64_t digit, std::mt19937& random) {
   Pixels image(784);
   for (uint8_t& pixel : image) pixel = static_cast<uint8_t>(random() % 60);
@@ -44,8 +44,8 @@ Pixels PaintDigit(int64_t digit, std::mt19937& random) {
   return image;
 }
 
-// 32 x 32 x 3: a flower whose kind is the number of its petals (2 to 6), about the middle, turned,
-// of any bright colour on any dark one.
+// Paints 32 x 32 x 3 pixels with a flower near the middle, turned by any angle, of any bright
+// colour on any dark one. The kind is the number of petals (2 to 6).
 Pixels PaintFlower(int64_t kind, std::mt19937& random) {
   const auto uniform = [&random](float from, float to) {
     return from + (to - from) * static_cast<float>(random() % 1024) / 1024.0f;
@@ -70,7 +70,7 @@ Pixels PaintFlower(int64_t kind, std::mt19937& random) {
   return image;
 }
 
-// Examples number `first`, `first` + 1, ...: example e shows class e % classes.
+// Examples number `first`, `first` + 1, .. of a batch. Example e shows class e % classes.
 std::vector<ToyCore<float>> Batch(int64_t first, int64_t classes,
                                   Pixels (*paint)(int64_t, std::mt19937&), float mean, float scale,
                                   const std::vector<int64_t>& shape) {
@@ -96,7 +96,7 @@ struct Task {
   std::string model;
   int64_t classes;
   Pixels (*paint)(int64_t, std::mt19937&);
-  float mean, scale;  // As a feed would normalise.
+  float mean, scale;  // They normalise as a feed would.
   std::vector<int64_t> shape;
   int64_t steps;
 };
@@ -104,17 +104,19 @@ struct Task {
 absl::StatusOr<Trainer> MakeTrainer(const Task& task, Numerics numerics) {
   v1::Model message;
   SYSTOLE_RETURN_IF_ERROR(ReadModel(task.model, message));
-  // The rate comes to rest within this short run, so that where it ends is no matter of luck.
+  // The learning rate decays to its end within this short run, so that the result does not depend
+  // on luck.
   message.mutable_optimizer()->set_decay_steps(task.steps);
-  // Smaller pictures than the shipped model's, for the test's time; the layers take any.
+  // The pictures are smaller than those of the shipped model, to save time. The layers take any
+  // size.
   message.mutable_input()->Assign(task.shape.begin(), task.shape.end());
   SYSTOLE_ASSIGN_OR_RETURN(const Model model, CompileModel(message));
   return Trainer::Create(
       model, {.num_cores = kCores, .per_core_batch = kPerCore, .threads = 2, .numerics = numerics});
 }
 
-// Trains in both numerics on the same batches: each must get most of 512 unseen examples right, and
-// as many as the other within two in a hundred.
+// Trains in both numerics on the same batches. Each must get most of 512 unseen examples right, and
+// the two may differ by two in a hundred.
 void ExpectLearnsAlike(const Task& task) {
   absl::StatusOr<Trainer> exact = MakeTrainer(task, Numerics::kExact);
   absl::StatusOr<Trainer> fast = MakeTrainer(task, Numerics::kFast);

@@ -1,5 +1,5 @@
-// Network::Bytes is what a memory limit is held against, so it must be what a network takes:
-// counted by an aligned operator new, which DeviceArray alone uses.
+// A memory limit is compared with Network::Bytes, so it must be what a network really takes. The
+// test counts that with an aligned operator new, which only DeviceArray uses.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace {
 
 std::atomic<int64_t> held_bytes = 0;
 
-// Room for the size in front of what is handed out.
+// How many bytes are needed for the size before the block that is handed out.
 size_t Header(std::align_val_t alignment) {
   return std::max(static_cast<size_t>(alignment), sizeof(size_t));
 }
@@ -45,7 +45,7 @@ void operator delete(void* p, std::align_val_t alignment) noexcept {
 namespace systole::emulator {
 namespace {
 
-// After a training step, when all scratch memory has grown.
+// The bytes held after a training step, when all scratch memory has grown.
 int64_t BytesHeld(const Model& model, const NetworkOptions& options) {
   const int64_t before = held_bytes;
   Network<float> network(model, options, nullptr);
@@ -70,7 +70,8 @@ Model ModelOf(const std::string& input, const std::string& layers,
   return *model;
 }
 
-// More than is held by no more than a quarter: tiles and blocks differ between instruction sets.
+// Bytes() must cover what is held, and at most a quarter of Bytes() may be unused. Tiles and blocks
+// differ between instruction sets.
 void ExpectBytesAreHeld(const Model& model) {
   for (const NetworkOptions& options :
        {NetworkOptions{.num_cores = 1, .images_per_shard = 1},
@@ -91,7 +92,7 @@ TEST(NetworkMemoryTest, BytesAreThoseOfConvolutionsAndPools) {
       " layers { average_pool {} }"));
 }
 
-// Packed, a row of 50,000 numbers is 128 of them: far more than the layer's own arrays.
+// A packed row of 50,000 numbers takes 128 times as much, far more than the layer's own arrays.
 TEST(NetworkMemoryTest, BytesAreThoseOfTheScratchOfAWideLayer) {
   ExpectBytesAreHeld(ModelOf("[50000]", ""));
   ExpectBytesAreHeld(ModelOf("[4]", "layers { dense { units: 30000 } }", "adam {}"));
@@ -104,7 +105,7 @@ TEST(NetworkMemoryTest, BytesAreThoseOfManySmallLayers) {
   ExpectBytesAreHeld(ModelOf("[2]", layers));
 }
 
-// What oneDNN asks for is small beside what is copied for it.
+// oneDNN allocates little beside what is copied for it.
 TEST(NetworkMemoryTest, BytesCoverNumericsFastForAWideLayer) {
   const Model model = ModelOf("[6, 6, 2000]", "layers { conv2d { filters: 4 } }");
   const NetworkOptions options = {

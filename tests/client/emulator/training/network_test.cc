@@ -36,7 +36,7 @@ Model StackModel() {
   return *model;
 }
 
-// The same made-up examples in either numerics; numbers that bf16 holds exactly.
+// The same invented examples in either numerics. bf16 holds their numbers exactly.
 template <typename T>
 void FillBatch(Network<T>& network, const Model& model, int64_t images, uint32_t seed = 1) {
   std::mt19937 random(seed);
@@ -108,7 +108,7 @@ TEST(NetworkTest, InitialWeightsDependOnTheSeedAndOnNothingElse) {
 
 // ---- The two numerics ----
 
-// bf16 keeps 8 bits: the loss and the gradients of `exact` follow those without rounding.
+// bf16 keeps 8 bits, so the loss and the gradients of `exact` are close to those without rounding.
 TEST(NetworkTest, ExactNumericsFollowTheRealOnesWithinTheRoundingOfOperands) {
   const Model model = StackModel();
   const NetworkOptions options = {.num_cores = 2, .images_per_shard = 8, .seed = 3};
@@ -135,7 +135,8 @@ TEST(NetworkTest, ExactNumericsFollowTheRealOnesWithinTheRoundingOfOperands) {
 
 // ---- The update ----
 
-// v = momentum * v + (g + decay * w); w = w - rate * v; decay for conv2d and dense weights only.
+// v = momentum * v + (g + decay * w); w = w - rate * v. Only weights of conv2d and dense layers
+// decay.
 TEST(NetworkTest, UpdateIsMomentumWithDecayOfWeightsOnly) {
   const Model model = StackModel();
   Network<float> network(model, {.num_cores = 2, .images_per_shard = 4, .seed = 3}, nullptr);
@@ -169,8 +170,9 @@ TEST(NetworkTest, UpdateIsMomentumWithDecayOfWeightsOnly) {
   }
 }
 
-// Five shards: ((g0 + g1) + (g2 + g3)) + g4. One example each, so each gradient is a fifth of the
-// lone example's; the divisor is inside the softmax, hence measured with four idle companions.
+// The gradients of five shards are summed as ((g0 + g1) + (g2 + g3)) + g4. A shard has one example,
+// so its gradient is a fifth of that of the lone example. The softmax divides by the number of
+// examples, so the lone gradient is measured beside four idle shards.
 TEST(NetworkTest, SumWithoutAPartnerMovesUpTheTreeAlone) {
   const absl::StatusOr<Model> model = ParseModel(
       "input: [4] layers { dense { units: 3 } } loss { softmax_cross_entropy {} }"
@@ -182,7 +184,8 @@ TEST(NetworkTest, SumWithoutAPartnerMovesUpTheTreeAlone) {
   five.Forward(true);
   five.Backward();
   const std::vector<float> sum = TrainingPeer::SumGradients(five);
-  // The gradient of shard s alone: all others show an all-zero image, whose weight gradient is 0.
+  // The gradient of shard s alone. All other shards show an all-zero image, whose weight gradient
+  // is 0.
   std::vector<std::vector<float>> g;
   for (int64_t s = 0; s < 5; ++s) {
     Network<float> lone(*model, {.num_cores = 5}, nullptr);
@@ -212,7 +215,8 @@ TEST(NetworkTest, ReplicasHashAlikeUntilOneDiffers) {
   EXPECT_NE(after[2], before[0]);
 }
 
-// An example's evaluation is its own affair; in training its company shifts the statistics.
+// The evaluation of an example does not depend on the other examples. In training they shift the
+// statistics.
 TEST(NetworkTest, EvaluationOfAnExampleDoesNotDependOnItsCompany) {
   const Model model = StackModel();
   const auto loss_of_first = [&model](uint32_t company, bool training) {
@@ -227,7 +231,7 @@ TEST(NetworkTest, EvaluationOfAnExampleDoesNotDependOnItsCompany) {
   EXPECT_NE(loss_of_first(1, true), loss_of_first(2, true));
 }
 
-// One scale for both losses: a validation loss below the training loss is then no artefact.
+// Both losses have the same scale, so a validation loss below the training loss means something.
 TEST(NetworkTest, LossOfAnEvaluationIsSmoothedAsInTraining) {
   const auto losses = [](const std::string& smoothing) {
     const absl::StatusOr<Model> model =
@@ -245,8 +249,9 @@ TEST(NetworkTest, LossOfAnEvaluationIsSmoothedAsInTraining) {
   EXPECT_NE(evaluation, losses("").second);
 }
 
-// Products and sums below the normal numbers are zero whatever the calling thread's own state: the
-// decay of 2^-126 by 3 / 4, and LARS's norm of weights of 2^-66, whose squares are subnormal.
+// Products and sums below the normal numbers become zero, whatever the calling thread's own state
+// is. Examples are the decay of 2^-126 by 3 / 4, and LARS's norm of weights of 2^-66, whose squares
+// are subnormal.
 TEST(NetworkTest, SubnormalsAreFlushedWhateverTheCallersState) {
   for (const std::string optimizer : {"momentum: 0.75", "weight_decay: 0.5 lars {}"}) {
     const absl::StatusOr<Model> model = ParseModel(
@@ -274,7 +279,7 @@ TEST(NetworkTest, SubnormalsAreFlushedWhateverTheCallersState) {
       const FlushScope flush;
       return run();
     };
-    // Compared outside, where a subnormal number is not equal to zero.
+    // The comparison is outside of the scope, where a subnormal number is not equal to zero.
     EXPECT_EQ(run_flushed(), plain) << optimizer;
   }
 }
@@ -288,7 +293,7 @@ TEST(NetworkTest, BytesGrowWithCoresShardsAndImages) {
   const int64_t shards =
       Network<float>::Bytes(model, {.num_cores = 1, .shards_per_core = 100, .images_per_shard = 1});
   EXPECT_GT(images, one + 99 * 3 * (6 * 6 * 32) * 4);  // Outputs of conv2d, batch_norm, relu.
-  EXPECT_GT(shards, images);                           // Gradients of their own.
+  EXPECT_GT(shards, images);                           // Each shard has gradients.
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Runs of small residual networks with every optimizer: what must not change a bit does not, and
-// what must change little changes little.
+// Runs of small residual networks with every optimizer. Some changes of a run must not change a
+// bit, others may change little.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -22,8 +22,8 @@ using testing::Each;
 using testing::Not;
 using testing::Pointwise;
 
-// A stem and two bottleneck blocks as in ResNet-50 v1.5, small; `%` is where batch norm's options
-// go.
+// A stem and two small bottleneck blocks as in ResNet-50 v1.5. `%` is replaced by batch norm's
+// options.
 constexpr char kResidual[] = R"(
   name: "toy-resnet" input: [8, 8, 3]
   layers { conv2d { filters: 8 } } layers { batch_norm { % } } layers { name: "stem" relu {} }
@@ -80,7 +80,7 @@ std::vector<double> TrainFor(Trainer& trainer, uint32_t steps) {
   return losses;
 }
 
-// Losses of a few steps, then the hash of the weights: what a run is, to the last bit.
+// The losses of a few steps, then the hash of the weights, which identify a run to the last bit.
 std::vector<double> RunOf(const Model& model, const TrainerOptions& options) {
   Trainer trainer = MakeTrainer(model, options);
   std::vector<double> run = TrainFor(trainer, 3);
@@ -122,11 +122,11 @@ TEST(ResidualTrainingTest, InstructionSetChangesNoBit) {
   }
 }
 
-// One shard of 16 sums its gradients and statistics in one go, eight shards of 2 in the tree: f32
-// sums in another order, by some 2^-24 each, hence an activation that bf16 now and then rounds to
-// the other side, by 2^-8 of itself. The tolerance, 2^-9 of the gradient's norm, is what it would
-// be if half of everything were rounded so; 2e-5 is seen. With the rounding off only f64's own is
-// left.
+// One shard of 16 sums its gradients and statistics in one go, eight shards of 2 in a tree. So f32
+// sums are in another order and differ by some 2^-24 each. Now and then bf16 then rounds an
+// activation to the other side, which is 2^-8 of it. The tolerance is 2^-9 of the gradient's norm,
+// as if half of everything were rounded to the other side; the difference seen is 2e-5. Without
+// rounding to bf16 only f64's own rounding is left.
 TEST(ResidualTrainingTest, PlainSingleCoreFollowsEightCoresWithinTheRounding) {
   const Model model = ModelWith(kMomentum);
   const auto gradients = [&model](auto zero, int64_t cores, int64_t images) {
@@ -153,12 +153,12 @@ TEST(ResidualTrainingTest, PlainSingleCoreFollowsEightCoresWithinTheRounding) {
   };
   const double exact = distance(gradients(0.0f, 1, 16), gradients(0.0f, 8, 2));
   EXPECT_LT(exact, 0x1p-9);
-  EXPECT_GT(exact, 0);  // Another order it is.
+  EXPECT_GT(exact, 0);  // The order really differs.
   EXPECT_LT(distance(gradients(0.0, 1, 16), gradients(0.0, 8, 2)), 1e-12);
 }
 
-// Over a run such differences grow with every step, but it is the same descent: 0.014 is the
-// largest difference of a loss (about 2 at the start) seen in 12 steps.
+// Over a run such differences grow with every step, but the descent is the same. In 12 steps the
+// losses (about 2 at the start) differed by 0.014 at most.
 TEST(ResidualTrainingTest, PlainSingleCoreRunEndsWhereEightCoresEnd) {
   for (const std::string& optimizer : kOptimizers) {
     const Model model = ModelWith(optimizer);
@@ -178,7 +178,7 @@ TEST(ResidualTrainingTest, EveryOptimizerLearnsAToyProblemInBothNumerics) {
       const absl::StatusOr<StepResult> result =
           trainer.Evaluate(InputsOf(ToyBatch(4, 8, kShape, 4, 1000)));
       ASSERT_THAT(result, IsOk());
-      EXPECT_GE(result->correct, 30) << optimizer << NumericsName(numerics);  // Of 32.
+      EXPECT_GE(result->correct, 30) << optimizer << NumericsName(numerics);  // There are 32.
     }
   }
 }
@@ -195,7 +195,7 @@ TEST(ResidualTrainingTest, InvalidExamplesContributeNothing) {
   EXPECT_EQ(run(0), run(NAN));
 }
 
-// The numbers themselves, so that a compiler or a machine that changes a bit is found out.
+// The test compares the numbers themselves, so it finds a compiler or a machine that changes a bit.
 TEST(ResidualTrainingTest, RunOfASeedIsTheSameEverywhere) {
   const std::vector<double> run =
       RunOf(ModelWith(kMomentum), {.num_cores = 8, .per_core_batch = 2, .seed = 3});
@@ -214,12 +214,13 @@ TEST(ResidualTrainingTest, LocalStatisticsAreThoseOfACoresShards) {
   const Model local = ModelWith(kMomentum, "local: true"), global = ModelWith(kMomentum);
   const std::vector<double> cores = RunOf(local, {.num_cores = 4, .per_core_batch = 4});
   EXPECT_NE(cores, RunOf(global, {.num_cores = 4, .per_core_batch = 4}));
-  // One core's slice is the whole batch, however many shards it works through it in.
+  // The slice of one core is the whole batch, however many shards the core uses.
   const TrainerOptions one = {.num_cores = 1, .per_core_batch = 16, .shards_per_core = 4};
   EXPECT_EQ(RunOf(local, one), RunOf(global, one));
 }
 
-// Channel 0 of core 0: 1, 3; of core 1: 5 and one that does not count; core 2 has nothing.
+// Channel 0 of core 0 has the values 1, 3; core 1 has 5 and one that does not count; core 2 has
+// none.
 TEST(ResidualTrainingTest, RunningStatisticsAreMeansOverTheCoresThatHadExamples) {
   const absl::StatusOr<Model> model = ParseModel(
       "input: [2] layers { batch_norm { momentum: 0.5 local: true } }"
@@ -236,7 +237,8 @@ TEST(ResidualTrainingTest, RunningStatisticsAreMeansOverTheCoresThatHadExamples)
   EXPECT_TRUE(std::isfinite(result.loss));
   network.Backward();
   network.Update(1e-9f);
-  // Batch means 2 and 5, 15 and 60; variances 1 and 0, 25 and 0. Running ones start as 0 and 1.
+  // The batch means are 2 and 5, 15 and 60; the variances 1 and 0, 25 and 0. The running means
+  // start at 0, the running variances at 1.
   for (int64_t core = 0; core < 3; ++core) {
     EXPECT_THAT(network.statistics(core),
                 testing::ElementsAre(1.75f, 18.75f, 0.5f + 0.25f, 0.5f + 6.25f));
@@ -245,9 +247,9 @@ TEST(ResidualTrainingTest, RunningStatisticsAreMeansOverTheCoresThatHadExamples)
   EXPECT_THAT(network.HashReplicas(), Each(network.HashReplicas()[0]));
 }
 
-// Without an example a core's variance is 0, and each batch norm would make what it is given
-// 1 / sqrt(epsilon) = 300 times as large: after some 15 of them infinite, and a gradient of 0 times
-// that is NaN.
+// A core without an example has a variance of 0, so each batch norm would multiply its input by 1 /
+// sqrt(epsilon) = 300. After some 15 norms the values would be infinite, and a gradient of 0 times
+// infinity is NaN.
 TEST(ResidualTrainingTest, CoreWithoutExamplesLeavesADeepNetWithLocalStatisticsFinite) {
   std::string layers = "input: [4] ";
   for (int i = 0; i < 20; ++i) {
@@ -264,7 +266,7 @@ TEST(ResidualTrainingTest, CoreWithoutExamplesLeavesADeepNetWithLocalStatisticsF
   Trainer trainer = MakeTrainer(*model, {.num_cores = 2, .per_core_batch = 4});
   for (uint32_t step = 0; step < 4; ++step) {
     auto batch = ToyBatch(2, 4, {4}, 4, step);
-    if (step > 0) batch[1].valid = {0, 0, 0, 0};  // Shifts have moved away from 0 by then.
+    if (step > 0) batch[1].valid = {0, 0, 0, 0};  // By then shifts are no longer 0.
     ASSERT_THAT(trainer.Step(InputsOf(batch)), IsOk());
     ASSERT_THAT(TrainingPeer::Parameters(trainer, 0), Not(testing::Contains(testing::IsNan())))
         << step;

@@ -1,5 +1,5 @@
-// Made-up batches for tests of the trainer: per core an image, a label and a valid tensor, with the
-// memory behind them.
+// Invented batches for tests of the trainer. A core gets an image, a label and a valid tensor;
+// ToyCore holds their memory.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_TRAINING_TOY_BATCH_H_
@@ -40,9 +40,9 @@ std::vector<CoreInputs> InputsOf(const std::vector<ToyCore<Pixel>>& cores) {
   return inputs;
 }
 
-// Noise, plus a bump at every element whose number modulo `classes` is the example's label. Example
-// e of the global batch stands on core e / per_core_batch; its values depend on (seed, e) only, so
-// another split over cores shows the same examples.
+// A batch of noise, plus a bump at every element whose number modulo `classes` is the example's
+// label. Example e of the global batch is on core e / per_core_batch. Its values depend on (seed,
+// e) only, so another split over cores shows the same examples.
 inline std::vector<ToyCore<float>> ToyBatch(int64_t cores, int64_t per_core_batch,
                                             const std::vector<int64_t>& shape, int64_t classes,
                                             uint32_t seed) {

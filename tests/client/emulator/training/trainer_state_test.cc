@@ -33,7 +33,7 @@ std::vector<std::string> NamesAndShapes(const Model& model) {
   return lines;
 }
 
-// The order that checkpoint.proto promises to other languages.
+// checkpoint.proto promises this order to programs in other languages.
 TEST(TensorPlacesTest, AreInTheOrderOfTheProto) {
   EXPECT_THAT(NamesAndShapes(ModelWith("optimizer { learning_rate: 0.1 momentum: 0.9 }")),
               ElementsAre("conv2d_0/weights 3,3,3,8", "norm/scales 8", "norm/shifts 8",

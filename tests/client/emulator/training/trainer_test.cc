@@ -45,7 +45,7 @@ Trainer MakeTrainer(const std::string& text, const TrainerOptions& options) {
   return *Trainer::Create(*ParseModel(text, "test"), options);
 }
 
-// Losses of a few steps, then the hash of the weights: what a run is, to the last bit.
+// The losses of a few steps, then the hash of the weights, which identify a run to the last bit.
 std::vector<double> RunCnn(const TrainerOptions& options, int steps = 4) {
   Trainer trainer = MakeTrainer(kCnn, options);
   std::vector<double> trace;
@@ -86,8 +86,8 @@ TEST(TrainerTest, InstructionSetChangesNoBit) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// The numbers themselves, so that a compiler, an optimisation level or a machine that changes a bit
-// is found out. They change only when the numerics do, on purpose.
+// The test compares the numbers themselves, so it finds a compiler, an optimisation level or a
+// machine that changes a bit. The numbers change only when the numerics are changed on purpose.
 TEST(TrainerTest, RunOfASeedIsTheSameEverywhere) {
   const std::vector<double> run = RunCnn({.num_cores = 8, .per_core_batch = 2, .seed = 3});
   EXPECT_THAT(run, testing::ElementsAre(1.51778817f, 1.47303081f, 1.27821898f, 1.54062533f,
@@ -116,12 +116,12 @@ TEST(TrainerTest, FastStaysNearExact) {
   std::vector<double> exact = RunCnn(options);
   options.numerics = Numerics::kFast;
   std::vector<double> fast = RunCnn(options);
-  exact.pop_back();  // The hash.
+  exact.pop_back();  // Removes the hash.
   fast.pop_back();
   EXPECT_THAT(fast, testing::Pointwise(testing::DoubleNear(1e-2), exact));
 }
 
-// 1/8 of each single example's gradient (exact), added neighbours first.
+// The sum must be 1/8 of each single example's gradient (exact), with neighbours added first.
 TEST(TrainerTest, GradientsAreSummedInTheDocumentedTree) {
   const Model model = *ParseModel(kMlp, "test");
   const auto batch = ToyBatch(8, 1, kMlpShape, 4, 1);
@@ -172,21 +172,22 @@ TEST(TrainerTest, MlpLearnsAToyProblem) {
   const uint64_t before = trainer.WeightsHash();
   const absl::StatusOr<StepResult> result = trainer.Evaluate(InputsOf(unseen));
   ASSERT_THAT(result, IsOk());
-  EXPECT_GE(result->correct, 29);  // Of 32.
+  EXPECT_GE(result->correct, 29);  // There are 32 examples.
   EXPECT_LT(result->loss, 0.4);
   EXPECT_EQ(trainer.WeightsHash(), before);
 }
 
 TEST(TrainerTest, CnnWithBatchNormLearnsAndEvaluatesWithRunningStatistics) {
   Trainer trainer = MakeTrainer(kCnn, {.num_cores = 4, .per_core_batch = 8, .threads = 2});
-  // The bump's place within the three channels moves with the row: only shape tells it.
+  // The bump's place within the three channels moves with the row, so only the shape identifies the
+  // class.
   for (uint32_t step = 0; step < 50; ++step) {
     ASSERT_THAT(trainer.Step(InputsOf(ToyBatch(4, 8, kCnnShape, 4, step))), IsOk());
   }
   const absl::StatusOr<StepResult> result =
       trainer.Evaluate(InputsOf(ToyBatch(4, 8, kCnnShape, 4, 1000)));
   ASSERT_THAT(result, IsOk());
-  EXPECT_GE(result->correct, 29);  // Of 32.
+  EXPECT_GE(result->correct, 29);  // There are 32 examples.
 }
 
 TEST(TrainerTest, InvalidExamplesContributeNothing) {
@@ -200,7 +201,7 @@ TEST(TrainerTest, InvalidExamplesContributeNothing) {
         core.label[1] = label;
         std::fill_n(core.image.begin() + 192, 192, garbage);
       }
-      batch[3].valid = {0, 0, 0};  // A whole core without an example.
+      batch[3].valid = {0, 0, 0};  // A whole core has no example.
       const absl::StatusOr<StepResult> result = trainer.Step(InputsOf(batch));
       EXPECT_THAT(result, IsOk());
       EXPECT_EQ(result->valid, 6);
@@ -215,8 +216,8 @@ TEST(TrainerTest, InvalidExamplesContributeNothing) {
   EXPECT_EQ(run(1e30f, 1 << 20), want);
 }
 
-// The same six examples with and without company that does not count: the same loss and, up to the
-// grouping of sums, the same weights.
+// The same six examples are trained with and without examples that do not count. The losses must be
+// equal, and also the weights, up to the grouping of sums.
 TEST(TrainerTest, MaskedBatchTrainsLikeTheSmallerBatch) {
   Trainer masked = MakeTrainer(kCnn, {.num_cores = 2, .per_core_batch = 4});
   Trainer small = MakeTrainer(kCnn, {.num_cores = 2, .per_core_batch = 3});
@@ -283,7 +284,7 @@ TEST(TrainerTest, CallersFloatingPointStateIsRestored) {
   Trainer trainer = MakeTrainer(kMlp, {.num_cores = 2, .per_core_batch = 2});
   const unsigned before = _mm_getcsr();
   ASSERT_THAT(trainer.Step(InputsOf(ToyBatch(2, 2, kMlpShape, 4, 1))), IsOk());
-  constexpr unsigned kControlBits = 0xffc0;  // The others record what happened.
+  constexpr unsigned kControlBits = 0xffc0;  // The other bits record what happened.
   EXPECT_EQ(_mm_getcsr() & kControlBits, before & kControlBits);
 }
 

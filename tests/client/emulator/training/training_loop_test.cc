@@ -34,8 +34,8 @@ Trainer MakeTrainer() {
                           {.num_cores = kCores, .per_core_batch = kBatch});
 }
 
-// A feed of `steps` toy batches. Core c's slice is there wait_ms[c] after core 0 is asked, ten
-// times that for the first step; a pop turns the shared clock until then.
+// A feed of `steps` toy batches. Core c's slice is there wait_ms[c] after core 0 is asked, and ten
+// times as late for the first step. A pop turns the shared clock to that time.
 class ToyFeed {
  public:
   ToyFeed(int64_t steps, absl::Duration* now) : steps_(steps), now_(now), next_(kCores) {}
@@ -116,7 +116,7 @@ TEST(TrainingLoopTest, AStallIsBookedOnTheCoreThatWasLateNotOnTheFirstAsked) {
   absl::Duration now;
   Trainer trainer = MakeTrainer();
   ToyFeed feed(5, &now);
-  feed.wait_ms = {40, 15};  // Core 1 is asked when its slice has long been there.
+  feed.wait_ms = {40, 15};  // Core 1's slice is there when it is asked.
   const absl::StatusOr<TrainingReport> report = RunTraining(
       trainer, feed.pop(), {.epochs = 1, .steps_per_epoch = 5, .clock = [&now] { return now; }});
   ASSERT_THAT(report, IsOk());
@@ -137,13 +137,13 @@ TEST(TrainingLoopTest, TellsWhenAStepBeganAndWhatItWaited) {
   ASSERT_THAT(RunTraining(trainer, feed.pop(),
                           {.epochs = 2,
                            .steps_per_epoch = 2,
-                           // Every look at the clock takes half a millisecond.
+                           // Every reading of the clock takes half a millisecond.
                            .clock = [&now] { return now += absl::Microseconds(500); },
                            .on_step = [&](const TrainingProgress& p) { steps.push_back(p); }}),
               IsOk());
   ASSERT_EQ(steps.size(), 4u);
   EXPECT_EQ(steps[0].infeed_stall, absl::ZeroDuration());
-  EXPECT_EQ(steps[0].start, absl::Microseconds(2 * 500));  // Wait, compute.
+  EXPECT_EQ(steps[0].start, absl::Microseconds(2 * 500));  // The wait and the computing.
   for (size_t step = 1; step < 4; ++step) {
     EXPECT_EQ(steps[step].infeed_stall, absl::Microseconds(30000 + 500));
     EXPECT_GT(steps[step].start, steps[step - 1].start + steps[step - 1].compute);

@@ -1,4 +1,4 @@
-// What tests see and change of a network and a trainer beyond their interfaces.
+// What tests read and change of a network and a trainer beyond their interfaces.
 #ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_TRAINING_TRAINING_PEER_H_
 #define SYSTOLE_TESTS_CLIENT_EMULATOR_TRAINING_TRAINING_PEER_H_
 
@@ -13,8 +13,8 @@ namespace systole::emulator {
 
 class TrainingPeer {
  public:
-  // Sums the shards' gradients as Update() does, and changes no parameter. [model.parameters].
-  // REQUIRES: Backward() came before.
+  // Sums the shards' gradients as Update() does, without changing a parameter. The result is
+  // [model.parameters]. REQUIRES: Backward() was called before.
   template <typename T>
   static std::vector<T> SumGradients(Network<T>& network) {
     network.SumGradientPiece(0, network.model_.parameters);
@@ -22,7 +22,7 @@ class TrainingPeer {
     return {sum.begin(), sum.end()};
   }
 
-  // Core `core`'s replica of the parameters, to be read and spoilt.
+  // The replica of the parameters on core `core`, to be read and damaged.
   static absl::Span<float> Parameters(Trainer& trainer, int64_t core) {
     return trainer.network_->parameters(core);
   }

@@ -17,7 +17,7 @@ namespace {
 
 using testing::Each;
 
-// 33,000 weights of the first dense layer are five pieces.
+// The 33,000 weights of the first dense layer are five pieces.
 Model ModelWith(const std::string& optimizer) {
   const absl::StatusOr<Model> model =
       ParseModel(absl::StrCat("input: [330] layers { dense { units: 100 } }"
@@ -37,7 +37,7 @@ DeviceArray<float> RandomNumbers(int64_t size, uint32_t seed, float deviation) {
   return out;
 }
 
-// What decays and, under LARS, has a rate of its own.
+// Which parameters decay and, under LARS, have a rate of their own.
 std::vector<bool> WeightsOf(const Model& model) {
   std::vector<bool> is_weight(static_cast<size_t>(model.parameters));
   for (const LayerPlan& layer : model.layers) {
@@ -86,13 +86,14 @@ TEST(WeightUpdateTest, PiecesCoverEveryParameterOnce) {
   }
   EXPECT_THAT(covered, Each(1));
   ASSERT_GT(update.pieces().size(), 5);
-  for (size_t i = 0; i < 4; ++i) {  // LARS's norms are summed by them: their size is in the bits.
+  // The bits depend on the size of the pieces, by which LARS's norms are summed.
+  for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(update.pieces()[i].end - update.pieces()[i].begin, 8192);
   }
   EXPECT_EQ(update.pieces()[4].end, 33000);
 }
 
-// The formula of model.proto in double, with decoupled decay and both corrections.
+// Computes model.proto's formula in double, with decoupled decay and both corrections.
 TEST(WeightUpdateTest, AdamFollowsItsDefinitionInDouble) {
   const Model model = ModelWith(
       "learning_rate: 1 weight_decay: 0.25 adam { beta1: 0.8 beta2: 0.99 epsilon: 1e-4 }");
@@ -123,7 +124,7 @@ TEST(WeightUpdateTest, AdamFollowsItsDefinitionInDouble) {
   EXPECT_EQ(replica.states.size(), 2u);
 }
 
-// The first step moves every weight by about the rate, whatever the gradient's size: the
+// The first step moves every weight by about the rate, whatever the gradient's size is. The
 // corrections are exact even where beta2^t is close to 1.
 TEST(WeightUpdateTest, AdamsFirstStepIsTheRate) {
   const Model model = ModelWith("learning_rate: 1 adam {}");

@@ -1,4 +1,4 @@
-"""The moves from tf.data, Grain and DataLoader: before and after do the same job."""
+"""The examples of moving from tf.data, Grain and DataLoader do the same job before and after."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_before_and_after_do_the_same_job(name, flowers):
     before, after = found["before"], found["after"]
     assert before["steps"] == after["steps"] == 10
     assert before["shape"] == after["shape"]
-    # Other crops of the same pictures.
+    # The crops differ, but the pictures are the same.
     assert abs(before["mean"] - after["mean"]) < 0.05
     assert before.get("resumed", True) and after.get("resumed", True)
 

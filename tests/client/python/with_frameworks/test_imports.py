@@ -1,5 +1,5 @@
-"""The package beside others that bring protobuf, gRPC or JPEG libraries of their own, in either
-order. TensorFlow puts its protobuf into the whole process; without care a spec is parsed by that.
+"""The package is imported beside others that bring their own protobuf, gRPC or JPEG libraries, in
+either order. TensorFlow makes its protobuf visible to the whole process; specs must not use it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ try:
 except systole.InvalidSpec:
     pass
 """
-# What the other package does afterwards with what it brought.
+# Code with which the other package uses its own libraries afterwards.
 OTHERS = {
     "tensorflow": "assert int(tensorflow.reduce_sum(tensorflow.ones((64, 64)))) == 64 * 64",
     "torch": "assert int((torch.ones(64, 64) @ torch.ones(64, 64)).sum()) == 64**3",
@@ -41,7 +41,7 @@ def test_imported(package, order, server, shards, write_spec):
     imports = ["import systole", f"import {package}"]
     if order == "before":
         imports.reverse()
-    # Twice, so that each has been at work when the other is.
+    # Both run twice, so that each runs after the other.
     code = "\n".join(["import sys", *imports, USE, OTHERS[package], USE, OTHERS[package]])
     done = python(code, server.address, write_spec(), shards)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"

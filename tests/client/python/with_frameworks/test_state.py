@@ -15,7 +15,7 @@ import torch.distributed.checkpoint as dcp
 from conftest import spec_text
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-STEPS = 6  # Of an epoch, of which there are three.
+STEPS = 6  # The steps of an epoch. There are three epochs.
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def ids(batches) -> list[list[int]]:
 
 
 def steps(parts, workers) -> list[list[int]]:
-    """Whole steps, from the parts that workers give in turns."""
+    """Joins the parts that workers give in turns to whole steps."""
     parts = ids(parts)
     each = max(workers, 1)
     assert len(parts) % each == 0
@@ -62,7 +62,7 @@ def test_stateful_data_loader_goes_on_in_an_epoch(workers, taken, new_loader, ep
     iterator = iter(loader)
     for _ in range(taken * max(workers, 1)):
         next(iterator)
-    # What workers have read ahead is not lost.
+    # Steps that workers have read ahead must not be lost.
     state = copy.deepcopy(loader.state_dict())
     del iterator
     again = new_loader(workers)
@@ -114,7 +114,7 @@ def test_distributed_checkpoint_saves_and_loads_a_dataset(shards, spec, epochs, 
     for _ in range(4):
         next(iter(dataset))
     dcp.save({"feed": dataset}, checkpoint_id=tmp_path / "checkpoint")
-    # load() asks the fresh object for its state before it gives it the saved one.
+    # load() asks the new object for its state before it gives it the saved state.
     again = systole.torch.FeedDataset(None, spec, datasets=shards, threads=1)
     dcp.load({"feed": again}, checkpoint_id=tmp_path / "checkpoint")
     assert again.state_dict() == dataset.state_dict()

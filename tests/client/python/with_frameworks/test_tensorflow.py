@@ -19,7 +19,7 @@ import systole
 import systole.tensorflow
 from conftest import image, spec_text
 
-# Two, for MirroredStrategy. Before TensorFlow is at work.
+# MirroredStrategy needs two devices. They must be set before TensorFlow starts.
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
@@ -46,7 +46,7 @@ def open_feed(shards, write_spec):
 
 
 def address(tensor) -> int:
-    """Where the tensor's values are."""
+    """The address of the tensor's values."""
     return np.from_dlpack(tensor).ctypes.data
 
 
@@ -58,7 +58,7 @@ def test_tensors_are_in_the_feeds_memory(open_feed):
         assert tensor.dtype == tf.as_dtype(batch[name].dtype)
         assert tuple(tensor.shape) == batch[name].shape
         assert tensor.numpy().tobytes() == batch[name].tobytes()
-        # What is written into the array is in the tensor: they are one.
+        # A value written into the array is in the tensor, because they share memory.
         batch[name].reshape(-1)[:1] = 1
         assert tensor.numpy().tobytes() == batch[name].tobytes()
     for name in ("whole", "label", "id"):
@@ -79,7 +79,7 @@ def test_tensors_outlive_batch_and_feed(open_feed):
 
 
 def test_kernels_take_parts_of_single_cores(open_feed):
-    # Four labels of a core are 16 bytes: TensorFlow ends the process if a tensor begins there.
+    # Four labels of a core are 16 bytes. TensorFlow would end the process if a tensor began there.
     for part in next(open_feed()).per_core():
         for array in part.values():
             tensor = systole.tensorflow.to_tensor(array)

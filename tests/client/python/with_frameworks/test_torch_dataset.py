@@ -1,3 +1,3 @@
-"""The tests with Debian's PyTorch, with the current one."""
+"""Runs the tests of with_torch with the current PyTorch."""
 
 from with_torch.test_dataset import *  # noqa: F403

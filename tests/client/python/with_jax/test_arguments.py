@@ -1,4 +1,4 @@
-"""Arguments as users of other libraries give them: taken, or refused with what is wanted."""
+"""Arguments as users of other libraries give them: accepted, or refused with what is wanted."""
 
 from __future__ import annotations
 

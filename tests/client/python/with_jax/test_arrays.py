@@ -1,4 +1,4 @@
-"""Arrays: types, places, views, DLPack, and who keeps the memory."""
+"""Arrays: types, places, views, DLPack, and how long memory lives."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_batches_outlive_their_feed(server, write_spec):
 def test_a_batch_is_shown_as_a_page(feed, tmp_path):
     page = feed.show(4)
     assert feed.step == 0
-    assert page.count("<img") == 12  # Three images an example.
+    assert page.count("<img") == 12  # Each example has three images.
     page.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == str(page)
     assert page._repr_html_().startswith("<iframe srcdoc=")

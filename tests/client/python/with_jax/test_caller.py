@@ -1,4 +1,4 @@
-"""Whether a DataLoader makes batches of what it asks for; its fetcher is copied, not imported."""
+"""Tests whether a DataLoader that makes batches is found, with a copy of PyTorch's fetcher."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class FeedLike:
         return self.taken
 
 
-# As torch.utils.data._utils.fetch has them.
+# The two classes are copies of those in torch.utils.data._utils.fetch.
 class _BaseDatasetFetcher:
     def __init__(self, dataset, auto_collation):
         self.dataset = dataset

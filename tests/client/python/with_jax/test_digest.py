@@ -1,4 +1,4 @@
-"""Bytes from Python are those of `systole feed --digest`."""
+"""Python gets the same bytes as `systole feed --digest`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def open_feed(kind: str, spec: str, server: Server, neighbour: Server, shards: s
 
 
 def digests(feed: systole.Feed) -> list[str]:
-    """`step core hex`, a line for each slice up to the feed's end."""
+    """The lines "STEP CORE HEX" of all slices of the feed."""
     lines = []
     while batch := next(iter(feed), None):
         first = batch.cores[0]

@@ -1,11 +1,11 @@
-"""What the LocalFeeds of a process share. Each test has an interpreter, and so an engine, alone."""
+"""What the LocalFeeds of a process share. Each test has its own interpreter, so its own engine."""
 
 from __future__ import annotations
 
 import pytest
 from conftest import LONGEST_WAIT, python
 
-# Fills in what the tests have in common.
+# The code that all tests begin with.
 HEAD = f"""
 import os, sys, time, systole
 LONGEST_WAIT = {LONGEST_WAIT}
@@ -33,7 +33,7 @@ def refused(call, *words, error=systole.FailedPrecondition):
     except error as said:
         assert all(word in str(said) for word in words), said
     else:
-        raise AssertionError("it was not refused")
+        raise AssertionError("the call was not refused")
 
 def in_a_child(work):
     child = os.fork()
@@ -42,7 +42,7 @@ def in_a_child(work):
             work()
             os._exit(0)
         finally:
-            os._exit(1)  # Behind a traceback.
+            os._exit(1)  # After a traceback.
     return child
 
 def ended_well(child):
@@ -88,7 +88,7 @@ open_feed().close()
 refused(lambda: open_feed(threads=3), "threads is 3", "share 2, as the first one", "leave")
 refused(lambda: systole.configure(threads=3), "share 2 threads", "before the first one")
 refused(lambda: systole.configure(memory_budget=1 << 20), "1073741824 bytes", "close them all")
-systole.configure(threads=2, memory_budget=1 << 30)  # As it is.
+systole.configure(threads=2, memory_budget=1 << 30)  # Nothing changes.
 systole.configure()
 first.close()
 open_feed(threads=3).close()
@@ -119,7 +119,7 @@ def test_a_feed_that_nobody_reads_does_not_stop_another(run):
     run("""
 with open_feed() as feed:
     wanted = digests(feed)
-systole.configure(threads=2, memory_budget=400_000)  # Three steps.
+systole.configure(threads=2, memory_budget=400_000)  # Room for three steps.
 stalled = [open_feed() for _ in range(8)]
 for feed in stalled:
     next(feed)
@@ -172,7 +172,7 @@ def work():
     before = threads()
     with open_feed() as own:
         assert digests(own, 3) == wanted
-        assert has_threads(before + 7 * 2 + 1)  # What configure() said holds here too.
+        assert has_threads(before + 7 * 2 + 1)  # The setting of configure() holds here too.
     assert has_threads(before)
 assert ended_well(in_a_child(work))
 next(feed)

@@ -17,7 +17,7 @@ def test_flowers_are_learnt_with_jax(tmp_path):
         *("pack", tmp_path / "images", tmp_path / "flowers"),
         *("--shards", 4, "--validation", 0.2, "--resize-short", 64),
     )
-    # One device: XLA ends a program whose host devices wait for each other on a busy machine.
+    # One device only: XLA ends a program whose host devices wait too long for each other.
     done = subprocess.run(
         [sys.executable, ROOT / "client/python/examples/flowers_jax.py", tmp_path],
         capture_output=True,
@@ -54,7 +54,7 @@ def test_processes_of_one_job_train_on_one_feed(tmp_path):
     for process in processes:
         out, err = process.communicate(timeout=LONGEST_WAIT)
         assert process.returncode == 0, err
-        # Its transport between CPUs speaks on stdout, too.
+        # JAX's transport between CPUs writes to stdout, too.
         told.append([line for line in out.splitlines() if not line.startswith("[Gloo]")])
     assert [lines.pop(0) for lines in told] == [
         "process 0 has cores (0, 4)",
@@ -62,6 +62,6 @@ def test_processes_of_one_job_train_on_one_feed(tmp_path):
     ]
     assert told[0] == told[1]
     losses = [float(line.split()[-1]) for line in told[0][:-1]]
-    assert len(losses) == 20  # Of epochs of three steps.
+    assert len(losses) == 20  # Each epoch has three steps.
     assert losses[-1] < losses[0]
     assert told[0][-1].startswith("state ")

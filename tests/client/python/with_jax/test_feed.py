@@ -1,4 +1,4 @@
-"""Epochs, position, state, hosts, and what a feed says of itself."""
+"""Epochs, position, state, hosts, and what a feed says about itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import systole
 from conftest import RECORDS, ROOT, spec_text
 from systole import _hosts
 
-STEPS = 6  # Of an epoch: 96 records, 16 a step.
+STEPS = 6  # An epoch has 96 records, and a step 16.
 
 
 @pytest.fixture(params=["client", "local"])
@@ -65,7 +65,7 @@ def test_steps_and_loops_share_the_position(open_feed):
     feed = open_feed()
     steps = feed.steps()
     assert [next(steps).step for _ in range(STEPS)] == list(range(STEPS))
-    assert next(feed.steps()).step == STEPS  # Although `feed` stood at the end of an epoch.
+    assert next(feed.steps()).step == STEPS  # `feed` was at the end of an epoch.
     assert [batch.step for batch in feed] == list(range(STEPS + 1, 2 * STEPS))
     feed.skip_to(STEPS - 1)
     assert [batch.step for batch in steps] == list(range(STEPS - 1, 2 * STEPS))
@@ -205,7 +205,7 @@ def test_state_of_other_data_is_refused_and_says_what_differs(open_feed, write_s
     other = open_feed("epochs: 2 tail: DROP")
     with pytest.raises(systole.FailedPrecondition, match="tail"):
         other.load_state_dict(state)
-    assert next(other).step == 0  # As before.
+    assert next(other).step == 0  # Its position did not change.
     with pytest.raises(systole.InvalidSpec, match="token"):
         other.load_state_dict({**state, "token": "systole1:broken"})
     with pytest.raises(systole.InvalidSpec, match="not a state of a feed"):
@@ -249,7 +249,7 @@ def test_padding_is_marked_and_counted(server, shards, write_spec):
     spec = write_spec(
         spec_text(more="epochs: 1 tail: PAD").replace("global_batch: 16", "global_batch: 20")
     )
-    # 96 records in steps of 20: the last one has 16, and 4 places of padding.
+    # In steps of 20, the last step has 16 of the 96 records, and 4 places of padding.
     for feed in (systole.Feed(server.address, spec), systole.LocalFeed(shards, spec)):
         with feed:
             assert [batch["valid"].sum() for batch in feed] == [20, 20, 20, 20, 16]
@@ -409,7 +409,7 @@ def test_a_cache_with_nothing_to_keep_is_refused_with_the_remedy(shards):
         "image", decode_jpeg={"scale": "auto"}, random_resized_crop=(24, 24), cache="memory"
     )
     spec = systole.FeedSpec(dataset="flowers", global_batch=16, outputs={"image": image})
-    with pytest.raises(systole.InvalidSpec, match="output 'image': cache has .* take scale: FULL"):
+    with pytest.raises(systole.InvalidSpec, match="output 'image': cache has .* use scale: FULL"):
         systole.LocalFeed(shards, spec, cache_memory=1 << 26)
 
 

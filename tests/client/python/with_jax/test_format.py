@@ -1,4 +1,4 @@
-"""The Python sources: formatted, and free of what ruff finds (client/python/ruff.toml)."""
+"""The Python sources are formatted, and ruff finds nothing in them (client/python/ruff.toml)."""
 
 from __future__ import annotations
 

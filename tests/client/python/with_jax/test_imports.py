@@ -1,4 +1,4 @@
-"""The package beside others that bring gRPC, protobuf or threads of their own, in either order."""
+"""The package beside others with their own gRPC, protobuf or threads, imported in either order."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def mesh(*shape: int) -> Mesh:
 
 
 def same(on_device, array) -> bool:
-    """Bit for bit; JAX makes int64 int32 unless it is told to keep it."""
+    """Compares bit for bit. JAX turns int64 into int32 by default."""
     return np.asarray(on_device).tobytes() == array.astype(on_device.dtype).tobytes()
 
 
@@ -138,7 +138,7 @@ def test_prefetch_over_steps_goes_on_over_the_epochs(feed, shards, write_spec):
     assert len(wanted) == 2 * len(feed)
     prefetch = systole.jax.device_prefetch(feed.steps(), sharding)
     got = [next(prefetch)["id"].tolist() for _ in range(len(feed) - 1)]
-    # The next epoch is under way already, and the state does not count it.
+    # The feed already reads the next epoch, but the state does not count these steps.
     assert feed.step > len(feed)
     assert prefetch.state_dict()["step"] == len(feed) - 1
     got += [batch["id"].tolist() for batch in prefetch]

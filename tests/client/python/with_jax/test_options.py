@@ -10,7 +10,7 @@ from systole import _systole
 
 NOBODY = "127.0.0.1:1"
 ROWS = {row["name"]: row for row in _systole.feed_options()}
-# What else Feed takes: it decides what a feed reads, or is Python's alone.
+# The other arguments of Feed. They decide what a feed reads, or exist only in Python.
 OTHERS = {
     "servers",
     "spec",
@@ -19,7 +19,7 @@ OTHERS = {
     "process_count",
     "keep_freed_memory",
 }
-# Types that every object can be turned into.
+# Every object can be converted to these types.
 TAKES_ALL = {"bool", "str"}
 
 

@@ -1,4 +1,4 @@
-"""Every block of client/python/README.md works, and what it shows is what comes out."""
+"""Every block of client/python/README.md works, and prints what the page shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_the_readme_is_true(tmp_path, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     shown = re.search(r"^```\n(<systole.*?)```$", README.read_text(), re.M | re.S)
     assert shown is not None
-    # All but the share of the time, which is the machine's.
+    # The share of the time depends on the machine, so it is not compared.
     first, second = re.split(r"\d+%", " ".join(shown.group(1).split()))
     assert first in printed and second in printed
 

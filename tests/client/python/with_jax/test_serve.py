@@ -1,4 +1,4 @@
-"""systole.serve: a server for as long as it is wanted, and nothing left behind."""
+"""systole.serve: a server that runs while it is wanted, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def exists(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # A zombie that nobody has waited for is no process any more.
+    # A zombie does not count as a process.
     return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
 
 
 def servers_in(folder: str) -> list[int]:
-    """Processes whose command line names the folder."""
+    """The processes whose command line names the folder."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

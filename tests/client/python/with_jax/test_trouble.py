@@ -1,4 +1,4 @@
-"""What goes wrong: each has its exception, with a message that says what to do."""
+"""Everything that goes wrong raises its exception, with a message that says what to do."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_masked_records_are_logged_and_listed(kind, damaged, start_server, write
     feed.close()
     told = [one.getMessage() for one in caplog.records if "masked" in one.getMessage()]
     assert len(told) == 1
-    assert re.match(r"step \d: masked for damaged records: 1; record_id 1\b", told[0])
+    assert re.match(r"step \d: examples masked for damage: 1; record_id 1\b", told[0])
 
 
 @pytest.mark.parametrize("kind", ["client", "local"])
@@ -166,7 +166,7 @@ def test_what_is_expected_of_several_datasets_is_said_of_each(shards, write_spec
 
 
 def ids_of(feed, steps):
-    """The record ids of the next steps, over the ends of epochs."""
+    """The record ids of the next steps, which may reach into later epochs."""
     got = []
     while len(got) < steps:
         got += [batch["id"].tolist() for batch in itertools.islice(feed, steps - len(got))]
@@ -195,7 +195,7 @@ def test_a_killed_server_is_replaced_by_the_other_and_logged(
     ):
         got = ids_of(feed, 1)
         first.kill()
-        # What was under way when the server died arrives all the same.
+        # Steps that were on their way when the server died still arrive.
         while feed.stats()["streams_lost"] == 0:
             got += ids_of(feed, 1)
         got += ids_of(feed, 6)
@@ -259,7 +259,7 @@ def test_close_ends_a_wait_on_another_thread(start_server, write_spec):
 
 
 def interrupted(code: str, *arguments: str) -> str:
-    """Runs the code, sends Ctrl-C when it prints; returns what it says at its end."""
+    """Runs the code and sends Ctrl-C when it prints. Returns its last output."""
     child = subprocess.Popen(
         [sys.executable, "-u", "-c", textwrap.dedent(code), *arguments],
         stdout=subprocess.PIPE,
@@ -356,7 +356,7 @@ def test_a_fork_is_told_instead_of_hanging(kind, server, shards, write_spec):
                 next(feed)
             except RuntimeError as error:
                 print(error, flush=True)
-            sys.exit(0)  # Ends as usual: the parent's feed is left alone.
+            sys.exit(0)  # An ordinary exit must not touch the parent's feed.
         assert os.waitpid(child, 0)[1] == 0
         print(next(feed).step)
         """,
@@ -428,7 +428,7 @@ def test_nothing_stays_open(server, shards, write_spec):
         with systole.LocalFeed(shards, write_spec()) as feed:
             next(feed)
 
-    use()  # What gRPC starts once stays.
+    use()  # gRPC keeps what it starts once.
     before = open_files()
     for _ in range(5):
         use()

@@ -71,8 +71,8 @@ def test_a_users_mistakes_are_found(tmp_path):
         assert found and any(word in text for text in found), (word, done.stdout)
 
 
-# What stubtest says of everything that nanobind makes: its functions and classes are of its own
-# kinds.
+# stubtest reports these for everything that nanobind makes, because nanobind has its own kinds of
+# functions and classes.
 NANOBIND = (
     "is not a function",
     "is a disjoint base at runtime, but isn't marked with @disjoint_base in the stub",
@@ -89,6 +89,6 @@ def test_the_stubs_are_those_of_the_extension():
         text=True,
     )
     told = done.stdout.splitlines()
-    # It has looked, or it would not say that.
+    # This line shows that stubtest has looked at the extension.
     assert f"systole._systole.spec_to_text {NANOBIND[0]}" in told, done.stdout + done.stderr
     assert [line for line in told if not line.endswith(NANOBIND)] == []

@@ -1,4 +1,4 @@
-"""WebDataset's archives through LocalFeed, as the command line reads them through a server."""
+"""LocalFeed reads WebDataset's archives as the command line reads them through a server."""
 
 from __future__ import annotations
 

@@ -18,16 +18,16 @@ import torch
 from conftest import LONGEST_WAIT, RECORDS, image, python, spec_text
 from torch.utils.data import DataLoader
 
-STEPS = 6  # Of an epoch: 96 records, 16 a step, on 4 cores.
+STEPS = 6  # An epoch has 96 records, and a step 16, on 4 cores.
 
 
 @pytest.fixture
 def make_dataset(server, shards, write_spec):
-    """Makes datasets of the same feed; all that they opened here is closed after the test."""
+    """Makes datasets of the same feed. What they open in this process is closed after the test."""
     made = []
 
     def make(kind="client", more="epochs: 3 tail: PAD", split_steps=True, **options):
-        options["split_steps"] = split_steps  # Without workers it changes nothing.
+        options["split_steps"] = split_steps  # Without workers this changes nothing.
         spec = write_spec(spec_text(more=more))
         if kind == "client":
             made.append(systole.torch.FeedDataset(server.address, spec, **options))
@@ -46,7 +46,7 @@ def make_dataset(server, shards, write_spec):
 
 
 both_kinds = pytest.mark.parametrize("kind", ["client", "local"])
-# Forked workers that read from servers have a test of their own: this process has used gRPC.
+# Forked workers that read from servers have their own test, because this process has used gRPC.
 starts = pytest.mark.parametrize(
     ("kind", "context"), [("client", "spawn"), ("local", "fork"), ("local", "spawn")]
 )
@@ -74,7 +74,7 @@ def ids(batches) -> list[list[int]]:
 
 
 def joined(parts, workers=2) -> list[list[int]]:
-    """Steps from the parts that workers give in turns."""
+    """Joins the parts that workers give in turns to whole steps."""
     parts = ids(parts)
     assert len(parts) % workers == 0
     return [sum(parts[i : i + workers], []) for i in range(0, len(parts), workers)]
@@ -95,7 +95,7 @@ def refused(kind: type[Exception], match: str, batches: DataLoader) -> None:
 
 @pytest.fixture
 def epochs(shards, write_spec):
-    """The ids of all three epochs, as NumPy has them."""
+    """The ids of all three epochs, read without PyTorch."""
     with systole.LocalFeed(shards, write_spec(spec_text(more="epochs: 3 tail: PAD"))) as feed:
         return [[batch["id"].tolist() for batch in feed] for _ in range(3)]
 
@@ -150,8 +150,8 @@ def test_a_loader_that_makes_batches_of_batches_is_refused(workers, options, mak
     with pytest.raises(systole.InvalidSpec, match="batch_size=None"):
         next(iter(batches))
     if workers == 0:
-        assert dataset.state_dict()["step"] == 0  # Nothing was taken.
-    # What is no feed's is collated as ever.
+        assert dataset.state_dict()["step"] == 0  # No step was taken.
+    # Other data are collated as usual.
     assert torch.utils.data.default_collate([{"x": 1}, {"x": 2}])["x"].tolist() == [1, 2]
 
 
@@ -282,7 +282,7 @@ def test_set_epoch_without_workers(kind, make_dataset, epochs):
     for epoch in (1, 1, 2, 0):
         dataset.set_epoch(epoch)
         assert ids(batches) == epochs[epoch]
-    # In the middle of its epoch it goes on.
+    # In the middle of an epoch the dataset goes on.
     next(iter(dataset))
     dataset.set_epoch(1)
     assert ids(dataset) == epochs[1][1:]
@@ -314,10 +314,10 @@ def test_resumed_it_gives_the_same_bytes(kind, taken, make_dataset):
     assert state["step"] == taken
     rest = [as_bytes(batch) for batch in loader(dataset)]
     again = make_dataset(kind)
-    again.load_state_dict(state)  # Before it is opened.
+    again.load_state_dict(state)  # Before it opens its feed.
     assert again.state_dict() == state
     assert [as_bytes(batch) for batch in loader(again)] == rest
-    again.load_state_dict(state)  # While it is open.
+    again.load_state_dict(state)  # While its feed is open.
     assert [as_bytes(batch) for batch in loader(again)] == rest
 
 
@@ -349,7 +349,7 @@ def test_the_epoch_of_a_state_goes_on_where_it_stood(make_dataset, epochs):
     for batches_of in (loader, lambda dataset: with_workers(dataset, "spawn", workers=1)):
         again = make_dataset()
         again.load_state_dict(state)
-        again.set_epoch(0)  # As a loop over epochs does after a restart.
+        again.set_epoch(0)  # A loop over epochs does this after a restart.
         batches = batches_of(again)
         assert ids(batches) == epochs[0][2:]
         again.set_epoch(1)
@@ -393,7 +393,7 @@ def test_a_copy_reads_by_itself(make_dataset, epochs):
     assert next(iter(dataset))["id"].tolist() == epochs[0][1]
 
 
-# ---- What it is made with ----
+# ---- Arguments ----
 
 
 def test_servers_or_datasets(write_spec):
@@ -460,7 +460,7 @@ def test_ranks_of_torch_distributed_have_their_shares(workers, server, write_spe
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     spec = write_spec(spec_text(more="epochs: 3 tail: PAD"))
-    # Nothing but torch.distributed says the share.
+    # Only torch.distributed tells the rank and the world size.
     environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
     ranks = [
         subprocess.Popen(

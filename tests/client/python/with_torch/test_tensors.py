@@ -73,7 +73,7 @@ def test_channels_first_is_contiguous_without_a_copy(feed):
     tensors = systole.torch.to_tensors(batch)
     assert tuple(tensors["whole"].shape) == (16, 3, 40, 32)
     assert tensors["whole"].is_contiguous()
-    # Channels last in memory, which PyTorch's kernels know too.
+    # The channels are last in memory, a layout that PyTorch's kernels support.
     seen_first = tensors["half"].permute(0, 3, 1, 2)
     assert seen_first.is_contiguous(memory_format=torch.channels_last)
     assert seen_first.data_ptr() == batch["half"].ctypes.data
@@ -95,7 +95,7 @@ def test_a_tensor_outlives_its_batch_and_feed(shards, write_spec):
     tensors = systole.torch.to_tensors(batch)
     del batch
     for _ in feed:
-        pass  # Others take what memory is free.
+        pass  # Other batches reuse free memory.
     feed.close()
     del feed
     gc.collect()

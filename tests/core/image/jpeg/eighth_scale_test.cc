@@ -22,7 +22,7 @@ using Block = std::array<int16_t, 64>;
 using Quantization = std::array<uint16_t, 64>;
 
 constexpr int kMaxBlocks = HuffmanScan::kMaxBlocks;
-constexpr int kMcus = 19;  // More than fill a vector, and not a multiple of one.
+constexpr int kMcus = 19;  // Enough for more than one vector, and not a multiple of one.
 constexpr int kFirstMcu = 3;
 
 int RoundedShift(int x, int bits) { return (x + (1 << (bits - 1))) >> bits; }
@@ -32,7 +32,7 @@ uint8_t OneSample(const Block& block, const Quantization& q) {
   return Clamped(RoundedShift(block[0] * q[0], 3) + 128);
 }
 
-// libjpeg's jpeg_idct_2x2, one sample at a time.
+// Computes one sample of libjpeg's jpeg_idct_2x2.
 uint8_t OneOfFour(const Block& block, const Quantization& q, int y, int x) {
   const auto sum = [](int even, int odd1, int odd3, int odd5, int odd7, bool second) {
     const int odd = odd1 * 29692 - odd3 * 10426 + odd5 * 6967 - odd7 * 5906;
@@ -59,7 +59,7 @@ Rgb ToRgb(int y, int cb, int cr) {
           Clamped(y + RoundedShift(fixed(1.772) * (cb - 128), 16))};
 }
 
-// Small tables and what an encoder makes of samples, of which few are clamped.
+// Draws a small table. With it few samples are clamped, as for an encoder's images.
 Quantization DrawQuantization(CounterRng& rng) {
   Quantization q;
   for (uint16_t& factor : q) factor = static_cast<uint16_t>(rng.UniformInt(1, 20));
@@ -79,7 +79,7 @@ EighthScale::Format ColourFormat(int mcu_width, int mcu_height, CounterRng& rng)
                                 .num_blocks = mcu_width * mcu_height + 2,
                                 .mcu_width = mcu_width,
                                 .mcu_height = mcu_height};
-  // Cr, luma, Cb: a scan's order need not be the frame's.
+  // The planes are Cr, luma, Cb, because a scan's order may differ from the frame's.
   format.planes[0] = 2;
   format.planes[static_cast<size_t>(format.num_blocks) - 1] = 1;
   for (Quantization& q : format.quantization) q = DrawQuantization(rng);
@@ -157,7 +157,8 @@ TEST(EighthScaleTest, GreyIsTheMeanOfEachBlock) {
   }
 }
 
-// Whether a row of one MCU of 2 x 2 is made of a block of Cb with that coefficient, the others 0.
+// Whether a row of one MCU of 2 x 2 can be made when a block of Cb has this coefficient and 0
+// elsewhere.
 bool IsMade(size_t coefficient, int16_t value, uint16_t factor) {
   CounterRng rng(/*seed=*/7, 0, 0, 0);
   EighthScale::Format format = ColourFormat(2, 2, rng);
@@ -185,7 +186,7 @@ TEST(EighthScaleTest, ValuesThatNoEncoderMakesAreRefused) {
       EXPECT_FALSE(IsMade(used, 1, 65535));
       EXPECT_TRUE(IsMade(used, 32767, 0));
     }
-    // These are left out by the transform.
+    // The transform does not use these coefficients.
     for (const size_t unused : {2, 4, 6, 10, 16, 17, 50}) {
       EXPECT_TRUE(IsMade(unused, -32768, 65535)) << unused;
     }
@@ -193,7 +194,7 @@ TEST(EighthScaleTest, ValuesThatNoEncoderMakesAreRefused) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// Each coefficient is within its limit, and their sum has more than 10 bits.
+// Each coefficient is within its limit, but their sum has more than 10 bits.
 TEST(EighthScaleTest, ASampleThatNoEncoderMakesIsRefused) {
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);

@@ -1,4 +1,4 @@
-// In a process whose libjpeg differs from the headers' on the inside (other_libjpeg.h).
+// Tests in a process whose libjpeg has other internals than the headers say (other_libjpeg.h).
 #include "core/image/jpeg/entropy_check.h"
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// The libjpeg of one test.
+// Chooses the libjpeg of one test.
 class ScopedLibjpeg {
  public:
   explicit ScopedLibjpeg(OtherLibjpeg other) : before_(other_libjpeg) { other_libjpeg = other; }
@@ -48,16 +48,16 @@ TEST(EntropyCheckTest, AnEntropyDecoderThatIsNotLibjpegsIsNotReplaced) {
                        HasSubstr("cannot take libjpeg's place for a 4:4:4 test image")));
 }
 
-// Without the check the pixels would be wrong: see OtherPixelsAreFound.
+// Without the check the pixels would be wrong: OtherPixelsAreFound shows it.
 TEST(EntropyCheckTest, DecodersOfAnUnfitProcessLeaveEntropyDecodingToLibjpeg) {
-  ASSERT_EQ(other_libjpeg, OtherLibjpeg::kOtherTables);  // As when the first decoder was made.
+  ASSERT_EQ(other_libjpeg, OtherLibjpeg::kOtherTables);  // As for the first decoder.
   JpegDecoder decoder = *JpegDecoder::Create();
   EXPECT_THAT(OwnJpegEntropyDecoding(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("gives other pixels")));
   for (const JpegKind& kind : AllJpegKinds()) {
     if (kind.colour == JpegColour::kCmyk || kind.colour == JpegColour::kCmykNoAdobe ||
         kind.colour == JpegColour::kYcck) {
-      continue;  // The oracle has no RGB of them.
+      continue;  // The oracle does not convert them to RGB.
     }
     const std::string jpeg = MakeJpeg(kind, 83, 45, /*seed=*/4);
     ASSERT_THAT(decoder.ReadHeader(jpeg), IsOk());

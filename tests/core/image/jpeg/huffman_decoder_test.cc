@@ -21,10 +21,10 @@
 namespace systole {
 namespace {
 
-using Block = std::array<int16_t, 64>;  // Natural order.
+using Block = std::array<int16_t, 64>;  // In natural order.
 using Mcu = std::vector<Block>;
 
-// Natural position of the i-th coefficient, copied from T.81, figure A.6.
+// The natural position of the i-th coefficient, copied from T.81, figure A.6.
 constexpr int kZigzag[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,
                              12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
                              35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
@@ -32,10 +32,10 @@ constexpr int kZigzag[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18,
 constexpr int kEnd = 0x00;
 constexpr int kSixteenZeros = 0xf0;
 
-// Writes a scan as T.81, annex F.1.2, describes it, the plain way.
+// Writes a scan as T.81, annex F.1.2, describes it, without any optimisation.
 class ScanWriter {
  public:
-  // Codes of `lengths[i]` bits, ascending, for symbols[i].
+  // Makes codes of ascending lengths: `lengths[i]` bits for symbols[i].
   static HuffmanCodes Codes(const std::vector<int>& lengths, const std::vector<int>& symbols) {
     HuffmanCodes codes;
     for (size_t i = 0; i < symbols.size(); ++i) {
@@ -91,7 +91,7 @@ class ScanWriter {
     if (zeros > 0) Code(ac, kEnd);
   }
 
-  // The rest of the byte with ones, then a marker.
+  // Fills the rest of the byte with ones, then writes a marker.
   void Marker(int code) {
     while (bits_ != 0) Bits(1, 1);
     bytes_ += '\xff';
@@ -114,19 +114,19 @@ class ScanWriter {
 
 CounterRng Rng(int64_t i) { return CounterRng(/*seed=*/11, /*epoch=*/0, i, /*purpose=*/1); }
 
-// Codes for all of `symbols` in random order: short ones for the first, 16 bits for the last, so
-// that every length there is gets used.
+// Makes codes for all of `symbols` in random order: short codes for the first symbols and 16 bits
+// for the last, so that every length is used.
 HuffmanCodes RandomCodes(std::vector<int> symbols, CounterRng& rng) {
   for (size_t i = symbols.size() - 1; i > 0; --i) {
     std::swap(symbols[i],
               symbols[static_cast<size_t>(rng.UniformInt(0, static_cast<int64_t>(i) + 1))]);
   }
   std::vector<int> lengths;
-  int free = 1;  // Codes left of the length.
+  int free = 1;  // Codes of the current length that are left.
   size_t left = symbols.size();
   for (int n = 1; n <= 16; ++n) {
     free *= 2;
-    // As many as leave room for the rest at 16 bits, and the code of all ones to nobody.
+    // Leaves room for the other symbols at 16 bits, and never gives out the code of all ones.
     int taken = 0;
     while (left > 0 && (n == 16 || taken < 1 + static_cast<int>(rng.UniformInt(0, 3))) &&
            (free - 1) * (1 << (16 - n)) > static_cast<int>(left)) {
@@ -152,7 +152,7 @@ std::vector<int> AcSymbols() {
   return symbols;
 }
 
-// From empty blocks to full ones, from small values to the greatest.
+// Draws a block: from empty ones to full ones, from small values to the largest.
 Block RandomBlock(CounterRng& rng) {
   Block block = {};
   const int range = 1 << rng.UniformInt(0, 10);
@@ -166,7 +166,7 @@ Block RandomBlock(CounterRng& rng) {
   return block;
 }
 
-// `mcus`, each of the blocks that `scan` lists, and the marker at the end.
+// Writes `mcus`, each with the blocks that `scan` lists, and the marker at the end.
 std::string Write(const std::vector<Mcu>& mcus, const HuffmanScan& scan) {
   ScanWriter writer;
   int predictors[4] = {};
@@ -186,14 +186,15 @@ std::string Write(const std::vector<Mcu>& mcus, const HuffmanScan& scan) {
   return writer.bytes();
 }
 
-// `scan` with this many MCUs, all of them wanted.
+// Returns `scan` with this many MCUs, all of them wanted.
 HuffmanScan Sized(HuffmanScan scan, int columns, int rows) {
   scan.columns = scan.end_column = columns;
   scan.rows = scan.end_row = rows;
   return scan;
 }
 
-// The next MCU, zeros if it is not wanted; nothing if the decoder gave up.
+// Takes the next MCU. The blocks are zeros if they are not wanted. Returns nothing if the decoder
+// gave up.
 std::optional<Mcu> Take(HuffmanDecoder& decoder, int num_blocks) {
   const HuffmanDecoder::Block* blocks = nullptr;
   if (!decoder.Take(&blocks)) return std::nullopt;
@@ -204,9 +205,9 @@ std::optional<Mcu> Take(HuffmanDecoder& decoder, int num_blocks) {
   return mcu;
 }
 
-// A scan and what is in it.
+// A scan and its content.
 struct Written {
-  HuffmanScan scan;  // Without bytes.
+  HuffmanScan scan;  // Its `bytes` is empty.
   std::vector<Mcu> mcus;
   std::string bytes;
 
@@ -216,7 +217,7 @@ struct Written {
     decoder.Start(whole);
   }
 
-  // MCU m as it is to be taken.
+  // MCU m as the decoder must give it.
   Mcu Expected(int m) const {
     Mcu mcu = mcus[static_cast<size_t>(m)];
     const int row = m / scan.columns;
@@ -262,7 +263,7 @@ Written RandomScan(CounterRng& rng) {
   return written;
 }
 
-// Some of the MCUs, some of the components.
+// Wants only some of the MCUs and some of the components.
 void WantPart(HuffmanScan& scan, CounterRng& rng) {
   scan.first_row = static_cast<int>(rng.UniformInt(0, scan.rows));
   scan.end_row = static_cast<int>(rng.UniformInt(0, scan.rows + 2));
@@ -271,7 +272,8 @@ void WantPart(HuffmanScan& scan, CounterRng& rng) {
   for (int b = 0; b < scan.num_blocks; ++b) scan.blocks[b].wanted = scan.blocks[b].component != 1;
 }
 
-// A grey scan: DC sizes 0 to 3, AC 0/1, 0/2, 15/1, ZRL and the end, of 2 or 3 bits; 111 is no code.
+// A grey scan with codes of 2 or 3 bits. DC has the sizes 0 to 3. AC has 0/1, 0/2, 15/1, ZRL and
+// the end. 111 is no code.
 HuffmanScan SmallScan(absl::string_view bytes) {
   HuffmanScan scan;
   scan.num_blocks = 1;
@@ -281,7 +283,7 @@ HuffmanScan SmallScan(absl::string_view bytes) {
   return scan;
 }
 
-// A block that the codes of SmallScan() have symbols for.
+// A block for which the codes of SmallScan() have all symbols.
 Block Small() {
   Block block = {};
   for (int k = 0; k < 3; ++k) block[kZigzag[k]] = 1;
@@ -290,7 +292,7 @@ Block Small() {
 
 TEST(HuffmanDecoderTest, WhatIsWrittenIsReadOnEverySimdTarget) {
   const std::vector<std::string> targets = SupportedSimdTargets();
-  HuffmanDecoder decoder;  // One for all: tables must not outlive their codes.
+  HuffmanDecoder decoder;  // One for all: old tables must not be used.
   for (int round = 0; round < 60; ++round) {
     const std::string& target = targets[static_cast<size_t>(round) % targets.size()];
     SCOPED_TRACE(absl::StrCat(target, ", round ", round));
@@ -306,8 +308,8 @@ TEST(HuffmanDecoderTest, WhatIsWrittenIsReadOnEverySimdTarget) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// As a feed reads them: whenever one is done another takes its place, beside what is left of the
-// other.
+// As in a feed, a new scan replaces each one that is done, and is decoded beside the rest of the
+// other scan.
 TEST(HuffmanDecoderTest, ScansDecodedTogetherAreReadAsAloneOnEverySimdTarget) {
   const std::vector<std::string> targets = SupportedSimdTargets();
   HuffmanDecoder decoders[2];
@@ -327,7 +329,7 @@ TEST(HuffmanDecoderTest, ScansDecodedTogetherAreReadAsAloneOnEverySimdTarget) {
       while (!decoders[0].is_ahead() && !decoders[1].is_ahead()) {
         HuffmanDecoder::DecodeAhead(decoders[0], decoders[1]);
       }
-      // At times the one that is not ahead: it goes on by itself.
+      // Sometimes the scan that is not ahead is read, and goes on by itself.
       const int done = decoders[0].is_ahead() != (rng.UniformInt(0, 4) == 0) ? 0 : 1;
       scans[done].ExpectAllIsRead(decoders[done]);
       start(done);
@@ -347,7 +349,7 @@ TEST(HuffmanDecoderTest, WhatIsAheadIsReadWithoutItsBytes) {
     written.scan.ac_codes[0] = RandomCodes(AcSymbols(), rng);
     for (int m = 0; m < 20 * 20; ++m) written.mcus.push_back({RandomBlock(rng)});
     written.bytes = Write(written.mcus, written.scan);
-    ASSERT_GT(written.bytes.size(), 10000u);  // More than one look at them.
+    ASSERT_GT(written.bytes.size(), 10000u);  // The decoder looks at these more than once.
     written.Start(decoders[i]);
   }
   HuffmanDecoder::DecodeAhead(decoders[0], decoders[1]);
@@ -369,7 +371,7 @@ TEST(HuffmanDecoderTest, AScanLeavesNothingToTheNextHoweverItEnds) {
       plain,
       plain + "\xff",
       plain + "\xff\xd0",
-      plain + "\x3f\xff\xd9",  // In the middle of a block: an invalid code.
+      plain + "\x3f\xff\xd9",  // Ends inside a block, with an invalid code.
   };
   for (const std::string& bytes : ends) {
     for (const int64_t restart_interval : {0, 7}) {
@@ -380,7 +382,7 @@ TEST(HuffmanDecoderTest, AScanLeavesNothingToTheNextHoweverItEnds) {
         scan.restart_interval = restart_interval;
         decoder.Start(scan);
         next.Start(beside);
-        HuffmanDecoder::DecodeAhead(decoder, beside);  // Until one or the other ends.
+        HuffmanDecoder::DecodeAhead(decoder, beside);  // Until one of them ends.
         for (int m = 0; m < taken && Take(decoder, 1).has_value(); ++m) {
         }
         next.Start(decoder);
@@ -390,7 +392,7 @@ TEST(HuffmanDecoderTest, AScanLeavesNothingToTheNextHoweverItEnds) {
   }
 }
 
-// Each is ahead when its memory is full, and goes on by rows.
+// Each decoder is ahead when its memory is full, and then goes on row by row.
 TEST(HuffmanDecoderTest, ScansOfMoreBlocksThanThereIsMemoryForAreRead) {
   Written scans[2];
   HuffmanDecoder decoders[2];
@@ -410,7 +412,8 @@ TEST(HuffmanDecoderTest, ScansOfMoreBlocksThanThereIsMemoryForAreRead) {
   for (int i = 0; i < 2; ++i) scans[i].ExpectAllIsRead(decoders[i]);
 }
 
-// Under AddressSanitizer, whose memory mallinfo2 does not see, the claim alone ends the test.
+// mallinfo2 does not see AddressSanitizer's memory. There the claimed size alone would end the
+// test.
 TEST(HuffmanDecoderTest, MemoryDoesNotGrowWithTheClaimedSize) {
   const auto used = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
   HuffmanDecoder decoder;
@@ -422,7 +425,7 @@ TEST(HuffmanDecoderTest, MemoryDoesNotGrowWithTheClaimedSize) {
   EXPECT_EQ(Take(decoder, scan.num_blocks), std::nullopt);
 }
 
-// With codes of one bit a lookup may hold a run of zeros and a value of eight bits.
+// With codes of one bit, a lookup may hold a run of zeros and a value of eight bits.
 TEST(HuffmanDecoderTest, LargeValuesAfterShortCodesAreRead) {
   for (const int value : {128, 255, -128, -129, -255}) {
     Written written;
@@ -440,7 +443,7 @@ TEST(HuffmanDecoderTest, LargeValuesAfterShortCodesAreRead) {
 }
 
 TEST(HuffmanDecoderTest, ABlockMayBeFullInTheMiddleOfALookup) {
-  // The last coefficient and the next block's first symbols lie within a few bits.
+  // The last coefficient and the next block's first symbols are within a few bits.
   for (int first = 1; first < 64; ++first) {
     Block full = {};
     for (int k = first; k < 64; ++k) full[kZigzag[k]] = 1;
@@ -462,8 +465,8 @@ TEST(HuffmanDecoderTest, ABlockMayBeFullInTheMiddleOfALookup) {
   }
 }
 
-// How many MCUs of `scan` are read, and that all ways of reading say the same: stored or skipped,
-// alone or beside another scan.
+// Returns how many MCUs of `scan` are read. Checks that all ways of reading agree: stored or
+// skipped, alone or beside another scan.
 int McusOf(HuffmanScan scan, int most) {
   scan = Sized(scan, 1, most);
   const std::string other_bytes = Write(std::vector<Mcu>(50, {Small()}), SmallScan(""));
@@ -491,9 +494,9 @@ int McusOf(HuffmanScan scan, int most) {
   return first;
 }
 
-// A skipped block that is full may be followed by bits that would be its end.
+// The bits after a skipped full block may look like the code of a block's end.
 TEST(HuffmanDecoderTest, ASkippedFullBlockLeavesTheNextBlocksCode) {
-  HuffmanScan scan = SmallScan("");  // 00 is the end of a block and no difference.
+  HuffmanScan scan = SmallScan("");  // 00 is both the end of a block and a difference of 0.
   Block full = {};
   for (int k = 1; k < 64; ++k) full[kZigzag[k]] = 1;
   const std::string bytes = Write({{full}, {full}}, scan);
@@ -501,7 +504,7 @@ TEST(HuffmanDecoderTest, ASkippedFullBlockLeavesTheNextBlocksCode) {
   EXPECT_EQ(McusOf(scan, 2), 2);
 }
 
-// Entries of as many bits as they may have, one behind another, use up what a refill brings.
+// Entries with as many bits as possible follow each other and use up all bits of a refill.
 TEST(HuffmanDecoderTest, LargeValuesInARowAreReadAndSkipped) {
   HuffmanScan scan;
   scan.num_blocks = 1;
@@ -514,7 +517,7 @@ TEST(HuffmanDecoderTest, LargeValuesInARowAreReadAndSkipped) {
   EXPECT_EQ(McusOf(scan, 2), 2);
 }
 
-// Symbols of up to 31 bits, before and behind entries of as many bits as they may have.
+// Symbols of up to 31 bits, before and after entries with as many bits as possible.
 TEST(HuffmanDecoderTest, LongCodesOfTheLargestValuesAreReadAndSkipped) {
   Written written;
   written.scan = Sized({.num_blocks = 1}, 10, 10);
@@ -537,10 +540,10 @@ TEST(HuffmanDecoderTest, LongCodesOfTheLargestValuesAreReadAndSkipped) {
   }
 }
 
-// T.81 knows one code for the end of a block; libjpeg takes every symbol without a value for one,
-// but for sixteen zeros.
+// T.81 has one code for the end of a block. libjpeg takes every symbol without a value as the end,
+// except sixteen zeros.
 TEST(HuffmanDecoderTest, AnySymbolWithoutAValueEndsABlock) {
-  for (const int length : {3, 13}) {  // In a lookup, and not.
+  for (const int length : {3, 13}) {  // Within a lookup's bits, and not.
     for (int end = 0x00; end < kSixteenZeros; end += 0x10) {
       SCOPED_TRACE(absl::StrCat("symbol ", end, " of ", length, " bits"));
       Written written;
@@ -571,9 +574,9 @@ TEST(HuffmanDecoderTest, AnySymbolWithoutAValueEndsABlock) {
 }
 
 TEST(HuffmanDecoderTest, AnInvalidCodeIsGivenUp) {
-  EXPECT_EQ(McusOf(SmallScan("\x0f\xff\xd9"), 1), 1);  // 00 00: no difference, the end.
-  EXPECT_EQ(McusOf(SmallScan(std::string("\x3f\xff\x00\xff\xd9", 5)), 1), 0);  // 00 111: AC.
-  EXPECT_EQ(McusOf(SmallScan(std::string("\xf0\x00\x00\xff\xd9", 5)), 1), 0);  // 111: DC.
+  EXPECT_EQ(McusOf(SmallScan("\x0f\xff\xd9"), 1), 1);  // 00 00: no difference, end of block.
+  EXPECT_EQ(McusOf(SmallScan(std::string("\x3f\xff\x00\xff\xd9", 5)), 1), 0);  // 00 111: no AC.
+  EXPECT_EQ(McusOf(SmallScan(std::string("\xf0\x00\x00\xff\xd9", 5)), 1), 0);  // 111: no DC.
 }
 
 TEST(HuffmanDecoderTest, ARunBeyondTheBlockIsGivenUp) {
@@ -586,7 +589,7 @@ TEST(HuffmanDecoderTest, ARunBeyondTheBlockIsGivenUp) {
   EXPECT_EQ(McusOf(SmallScan(writer.bytes()), 1), 0);
 }
 
-// Ten codes of a bit each, 160 zeros, would go into one lookup.
+// Ten codes of a bit each, for 160 zeros, would fit into one lookup.
 TEST(HuffmanDecoderTest, ARunFarBeyondTheBlockIsGivenUp) {
   HuffmanScan scan = SmallScan("");
   scan.ac_codes[0] = ScanWriter::Codes({1, 2}, {kSixteenZeros, kEnd});
@@ -608,8 +611,8 @@ TEST(HuffmanDecoderTest, AMarkerBeforeTheLastMcuIsGivenUp) {
     for (int i = 0; i < 3; ++i) writer.Add(block, &predictor, codes.dc_codes[0], codes.ac_codes[0]);
     writer.Marker(marker);
     std::string bytes = writer.bytes();
-    bytes.append(5000, '\0');  // As good as blocks, if one read on.
-    // The ones that fill the last byte are no code.
+    bytes.append(5000, '\0');  // A decoder that reads on finds blocks here.
+    // The one bits that fill the last byte are no code.
     EXPECT_EQ(McusOf(SmallScan(bytes), 4), 3) << marker;
   }
 }
@@ -631,7 +634,7 @@ TEST(HuffmanDecoderTest, AWrongOrMissingRestartIsGivenUp) {
   EXPECT_EQ(McusOf(scan, 20), 8);
   std::string filled = whole;
   filled.insert(filled.find("\xff\xd3"), 5, '\xff');
-  scan.bytes = filled;  // Fill is no oddity.
+  scan.bytes = filled;  // Fill bytes are allowed.
   EXPECT_EQ(McusOf(scan, 20), 20);
   scan.bytes = whole;
   scan.restart_interval = 3;
@@ -639,7 +642,8 @@ TEST(HuffmanDecoderTest, AWrongOrMissingRestartIsGivenUp) {
 }
 
 TEST(HuffmanDecoderTest, AnEndThatDoesNotFollowTheLastMcuIsNone) {
-  // Alone, and ahead as far as it can go, which is to the last MCU whatever row was named.
+  // Decodes alone, and ahead as far as possible. That is up to the last MCU, whatever `end_row`
+  // says.
   const auto end = [](const std::string& bytes) {
     HuffmanScan scan = Sized(SmallScan(bytes), 1, 1);
     scan.end_row = 3;
@@ -657,10 +661,10 @@ TEST(HuffmanDecoderTest, AnEndThatDoesNotFollowTheLastMcuIsNone) {
     return end;
   };
   EXPECT_EQ(end(std::string("\x0f\xff\xd9", 3)), 1u);
-  EXPECT_EQ(end(std::string("\x0f\xff\xff\xff\xd9", 5)), 3u);        // Fill before it.
-  EXPECT_EQ(end(std::string("\x0f\x00\xff\xd9", 4)), std::nullopt);  // A byte too many,
-  EXPECT_EQ(end(std::string("\x00\x0f\xff\xd9", 4)), std::nullopt);  // two blocks,
-  EXPECT_EQ(end(absl::StrCat(std::string(9000, '\0'), "\xff\xd9")), std::nullopt);  // a buffer.
+  EXPECT_EQ(end(std::string("\x0f\xff\xff\xff\xd9", 5)), 3u);        // Fill before the marker.
+  EXPECT_EQ(end(std::string("\x0f\x00\xff\xd9", 4)), std::nullopt);  // A byte too many.
+  EXPECT_EQ(end(std::string("\x00\x0f\xff\xd9", 4)), std::nullopt);  // Two blocks too many.
+  EXPECT_EQ(end(absl::StrCat(std::string(9000, '\0'), "\xff\xd9")), std::nullopt);  // Too much.
 }
 
 TEST(HuffmanDecoderTest, BytesWithoutAMarkerAreGivenUp) {

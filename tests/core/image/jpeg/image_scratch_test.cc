@@ -1,4 +1,4 @@
-// What an image of several scans takes is counted before it is taken.
+// The memory for an image of several scans is counted before libjpeg allocates it.
 #include <malloc.h>
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace systole {
 namespace {
 
-// Notes what is asked for.
+// Records how much memory is asked for.
 class NotingSource final : public ScratchSource {
  public:
   bool Need(ScratchUse use, int64_t bytes) override {
@@ -55,7 +55,7 @@ TEST(ImageScratchTest, CoefficientsAreCountedAsLibjpegAllocatesThem) {
       ASSERT_EQ(source.needs.size(), 1u);
       EXPECT_GE(source.needs[0], kWidth * kHeight * 2);
       if (kSanitized) continue;  // mallinfo2 does not see a sanitizer's memory.
-      // The rest is for a few rows.
+      // The rest is memory for a few rows.
       EXPECT_GE(taken + 1, source.needs[0]);
       EXPECT_LT(taken, source.needs[0] + (1 << 20));
     }
@@ -76,7 +76,7 @@ TEST(ImageScratchTest, AnImageWhoseMemoryIsRefusedIsGivenUp) {
     EXPECT_THAT(decoder->Decode(whole, absl::MakeSpan(pixels)),
                 StatusIs(absl::StatusCode::kCancelled, testing::_));
   }
-  // Outside of the scope nobody counts.
+  // Outside the scope nothing is counted.
   ASSERT_THAT(decoder->ReadHeader(jpeg), IsOk());
   EXPECT_THAT(decoder->Decode(whole, absl::MakeSpan(pixels)), IsOk());
 }

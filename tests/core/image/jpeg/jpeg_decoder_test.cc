@@ -46,7 +46,7 @@ absl::StatusOr<std::vector<uint8_t>> DecodeAll(JpegDecoder& decoder, absl::strin
   return pixels;
 }
 
-// TensorFlow's formulas for CMYK, then libjpeg's for grey, written out from their definitions.
+// Computes TensorFlow's formulas for CMYK, then libjpeg's for grey, from their definitions.
 std::vector<uint8_t> Expected(const Decoded& decoded, int channels) {
   if (decoded.channels != 4) return decoded.pixels;
   std::vector<uint8_t> out;
@@ -66,7 +66,7 @@ std::vector<uint8_t> Expected(const Decoded& decoded, int channels) {
   return out;
 }
 
-// Random crops biased to what goes wrong: edges, block borders, single rows and columns.
+// Draws crops that are likely to go wrong: edges, block borders, single rows and columns.
 CropRect RandomCrop(CounterRng& rng, int height, int width) {
   CropRect crop;
   switch (rng.UniformInt(0, 4)) {
@@ -92,7 +92,7 @@ struct Size {
   int height;
 };
 
-// The claim the whole room stands on.
+// Checks the claim on which core/image/jpeg relies: a decoded crop equals a cut of the whole image.
 void ExpectCropsEqualCutsOfWhole(const JpegDecoderOptions& options, int crops_per_image,
                                  JpegScale scale = JpegScale::kFull) {
   JpegDecoder decoder = MakeDecoder(options);
@@ -123,7 +123,8 @@ void ExpectCropsEqualCutsOfWhole(const JpegDecoderOptions& options, int crops_pe
             << oracle.divisor << " as 1: crop y " << crop.y << " x " << crop.x << " " << crop.height
             << "x" << crop.width;
         ASSERT_EQ(decoder.warnings(), 0);
-        // What libjpeg asks for was foreseen, else it would have taken over.
+        // libjpeg takes over these kinds only. For the others our decoder foresees what libjpeg
+        // asks for.
         ASSERT_EQ(decoder.by_library(), kind.progressive || kind.separate_scans || kind.arithmetic)
             << kind.name;
       }
@@ -154,7 +155,8 @@ TEST(JpegDecoderTest, CropEqualsCutOfWholeImageAtEveryScale) {
   }
 }
 
-// Skipping into the middle of a block or of a pair of rows has its own paths in libjpeg.
+// Skipping rows to the middle of a block or of a pair of rows takes code paths of its own in
+// libjpeg.
 TEST(JpegDecoderTest, EveryFirstRowEqualsTheCutOfTheWholeImage) {
   for (const bool fancy : {true, false}) {
     JpegDecoder decoder = MakeDecoder({.fancy_upsampling = fancy});
@@ -173,9 +175,9 @@ TEST(JpegDecoderTest, EveryFirstRowEqualsTheCutOfTheWholeImage) {
   }
 }
 
-// libjpeg 2.1 skips rows by way of the colour converter, which plain 4:2:0 upsampling does not
-// have; the one a previous image left is freed memory, where the next image's coefficients may lie
-// by then. Pixels are wrong only if they do; valgrind sees the stray access every time.
+// libjpeg 2.1 skips rows through the colour converter. Plain 4:2:0 upsampling has none, so libjpeg
+// uses the one of a previous image, whose memory is freed. The next image's coefficients may lie
+// there by then. Pixels are wrong only in that case; valgrind always sees the stray access.
 TEST(JpegDecoderTest, PlainUpsamplingDoesNotWriteIntoThePreviousImage) {
   JpegDecoder decoder = MakeDecoder({.fancy_upsampling = false});
   for (int side = 16; side < 64; side += 3) {
@@ -237,7 +239,7 @@ TEST(JpegDecoderTest, RowsMayBeLeftUnreadAndTheDecoderReused) {
   ASSERT_THAT(row, IsOk());
   EXPECT_EQ(std::vector<uint8_t>(*row, *row + 90), Cut(*first, 80, 3, 10, 20, 1, 30));
   EXPECT_EQ(*DecodeAll(decoder, jpeg), *first);
-  // After an error, too.
+  // The decoder can be used after an error, too.
   EXPECT_THAT(DecodeAll(decoder, jpeg.substr(0, jpeg.size() / 2)),
               StatusIs(kDataLoss, HasSubstr("")));
   EXPECT_EQ(*DecodeAll(decoder, jpeg), *first);
@@ -270,7 +272,7 @@ TEST(JpegDecoderTest, RowsComeInAnyNumberAtATime) {
   }
 }
 
-// What a decoder makes of a crop: rows, how it ended, warnings.
+// The result of decoding a crop: rows, how it ended, warnings.
 struct Outcome {
   std::vector<uint8_t> pixels;
   absl::Status status;
@@ -279,7 +281,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// As far as it can go ahead of the other, if `beside` is given.
+// Decodes a crop. If `beside` is given, first decodes ahead as far as possible together with it.
 Outcome DecodeCrop(JpegDecoder& decoder, absl::string_view jpeg, const CropRect& crop,
                    JpegDecoder* beside = nullptr) {
   Outcome outcome;
@@ -310,7 +312,7 @@ std::string WithoutSegments(std::string jpeg, const char* marker) {
   return jpeg;
 }
 
-// `jpeg` without each of its segments with tables, and without all of either kind.
+// Returns `jpeg` without each of its table segments in turn, and without all of either kind.
 std::vector<std::string> WithoutTables(const std::string& jpeg) {
   std::vector<std::string> all;
   for (const char* marker : {kHuffmanTables, kQuantizationTables}) {
@@ -344,7 +346,7 @@ TEST(JpegDecoderTest, ImagesWithoutTablesDoNotGetThoseOfAnEarlierImage) {
 }
 
 TEST(JpegDecoderTest, MissingHuffmanTablesAreTheStandardOnes) {
-  const std::string jpeg = MakeJpeg(k420, 48, 40, 3);  // With the standard ones.
+  const std::string jpeg = MakeJpeg(k420, 48, 40, 3);  // It has the standard tables.
   JpegDecoder decoder = MakeDecoder();
   const auto pixels = DecodeAll(decoder, jpeg);
   ASSERT_THAT(pixels, IsOk());
@@ -366,7 +368,7 @@ TEST(JpegDecoderTest, OtherMissingTablesAreDataLoss) {
               StatusIs(kDataLoss, HasSubstr("Huffman table 0x00 was not defined")));
 }
 
-// Under AddressSanitizer, whose memory mallinfo2 does not see, a leak is LeakSanitizer's to find.
+// mallinfo2 does not see AddressSanitizer's memory. There LeakSanitizer finds a leak.
 TEST(JpegDecoderTest, ImagesLeaveNoMemoryBehind) {
   JpegDecoder decoder = MakeDecoder();
   const std::string jpeg = MakeJpeg(k420, 8, 8, 3);
@@ -385,7 +387,7 @@ TEST(JpegDecoderTest, ImagesLeaveNoMemoryBehind) {
   EXPECT_LT(mallinfo2().uordblks, before + 50'000);
 }
 
-// Every error path.
+// Error paths.
 
 TEST(JpegDecoderTest, OtherFormatsAreNamed) {
   JpegDecoder decoder = MakeDecoder();
@@ -427,7 +429,7 @@ TEST(JpegDecoderTest, DamageIsDataLossUnlessWarningsAreAccepted) {
   std::string jpeg = MakeJpeg({.name = "", .h = 2, .v = 2, .restart_interval = 2}, 64, 64, 3);
   const size_t restart = jpeg.find("\xff\xd3");
   ASSERT_NE(restart, std::string::npos);
-  jpeg[restart + 1] = '\xd7';  // Another restart marker than is due.
+  jpeg[restart + 1] = '\xd7';  // Not the restart marker that is due.
   JpegDecoder strict = MakeDecoder();
   EXPECT_THAT(DecodeAll(strict, jpeg), StatusIs(kDataLoss, HasSubstr("Corrupt JPEG data")));
   JpegDecoder lenient = MakeDecoder({.fail_on_warning = false});
@@ -484,8 +486,8 @@ TEST(JpegDecoderTest, HostileDimensionsAreRefusedByTheHeader) {
   }
 }
 
-// A claim just within the limit and no data behind it: must end at once, not after 33 million
-// pixels.
+// The header claims a size just within the limit, and no data follows. Decoding must end at once,
+// not after 33 million pixels.
 TEST(JpegDecoderTest, EmptyImageOfGreatSizeEndsAtTheFirstMissingByte) {
   const std::string jpeg = WithSize(MakeJpeg(k420, 16, 16, 3), 5000, 5000, "\xff\xc0");
   JpegDecoder decoder = MakeDecoder();
@@ -509,7 +511,7 @@ TEST(JpegDecoderTest, ScansOfAProgressiveImageAreLimited) {
   EXPECT_THAT(DecodeAll(enough, jpeg), IsOk());
 }
 
-// Its coefficients are 6 MB. Under AddressSanitizer, whose memory mallinfo2 does not see, this
+// The coefficients take 6 MB. mallinfo2 does not see AddressSanitizer's memory, so there the test
 // finds nothing.
 TEST(JpegDecoderTest, AnImageOfSeveralScansTakesItsMemoryWhenItsRowsAreTaken) {
   const std::string jpeg = MakeJpeg({.name = "", .progressive = true}, 1024, 1024, 3);
@@ -528,7 +530,7 @@ TEST(JpegDecoderTest, AnImageOfSeveralScansTakesItsMemoryWhenItsRowsAreTaken) {
 TEST(JpegDecoderTest, LackOfMemoryIsNotTheImagesFault) {
   const std::string jpeg = MakeJpeg({.name = "", .progressive = true}, 64, 256, 3);
   JpegDecoder decoder = MakeDecoder();
-  ASSERT_EQ(setenv("JPEGMEM", "1", /*overwrite=*/1), 0);  // In units of 1000 bytes.
+  ASSERT_EQ(setenv("JPEGMEM", "1", /*overwrite=*/1), 0);  // The unit is 1000 bytes.
   EXPECT_THAT(DecodeAll(decoder, jpeg),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("JPEGMEM")));
   unsetenv("JPEGMEM");
@@ -539,7 +541,7 @@ TEST(JpegDecoderTest, TwoComponentsAreRefused) {
   std::string jpeg = MakeJpeg({.name = "", .colour = JpegColour::kGrey}, 16, 16, 3);
   const size_t frame = jpeg.find("\xff\xc0");
   ASSERT_NE(frame, std::string::npos);
-  jpeg[frame + 3] = 14;  // Length of the frame header with two components.
+  jpeg[frame + 3] = 14;  // The header of two components.
   jpeg[frame + 9] = 2;
   jpeg.insert(frame + 13, std::string("\x02\x11\x00", 3));
   JpegDecoder decoder = MakeDecoder();
@@ -562,7 +564,7 @@ TEST(JpegDecoderTest, WrongCallsAreRefused) {
   EXPECT_THAT(decoder.Decode({0, 0, 5, 5}, absl::MakeSpan(out)),
               StatusIs(kInvalid, HasSubstr("74 bytes, want 75")));
   out.resize(75);
-  EXPECT_THAT(decoder.Decode({0, 0, 5, 5}, absl::MakeSpan(out)), IsOk());  // Still possible.
+  EXPECT_THAT(decoder.Decode({0, 0, 5, 5}, absl::MakeSpan(out)), IsOk());  // Still works.
   EXPECT_THAT(decoder.Decode({0, 0, 5, 5}, absl::MakeSpan(out)),
               StatusIs(kPrecondition, HasSubstr("header")));
   EXPECT_THAT(decoder.NextRow(), StatusIs(kPrecondition, HasSubstr("no row")));
@@ -615,7 +617,7 @@ TEST(JpegDecoderTest, OwnEntropyDecoderSaysWhatLibjpegsSaysOfAnyDamage) {
   }
 }
 
-// Each kind beside each, and what is left of the other beside the next.
+// Decodes each kind beside each other kind, and the rest of one image beside the next image.
 TEST(JpegDecoderTest, CropsDecodedTogetherEqualCropsAlone) {
   JpegDecoder alone = MakeDecoder();
   JpegDecoder decoders[2] = {MakeDecoder(), MakeDecoder()};
@@ -665,8 +667,8 @@ TEST(JpegDecoderTest, CropsDecodedTogetherEqualCropsAlone) {
   EXPECT_GT(together, 100);
 }
 
-// Large enough that coefficients must leave memory on the way, as rows that are kept, and some so
-// large that these find no room.
+// The images are so large that coefficients must leave memory on the way, and are kept as rows. For
+// some of the images there is no room for these rows.
 TEST(JpegDecoderTest, ScaledCropsDecodedTogetherEqualCropsAlone) {
   struct Outcome {
     std::vector<uint8_t> pixels;
@@ -748,13 +750,13 @@ TEST(JpegDecoderTest, WhatFollowsTheLastRowIsCheckedAsLibjpegChecksIt) {
   }
 }
 
-// libjpeg's C and its vectors differ there, and which of them runs is libjpeg's choice.
+// For such values libjpeg's C code and its vector code differ. libjpeg chooses which of them runs.
 TEST(JpegDecoderTest, AtAnEighthValuesThatNoEncoderMakesAreLeftToLibjpeg) {
   JpegDecoder decoder = MakeDecoder();
   std::string jpeg = MakeJpeg(k420, 300, 200, /*seed=*/9);
   ASSERT_THAT(DecodeAll(decoder, jpeg, JpegScale::kEighth), IsOk());
   EXPECT_FALSE(decoder.by_library());
-  // Each table: length, number, 64 factors.
+  // A table has a length, a number and 64 factors.
   for (size_t table = jpeg.find("\xff\xdb"); table != std::string::npos;
        table = jpeg.find("\xff\xdb", table + 1)) {
     jpeg.replace(table + 5, 64, 64, '\xff');
@@ -765,7 +767,8 @@ TEST(JpegDecoderTest, AtAnEighthValuesThatNoEncoderMakesAreLeftToLibjpeg) {
   EXPECT_EQ(*pixels, DecodeWhole(jpeg, {.divisor = 8}).pixels);
 }
 
-// A comment that claims more than there is, and behind the image what could be the rest of it.
+// The image ends with a comment that claims more bytes than there are. The memory after the image
+// looks like the rest of it.
 TEST(JpegDecoderTest, BytesBehindTheImageAreNotRead) {
   const std::string whole = MakeJpeg(k420, 48, 32, /*seed=*/9);
   const std::string jpeg = whole.substr(0, whole.size() - 2) + std::string("\xff\xfe\x00\x20", 4);

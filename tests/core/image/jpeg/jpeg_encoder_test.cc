@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-// A smooth image, which even subsampled colour keeps.
+// Makes a smooth image, which even subsampled colour preserves.
 std::vector<uint8_t> Gradient(int width, int height, int channels) {
   std::vector<uint8_t> pixels;
   for (int y = 0; y < height; ++y) {

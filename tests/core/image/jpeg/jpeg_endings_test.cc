@@ -1,5 +1,5 @@
-// How an image ends decides the verdict, whole or damaged, and not the pixels. The verdict must be
-// libjpeg's for every ending, whoever decodes the entropy-coded bytes.
+// The ending of an image decides whether it is whole or damaged. It does not change the pixels. The
+// verdict must be libjpeg's for every ending, also if our code decodes the entropy-coded bytes.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -37,7 +37,7 @@ const std::vector<JpegKind>& Kinds() {
 
 std::string Fill(size_t count) { return std::string(count, '\xff'); }
 
-// What an image may end with: markers, stuffed bytes, and fill before either or before nothing.
+// Possible endings: markers, stuffed bytes, and fill bytes before these or alone.
 std::vector<std::string> Endings() {
   const std::string stuffed("\xff\0", 2);
   const std::string end = "\xff\xd9";
@@ -69,7 +69,7 @@ std::vector<std::string> Endings() {
           "\xff\xfe"};
 }
 
-// The rows of `crop` one after the other, as a feed takes them: what follows the last is not read.
+// Reads the rows of `crop` one by one, as a feed does. Bytes after the last row are not read.
 absl::Status ReadRows(JpegDecoder& decoder, const std::string& jpeg, const CropRect& crop,
                       std::vector<uint8_t>& pixels) {
   pixels.clear();
@@ -87,8 +87,8 @@ absl::Status ReadRows(JpegDecoder& decoder, const std::string& jpeg, const CropR
 
 class JpegEndingsTest : public ::testing::Test {
  protected:
-  // Rows alone, and rows with all that follows: refused if libjpeg has a word against it, else the
-  // same pixels.
+  // Reads the rows alone, and the rows with all bytes after them. The image must be refused if
+  // libjpeg raises an error or warning. Otherwise the pixels must be equal.
   void ExpectLibjpegsVerdict(const std::string& jpeg) {
     const int channels = grey_ ? 1 : 3;
     JpegDecoder& strict = grey_ ? grey_strict_ : strict_;
@@ -101,7 +101,7 @@ class JpegEndingsTest : public ::testing::Test {
     std::vector<uint8_t> pixels(size_t{1} * kHeight * kWidth * channels);
     for (JpegDecoder* decoder : {&strict, &lenient}) {
       const bool is_strict = decoder == &strict;
-      // As `verify` does.
+      // As `systole verify` does.
       absl::Status status = decoder->ReadHeader(jpeg).status();
       if (status.ok()) status = decoder->Decode(whole, absl::MakeSpan(pixels));
       ASSERT_EQ(status.ok(), !all.error && (all.warnings == 0 || !is_strict)) << status;
@@ -160,8 +160,8 @@ TEST_F(JpegEndingsTest, EveryEndingHasLibjpegsVerdict) {
   EXPECT_GT(accepted_, 500);
 }
 
-// Fill belongs to the marker behind it. Before a stuffed zero it is an oddity, which libjpeg takes
-// without a word, but not always for the same pixels.
+// Fill bytes belong to the marker after them. Before a stuffed zero they are odd: libjpeg accepts
+// them without a warning, but does not always decode the same pixels.
 TEST_F(JpegEndingsTest, FillAnywhereHasLibjpegsVerdict) {
   for (const JpegKind& kind : Kinds()) {
     grey_ = kind.colour == JpegColour::kGrey;
@@ -182,7 +182,7 @@ TEST_F(JpegEndingsTest, FillAnywhereHasLibjpegsVerdict) {
   EXPECT_EQ(refused_, 0);
 }
 
-// A crop does not read all bytes; how many libjpeg looks at is for libjpeg to say.
+// A crop does not read all bytes. libjpeg decides how many bytes it looks at.
 TEST_F(JpegEndingsTest, CropsHaveTheVerdictOfLibjpegsEntropyDecoder) {
   JpegDecoder library = *JpegDecoder::Create({.library_entropy_decoder = true});
   std::vector<uint8_t> ours, theirs;

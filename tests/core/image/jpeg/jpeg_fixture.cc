@@ -12,7 +12,7 @@ namespace systole {
 namespace {
 
 struct DamageManager {
-  jpeg_error_mgr manager;  // First: libjpeg hands back a pointer to it.
+  jpeg_error_mgr manager;  // First, as libjpeg hands back its address.
   std::jmp_buf jump;
 };
 
@@ -24,7 +24,7 @@ void CountOnly(j_common_ptr cinfo, int level) {
   if (level < 0) ++cinfo->err->num_warnings;
 }
 
-// Only trivial locals: an error leaves it by longjmp.
+// This function has only trivial locals, because an error leaves it by longjmp.
 void ReadDamaged(jpeg_decompress_struct* cinfo, const std::string& jpeg, bool finish,
                  BareOutcome* outcome) {
   jpeg_create_decompress(cinfo);

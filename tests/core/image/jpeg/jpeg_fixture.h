@@ -1,5 +1,5 @@
-// JPEGs of every kind for tests, and an oracle: the plainest possible use of libjpeg, which decodes
-// the whole image. Independent of core/image. libjpeg errors end the test program.
+// JPEGs of every kind for tests, and an oracle that decodes the whole image with libjpeg in the
+// plainest way. It does not depend on core/image. libjpeg errors end the test program.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_IMAGE_JPEG_JPEG_FIXTURE_H_
@@ -20,7 +20,7 @@ struct JpegKind {
   int h = 1;
   int v = 1;
   bool progressive = false;
-  // A progressive image whose low bits never arrive: libjpeg smooths its block borders.
+  // A progressive image whose low bits never arrive, so libjpeg smooths its block borders.
   bool coarse = false;
   // One scan per component instead of one for all, still sequential.
   bool separate_scans = false;
@@ -31,8 +31,8 @@ struct JpegKind {
 // Every sampling and colour model the decoder must handle.
 const std::vector<JpegKind>& AllJpegKinds();
 
-// Smooth colours with edges and noise, so that neighbouring pixels differ. [height, width,
-// channels].
+// Smooth colours with edges and noise, so that neighbouring pixels differ. The shape is [height,
+// width, channels].
 std::vector<uint8_t> TestPixels(int width, int height, int channels, uint32_t seed);
 
 // A JPEG of TestPixels.
@@ -47,26 +47,26 @@ struct Decoded {
 };
 
 struct OracleOptions {
-  bool grey = false;  // Not for CMYK.
+  bool grey = false;  // Not possible for CMYK.
   bool ifast = false;
   bool fancy_upsampling = true;
-  int divisor = 1;  // Decoded at 1 / divisor of its size.
+  int divisor = 1;  // The image is decoded at 1 / divisor.
 };
 
 // The whole image as libjpeg gives it: grey, RGB or CMYK.
 Decoded DecodeWhole(const std::string& jpeg, const OracleOptions& options);
 
-// How bare libjpeg takes an image that may be damaged.
+// The result of plain libjpeg for an image that may be damaged.
 struct BareOutcome {
-  bool error = false;           // It raised one; then there are no pixels.
-  int64_t warnings = 0;         // Those after which it went on.
+  bool error = false;           // There are no pixels after an error.
+  int64_t warnings = 0;         // libjpeg went on after these.
   std::vector<uint8_t> pixels;  // Grey or RGB, all rows.
 };
 
-// Reads all rows, and with `finish` what follows them up to the end of the image. Not for CMYK.
+// Reads all rows and, with `finish`, the bytes after them up to the end of the image. Not for CMYK.
 BareOutcome DecodeDamaged(const std::string& jpeg, bool finish);
 
-// Rectangle of interleaved pixels.
+// Returns a rectangle of interleaved pixels.
 std::vector<uint8_t> Cut(const std::vector<uint8_t>& pixels, int image_width, int channels, int y,
                          int x, int height, int width);
 

@@ -31,8 +31,8 @@ constexpr uint32_t kBuildId = 3;
 const char kDebian12BuildId[] = "75b71ddb85234be3659c097f2561a765b45993bd";
 std::string Gnu() { return std::string("GNU\0", 4); }
 
-// Debian 12 is where the golden digests were made. With another libjpeg installed this fails: let
-// the goldens say whether its pixels are the same, then add its build id to the table.
+// The golden digests were made on Debian 12. If this fails with another libjpeg, run the golden
+// tests to see whether its pixels are the same, then add its build id to the table.
 TEST(JpegLibraryTest, OnDebian12TheVersionIsThatOfTheRelease) {
   EXPECT_EQ(JpegLibraryVersion(), "libjpeg-turbo-2.1.5");
 }
@@ -70,7 +70,7 @@ TEST(JpegLibraryTest, NotesThatAreCutShortOrLieAboutTheirSizeHaveNone) {
     }
   }
   EXPECT_EQ(BuildIdOfNotes(Note(Gnu(), kBuildId, ""), 4), "");
-  // Content versions have a bound.
+  // A content version has a maximal length.
   EXPECT_EQ(BuildIdOfNotes(Note(Gnu(), kBuildId, std::string(33, 'x')), 4), "");
 }
 

@@ -24,8 +24,8 @@ boolean DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
   return real_decode_mcu(cinfo, blocks);
 }
 
-// A run of 6 zeros, wherever the next value is of one bit, becomes one of 5. libjpeg has made its
-// lookups and does not look at short codes again.
+// Changes one symbol: a run of 6 zeros before a value of one bit becomes a run of 5. libjpeg has
+// made its lookup tables before and does not read short codes again.
 void ChangeOneSymbol(JHUFF_TBL& table) {
   std::replace(std::begin(table.huffval), std::end(table.huffval), UINT8{0x61}, UINT8{0x51});
 }
@@ -33,7 +33,7 @@ void ChangeOneSymbol(JHUFF_TBL& table) {
 }  // namespace
 }  // namespace systole
 
-// In front of libjpeg's own.
+// This replaces libjpeg's own function.
 extern "C" __attribute__((visibility("default"))) boolean jpeg_start_decompress(
     j_decompress_ptr cinfo) {
   using systole::OtherLibjpeg;
@@ -41,7 +41,7 @@ extern "C" __attribute__((visibility("default"))) boolean jpeg_start_decompress(
       reinterpret_cast<boolean (*)(j_decompress_ptr)>(dlsym(RTLD_NEXT, "jpeg_start_decompress"));
   if (real == nullptr) std::abort();
   const boolean started = real(cinfo);
-  // Images of several scans have tables for each.
+  // An image of several scans has other tables for each scan.
   if (cinfo->progressive_mode || cinfo->arith_code || jpeg_has_multiple_scans(cinfo)) {
     return started;
   }

@@ -1,7 +1,7 @@
-// Makes libjpeg look like a release with other internals, in the program that this is linked into
-// or preloaded for. For tests.
+// Makes libjpeg look like a release with other internals, in a program that links this file or
+// preloads it. For tests.
 //
-// Not thread-safe: changed while nothing is decoded.
+// Not thread-safe: change it only while no image is decoded.
 #ifndef SYSTOLE_TESTS_CORE_IMAGE_JPEG_OTHER_LIBJPEG_H_
 #define SYSTOLE_TESTS_CORE_IMAGE_JPEG_OTHER_LIBJPEG_H_
 
@@ -9,14 +9,14 @@ namespace systole {
 
 enum class OtherLibjpeg {
   kNone,
-  // Once decoding has begun, Huffman tables are not what they were: who still reads them gets wrong
+  // Huffman tables change once decoding has begun. A decoder that reads them then gets wrong
   // pixels, without an error.
   kOtherTables,
   // The functions of `entropy` are not where libjpeg's code is.
   kOtherEntropy,
 };
 
-// kOtherTables from the process's start on.
+// A process starts with kOtherTables.
 extern OtherLibjpeg other_libjpeg;
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// Writes PNG files for tests: 8 bits a channel, grey or RGB.
+// Writes PNG files for tests, with 8 bits per channel, grey or RGB.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_IMAGE_PNG_PNG_BUILDER_H_

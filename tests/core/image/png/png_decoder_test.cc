@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Every kind of file is compared with TensorFlow in tests/core/operations.
+// tests/core/operations compares every kind of file with TensorFlow.
 
 std::vector<uint8_t> MustDecode(const std::string& png, int channels) {
   const absl::StatusOr<PngInfo> info = ReadPngHeader(png, channels);
@@ -51,7 +51,7 @@ TEST(PngDecoderTest, ACutOrDamagedFileIsDataLoss) {
     std::vector<uint8_t> out(static_cast<size_t>(info->width) * info->height * 3);
     return DecodePng(png, 3, absl::MakeSpan(out));
   };
-  // The end marker may be missing, as libpng allows.
+  // The end marker may be missing: libpng allows that, too.
   for (size_t bytes = 0; bytes + 17 < kColour.size(); ++bytes) {
     EXPECT_THAT(status(kColour.substr(0, bytes)),
                 StatusIs(absl::StatusCode::kDataLoss, HasSubstr("PNG: ")))

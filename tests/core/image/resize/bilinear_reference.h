@@ -1,5 +1,5 @@
 // tf.image.resize (bilinear, v2) followed by flip, normalise and cast, one pixel at a time and
-// straight from the definition: what BilinearResizer must equal byte for byte.
+// straight from the definition. BilinearResizer must equal it byte for byte.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_IMAGE_RESIZE_BILINEAR_REFERENCE_H_
@@ -19,11 +19,11 @@
 namespace systole {
 
 inline float ReferenceLerp(float a, float b, float t) {
-  const volatile float product = (b - a) * t;  // volatile: rounded before it is added.
+  const volatile float product = (b - a) * t;  // volatile forces rounding here.
   return a + product;
 }
 
-// `pixels`: [rows.pixels, columns.pixels, channels]. Returns the dense output, before any element
+// `pixels` is [rows.pixels, columns.pixels, channels]. Returns the dense output, before any element
 // stride.
 inline std::vector<uint8_t> ReferenceResize(const std::vector<uint8_t>& pixels,
                                             const SourceSide& rows, const SourceSide& columns,
@@ -71,7 +71,7 @@ inline std::vector<uint8_t> ReferenceResize(const std::vector<uint8_t>& pixels,
   return out;
 }
 
-// The same over the whole image.
+// Resizes the whole image.
 inline std::vector<uint8_t> ReferenceResize(const std::vector<uint8_t>& pixels, int in_height,
                                             int in_width, bool flip,
                                             const BilinearResizerOptions& options) {

@@ -32,7 +32,8 @@ std::vector<uint8_t> Noise(size_t size, uint32_t seed) {
   return bytes;
 }
 
-// Feeds rows one by one, each from a buffer of exactly the promised padding (ASan sees any more).
+// Feeds rows one by one. Each buffer has exactly the promised padding, so ASan sees any read beyond
+// it.
 void Resize(BilinearResizer& resizer, const std::vector<uint8_t>& pixels, int in_height,
             int in_width, int channels, bool flip, absl::Span<uint8_t> out) {
   ASSERT_THAT(resizer.Start(in_height, in_width, flip, out), IsOk());
@@ -56,7 +57,7 @@ std::vector<float> ResizeToFloats(const std::vector<uint8_t>& pixels, int in_hei
   return out;
 }
 
-// Worked out by hand from the half-pixel rule.
+// The values are worked out by hand from the half-pixel rule.
 TEST(BilinearResizerTest, UpscalesWithHalfPixelCentres) {
   EXPECT_THAT(ResizeToFloats({0, 100}, 1, 2, 1, 4), ElementsAre(0.0f, 25.0f, 75.0f, 100.0f));
   EXPECT_THAT(ResizeToFloats({0, 100}, 2, 1, 4, 1), ElementsAre(0.0f, 25.0f, 75.0f, 100.0f));
@@ -64,7 +65,7 @@ TEST(BilinearResizerTest, UpscalesWithHalfPixelCentres) {
 
 TEST(BilinearResizerTest, DownscalesWithoutAntialiasing) {
   EXPECT_THAT(ResizeToFloats({0, 10, 20, 30}, 1, 4, 1, 2), ElementsAre(5.0f, 25.0f));
-  // Every fourth pair of pixels only: 8 -> 2 samples at 1.5 and 5.5.
+  // Only every fourth pair of pixels is used: 8 -> 2 has samples at 1.5 and 5.5.
   EXPECT_THAT(ResizeToFloats({0, 10, 20, 200, 0, 50, 70, 9}, 1, 8, 1, 2),
               ElementsAre(15.0f, 60.0f));
 }
@@ -74,7 +75,7 @@ TEST(BilinearResizerTest, SameSizeKeepsEveryValue) {
   EXPECT_EQ(ResizeToFloats(pixels, 7, 5, 7, 5), std::vector<float>(pixels.begin(), pixels.end()));
 }
 
-// The samples lie where they would in the whole row, at (begin + (i + 0.5) * extent / 2) - 0.5.
+// The samples have the same places as in the whole row: (begin + (i + 0.5) * extent / 2) - 0.5.
 TEST(BilinearResizerTest, APartOfTheInputIsSampledWhereItLies) {
   auto resizer = BilinearResizer::Create(
       {.height = 1, .width = 2, .channels = 1, .type = PixelType::kFloat32});
@@ -92,7 +93,7 @@ TEST(BilinearResizerTest, APartOfTheInputIsSampledWhereItLies) {
   EXPECT_THAT(resize(WholeSide(4)), ElementsAre(5.0f, 25.0f));
   EXPECT_THAT(resize({.pixels = 4, .begin = 0.5f, .extent = 2}), ElementsAre(5.0f, 15.0f));
   EXPECT_THAT(resize({.pixels = 4, .begin = 0.875f, .extent = 3}), ElementsAre(11.25f, 26.25f));
-  // Tables of another part of as many pixels are not used again.
+  // The tables of another part with as many pixels must not be reused.
   EXPECT_THAT(resize({.pixels = 4, .begin = 0.25f, .extent = 3}), ElementsAre(5.0f, 20.0f));
 }
 
@@ -128,7 +129,7 @@ TEST(BilinearResizerTest, EveryTargetEqualsTheReferenceByteForByte) {
             Resize(*resizer, pixels, shape.in_height, shape.in_width, channels, flip,
                    absl::MakeSpan(out));
             EXPECT_THAT(std::vector<uint8_t>(out.end() - 3, out.end()),
-                        ElementsAre(0xee, 0xee, 0xee));  // Nothing beyond the end.
+                        ElementsAre(0xee, 0xee, 0xee));  // Not written.
             out.resize(resizer->output_bytes());
             ASSERT_EQ(out, ReferenceResize(pixels, shape.in_height, shape.in_width, flip, options))
                 << shape.in_height << "x" << shape.in_width << " to " << shape.out_height << "x"
@@ -173,12 +174,12 @@ TEST(BilinearResizerTest, ReuseAcrossSizesLeavesNoTrace) {
   }
 }
 
-// Rows come as a decoder has them ready; how many at once must not show.
+// A decoder gives as many rows at once as it has ready. The number must not change the result.
 TEST(BilinearResizerTest, RowsGivenTogetherGiveTheBytesOfRowsGivenOneByOne) {
   for (const std::string& target : SupportedSimdTargets()) {
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
-    // Up, down, and down so far that rows are left out between those that are needed; the last one
-    // is too wide for the windows of the fast kernel.
+    // The sizes go up, down, and so far down that rows between the needed ones are left out. The
+    // last one is too wide for the windows of the fast kernel.
     for (const auto& [in_height, in_width] : {std::pair(13, 40), {50, 61}, {111, 90}, {97, 400}}) {
       SCOPED_TRACE(absl::StrCat(target, " from ", in_height, "x", in_width));
       auto resizer = BilinearResizer::Create({.height = 24, .width = 50, .channels = 3});
@@ -202,14 +203,14 @@ TEST(BilinearResizerTest, RowsGivenTogetherGiveTheBytesOfRowsGivenOneByOne) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// Large images of whole blocks that begin on a cache line are written past the caches.
+// A large image of whole blocks that begins on a cache line is written past the caches.
 TEST(BilinearResizerTest, WhereTheOutputLiesDoesNotChangeIt) {
   constexpr int kInSide = 150;
   const std::vector<uint8_t> pixels = Noise(size_t{kInSide} * kInSide * 3, 6);
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
-    for (const int side : {224, 225}) {  // Rows of whole blocks, and not.
+    for (const int side : {224, 225}) {  // Rows of whole blocks, and others.
       SCOPED_TRACE(side);
       const size_t bytes = static_cast<size_t>(side) * side * 3 * sizeof(float);
       auto resizer =
@@ -260,7 +261,7 @@ TEST(BilinearResizerTest, BadOptionsAndSizesAreNamed) {
               StatusIs(kInvalid, HasSubstr("bias contains -inf")));
   auto resizer = BilinearResizer::Create({.height = 2, .width = 2});
   ASSERT_THAT(resizer, IsOk());
-  EXPECT_TRUE(resizer->done());  // Nothing is owed before Start.
+  EXPECT_TRUE(resizer->done());  // No row is expected before Start.
   std::vector<uint8_t> out(12);
   EXPECT_THAT(resizer->Start(0, 5, false, absl::MakeSpan(out)),
               StatusIs(kInvalid, HasSubstr("0x5")));

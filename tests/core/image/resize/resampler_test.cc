@@ -1,5 +1,5 @@
-// What TensorFlow makes of the same images is tested in
-// tests/core/operations/geometry_golden_test.cc; here is what can be said without it.
+// Tests that need no data of TensorFlow. tests/core/operations/operations_golden_test.cc compares
+// resized images with TensorFlow's.
 #include "core/image/resize/resampler.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ constexpr ResampleMethod kMethods[] = {ResampleMethod::kBilinear,     ResampleMe
                                        ResampleMethod::kLanczos5,     ResampleMethod::kGaussian,
                                        ResampleMethod::kMitchellCubic};
 
-// All of `image`, one channel, resized.
+// Resizes all of `image`, which has one channel.
 template <typename T>
 std::vector<float> ResampleAll(const ResampleOptions& options, const std::vector<T>& image,
                                int in_height, int in_width, int height, int width) {
@@ -46,11 +46,12 @@ TEST(SamplingSpansTest, WeightsOfEachPixelAddUpToOneAndLieInside) {
         ASSERT_EQ(spans.starts.size(), static_cast<size_t>(out));
         for (int i = 0; i < out; ++i) {
           const auto first = spans.weights.begin() + int64_t{i} * spans.span;
-          // Normalised in f32, so a sum of 65,535 weights is off by as many roundings.
+          // Weights are normalised in f32, so a sum of 65,535 weights is off by that many
+          // roundings.
           const double sum = std::accumulate(first, first + spans.span, 0.0);
           ASSERT_NEAR(sum, 1.0, 1e-4) << in << " to " << out << " pixel " << i;
           ASSERT_GE(spans.starts[static_cast<size_t>(i)], 0);
-          // What reaches beyond the input weighs nothing.
+          // Weights beyond the input are 0.
           for (int k = in - spans.starts[static_cast<size_t>(i)]; k < spans.span; ++k) {
             ASSERT_EQ(first[k], 0.0f);
           }
@@ -117,7 +118,7 @@ TEST(ResamplerTest, NearestKeepsPixelsAsTheyAre) {
 }
 
 TEST(ResamplerTest, PartsOfImagesAreReadAndWrittenInPlace) {
-  // The 2 x 2 pixels in the middle of 4 x 4, into the middle of 4 x 4.
+  // Resizes the 2 x 2 pixels in the middle of 4 x 4 into the middle of 4 x 4.
   std::vector<uint8_t> image(16, 255);
   for (const size_t at : {5, 6, 9, 10}) image[at] = static_cast<uint8_t>(at);
   for (const ResampleMethod method : kMethods) {
@@ -134,7 +135,7 @@ TEST(ResamplerTest, PartsOfImagesAreReadAndWrittenInPlace) {
   }
 }
 
-// Edges that no table may step over.
+// Sizes at the edges of the tables.
 TEST(ResamplerTest, ManySizesGoThrough) {
   const std::vector<float> image(61 * 3, 7);
   for (const ResampleMethod method : kMethods) {

@@ -27,7 +27,7 @@ TEST(CropTest, RandomResizedCropStaysInsideAndWithinItsRanges) {
     ASSERT_THAT(CheckCropInside(crop, 375, 500), IsOk());
     const double area = static_cast<double>(crop.height) * crop.width / (375 * 500);
     const double aspect = static_cast<double>(crop.width) / crop.height;
-    ASSERT_GT(area, 0.08 * 0.98);  // Rounding to whole pixels moves both a little.
+    ASSERT_GT(area, 0.08 * 0.98);  // Rounding to pixels moves both.
     ASSERT_LE(area, 1.0);
     ASSERT_GT(aspect, 3.0 / 4.0 * 0.98);
     ASSERT_LT(aspect, 4.0 / 3.0 * 1.02);
@@ -70,7 +70,7 @@ TEST(CropTest, RandomResizedCropIsAFunctionOfTheDraws) {
   EXPECT_NE(crop, RandomResizedCrop({}, 375, 500, c));
 }
 
-// Pins the draws: another order or another rounding would move every training crop.
+// Pins the draws, because another order or rounding would move every training crop.
 TEST(CropTest, RandomResizedCropsArePinned) {
   std::vector<CropRect> crops;
   for (int record = 0; record < 3; ++record) {
@@ -103,7 +103,8 @@ TEST(CropTest, FallbackIsTheLargestCentredCropOfAFittingAspect) {
   CounterRng rng = Rng(0);
   EXPECT_EQ(RandomResizedCrop(whole_area, 100, 1000, rng), (CropRect{0, 433, 100, 133}));
   EXPECT_EQ(RandomResizedCrop(whole_area, 1000, 100, rng), (CropRect{433, 0, 133, 100}));
-  // Aspect 1.2 is within the range, but the drawn aspects do not fit the full area: whole image.
+  // Aspect 1.2 is in the range, but no drawn aspect fits the full area, so the crop is the whole
+  // image.
   const RandomResizedCropOptions wide = {
       .min_area = 1.0f, .max_area = 1.0f, .min_aspect = 1.1f, .max_aspect = 1.3f, .attempts = 1};
   EXPECT_EQ(RandomResizedCrop(wide, 100, 120, rng), (CropRect{0, 0, 100, 120}));

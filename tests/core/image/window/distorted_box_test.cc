@@ -32,13 +32,13 @@ TEST(DistortedBoxTest, BoxesLieInsideAndWithinTheirRanges) {
     ASSERT_GE(area, 0.1);  // min_object_covered.
     ASSERT_LE(area, 1.0);
     if (box == WholeImage(375, 500)) continue;
-    ASSERT_GT(aspect, 0.75 * 0.99);  // Rounding to whole columns moves it a little.
+    ASSERT_GT(aspect, 0.75 * 0.99);  // Whole columns move it a little.
     ASSERT_LT(aspect, 1.33 * 1.01);
   }
 }
 
-// The aspect is uniform where torchvision's is log-uniform, and so is the height where
-// torchvision's area is.
+// The aspect and the height are uniform. torchvision's aspect is log-uniform, and its area is
+// uniform.
 TEST(DistortedBoxTest, AspectAndHeightAreUniform) {
   const DistortedBoxOptions options = {
       .ranges = {.min_area = 0.04f, .max_area = 0.16f, .min_aspect = 0.5f, .max_aspect = 2.0f},
@@ -50,7 +50,8 @@ TEST(DistortedBoxTest, AspectAndHeightAreUniform) {
     const CropRect box = BoxOf(options, 4000, 4000, record);
     const double aspect = static_cast<double>(box.width) / box.height;
     ++aspect_quarters[std::clamp(static_cast<int>((aspect - 0.5) / 1.5 * 4), 0, 3)];
-    // Heights reach from sqrt(area / aspect) of the smallest area to that of the largest: twice.
+    // Heights go from sqrt(area / aspect) of the smallest area to that of the largest, which is
+    // twice as high.
     const double smallest = std::sqrt(0.04 * 4000 * 4000 / aspect);
     ++height_quarters[std::clamp(static_cast<int>((box.height / smallest - 1) * 4), 0, 3)];
   }
@@ -105,7 +106,7 @@ TEST(DistortedBoxTest, TinyAndHugeImagesGiveABoxOfAtLeastOnePixel) {
   }
 }
 
-// Pins the draws: another order would move every training crop.
+// Pins the draws, because another order would move every training crop.
 TEST(DistortedBoxTest, BoxesArePinned) {
   EXPECT_EQ(BoxOf({}, 375, 500, 0), (CropRect{59, 238, 292, 260}));
   EXPECT_EQ(BoxOf({}, 375, 500, 1), (CropRect{19, 183, 287, 285}));

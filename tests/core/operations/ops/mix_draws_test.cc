@@ -1,4 +1,4 @@
-// The draws of mixup and cutmix: their distributions, their pinned values and what is refused.
+// The draws of mixup and cutmix: distributions, pinned values and refusals.
 #include "core/operations/ops/mix_draws.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ MixDraws MakeDraws(const std::string& mix, int height = 224, int width = 200) {
   return *draws;
 }
 
-// Sorted.
+// Returns sorted draws.
 std::vector<float> BetaDraws(float alpha, int count) {
   std::vector<float> draws;
   for (int record = 0; record < count; ++record) {
@@ -50,7 +50,7 @@ std::vector<float> BetaDraws(float alpha, int count) {
   return draws;
 }
 
-// Mean of (x - 1/2)^power.
+// The mean of (x - 1/2)^power.
 double CentralMoment(const std::vector<float>& draws, int power) {
   double sum = 0;
   for (const float draw : draws) sum += std::pow(draw - 0.5, power);
@@ -58,7 +58,7 @@ double CentralMoment(const std::vector<float>& draws, int power) {
 }
 
 TEST(SymmetricBetaTest, TheDistributionIsBeta) {
-  // Where the distribution function has a closed form.
+  // For these alphas the distribution function has a closed form.
   const struct {
     float alpha;
     std::function<double(double)> below;
@@ -75,7 +75,7 @@ TEST(SymmetricBetaTest, TheDistributionIsBeta) {
   for (const auto& [alpha, below] : cases) {
     SCOPED_TRACE(alpha);
     const std::vector<float> draws = BetaDraws(alpha, kCount);
-    // Kolmogorov and Smirnov's distance: above 1.95 / sqrt(n) once in a thousand tries.
+    // The distance of Kolmogorov and Smirnov exceeds 1.95 / sqrt(n) once in a thousand tries.
     double distance = 0;
     for (int i = 0; i < kCount; ++i) {
       const double expected = below(draws[static_cast<size_t>(i)]);
@@ -108,13 +108,13 @@ TEST(SymmetricBetaTest, AnyPositiveAlphaGivesANumberFrom0To1) {
   }
 }
 
-// They decide bytes of feeds.
+// The values are pinned, because they decide bytes of feeds.
 TEST(SymmetricBetaTest, TheValuesAreThese) {
   std::vector<std::string> draws;
   for (const float alpha : {0.1f, 0.2f, 0.5f, 1.0f, 2.0f, 50.0f}) {
     CounterRng rng(/*seed=*/1, /*epoch=*/2, /*record=*/3, /*purpose=*/4);
     draws.push_back(absl::StrFormat("%a", SymmetricBeta(alpha, rng)));
-    EXPECT_EQ(rng.NextU32(), 3942351853u);  // Two words were taken, whatever alpha is.
+    EXPECT_EQ(rng.NextU32(), 3942351853u);  // Every alpha takes two words.
   }
   EXPECT_THAT(draws, ElementsAre("0x0p+0", "0x1.4a9fp-37", "0x1.6c7bb4p-16", "0x1.78227p-9",
                                  "0x1.0ba896p-5", "0x1.7f377p-2"));
@@ -144,7 +144,7 @@ TEST(MixDrawsTest, AtMostOneOfThemChangesAnExampleWithItsProbability) {
       const MixDraw draw = draws.Of({.seed = 9, .epoch = 1, .record = record});
       if (draw.kind == Kind::kMixup) ++mixed;
       if (draw.kind == Kind::kCutmix) ++cut;
-      // Also a rectangle of no pixel: lambda above about 1 - (2 / 200)^2, or at the far edge.
+      // A rectangle may have no pixel, for lambda above about 1 - (2 / 200)^2 or at the far edge.
       if (draw.kind == Kind::kNone) ++empty;
     }
     EXPECT_NEAR(mixed, mixup * kCount, 300);
@@ -177,8 +177,8 @@ TEST(MixDrawsTest, ARectangleLiesInTheImageAndItsAreaIsThePartnersShare) {
   }
 }
 
-// The mean of what is left of an image, computed from torchvision's rule: 1e6 draws of
-// lambda ~ U(0, 1) and of a centre, for 224 x 200 pixels.
+// The mean share of an image that is left, computed from torchvision's rule: 1e6 draws of lambda ~
+// U(0, 1) and of a centre, for 224 x 200 pixels.
 TEST(MixDrawsTest, ARectanglesMeanAreaIsTorchvisionsRules) {
   const MixDraws draws = MakeDraws("cutmix {}");
   double sum = 0;

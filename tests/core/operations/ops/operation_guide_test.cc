@@ -1,4 +1,4 @@
-// What the operation table says to people, and the table in core/README.md that is made of it.
+// The operation table's texts for people, and the table in core/README.md that is made of them.
 #include <cstdint>
 #include <fstream>
 #include <set>
@@ -36,7 +36,7 @@ TEST(OperationGuideTest, EveryExampleIsATransformOfItsKindThatWorks) {
     ASSERT_TRUE(
         google::protobuf::TextFormat::ParseFromString(std::string(row.guide.example), &transform));
     EXPECT_EQ(transform.kind_case(), row.kind);
-    // decode_raw alone wants the shape of what is stored, decode_jpeg refuses one.
+    // Only decode_raw needs the stored shape. decode_jpeg refuses one.
     std::vector<int64_t> shape;
     if (row.kind == v1::Transform::kDecodeRaw) shape = {8, 8, 3};
     const v1::Transform complete = WithDefaults(row, transform);

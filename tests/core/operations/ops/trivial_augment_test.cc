@@ -1,4 +1,4 @@
-// What torchvision made of images (tests/golden/torchvision/README.md), made by trivial_augment.
+// Compares trivial_augment with torchvision's images (tests/golden/torchvision/README.md).
 #include <zlib.h>
 
 #include <cstdint>
@@ -26,12 +26,12 @@ using ::testing::HasSubstr;
 constexpr char kPath[] =
     "tests/golden/torchvision/trivial-augment.bin";  // From the top of the tree.
 
-// A change's number, its strength, whether it is negative.
+// A change's number, its strength, and whether it is negative.
 using Draw = std::tuple<int, int, bool>;
 
 struct Made {
   uint32_t crc = 0;
-  std::string pixels;  // Empty: the file has only their CRC-32.
+  std::string pixels;  // Empty if the file has only the CRC-32.
 };
 
 struct Image {
@@ -65,7 +65,7 @@ class Bytes {
   absl::string_view rest_;
 };
 
-// As the script that made the file draws them.
+// Draws pixels as the script that made the file does.
 std::string Drawn(size_t size) {
   std::string pixels;
   uint32_t x = 1;
@@ -110,7 +110,7 @@ Program Compile(const std::vector<int64_t>& shape) {
   return *std::move(program);
 }
 
-// What the record's example draws: see draws.h. 25 is the operation's number.
+// The draw of this record's example (see draws.h). 25 is the operation's number.
 Draw DrawOf(int64_t record) {
   CounterRng rng(6, 1, record, 25);
   const auto change = static_cast<int>(rng.UniformInt(0, 14));
@@ -118,7 +118,7 @@ Draw DrawOf(int64_t record) {
   return {change, strength, rng.UniformInt(0, 2) == 1};
 }
 
-// A record for each draw. Where a change has no strength or sign, what is drawn of it counts as 0.
+// Maps each draw to a record. If a change has no strength or sign, that part counts as 0.
 std::map<Draw, int64_t> Records() {
   std::map<Draw, int64_t> records;
   for (int64_t record = 0; record < 30000; ++record) {

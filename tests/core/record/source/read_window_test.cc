@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// `size` bytes, no two stretches of which are equal.
+// Makes `size` bytes in which no two stretches are equal.
 std::string Numbered(size_t size) {
   std::string bytes;
   for (uint64_t i = 0; bytes.size() < size; ++i) {
@@ -105,7 +105,7 @@ TEST(ReadWindowTest, FailedReadLeavesNoMixedBytesBehind) {
   source.CutAt(5000);
   ReadWindow window = MustCreate(source, bytes.size(), 4096);
   ASSERT_THAT(window.At(0, 16), IsOk());
-  EXPECT_FALSE(window.At(4096, 16).ok());  // Comes short, after it filled a part of the buffer.
+  EXPECT_FALSE(window.At(4096, 16).ok());  // Fills only a part of the buffer.
   absl::StatusOr<const char*> at = window.At(16, 16);
   ASSERT_THAT(at, IsOk());
   EXPECT_EQ(std::string(*at, 16), bytes.substr(16, 16));

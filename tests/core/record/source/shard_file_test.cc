@@ -92,7 +92,7 @@ TEST(ShardFileTest, AnEmptyShardIsEmptyInEveryCompression) {
 
 TEST(ShardFileTest, APlainShardThatBeginsAsACompressedOneIsPlain) {
   const TempFolder folder;
-  // Lengths whose low bytes are the magic numbers of gzip and zlib.
+  // The low bytes of these lengths are the magic numbers of gzip and zlib.
   for (const size_t length : {0x8b1f, 0x0178, 0x9c78}) {
     const std::string path = folder / absl::StrCat(length);
     ShardBuilder().Add(std::string(length, 'x')).WriteTo(path);
@@ -150,7 +150,7 @@ TEST(ShardFileTest, DamageInACompressedShardIsThatOfItsRecords) {
 }
 
 TEST(ShardFileTest, WhatTensorFlowWroteIsRead) {
-  // As tests/golden/tensorflow/make_framing.py makes them.
+  // tests/golden/tensorflow/make_framing.py makes the same payloads.
   const auto payload = [](int64_t record) {
     std::string bytes(record * 37 % 4'000, '\0');
     for (size_t i = 0; i < bytes.size(); ++i) {
@@ -163,7 +163,7 @@ TEST(ShardFileTest, WhatTensorFlowWroteIsRead) {
                                                    {"zlib", Compression::kZlib, 300}}) {
     SCOPED_TRACE(name);
     const std::string path = absl::StrCat("tests/golden/tensorflow/framing-", name, ".tfrecord");
-    const TempFolder indexes;  // The source tree stays as it is.
+    const TempFolder indexes;  // Keeps indexes out of the source tree.
     for (int again = 0; again < 2; ++again) {
       const absl::StatusOr<std::unique_ptr<RecordSource>> shard =
           OpenShard(path, {.index_dir = indexes.path()});

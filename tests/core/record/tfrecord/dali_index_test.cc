@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// What DALI's tfrecord2idx prints for a shard of payloads of 0, 3, 784 and 109,412 bytes.
+// DALI's tfrecord2idx prints this for a shard of payloads of 0, 3, 784 and 109,412 bytes.
 constexpr char kDaliIndex[] = "0 16\n16 19\n35 800\n835 109428\n";
 constexpr uint64_t kDaliShardBytes = 110'263;
 
@@ -94,10 +94,10 @@ TEST(DaliIndexTest, RecordsThatDoNotCoverTheShardAreInvalid) {
     const char* text;
     const char* message;
   } kCases[] = {
-      {"16 19\n", "line 1 has offset 16, want 0"},             // Does not begin at 0.
+      {"16 19\n", "line 1 has offset 16, want 0"},             // It does not begin at 0.
       {"0 16\n17 18\n", "line 2 has offset 17, want 16"},      // Gap.
       {"0 16\n15 20\n", "line 2 has offset 15, want 16"},      // Overlap.
-      {"0 16\n0 16\n", "line 2 has offset 0, want 16"},        // Backwards.
+      {"0 16\n0 16\n", "line 2 has offset 0, want 16"},        // Before the last one.
       {"0 16\n16 0\n16 19\n", "line 2 has size 0"},            // No bytes.
       {"0 16\n16 20\n", "line 2 has size 20, want 1 to 19"},   // Beyond the shard.
       {"0 16\n16 18446744073709551615\n", "line 2 has size"},  // Would wrap around.

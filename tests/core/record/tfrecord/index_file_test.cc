@@ -157,7 +157,7 @@ TEST(LoadIndexTest, AnIndexAloneIsTrustedForItsFramingAndNotForItsAge) {
     EXPECT_FALSE(good.scanned);
     EXPECT_EQ(good.note, "");
     std::filesystem::remove(folder / "a.tfrecord.idx.hash");
-    folder.Write("a.tfrecord.idx", "0 39\n");  // Fits the size.
+    folder.Write("a.tfrecord.idx", "0 39\n");  // It fits the size.
     ShiftMtime(folder / "a.tfrecord.idx", seconds);
     const LoadedIndex bad = MustLoad(folder / "a.tfrecord");
     EXPECT_TRUE(bad.scanned);
@@ -181,7 +181,7 @@ TEST(LoadIndexTest, FilesCopiedWithTheirTimesServeTheCopy) {
   EXPECT_FALSE(loaded.scanned);
   EXPECT_EQ(loaded.note, "");
   EXPECT_EQ(loaded.content_hash, hash);
-  // A copy of another time is another state, whose index is made anew.
+  // A copy with another time is another state, so its index is made again.
   ShiftMtime(folder / "to/a.tfrecord", 1);
   EXPECT_TRUE(MustLoad(folder / "to/a.tfrecord").scanned);
   EXPECT_FALSE(MustLoad(folder / "to/a.tfrecord").scanned);
@@ -203,7 +203,8 @@ TEST(LoadIndexTest, WithoutAnIdentityTheFramingIsCheckedEachTimeAndNoHashIsKept)
 }
 
 TEST(LoadIndexTest, ShardRewrittenWithEqualSizeAndAnOlderTimeIsScannedAgain) {
-  // As a copy that keeps times would leave it: the index is newer, only the hash file knows better.
+  // A copy that keeps times leaves this state: the index is newer, and only the hash file shows the
+  // change.
   const TempFolder folder;
   TwoRecords().WriteTo(folder / "a.tfrecord");
   const uint64_t before = MustLoad(folder / "a.tfrecord").content_hash;
@@ -286,7 +287,7 @@ TEST(LoadIndexTest, RecordsThatAnIndexTakesForOneDamagedOneAreFound) {
   std::string bytes = ShardBuilder().Add("abc").Add("defg").Add("hi").Add("j").Build();
   bytes = WithFlippedBit(WithFlippedBit(bytes, 0), 8 * 39);
   folder.Write("a.tfrecord", bytes);
-  folder.Write("a.tfrecord.idx", "0 57\n57 17\n");  // "abc", "defg" and "hi" as one.
+  folder.Write("a.tfrecord.idx", "0 57\n57 17\n");  // "abc", "defg" and "hi" as one record.
   const LoadedIndex loaded = MustLoad(folder / "a.tfrecord");
   EXPECT_TRUE(loaded.scanned);
   EXPECT_EQ(loaded.index.num_records(), 4);

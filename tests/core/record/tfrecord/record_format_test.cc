@@ -16,7 +16,7 @@ using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
-// How every event file of TensorFlow begins: a first record of 24 bytes.
+// Every event file of TensorFlow begins with a record of 24 bytes, whose header is this.
 constexpr unsigned char kTensorFlowHeader24[] = {0x18, 0, 0, 0, 0, 0, 0, 0, 0xa3, 0x7f, 0x4b, 0x22};
 
 TEST(RecordFormatTest, DecodesAHeaderThatTensorFlowWrote) {
@@ -71,7 +71,7 @@ TEST(RecordFormatTest, CausesSayWhatWasSeenAndWanted) {
             "cut short, or its length is wrong: the header announces 100 bytes of payload and 4 of "
             "CRC, 40 bytes are left; if it is cut, 1 record or more is lost, at least 64 bytes");
   EXPECT_THAT(TooLongCause(~uint64_t{0}, 3), HasSubstr("at least 18446744073709551612 bytes"))
-      << "no sum overflows";
+      << "no sum may overflow";
   const std::string header = ShardBuilder().AddHeader(0).Build();
   EXPECT_EQ(HeaderCrcCause(WithFlippedBit(header, 64).data()),
             "CRC of the length field is 0x07980329, stored is 0x07980328");

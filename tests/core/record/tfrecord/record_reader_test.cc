@@ -28,7 +28,7 @@ RecordReader MustCreate(const ByteSource& source, const RecordReaderOptions& opt
   return *std::move(reader);
 }
 
-// A borrowed payload cannot be taken from a temporary reader.
+// Whether Next() compiles. It must not on a temporary reader, because its payload is borrowed.
 template <typename Reader>
 concept CanNext = requires(Reader&& reader) {
   std::forward<Reader>(reader).Next();
@@ -37,7 +37,7 @@ static_assert(CanNext<RecordReader&>);
 static_assert(!CanNext<RecordReader>);
 
 TEST(RecordReaderTest, ReadsAShardWrittenByHand) {
-  // "" and "abc" as TensorFlow's writer frames them, CRCs from a bitwise implementation.
+  // "" and "abc" as TensorFlow's writer frames them. The CRCs come from a bitwise implementation.
   constexpr unsigned char kShard[] = {
       0,    0,    0,    0,    0, 0, 0, 0, 0x29, 0x03, 0x98, 0x07,                 //
       0xd8, 0xea, 0x82, 0xa2,                                                     //
@@ -48,7 +48,7 @@ TEST(RecordReaderTest, ReadsAShardWrittenByHand) {
   EXPECT_THAT(reader.Next(), IsOkAndHolds(Optional(Eq(""))));
   EXPECT_THAT(reader.Next(), IsOkAndHolds(Optional(Eq("abc"))));
   EXPECT_THAT(reader.Next(), IsOkAndHolds(Eq(std::nullopt)));
-  EXPECT_THAT(reader.Next(), IsOkAndHolds(Eq(std::nullopt)));  // And stays there.
+  EXPECT_THAT(reader.Next(), IsOkAndHolds(Eq(std::nullopt)));  // The reader stays at the end.
   EXPECT_EQ(reader.num_read(), 2);
 }
 
@@ -60,7 +60,8 @@ TEST(RecordReaderTest, EmptyShardEndsAtOnce) {
 }
 
 TEST(RecordReaderTest, RecordsAroundTheReadSizeComeWhole) {
-  // 4096 bytes are read at a time: frames end before, on and behind each edge, some span several.
+  // The reader reads 4096 bytes at a time. Frames end before, on and after each edge, and some span
+  // several reads.
   ShardBuilder builder;
   std::vector<std::string> payloads;
   for (const size_t size :
@@ -82,7 +83,7 @@ TEST(RecordReaderTest, SmallRecordsShareReads) {
   const ErrorSource source(builder.Build());
   RecordReader reader = MustCreate(source, {.read_bytes = 8192});
   for (int i = 0; i < 1000; ++i) EXPECT_THAT(reader.Next(), IsOk());
-  EXPECT_LE(source.num_reads(), 5);  // 26,000 bytes.
+  EXPECT_LE(source.num_reads(), 5);  // For 26,000 bytes.
 }
 
 TEST(RecordReaderTest, TruncatedPayloadIsDataLossNotEnd) {
@@ -109,7 +110,7 @@ TEST(RecordReaderTest, TruncatedHeaderIsDataLossNotEnd) {
 
 TEST(RecordReaderTest, FirstErrorSticks) {
   const std::string shard = ShardBuilder().Add("abc").Add("defg").Build();
-  const MemorySource source(WithFlippedBit(shard, 8 * 12));  // First payload byte.
+  const MemorySource source(WithFlippedBit(shard, 8 * 12));  // The first payload byte.
   RecordReader reader = MustCreate(source);
   const absl::Status first = reader.Next().status();
   EXPECT_THAT(first,

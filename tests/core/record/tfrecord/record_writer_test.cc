@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Takes `bytes_left` bytes, then is full.
+// A sink that takes `bytes_left` bytes and is full then.
 class FullSink final : public ByteSink {
  public:
   explicit FullSink(size_t bytes_left) : bytes_left_(bytes_left) {}
@@ -92,7 +92,7 @@ TEST(RecordWriterTest, UseAfterCloseIsFailedPrecondition) {
 }
 
 TEST(RecordWriterTest, FirstErrorSticksWhereverTheSinkFails) {
-  for (const size_t room : {0u, 11u, 12u, 14u, 15u, 18u}) {  // One frame of "abc" has 19 bytes.
+  for (const size_t room : {0u, 11u, 12u, 14u, 15u, 18u}) {  // One frame of "abc" is 19 bytes.
     RecordWriter writer(std::make_unique<FullSink>(room));
     const auto full = StatusIs(absl::StatusCode::kResourceExhausted, "sink is full");
     EXPECT_THAT(writer.Write("abc"), full) << room;

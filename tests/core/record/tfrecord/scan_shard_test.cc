@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Offset and size of each record, and the numbers of the damaged ones, of a shard of these bytes.
+// Offset and size of each record in a shard of these bytes, and the numbers of the damaged records.
 struct Found {
   std::vector<uint64_t> begins_and_sizes;
   std::vector<int64_t> damaged;
@@ -42,7 +42,7 @@ Found Scan(const std::string& bytes, const ScanOptions& options = {}) {
     found.causes.push_back(damaged.cause);
   }
   EXPECT_EQ(scanned->index.end(), bytes.size());
-  // Told where the records lie, it finds the same of framing and content.
+  // A scan that gets the records' offsets must find the same framing and content.
   const absl::StatusOr<RecordIndex> index =
       ParseDaliIndex(DaliIndexText(scanned->index), bytes.size());
   EXPECT_THAT(index, IsOk());
@@ -66,7 +66,7 @@ TEST(ScanShardTest, FindsEveryRecordOfAGoodShard) {
 
 TEST(ScanShardTest, AShardThatClaimsToBeHugeGetsNoRoomForIt) {
   ShardBuilder builder;
-  for (int i = 0; i < 40'000; ++i) builder.Add("");  // 640 KB: more than one read.
+  for (int i = 0; i < 40'000; ++i) builder.Add("");  // More than one read: 640 KB.
   ErrorSource source(builder.Build());
   source.ClaimSize(uint64_t{1} << 60);
   for (const bool verify : {false, true}) {
@@ -75,7 +75,7 @@ TEST(ScanShardTest, AShardThatClaimsToBeHugeGetsNoRoomForIt) {
 }
 
 TEST(ScanShardTest, ShardNeedNotBeLikeItsBeginning) {
-  constexpr int kSmall = 1000;  // 16 KB of empty records: more than one read.
+  constexpr int kSmall = 1000;  // More than one read: 16 KB of empty records.
   const std::string large(3'000'000, 'x');
   for (const bool verify : {false, true}) {
     ShardBuilder small_first, large_first;
@@ -137,7 +137,7 @@ TEST(ScanShardTest, AGoodRecordBetweenTwoDamagedHeadersIsFoundByItsPayload) {
     builder.Add(std::string(static_cast<size_t>(i * 37 % 500), static_cast<char>(i)));
   }
   std::string shard = builder.Build();
-  // Every other one of the first 40.
+  // Damages every other one of the first 40 records.
   std::vector<int64_t> damaged;
   for (int64_t i = 0; i < 40; i += 2) {
     shard = WithFlippedBit(shard, 8 * offsets[static_cast<size_t>(i)] + 3);
@@ -150,7 +150,7 @@ TEST(ScanShardTest, AGoodRecordBetweenTwoDamagedHeadersIsFoundByItsPayload) {
 
 TEST(ScanShardTest, AHeaderBetweenTwoDamagedOnesIsNotBelievedIfItsPayloadIsDamagedToo) {
   std::string shard = ShardBuilder().Add("abc").Add("defg").Add("hi").Add("j").Build();
-  shard = WithFlippedBit(WithFlippedBit(shard, 0), 8 * 39);  // The headers of "abc" and "hi",
+  shard = WithFlippedBit(WithFlippedBit(shard, 0), 8 * 39);  // Damages the headers of "abc", "hi"
   shard = WithFlippedBit(shard, 8 * 31);                     // and the payload "defg".
   const Found found = Scan(shard);
   EXPECT_THAT(found.begins_and_sizes, ElementsAre(0, 57, 57, 17));
@@ -158,7 +158,7 @@ TEST(ScanShardTest, AHeaderBetweenTwoDamagedOnesIsNotBelievedIfItsPayloadIsDamag
 }
 
 TEST(ScanShardTest, HeadersThatLeadNowhereCostNoMoreThanTheShardTwice) {
-  // Each claims nearly all that is left, and none of them has the payload's CRC.
+  // Each header claims nearly all bytes that are left. None of them has the payload's CRC.
   constexpr uint64_t kHeaders = 500;
   constexpr uint64_t kRest = 100'000;
   ShardBuilder builder;
@@ -219,7 +219,7 @@ TEST(ScanShardTest, HeaderInsideAPayloadIsNoRecordUnlessItChainsOn) {
 }
 
 TEST(ScanShardTest, RecordBeforeATruncatedTailIsStillFoundBehindDamage) {
-  // Record 1 chains on to a header that is good though its payload is cut.
+  // Record 1 leads to a good header, although the payload after that header is cut.
   const std::string shard = ShardBuilder().Add("abc").Add("defg").Add("hi").Build();
   const Found found = Scan(WithFlippedBit(shard.substr(0, shard.size() - 1), 0));
   EXPECT_THAT(found.begins_and_sizes, ElementsAre(0, 19, 19, 20, 39, 17));
@@ -267,7 +267,7 @@ TEST(ScanShardTest, IndexOfLargeRecordsReadsOneSmallPieceEach) {
   const ErrorSource source(builder.Build());
   ASSERT_THAT(ScanShard(source), IsOk());
   EXPECT_LE(source.num_reads(), 21);
-  EXPECT_LE(source.bytes_read(), 70'000u);  // Of 2,000,320; most of it the first window.
+  EXPECT_LE(source.bytes_read(), 70'000u);  // Of 2,000,320. The first window is most.
 }
 
 TEST(ScanShardTest, FullScanReadsEveryByteAboutOnce) {
@@ -302,7 +302,7 @@ TEST(ScanShardTest, TooSmallAReadSizeIsInvalid) {
 }
 
 TEST(ScanShardTest, ContentHashIsXxh3OfSizesAndStoredPayloadCrcs) {
-  // "" has frame size 16 and CRC a282ead8, "abc" 19 and 21f1576e; both little-endian.
+  // "" has frame size 16 and CRC a282ead8. "abc" has 19 and 21f1576e. Both are little-endian.
   constexpr unsigned char kHashed[] = {16, 0, 0, 0, 0, 0, 0, 0, 0xd8, 0xea, 0x82, 0xa2,
                                        19, 0, 0, 0, 0, 0, 0, 0, 0x6e, 0x57, 0xf1, 0x21};
   const MemorySource source(ShardBuilder().Add("").Add("abc").Build());
@@ -335,7 +335,7 @@ TEST(ScanIndexedTest, LargeRecordsCostOneSmallReadEach) {
   const absl::StatusOr<ScannedShard> indexed = ScanIndexed(source, scanned->index);
   ASSERT_THAT(indexed, IsOk());
   EXPECT_EQ(indexed->content_hash, scanned->content_hash);
-  // One window at the beginning, then a footer and the header behind it at a time.
+  // The scan reads one window at the beginning, then each footer with the next header.
   EXPECT_EQ(source.num_reads(), 1 + 20);
   EXPECT_LE(source.bytes_read(), (64u << 10) + 4096 + 20 * 16u);
 }

@@ -1,4 +1,4 @@
-// Builds the bytes of a TFRecord shard, intact or damaged on purpose, without the code under test
+// Builds the bytes of a TFRecord shard, good or damaged on purpose, without the code under test
 // (except for the checksum).
 //
 //   ShardBuilder().Add("abc").Add("defg").Build()
@@ -27,7 +27,7 @@ class ShardBuilder {
     return *this;
   }
 
-  // Appends a header alone: any length, with a CRC that holds.
+  // Appends only a header, of any length, with a good CRC.
   ShardBuilder& AddHeader(uint64_t length) {
     const size_t begin = bytes_.size();
     AppendLe(length, 8);
@@ -60,7 +60,7 @@ class ShardBuilder {
   std::string bytes_;
 };
 
-// `bytes` with one bit flipped; bit 0 is the lowest of byte 0.
+// Returns `bytes` with one bit flipped. Bit 0 is the lowest of byte 0.
 inline std::string WithFlippedBit(std::string bytes, uint64_t bit) {
   SYSTOLE_CHECK(bit / 8 < bytes.size());
   bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));

@@ -1,5 +1,5 @@
-// Exhaustive damage: every bit of a shard flipped, every length it can be cut to. Scan, random
-// access and sequential reader must agree on what is lost, and nothing else may be.
+// Flips every bit of a shard and cuts it at every length. Scan, random access and sequential reader
+// must agree on the lost records, and no other record may be lost.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -37,7 +37,7 @@ ShardBuilder Built() {
   return builder;
 }
 
-// Where each record begins, and where the last one ends.
+// The offset of each record, and the end of the last one.
 std::vector<uint64_t> Offsets() {
   std::vector<uint64_t> offsets = {0};
   for (const std::string& payload : Payloads()) {
@@ -94,7 +94,8 @@ TEST(TfRecordDamageTest, EveryFlippedBitCostsExactlyTheRecordItIsIn) {
 }
 
 TEST(TfRecordDamageTest, FlippedBitIsFoundThroughAnIndexMadeBeforeTheDamage) {
-  // The index of the good shard stays in use: damage in a header shows only when a record is read.
+  // The index of the good shard stays in use, so damage in a header shows only when its record is
+  // read.
   const std::string good = Built().Build();
   absl::StatusOr<ScannedShard> before = ScanShard(MemorySource(good));
   ASSERT_THAT(before, IsOk());
@@ -111,7 +112,7 @@ TEST(TfRecordDamageTest, ShardCutAnywhereLosesWhatIsCutAndNothingElse) {
   AlignedBuffer scratch;
   for (uint64_t size = 0; size <= good.size(); ++size) {
     SCOPED_TRACE(absl::StrCat("cut to ", size, " bytes"));
-    int64_t whole = 0;  // Records that are.
+    int64_t whole = 0;  // Complete records.
     while (whole < 5 && offsets[whole + 1] <= size) ++whole;
     const bool cut = size > offsets[whole];
 

@@ -1,5 +1,5 @@
-// Records read where the file is mapped: what is seen and said is what copies give, and a file that
-// is cut, rewritten or fails meanwhile is an error of its records, never of the process.
+// Records that are read in the mapped file. Values and errors must equal those of copies. A file
+// that is cut, rewritten or fails meanwhile is an error of its records and never ends the process.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,14 +32,14 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Four records of 10,000 bytes each: every one on pages of its own.
+// Makes four records of 10,000 bytes each, so that each has pages of its own.
 ShardBuilder FourRecords() {
   ShardBuilder builder;
   for (const char c : {'a', 'b', 'c', 'd'}) builder.Add(std::string(10'000, c));
   return builder;
 }
 
-// What is called back with, as "place:" and the payload's first byte or the error.
+// The calls of the callback, as "place:" and the payload's first byte or the error.
 std::vector<std::string> Calls(const RecordSource& shard, const std::vector<int64_t>& records,
                                RecordBytes bytes) {
   std::vector<std::string> calls;
@@ -80,7 +80,7 @@ TEST(ReadInPlaceTest, PrefetchChangesNothing) {
   ASSERT_THAT(copy, IsOk());
   for (const RecordSource* shard :
        {static_cast<const RecordSource*>(file.get()), static_cast<const RecordSource*>(&*copy)}) {
-    for (int i = 0; i < 2; ++i) {  // Not mapped yet, then mapped.
+    for (int i = 0; i < 2; ++i) {  // Not mapped, then mapped.
       for (const int64_t record : {0, 1, 2, 3}) shard->Prefetch(record);
       EXPECT_THAT(Calls(*shard, {3, 1}, RecordBytes::kInPlace), ElementsAre("0:d", "1:b"));
     }
@@ -92,10 +92,10 @@ TEST(ReadInPlaceTest, DamageLimitAndNumbersAreSaidAsOfCopies) {
   const std::string path = folder / "a.tfrecord";
   FourRecords().Add(std::string(20'000, 'e')).WriteTo(path);
   const std::unique_ptr<RecordSource> before =
-      MustOpen(path);  // Leaves an index in which all are well.
+      MustOpen(path);  // Writes an index without damage.
   std::string bytes = ReadWholeFile(path);
-  bytes = WithFlippedBit(std::move(bytes), 8 * (1 * 10'016 + 3));      // In b's length.
-  bytes = WithFlippedBit(std::move(bytes), 8 * (2 * 10'016 + 5'000));  // In c's payload.
+  bytes = WithFlippedBit(std::move(bytes), 8 * (1 * 10'016 + 3));      // In record b's length.
+  bytes = WithFlippedBit(std::move(bytes), 8 * (2 * 10'016 + 5'000));  // In record c's payload.
   const std::filesystem::file_time_type written = std::filesystem::last_write_time(path);
   folder.Write("a.tfrecord", bytes);
   std::filesystem::last_write_time(path, written);
@@ -137,7 +137,8 @@ TEST(ReadInPlaceTest, ShardCutBeforeARecordIsReadIsSaidAsOfCopies) {
   EXPECT_THAT(Calls(*shard, {3}, RecordBytes::kInPlace), ElementsAre("0:d"));
   std::filesystem::resize_file(path, 10'016);
   const auto resized = AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("was resized from 40064"));
-  // Once through the fault and once without the mapping, which has failed by then.
+  // The first call meets the fault. The second one goes without the mapping, which has failed by
+  // then.
   for (int i = 0; i < 2; ++i) {
     EXPECT_THAT(
         Calls(*shard, {0, 2, 3}, RecordBytes::kInPlace),
@@ -145,8 +146,8 @@ TEST(ReadInPlaceTest, ShardCutBeforeARecordIsReadIsSaidAsOfCopies) {
   }
 }
 
-// Cuts the file under the callback of record 1, which then reads on, calls `and_then` and returns
-// `said`.
+// Cuts the file inside the callback of record 1. The callback then reads on, calls `and_then` and
+// returns `said`.
 absl::Status ReadWhileCut(const RecordSource& shard, const std::string& path,
                           const std::function<void()>& and_then, std::vector<size_t>& called,
                           const absl::Status& said = absl::OkStatus()) {
@@ -177,7 +178,7 @@ TEST(ReadInPlaceTest, ShardCutUnderTheCallbackIsFailedPrecondition) {
   EXPECT_THAT(called, ElementsAre(0, 1));
 }
 
-// What a device that fails for a moment looks like: bytes could not be had, and nothing changed.
+// A device that fails for a moment looks like this: bytes could not be read, and nothing changed.
 TEST(ReadInPlaceTest, StorageThatFailsUnderTheCallbackIsUnavailableAndReadAgainByCopy) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";
@@ -198,7 +199,7 @@ TEST(ReadInPlaceTest, StorageThatFailsUnderTheCallbackIsUnavailableAndReadAgainB
   EXPECT_THAT(Calls(*shard, {0, 1, 2}, RecordBytes::kInPlace), ElementsAre("0:a", "1:b", "2:c"));
 }
 
-// Who wants no more records uses those that it was given.
+// A callback that wants no more records has used those that it got, so the error must be reported.
 TEST(ReadInPlaceTest, StorageThatFailsUnderACallbackThatEndsItIsSaidAllTheSame) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";
@@ -222,7 +223,7 @@ TEST(ReadInPlaceTest, ShardRewrittenAndCutAllTheTimeIsAnErrorOrWhatItHolds) {
   FourRecords().WriteTo(path);
   const std::string good = ReadWholeFile(path);
   const std::string other(good.size(), '\x7f');
-  MustOpen(path);  // Leaves the index.
+  MustOpen(path);  // Writes the index.
   const struct timespec times[2] = {{.tv_sec = 1'000'000'000}, {.tv_sec = 1'000'000'000}};
   std::atomic<bool> stop = false;
   std::thread writer([&] {
@@ -235,7 +236,7 @@ TEST(ReadInPlaceTest, ShardRewrittenAndCutAllTheTimeIsAnErrorOrWhatItHolds) {
                 0);
       EXPECT_EQ(::ftruncate(fd, static_cast<off_t>(at)), 0);
       EXPECT_EQ(::pwrite(fd, good.data(), good.size(), 0), static_cast<ssize_t>(good.size()));
-      ::futimens(fd, times);  // So that the index is of use.
+      ::futimens(fd, times);  // Keeps the index valid.
     }
     ::close(fd);
   });

@@ -32,7 +32,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// A shard over an ErrorSource, which stays reachable.
+// A shard over an ErrorSource, which the test can still reach.
 struct Faulty {
   ErrorSource* source;
   TfRecordShard shard;
@@ -117,7 +117,7 @@ TEST(TfRecordShardTest, PayloadOverTheLimitIsResourceExhaustedAndNotRead) {
               StatusIs(absl::StatusCode::kResourceExhausted,
                        AllOf(HasSubstr("shard \"f.tfrecord\", record 1 at byte offset 24"),
                              HasSubstr("has 9 bytes"), HasSubstr("limit is 8"))));
-  EXPECT_EQ(faulty.source->bytes_read(), 24 + 12u);  // A header, no payload.
+  EXPECT_EQ(faulty.source->bytes_read(), 24 + 12u);  // The header alone.
   EXPECT_THAT(faulty.shard.ReadRecord(2, scratch), IsOkAndHolds(Eq("x")));
 }
 
@@ -136,7 +136,8 @@ TEST(TfRecordShardTest, DamageLargerThanTheLimitIsDataLossNotALargeRecord) {
 }
 
 TEST(TfRecordShardTest, IndexThatCutsElsewhereIsDataLossAtAccess) {
-  // An index that covers the shard but joins its two records, and a hash file that vouches for it.
+  // An index that covers the shard but joins its two records, and a hash file that confirms the
+  // index.
   const TempFolder folder;
   ShardBuilder().Add("abc").Add("defg").WriteTo(folder / "a.tfrecord");
   folder.Write("a.tfrecord.idx", "0 39\n");
@@ -181,7 +182,7 @@ TEST(TfRecordShardTest, DamageIsFoundAgainThroughTheIndexFile) {
   ShardBuilder().Add("abc").AddRaw("damage").Add("defg").Add("hi").WriteTo(folder / "a.tfrecord");
   MustOpen(folder / "a.tfrecord");
   const std::unique_ptr<RecordSource> shard =
-      MustOpen(folder / "a.tfrecord");  // From the index file this time.
+      MustOpen(folder / "a.tfrecord");  // From the index file.
   EXPECT_EQ(shard->num_damaged(), 1);
   AlignedBuffer scratch;
   EXPECT_EQ(shard->num_records(), 4);
@@ -247,11 +248,11 @@ TEST(TfRecordShardTest, AFailureOfTheSourceNeverHasACodeThatSpeaksOfTheRecord) {
     EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), unavailable);
     faulty.source->FailAt(25, absl::OkStatus());
     faulty.source->CutAt(25);
-    faulty.source->SetChanged(error);  // Cannot tell whether the cut is damage.
+    faulty.source->SetChanged(error);  // The cut may be damage or not.
     EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), unavailable);
     EXPECT_THAT(faulty.shard.CheckUnchanged(), unavailable);
   }
-  // Nor when it is the header of a record that is too large.
+  // The same holds if the header of a record that is too large fails.
   const Faulty faulty = MakeFaulty(ShardBuilder().Add("abc").Build(), {.max_record_bytes = 1});
   faulty.source->FailAt(0, absl::ResourceExhaustedError("no buffer space"));
   AlignedBuffer scratch;
@@ -259,7 +260,7 @@ TEST(TfRecordShardTest, AFailureOfTheSourceNeverHasACodeThatSpeaksOfTheRecord) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("no buffer space")));
 }
 
-// What ReadRecords called back with, as "place:payload" or "place:!code".
+// The calls of ReadRecords' callback, as "place:payload" or "place:!code".
 std::vector<std::string> ReadAll(const RecordSource& shard, const std::vector<int64_t>& records,
                                  int64_t max_read_bytes) {
   std::vector<std::string> calls;
@@ -280,7 +281,7 @@ std::vector<std::string> ReadAll(const RecordSource& shard, const std::vector<in
 
 TEST(ReadRecordsTest, NeighboursShareAReadWithinTheBound) {
   const Faulty faulty =
-      MakeFaulty(ShardBuilder().Add("a").Add("b").Add("c").Add("d").Build());  // 17 bytes each.
+      MakeFaulty(ShardBuilder().Add("a").Add("b").Add("c").Add("d").Build());  // Each is 17 bytes.
   EXPECT_THAT(ReadAll(faulty.shard, {0, 1, 2, 3}, 1000), ElementsAre("0:a", "1:b", "2:c", "3:d"));
   EXPECT_EQ(faulty.source->num_reads(), 1);
   faulty.source->ResetCounts();

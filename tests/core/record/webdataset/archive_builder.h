@@ -1,4 +1,4 @@
-// Writes tar archives for tests, good ones and others.
+// Writes tar archives for tests, good and bad ones.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CORE_RECORD_WEBDATASET_ARCHIVE_BUILDER_H_
@@ -31,7 +31,7 @@ inline std::string TarHeader(absl::string_view name, uint64_t size, char type = 
   return block;
 }
 
-// A header after a change, with its checksum made anew.
+// Computes the checksum of a changed header again.
 inline std::string WithNewChecksum(std::string block) {
   block.replace(148, 8, 8, ' ');
   uint32_t sum = 0;
@@ -67,7 +67,7 @@ class ArchiveBuilder {
     return *this;
   }
 
-  // Without the zeros at the end.
+  // The bytes without the zeros at the end.
   const std::string& bytes() const { return bytes_; }
   std::string Build() const { return bytes_ + std::string(2 * kTarBlockBytes, '\0'); }
 

@@ -1,4 +1,4 @@
-// Archives that webdataset wrote: our samples are the ones that webdataset reads back
+// Reads archives that webdataset wrote. Our samples must be those that webdataset reads
 // (tests/golden/webdataset).
 #include <cstring>
 #include <map>
@@ -26,7 +26,7 @@ std::string Hex(absl::string_view bytes) {
   return bytes.empty() ? "-" : absl::BytesToHexString(bytes);
 }
 
-// As samples.txt has it: "bytes 00ff", "int64 12", "float 0000803f".
+// The form in samples.txt: "bytes 00ff", "int64 12", "float 0000803f".
 std::string TextOf(const FeatureView& feature) {
   EXPECT_EQ(feature.count(), 1) << feature.name();
   if (feature.kind() == FeatureKind::kBytes) {
@@ -43,7 +43,7 @@ std::string TextOf(const FeatureView& feature) {
                       Hex(absl::string_view(reinterpret_cast<const char*>(value), sizeof(value))));
 }
 
-// By archive and number of the sample, then by feature in hex.
+// The key is the archive and the number of the sample. Each value has the features in hex.
 using Samples = std::map<std::pair<std::string, int64_t>, std::map<std::string, std::string>>;
 
 TEST(WebDatasetGoldenTest, SamplesAreThoseThatWebDatasetReads) {

@@ -19,12 +19,12 @@ using ::testing::HasSubstr;
 
 constexpr char kFile[] = "4096 77";
 
-// Two samples, the second of them damaged: the archive is cut.
+// Makes two samples. The second one is damaged, because the archive is cut.
 std::string Archive() { return ArchiveBuilder().Add("a.x", "one").Add("b.x", "two").bytes(); }
 
 ScannedArchive Scanned() { return *ScanArchive(MemorySource(Archive())); }
 
-// A text with a first line that fits `body`.
+// Makes a text whose first line fits `body`.
 std::string WithHead(int64_t samples, int64_t damaged, const std::string& body) {
   return absl::StrFormat("systole-samples-1 2048 %d %d %016x\n%s", samples, damaged, Xxh3(body),
                          body);
@@ -54,7 +54,7 @@ TEST(SampleIndexTest, OfAnotherStateIsFailedPrecondition) {
   EXPECT_THAT(ParseSampleIndex(text, 2049, kFile), other);
   EXPECT_THAT(ParseSampleIndex(text, 2048, "4096 78"), other);
   EXPECT_THAT(ParseSampleIndex(text, 2048, "4096 7"), other);
-  // Nothing tells one state from another.
+  // Without an identity no state can be distinguished from another.
   EXPECT_THAT(ParseSampleIndex(SampleIndexText(Scanned(), 2048, ""), 2048, ""), other);
 }
 

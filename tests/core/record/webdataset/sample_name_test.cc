@@ -14,7 +14,7 @@ std::string Split(absl::string_view path) {
   return name.has_value() ? absl::StrCat(name->key, "|", name->extension) : "none";
 }
 
-// Each of them as webdataset.tariterators.base_plus_ext() and tar_file_iterator() have it.
+// webdataset.tariterators.base_plus_ext() and tar_file_iterator() split each name in the same way.
 TEST(SampleNameTest, KeyEndsAtTheFirstDotOfTheBaseName) {
   EXPECT_EQ(Split("a.jpg"), "a|jpg");
   EXPECT_EQ(Split("train/0001.seg.PNG"), "train/0001|seg.PNG");

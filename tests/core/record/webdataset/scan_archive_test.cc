@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// "begin-end" of each sample in blocks, and '!' if it is damaged.
+// "begin-end" of each sample, in blocks, with a '!' if it is damaged.
 std::vector<std::string> Samples(const std::string& archive) {
   const absl::StatusOr<ScannedArchive> scanned = ScanArchive(MemorySource(archive));
   EXPECT_THAT(scanned, IsOk());
@@ -43,7 +43,7 @@ std::string FirstCause(const std::string& archive) {
   return scanned->index.damaged().empty() ? "" : scanned->index.damaged()[0].cause;
 }
 
-// Samples a, b and c, each with two files of two blocks each.
+// Makes the samples a, b and c, each with two files of two blocks.
 ArchiveBuilder Three() {
   ArchiveBuilder builder;
   for (const char* key : {"a", "b", "c"}) {
@@ -88,9 +88,9 @@ TEST(ScanArchiveTest, AFlippedBitOfAHeaderCostsTheSamplesThatMayHaveLostTheFile)
     int block;
     std::vector<std::string> samples;
   } kCases[] = {
-      {0, {"0-4!", "4-8", "8-12"}},   // Of a's first file.
-      {2, {"0-2!", "2-8!", "8-12"}},  // Of a's last file: it may have been b's first.
-      {4, {"0-4!", "4-8!", "8-12"}},  // Of b's first file: it may have been a's last.
+      {0, {"0-4!", "4-8", "8-12"}},   // In a's first file.
+      {2, {"0-2!", "2-8!", "8-12"}},  // In a's last file, or b's first one.
+      {4, {"0-4!", "4-8!", "8-12"}},  // In b's first file, or a's last one.
       {10, {"0-4", "4-8", "8-10!"}},
   };
   for (const auto& c : kCases) {
@@ -133,7 +133,7 @@ TEST(ScanArchiveTest, AnArchiveCutAnywhereHasADamagedLastSampleAndAllBeforeIt) {
   const std::string good = Three().bytes();
   for (size_t size = 1; size <= good.size(); size += 37) {
     const std::vector<std::string> samples = Samples(good.substr(0, size));
-    const size_t whole = (size - 1) / 2048;  // Samples before the one that is cut.
+    const size_t whole = (size - 1) / 2048;  // Samples before the cut one.
     ASSERT_GE(samples.size(), std::max<size_t>(whole, 1)) << size;
     for (size_t i = 0; i + 1 < samples.size(); ++i) {
       EXPECT_EQ(samples[i], absl::StrCat(4 * i, "-", 4 * i + 4)) << size;
@@ -149,7 +149,7 @@ TEST(ScanArchiveTest, ZerosWithSomethingBehindThemAreDamageNotTheEnd) {
   bytes.replace(4 * 512, 512, 512, '\0');
   EXPECT_THAT(Samples(bytes), ElementsAre("0-4!", "4-8!", "8-12"));
   EXPECT_THAT(FirstCause(bytes), HasSubstr("a block of zeros, which ends an archive"));
-  // Two archives in one file: of the second one webdataset reads nothing.
+  // Two archives in one file. webdataset reads nothing of the second one.
   EXPECT_THAT(Samples(ArchiveBuilder().Add("a.x", "").Build() +
                       ArchiveBuilder().Add("b.x", "").Add("c.x", "").Build()),
               ElementsAre("0-1!", "1-4!", "4-5"));
@@ -164,7 +164,7 @@ TEST(ScanArchiveTest, AHeaderWithAHostileSizeCostsItsFileAlone) {
 }
 
 TEST(ScanArchiveTest, AnEntryThatSaysNothingOfItsNameIsPassedAndDoubted) {
-  // Its content would be a header, were it searched.
+  // The content of this entry looks like a header. The scan must not search it.
   EXPECT_THAT(Samples(ArchiveBuilder()
                           .Add("a.x", "")
                           .Add("", "no record", 'x')

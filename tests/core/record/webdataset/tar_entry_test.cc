@@ -61,14 +61,14 @@ TEST(TarEntryTest, NamesComeFromThePrefixThePaxHeaderOrTheLongName) {
   std::string header = TarHeader("name", 0);
   header.replace(345, 6, "prefix");
   EXPECT_EQ(Read(WithNewChecksum(header)).name, "prefix/name");
-  header.replace(257, 8, std::string("ustar  \0", 8));  // Of GNU, which has times there.
+  header.replace(257, 8, std::string("ustar  \0", 8));  // GNU's headers have times there.
   EXPECT_EQ(Read(WithNewChecksum(header)).name, "name");
 
   const std::string name(300, 'n');
   const std::string pax = absl::StrCat(PaxRecord("mtime", "1.5"), PaxRecord("path", name));
   EXPECT_EQ(Read(ArchiveBuilder().AddPax(pax, "short", "x").Build()).name, name);
   EXPECT_EQ(Read(ArchiveBuilder().Add("", name + '\0', 'L').Add("short", "x").Build()).name, name);
-  // Those of others do not count: of all files, and of a link's target.
+  // Names for all files ('g') and for a link's target ('K') do not count.
   EXPECT_EQ(Read(ArchiveBuilder().Add("", pax, 'g').Add("a", "x").Build()).name, "a");
   EXPECT_EQ(Read(ArchiveBuilder().Add("", name, 'K').Add("a", "x").Build()).name, "a");
 }
@@ -103,7 +103,7 @@ TEST(TarEntryTest, EveryFlippedBitOfAHeaderIsDamage) {
     std::string bad = good;
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
     const TarEntry entry = Read(bad);
-    // The last two bytes of the sum end it, whatever they are, and a blank may lead it.
+    // The sum's last two bytes end it, with any value. Its first byte may be a blank.
     if (bit / 8 == 154 || bit / 8 == 155 || (bit / 8 == 148 && entry.kind == Kind::kFile)) continue;
     EXPECT_EQ(entry.kind, Kind::kDamaged) << bit;
     EXPECT_THAT(entry.cause, HasSubstr("tar header")) << bit;
@@ -131,9 +131,9 @@ TEST(TarEntryTest, WhatCannotBeReadSaysWhyAndWhereToGoOn) {
       {WithNewChecksum(vast), "announces 18446744073709551615 bytes", 512, true},
       {WithNewChecksum(beyond), "the size in the tar header is no number", 512, true},
       {WithNewChecksum(no_size), "the size in the tar header is no number", 512, true},
-      {ArchiveBuilder().Add("", pax, 'x').Build(), "zeros stand behind a pax header", 1024, false},
-      {ArchiveBuilder().Add("", pax, 'x').bytes(), "stands at the archive's end", 1024, false},
-      {ArchiveBuilder().Add("", "", 'L').bytes(), "stands at the archive's end", 512, false},
+      {ArchiveBuilder().Add("", pax, 'x').Build(), "zeros follow a pax header", 1024, false},
+      {ArchiveBuilder().Add("", pax, 'x').bytes(), "is at the archive's end", 1024, false},
+      {ArchiveBuilder().Add("", "", 'L').bytes(), "is at the archive's end", 512, false},
       {ArchiveBuilder().Add("", "8 path=p\n", 'x').Build(), "record that is no", 1024, false},
       {ArchiveBuilder().Add("", "99 path=p\n", 'x').Build(), "record that is no", 1024, false},
       {ArchiveBuilder().Add("", "0 path=p\n", 'x').Build(), "record that is no", 1024, false},
@@ -173,7 +173,7 @@ TEST(TarEntryTest, OnlyAHeaderWithMagicAndSumBeginsAnArchive) {
   const std::string good = TarHeader("a", 5);
   EXPECT_TRUE(BeginsAsTar(good));
   EXPECT_FALSE(BeginsAsTar(good.substr(0, 511)));
-  std::string old = good;  // Before POSIX, a header had a sum alone.
+  std::string old = good;  // Headers before POSIX have a sum only.
   old.replace(257, 8, 8, '\0');
   EXPECT_FALSE(BeginsAsTar(WithNewChecksum(old)));
   EXPECT_EQ(Read(ArchiveBuilder().AddRaw(WithNewChecksum(old)).AddContent("hello").Build()).kind,

@@ -17,7 +17,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// "name kind" of each feature.
+// The "name kind" of each feature.
 std::vector<std::string> Features(const std::string& record) {
   const absl::StatusOr<ExampleView> view = ExampleView::Parse(record, WebDatasetSample());
   EXPECT_THAT(view, IsOk());
@@ -120,7 +120,7 @@ TEST(WebDatasetSampleTest, WhatIsNoSampleIsDataLossNamingTheFile) {
       {ArchiveBuilder().Add("a.TXT", "").Add("a.txt", "").bytes(), "file \"a.txt\" is there twice"},
       {ArchiveBuilder().Add("a.__key__", "").bytes(), "file \"a.__key__\" is there twice"},
       {many.bytes(), "it has more than 1000 files"},
-      {ArchiveBuilder().Add("a.txt", "").Build(), "a block of zeros stands within it, at byte 512"},
+      {ArchiveBuilder().Add("a.txt", "").Build(), "it contains a block of zeros, at byte 512"},
       {flipped, "the sum of the tar header is"},
       {ArchiveBuilder().Add("a.json", "{").bytes(),
        "file \"a.json\" as JSON: want a member's name"},

@@ -33,7 +33,7 @@ ArchiveBuilder Three() {
   return builder;
 }
 
-// Writes `bytes` over a file, whose time stays.
+// Overwrites a file with `bytes` and keeps its time.
 void Overwrite(const TempFolder& folder, const std::string& name, const std::string& bytes) {
   const auto written = std::filesystem::last_write_time(folder / name);
   folder.Write(name, bytes);
@@ -102,7 +102,7 @@ TEST(WebDatasetShardTest, CompressedArchivesHoldWhatPlainOnesHold) {
 TEST(WebDatasetShardTest, TheContentHashIsOfWhatSamplesHold) {
   const TempFolder folder;
   const uint64_t hash = MustOpen(folder.Write("a.tar", Three().Build()))->content_hash();
-  EXPECT_EQ(MustOpen(folder / "a.tar")->content_hash(), hash);  // From the index.
+  EXPECT_EQ(MustOpen(folder / "a.tar")->content_hash(), hash);  // From the index this time.
   EXPECT_EQ(
       MustOpen(folder.Write("b.tar", Three().bytes() + std::string(9000, '\0')))->content_hash(),
       hash);
@@ -115,7 +115,7 @@ TEST(WebDatasetShardTest, ASampleThatChangedBehindItsIndexIsDamageByItsCrc) {
   const TempFolder folder;
   std::string bytes = Three().Build();
   MustOpen(folder.Write("a.tar", bytes));
-  bytes[2048 + 520] ^= 1;  // Of b's text.
+  bytes[2048 + 520] ^= 1;  // In b's text.
   Overwrite(folder, "a.tar", bytes);
   const auto shard = MustOpen(folder / "a.tar");
   AlignedBuffer scratch;
@@ -126,7 +126,7 @@ TEST(WebDatasetShardTest, ASampleThatChangedBehindItsIndexIsDamageByItsCrc) {
                                        "the sample is 0x"),
                              HasSubstr("the index says 0x"), Not(HasSubstr(folder.path())))));
   EXPECT_THAT(shard->ReadRecord(2, scratch), IsOk());
-  // A scan that believes no index finds it by comparing.
+  // A scan that ignores the index finds the damage by comparing with it.
   const auto scanned = OpenShard(folder / "a.tar", {.index_use = IndexUse::kIgnore});
   ASSERT_THAT(scanned, IsOk());
   ASSERT_EQ((*scanned)->num_damaged(), 1);
@@ -139,7 +139,7 @@ TEST(WebDatasetShardTest, ASampleThatChangedBehindItsIndexIsDamageByItsCrc) {
 TEST(WebDatasetShardTest, DamageFoundByTheScanStaysDamageThroughTheIndex) {
   const TempFolder folder;
   std::string bytes = Three().Build();
-  bytes[2048] = '?';  // In the header of b's first file.
+  bytes[2048] = '?';  // The header of b's first file.
   folder.Write("a.tar", bytes);
   for (int again = 0; again < 2; ++again) {
     const auto shard = MustOpen(folder / "a.tar");

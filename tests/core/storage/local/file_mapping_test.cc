@@ -27,7 +27,7 @@ using ::testing::Not;
 
 constexpr uint64_t kPage = 4096;
 
-// A file without a name, closed at the end: what a death test leaves behind is nothing.
+// A file without a name. It is closed when the process ends, so a death test leaves nothing behind.
 class AnonymousFile {
  public:
   explicit AnonymousFile(const std::string& bytes) : fd_(::memfd_create("mapped", MFD_CLOEXEC)) {
@@ -43,7 +43,7 @@ class AnonymousFile {
   const int fd_;
 };
 
-// One byte of each page: what a reader touches, in the least number of steps.
+// Reads one byte of each page, which touches every page in the fewest steps.
 std::string FirstOfEachPage(absl::string_view bytes) {
   std::string seen;
   for (size_t at = 0; at < bytes.size(); at += kPage) {
@@ -74,7 +74,7 @@ TEST(FileMappingTest, WhatCannotBeMappedHasNoBytes) {
   ASSERT_EQ(::pipe(ends), 0);
   FileMapping of_pipe(ends[0], 10);
   EXPECT_EQ(MappedRead(&of_pipe).bytes(), "");
-  EXPECT_EQ(MappedRead(&of_pipe).bytes(), "");  // Not tried again, and no other answer.
+  EXPECT_EQ(MappedRead(&of_pipe).bytes(), "");  // The second try gives the same.
   EXPECT_FALSE(MappedRead(&of_pipe).failed());
   ::close(ends[0]);
   ::close(ends[1]);
@@ -98,7 +98,7 @@ TEST(FileMappingTest, PrefetchMapsNothingAndReadsNothing) {
   const MappedRead mapped(&mapping);
   prefetch();
   ASSERT_EQ(::truncate((folder / "a").c_str(), 0), 0);
-  prefetch();  // Of pages that are gone: nobody was told zeros.
+  prefetch();  // The pages are gone, but no reader saw zeros.
   EXPECT_FALSE(mapped.failed());
   EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));
   prefetch();
@@ -123,10 +123,10 @@ TEST(FileMappingTest, FileCutWhileItIsReadIsZerosAndMarked) {
   EXPECT_EQ(FirstOfEachPage(mapped.bytes()), "abc");
   file.Cut(kPage);
   EXPECT_FALSE(mapped.failed());
-  EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data()), 'a');  // Still there.
+  EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data()), 'a');  // Not cut.
   EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data() + 3 * kPage - 1), '\0');
   EXPECT_TRUE(mapped.failed());
-  EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));  // All of it is gone at once.
+  EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));  // All pages are gone at once.
 }
 
 TEST(FileMappingTest, WhatFailedOnceIsNotReadAgain) {
@@ -165,7 +165,7 @@ TEST(FileMappingTest, EveryThreadThatReadsACutFileIsToldSo) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
-        // Until the cut shows: no thread may see a zero that is not marked.
+        // Reads until the cut shows. No thread may see a zero in a mapping that is not marked.
         for (bool zero = false; !zero;) {
           const MappedRead mapped(&mapping);
           if (mapped.bytes().empty()) return;
@@ -179,7 +179,7 @@ TEST(FileMappingTest, EveryThreadThatReadsACutFileIsToldSo) {
   }
 }
 
-// Touches a page that is not there, in a mapping that is none of ours.
+// Touches a missing page in a mapping that is not ours.
 void FaultElsewhere() {
   const AnonymousFile file(ThreePages());
   const void* const pages = ::mmap(nullptr, kPage, PROT_READ, MAP_SHARED, file.fd(), 0);
@@ -196,13 +196,13 @@ void ReadMapped() {
 
 class FileMappingDeathTest : public testing::Test {
  protected:
-  // A process of its own, in which no handler is installed yet.
+  // The death tests run in a process of their own, where no handler is installed yet.
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
 TEST_F(FileMappingDeathTest, FaultThatIsNotOursEndsTheProcessAsBefore) {
   const auto fault = [] {
-    ::signal(SIGBUS, SIG_DFL);  // Not the sanitizers'.
+    ::signal(SIGBUS, SIG_DFL);  // Replaces a sanitizer's handler.
     ReadMapped();
     FaultElsewhere();
   };
@@ -261,7 +261,7 @@ TEST_F(FileMappingDeathTest, HandlerThatWasThereGetsWhatIsNotOurs) {
 }
 
 TEST_F(FileMappingDeathTest, ForkedChildIsGuardedToo) {
-  // As the child of a test: the exit code is the child's.
+  // Runs as the child of a test, whose exit code is that of the forked child.
   const auto fork_and_cut = [] {
     const AnonymousFile file(ThreePages());
     FileMapping mapping(file.fd(), 3 * kPage);

@@ -35,7 +35,7 @@ TEST(FileSinkTest, FileAppearsWholeOnlyAtClose) {
   ASSERT_THAT(sink, IsOk());
   EXPECT_THAT((*sink)->Append("first "), IsOk());
   EXPECT_THAT((*sink)->Append("second"), IsOk());
-  EXPECT_THAT(folder.List(), ElementsAre(StartsWith(".out.")));  // The temporary file, hidden.
+  EXPECT_THAT(folder.List(), ElementsAre(StartsWith(".out.")));  // The hidden temporary file.
   EXPECT_THAT((*sink)->Close(), IsOk());
   EXPECT_THAT(folder.List(), ElementsAre("out"));
   EXPECT_EQ(ReadWholeFile(folder / "out"), "first second");
@@ -76,7 +76,7 @@ TEST(FileSinkTest, WhatDeadProcessesLeftIsRemovedAndNothingElse) {
 
 TEST(FileSinkTest, ALockedTemporaryFileIsOfALivingProcess) {
   const TempFolder folder;
-  // Of a process that is not seen from here: in another container, say.
+  // The file belongs to a process that cannot be seen from here, for example in another container.
   const std::string path = folder.Write(".out.2147483646.7.tmp", "half");
   const int fd = open(path.c_str(), O_WRONLY);
   ASSERT_GE(fd, 0);
@@ -176,13 +176,13 @@ TEST(FileSinkTest, FolderThatCameUnderTheFinalNameFailsCloseAndLeavesNothing) {
     const absl::Status closed = (*sink)->Close();
     EXPECT_FALSE(closed.ok());
     EXPECT_THAT(std::string(closed.message()), HasSubstr("cannot rename"));
-    EXPECT_EQ((*sink)->Append("more"), closed);  // The first error sticks.
+    EXPECT_EQ((*sink)->Append("more"), closed);  // The first error is kept.
   }
   EXPECT_THAT(folder.List(), ElementsAre("out"));
 }
 
 TEST(FileSinkTest, FullDeviceIsAnErrorThatSticksAndLeavesNothing) {
-  // A limit on file size stands for a full device: write() fails in the same place.
+  // A limit on file size acts like a full device: write() fails in the same place.
   struct rlimit before;
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
   const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);

@@ -28,8 +28,8 @@ std::unique_ptr<FileSource> MustOpen(const std::string& path) {
   return *std::move(source);
 }
 
-// FailedPrecondition with this in its message, and the base name but not the folder: the message
-// goes to clients.
+// FailedPrecondition with this text in its message. The message goes to clients, so it has the base
+// name and not the folder.
 auto IsChanged(const std::string& how, const TempFolder& folder) {
   return StatusIs(absl::StatusCode::kFailedPrecondition,
                   AllOf(HasSubstr("shard \"a.tfrecord\" " + how), HasSubstr("a new LocalFeed"),
@@ -69,7 +69,7 @@ TEST(FileSourceTest, NamedPipeIsInvalidAndDoesNotBlock) {
   const TempFolder folder;
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_THAT(FileSource::Open(folder / "pipe"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no regular file")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a regular file")));
 }
 
 TEST(FileSourceTest, NoDescriptorLeftIsResourceExhaustedWithTheRemedy) {
@@ -80,7 +80,7 @@ TEST(FileSourceTest, NoDescriptorLeftIsResourceExhaustedWithTheRemedy) {
   const struct rlimit none = {.rlim_cur = 0, .rlim_max = before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   const absl::Status opened = FileSource::Open(path).status();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);  // The sanitizers need descriptors too.
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);  // A sanitizer needs descriptors too.
   EXPECT_THAT(opened, StatusIs(absl::StatusCode::kResourceExhausted,
                                AllOf(HasSubstr(path), HasSubstr("ulimit -n"))));
 }
@@ -140,7 +140,7 @@ TEST(FileSourceTest, FileTakenAwayIsNoticed) {
   const TempFolder folder;
   const std::unique_ptr<FileSource> source = MustOpen(folder.Write("a.tfrecord", "abc"));
   std::filesystem::remove(folder / "a.tfrecord");
-  EXPECT_THAT(source->CheckUnchanged(), IsChanged("was taken away", folder));
+  EXPECT_THAT(source->CheckUnchanged(), IsChanged("was removed", folder));
 }
 
 TEST(FileSourceTest, ResizedFileIsNoticed) {
@@ -154,7 +154,7 @@ TEST(FileSourceTest, FileRewrittenInPlaceWithEqualSizeIsNoticed) {
   const TempFolder folder;
   const std::unique_ptr<FileSource> source = MustOpen(folder.Write("a.tfrecord", "abc"));
   folder.Write("a.tfrecord", "xyz");
-  ShiftMtime(folder / "a.tfrecord", 1);  // Instead of waiting for the file system's clock.
+  ShiftMtime(folder / "a.tfrecord", 1);  // The file system's clock is coarse.
   EXPECT_THAT(source->CheckUnchanged(), IsChanged("was rewritten", folder));
 }
 

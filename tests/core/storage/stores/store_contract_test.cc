@@ -1,4 +1,5 @@
-// What every store of the table does alike. A new store says in FreshFolder() where it may write.
+// The behaviour that all stores of the table share. For a new store, FreshFolder() says where tests
+// may write.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -24,7 +25,7 @@ using ::testing::UnorderedElementsAre;
 
 class StoreContractTest : public testing::TestWithParam<StoreRow> {
  protected:
-  // Of this test alone, with its '/'.
+  // A folder for this test alone, with '/' at its end.
   std::string FreshFolder() const {
     if (GetParam().scheme.empty()) return folder_.path() + "/";
     return absl::StrCat(GetParam().scheme, "://",
@@ -129,7 +130,7 @@ TEST_P(StoreContractTest, TakenAwayIsFailedPreconditionAndStillRead) {
   EXPECT_THAT(RemoveStored(name), StatusIs(absl::StatusCode::kNotFound, HasSubstr(name)));
   EXPECT_THAT((*source)->CheckUnchanged(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("shard \"a\" was taken away"), Not(HasSubstr(at_)))));
+                       AllOf(HasSubstr("shard \"a\" was removed"), Not(HasSubstr(at_)))));
   EXPECT_THAT(ReadWhole(**source, 3), IsOkAndHolds("abc"));
 }
 
@@ -183,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, StoreContractTest,
                                                                         : info.param.scheme);
                          });
 
-// A store that is only read, written beside no other.
+// A store that can only be read, because it implements no way to write.
 class ReadOnlyStore final : public Store {
  public:
   absl::StatusOr<std::vector<std::string>> List(const std::string&, NameFilter) const override {
