@@ -299,11 +299,10 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
                                plan.shape.size(), " dimensions, want [height, width, channels]"));
   }
   if (plan.layout == v1::HWCN_TILED && plan.dtype != DType::kBfloat16) {
-    return Refuse(
-        output,
-        absl::StrCat("layout is HWCN_TILED, but dtype is ",
-                     v1::DataType_Name(static_cast<v1::DataType>(plan.dtype)),
-                     ", want BFLOAT16, the only type that a TPU packs two to a word"));
+    return Refuse(output,
+                  absl::StrCat("layout is HWCN_TILED, but dtype is ",
+                               v1::DataType_Name(static_cast<v1::DataType>(plan.dtype)),
+                               ", want BFLOAT16, the only type that a TPU packs two to a word"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckSize(output, plan, dataset));
   return plan;

@@ -293,13 +293,12 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
                      .datasets = DatasetsOf(parsed.spec()),
                      .handle = handle})) {
     context->AddTrailingMetadata(kPushbackKey, kPushbackMs);
-    return Refuse(
-        *context,
-        MarkedAs(EndCause::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
-                                         "this server serves ", options_.max_streams,
-                                         " streams, the most it may; ask another server, "
-                                         "or later"))),
-        about);
+    return Refuse(*context,
+                  MarkedAs(EndCause::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
+                                                   "this server serves ", options_.max_streams,
+                                                   " streams, the most it may; ask another server, "
+                                                   "or later"))),
+                  about);
   }
   ++counters_.active_streams;
   StepRange range;

@@ -149,9 +149,9 @@ TEST(CheckIncludesTest, RefusesPathsThatDoNotStartAtTheTop) {
 }
 
 TEST(CheckIncludesTest, RefusesAFolderThatIsNoRoom) {
-  EXPECT_THAT(IncludeViolations("core/drawer/x.cc", ""),
-              ElementsAre(
-                  "core/drawer/x.cc:1: its folder is no room in tests/layers/layer_rules.cc"));
+  EXPECT_THAT(
+      IncludeViolations("core/drawer/x.cc", ""),
+      ElementsAre("core/drawer/x.cc:1: its folder is no room in tests/layers/layer_rules.cc"));
   EXPECT_THAT(IncludeViolations("core/image/detail/x.h", ""), ElementsAre(HasSubstr("no room")));
 }
 

@@ -163,9 +163,8 @@ Figure Processors(const std::vector<Numbered>& levels) {
                         {{"cpus", "Server CPUs busy",
                           [](const LevelReport& level) { return level.server_cpus_busy; }}},
                         Unit::kCount, {.id = "plot-cpus", .title = "Processors of the servers"});
-  figure.remark =
-      absl::StrCat("How many are busy on average, of ", levels.back().second->server_cpus,
-                   " that the servers may use.");
+  figure.remark = absl::StrCat("How many are busy on average, of ",
+                               levels.back().second->server_cpus, " that the servers may use.");
   return figure;
 }
 

@@ -78,8 +78,7 @@ std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int proce
 
 void DeclareProcessEngine(nb::module_& module) {
   module.def("configure", &Configure, nb::kw_only(), nb::arg("threads").none() = nb::none(),
-             nb::arg("memory_budget").none() = nb::none(),
-             "See systole.configure().");
+             nb::arg("memory_budget").none() = nb::none(), "See systole.configure().");
 }
 
 }  // namespace systole::python

@@ -65,7 +65,8 @@ OperationRow CastRow() {
       .kind = v1::Transform::kCast,
       .guide =
           {
-              .summary = "Casts values to another type; with scale, uint8 0 to 255 is float 0 to 1.",
+              .summary =
+                  "Casts values to another type; with scale, uint8 0 to 255 is float 0 to 1.",
               .example = "cast { dtype: FLOAT32 scale: true }",
               .tensorflow = "tf.saturate_cast, tf.image.convert_image_dtype, tf.cast",
               .torchvision = "ToDtype, ToTensor",

@@ -63,8 +63,7 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
           absl::StrCat("no memory to expand pattern \"", ForeignText(pattern), "\""));
     default:
       return absl::ErrnoToStatus(
-          error, absl::StrCat("cannot read a folder of pattern \"", ForeignText(pattern),
-                              "\""));
+          error, absl::StrCat("cannot read a folder of pattern \"", ForeignText(pattern), "\""));
   }
 }
 

@@ -91,8 +91,7 @@ TEST(ReadInPlaceTest, DamageLimitAndNumbersAreSaidAsOfCopies) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";
   FourRecords().Add(std::string(20'000, 'e')).WriteTo(path);
-  const std::unique_ptr<RecordSource> before =
-      MustOpen(path);  // Writes an index without damage.
+  const std::unique_ptr<RecordSource> before = MustOpen(path);  // Writes an index without damage.
   std::string bytes = ReadWholeFile(path);
   bytes = WithFlippedBit(std::move(bytes), 8 * (1 * 10'016 + 3));      // In record b's length.
   bytes = WithFlippedBit(std::move(bytes), 8 * (2 * 10'016 + 5'000));  // In record c's payload.
