@@ -1,5 +1,5 @@
 // Crops, turns, pads and resizes an image. The functions are written the obvious way, for the
-// references of operations.
+// references of operations. The last two give the same bits faster, for Operation::Run.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_PLAIN_IMAGE_H_
@@ -44,6 +44,14 @@ inline constexpr int64_t kMaxResampledElements = int64_t{64} << 20;
 absl::StatusOr<Value> ResamplePlainly(const Value& image, const CropRect& rect,
                                       const ResampleOptions& options, const CropRect& to,
                                       int out_height, int out_width);
+// ResamplePlainly() or ResampleFast().
+using ResampleFunction = decltype(&ResamplePlainly);
+
+// ResizePlainly() and ResamplePlainly() by FastResample() (core/image/resize/fast_resampler.h).
+Value ResizeFast(const Value& image, const CropRect& rect, int height, int width);
+absl::StatusOr<Value> ResampleFast(const Value& image, const CropRect& rect,
+                                   const ResampleOptions& options, const CropRect& to,
+                                   int out_height, int out_width);
 
 }  // namespace systole
 

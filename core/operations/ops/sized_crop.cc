@@ -18,10 +18,19 @@ absl::StatusOr<ValueType> SizedCrop::TypeOf(const ValueType& input) const {
 }
 
 absl::StatusOr<Value> SizedCrop::Apply(Value input, const ExampleKey& example) const {
-  const CropRect rect =
-      rule_(static_cast<int>(input.height()), static_cast<int>(input.width()), example);
+  const CropRect rect = RectOf(input, example);
   if (options_ == ResampleOptions{}) return ResizePlainly(input, rect, height_, width_);
   return ResamplePlainly(input, rect, options_, WholeImage(height_, width_), height_, width_);
+}
+
+absl::StatusOr<Value> SizedCrop::Run(Value input, const ExampleKey& example) const {
+  const CropRect rect = RectOf(input, example);
+  if (options_ == ResampleOptions{}) return ResizeFast(input, rect, height_, width_);
+  return ResampleFast(input, rect, options_, WholeImage(height_, width_), height_, width_);
+}
+
+CropRect SizedCrop::RectOf(const Value& input, const ExampleKey& example) const {
+  return rule_(static_cast<int>(input.height()), static_cast<int>(input.width()), example);
 }
 
 int64_t SizedCrop::Work(const ValueType& input, const ValueType& output) const {
