@@ -7,6 +7,11 @@
 // The fused part is the longest beginning that the rules in lowered_program.cc accept. No rule
 // changes a byte of the result.
 //
+// If only the record gives the size of what the fused part makes, one pass decodes the window:
+//
+//   steps        decode_jpeg  random_crop  random_flip | contrast  resize       windows, mirrors
+//   steps        decode_jpeg  random_resized_crop { antialias: true } | random_flip  normalize
+//                '-------- the window is decoded, then resampled ---'
 // Thread-compatible; immutable once made.
 #ifndef SYSTOLE_CORE_OPERATIONS_LOWERED_PROGRAM_H_
 #define SYSTOLE_CORE_OPERATIONS_LOWERED_PROGRAM_H_
@@ -40,8 +45,10 @@ struct LoweredProgram {
               // kAnySize, of the size of Input::shape.
     kValues,  // One pass normalises and casts raw bytes.
     kFloats,  // One pass normalises and casts floats.
-    // The references do everything, because the values are int64, or because no size is fixed
-    // before the first step that is not fused.
+    kWindow,  // One pass decodes the window of a JPEG to uint8. It is resampled if `resample` is
+              // set. The other steps are the rest.
+    // The references do everything, because the values are int64, or because no JPEG is decoded and
+    // no size is fixed.
     kInterpreter,
   };
 
@@ -49,9 +56,10 @@ struct LoweredProgram {
   DType dtype = DType::kUint8;  // The type of the final result.
   Way way = Way::kInterpreter;
 
-  // kJpeg and kPixels.
+  // kJpeg, kPixels and kWindow, whose output is never made: it has one pixel.
   ImageTransformerOptions image;
   std::vector<std::variant<WindowPart, MirrorPart>> moves;  // In the order of the program.
+  std::optional<ResamplePart> resample;                     // For kWindow. Follows the moves.
   int stored_height = 0;
   int stored_width = 0;
 
@@ -67,6 +75,8 @@ struct LoweredProgram {
   // factors `last`, and one pass does this and the cast.
   size_t rest_end = 0;
   NormaliseFactors last;
+  // Whether an example begins with an image that ProgramRunner::Begin() starts.
+  bool decodes_jpeg() const { return way == Way::kJpeg || way == Way::kWindow; }
   bool has_rest() const { return way != Way::kInterpreter && rest < program->steps().size(); }
 
   // Memory that a thread needs beside ImageTransformer's: `rounded_bytes` for rounded values before
@@ -79,7 +89,7 @@ struct LoweredProgram {
   // How many elements the references make for an example, as a measure of their time.
   int64_t interpreted_elements = 0;
 
-  // The window of an image of height x width pixels. REQUIRES: kJpeg or kPixels.
+  // The window of an image of height x width pixels. REQUIRES: kJpeg, kPixels or kWindow.
   //   DataLoss  a window does not fit into the image.
   absl::StatusOr<Window> WindowOf(int height, int width, const ExampleKey& example) const;
 };

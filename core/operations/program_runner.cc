@@ -1,7 +1,10 @@
 #include "core/operations/program_runner.h"
 
+#include "core/image/window/crop.h"
+#include "core/interrupt/interrupt.h"
 #include "core/numeric/canonical_nan.h"
 #include "core/numeric/normalise.h"
+#include "core/operations/ops/plain_image.h"
 #include "core/operations/ops/whole_image.h"
 #include "core/status/status_macros.h"
 
@@ -31,7 +34,7 @@ absl::StatusOr<ProgramRunner> ProgramRunner::Create(const LoweredProgram& progra
     // fault.
     SYSTOLE_RETURN_IF_ERROR(JpegDecoder::Create().status());
   }
-  if (program.way != Way::kJpeg && program.way != Way::kPixels) return ProgramRunner(std::nullopt);
+  if (!program.decodes_jpeg() && program.way != Way::kPixels) return ProgramRunner(std::nullopt);
   ImageTransformerOptions options = program.image;
   options.jpeg.huffman_decoder = std::move(decoder);
   SYSTOLE_ASSIGN_OR_RETURN(ImageTransformer transformer, ImageTransformer::Create(options));
@@ -41,9 +44,13 @@ absl::StatusOr<ProgramRunner> ProgramRunner::Create(const LoweredProgram& progra
 absl::StatusOr<ImageTransformer*> ProgramRunner::Begin(const LoweredProgram& program,
                                                        absl::string_view bytes,
                                                        const ExampleKey& example) {
-  if (program.way != Way::kJpeg) return nullptr;
+  if (!program.decodes_jpeg()) return nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, transformer_->ReadHeader(bytes));
   SYSTOLE_ASSIGN_OR_RETURN(const Window window, program.WindowOf(info.height, info.width, example));
+  if (program.way == Way::kWindow) {
+    SYSTOLE_RETURN_IF_ERROR(CheckValueBytes(ElementType::kUint8, window.rect.height,
+                                            window.rect.width, program.image.output.channels));
+  }
   SYSTOLE_RETURN_IF_ERROR(transformer_->Start(window.rect, window.mirrored));
   return &*transformer_;
 }
@@ -66,6 +73,9 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
       value.uint8s.assign(input.bytes.begin(), input.bytes.end());
     }
     value.int64s.assign(input.int64s.begin(), input.int64s.end());
+  } else if (program.way == Way::kWindow) {
+    SYSTOLE_ASSIGN_OR_RETURN(value, DecodeWindow(program));
+    first = program.rest;
   } else if (program.has_rest()) {
     value = Value::Create(program.fused.element, program.fused.shape);
     const DType dtype =
@@ -109,6 +119,25 @@ absl::Status ProgramRunner::RunFused(const LoweredProgram& program, const Input&
   pixels.resize(out.size() / static_cast<size_t>(DTypeBytes(dtype)));
   SYSTOLE_RETURN_IF_ERROR(Transform(program, input, example, absl::MakeSpan(pixels)));
   return NormaliseUint8(pixels, channels, factors, PixelTypeOf(dtype), out);
+}
+
+absl::StatusOr<Value> ProgramRunner::DecodeWindow(const LoweredProgram& program) {
+  const CropRect window = transformer_->crop();
+  const ValueType type = {.element = ElementType::kUint8,
+                          .shape = {window.height, window.width, program.image.output.channels}};
+  if (const absl::Status status = NeedValues(type); !status.ok()) {
+    Drop();
+    return status;
+  }
+  Value pixels = Value::Create(type.element, type.shape);
+  SYSTOLE_RETURN_IF_ERROR(transformer_->FinishPixels(absl::MakeSpan(pixels.uint8s)));
+  if (!program.resample.has_value()) return pixels;
+  const auto& [options, height, width] = *program.resample;
+  absl::StatusOr<Value> made = ResampleFast(pixels, WholeImage(window.height, window.width),
+                                            options, WholeImage(height, width), height, width);
+  // A resize that was interrupted may leave any values.
+  if (InterruptRequested()) return InterruptedError();
+  return made;
 }
 
 absl::Status ProgramRunner::Transform(const LoweredProgram& program, const Input& input,

@@ -38,8 +38,11 @@ int64_t SizedCrop::Work(const ValueType& input, const ValueType& output) const {
 }
 
 std::vector<OperationPart> SizedCrop::Parts() const {
-  if (options_ != ResampleOptions{}) return {};
-  return {WindowPart{.window = rule_}, ResizePart{.height = height_, .width = width_}};
+  if (options_ == ResampleOptions{}) {
+    return {WindowPart{.window = rule_}, ResizePart{.height = height_, .width = width_}};
+  }
+  return {WindowPart{.window = rule_},
+          ResamplePart{.options = options_, .height = height_, .width = width_}};
 }
 
 }  // namespace systole

@@ -24,7 +24,6 @@ class SizedCrop final : public Operation {
   absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const override;
   absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const override;
   int64_t Work(const ValueType& input, const ValueType& output) const override;
-  // Only the default method has parts.
   std::vector<OperationPart> Parts() const override;
 
  private:
