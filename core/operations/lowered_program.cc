@@ -33,6 +33,7 @@ class Fusion {
   // Whether it resizes, cuts or mirrors, which only images allow.
   bool moved() const { return resize_.has_value() || !moves_.empty(); }
   const std::optional<ResamplePart>& resample() const { return resample_; }
+  const std::vector<MirrorPart>& mirrors() const { return mirrors_; }
   bool rounds() const { return rounds_; }
   bool normalises() const { return normalise_.has_value(); }
   const JpegDecoderOptions& jpeg() const { return jpeg_; }
@@ -58,8 +59,12 @@ class Fusion {
     return true;
   }
   bool TakePart(const MirrorPart& part) {
-    if (floats_ || resample_.has_value()) return false;
-    moves_.emplace_back(part);
+    if (floats_ || !TakesRows()) return false;
+    if (resample_.has_value()) {
+      mirrors_.push_back(part);
+    } else {
+      moves_.emplace_back(part);
+    }
     return true;
   }
 
@@ -77,8 +82,8 @@ class Fusion {
     return true;
   }
 
-  // Ends the fused part. A window whose size the spec gives is better left to the pass of that
-  // size: it may be of any size, but values whose size only the record gives are bounded.
+  // A window whose size the spec gives is left to the pass of that size: it may be of any size, but
+  // values whose size only the record gives are bounded.
   bool TakePart(const ResamplePart& part) {
     if (!is_jpeg_ || !reads_any_size_ || resample_.has_value() || normalise_.has_value()) {
       return false;
@@ -95,10 +100,13 @@ class Fusion {
   }
 
   bool TakePart(const NormalisePart& part) {
-    if (normalise_.has_value() || resample_.has_value()) return false;
+    if (normalise_.has_value() || !TakesRows()) return false;
     normalise_ = part.factors;
     return true;
   }
+
+  // Whether parts that change rows can follow.
+  bool TakesRows() const { return !resample_.has_value() || resample_->gives_rows; }
 
   bool floats_;
   bool is_jpeg_ = false;
@@ -106,6 +114,7 @@ class Fusion {
   std::vector<std::variant<WindowPart, MirrorPart>> moves_;
   std::optional<ResizePart> resize_;
   std::optional<ResamplePart> resample_;
+  std::vector<MirrorPart> mirrors_;  // After it.
   bool reads_any_size_ = false;  // Whether only the record gives the size that the operation reads.
   bool rounds_ = false;
   std::optional<NormaliseFactors> normalise_;
@@ -115,7 +124,8 @@ class Fusion {
 struct Beginning {
   Fusion fusion;
   size_t steps = 0;
-  ValueType type;  // What they make.
+  ValueType type;              // What they make.
+  size_t before_resample = 0;  // How many come before the step that resamples, or all.
 };
 
 // The longest beginning that can be fused. If it decodes a JPEG but fixes no size, the longest one
@@ -127,6 +137,7 @@ Beginning LongestBeginning(const Program& program) {
     if (!fused.fusion.Take(*step.operation, fused.type)) break;
     ++fused.steps;
     fused.type = step.output;
+    if (!fused.fusion.resample().has_value()) fused.before_resample = fused.steps;
     if (!fused.fusion.normalises()) pixels = fused;
   }
   return fused.fusion.is_jpeg() && !fused.type.has_size() ? pixels : fused;
@@ -181,7 +192,7 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
   LoweredProgram lowered;
   const std::vector<Program::Step>& steps = program->steps();
   const size_t steps_end = steps.size();
-  const auto [fusion, rest, type] = LongestBeginning(*program);
+  const auto [fusion, rest, type, before_resample] = LongestBeginning(*program);
   lowered.program = std::move(program);
   lowered.dtype = dtype;
   lowered.rest = rest;
@@ -201,10 +212,13 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
     lowered.way = LoweredProgram::Way::kWindow;
     lowered.moves = fusion.moves();
     lowered.resample = fusion.resample();
+    lowered.mirrors = fusion.mirrors();
+    lowered.finish = fusion.factors();
     lowered.image.jpeg = fusion.jpeg();
     lowered.image.output = {.height = 1, .width = 1, .channels = static_cast<int>(type.shape[2])};
+    if (lowered.resamples_rows()) lowered.rounded_bytes = kMaxKeptWindowBytes;
     // The step that resamples reads the window.
-    AddRest(fusion.resample().has_value() ? rest - 1 : rest, std::nullopt, lowered);
+    AddRest(before_resample, std::nullopt, lowered);
     return lowered;
   }
   if (!type.has_size() || type.element == ElementType::kBytes) {

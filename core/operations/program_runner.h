@@ -70,8 +70,13 @@ class ProgramRunner {
                         absl::Span<uint8_t> out);
   absl::Status Transform(const LoweredProgram& program, const Input& input,
                          const ExampleKey& example, absl::Span<uint8_t> out);
-  // Makes the value from which the rest of a kWindow program goes on.
-  absl::StatusOr<Value> DecodeWindow(const LoweredProgram& program);
+  // kWindow: decodes the window. Its pixels use `memory`.
+  absl::StatusOr<Value> DecodeWindow(const LoweredProgram& program, std::vector<uint8_t> memory);
+  // Decodes the window and, unless resamples_rows(), resamples it if the program does.
+  absl::StatusOr<Value> MakeWindow(const LoweredProgram& program);
+  // If resamples_rows(): decodes the window to `pixels`, and does the second pass.
+  absl::Status ResampleWindow(const LoweredProgram& program, const ExampleKey& example, DType dtype,
+                              std::vector<uint8_t>& pixels, absl::Span<uint8_t> out);
 
   std::optional<ImageTransformer> transformer_;  // For kJpeg, kPixels and kWindow.
 };

@@ -47,6 +47,8 @@ struct ResamplePart {
   ResampleOptions options;
   int height = 0;
   int width = 0;
+  // Whether the result can be had row by row, mirrored or not (ResampleRows() in plain_image.h).
+  bool gives_rows = false;
 };
 struct MirrorPart {
   std::function<bool(const ExampleKey& example)> mirrored;

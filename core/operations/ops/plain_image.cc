@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/image/resize/fast_resampler.h"
 #include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
 
@@ -208,6 +207,16 @@ absl::StatusOr<Value> ResampleFast(const Value& image, const CropRect& rect,
   SYSTOLE_RETURN_IF_ERROR(CheckResampled(image, rect, to));
   return ResampledBy([](const auto&... arguments) { FastResample(arguments...); }, image, rect,
                      options, to, out_height, out_width);
+}
+
+absl::Status ResampleRows(const Value& image, const ResampleOptions& options, int height, int width,
+                          bool mirrored, TakeRows take) {
+  const CropRect whole =
+      WholeImage(static_cast<int>(image.height()), static_cast<int>(image.width()));
+  SYSTOLE_RETURN_IF_ERROR(CheckResampled(image, whole, WholeImage(height, width)));
+  FastResampleRows(options, ViewOf(image.uint8s.data(), image.type, whole), height, width, mirrored,
+                   take);
+  return absl::OkStatus();
 }
 
 }  // namespace systole

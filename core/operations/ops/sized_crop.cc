@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/image/resize/fast_resampler.h"
 #include "core/operations/ops/plain_image.h"
 #include "core/operations/ops/resize_method.h"
 #include "core/status/status_macros.h"
@@ -41,8 +42,10 @@ std::vector<OperationPart> SizedCrop::Parts() const {
   if (options_ == ResampleOptions{}) {
     return {WindowPart{.window = rule_}, ResizePart{.height = height_, .width = width_}};
   }
-  return {WindowPart{.window = rule_},
-          ResamplePart{.options = options_, .height = height_, .width = width_}};
+  return {WindowPart{.window = rule_}, ResamplePart{.options = options_,
+                                                    .height = height_,
+                                                    .width = width_,
+                                                    .gives_rows = GivesRows(options_)}};
 }
 
 }  // namespace systole

@@ -107,7 +107,9 @@ TEST(LoweredProgramTest, EveryMethodResamplesTheWindowAlone) {
                                    "method: AREA", "sampling: TF1", "method: LANCZOS3"}) {
     const std::string size = "height: 4 width: 4 " + method + " } } ";
     ExpectWindow(kJpeg + ("transforms { resize { " + size), 1, true, 0);
-    ExpectWindow(kJpeg + ("transforms { center_crop { " + size) + kFlip + kNormalize, 1, true, 2);
+    const bool gives_rows = method != "method: NEAREST" && method != "method: AREA";
+    ExpectWindow(kJpeg + ("transforms { center_crop { " + size) + kFlip + kNormalize + kFlip, 1,
+                 true, gives_rows ? 0 : 3);
     ExpectWindow(kJpeg + central + kFlip + ("transforms { random_resized_crop { " + size), 3, true,
                  0);
   }

@@ -85,10 +85,15 @@ constexpr char kCentre[] =
     "transforms { central_crop { fraction: 0.5 } } transforms { flip_left_right {} } "
     "transforms { brightness { delta_max: 3 } } transforms { resize { height: 9 width: 9 } } ";
 
+constexpr char kSmoothThenBrighter[] =
+    "transforms { random_resized_crop { height: 9 width: 40 method: LANCZOS3 } } "
+    "transforms { flip_left_right {} } transforms { normalize { stddev: [1, 2, 3] } } "
+    "transforms { brightness { delta_max: 3 } } ";
+
 TEST(WindowDecodingTest, ImagesThatAreDecodedTogetherEqualTheReferences) {
   const std::string first = WavyJpeg(200, 150);
   const std::string second = WavyJpeg(90, 170);
-  for (const std::string transforms : {kSmooth, kCentre}) {
+  for (const std::string transforms : {kSmooth, kCentre, kSmoothThenBrighter}) {
     Runner a(transforms), b(transforms);
     const auto image_a = a.Begin(first);
     const auto image_b = b.Begin(second);
