@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/image/jpeg/jpeg_decoder.h"
+#include "core/image/resize/resampler.h"
 #include "core/image/window/crop.h"
 #include "core/numeric/normalise.h"
 #include "core/operations/ops/draws.h"
@@ -41,6 +42,14 @@ struct ResizePart {
   int height = 0;
   int width = 0;
 };
+// Resizes by any method, to float32; NEAREST leaves the type as it was.
+struct ResamplePart {
+  ResampleOptions options;
+  int height = 0;
+  int width = 0;
+  // Whether the result can be had row by row, mirrored or not (ResampleRows() in plain_image.h).
+  bool gives_rows = false;
+};
 struct MirrorPart {
   std::function<bool(const ExampleKey& example)> mirrored;
 };
@@ -49,7 +58,7 @@ struct NormalisePart {
   NormaliseFactors factors;
 };
 using OperationPart = std::variant<DecodeJpegPart, DecodeRawPart, WindowPart, ResizePart,
-                                   MirrorPart, RoundPart, NormalisePart>;
+                                   ResamplePart, MirrorPart, RoundPart, NormalisePart>;
 
 class Operation {
  public:

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/interrupt/interrupt.h"
+#include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
@@ -68,6 +69,38 @@ PixelView<T> ViewOf(T* values, const ValueType& type, const CropRect& rect) {
           .height = rect.height,
           .width = rect.width,
           .channels = static_cast<int>(channels)};
+}
+
+absl::Status CheckResampled(const Value& image, const CropRect& rect, const CropRect& to) {
+  if (int64_t{to.height} * rect.width * image.channels() <= kMaxResampledElements) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "resizing ", rect.height, " x ", rect.width, " pixels to ", to.height, " x ", to.width,
+      " takes more than ", kMaxResampledElements, " intermediate values; crop before it"));
+}
+
+// ResamplePlainly() without its check. `resample` is Resample() or FastResample().
+template <typename Function>
+Value ResampledBy(const Function& resample, const Value& image, const CropRect& rect,
+                  const ResampleOptions& options, const CropRect& to, int out_height,
+                  int out_width) {
+  const bool nearest = options.method == ResampleMethod::kNearest;
+  const bool is_uint8 = image.type.element == ElementType::kUint8;
+  Value out = Value::Create(nearest ? image.type.element : ElementType::kFloat32,
+                            {out_height, out_width, image.channels()});
+  const auto view_of = [&](const auto& values) { return ViewOf(values.data(), image.type, rect); };
+  const auto target = [&](auto& values) { return ViewOf(values.data(), out.type, to); };
+  if (nearest && is_uint8) {
+    ResampleNearest(options.half_pixel_centres, view_of(image.uint8s), target(out.uint8s));
+  } else if (nearest) {
+    ResampleNearest(options.half_pixel_centres, view_of(image.floats), target(out.floats));
+  } else if (is_uint8) {
+    resample(options, view_of(image.uint8s), target(out.floats));
+  } else {
+    resample(options, view_of(image.floats), target(out.floats));
+  }
+  return out;
 }
 
 }  // namespace
@@ -158,27 +191,32 @@ Value ResizePlainly(const Value& image, const SourceSide& rows, const SourceSide
 absl::StatusOr<Value> ResamplePlainly(const Value& image, const CropRect& rect,
                                       const ResampleOptions& options, const CropRect& to,
                                       int out_height, int out_width) {
-  if (int64_t{to.height} * rect.width * image.channels() > kMaxResampledElements) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "resizing ", rect.height, " x ", rect.width, " pixels to ", to.height, " x ", to.width,
-        " takes more than ", kMaxResampledElements, " intermediate values; crop before it"));
-  }
-  const bool nearest = options.method == ResampleMethod::kNearest;
-  const bool is_uint8 = image.type.element == ElementType::kUint8;
-  Value out = Value::Create(nearest ? image.type.element : ElementType::kFloat32,
-                            {out_height, out_width, image.channels()});
-  const auto view_of = [&](const auto& values) { return ViewOf(values.data(), image.type, rect); };
-  const auto target = [&](auto& values) { return ViewOf(values.data(), out.type, to); };
-  if (nearest && is_uint8) {
-    ResampleNearest(options.half_pixel_centres, view_of(image.uint8s), target(out.uint8s));
-  } else if (nearest) {
-    ResampleNearest(options.half_pixel_centres, view_of(image.floats), target(out.floats));
-  } else if (is_uint8) {
-    Resample(options, view_of(image.uint8s), target(out.floats));
-  } else {
-    Resample(options, view_of(image.floats), target(out.floats));
-  }
-  return out;
+  SYSTOLE_RETURN_IF_ERROR(CheckResampled(image, rect, to));
+  return ResampledBy([](const auto&... arguments) { Resample(arguments...); }, image, rect, options,
+                     to, out_height, out_width);
+}
+
+Value ResizeFast(const Value& image, const CropRect& rect, int height, int width) {
+  return ResampledBy([](const auto&... arguments) { FastResample(arguments...); }, image, rect, {},
+                     WholeImage(height, width), height, width);
+}
+
+absl::StatusOr<Value> ResampleFast(const Value& image, const CropRect& rect,
+                                   const ResampleOptions& options, const CropRect& to,
+                                   int out_height, int out_width) {
+  SYSTOLE_RETURN_IF_ERROR(CheckResampled(image, rect, to));
+  return ResampledBy([](const auto&... arguments) { FastResample(arguments...); }, image, rect,
+                     options, to, out_height, out_width);
+}
+
+absl::Status ResampleRows(const Value& image, const ResampleOptions& options, int height, int width,
+                          bool mirrored, TakeRows take) {
+  const CropRect whole =
+      WholeImage(static_cast<int>(image.height()), static_cast<int>(image.width()));
+  SYSTOLE_RETURN_IF_ERROR(CheckResampled(image, whole, WholeImage(height, width)));
+  FastResampleRows(options, ViewOf(image.uint8s.data(), image.type, whole), height, width, mirrored,
+                   take);
+  return absl::OkStatus();
 }
 
 }  // namespace systole
