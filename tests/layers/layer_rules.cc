@@ -299,7 +299,7 @@ std::vector<Library> ForeignLibraries() {
       {"Highway", {"hwy/"}, {"core/numeric/", "core/image/", "client/emulator/"}, {}},
       {"ISA-L",
        {"isa-l.h", "isa-l/"},
-       {"core/checksum/crc32.cc", "core/checksum/crc32c.cc"},
+       {"core/checksum/crc32.cc", "core/checksum/crc32c.cc", "core/image/png/idat_inflater.cc"},
        {}},
       {"xxHash", {"xxhash.h"}, {"core/checksum/xxh3.cc"}, {}},
       {"zlib",
