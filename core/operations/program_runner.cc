@@ -5,6 +5,7 @@
 #include "core/image/window/crop.h"
 #include "core/interrupt/interrupt.h"
 #include "core/numeric/canonical_nan.h"
+#include "core/numeric/cast.h"
 #include "core/numeric/normalise.h"
 #include "core/operations/ops/plain_image.h"
 #include "core/operations/ops/whole_image.h"
@@ -87,21 +88,32 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
   } else {
     return RunFused(program, input, example, program.dtype, pixels, out);
   }
+  RowChanges changes;
   SYSTOLE_ASSIGN_OR_RETURN(
-      value, program.program->Run(std::move(value), example, first, program.rest_end));
-  if (program.rest_end < program.program->steps().size()) {
+      value, program.program->Run(std::move(value), example, first, program.rest_end, changes));
+  const PixelType type = PixelTypeOf(program.dtype);
+  const bool normalises = program.rest_end < program.program->steps().size();
+  if (normalises && IsFloatImage(value.type)) {
+    changes.Add(NormaliseRows(program.last));
+  } else if (normalises) {
     for (float& x : value.floats) x = CanonicalNan(x);
     const Normalisation factors = {.scale = program.last.scale, .bias = program.last.bias};
     const auto channels = static_cast<int>(program.last.scale.size());
     return value.type.element == ElementType::kUint8
-               ? NormaliseUint8(value.uint8s, channels, factors, PixelTypeOf(program.dtype), out)
-               : NormaliseFloat(value.floats, channels, factors, PixelTypeOf(program.dtype), out);
+               ? NormaliseUint8(value.uint8s, channels, factors, type, out)
+               : NormaliseFloat(value.floats, channels, factors, type, out);
   }
   if (value.type.element == ElementType::kInt64) {
     return CastInt64s(value.int64s, program.dtype, out);
   }
-  CastPlainly(value, program.dtype, out);
-  return absl::OkStatus();
+  if (value.type.element == ElementType::kUint8) {
+    return NormaliseUint8(value.uint8s, 1, Normalisation(), type, out);
+  }
+  const size_t bytes = PixelTypeBytes(type);
+  changes.Make(value, [&](size_t begin, absl::Span<const float> floats) {
+    CastFloats(floats, type, out.subspan(begin * bytes, floats.size() * bytes));
+  });
+  return InterruptRequested() ? InterruptedError() : absl::OkStatus();
 }
 
 absl::Status ProgramRunner::RunFused(const LoweredProgram& program, const Input& input,

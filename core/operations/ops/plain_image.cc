@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
 
@@ -17,26 +18,71 @@ float At(const Value& image, int64_t y, int64_t x, int64_t c) {
                                                    : image.floats[i];
 }
 
+template <size_t kChannels, typename T, typename Source>
+void GatherPixels(const T* from, int64_t from_width, const Source& source, Value& image, T* to) {
+  for (int64_t y = 0; y < image.height() && !InterruptRequested(); ++y) {
+    for (int64_t x = 0; x < image.width(); ++x, to += kChannels) {
+      const auto [from_y, from_x] = source(y, x);
+      std::copy_n(from + (from_y * from_width + from_x) * static_cast<int64_t>(kChannels),
+                  kChannels, to);
+    }
+  }
+}
+
+template <typename T, typename Source>
+void GatherValues(const std::vector<T>& from, int64_t from_width, const Source& source,
+                  Value& image, std::vector<T>& to) {
+  if (image.channels() == 3) {
+    GatherPixels<3>(from.data(), from_width, source, image, to.data());
+  } else {
+    GatherPixels<1>(from.data(), from_width, source, image, to.data());
+  }
+}
+
 // An image of height x width pixels. Its pixel (y, x) is the pixel source(y, x) of `image`.
 template <typename Source>
 Value Gather(const Value& image, int64_t height, int64_t width, const Source& source) {
-  const int64_t channels = image.channels();
-  Value out = Value::Create(image.type.element, {height, width, channels});
-  size_t to = 0;
-  for (int64_t y = 0; y < height && !InterruptRequested(); ++y) {
-    for (int64_t x = 0; x < width; ++x) {
-      const auto [from_y, from_x] = source(y, x);
-      auto from = static_cast<size_t>((from_y * image.width() + from_x) * channels);
-      for (int64_t c = 0; c < channels; ++c, ++to, ++from) {
-        if (image.type.element == ElementType::kUint8) {
-          out.uint8s[to] = image.uint8s[from];
-        } else {
-          out.floats[to] = image.floats[from];
-        }
-      }
-    }
+  Value out = Value::Create(image.type.element, {height, width, image.channels()});
+  if (image.type.element == ElementType::kUint8) {
+    GatherValues(image.uint8s, image.width(), source, out, out.uint8s);
+  } else {
+    GatherValues(image.floats, image.width(), source, out, out.floats);
   }
   return out;
+}
+
+// Mirrors each row of `width` pixels.
+template <int64_t kChannels>
+void MirrorRows(int64_t width, absl::Span<float> rows) {
+  for (float* row = rows.data(); row < rows.data() + rows.size(); row += width * kChannels) {
+    float* left = row;
+    float* right = row + (width - 1) * kChannels;
+    for (; left < right; left += kChannels, right -= kChannels) {
+      std::swap_ranges(left, left + kChannels, right);
+    }
+  }
+}
+
+// Copies `rect` of an image to `to`, a place in another image. Both widths are in pixels.
+template <typename T>
+void CopyRows(const std::vector<T>& from, const CropRect& rect, int64_t from_width,
+              int64_t channels, int64_t to_width, T* to) {
+  const T* row = from.data() + (rect.y * from_width + rect.x) * channels;
+  for (int64_t y = 0; y < rect.height && !InterruptRequested(); ++y) {
+    std::copy_n(row, rect.width * channels, to);
+    row += from_width * channels;
+    to += to_width * channels;
+  }
+}
+
+// Copies the rows of `from`, each of `row_values` values, in the opposite order.
+template <typename T>
+void CopyUpwards(const std::vector<T>& from, int64_t row_values, std::vector<T>& to) {
+  auto row = from.end();
+  for (auto place = to.begin(); place != to.end() && !InterruptRequested(); place += row_values) {
+    row -= row_values;
+    std::copy_n(row, row_values, place);
+  }
 }
 
 // The two rows (or columns) of the input between which one of the output lies.
@@ -106,8 +152,7 @@ Value ResampledBy(const Function& resample, const Value& image, const CropRect& 
 }  // namespace
 
 Value CropPlainly(const Value& image, const CropRect& rect) {
-  return Gather(image, rect.height, rect.width,
-                [&rect](int64_t y, int64_t x) { return std::pair(rect.y + y, rect.x + x); });
+  return PlacePlainly(image, rect, rect.height, rect.width, 0, 0);
 }
 
 Value MirrorPlainly(const Value& image) {
@@ -115,9 +160,22 @@ Value MirrorPlainly(const Value& image) {
                 [&image](int64_t y, int64_t x) { return std::pair(y, image.width() - 1 - x); });
 }
 
+RowChange MirroredRows(const ValueType& image) {
+  return [width = image.shape[1], channels = image.shape[2]](absl::Span<float> rows) {
+    if (channels == 3) {
+      MirrorRows<3>(width, rows);
+    } else {
+      MirrorRows<1>(width, rows);
+    }
+  };
+}
+
 Value TurnUpsideDownPlainly(const Value& image) {
-  return Gather(image, image.height(), image.width(),
-                [&image](int64_t y, int64_t x) { return std::pair(image.height() - 1 - y, x); });
+  Value out = Value::Create(image.type.element, image.type.shape);
+  const int64_t row_values = image.width() * image.channels();
+  CopyUpwards(image.uint8s, row_values, out.uint8s);
+  CopyUpwards(image.floats, row_values, out.floats);
+  return out;
 }
 
 Value TransposePlainly(const Value& image) {
@@ -145,17 +203,12 @@ Value RotatePlainly(const Value& image, int quarters) {
 }
 
 Value PlacePlainly(const Value& image, const CropRect& rect, int height, int width, int y, int x) {
-  const int64_t channels = image.channels();
-  Value out = Value::Create(image.type.element, {height, width, channels});
-  for (int64_t row = 0; row < rect.height; ++row) {
-    const int64_t from = ((rect.y + row) * image.width() + rect.x) * channels;
-    const int64_t to = ((y + row) * width + x) * channels;
-    const int64_t count = rect.width * channels;
-    if (image.type.element == ElementType::kUint8) {
-      std::copy_n(image.uint8s.begin() + from, count, out.uint8s.begin() + to);
-    } else {
-      std::copy_n(image.floats.begin() + from, count, out.floats.begin() + to);
-    }
+  Value out = Value::Create(image.type.element, {height, width, image.channels()});
+  const int64_t to = (int64_t{y} * width + x) * image.channels();
+  if (image.type.element == ElementType::kUint8) {
+    CopyRows(image.uint8s, rect, image.width(), image.channels(), width, out.uint8s.data() + to);
+  } else {
+    CopyRows(image.floats, rect, image.width(), image.channels(), width, out.floats.data() + to);
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include "core/image/resize/fast_resampler.h"
 #include "core/image/resize/resampler.h"
 #include "core/image/window/crop.h"
+#include "core/operations/ops/row_change.h"
 #include "core/operations/ops/value.h"
 
 namespace systole {
@@ -18,6 +19,8 @@ namespace systole {
 Value CropPlainly(const Value& image, const CropRect& rect);
 Value MirrorPlainly(const Value& image);
 Value TurnUpsideDownPlainly(const Value& image);
+// What MirrorPlainly does, for float images of type `image`.
+RowChange MirroredRows(const ValueType& image);
 // Rows become columns.
 Value TransposePlainly(const Value& image);
 // Rotates by `quarters` * 90 degrees, counter-clockwise. REQUIRES: quarters is 0 to 3.
