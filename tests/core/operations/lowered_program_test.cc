@@ -176,7 +176,7 @@ TEST(LoweredProgramTest, CountsTheElementsThatReferencesMake) {
   EXPECT_EQ(LowerText(std::string(kJpeg) + kFlip + kResize).interpreted_elements, 4 * 5 * 3);
   // The brightened image may have any size.
   EXPECT_EQ(LowerText(std::string(kJpeg) + kBrightness + kResize).interpreted_elements,
-            kMaxValueBytes / 4 + 4 * 5 * 3);
+            kMaxValueBytes + 4 * 5 * 3);
 }
 
 TEST(LoweredProgramTest, ANormalizeAtTheEndIsDoneWithTheCast) {
