@@ -216,10 +216,14 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
     // The value, a copy for the cache, and a copy in the operations that follow.
     if (!NeedScratch(ScratchUse::kValues, 3 * made->type.num_bytes())) return InterruptedError();
     std::string kept = ToKept(*made);
-    const absl::Status done = run_rest(*ParseKept(kept));
-    cache_->Insert(KeyOf(*output.cache), output.cache->store, output.cache->user, std::move(kept));
-    SYSTOLE_RETURN_IF_ERROR(done);
-    return true;
+    // A decoded image may have an edge above kMaxImageEdge. It is not kept.
+    if (const std::optional<KeptImage> image = ParseKept(kept); image.has_value()) {
+      const absl::Status done = run_rest(*image);
+      cache_->Insert(KeyOf(*output.cache), output.cache->store, output.cache->user,
+                     std::move(kept));
+      SYSTOLE_RETURN_IF_ERROR(done);
+      return true;
+    }
   }
   // Whether a damaged record can be used must not depend on the cache: the usual way may not reach
   // the damaged part, and does not bound an image's size.
