@@ -22,6 +22,10 @@
 #                            (default: 600). It finds by chance, so --all leaves it out; what it finds
 #                            becomes an input of a corpus and a mended bug
 #
+#   tests/run.sh dev         builds the preset dev, in which each source and header is compiled alone, so
+#                            that none lacks an include. The other builds compile sources together, in
+#                            half the time; --all leaves this one out
+#
 #   tests/run.sh frameworks  the Python package with the current PyTorch, TensorFlow and Grain: takes
 #                            gigabytes from the package index, so --all leaves it out
 #
@@ -37,10 +41,10 @@ esac
 packages=--tests
 for section in "${sections[@]}"; do
   case "$section" in
-    release | chaos | bench | python | torch | frameworks) ;;
+    release | chaos | bench | python | torch | dev | frameworks) ;;
     format | asan | tidy | tsan | fuzz | search) packages=--checks ;;
     *)
-      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]} search frameworks" >&2
+      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]} search dev frameworks" >&2
       exit 2
       ;;
   esac
@@ -132,6 +136,7 @@ section_tidy() {
 section_asan() { build_and_test asan; }
 section_tsan() { build_and_test tsan; }
 section_fuzz() { run tests/fuzz/run.sh --fixed; }
+section_dev() { build dev; }
 section_search() { run tests/fuzz/run.sh "${SYSTOLE_FUZZ_SECONDS:-600}"; }
 
 # Of all commands so far that this shell waited for, in seconds.

@@ -2,6 +2,8 @@
 
 #include <fnmatch.h>
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -105,6 +105,20 @@ std::string ObjectionTo(const LayerRules& rules, const Room& room, const SourceF
                       "and no library that tests/layers/layer_rules.cc knows");
 }
 
+// Where `name` stands in `code` as a whole name. npos if nowhere.
+size_t FindName(absl::string_view code, absl::string_view name) {
+  const auto in_name = [&](size_t at) {
+    return at < code.size() &&
+           (absl::ascii_isalnum(code[at]) || code[at] == '_' || code[at] == ':');
+  };
+  size_t at = code.find(name);
+  while (at != absl::string_view::npos &&
+         ((at > 0 && in_name(at - 1)) || in_name(at + name.size()))) {
+    at = code.find(name, at + 1);
+  }
+  return at;
+}
+
 int LineOf(absl::string_view text, size_t offset) {
   return 1 + static_cast<int>(std::count(text.begin(), text.begin() + offset, '\n'));
 }
@@ -415,6 +429,37 @@ std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources) {
         !absl::StrContains(file.text, "Single-thread")) {
       violations.push_back(absl::StrCat(
           file.path, ":1: says none of Thread-safe, Thread-compatible, Single-thread"));
+    }
+  }
+  return violations;
+}
+
+std::vector<std::string> CheckPrecompiledNames(const LayerRules& rules,
+                                               const std::vector<SourceFile>& sources) {
+  std::map<std::string, std::vector<Include>> includes;
+  for (const SourceFile& file : sources) includes[file.path] = ParseIncludes(file.text);
+  std::vector<std::string> violations;
+  for (const SourceFile& file : sources) {
+    std::set<std::string> included;
+    std::vector<std::string> open = {file.path};
+    while (!open.empty()) {
+      const auto found = includes.find(open.back());
+      open.pop_back();
+      if (found == includes.end()) continue;  // A header of another library.
+      for (const Include& include : found->second) {
+        if (included.insert(include.path).second) open.push_back(include.path);
+      }
+    }
+    const std::string code = BlankComments(file.text);
+    for (const PrecompiledHeader& header : rules.precompiled) {
+      if (included.count(header.path) > 0) continue;
+      for (const std::string& name : header.names) {
+        const size_t at = FindName(code, name);
+        if (at == std::string::npos) continue;
+        violations.push_back(absl::StrCat(file.path, ":", LineOf(code, at), ": uses ", name,
+                                          ", but no include leads to ", header.path));
+        break;
+      }
     }
   }
   return violations;

@@ -58,6 +58,10 @@ std::vector<std::string> CheckReservedWords(const LayerRules& rules,
 // Every header says how threads may use it ("Thread-safe", ..). A source includes its own header
 // first, which shows that the header compiles alone.
 std::vector<std::string> CheckHeaders(const std::vector<SourceFile>& sources);
+// A file that uses a name of rules.precompiled must include its header, or one of the tree's
+// headers that includes it. A build that has the header precompiled would not notice.
+std::vector<std::string> CheckPrecompiledNames(const LayerRules& rules,
+                                               const std::vector<SourceFile>& sources);
 // No file may be longer than rules.max_lines. No header may be longer, together with the sources
 // that implement it, than rules.max_lines_of_header_and_sources. x.h is implemented by x.cc and by
 // each x_*.cc of its folder that has no header of its own. A source that fits two headers counts

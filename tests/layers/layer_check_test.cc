@@ -320,6 +320,34 @@ TEST(CheckHeadersTest, WantsASourcesOwnHeaderFirst) {
   EXPECT_THAT(CheckHeaders({{"core/order/b.cc", "#include <string>\n"}}), IsEmpty());
 }
 
+TEST(CheckPrecompiledNamesTest, AFileNeedsAnIncludeThatLeadsToTheHeader) {
+  LayerRules rules;
+  rules.precompiled = {{"optional", {"std::optional", "std::nullopt"}}};
+  const SourceFile used{"core/a.cc", "int x;\nstd::optional<int> y;\n"};
+  EXPECT_THAT(CheckPrecompiledNames(rules, {used}),
+              ElementsAre("core/a.cc:2: uses std::optional, but no include leads to optional"));
+  EXPECT_THAT(CheckPrecompiledNames(rules, {{used.path, "#include <optional>\n" + used.text}}),
+              IsEmpty());
+  // Through headers of the tree.
+  const SourceFile through{used.path, "#include \"core/b.h\"\n" + used.text};
+  EXPECT_THAT(CheckPrecompiledNames(rules, {through,
+                                            {"core/b.h", "#include \"core/c.h\"\n"},
+                                            {"core/c.h", "#include <optional>\n"}}),
+              IsEmpty());
+  EXPECT_THAT(CheckPrecompiledNames(rules, {through, {"core/b.h", ""}}), testing::SizeIs(1));
+}
+
+TEST(CheckPrecompiledNamesTest, OnlyWholeNamesOfCodeCount) {
+  LayerRules rules;
+  rules.precompiled = {{"algorithm", {"std::find"}}};
+  for (const std::string text : {"// std::find\n", "std::find_if(x);\n", "mystd::find(x);\n",
+                                 "xstd::find;", "std::find::x;"}) {
+    EXPECT_THAT(CheckPrecompiledNames(rules, {{"core/a.cc", text}}), IsEmpty()) << text;
+  }
+  EXPECT_THAT(CheckPrecompiledNames(rules, {{"core/a.cc", "std::find_if(std::find"}}),
+              testing::SizeIs(1));
+}
+
 TEST(CheckFoldersTest, HoldsTheTopLevelFixed) {
   const LayerRules rules = SystoleRules();
   Tree tree{.top_level = rules.top_level, .folders = {"core", "core/concurrency"}, .sources = {}};

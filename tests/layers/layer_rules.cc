@@ -374,6 +374,40 @@ std::vector<ReservedWord> ReservedWords() {
   };
 }
 
+std::vector<PrecompiledHeader> PrecompiledHeaders() {
+  return {
+      {"algorithm", {"std::all_of",      "std::any_of",      "std::clamp",       "std::copy",
+                     "std::copy_n",      "std::count",       "std::count_if",    "std::equal",
+                     "std::fill",        "std::fill_n",      "std::find",        "std::find_if",
+                     "std::lower_bound", "std::max",         "std::max_element", "std::min",
+                     "std::minmax",      "std::min_element", "std::none_of",     "std::nth_element",
+                     "std::remove_if",   "std::reverse",     "std::sort",        "std::stable_sort",
+                     "std::transform",   "std::unique",      "std::upper_bound"}},
+      {"functional", {"std::cref", "std::function", "std::hash", "std::ref"}},
+      {"map", {"std::map", "std::multimap"}},
+      {"memory",
+       {"std::enable_shared_from_this", "std::make_shared", "std::make_unique", "std::shared_ptr",
+        "std::unique_ptr", "std::weak_ptr"}},
+      {"optional", {"std::nullopt", "std::optional"}},
+      {"string", {"std::string", "std::to_string"}},
+      {"utility", {"std::exchange", "std::forward", "std::move", "std::pair", "std::swap"}},
+      {"variant",
+       {"std::get_if", "std::holds_alternative", "std::monostate", "std::variant", "std::visit"}},
+      {"vector", {"std::vector"}},
+      {"absl/container/flat_hash_map.h", {"absl::flat_hash_map"}},
+      {"absl/status/statusor.h", {"absl::StatusOr"}},
+      {"absl/strings/str_cat.h", {"absl::StrAppend", "absl::StrCat"}},
+      {"absl/strings/str_format.h", {"absl::FPrintF", "absl::StrAppendFormat", "absl::StrFormat"}},
+      {"absl/strings/str_join.h", {"absl::StrJoin"}},
+      {"absl/strings/str_split.h", {"absl::StrSplit"}},
+      {"absl/synchronization/mutex.h",
+       {"absl::CondVar", "absl::Condition", "absl::Mutex", "absl::MutexLock"}},
+      {"absl/time/time.h",
+       {"absl::Duration", "absl::FormatTime", "absl::Milliseconds", "absl::ParseTime",
+        "absl::Seconds", "absl::Time"}},
+  };
+}
+
 }  // namespace
 
 LayerRules SystoleRules() {
@@ -385,6 +419,7 @@ LayerRules SystoleRules() {
                             {"systole_proto_grpc", ""}},  // gRPC's own messages.
       .libraries = ForeignLibraries(),
       .reserved_words = ReservedWords(),
+      .precompiled = PrecompiledHeaders(),
       .system_headers = {"arpa/",    "dirent.h",    "dlfcn.h", "fcntl.h", "fnmatch.h",
                          "glob.h",   "immintrin.h", "linux/",  "link.h",  "netdb.h",
                          "netinet/", "poll.h",      "pwd.h",   "sched.h", "setjmp.h",

@@ -44,6 +44,13 @@ struct ReservedWord {
   std::vector<std::string> allowed;
 };
 
+// A header that a build may compile once for all sources (systole_precompiled_headers in
+// CMakeLists.txt), and the names that sources use of it.
+struct PrecompiledHeader {
+  std::string path;
+  std::vector<std::string> names;
+};
+
 struct LayerRules {
   std::vector<Room> rooms;
   // Rooms without a systole_room(): programs, and code that is generated from .proto files.
@@ -52,6 +59,7 @@ struct LayerRules {
   std::map<std::string, std::string> generated_targets;
   std::vector<Library> libraries;
   std::vector<ReservedWord> reserved_words;
+  std::vector<PrecompiledHeader> precompiled;
   // Headers of the C library and the kernel that any file may include, by prefix.
   std::vector<std::string> system_headers;
   // The most lines of one file, and of a header with the sources that implement it. Tests may have

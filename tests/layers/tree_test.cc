@@ -4,7 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/layers/layer_check.h"
@@ -30,6 +33,11 @@ class TreeTest : public testing::Test {
   Tree tree_;
 };
 
+std::string ReadWholeFile(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 void ExpectNone(const std::vector<std::string>& violations) {
   EXPECT_TRUE(violations.empty()) << absl::StrJoin(violations, "\n");
 }
@@ -42,12 +50,26 @@ TEST_F(TreeTest, ReservedWordsStayHome) { ExpectNone(CheckReservedWords(rules_, 
 TEST_F(TreeTest, HeadersAreGuardedAndSayTheirThreadWord) {
   ExpectNone(CheckHeaders(tree_.sources));
 }
+TEST_F(TreeTest, PrecompiledHeadersAreIncludedWhereTheyAreUsed) {
+  ExpectNone(CheckPrecompiledNames(rules_, tree_.sources));
+}
+TEST_F(TreeTest, EachPrecompiledHeaderHasARow) {
+  const std::string list = ReadWholeFile(SYSTOLE_SOURCE_DIR "/CMakeLists.txt");
+  const size_t begin = list.find("set(systole_precompiled_headers");
+  ASSERT_NE(begin, std::string::npos);
+  std::vector<std::string> headers;
+  for (const absl::string_view word :
+       absl::StrSplit(list.substr(begin, list.find(')', begin) - begin), absl::ByAnyChar(" \n"))) {
+    if (absl::StartsWith(word, "<")) headers.emplace_back(word.substr(1, word.find('>') - 1));
+  }
+  std::vector<std::string> rows = {"google/protobuf/message.h"};  // Generated headers include it.
+  for (const PrecompiledHeader& row : rules_.precompiled) rows.push_back(row.path);
+  EXPECT_THAT(headers, testing::UnorderedElementsAreArray(rows));
+}
 TEST_F(TreeTest, FilesAreShort) { ExpectNone(CheckSizes(rules_, tree_.programs)); }
 TEST_F(TreeTest, FoldersAreTheFixedOnes) { ExpectNone(CheckFolders(rules_, tree_)); }
 TEST_F(TreeTest, PictureOfTheRoomsIsOfTheTable) {
-  std::ifstream file(SYSTOLE_SOURCE_DIR "/deploy/images/rooms.svg");
-  const std::string picture{std::istreambuf_iterator<char>(file), {}};
-  EXPECT_EQ(picture, RoomPicture(rules_))
+  EXPECT_EQ(ReadWholeFile(SYSTOLE_SOURCE_DIR "/deploy/images/rooms.svg"), RoomPicture(rules_))
       << "draw it again: build/release/tests/draw_rooms >deploy/images/rooms.svg";
 }
 

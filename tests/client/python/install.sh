@@ -41,5 +41,4 @@ if [[ $(cat "$folder/made-of" 2>/dev/null) != "$wanted" ]]; then
 fi
 CC=/usr/bin/cc CXX=/usr/bin/c++ CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip install --quiet \
   --no-build-isolation --no-deps --force-reinstall --config-settings build-dir="$PWD/build/package" \
-  --config-settings cmake.define.SYSTOLE_WERROR=ON --config-settings cmake.define.SYSTOLE_UNITY=OFF \
-  ./client/python
+  --config-settings cmake.define.SYSTOLE_WERROR=ON ./client/python

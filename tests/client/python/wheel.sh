@@ -11,7 +11,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."
 readonly environment=$PWD/build/python/wheel-test-env
 
-wheel=$(client/python/build_wheel.sh build/wheel)
+# The option that install.sh has: with it what is in build/package serves the wheel, too.
+wheel=$(SKBUILD_CMAKE_DEFINE=SYSTOLE_WERROR=ON client/python/build_wheel.sh build/wheel)
 rm -rf "$environment"
 "${SYSTOLE_PYTHON_EXECUTABLE:-/usr/bin/python3}" -m venv "$environment"
 "$environment/bin/python" -m pip --disable-pip-version-check install --quiet "$wheel" </dev/null
