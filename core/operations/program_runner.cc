@@ -1,5 +1,7 @@
 #include "core/operations/program_runner.h"
 
+#include <utility>
+
 #include "core/numeric/canonical_nan.h"
 #include "core/numeric/normalise.h"
 #include "core/operations/ops/whole_image.h"
@@ -75,6 +77,12 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
   } else {
     return RunFused(program, input, example, program.dtype, pixels, out);
   }
+  return RunFrom(program, std::move(value), example, first, out);
+}
+
+absl::Status ProgramRunner::RunFrom(const LoweredProgram& program, Value value,
+                                    const ExampleKey& example, size_t first,
+                                    absl::Span<uint8_t> out) {
   SYSTOLE_ASSIGN_OR_RETURN(
       value, program.program->Run(std::move(value), example, first, program.rest_end));
   if (program.rest_end < program.program->steps().size()) {
