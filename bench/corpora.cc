@@ -69,6 +69,43 @@ std::string TinyRecord(int64_t number) {
       .Serialize();
 }
 
+std::string LabelledImage(absl::string_view image, int64_t number) {
+  return ExampleBuilder().AddBytes("image", image).AddInt64s("label", {number % 1000}).Serialize();
+}
+
+std::string PngRecord(int64_t number) {
+  return LabelledImage(MakePngPhotograph(static_cast<uint64_t>(number), 320, 240), number);
+}
+
+std::string LargePhotographRecord(int64_t number) {
+  return LabelledImage(MakePhotograph(static_cast<uint64_t>(number), 4000, 3000, /*quality=*/90),
+                       number);
+}
+
+std::string TinyImageRecord(int64_t number) {
+  CounterRng rng(/*seed=*/2, /*epoch=*/0, number, /*purpose=*/0);
+  std::string image(size_t{32} * 32 * 3, '\0');
+  for (char& pixel : image) pixel = static_cast<char>(rng.NextU32());
+  return LabelledImage(image, number);
+}
+
+std::string TokenRecord(int64_t number) {
+  CounterRng rng(/*seed=*/3, /*epoch=*/0, number, /*purpose=*/0);
+  std::vector<int64_t> tokens(static_cast<size_t>(rng.UniformInt(16, 129)));
+  for (int64_t& token : tokens) token = rng.UniformInt(0, 50'000);
+  return ExampleBuilder()
+      .AddInt64s("tokens", tokens)
+      .AddInt64s("label", {number % 1000})
+      .Serialize();
+}
+
+std::string TableRecord(int64_t number) {
+  CounterRng rng(/*seed=*/4, /*epoch=*/0, number, /*purpose=*/0);
+  std::vector<float> row(20);
+  for (float& value : row) value = rng.UniformFloat();
+  return ExampleBuilder().AddFloats("row", row).AddInt64s("label", {number % 1000}).Serialize();
+}
+
 std::string ShardName(const Corpus& corpus, int64_t shard) {
   return absl::StrFormat("%s-%05d-of-%05d.tfrecord", corpus.name, shard, corpus.shards);
 }
@@ -163,6 +200,44 @@ std::vector<std::string> ManyShards() {
                            .records = ScaledWork(1'281'167),
                            .shards = std::max<int64_t>(8, ScaledWork(1024)),
                            .make_record = TinyRecord});
+}
+
+std::vector<std::string> PngShards() {
+  return FindOrMakeOrExit({.name = "pngs",
+                           .records = std::max<int64_t>(128, ScaledWork(1024)),
+                           .make_record = PngRecord});
+}
+
+std::vector<std::string> LargePhotographShards() {
+  return FindOrMakeOrExit({.name = "large-photographs",
+                           .records = std::max<int64_t>(8, ScaledWork(32)),
+                           .make_record = LargePhotographRecord});
+}
+
+std::vector<std::string> TinyImageShards() {
+  return FindOrMakeOrExit(
+      {.name = "tiny-images", .records = ScaledWork(50'000), .make_record = TinyImageRecord});
+}
+
+std::vector<std::string> TokenShards() {
+  return FindOrMakeOrExit(
+      {.name = "tokens", .records = ScaledWork(200'000), .make_record = TokenRecord});
+}
+
+std::vector<std::string> TableShards() {
+  return FindOrMakeOrExit(
+      {.name = "tables", .records = ScaledWork(400'000), .make_record = TableRecord});
+}
+
+std::vector<std::string> ShardsNamed(absl::string_view name) {
+  if (name == "photographs") return PhotographShards();
+  if (name == "small-records") return SmallRecordShards();
+  if (name == "pngs") return PngShards();
+  if (name == "large-photographs") return LargePhotographShards();
+  if (name == "tiny-images") return TinyImageShards();
+  if (name == "tokens") return TokenShards();
+  if (name == "tables") return TableShards();
+  return {};
 }
 
 }  // namespace systole::bench

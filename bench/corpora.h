@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace systole::bench {
 
 // Eight shards with 1,024 photographs (see photographs.h) in the full run; at least 128, one batch,
@@ -29,6 +31,23 @@ constexpr int64_t kSmallRecordBytes = 784;
 // full run. Features: image (64 bytes), label (below 1,000).
 std::vector<std::string> ManyShards();
 constexpr int64_t kTinyRecordBytes = 64;
+
+// Eight shards each, for the pipelines of breadth_bench. All have a label below 1,000.
+//   PNGs        1,024 in the full run (at least 128): image (320 x 240, see photographs.h)
+//   large       32 photographs of 12 megapixels (at least 8): image, some 4 MB each, as cameras
+//               write them
+//   tiny        50,000 as CIFAR has them: image (3,072 bytes, 32 x 32 x 3 uint8)
+//   tokens      200,000 lists: tokens (16 to 128 int64 below 50,000)
+//   tables      400,000 rows: row (20 floats)
+std::vector<std::string> PngShards();
+std::vector<std::string> LargePhotographShards();
+std::vector<std::string> TinyImageShards();
+std::vector<std::string> TokenShards();
+std::vector<std::string> TableShards();
+
+// The shards of the corpus of this name: photographs, small-records, pngs, large-photographs,
+// tiny-images, tokens or tables. Empty if there is none.
+std::vector<std::string> ShardsNamed(absl::string_view name);
 
 }  // namespace systole::bench
 

@@ -38,6 +38,7 @@
 #include "client/cli/commands/feed_flags.h"
 #include "client/cli/console/command_line.h"
 #include "client/feed/feed_client.h"
+#include "core/cache/value_cache.h"
 #include "core/dataset/dataset.h"
 #include "core/engine/step_engine.h"
 #include "core/json/json_writer.h"
@@ -106,6 +107,8 @@ class Moments {
       for (const float value : tensor.As<float>()) Add(value);
     } else if (tensor.dtype == DType::kBfloat16) {
       for (const uint16_t value : tensor.As<uint16_t>()) Add(Bf16ToFloat(value));
+    } else if (tensor.dtype == DType::kInt64) {
+      for (const int64_t value : tensor.As<int64_t>()) Add(static_cast<double>(value));
     } else {
       for (const uint8_t value : tensor.bytes()) Add(value);
     }
@@ -136,7 +139,8 @@ struct Slice {
 using NextSlice = std::function<absl::StatusOr<Slice>()>;
 
 struct Amount {
-  int64_t batch = 0;  // Examples of a step.
+  std::string tensor;  // The only one that counts: the spec's first output.
+  int64_t batch = 0;   // Examples of a step.
   int64_t warm_up = 0;
   int64_t steps = 0;
 };
@@ -154,19 +158,21 @@ absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   SYSTOLE_ASSIGN_OR_RETURN(const Usage after, UsageWith(server_pid));
 
-  const int image = slice.layout->IndexOf("image");
-  if (image < 0) return absl::InvalidArgumentError("the feed has no tensor 'image'");
-  const SliceTensor& tensor = slice.layout->tensors()[static_cast<size_t>(image)];
+  const int counted = slice.layout->IndexOf(amount.tensor);
+  if (counted < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("the feed has no tensor '", amount.tensor, "'"));
+  }
+  const SliceTensor& tensor = slice.layout->tensors()[static_cast<size_t>(counted)];
   const TensorSpec& spec = tensor.spec;
   Moments moments;
   for (int i = 0; i < kStepsLookedAt; ++i) {
     SYSTOLE_ASSIGN_OR_RETURN(slice, next());
-    moments.Add(slice.layout->View(image, slice.data));
+    moments.Add(slice.layout->View(counted, slice.data));
   }
   json.Field("peer", "systole")
       .Field("version", SYSTOLE_VERSION)
       .Field("images", amount.batch * amount.steps)
-      // Only the images count, as in the peers' programs.
+      // Labels do not count, as in the peers' programs.
       .Field("bytes", tensor.example_bytes() * amount.batch * amount.steps)
       .Field("seconds", wall.count())
       .Field("cpu_seconds", after.cpu_seconds - before.cpu_seconds)
@@ -195,7 +201,10 @@ class TimerCommand : public Command {
     return LoadSpec(spec_);
   }
   Amount AmountOf(const v1::FeedSpec& spec) const {
-    return {.batch = spec.global_batch(), .warm_up = warm_up_, .steps = steps_};
+    return {.tensor = spec.outputs_size() == 0 ? "" : spec.outputs(0).name(),
+            .batch = spec.global_batch(),
+            .warm_up = warm_up_,
+            .steps = steps_};
   }
 
  private:
@@ -215,6 +224,8 @@ class InProcessCommand final : public TimerCommand {
     TimerCommand::Declare(options);
     options.PositionalList("SHARDS", &shards_, "Paths or globs");
     options.Optional("--threads", "N", &threads_, "Threads that read, decode and transform");
+    options.Optional("--cache-bytes", "N", &cache_bytes_,
+                     "Memory for what outputs with `cache` keep");
   }
   absl::Status Run(const Console& console) override {
     SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, Spec());
@@ -223,12 +234,15 @@ class InProcessCommand final : public TimerCommand {
                              Dataset::Open(spec.dataset(), shards_));
     SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const FeedPlan> plan,
                              FeedPlan::Create(spec, dataset));
+    SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<ValueCache> cache,
+                             ValueCache::Create({.memory_bytes = cache_bytes_}));
     StepEngine engine({.threads = static_cast<int>(threads_)});
     // The stream goes on beyond the last step, as a trainer's would. So the steps made ahead when
     // the clock starts are balanced by those made ahead when it stops.
     SYSTOLE_ASSIGN_OR_RETURN(
         const std::unique_ptr<StepStream> stream,
-        engine.Open(plan, {.count = int64_t{1} << 40, .core_end = NumCoresOf(spec)}));
+        engine.Open(plan, {.count = int64_t{1} << 40, .core_end = NumCoresOf(spec)}, {}, "",
+                    std::move(cache)));
     std::optional<SlicePtr> slice;
     const auto next = [&]() -> absl::StatusOr<Slice> {
       for (int core = 0; core < NumCoresOf(spec); ++core) {
@@ -247,6 +261,7 @@ class InProcessCommand final : public TimerCommand {
  private:
   std::vector<std::string> shards_;
   int64_t threads_ = 1;
+  int64_t cache_bytes_ = 0;
 };
 
 class ClientCommand final : public TimerCommand {

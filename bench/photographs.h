@@ -1,5 +1,6 @@
-// Photograph-like JPEGs: nothing but the texture of client/texture, so that a decoder finds about
-// as many coefficients in them as in real ones. README.md says how the two were compared.
+// Photograph-like files: nothing but the texture of client/texture, so that a decoder of JPEGs
+// finds about as many coefficients in them as in real ones. README.md says how the two were
+// compared.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_BENCH_PHOTOGRAPHS_H_
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace systole::bench {
 
@@ -18,6 +20,13 @@ constexpr int kPhotographHeight = 375;
 std::string MakePhotograph(uint64_t seed);
 // Makes a JPEG of another size and quality.
 std::string MakePhotograph(uint64_t seed, int width, int height, int quality);
+
+// The pixels of such a photograph before it is encoded: [height, width, 3].
+std::vector<uint8_t> PhotographPixels(uint64_t seed, int width, int height);
+
+// The same pixels as a PNG. As libpng does for photographs, each row has the filter whose result
+// has the least sum of absolute values, and zlib packs the rows at its default level.
+std::string MakePngPhotograph(uint64_t seed, int width, int height);
 
 }  // namespace systole::bench
 

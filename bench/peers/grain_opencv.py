@@ -23,7 +23,7 @@ def _array_records(files, work):
         if not os.path.exists(path):
             writer = ArrayRecordWriter(path + ".tmp", "group_size:1")
             with open(file, "rb") as shard:
-                for offset, size, label in records.jpegs(file):
+                for offset, size, label in records.images(file):
                     shard.seek(offset)
                     writer.write(label.to_bytes(8, "little") + shard.read(size))
             writer.close()

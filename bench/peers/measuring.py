@@ -26,6 +26,9 @@ AREA = (0.08, 1.0)
 ASPECT = (3 / 4, 4 / 3)
 MEAN = 127.5
 STDDEV = 63.75
+# Of pixels from 0 to 1, in the pipelines of bench/breadth_rows.cc.
+CHANNEL_MEAN = [0.485, 0.456, 0.406]
+CHANNEL_STDDEV = [0.229, 0.224, 0.225]
 
 # Photographs differ, so the mean of a single batch says little.
 _BATCHES_LOOKED_AT = 8

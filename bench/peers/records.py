@@ -1,4 +1,4 @@
-"""Where the JPEG files lie inside the TFRecord shards.
+"""Where the images lie inside the TFRecord shards.
 
 Peers that read records by number use this. It understands only the framing and two features, image
 and label. It does not check checksums, which is in the peer's favour.
@@ -45,8 +45,8 @@ def _features(data, begin, end):
         yield data[name[0]:name[1]].decode(), _only(data, entry, 2)
 
 
-def jpegs(path):
-    """Yields (offset, bytes, label) of each record's JPEG in the shard `path`."""
+def images(path):
+    """Yields (offset, bytes, label) of each record's image in the shard `path`."""
     with open(path, "rb") as file:
         data = file.read()
     at = 0

@@ -22,6 +22,10 @@ class Side:
     compact: bool = False
     # Ours: slices that a batch is cut into.
     cores: int = 1
+    # A pipeline of bench/breadth_rows.cc. Empty: the one of README.md.
+    pipeline: str = ""
+    corpus: str = "photographs"
+    batch: int = 128
 
 
 # Ours: run.py says which programs these run. They get two threads, because there are two cores.
@@ -78,6 +82,56 @@ SIDES = (
          dtype="bf16", wire=True),
 )
 
+
+@dataclasses.dataclass(frozen=True)
+class Pipeline:
+    """A pipeline of bench/breadth_rows.cc, its corpus and batch there, and the peers that have it."""
+    name: str
+    peers: tuple[str, ...]
+    corpus: str = "photographs"
+    batch: int = 128
+
+
+_TF, _TORCH = "tf.data", "DataLoader + torchvision"
+_BREADTH_PEERS = {_TF: ("tensorflow", "tf_breadth.py", 0), _TORCH: ("torch", "torch_breadth.py", 2)}
+
+PIPELINES = (
+    Pipeline("crop", (_TF,)),
+    Pipeline("crop_antialias", (_TF, _TORCH)),
+    Pipeline("crop_tpu_resnet", (_TF,)),
+    Pipeline("center_crop", (_TF,)),
+    Pipeline("center_crop_antialias", (_TF, _TORCH)),
+    Pipeline("resize", (_TF, _TORCH)),
+    Pipeline("resize_cached", (_TF,)),
+    Pipeline("resize_with_pad", (_TF,)),
+    Pipeline("resize_lanczos3", (_TF,)),
+    Pipeline("standardize", (_TF,)),
+    Pipeline("colours", (_TF, _TORCH)),
+    Pipeline("trivial_augment", (_TORCH,)),
+    Pipeline("mix", (_TORCH,)),
+    Pipeline("large", (_TF, _TORCH), corpus="large-photographs", batch=8),
+    Pipeline("png", (_TF, _TORCH), corpus="pngs"),
+    Pipeline("raw", (_TF, _TORCH), corpus="tiny-images"),
+    Pipeline("tokens", (_TF,), corpus="tokens", batch=1024),
+    Pipeline("tables", (_TF,), corpus="tables", batch=1024),
+)
+
+# Those whose examples are no images.
+LISTS = ("tokens", "tables")
+
+
+def _breadth_sides(pipeline):
+    """Ours first: the others' values are compared with ours."""
+    more = {"pipeline": pipeline.name, "corpus": pipeline.corpus, "batch": pipeline.batch}
+    yield Side(f"systole in-process, {pipeline.name}", None, IN_PROCESS, threads=2, **more)
+    for peer in pipeline.peers:
+        environment, program, threads = _BREADTH_PEERS[peer]
+        yield Side(f"{peer}, {pipeline.name}", environment,
+                   (program, "--pipeline", pipeline.name), threads=threads, **more)
+
+
+BREADTH_SIDES = tuple(side for pipeline in PIPELINES for side in _breadth_sides(pipeline))
+
 # (figure, ceiling, how many times the ceiling's rate is wanted at least, or None).
 RATIOS = (
     ("systole in-process, f32", "tf.data, f32", 2.5),
@@ -114,6 +168,10 @@ RATIOS = (
     ("systole wire alone, TCP", "tf.data service, ready tensors", 7.0),
     ("systole wire alone, unix:", "tf.data service, ready tensors", 7.0),
 )
+
+BREADTH_RATIOS = tuple(
+    (f"systole in-process, {pipeline.name}", f"{peer}, {pipeline.name}", None)
+    for pipeline in PIPELINES for peer in pipeline.peers)
 
 # Our CPU time for an image may be at most CPU_AT_MOST times that of the best of these peers.
 CPU_FIGURE = "systole in-process, f32"

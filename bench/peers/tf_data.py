@@ -18,7 +18,7 @@ _ATTEMPTS = 10
 _DTYPES = {"f32": tf.float32, "bf16": tf.bfloat16}
 
 
-def _window(shape):
+def window(shape):
     """[y, x, height, width] of torchvision's RandomResizedCrop.
 
     tf.image.sample_distorted_bounding_box draws the side, not the area, uniformly: its crops are
@@ -42,8 +42,8 @@ def normalise(image, dtype):
 def _decode(record, dtype):
     features = tf.io.parse_single_example(record, _FEATURES)
     encoded = features["image"]
-    window = _window(tf.image.extract_jpeg_shape(encoded))
-    image = tf.io.decode_and_crop_jpeg(encoded, window, channels=3)
+    part = window(tf.image.extract_jpeg_shape(encoded))
+    image = tf.io.decode_and_crop_jpeg(encoded, part, channels=3)
     image = tf.image.resize(image, [measuring.SIZE, measuring.SIZE])
     image = tf.image.random_flip_left_right(image)
     if dtype == "u8":
@@ -51,21 +51,42 @@ def _decode(record, dtype):
     return normalise(image, dtype), features["label"]
 
 
+def _records(files, repeat):
+    records = tf.data.Dataset.from_tensor_slices(files).shuffle(len(files))
+    if repeat:
+        records = records.repeat()
+    return records.interleave(tf.data.TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)
+
+
+def _delivered(dataset):
+    options = tf.data.Options()
+    options.deterministic = False
+    return dataset.prefetch(tf.data.AUTOTUNE).with_options(options)
+
+
+def image_batches(files, batch, make, cached=False):
+    """A dataset without end of make(record), which is (image, label). `cached`: what is made in the
+    first epoch is kept in memory."""
+    if cached:
+        examples = (_records(files, repeat=False).map(make, num_parallel_calls=tf.data.AUTOTUNE)
+                    .cache().repeat().shuffle(1024))
+    else:
+        examples = (_records(files, repeat=True).shuffle(1024)
+                    .map(make, num_parallel_calls=tf.data.AUTOTUNE))
+    return _delivered(examples.batch(batch, drop_remainder=True))
+
+
+def list_batches(files, batch, make):
+    """A dataset without end of make(records), for batches of records."""
+    return _delivered(
+        _records(files, repeat=True).shuffle(1024).batch(batch, drop_remainder=True)
+        .map(make, num_parallel_calls=tf.data.AUTOTUNE))
+
+
 def batches(files, batch, dtype):
     """A dataset of (images, labels) without end. `dtype`: f32, bf16, or u8 for pixels that are not
     normalised yet."""
-    options = tf.data.Options()
-    options.deterministic = False
-    return (
-        tf.data.Dataset.from_tensor_slices(files)
-        .shuffle(len(files))
-        .repeat()
-        .interleave(tf.data.TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)
-        .shuffle(1024)
-        .map(lambda record: _decode(record, dtype), num_parallel_calls=tf.data.AUTOTUNE)
-        .batch(batch, drop_remainder=True)
-        .prefetch(tf.data.AUTOTUNE)
-        .with_options(options))
+    return image_batches(files, batch, lambda record: _decode(record, dtype))
 
 
 def main():

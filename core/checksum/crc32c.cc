@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/checksum/upper_parts.h"
+
 namespace systole {
 namespace {
 
@@ -16,11 +18,6 @@ constexpr size_t kLargestPiece = size_t{1} << 30;
 __attribute__((target("sse4.2"))) uint32_t StepU64(uint32_t crc_register, uint64_t value) {
   return static_cast<uint32_t>(_mm_crc32_u64(crc_register, value));
 }
-
-// ISA-L's code for AVX-512 leaves the upper parts of the vector registers in use. All SSE code that
-// comes after it, the compiler's own and xxHash's, then takes up to four times as long: each
-// instruction has to preserve the bits above its own 128.
-__attribute__((target("avx"))) void ClearUpperParts() { _mm256_zeroupper(); }
 
 }  // namespace
 
@@ -34,7 +31,7 @@ uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes) {
     crc_register = crc32_iscsi(data, static_cast<int>(piece), crc_register);
     bytes.remove_prefix(piece);
   }
-  if (__builtin_cpu_supports("avx")) ClearUpperParts();
+  ClearUpperParts();
   return ~crc_register;
 }
 

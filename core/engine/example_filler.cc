@@ -91,7 +91,7 @@ absl::StatusOr<ExampleFiller> ExampleFiller::Create(
   size_t jpegs = 0;
   for (const OutputPlan& output : plan.outputs()) {
     std::shared_ptr<HuffmanDecoder> decoder;
-    if (output.program.way == LoweredProgram::Way::kJpeg) {
+    if (output.program.decodes_jpeg()) {
       if (jpegs == decoders.size()) decoders.push_back(std::make_shared<HuffmanDecoder>());
       decoder = decoders[jpegs++];
     }
@@ -160,7 +160,7 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
   cached.found = std::move(kept);
   cached.fills = false;
   if (cached.found != nullptr) return nullptr;
-  const bool is_jpeg = output.program.way == LoweredProgram::Way::kJpeg;
+  const bool is_jpeg = output.program.decodes_jpeg();
   if (!is_jpeg && !cached.form.has_value()) return nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
   // A default value is not kept: it is not the record's.
@@ -246,7 +246,7 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
   }
   // Whether a damaged record can be used must not depend on the cache: the usual way may not reach
   // the damaged part, and does not bound an image's size.
-  if (output.program.way == LoweredProgram::Way::kJpeg) {
+  if (output.program.decodes_jpeg()) {
     SYSTOLE_RETURN_IF_ERROR(runners_[i].Begin(output.program, bytes, example_).status());
   }
   return false;

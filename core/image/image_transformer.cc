@@ -87,6 +87,36 @@ absl::Status ImageTransformer::FinishRows(absl::Span<uint8_t> out) {
   return absl::OkStatus();
 }
 
+absl::Status ImageTransformer::FinishPixels(absl::Span<uint8_t> out) {
+  const absl::Status status = CopyRows(out);
+  decoder_.EndImage();
+  return status;
+}
+
+absl::Status ImageTransformer::CopyRows(absl::Span<uint8_t> out) {
+  const CropRect& crop = crop_.rect;
+  const size_t row_bytes = static_cast<size_t>(crop.width) * channels_;
+  if (out.size() != row_bytes * crop.height) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(out.size(), " bytes for the crop, want ", row_bytes * crop.height));
+  }
+  if (flip_) row_.resize(row_bytes + BilinearResizer::kRowPaddingBytes);
+  uint8_t* to = out.data();
+  for (int left = crop.height; left > 0;) {
+    SYSTOLE_ASSIGN_OR_RETURN(const DecodedRows rows, decoder_.NextRows(left));
+    left -= rows.count;
+    for (int i = 0; i < rows.count; ++i, to += row_bytes) {
+      const uint8_t* row = rows.data + i * rows.stride_bytes;
+      if (flip_) {
+        MirrorRow(row, crop.width, channels_, row_.data());
+        row = row_.data();
+      }
+      std::memcpy(to, row, row_bytes);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ImageTransformer::TransformPixels(absl::Span<const uint8_t> pixels, int height,
                                                int width, const CropRect& crop, bool flip,
                                                absl::Span<uint8_t> out) {

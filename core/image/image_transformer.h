@@ -55,6 +55,13 @@ class ImageTransformer {
   // see core/image/paired_decoding.h.
   absl::Status Start(const CropRect& crop, bool flip);
   absl::Status Finish(absl::Span<uint8_t> out);
+  // Instead of Finish(), if the crop is wanted as it was decoded: writes its pixels, mirrored if
+  // `flip`, to `out`: [crop.height, crop.width, channels] uint8. Of the options it needs those of
+  // the JPEG and `channels`. REQUIRES: the options are not `scaled`.
+  //   InvalidArgument  `out` has another size.
+  absl::Status FinishPixels(absl::Span<uint8_t> out);
+  // The crop that was started last. REQUIRES: the options are not `scaled`.
+  const CropRect& crop() const { return crop_.rect; }
   // Gives the image up and frees its memory. May be called at any time instead of Finish().
   void Drop() { decoder_.EndImage(); }
 
@@ -82,6 +89,7 @@ class ImageTransformer {
         scaled_(options.scaled) {}
 
   absl::Status FinishRows(absl::Span<uint8_t> out);
+  absl::Status CopyRows(absl::Span<uint8_t> out);
   // TransformPixels() of a crop of the output's size. A resize to the same size changes no value,
   // so the resizer would write the same bits.
   void NormalisePixels(absl::Span<const uint8_t> pixels, int width, const CropRect& crop, bool flip,

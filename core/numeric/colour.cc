@@ -27,7 +27,7 @@ constexpr int kBlock = 128;
 #endif  // SYSTOLE_CORE_NUMERIC_COLOUR_CC_ONCE_
 
 // All cases are computed for every lane, and then one is selected. So nothing depends on the number
-// of lanes.
+// of lanes. The last vector may have lanes beyond the pixels that there are.
 HWY_BEFORE_NAMESPACE();
 namespace systole {
 namespace HWY_NAMESPACE {
@@ -84,11 +84,27 @@ HWY_INLINE void Store(const Block& block, int count, uint8_t* HWY_RESTRICT out) 
   }
 }
 
-// As many floats as there are doubles in the widest vector, because some floats are promoted.
-using Doubles = hn::ScalableTag<double>;
-using Floats = hn::Rebind<float, Doubles>;
+using Floats = hn::ScalableTag<float>;
 using V = hn::Vec<Floats>;
 using M = hn::Mask<Floats>;
+
+// float(double(x) + double(third) * (2.0 / 6.0)). A vector of doubles has half of the lanes.
+template <class D>
+HWY_INLINE hn::Vec<D> AddThirdsTo(D d, hn::Vec<D> x, hn::Vec<D> third) {
+  const hn::Rebind<double, D> dd;
+  return hn::DemoteTo(
+      d, hn::Add(hn::PromoteTo(dd, x), hn::Mul(hn::PromoteTo(dd, third), hn::Set(dd, 2.0 / 6.0))));
+}
+HWY_INLINE V AddThirds(V x, V third) {
+  const Floats d;
+#if HWY_TARGET == HWY_SCALAR
+  return AddThirdsTo(d, x, third);
+#else
+  const hn::Half<Floats> half;
+  return hn::Combine(d, AddThirdsTo(half, hn::UpperHalf(half, x), hn::UpperHalf(half, third)),
+                     AddThirdsTo(half, hn::LowerHalf(half, x), hn::LowerHalf(half, third)));
+#endif
+}
 
 // Whether `sixth`, a sixth of the circle, is `one` or `other`.
 HWY_INLINE M IsOneOf(V sixth, float one, float other) {
@@ -101,12 +117,11 @@ HWY_INLINE V EvenPart(V sixth) {
   return hn::Mul(hn::Floor(hn::Mul(sixth, hn::Set(d, 0.5f))), hn::Set(d, 2.0f));
 }
 
-HWY_INLINE void Saturate(float factor, Block& block) {
+HWY_INLINE void Saturate(float factor, int count, Block& block) {
   const Floats d;
-  const Doubles dd;
   const V zero = hn::Zero(d);
   const V one = hn::Set(d, 1.0f);
-  for (int i = 0; i < kBlock; i += static_cast<int>(hn::Lanes(d))) {
+  for (int i = 0; i < count; i += static_cast<int>(hn::Lanes(d))) {
     const V r = hn::Load(d, block.r + i);
     const V g = hn::Load(d, block.g + i);
     const V b = hn::Load(d, block.b + i);
@@ -122,9 +137,7 @@ HWY_INLINE void Saturate(float factor, Block& block) {
     const V difference = hn::IfThenElse(is_red, hn::Sub(g, b),
                                         hn::IfThenElse(is_green, hn::Sub(b, r), hn::Sub(r, g)));
     const V third = hn::IfThenElse(is_red, zero, hn::IfThenElse(is_green, one, hn::Set(d, 2.0f)));
-    const V angle =
-        hn::DemoteTo(d, hn::Add(hn::PromoteTo(dd, hn::Mul(norm, difference)),
-                                hn::Mul(hn::PromoteTo(dd, third), hn::Set(dd, 2.0 / 6.0))));
+    const V angle = AddThirds(hn::Mul(norm, difference), third);
     const V turned = hn::IfThenElse(hn::Lt(angle, zero), hn::Add(angle, one), angle);
     const M is_grey = hn::Lt(range, hn::Set(d, std::numeric_limits<float>::min()));
     const V sixths = hn::Mul(hn::IfThenElse(is_grey, zero, turned), hn::Set(d, 6.0f));
@@ -151,12 +164,12 @@ HWY_INLINE void Saturate(float factor, Block& block) {
 }
 
 // `delta` in sixths of the circle.
-HWY_INLINE void Turn(float delta, Block& block) {
+HWY_INLINE void Turn(float delta, int count, Block& block) {
   const Floats d;
   const V zero = hn::Zero(d);
   const V one = hn::Set(d, 1.0f);
   const V six = hn::Set(d, 6.0f);
-  for (int i = 0; i < kBlock; i += static_cast<int>(hn::Lanes(d))) {
+  for (int i = 0; i < count; i += static_cast<int>(hn::Lanes(d))) {
     const V r = hn::Load(d, block.r + i);
     const V g = hn::Load(d, block.g + i);
     const V b = hn::Load(d, block.b + i);
@@ -204,28 +217,71 @@ HWY_INLINE void Turn(float delta, Block& block) {
   }
 }
 
+// Leaves the brightness in the red channel.
+HWY_INLINE void ToGrey(int count, Block& block) {
+  for (int i = 0; i < count; ++i) {
+    block.r[i] = block.r[i] * 0.2989f + block.g[i] * 0.587f + block.b[i] * 0.114f;
+  }
+}
+
+HWY_INLINE void StoreGrey(const Block& block, int count, float* HWY_RESTRICT out) {
+  std::copy_n(block.r, count, out);
+}
+HWY_INLINE void StoreGrey(const Block& block, int count, uint8_t* HWY_RESTRICT out) {
+  alignas(64) uint8_t grey[kBlock];
+  ToUint8(block.r, grey);
+  std::copy_n(grey, count, out);
+}
+
+// Calls compute(count, block, i) for the pixels from i on.
 template <typename T, typename Compute>
-HWY_INLINE void ForEachBlock(T* pixels, size_t count, const Compute& compute) {
+HWY_INLINE void ForEachBlock(const T* pixels, size_t count, const Compute& compute) {
   Block block;
   for (size_t i = 0; i < count; i += kBlock) {
     const int in_block = static_cast<int>(std::min<size_t>(kBlock, count - i));
     Load(pixels + 3 * i, in_block, block);
-    compute(block);
-    Store(block, in_block, pixels + 3 * i);
+    compute(in_block, block, i);
   }
 }
 
+template <typename T>
+HWY_INLINE void SaturateAll(float factor, T* pixels, size_t count) {
+  ForEachBlock(pixels, count, [=](int in_block, Block& block, size_t i) HWY_ATTR {
+    Saturate(factor, in_block, block);
+    Store(block, in_block, pixels + 3 * i);
+  });
+}
+template <typename T>
+HWY_INLINE void TurnAll(float delta, T* pixels, size_t count) {
+  ForEachBlock(pixels, count, [=](int in_block, Block& block, size_t i) HWY_ATTR {
+    Turn(delta * 6, in_block, block);
+    Store(block, in_block, pixels + 3 * i);
+  });
+}
+template <typename T>
+HWY_INLINE void MakeAllGrey(const T* pixels, size_t count, int channels, T* out) {
+  ForEachBlock(pixels, count, [=](int in_block, Block& block, size_t i) HWY_ATTR {
+    ToGrey(in_block, block);
+    if (channels == 1) return StoreGrey(block, in_block, out + i);
+    std::copy_n(block.r, in_block, block.g);
+    std::copy_n(block.r, in_block, block.b);
+    Store(block, in_block, out + 3 * i);
+  });
+}
+
 void SaturationOfFloats(float factor, float* pixels, size_t count) {
-  ForEachBlock(pixels, count, [factor](Block& block) HWY_ATTR { Saturate(factor, block); });
+  SaturateAll(factor, pixels, count);
 }
 void SaturationOfUint8(float factor, uint8_t* pixels, size_t count) {
-  ForEachBlock(pixels, count, [factor](Block& block) HWY_ATTR { Saturate(factor, block); });
+  SaturateAll(factor, pixels, count);
 }
-void HueOfFloats(float delta, float* pixels, size_t count) {
-  ForEachBlock(pixels, count, [delta](Block& block) HWY_ATTR { Turn(delta * 6, block); });
+void HueOfFloats(float delta, float* pixels, size_t count) { TurnAll(delta, pixels, count); }
+void HueOfUint8(float delta, uint8_t* pixels, size_t count) { TurnAll(delta, pixels, count); }
+void GreyOfFloats(const float* pixels, size_t count, int channels, float* out) {
+  MakeAllGrey(pixels, count, channels, out);
 }
-void HueOfUint8(float delta, uint8_t* pixels, size_t count) {
-  ForEachBlock(pixels, count, [delta](Block& block) HWY_ATTR { Turn(delta * 6, block); });
+void GreyOfUint8(const uint8_t* pixels, size_t count, int channels, uint8_t* out) {
+  MakeAllGrey(pixels, count, channels, out);
 }
 
 }  // namespace
@@ -241,6 +297,16 @@ HWY_EXPORT(SaturationOfFloats);
 HWY_EXPORT(SaturationOfUint8);
 HWY_EXPORT(HueOfFloats);
 HWY_EXPORT(HueOfUint8);
+HWY_EXPORT(GreyOfFloats);
+HWY_EXPORT(GreyOfUint8);
+
+// Checks the sizes and returns the number of pixels.
+size_t CountGrey(size_t values, int channels, size_t out_values) {
+  SYSTOLE_CHECK(values % 3 == 0);
+  SYSTOLE_CHECK(channels == 1 || channels == 3);
+  SYSTOLE_CHECK(out_values == values / 3 * static_cast<size_t>(channels));
+  return values / 3;
+}
 
 }  // namespace
 
@@ -260,6 +326,15 @@ void AdjustHue(float delta, absl::Span<float> pixels) {
 void AdjustHue(float delta, absl::Span<uint8_t> pixels) {
   SYSTOLE_CHECK(pixels.size() % 3 == 0);
   HWY_DYNAMIC_DISPATCH(HueOfUint8)(delta, pixels.data(), pixels.size() / 3);
+}
+
+void MakeGrey(absl::Span<const float> pixels, int channels, absl::Span<float> out) {
+  const size_t count = CountGrey(pixels.size(), channels, out.size());
+  HWY_DYNAMIC_DISPATCH(GreyOfFloats)(pixels.data(), count, channels, out.data());
+}
+void MakeGrey(absl::Span<const uint8_t> pixels, int channels, absl::Span<uint8_t> out) {
+  const size_t count = CountGrey(pixels.size(), channels, out.size());
+  HWY_DYNAMIC_DISPATCH(GreyOfUint8)(pixels.data(), count, channels, out.data());
 }
 
 }  // namespace systole

@@ -1,6 +1,6 @@
-// Saturation and hue of RGB pixels, vectorised: the arithmetic of TensorFlow's CPU kernels
-// AdjustHue and AdjustSaturation, with their bits on every CPU. core/operations/ops/saturation.cc
-// and hue.cc have it written out one pixel at a time.
+// Saturation, hue and brightness of RGB pixels, vectorised: the arithmetic of TensorFlow's
+// AdjustHue, AdjustSaturation and rgb_to_grayscale, with their bits on every CPU. saturation.cc,
+// hue.cc and grayscale.cc in core/operations/ops have it written out one pixel at a time.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_NUMERIC_COLOUR_H_
@@ -23,6 +23,12 @@ void AdjustSaturation(float factor, absl::Span<uint8_t> pixels);
 // Turns H of HSV by `delta` of the circle. REQUIRES: -1 <= delta <= 1.
 void AdjustHue(float delta, absl::Span<float> pixels);
 void AdjustHue(float delta, absl::Span<uint8_t> pixels);
+
+// Writes the brightness of each pixel `channels` times. REQUIRES: channels is 1 or 3, and
+// out.size()
+// == pixels.size() / 3 * channels (CHECK). `pixels` and `out` are apart.
+void MakeGrey(absl::Span<const float> pixels, int channels, absl::Span<float> out);
+void MakeGrey(absl::Span<const uint8_t> pixels, int channels, absl::Span<uint8_t> out);
 
 }  // namespace systole
 

@@ -9,21 +9,31 @@
 namespace systole {
 namespace {
 
-// The state of a fused pass while parts are added to it. Take() returns whether the part could be
-// added without changing a byte. If an operation has several parts and a later one fails, the
-// earlier ones stay in the state, so callers try on a copy.
+// The state of a fused pass while operations are added to it.
 class Fusion {
  public:
   explicit Fusion(const ValueType& input) : floats_(input.element == ElementType::kFloat32) {}
 
-  bool Take(const OperationPart& part) {
-    return std::visit([this](const auto& known) { return TakePart(known); }, part);
+  // Adds an operation, which reads values of type `input`, if this changes no byte of the result.
+  // Returns whether it does.
+  bool Take(const Operation& operation, const ValueType& input) {
+    const std::vector<OperationPart> parts = operation.Parts();
+    Fusion further = *this;
+    further.reads_any_size_ = !input.has_size();
+    const auto take = [&further](const OperationPart& part) {
+      return std::visit([&further](const auto& known) { return further.TakePart(known); }, part);
+    };
+    if (parts.empty() || !std::all_of(parts.begin(), parts.end(), take)) return false;
+    *this = std::move(further);
+    return true;
   }
 
   bool is_jpeg() const { return is_jpeg_; }
   bool floats() const { return floats_; }
   // Whether it resizes, cuts or mirrors, which only images allow.
   bool moved() const { return resize_.has_value() || !moves_.empty(); }
+  const std::optional<ResamplePart>& resample() const { return resample_; }
+  const std::vector<MirrorPart>& mirrors() const { return mirrors_; }
   bool rounds() const { return rounds_; }
   bool normalises() const { return normalise_.has_value(); }
   const JpegDecoderOptions& jpeg() const { return jpeg_; }
@@ -44,13 +54,17 @@ class Fusion {
   // compute each pixel alone (rounding, normalising). Windows before a resize are cut from the
   // stored image.
   bool TakePart(const WindowPart& part) {
-    if (floats_ || resize_.has_value()) return false;
+    if (floats_ || resize_.has_value() || resample_.has_value()) return false;
     moves_.emplace_back(part);
     return true;
   }
   bool TakePart(const MirrorPart& part) {
-    if (floats_) return false;
-    moves_.emplace_back(part);
+    if (floats_ || !TakesRows()) return false;
+    if (resample_.has_value()) {
+      mirrors_.push_back(part);
+    } else {
+      moves_.emplace_back(part);
+    }
     return true;
   }
 
@@ -60,32 +74,74 @@ class Fusion {
     const bool mirrored = std::any_of(moves_.begin(), moves_.end(), [](const auto& move) {
       return std::holds_alternative<MirrorPart>(move);
     });
-    if (floats_ || resize_.has_value() || mirrored || normalise_.has_value()) return false;
+    if (floats_ || resize_.has_value() || resample_.has_value() || mirrored ||
+        normalise_.has_value()) {
+      return false;
+    }
     resize_ = part;
+    return true;
+  }
+
+  // A window whose size the spec gives is left to the pass of that size: it may be of any size, but
+  // values whose size only the record gives are bounded.
+  bool TakePart(const ResamplePart& part) {
+    if (!is_jpeg_ || !reads_any_size_ || resample_.has_value() || normalise_.has_value()) {
+      return false;
+    }
+    resample_ = part;
     return true;
   }
 
   // Rounding changes only resized values. A second pass normalises the rounded values.
   bool TakePart(const RoundPart&) {
-    if (floats_ || normalise_.has_value()) return false;
+    if (floats_ || normalise_.has_value() || resample_.has_value()) return false;
     rounds_ = rounds_ || resize_.has_value();
     return true;
   }
 
   bool TakePart(const NormalisePart& part) {
-    if (normalise_.has_value()) return false;
+    if (normalise_.has_value() || !TakesRows()) return false;
     normalise_ = part.factors;
     return true;
   }
+
+  // Whether parts that change rows can follow.
+  bool TakesRows() const { return !resample_.has_value() || resample_->gives_rows; }
 
   bool floats_;
   bool is_jpeg_ = false;
   JpegDecoderOptions jpeg_;
   std::vector<std::variant<WindowPart, MirrorPart>> moves_;
   std::optional<ResizePart> resize_;
+  std::optional<ResamplePart> resample_;
+  std::vector<MirrorPart> mirrors_;  // After it.
+  bool reads_any_size_ = false;  // Whether only the record gives the size that the operation reads.
   bool rounds_ = false;
   std::optional<NormaliseFactors> normalise_;
 };
+
+// The first steps of a program, fused.
+struct Beginning {
+  Fusion fusion;
+  size_t steps = 0;
+  ValueType type;              // What they make.
+  size_t before_resample = 0;  // How many come before the step that resamples, or all.
+};
+
+// The longest beginning that can be fused. If it decodes a JPEG but fixes no size, the longest one
+// that leaves pixels uint8.
+Beginning LongestBeginning(const Program& program) {
+  Beginning fused = {.fusion = Fusion(program.input()), .type = program.input()};
+  Beginning pixels = fused;
+  for (const Program::Step& step : program.steps()) {
+    if (!fused.fusion.Take(*step.operation, fused.type)) break;
+    ++fused.steps;
+    fused.type = step.output;
+    if (!fused.fusion.resample().has_value()) fused.before_resample = fused.steps;
+    if (!fused.fusion.normalises()) pixels = fused;
+  }
+  return fused.fusion.is_jpeg() && !fused.type.has_size() ? pixels : fused;
+}
 
 // Adds what the references cost from step `first` on, which reads a value of `read_bytes`. They are
 // nullopt if only the record has the value's size.
@@ -135,20 +191,8 @@ PixelType PixelTypeOf(DType dtype) {
 LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool read_soon) {
   LoweredProgram lowered;
   const std::vector<Program::Step>& steps = program->steps();
-  Fusion fusion(program->input());
-  ValueType type = program->input();
   const size_t steps_end = steps.size();
-  size_t rest = 0;
-  for (; rest < steps_end; ++rest) {
-    Fusion further = fusion;
-    const std::vector<OperationPart> parts = steps[rest].operation->Parts();
-    const bool taken =
-        !parts.empty() && std::all_of(parts.begin(), parts.end(),
-                                      [&further](const auto& part) { return further.Take(part); });
-    if (!taken) break;
-    fusion = std::move(further);
-    type = steps[rest].output;
-  }
+  const auto [fusion, rest, type, before_resample] = LongestBeginning(*program);
   lowered.program = std::move(program);
   lowered.dtype = dtype;
   lowered.rest = rest;
@@ -162,6 +206,19 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
   lowered.fused = type;
   if (type.element == ElementType::kInt64) {
     AddRest(0, type.num_bytes(), lowered);
+    return lowered;
+  }
+  if (fusion.is_jpeg() && (!type.has_size() || fusion.resample().has_value())) {
+    lowered.way = LoweredProgram::Way::kWindow;
+    lowered.moves = fusion.moves();
+    lowered.resample = fusion.resample();
+    lowered.mirrors = fusion.mirrors();
+    lowered.finish = fusion.factors();
+    lowered.image.jpeg = fusion.jpeg();
+    lowered.image.output = {.height = 1, .width = 1, .channels = static_cast<int>(type.shape[2])};
+    if (lowered.resamples_rows()) lowered.rounded_bytes = kMaxKeptWindowBytes;
+    // The step that resamples reads the window.
+    AddRest(before_resample, std::nullopt, lowered);
     return lowered;
   }
   if (!type.has_size() || type.element == ElementType::kBytes) {

@@ -7,6 +7,12 @@
 // The fused part is the longest beginning that the rules in lowered_program.cc accept. No rule
 // changes a byte of the result.
 //
+// If only the record gives the size of what the fused part makes, one pass decodes the window:
+//
+//   steps        decode_jpeg  random_crop  random_flip | contrast  resize       windows, mirrors
+//   steps        decode_jpeg  random_resized_crop { antialias: true }  random_flip  normalize
+//                '------ the window is decoded; then one pass does the rest, row by row ----'
+//
 // Thread-compatible; immutable once made.
 #ifndef SYSTOLE_CORE_OPERATIONS_LOWERED_PROGRAM_H_
 #define SYSTOLE_CORE_OPERATIONS_LOWERED_PROGRAM_H_
@@ -33,6 +39,10 @@ struct Window {
   bool mirrored = false;  // Whether the result is mirrored.
 };
 
+// The memory of a window is kept for the next example up to this size, which is that of a colour
+// image of 700 x 500 pixels. Otherwise each example's would come from the kernel, zeroed.
+inline constexpr int64_t kMaxKeptWindowBytes = int64_t{1} << 20;
+
 struct LoweredProgram {
   enum class Way {
     kJpeg,    // One pass decodes a JPEG, cuts, resizes, mirrors, normalises and casts.
@@ -40,8 +50,11 @@ struct LoweredProgram {
               // kAnySize, of the size of Input::shape.
     kValues,  // One pass normalises and casts raw bytes.
     kFloats,  // One pass normalises and casts floats.
-    // The references do everything, because the values are int64, or because no size is fixed
-    // before the first step that is not fused.
+    kWindow,  // One pass decodes the window of a JPEG to uint8. If resamples_rows(), a second one
+              // resamples, mirrors, normalises and casts. Otherwise the window is resampled if
+              // `resample` is set, and the references go on.
+    // The references do everything, because the values are int64, or because no JPEG is decoded and
+    // no size is fixed.
     kInterpreter,
   };
 
@@ -49,15 +62,18 @@ struct LoweredProgram {
   DType dtype = DType::kUint8;  // The type of the final result.
   Way way = Way::kInterpreter;
 
-  // kJpeg and kPixels.
+  // kJpeg, kPixels and kWindow, whose output is never made: it has one pixel.
   ImageTransformerOptions image;
   std::vector<std::variant<WindowPart, MirrorPart>> moves;  // In the order of the program.
+  // For kWindow, after the moves. If resamples_rows(), the mirrors and `finish` follow.
+  std::optional<ResamplePart> resample;
+  std::vector<MirrorPart> mirrors;
   int stored_height = 0;
   int stored_width = 0;
 
   // Whether the fused pass makes uint8, and a second pass normalises and casts.
   bool rounds = false;
-  // The factors for kValues, kFloats and the second pass, one for each channel or one for all.
+  // The factors for kValues, kFloats and a second pass, one for each channel or one for all.
   NormaliseFactors finish;
 
   // The type after the last fused step. The steps from `rest` on are interpreted.
@@ -67,10 +83,14 @@ struct LoweredProgram {
   // factors `last`, and one pass does this and the cast.
   size_t rest_end = 0;
   NormaliseFactors last;
+  // Whether an example begins with an image that ProgramRunner::Begin() starts.
+  bool decodes_jpeg() const { return way == Way::kJpeg || way == Way::kWindow; }
+  // Whether a kWindow program has a second pass.
+  bool resamples_rows() const { return resample.has_value() && resample->gives_rows; }
   bool has_rest() const { return way != Way::kInterpreter && rest < program->steps().size(); }
 
   // Memory that a thread needs beside ImageTransformer's: `rounded_bytes` for rounded values before
-  // they are normalised, and `rest_bytes` for the references' values.
+  // they are normalised, or for a kept window, and `rest_bytes` for the references' values.
   int64_t rounded_bytes = 0;
   int64_t rest_bytes = 0;
   // `rest_bytes` without images whose size only the record has. They are counted once the size is
@@ -79,7 +99,7 @@ struct LoweredProgram {
   // How many elements the references make for an example, as a measure of their time.
   int64_t interpreted_elements = 0;
 
-  // The window of an image of height x width pixels. REQUIRES: kJpeg or kPixels.
+  // The window of an image of height x width pixels. REQUIRES: kJpeg, kPixels or kWindow.
   //   DataLoss  a window does not fit into the image.
   absl::StatusOr<Window> WindowOf(int height, int width, const ExampleKey& example) const;
 };

@@ -113,16 +113,25 @@ std::optional<int64_t> Program::input_bytes() const {
 
 absl::StatusOr<Value> Program::Interpret(Value value, const ExampleKey& example, size_t first,
                                          size_t end) const {
-  return Steps(&Operation::Apply, std::move(value), example, first, end);
+  return Steps(std::move(value), example, first, end, nullptr);
 }
 
 absl::StatusOr<Value> Program::Run(Value value, const ExampleKey& example, size_t first,
                                    size_t end) const {
-  return Steps(&Operation::Run, std::move(value), example, first, end);
+  RowChanges left;
+  SYSTOLE_ASSIGN_OR_RETURN(value, Run(std::move(value), example, first, end, left));
+  left.Make(value);
+  if (InterruptRequested()) return InterruptedError();
+  return value;
 }
 
-absl::StatusOr<Value> Program::Steps(Way way, Value value, const ExampleKey& example, size_t first,
-                                     size_t end) const {
+absl::StatusOr<Value> Program::Run(Value value, const ExampleKey& example, size_t first, size_t end,
+                                   RowChanges& left) const {
+  return Steps(std::move(value), example, first, end, &left);
+}
+
+absl::StatusOr<Value> Program::Steps(Value value, const ExampleKey& example, size_t first,
+                                     size_t end, RowChanges* left) const {
   if (first == 0 && !value.floats.empty() &&
       (steps_.empty() || !FactorsOfNormalise(*steps_.front().operation).has_value())) {
     for (float& x : value.floats) x += 0.0f;
@@ -143,7 +152,16 @@ absl::StatusOr<Value> Program::Steps(Way way, Value value, const ExampleKey& exa
           NeedValues(made.num_bytes() >= value.type.num_bytes() ? made : value.type,
                      step.operation->ScratchBytes(value.type.num_elements())));
     }
-    SYSTOLE_ASSIGN_OR_RETURN(value, ((*step.operation).*way)(std::move(value), example));
+    const Operation& operation = *step.operation;
+    if (left == nullptr) {
+      SYSTOLE_ASSIGN_OR_RETURN(value, operation.Apply(std::move(value), example));
+    } else if (operation.by_row() != ByRow::kNo && IsFloatImage(value.type)) {
+      if (operation.by_row() == ByRow::kAfterReadingAll) left->Make(value);
+      left->Add(operation.ChangeOf(value, example));
+    } else {
+      left->Make(value);
+      SYSTOLE_ASSIGN_OR_RETURN(value, operation.Run(std::move(value), example));
+    }
     // An operation that was interrupted may leave any values.
     if (InterruptRequested()) return InterruptedError();
   }

@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 #include "core/operations/ops/operation.h"
 #include "core/operations/ops/scaled_decoding.h"
+#include "core/operations/row_changes.h"
 #include "core/tensor/dtype.h"
 #include "google/protobuf/repeated_field.h"
 #include "systole/v1/feed.pb.h"
@@ -64,13 +65,17 @@ class Program {
   // of scaled_decoding().
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first,
                                   size_t end) const;
-  // Makes the same values to the bit, by Operation::Run in place of the references.
+  // Makes the same values to the bit, by Operation::Run and RowChanges in place of the references.
   absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end) const;
+  // Does so, but leaves the changes of rows that the last steps make to the caller, who makes them
+  // together with its own. `left` is empty before.
+  absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end,
+                            RowChanges& left) const;
 
  private:
-  using Way = absl::StatusOr<Value> (Operation::*)(Value, const ExampleKey&) const;
-  absl::StatusOr<Value> Steps(Way way, Value value, const ExampleKey& example, size_t first,
-                              size_t end) const;
+  // Interprets if `left` is null, and runs if it is not.
+  absl::StatusOr<Value> Steps(Value value, const ExampleKey& example, size_t first, size_t end,
+                              RowChanges* left) const;
 
   Program() = default;
 

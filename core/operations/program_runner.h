@@ -37,14 +37,15 @@ class ProgramRunner {
     absl::Span<const int64_t> int64s;
   };
 
-  // Every later call must pass an equal program. Only Way::kJpeg uses `decoder`.
+  // Every later call must pass an equal program. Only programs that decodes_jpeg() use `decoder`.
   //   InvalidArgument  a factor of normalize is beyond what the resizer takes (1e30).
   static absl::StatusOr<ProgramRunner> Create(const LoweredProgram& program,
                                               std::shared_ptr<HuffmanDecoder> decoder);
 
-  // First half. Returns the image that was started, or null if `way` is not kJpeg. `bytes` must not
-  // change until Run returns.
+  // First half. Returns the image that was started, or null unless the program decodes_jpeg().
+  // `bytes` must not change until Run returns.
   //   DataLoss, ResourceExhausted, Unavailable  ImageTransformer::ReadHeader, WindowOf.
+  //   ResourceExhausted  the window of kWindow takes more than kMaxValueBytes.
   absl::StatusOr<ImageTransformer*> Begin(const LoweredProgram& program, absl::string_view bytes,
                                           const ExampleKey& example);
 
@@ -75,8 +76,15 @@ class ProgramRunner {
                         absl::Span<uint8_t> out);
   absl::Status Transform(const LoweredProgram& program, const Input& input,
                          const ExampleKey& example, absl::Span<uint8_t> out);
+  // kWindow: decodes the window. Its pixels use `memory`.
+  absl::StatusOr<Value> DecodeWindow(const LoweredProgram& program, std::vector<uint8_t> memory);
+  // Decodes the window and, unless resamples_rows(), resamples it if the program does.
+  absl::StatusOr<Value> MakeWindow(const LoweredProgram& program);
+  // If resamples_rows(): decodes the window to `pixels`, and does the second pass.
+  absl::Status ResampleWindow(const LoweredProgram& program, const ExampleKey& example, DType dtype,
+                              std::vector<uint8_t>& pixels, absl::Span<uint8_t> out);
 
-  std::optional<ImageTransformer> transformer_;  // For kJpeg and kPixels.
+  std::optional<ImageTransformer> transformer_;  // For kJpeg, kPixels and kWindow.
 };
 
 }  // namespace systole

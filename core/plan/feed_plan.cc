@@ -188,7 +188,7 @@ bool FeedPlan::decodes_images() const {
 
 bool FeedPlan::decodes_jpegs() const {
   return std::any_of(outputs_.begin(), outputs_.end(), [](const OutputPlan& output) {
-    return output.is_image() && output.program.way == LoweredProgram::Way::kJpeg;
+    return output.is_image() && output.program.decodes_jpeg();
   });
 }
 

@@ -49,7 +49,7 @@ ScratchBytes ScratchBytesOf(absl::Span<const OutputPlan> outputs, const SliceLay
     bytes.tables +=
         PairedDecoding::kLanes * (int64_t{image.width} * image.channels * kBytesPerRowValue +
                                   int64_t{image.height} * kBytesPerRow);
-    if (output.program.way == Way::kJpeg) {
+    if (output.program.decodes_jpeg()) {
       const auto kept =
           static_cast<int64_t>(output.program.image.scaled ? JpegDecoder::kMaxKeptBytes : 0);
       bytes.decoders += PairedDecoding::kLanes * (kBytesPerJpeg + kept);

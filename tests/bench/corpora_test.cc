@@ -57,6 +57,31 @@ TEST_F(CorporaTest, SmallRecordsAreAWholeDataSet) {
   EXPECT_EQ((*dataset)->num_records(), 4000);  // A smoke run makes so many.
 }
 
+TEST_F(CorporaTest, EveryCorpusHasItsNameAndRecordsOfItsKind) {
+  struct Case {
+    std::string name;
+    int64_t records;  // A smoke run makes so many.
+    std::string feature;
+  };
+  for (const auto& [name, records, feature] :
+       {Case{"pngs", 128, "image"}, Case{"tiny-images", 500, "image"},
+        Case{"tokens", 2000, "tokens"}, Case{"tables", 4000, "row"}}) {
+    SCOPED_TRACE(name);
+    const std::vector<std::string> shards = ShardsNamed(name);
+    ASSERT_FALSE(shards.empty());
+    EXPECT_THAT(shards[0], testing::HasSubstr("/" + name + "-"));
+    const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open(name, shards);
+    ASSERT_THAT(dataset, IsOk());
+    EXPECT_EQ((*dataset)->num_records(), records);
+    AlignedBuffer scratch;
+    const absl::StatusOr<absl::string_view> record = (*dataset)->ReadRecord(0, scratch);
+    ASSERT_THAT(record, IsOk());
+    EXPECT_THAT(*record, testing::HasSubstr(feature));
+    EXPECT_THAT(*record, testing::HasSubstr("label"));
+  }
+  EXPECT_THAT(ShardsNamed("nonsense"), testing::IsEmpty());
+}
+
 TEST_F(CorporaTest, ACorpusIsMadeOnce) {
   const std::vector<std::string> paths = SmallRecordShards();
   std::ofstream(paths[0]) << "changed";

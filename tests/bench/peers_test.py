@@ -1,6 +1,8 @@
 """Tests of bench/peers without the peers: python3 tests/bench/peers_test.py"""
 
+import ast
 import pathlib
+import re
 import struct
 import sys
 import tempfile
@@ -73,7 +75,7 @@ class ProgramsTest(unittest.TestCase):
                 compile(path.read_text(encoding="utf-8"), str(path), "exec")
 
     def test_every_side_names_a_program_and_pinned_requirements(self):
-        for side in sides.SIDES:
+        for side in (*sides.SIDES, *sides.BREADTH_SIDES):
             if side.environment is None:
                 continue
             with self.subTest(side.name):
@@ -85,12 +87,14 @@ class ProgramsTest(unittest.TestCase):
                 self.assertEqual([line for line in foreign if "==" not in line], [])
 
     def test_ratios_compare_sides_that_exist_and_measure_the_same(self):
-        by_name = {side.name: side for side in sides.SIDES}
-        self.assertEqual(len(by_name), len(sides.SIDES))
-        for figure, ceiling, _ in sides.RATIOS:
+        every_side = (*sides.SIDES, *sides.BREADTH_SIDES)
+        by_name = {side.name: side for side in every_side}
+        self.assertEqual(len(by_name), len(every_side))
+        for figure, ceiling, _ in (*sides.RATIOS, *sides.BREADTH_RATIOS):
             with self.subTest(f"{figure} against {ceiling}"):
-                self.assertEqual(by_name[figure].wire, by_name[ceiling].wire)
-                self.assertEqual(by_name[figure].dtype, by_name[ceiling].dtype)
+                for field in ("wire", "dtype", "pipeline", "corpus", "batch"):
+                    self.assertEqual(getattr(by_name[figure], field),
+                                     getattr(by_name[ceiling], field))
         for name in (sides.CPU_FIGURE, *sides.CPU_PEERS):
             self.assertEqual(by_name[name].dtype, "f32")
 
@@ -104,6 +108,31 @@ class ProgramsTest(unittest.TestCase):
                 self.assertEqual("compact" in side.name, side.compact)
 
 
+def keys(program, *tables):
+    """The keys of dictionaries in a program that cannot be imported here."""
+    found = set()
+    for statement in ast.parse((PEERS / program).read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Assign) and statement.targets[0].id in tables:
+            found |= {ast.literal_eval(key) for key in statement.value.keys}
+    return found
+
+
+class BreadthTest(unittest.TestCase):
+    def test_every_pipeline_is_one_of_the_benchmark(self):
+        rows = (PEERS.parent / "breadth_rows.cc").read_text(encoding="utf-8")
+        names = re.findall(r'\.name = "(\w+)"', rows)
+        self.assertGreater(len(names), 10)
+        self.assertEqual(sorted(names), sorted(pipeline.name for pipeline in sides.PIPELINES))
+
+    def test_a_peer_takes_part_in_the_pipelines_that_its_program_has(self):
+        programs = {"tf.data": keys("tf_breadth.py", "IMAGES", "LISTS"),
+                    "DataLoader + torchvision": keys("torch_breadth.py", "IMAGES")}
+        for peer, names in programs.items():
+            with self.subTest(peer):
+                self.assertEqual(names, {pipeline.name for pipeline in sides.PIPELINES
+                                         if peer in pipeline.peers})
+
+
 class RecordsTest(unittest.TestCase):
     def test_finds_each_jpeg_and_label(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -114,7 +143,7 @@ class RecordsTest(unittest.TestCase):
                 for payload in payloads))
             data = shard.read_bytes()
             found = [(data[offset:offset + size], label)
-                     for offset, size, label in records.jpegs(shard)]
+                     for offset, size, label in records.images(shard)]
         self.assertEqual(found, [(b"first", 7), (b"second!", 300)])
 
 
@@ -131,6 +160,17 @@ class SanityTest(unittest.TestCase):
             with self.subTest(other), self.assertRaisesRegex(run.Failed, "ours 0.000, 0.800"):
                 run.check_sanity(peer("p"), sample(**other), sample())
 
+
+    def test_a_pipeline_is_compared_with_ours_of_the_same(self):
+        png = sides.Side("p", "environment", ("program.py",), pipeline="png", batch=2)
+        ours = sample(images=2, shape="float32[2, 32, 32, 3]") | {"bytes": 2 * 12288}
+        run.check_sanity(png, ours | {"shape": "float32[2, 3, 32, 32]"}, ours)
+        run.check_sanity(png, ours, None)
+        for other, message in (({"shape": "float32[2, 3, 32, 33]"}, "33"),
+                               ({"bytes": 12288}, "6144 bytes, want 12288"),
+                               ({"mean": 0.3}, "ours 0.000")):
+            with self.subTest(other), self.assertRaisesRegex(run.Failed, message):
+                run.check_sanity(png, ours | other, ours)
 
     def test_values_of_another_size_are_refused(self):
         bf16 = sides.Side("p", "environment", ("program.py",), dtype="bf16", wire=True)

@@ -9,6 +9,7 @@
 #include "client/texture/photograph_texture.h"
 #include "core/image/image_transformer.h"
 #include "core/image/jpeg/jpeg_decoder.h"
+#include "core/image/png/png_decoder.h"
 #include "core/image/window/crop.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -35,6 +36,16 @@ TEST(PhotographsTest, IsAColourJpegOfTheStatedSize) {
   // 2 x 2 times as many samples as the others (4:2:0).
   const std::string frame("\xff\xc0\x00\x11\x08\x01\x77\x01\xf4\x03\x01\x22\x00\x02\x11", 15);
   EXPECT_THAT(jpeg, testing::HasSubstr(frame));
+}
+
+TEST(PhotographsTest, APngHoldsThePixelsThatTheJpegIsMadeOf) {
+  constexpr int kWidth = 61;
+  constexpr int kHeight = 47;
+  const std::string png = MakePngPhotograph(5, kWidth, kHeight);
+  std::vector<uint8_t> pixels(size_t{kHeight} * kWidth * 3);
+  ASSERT_THAT(DecodePng(png, 3, absl::MakeSpan(pixels)), IsOk());
+  EXPECT_EQ(pixels, PhotographPixels(5, kWidth, kHeight));
+  EXPECT_LT(png.size(), pixels.size());
 }
 
 TEST(PhotographsTest, MeanSizeIsThatOfRealOnes) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/types/span.h"
-#include "tests/core/operations/random_program.h"
+#include "tests/core/operations/compared_programs.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const systole::RandomProgram drawn = systole::DrawProgram(absl::MakeConstSpan(data, size));

@@ -297,12 +297,14 @@ std::vector<Library> ForeignLibraries() {
       // SIMD kernels are compiled once per instruction set, each in its own .cc. So one file cannot
       // hide Highway, but only rooms with such kernels may include it.
       {"Highway", {"hwy/"}, {"core/numeric/", "core/image/", "client/emulator/"}, {}},
-      {"ISA-L", {"isa-l.h", "isa-l/"}, {"core/checksum/crc32c.cc"}, {}},
+      {"ISA-L",
+       {"isa-l.h", "isa-l/"},
+       {"core/checksum/crc32.cc", "core/checksum/crc32c.cc", "core/image/png/idat_inflater.cc"},
+       {}},
       {"xxHash", {"xxhash.h"}, {"core/checksum/xxh3.cc"}, {}},
       {"zlib",
        {"zlib.h"},
-       {"core/compression/deflate.cc", "core/compression/compressing_sink.cc",
-        "core/image/png/png_grey.cc"},  // PNG's own CRC-32.
+       {"core/compression/deflate.cc", "core/compression/compressing_sink.cc"},
        {}},
       {"Zstandard",
        {"zstd.h", "zstd_errors.h"},

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/image/png/plain_png.h"
 #include "core/image/png/png_grey.h"
 #include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
@@ -57,6 +58,7 @@ absl::StatusOr<OpenPng> Open(absl::string_view png) {
   return opened;
 }
 
+// Decodes by libspng. REQUIRES: the chunks before the pixels are read.
 absl::Status DecodeAs(spng_ctx* context, spng_format format, void* out, size_t bytes) {
   spng_ihdr header;
   int error = spng_get_ihdr(context, &header);
@@ -74,10 +76,41 @@ absl::Status DecodeAs(spng_ctx* context, spng_format format, void* out, size_t b
   return error == SPNG_EOI ? absl::OkStatus() : Failure(error);
 }
 
-// How the file's pixels become grey. REQUIRES: the pixels were decoded, so that all chunks before
-// them are read.
+// REQUIRES: the chunks before the pixels are read.
+PngLayout LayoutOf(const OpenPng& opened) {
+  PngLayout layout = {.width = opened.header.width,
+                      .height = opened.header.height,
+                      .bit_depth = opened.header.bit_depth,
+                      .colour_type = static_cast<PngColourType>(opened.header.color_type),
+                      .is_interlaced = opened.header.interlace_method != SPNG_INTERLACE_NONE};
+  spng_plte palette;
+  if (layout.colour_type == PngColourType::kPalette &&
+      spng_get_plte(opened.context.get(), &palette) == 0) {
+    // libspng has black for indices beyond the file's palette.
+    for (size_t i = 0; i < layout.palette.size(); ++i) {
+      const spng_plte_entry& entry = palette.entries[i];
+      layout.palette[i] = {entry.red, entry.green, entry.blue, 0};
+    }
+  }
+  return layout;
+}
+
+// Decodes to 3 channels of 8 bits; to 1 channel if the file is grey. A file that is not plain goes
+// to libspng, which decides whether it is too damaged. REQUIRES: the chunks before the pixels are
+// read.
+absl::Status DecodeSamples(const OpenPng& opened, absl::string_view png, int channels,
+                           absl::Span<uint8_t> out) {
+  if (DecodePlainPng(png, LayoutOf(opened), channels, out.data())) return absl::OkStatus();
+  spng_ctx* const context = opened.context.get();
+  if (channels == 3) return DecodeAs(context, SPNG_FMT_RGB8, out.data(), out.size());
+  std::vector<uint8_t> rgb(out.size() * 3);
+  SYSTOLE_RETURN_IF_ERROR(DecodeAs(context, SPNG_FMT_RGB8, rgb.data(), rgb.size()));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = rgb[i * 3];
+  return absl::OkStatus();
+}
+
+// How the pixels of a coloured file become grey. REQUIRES: the pixels are decoded.
 PngGrey GreyOf(const OpenPng& opened, absl::string_view png) {
-  if (!opened.is_coloured()) return PngGrey({}, opened.header.bit_depth);
   spng_iccp profile;
   std::optional<absl::string_view> bytes;
   if (spng_get_iccp(opened.context.get(), &profile) == 0) {
@@ -108,8 +141,10 @@ absl::Status DecodePng(absl::string_view png, int channels, absl::Span<uint8_t> 
                                                    pixels * static_cast<size_t>(channels)));
   }
   spng_ctx* const context = opened.context.get();
-  if (channels == 3) return DecodeAs(context, SPNG_FMT_RGB8, out.data(), out.size());
-  if (opened.is_coloured() && opened.header.bit_depth == 16) {
+  const int error = spng_decode_chunks(context);  // Those before the pixels.
+  if (error != 0) return Failure(error);
+  if (channels == 3 || !opened.is_coloured()) return DecodeSamples(opened, png, channels, out);
+  if (opened.header.bit_depth == 16) {
     constexpr size_t kChannels = 4;
     std::vector<uint16_t> rgba(pixels * kChannels);
     SYSTOLE_RETURN_IF_ERROR(
@@ -122,7 +157,12 @@ absl::Status DecodePng(absl::string_view png, int channels, absl::Span<uint8_t> 
     return absl::OkStatus();
   }
   std::vector<uint8_t> rgb(pixels * 3);
-  SYSTOLE_RETURN_IF_ERROR(DecodeAs(context, SPNG_FMT_RGB8, rgb.data(), rgb.size()));
+  spng_iccp profile;
+  // If libspng has decoded the pixels, it gives a profile only if the chunks behind them are good,
+  // too. So that this rule holds for all files, it decodes all that have a profile.
+  const bool has_profile = spng_get_iccp(context, &profile) == 0;
+  SYSTOLE_RETURN_IF_ERROR(has_profile ? DecodeAs(context, SPNG_FMT_RGB8, rgb.data(), rgb.size())
+                                      : DecodeSamples(opened, png, 3, absl::MakeSpan(rgb)));
   const PngGrey grey = GreyOf(opened, png);
   for (size_t i = 0; i < pixels; ++i) {
     out[i] = grey.Of8(rgb[i * 3], rgb[i * 3 + 1], rgb[i * 3 + 2]);

@@ -1,10 +1,10 @@
 #include "core/image/png/png_grey.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "core/checksum/crc32.h"
+#include "core/image/png/png_chunk.h"
 #include "core/numeric/math.h"
 
 namespace systole {
@@ -13,17 +13,6 @@ namespace {
 // 1 in libpng's fixed point numbers, whose unit is 1/100000.
 constexpr int32_t kOne = 100000;
 constexpr int32_t kSrgbGamma = 45455;
-
-uint32_t BigEndian(absl::string_view bytes, size_t at) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<uint8_t>(bytes[at + i]);
-  return value;
-}
-
-uint32_t Crc32(absl::string_view bytes) {
-  return static_cast<uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
 
 // Whether a gamma differs from 1. libpng ignores smaller differences.
 bool IsSignificant(int32_t gamma) { return gamma < kOne - 5000 || gamma > kOne + 5000; }
@@ -140,21 +129,19 @@ PngColours ReadPngColours(absl::string_view png, std::optional<absl::string_view
   // libpng inflates only as many bytes as the profile's header says.
   if (profile.has_value() && profile->size() >= 4)
     profile = profile->substr(0, BigEndian(*profile, 0));
-  constexpr size_t kSignature = 8, kHead = 8, kCrc = 4;
   constexpr size_t kShortestProfile = 92;  // libpng leaves out a shorter iCCP chunk.
-  const int bit_depth = static_cast<uint8_t>(png[kSignature + kHead + 8]);
-  const int colour_type = static_cast<uint8_t>(png[kSignature + kHead + 9]);
+  const absl::string_view header = FirstPngChunk(png.substr(kPngSignatureBytes))->data;
+  const int bit_depth = static_cast<uint8_t>(header[8]);
+  const int colour_type = static_cast<uint8_t>(header[9]);
   PngColours colours;
   bool is_srgb = false, has_gamma = false, is_good = true;
-  absl::string_view rest = png.substr(kSignature);
-  while (rest.size() >= kHead + kCrc) {
-    const size_t bytes = BigEndian(rest, 0);
-    if (bytes > rest.size() - kHead - kCrc) break;
-    const absl::string_view type = rest.substr(4, 4), chunk = rest.substr(kHead, bytes);
+  absl::string_view rest = png.substr(kPngSignatureBytes);
+  while (const std::optional<PngChunkView> found = FirstPngChunk(rest)) {
+    const absl::string_view type = found->type, chunk = found->data;
+    const size_t bytes = chunk.size();
     if (type == "PLTE" || type == "IDAT") break;
-    const bool counts = BigEndian(rest, kHead + bytes) == Crc32(rest.substr(4, 4 + bytes));
-    rest.remove_prefix(kHead + bytes + kCrc);
-    if (!counts) continue;
+    rest = found->rest;
+    if (!found->IsIntact()) continue;
     if (type == "sBIT" && colours.significant_bits == 0) {
       colours.significant_bits = SignificantBits(chunk, colour_type, bit_depth);
     }

@@ -3,59 +3,30 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
+#include <optional>
 #include <vector>
 
 #include "core/image/resize/sampling_spans.h"
+#include "core/image/resize/sampling_taps.h"
 #include "core/interrupt/interrupt.h"
 #include "core/status/check.h"
 
 namespace systole {
 namespace {
 
-// Input pixels for each output pixel.
-float ScaleOf(int in, int out) { return static_cast<float>(in) / static_cast<float>(out); }
-
-// The place of output pixel `i` in the input.
-float SourceOf(bool half_pixel_centres, int i, float scale) {
-  const auto place = static_cast<float>(i);
-  return half_pixel_centres ? (place + 0.5f) * scale - 0.5f : place * scale;
-}
-
-// Bilinear: the two pixels around an output pixel.
-struct Tap {
-  int64_t lower = 0;
-  int64_t upper = 0;
-  float weight = 0;  // The weight of `upper`.
-};
-
-std::vector<Tap> TapsOf(bool half_pixel_centres, int in, int out) {
-  const float scale = ScaleOf(in, out);
-  std::vector<Tap> taps(static_cast<size_t>(out));
-  for (int i = 0; i < out; ++i) {
-    const float source = SourceOf(half_pixel_centres, i, scale);
-    const float floor = std::floor(source);
-    taps[static_cast<size_t>(i)] = {
-        .lower = std::clamp<int64_t>(static_cast<int64_t>(floor), 0, in - 1),
-        .upper = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(source)), 0, in - 1),
-        .weight = source - floor};
-  }
-  return taps;
-}
-
 float Lerp(float a, float b, float weight) { return a + (b - a) * weight; }
 
 template <typename T>
 void ResampleBilinear(bool half_pixel_centres, const PixelView<const T>& in,
                       const PixelView<float>& out) {
-  const std::vector<Tap> rows = TapsOf(half_pixel_centres, in.height, out.height);
-  const std::vector<Tap> columns = TapsOf(half_pixel_centres, in.width, out.width);
+  const std::vector<LinearTap> rows = MakeLinearTaps(half_pixel_centres, in.height, out.height);
+  const std::vector<LinearTap> columns = MakeLinearTaps(half_pixel_centres, in.width, out.width);
   for (int y = 0; y < out.height && !InterruptRequested(); ++y) {
-    const Tap& row = rows[static_cast<size_t>(y)];
+    const LinearTap& row = rows[static_cast<size_t>(y)];
     const T* const top = in.row(row.lower);
     const T* const bottom = in.row(row.upper);
     float* to = out.row(y);
-    for (const Tap& column : columns) {
+    for (const LinearTap& column : columns) {
       const int64_t left = column.lower * in.channels;
       const int64_t right = column.upper * in.channels;
       for (int c = 0; c < in.channels; ++c) {
@@ -69,57 +40,6 @@ void ResampleBilinear(bool half_pixel_centres, const PixelView<const T>& in,
   }
 }
 
-// Bicubic: the four pixels around an output pixel.
-struct CubicTap {
-  std::array<int64_t, 4> places = {};
-  std::array<float, 4> weights = {};
-};
-
-// The cubic kernel at n / 1024 and at 1 + n / 1024.
-constexpr int kCubicSteps = 1024;
-struct CubicTable {
-  std::array<float, kCubicSteps + 1> inner;
-  std::array<float, kCubicSteps + 1> outer;
-
-  explicit CubicTable(double a) {
-    for (int i = 0; i <= kCubicSteps; ++i) {
-      float x = static_cast<float>(i) / kCubicSteps;
-      inner[static_cast<size_t>(i)] = static_cast<float>(((a + 2) * x - (a + 3)) * x * x + 1);
-      x += 1.0f;
-      outer[static_cast<size_t>(i)] = static_cast<float>(((a * x - 5 * a) * x + 8 * a) * x - 4 * a);
-    }
-  }
-};
-
-std::vector<CubicTap> CubicTapsOf(bool half_pixel_centres, int in, int out) {
-  static const CubicTable keys(-0.5);
-  static const CubicTable legacy(-0.75);
-  const CubicTable& table = half_pixel_centres ? keys : legacy;
-  const float scale = ScaleOf(in, out);
-  std::vector<CubicTap> taps(static_cast<size_t>(out));
-  for (int i = 0; i < out; ++i) {
-    CubicTap& tap = taps[static_cast<size_t>(i)];
-    const float source = SourceOf(half_pixel_centres, i, scale);
-    const auto floor = static_cast<int64_t>(std::floor(source));
-    const float delta = source - static_cast<float>(floor);
-    const auto step = static_cast<size_t>(std::nearbyint(delta * float{kCubicSteps}));
-    tap.weights = {table.outer[step], table.inner[step], table.inner[kCubicSteps - step],
-                   table.outer[kCubicSteps - step]};
-    for (size_t k = 0; k < 4; ++k) {
-      const int64_t place = floor - 1 + static_cast<int64_t>(k);
-      tap.places[k] = std::clamp<int64_t>(place, 0, in - 1);
-      // Outside the image TensorFlow 1 repeats the pixel at the edge. TensorFlow 2 leaves it out.
-      if (half_pixel_centres && tap.places[k] != place) tap.weights[k] = 0.0f;
-    }
-    if (!half_pixel_centres) continue;
-    const float sum = tap.weights[0] + tap.weights[1] + tap.weights[2] + tap.weights[3];
-    if (std::fabs(sum) < 1000.0f * std::numeric_limits<float>::min()) continue;
-    const float one_over_sum = 1.0f / sum;
-    for (float& weight : tap.weights) weight *= one_over_sum;
-  }
-  return taps;
-}
-
 template <typename Value>
 float Sum4(const std::array<float, 4>& weights, const Value& value) {
   return value(0) * weights[0] + value(1) * weights[1] + value(2) * weights[2] +
@@ -129,8 +49,8 @@ float Sum4(const std::array<float, 4>& weights, const Value& value) {
 template <typename T>
 void ResampleBicubic(bool half_pixel_centres, const PixelView<const T>& in,
                      const PixelView<float>& out) {
-  const std::vector<CubicTap> rows = CubicTapsOf(half_pixel_centres, in.height, out.height);
-  const std::vector<CubicTap> columns = CubicTapsOf(half_pixel_centres, in.width, out.width);
+  const std::vector<CubicTap> rows = MakeCubicTaps(half_pixel_centres, in.height, out.height);
+  const std::vector<CubicTap> columns = MakeCubicTaps(half_pixel_centres, in.width, out.width);
   for (int y = 0; y < out.height && !InterruptRequested(); ++y) {
     const CubicTap& row = rows[static_cast<size_t>(y)];
     float* to = out.row(y);
@@ -166,7 +86,7 @@ struct Cover {
 };
 
 std::vector<Cover> CoversOf(int in, int out) {
-  const float scale = ScaleOf(in, out);
+  const float scale = SourceScale(in, out);
   std::vector<Cover> covers(static_cast<size_t>(out));
   for (int i = 0; i < out; ++i) {
     Cover& cover = covers[static_cast<size_t>(i)];
@@ -183,7 +103,8 @@ template <typename T>
 void ResampleArea(const PixelView<const T>& in, const PixelView<float>& out) {
   const std::vector<Cover> rows = CoversOf(in.height, out.height);
   const std::vector<Cover> columns = CoversOf(in.width, out.width);
-  const float scale = 1.0f / (ScaleOf(in.height, out.height) * ScaleOf(in.width, out.width));
+  const float scale =
+      1.0f / (SourceScale(in.height, out.height) * SourceScale(in.width, out.width));
   // By rounding, a cover may end one pixel beyond the image. The last pixel then counts again.
   const auto at = [&in](int64_t x, int c) {
     return std::clamp<int64_t>(x, 0, in.width - 1) * in.channels + c;
@@ -246,7 +167,7 @@ void ResampleSpans(SamplingKernel kernel, bool antialias, const PixelView<const 
 }
 
 std::vector<int64_t> NearestOf(bool half_pixel_centres, int in, int out) {
-  const float scale = ScaleOf(in, out);
+  const float scale = SourceScale(in, out);
   std::vector<int64_t> places(static_cast<size_t>(out));
   for (int i = 0; i < out; ++i) {
     const auto place = static_cast<float>(i);
@@ -266,32 +187,45 @@ void CheckSizes(const PixelView<T>& in, const PixelView<U>& out) {
 
 }  // namespace
 
+std::optional<SamplingKernel> SpansKernel(const ResampleOptions& options) {
+  switch (options.method) {
+    case ResampleMethod::kBilinear:
+      if (options.antialias) return SamplingKernel::kTriangle;
+      return std::nullopt;
+    case ResampleMethod::kBicubic:
+      if (options.antialias) return SamplingKernel::kKeysCubic;
+      return std::nullopt;
+    case ResampleMethod::kLanczos3:
+      return SamplingKernel::kLanczos3;
+    case ResampleMethod::kLanczos5:
+      return SamplingKernel::kLanczos5;
+    case ResampleMethod::kGaussian:
+      return SamplingKernel::kGaussian;
+    case ResampleMethod::kMitchellCubic:
+      return SamplingKernel::kMitchellCubic;
+    case ResampleMethod::kNearest:
+    case ResampleMethod::kArea:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 template <typename T>
 void Resample(const ResampleOptions& options, const PixelView<const T>& in,
               const PixelView<float>& out) {
   CheckSizes(in, out);
-  const auto spans = [&](SamplingKernel kernel) {
-    ResampleSpans(kernel, options.antialias, in, out);
-  };
+  if (const std::optional<SamplingKernel> kernel = SpansKernel(options); kernel.has_value()) {
+    return ResampleSpans(*kernel, options.antialias, in, out);
+  }
   switch (options.method) {
     case ResampleMethod::kBilinear:
-      if (options.antialias) return spans(SamplingKernel::kTriangle);
       return ResampleBilinear(options.half_pixel_centres, in, out);
     case ResampleMethod::kBicubic:
-      if (options.antialias) return spans(SamplingKernel::kKeysCubic);
       return ResampleBicubic(options.half_pixel_centres, in, out);
     case ResampleMethod::kArea:
       return ResampleArea(in, out);
-    case ResampleMethod::kLanczos3:
-      return spans(SamplingKernel::kLanczos3);
-    case ResampleMethod::kLanczos5:
-      return spans(SamplingKernel::kLanczos5);
-    case ResampleMethod::kGaussian:
-      return spans(SamplingKernel::kGaussian);
-    case ResampleMethod::kMitchellCubic:
-      return spans(SamplingKernel::kMitchellCubic);
-    case ResampleMethod::kNearest:
-      SYSTOLE_CHECK(false);  // ResampleNearest() has it.
+    default:
+      SYSTOLE_CHECK(false);  // ResampleNearest() has kNearest.
   }
 }
 

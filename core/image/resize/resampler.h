@@ -3,7 +3,8 @@
 // the bit, except for Lanczos and the Gaussian (core/image/resize/sampling_spans.h says why).
 //
 // The fused pass has only the default method (core/image/resize/bilinear_resizer.h). This file has
-// all of them, as scalar code with tables for each size.
+// all of them, as scalar code with tables for each size. It defines the right bits;
+// core/image/resize/fast_resampler.h makes them faster.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_RESAMPLER_H_
@@ -11,6 +12,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+
+#include "core/image/resize/sampling_spans.h"
 
 namespace systole {
 
@@ -35,6 +39,9 @@ struct ResampleOptions {
 
   friend bool operator==(const ResampleOptions&, const ResampleOptions&) = default;
 };
+
+// The kernel of methods that resize by SamplingSpans; nullopt for the others.
+std::optional<SamplingKernel> SpansKernel(const ResampleOptions& options);
 
 // Pixels [height, width, channels] in memory. A row begins `row_values` values after the one
 // before.

@@ -1,6 +1,7 @@
 // Adds the same number to every value, as tf.image.adjust_brightness does.
 #include <memory>
 
+#include "absl/types/span.h"
 #include "core/operations/ops/drawn_number.h"
 #include "core/operations/ops/operation_rows.h"
 #include "core/operations/ops/unit_values.h"
@@ -22,6 +23,13 @@ class Brightness final : public Operation {
     const float delta = delta_.Of(example);
     ApplyToEach([delta](float x) { return x + delta; }, input);
     return input;
+  }
+
+  ByRow by_row() const override { return ByRow::kYes; }
+  RowChange ChangeOf(const Value&, const ExampleKey& example) const override {
+    return [delta = delta_.Of(example)](absl::Span<float> rows) {
+      for (float& x : rows) x += delta;
+    };
   }
 
   int RulesByValue() const override { return delta_.is_fixed() ? 1 : 0; }

@@ -1,9 +1,14 @@
 // Casts values to another type, as tf.saturate_cast or tf.image.convert_image_dtype does.
+#include "core/numeric/cast.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "core/numeric/normalise.h"
 #include "core/operations/ops/operation_rows.h"
 #include "core/operations/ops/unit_values.h"
 #include "core/status/status_macros.h"
@@ -48,6 +53,22 @@ class Cast final : public Operation {
         out.uint8s[i] = scale_ ? UnitToUint8(input.floats[i]) : Saturate(input.floats[i]);
       }
     }
+    return out;
+  }
+
+  absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const override {
+    const ElementType from = input.type.element;
+    if (from == to_ || from == ElementType::kInt64) return Apply(std::move(input), example);
+    Value out = Value::Create(to_, input.type.shape);
+    if (from == ElementType::kFloat32) {
+      CutToUint8(input.floats, scale_ ? kUnitToUint8 : 1.0f, absl::MakeSpan(out.uint8s));
+      return out;
+    }
+    const float scale = scale_ ? kUint8ToUnit : 1.0f;
+    SYSTOLE_RETURN_IF_ERROR(NormaliseUint8(
+        input.uint8s, 1, {.scale = absl::MakeConstSpan(&scale, 1)}, PixelType::kFloat32,
+        absl::MakeSpan(reinterpret_cast<uint8_t*>(out.floats.data()),
+                       out.floats.size() * sizeof(float))));
     return out;
   }
 

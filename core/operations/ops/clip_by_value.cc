@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "core/operations/ops/operation_rows.h"
 #include "core/status/status_macros.h"
 
@@ -12,10 +13,13 @@ namespace {
 
 bool IsUint8(float value) { return value >= 0 && value <= 255 && std::trunc(value) == value; }
 
+// NaN stays NaN. Both comparisons are always made, so that compilers vectorise the loop.
 template <typename T>
-T Clip(T value, T min, T max) {
-  if (value > max) return max;
-  return value < min ? min : value;
+void Clip(T min, T max, absl::Span<T> values) {
+  for (T& x : values) {
+    const T raised = x < min ? min : x;
+    x = x > max ? max : raised;
+  }
 }
 
 class ClipByValue final : public Operation {
@@ -33,11 +37,17 @@ class ClipByValue final : public Operation {
   }
 
   absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
-    for (float& x : input.floats) x = Clip(x, min_, max_);
-    for (uint8_t& x : input.uint8s) {
-      x = Clip(x, static_cast<uint8_t>(min_), static_cast<uint8_t>(max_));
+    if (input.type.element == ElementType::kFloat32) {
+      Clip(min_, max_, absl::MakeSpan(input.floats));
+    } else {
+      Clip(static_cast<uint8_t>(min_), static_cast<uint8_t>(max_), absl::MakeSpan(input.uint8s));
     }
     return input;
+  }
+
+  ByRow by_row() const override { return ByRow::kYes; }
+  RowChange ChangeOf(const Value&, const ExampleKey&) const override {
+    return [min = min_, max = max_](absl::Span<float> rows) { Clip(min, max, rows); };
   }
 
   int RulesByValue() const override { return 1; }

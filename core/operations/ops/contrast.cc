@@ -1,4 +1,5 @@
 // Computes (x - mean) * factor + mean in each channel, with the bits of tf.image.adjust_contrast.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -14,16 +15,20 @@
 namespace systole {
 namespace {
 
+float Unit(float value) { return value; }
+float Unit(uint8_t value) { return Uint8ToUnit(value); }
+
 // The mean of each channel, summed as TensorFlow's kernel does: the second half of the pixels is
-// added to the first, over and over, until one pixel is left. `at(i)` is value i of the image.
-template <typename At>
-std::vector<float> MeansOf(const At& at, size_t pixels, size_t channels) {
+// added to the first, over and over, until one pixel is left.
+template <typename T>
+std::vector<float> MeansOf(const T* values, size_t pixels, size_t channels) {
   // If the number of pixels is odd, the pixel in the middle has no partner.
   size_t right = pixels / 2;
   size_t left = pixels - right;
   std::vector<float> sums(left * channels);
-  for (size_t i = 0; i < right * channels; ++i) sums[i] = at(i) + at(left * channels + i);
-  for (size_t i = right * channels; i < sums.size(); ++i) sums[i] = at(i);
+  const T* const second = values + left * channels;
+  for (size_t i = 0; i < right * channels; ++i) sums[i] = Unit(values[i]) + Unit(second[i]);
+  for (size_t i = right * channels; i < sums.size(); ++i) sums[i] = Unit(values[i]);
   while (left > 1) {
     right = left / 2;
     left -= right;
@@ -33,6 +38,80 @@ std::vector<float> MeansOf(const At& at, size_t pixels, size_t channels) {
   const float scale = 1.0f / static_cast<float>(pixels);
   for (float& sum : sums) sum *= scale;
   return sums;
+}
+
+// The same means by another way. Each sum of a later round is a sum of few values of the image. So
+// a piece of a round is made from the image alone, and no round has to be written to memory.
+template <typename T>
+class FastMeans {
+ public:
+  FastMeans(const T* values, size_t pixels, size_t channels)
+      : values_(values), pixels_(pixels), channels_(channels) {
+    for (size_t left = pixels; left > 1; left -= left / 2) {
+      rounds_.push_back({.left = (left - left / 2) * channels, .right = left / 2 * channels});
+    }
+  }
+
+  std::vector<float> Make() const {
+    // The first round that is one piece is made from the image, and the others from it.
+    size_t count = pixels_ * channels_;
+    size_t round = 0;
+    for (; count > kPiece; ++round) count = rounds_[round].left;
+    std::array<float, kPiece> sums;
+    Write(round, 0, count, sums.data());
+    for (; round < rounds_.size(); ++round) {
+      const auto [left, right] = rounds_[round];
+      for (size_t i = 0; i < right; ++i) sums[i] += sums[left + i];
+    }
+    const float scale = 1.0f / static_cast<float>(pixels_);
+    std::vector<float> means(sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(channels_));
+    for (float& mean : means) mean *= scale;
+    return means;
+  }
+
+ private:
+  static constexpr size_t kPiece = 1024;
+
+  // A round adds `right` values to the first of `left` values.
+  struct Round {
+    size_t left = 0;
+    size_t right = 0;
+  };
+
+  // Writes the sums begin .. begin + count - 1 that there are after so many rounds. REQUIRES: count
+  // <= kPiece.
+  void Write(size_t rounds, size_t begin, size_t count, float* out) const {
+    if (rounds == 0) {
+      for (size_t i = 0; i < count; ++i) out[i] = Unit(values_[begin + i]);
+      return;
+    }
+    Write(rounds - 1, begin, count, out);
+    const auto [left, right] = rounds_[rounds - 1];
+    if (begin >= right) return;
+    const size_t pairs = std::min(count, right - begin);
+    std::array<float, kPiece> others;
+    Write(rounds - 1, left + begin, pairs, others.data());
+    for (size_t i = 0; i < pairs; ++i) out[i] += others[i];
+  }
+
+  const T* values_;
+  size_t pixels_;
+  size_t channels_;
+  std::vector<Round> rounds_;
+};
+
+template <typename T>
+ChannelPattern FastMeansOf(const std::vector<T>& values, const Value& image) {
+  const auto channels = static_cast<size_t>(image.channels());
+  return PatternOf(FastMeans<T>(values.data(), values.size() / channels, channels).Make());
+}
+
+// TensorFlow's order: the mean plus the scaled difference.
+float Adjusted(float x, float mean, float factor) { return mean + (x - mean) * factor; }
+
+void Adjust(const ChannelPattern& by_channel, float factor, absl::Span<float> values) {
+  const ChannelPattern means = by_channel;  // Memory that `values` cannot share.
+  ApplyByPattern([&](float x, size_t j) { return Adjusted(x, means[j], factor); }, values);
 }
 
 class Contrast final : public Operation {
@@ -48,35 +127,43 @@ class Contrast final : public Operation {
     const float factor = factor_.Of(example);
     const auto channels = static_cast<size_t>(input.channels());
     const auto pixels = static_cast<size_t>(input.height() * input.width());
-    // TensorFlow's order: the mean plus the scaled difference.
-    const auto adjusted = [factor](float x, float mean) { return mean + (x - mean) * factor; };
     if (input.type.element == ElementType::kFloat32) {
-      std::vector<float>& values = input.floats;
-      const std::vector<float> means =
-          MeansOf([&values](size_t i) { return values[i]; }, pixels, channels);
-      // The inner loop has a fixed length, so that compilers vectorise it.
-      std::array<float, 48> pattern;
-      for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = means[i % channels];
-      size_t i = 0;
-      for (; i + pattern.size() <= values.size(); i += pattern.size()) {
-        for (size_t j = 0; j < pattern.size(); ++j) {
-          values[i + j] = adjusted(values[i + j], pattern[j]);
-        }
-      }
-      for (; i < values.size(); ++i) values[i] = adjusted(values[i], pattern[i % channels]);
+      Adjust(PatternOf(MeansOf(input.floats.data(), pixels, channels)), factor,
+             absl::MakeSpan(input.floats));
       return input;
     }
     const absl::Span<uint8_t> values = absl::MakeSpan(input.uint8s);
-    const std::vector<float> means =
-        MeansOf([&values](size_t i) { return Uint8ToUnit(values[i]); }, pixels, channels);
+    const std::vector<float> means = MeansOf(input.uint8s.data(), pixels, channels);
     for (size_t c = 0; c < channels; ++c) {
-      const auto table = TableOf([&](float x) { return adjusted(x, means[c]); });
+      const auto table = TableOf([&](float x) { return Adjusted(x, means[c], factor); });
       for (size_t i = c; i < values.size(); i += channels) values[i] = table[values[i]];
     }
     return input;
   }
 
-  // The sums, with room for one pixel more if the number of pixels is odd.
+  // For uint8 images. ChangeOf is for the others.
+  absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const override {
+    const float factor = factor_.Of(example);
+    const auto channels = static_cast<size_t>(input.channels());
+    const ChannelPattern means = FastMeansOf(input.uint8s, input);
+    std::array<std::array<uint8_t, 256>, 3> tables;
+    for (size_t c = 0; c < channels; ++c) {
+      tables[c] = TableOf([&](float x) { return Adjusted(x, means[c], factor); });
+    }
+    for (size_t i = 0; i < input.uint8s.size(); i += channels) {
+      uint8_t* const pixel = &input.uint8s[i];
+      for (size_t c = 0; c < channels; ++c) pixel[c] = tables[c][pixel[c]];
+    }
+    return input;
+  }
+
+  ByRow by_row() const override { return ByRow::kAfterReadingAll; }
+  RowChange ChangeOf(const Value& image, const ExampleKey& example) const override {
+    return [means = FastMeansOf(image.floats, image),
+            factor = factor_.Of(example)](absl::Span<float> rows) { Adjust(means, factor, rows); };
+  }
+
+  // The reference's sums, with room for one pixel more if the number of pixels is odd.
   int64_t ScratchBytes(int64_t elements) const override {
     return (elements / 2 + 3) * int64_t{sizeof(float)};
   }

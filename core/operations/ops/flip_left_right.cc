@@ -20,6 +20,11 @@ class FlipLeftRight final : public Operation {
     return MirrorPlainly(input);
   }
 
+  ByRow by_row() const override { return ByRow::kYes; }
+  RowChange ChangeOf(const Value& image, const ExampleKey&) const override {
+    return MirroredRows(image.type);
+  }
+
   std::vector<OperationPart> Parts() const override {
     return {MirrorPart{.mirrored = [](const ExampleKey&) { return true; }}};
   }

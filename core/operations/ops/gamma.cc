@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "core/numeric/math.h"
 #include "core/operations/ops/drawn_number.h"
 #include "core/operations/ops/operation_rows.h"
@@ -25,6 +26,13 @@ class Gamma final : public Operation {
     const float gamma = gamma_.Of(example);
     ApplyToEach([gamma, gain = gain_](float x) { return gain * Pow(x, gamma); }, input);
     return input;
+  }
+
+  ByRow by_row() const override { return ByRow::kYes; }
+  RowChange ChangeOf(const Value&, const ExampleKey& example) const override {
+    return [gamma = gamma_.Of(example), gain = gain_](absl::Span<float> rows) {
+      for (float& x : rows) x = gain * Pow(x, gamma);
+    };
   }
 
   int RulesByValue() const override { return gamma_.is_fixed() ? 1 : 0; }

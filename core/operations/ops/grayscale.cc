@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "core/numeric/colour.h"
 #include "core/operations/ops/operation_rows.h"
 #include "core/operations/ops/unit_values.h"
 #include "core/status/status_macros.h"
@@ -39,6 +41,13 @@ class Grayscale final : public Operation {
           uint8s, channels,
           UnitToUint8(Grey(Uint8ToUnit(pixel[0]), Uint8ToUnit(pixel[1]), Uint8ToUnit(pixel[2]))));
     }
+    return grey;
+  }
+
+  absl::StatusOr<Value> Run(Value input, const ExampleKey&) const override {
+    Value grey = Value::Create(input.type.element, {input.height(), input.width(), channels_});
+    MakeGrey(absl::MakeConstSpan(input.floats), channels_, absl::MakeSpan(grey.floats));
+    MakeGrey(absl::MakeConstSpan(input.uint8s), channels_, absl::MakeSpan(grey.uint8s));
     return grey;
   }
 

@@ -94,11 +94,16 @@ class Hue final : public Operation {
     return input;
   }
 
+  // For uint8 images. ChangeOf is for the others.
   absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const override {
     const float delta = delta_.Of(example);
-    AdjustHue(delta, absl::MakeSpan(input.floats));
     AdjustHue(delta, absl::MakeSpan(input.uint8s));
     return input;
+  }
+
+  ByRow by_row() const override { return ByRow::kYes; }
+  RowChange ChangeOf(const Value&, const ExampleKey& example) const override {
+    return [delta = delta_.Of(example)](absl::Span<float> rows) { AdjustHue(delta, rows); };
   }
 
  private:

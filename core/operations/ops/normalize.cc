@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "core/numeric/normalise.h"
 #include "core/operations/ops/operation_rows.h"
 #include "core/status/status_macros.h"
@@ -44,6 +45,24 @@ class Normalize final : public Operation {
       out.floats[i] = scaled + factors_.bias[i % biases];
     }
     return out;
+  }
+
+  absl::StatusOr<Value> Run(Value input, const ExampleKey&) const override {
+    Value out = Value::Create(ElementType::kFloat32, input.type.shape);
+    const absl::Span<uint8_t> bytes = absl::MakeSpan(reinterpret_cast<uint8_t*>(out.floats.data()),
+                                                     out.floats.size() * sizeof(float));
+    const Normalisation factors = {.scale = factors_.scale, .bias = factors_.bias};
+    const int channels = RulesByValue();
+    SYSTOLE_RETURN_IF_ERROR(
+        input.type.element == ElementType::kUint8
+            ? NormaliseUint8(input.uint8s, channels, factors, PixelType::kFloat32, bytes)
+            : NormaliseFloat(input.floats, channels, factors, PixelType::kFloat32, bytes));
+    return out;
+  }
+
+  ByRow by_row() const override { return ByRow::kYes; }
+  RowChange ChangeOf(const Value&, const ExampleKey&) const override {
+    return NormaliseRows(factors_);
   }
 
   int RulesByValue() const override {

@@ -16,9 +16,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/image/jpeg/jpeg_decoder.h"
+#include "core/image/resize/resampler.h"
 #include "core/image/window/crop.h"
 #include "core/numeric/normalise.h"
 #include "core/operations/ops/draws.h"
+#include "core/operations/ops/row_change.h"
 #include "core/operations/ops/value.h"
 #include "systole/v1/feed.pb.h"
 
@@ -41,6 +43,14 @@ struct ResizePart {
   int height = 0;
   int width = 0;
 };
+// Resizes by any method, to float32; NEAREST leaves the type as it was.
+struct ResamplePart {
+  ResampleOptions options;
+  int height = 0;
+  int width = 0;
+  // Whether the result can be had row by row, mirrored or not (ResampleRows() in plain_image.h).
+  bool gives_rows = false;
+};
 struct MirrorPart {
   std::function<bool(const ExampleKey& example)> mirrored;
 };
@@ -49,7 +59,7 @@ struct NormalisePart {
   NormaliseFactors factors;
 };
 using OperationPart = std::variant<DecodeJpegPart, DecodeRawPart, WindowPart, ResizePart,
-                                   MirrorPart, RoundPart, NormalisePart>;
+                                   ResamplePart, MirrorPart, RoundPart, NormalisePart>;
 
 class Operation {
  public:
@@ -71,6 +81,15 @@ class Operation {
   // the same to the bit.
   virtual absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const {
     return Apply(std::move(input), example);
+  }
+
+  // Whether the operation changes each row of a float32 image by itself. If so, feeds do not call
+  // Run for such images, but ChangeOf: the change that makes what Apply makes, to the bit. Unless
+  // by_row() is kAfterReadingAll, `image` may lack changes that are still to be made, so only its
+  // type may be read. REQUIRES: by_row() is not kNo. `image` has 1 or 3 channels.
+  virtual ByRow by_row() const { return ByRow::kNo; }
+  virtual RowChange ChangeOf(const Value& /*image*/, const ExampleKey& /*example*/) const {
+    return nullptr;
   }
 
   // How many bytes the operation takes, if it takes bytes and every example must have the same

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "core/numeric/standardise.h"
 #include "core/operations/ops/operation_rows.h"
 #include "core/status/status_macros.h"
 
@@ -18,7 +20,7 @@ namespace {
 // The sum of term(x) over all x. It is made of eight sums, each of every eighth value, so that no
 // addition waits for the one before.
 template <typename Term>
-double SumOf(const std::vector<float>& values, const Term& term) {
+double PlainSumOf(const std::vector<float>& values, const Term& term) {
   std::array<double, 8> sums = {};
   size_t i = 0;
   for (; i + sums.size() <= values.size(); i += sums.size()) {
@@ -26,6 +28,32 @@ double SumOf(const std::vector<float>& values, const Term& term) {
   }
   for (size_t j = 0; i < values.size(); ++i, ++j) sums[j] += term(values[i]);
   return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+struct Scale {
+  float mean = 0;
+  float divisor = 1;
+};
+
+// `sum` and `squares` are those of core/numeric/standardise.h.
+float MeanOf(double sum, size_t count) {
+  return static_cast<float>(sum / static_cast<double>(count));
+}
+
+// A square root is rounded correctly on every processor. `least` avoids a division by 0 for images
+// of one colour, which have no deviation.
+float DivisorOf(double squares, size_t values) {
+  const auto count = static_cast<double>(values);
+  const float stddev = std::sqrt(static_cast<float>(squares / count));
+  const float least = 1 / std::sqrt(static_cast<float>(count));
+  return stddev < least ? least : stddev;
+}
+
+template <typename T>
+Scale ScaleOf(const std::vector<T>& values) {
+  const float mean = MeanOf(SumOf(absl::MakeConstSpan(values)), values.size());
+  return {.mean = mean,
+          .divisor = DivisorOf(SumOfSquares(absl::MakeConstSpan(values), mean), values.size())};
 }
 
 class PerImageStandardization final : public Operation {
@@ -43,20 +71,30 @@ class PerImageStandardization final : public Operation {
       out = Value::Create(ElementType::kFloat32, input.type.shape);
       std::copy(input.uint8s.begin(), input.uint8s.end(), out.floats.begin());
     }
-    const auto count = static_cast<double>(out.floats.size());
-    const auto mean =
-        static_cast<float>(SumOf(out.floats, [](float x) -> double { return x; }) / count);
-    const double squares = SumOf(out.floats, [mean](float x) {
+    const size_t count = out.floats.size();
+    const float mean = MeanOf(PlainSumOf(out.floats, [](float x) -> double { return x; }), count);
+    const double squares = PlainSumOf(out.floats, [mean](float x) {
       const double difference = x - mean;
       return difference * difference;
     });
-    // A square root is rounded correctly on every processor. `least` avoids a division by 0 for
-    // images of one colour, which have no deviation.
-    const float stddev = std::sqrt(static_cast<float>(squares / count));
-    const float least = 1 / std::sqrt(static_cast<float>(count));
-    const float divisor = stddev < least ? least : stddev;
+    const float divisor = DivisorOf(squares, count);
     for (float& x : out.floats) x = (x - mean) / divisor;
     return out;
+  }
+
+  // For uint8 images. ChangeOf is for the others.
+  absl::StatusOr<Value> Run(Value input, const ExampleKey&) const override {
+    const Scale scale = ScaleOf(input.uint8s);
+    Value out = Value::Create(ElementType::kFloat32, input.type.shape);
+    Standardise(input.uint8s, scale.mean, scale.divisor, absl::MakeSpan(out.floats));
+    return out;
+  }
+
+  ByRow by_row() const override { return ByRow::kAfterReadingAll; }
+  RowChange ChangeOf(const Value& image, const ExampleKey&) const override {
+    return [scale = ScaleOf(image.floats)](absl::Span<float> rows) {
+      Standardise(rows, scale.mean, scale.divisor, rows);
+    };
   }
 };
 

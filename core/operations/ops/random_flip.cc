@@ -2,6 +2,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "core/image/window/crop.h"
 #include "core/operations/ops/operation_rows.h"
 #include "core/operations/ops/plain_image.h"
@@ -21,6 +22,12 @@ class RandomFlip final : public Operation {
 
   absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const override {
     return IsMirrored(draws_, example) ? MirrorPlainly(input) : input;
+  }
+
+  ByRow by_row() const override { return ByRow::kYes; }
+  RowChange ChangeOf(const Value& image, const ExampleKey& example) const override {
+    if (IsMirrored(draws_, example)) return MirroredRows(image.type);
+    return [](absl::Span<float>) {};
   }
 
   std::vector<OperationPart> Parts() const override {

@@ -31,10 +31,11 @@ class FittingResize final : public Operation {
   }
 
   absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
-    const CropRect size = SizeOf(input.height(), input.width());
-    const CropRect whole =
-        WholeImage(static_cast<int>(input.height()), static_cast<int>(input.width()));
-    return ResamplePlainly(input, whole, options_, size, size.height, size.width);
+    return Resize(&ResamplePlainly, input);
+  }
+
+  absl::StatusOr<Value> Run(Value input, const ExampleKey&) const override {
+    return Resize(&ResampleFast, input);
   }
 
   int64_t Work(const ValueType& input, const ValueType& output) const override {
@@ -42,6 +43,13 @@ class FittingResize final : public Operation {
   }
 
  private:
+  absl::StatusOr<Value> Resize(ResampleFunction resample, const Value& input) const {
+    const CropRect size = SizeOf(input.height(), input.width());
+    const CropRect whole =
+        WholeImage(static_cast<int>(input.height()), static_cast<int>(input.width()));
+    return resample(input, whole, options_, size, size.height, size.width);
+  }
+
   // TensorFlow's size, computed in f32, but at least 1 pixel where TensorFlow would fail.
   CropRect SizeOf(int64_t height, int64_t width) const {
     const auto from_height = static_cast<float>(height);

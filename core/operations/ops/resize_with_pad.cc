@@ -25,6 +25,19 @@ class ResizeWithPad final : public Operation {
   }
 
   absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
+    return Resize(&ResamplePlainly, input);
+  }
+
+  absl::StatusOr<Value> Run(Value input, const ExampleKey&) const override {
+    return Resize(&ResampleFast, input);
+  }
+
+  int64_t Work(const ValueType& input, const ValueType& output) const override {
+    return ResampleWork(options_, input, output);
+  }
+
+ private:
+  absl::StatusOr<Value> Resize(ResampleFunction resample, const Value& input) const {
     const auto in_height = static_cast<float>(input.height());
     const auto in_width = static_cast<float>(input.width());
     const float ratio =
@@ -33,15 +46,10 @@ class ResizeWithPad final : public Operation {
     const auto [x, width] = PlaceOf(in_width / ratio, width_);
     const CropRect whole =
         WholeImage(static_cast<int>(input.height()), static_cast<int>(input.width()));
-    return ResamplePlainly(input, whole, options_,
-                           {.y = y, .x = x, .height = height, .width = width}, height_, width_);
+    return resample(input, whole, options_, {.y = y, .x = x, .height = height, .width = width},
+                    height_, width_);
   }
 
-  int64_t Work(const ValueType& input, const ValueType& output) const override {
-    return ResampleWork(options_, input, output);
-  }
-
- private:
   struct Place {
     int begin = 0;
     int size = 0;

@@ -3,6 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "core/numeric/cast.h"
 #include "core/numeric/normalise.h"
 #include "core/operations/ops/operation_rows.h"
 #include "core/status/status_macros.h"
@@ -21,6 +23,13 @@ class RoundToWhole final : public Operation {
     if (input.type.element == ElementType::kUint8) return input;
     Value out = Value::Create(ElementType::kUint8, input.type.shape);
     for (size_t i = 0; i < out.uint8s.size(); ++i) out.uint8s[i] = RoundToUint8(input.floats[i]);
+    return out;
+  }
+
+  absl::StatusOr<Value> Run(Value input, const ExampleKey&) const override {
+    if (input.type.element == ElementType::kUint8) return input;
+    Value out = Value::Create(ElementType::kUint8, input.type.shape);
+    CastFloats(input.floats, PixelType::kUint8, absl::MakeSpan(out.uint8s));
     return out;
   }
 

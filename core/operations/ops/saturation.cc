@@ -98,11 +98,17 @@ class Saturation final : public Operation {
     return input;
   }
 
+  // For uint8 images. ChangeOf is for the others.
   absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const override {
     const float factor = factor_.Of(example);
-    AdjustSaturation(factor, absl::MakeSpan(input.floats));
     AdjustSaturation(factor, absl::MakeSpan(input.uint8s));
     return input;
+  }
+
+  ByRow by_row() const override { return ByRow::kYes; }
+  RowChange ChangeOf(const Value&, const ExampleKey& example) const override {
+    return
+        [factor = factor_.Of(example)](absl::Span<float> rows) { AdjustSaturation(factor, rows); };
   }
 
  private:

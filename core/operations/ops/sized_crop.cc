@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/image/resize/fast_resampler.h"
 #include "core/operations/ops/plain_image.h"
 #include "core/operations/ops/resize_method.h"
 #include "core/status/status_macros.h"
@@ -18,10 +19,19 @@ absl::StatusOr<ValueType> SizedCrop::TypeOf(const ValueType& input) const {
 }
 
 absl::StatusOr<Value> SizedCrop::Apply(Value input, const ExampleKey& example) const {
-  const CropRect rect =
-      rule_(static_cast<int>(input.height()), static_cast<int>(input.width()), example);
+  const CropRect rect = RectOf(input, example);
   if (options_ == ResampleOptions{}) return ResizePlainly(input, rect, height_, width_);
   return ResamplePlainly(input, rect, options_, WholeImage(height_, width_), height_, width_);
+}
+
+absl::StatusOr<Value> SizedCrop::Run(Value input, const ExampleKey& example) const {
+  const CropRect rect = RectOf(input, example);
+  if (options_ == ResampleOptions{}) return ResizeFast(input, rect, height_, width_);
+  return ResampleFast(input, rect, options_, WholeImage(height_, width_), height_, width_);
+}
+
+CropRect SizedCrop::RectOf(const Value& input, const ExampleKey& example) const {
+  return rule_(static_cast<int>(input.height()), static_cast<int>(input.width()), example);
 }
 
 int64_t SizedCrop::Work(const ValueType& input, const ValueType& output) const {
@@ -29,8 +39,13 @@ int64_t SizedCrop::Work(const ValueType& input, const ValueType& output) const {
 }
 
 std::vector<OperationPart> SizedCrop::Parts() const {
-  if (options_ != ResampleOptions{}) return {};
-  return {WindowPart{.window = rule_}, ResizePart{.height = height_, .width = width_}};
+  if (options_ == ResampleOptions{}) {
+    return {WindowPart{.window = rule_}, ResizePart{.height = height_, .width = width_}};
+  }
+  return {WindowPart{.window = rule_}, ResamplePart{.options = options_,
+                                                    .height = height_,
+                                                    .width = width_,
+                                                    .gives_rows = GivesRows(options_)}};
 }
 
 }  // namespace systole

@@ -22,11 +22,13 @@ class SizedCrop final : public Operation {
 
   absl::StatusOr<ValueType> TypeOf(const ValueType& input) const override;
   absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const override;
+  absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const override;
   int64_t Work(const ValueType& input, const ValueType& output) const override;
-  // Only the default method has parts.
   std::vector<OperationPart> Parts() const override;
 
  private:
+  CropRect RectOf(const Value& input, const ExampleKey& example) const;
+
   Rule rule_;
   int height_;
   int width_;

@@ -17,10 +17,11 @@ namespace systole {
 
 inline float Uint8ToUnit(uint8_t value) { return static_cast<float>(value) * kUint8ToUnit; }
 
-// Multiplies by 255.5 and cuts the fraction off. Results outside of 0 to 255 become 0 or 255, and
-// NaN becomes 0.
+// Multiplies by kUnitToUint8 and cuts the fraction off. Results outside of 0 to 255 become 0 or
+// 255, and NaN becomes 0.
+inline constexpr float kUnitToUint8 = 255.5f;
 inline uint8_t UnitToUint8(float value) {
-  const float scaled = value * 255.5f;
+  const float scaled = value * kUnitToUint8;
   if (!(scaled > 0)) return 0;
   return scaled >= 255 ? 255 : static_cast<uint8_t>(scaled);
 }

@@ -47,6 +47,11 @@ int64_t ValueType::num_elements() const {
 
 int64_t ValueType::num_bytes() const { return num_elements() * ElementBytes(element); }
 
+bool IsFloatImage(const ValueType& type) {
+  return type.element == ElementType::kFloat32 && type.shape.size() == 3 &&
+         (type.shape[2] == 1 || type.shape[2] == 3);
+}
+
 absl::Status WantNumbers(const ValueType& type) {
   switch (type.element) {
     case ElementType::kUint8:

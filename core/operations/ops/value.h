@@ -45,6 +45,9 @@ struct ValueType {
   friend bool operator==(const ValueType&, const ValueType&) = default;
 };
 
+// Whether values of this type are a float32 image of 1 or 3 channels.
+bool IsFloatImage(const ValueType& type);
+
 // These return InvalidArgument unless `type` is as the line says. The message is the end of a
 // sentence that begins with a transform's name.
 absl::Status WantNumbers(const ValueType& type);  // kUint8 or kFloat32.

@@ -114,7 +114,7 @@ v1::FeedSpec Spec(const std::string& outputs = Outputs(0)) {
 
 using Digests = std::map<std::pair<int64_t, int>, std::string>;
 
-Digests Drain(FeedClient& client) {
+Digests DrainToDigests(FeedClient& client) {
   Digests digests;
   while (true) {
     const absl::StatusOr<std::optional<Step>> step = client.Next();
@@ -144,7 +144,7 @@ class FinishDigestTest : public testing::Test {
     return *std::move(client);
   }
   Digests DigestsOf(const std::string& finish, const v1::FeedSpec& spec = Spec()) {
-    return Drain(*Open(finish, {}, spec));
+    return DrainToDigests(*Open(finish, {}, spec));
   }
 
   TempFolder folder_;
@@ -200,14 +200,15 @@ TEST_F(FinishDigestTest, TensorsOfAllCoresInOneBlockHoldTheSameBytesHoweverTheyC
       transforms { round_to_uint8 {} }
       dtype: FLOAT32
     })pb"));
-  const Digests finished = Drain(*Open("server", {.placement = StepPlacement::kCoreMajor}, spec));
+  const Digests finished =
+      DrainToDigests(*Open("server", {.placement = StepPlacement::kCoreMajor}, spec));
   const auto neighbour = StartServer(folder_, "unix:" + folder_ / "socket");
   for (const std::string& address : {server_->address(), neighbour->address()}) {
     for (const char* const finish : {"auto", "server", "client"}) {
       SCOPED_TRACE(absl::StrCat(address, " ", finish));
       const auto client =
           Open(finish, {.servers = {address}, .placement = StepPlacement::kTensorMajor}, spec);
-      EXPECT_EQ(Drain(*client), finished);
+      EXPECT_EQ(DrainToDigests(*client), finished);
       const bool near = address != server_->address();
       EXPECT_EQ(client->stats().shared_payload_bytes > 0, near) << client->stats().not_shared;
       // The server finishes what it sends through shared memory, whatever `finish` says.
@@ -217,7 +218,7 @@ TEST_F(FinishDigestTest, TensorsOfAllCoresInOneBlockHoldTheSameBytesHoweverTheyC
   // By the socket the tensors come in the form that the client asked for.
   const auto by_socket =
       Open("client", {.servers = {neighbour->address()}, .share_memory = false}, spec);
-  EXPECT_EQ(Drain(*by_socket), finished);
+  EXPECT_EQ(DrainToDigests(*by_socket), finished);
   EXPECT_EQ(by_socket->stats().compact_steps, 4);
   const auto client = Open("server", {.placement = StepPlacement::kTensorMajor}, spec);
   const absl::StatusOr<std::optional<Step>> step = client->Next();
@@ -232,8 +233,8 @@ TEST_F(FinishDigestTest, TensorsOfAllCoresInOneBlockHoldTheSameBytesHoweverTheyC
 TEST_F(FinishDigestTest, CompactTravelsWithFewerBytes) {
   const auto finished = Open("server");
   const auto compact = Open("client");
-  Drain(*finished);
-  Drain(*compact);
+  DrainToDigests(*finished);
+  DrainToDigests(*compact);
   EXPECT_EQ(finished->stats().payload_bytes, finished->stats().delivered_bytes);
   EXPECT_EQ(finished->stats().compact_steps, 0);
   EXPECT_EQ(compact->stats().delivered_bytes, finished->stats().delivered_bytes);
@@ -278,7 +279,7 @@ TEST_F(FinishDigestTest, ATokenTakenUnderOneFormResumesUnderAnother) {
       EXPECT_EQ((*resumed)->next_step(), 1);
       EXPECT_EQ((*resumed)->info().identity().SerializeAsString(),
                 client->info().identity().SerializeAsString());
-      EXPECT_EQ(Drain(**resumed), rest);
+      EXPECT_EQ(DrainToDigests(**resumed), rest);
     }
   }
 }
@@ -301,7 +302,7 @@ TEST_F(FinishDigestTest, AServerThatDiesInTheMiddleChangesNothing) {
 TEST_F(FinishDigestTest, SomeCoresOfACompactFeedAreThoseOfTheWhole) {
   const Digests finished = DigestsOf("server");
   const auto client = Open("client", {.core_begin = 1, .core_end = 2});
-  const Digests second_core = Drain(*client);
+  const Digests second_core = DrainToDigests(*client);
   EXPECT_EQ(second_core.size(), 4u);
   for (const auto& [place, digest] : second_core) EXPECT_EQ(digest, finished.at(place));
 }
@@ -318,7 +319,7 @@ TEST_F(FinishDigestTest, WhatIsMixedIsFinishedBeforeItTravels) {
   for (const v1::TensorDescription& tensor : client->info().tensors()) {
     EXPECT_EQ(tensor.has_compact(), tensor.name() == "plain") << tensor.name();
   }
-  EXPECT_EQ(Drain(*client), DigestsOf("server", spec));
+  EXPECT_EQ(DrainToDigests(*client), DigestsOf("server", spec));
 }
 
 }  // namespace

@@ -92,7 +92,7 @@ TEST(StepFinisherTest, AFormThatCannotBeDoneIsRefused) {
   short_table.add_table(1);
   for (const v1::CompactForm& form : {none, uneven, short_table}) {
     EXPECT_THAT(StepFinisher::Create(AnswerOf(*finished, form), finished),
-                StatusIs(absl::StatusCode::kInternal, testing::HasSubstr("tensor 'x' cannot be")));
+                StatusIs(absl::StatusCode::kInternal, testing::HasSubstr("tensor 'x' is wrong")));
   }
 }
 

@@ -199,7 +199,7 @@ TEST(ContactSheetPictureTest, OfManyImageOutputsTheFirstFourAreDrawn) {
   const std::string page =
       MustRender(ParseSpec(SpecText(outputs)), MakeSteps(feed, 0, 1), {.max_examples = 2});
   EXPECT_THAT(PicturesOf(page), SizeIs(8));
-  EXPECT_THAT(page, HasSubstr("the first 4 of 6 image outputs are drawn"));
+  EXPECT_THAT(page, HasSubstr("The first 4 of 6 image outputs of each example are drawn"));
   EXPECT_THAT(CardsOf(page)[0], HasSubstr(">i3</figcaption>"));
 }
 

@@ -6,8 +6,8 @@
 #
 # The environment is build/python/KIND/env. It is made again when its requirements have changed. The
 # package is built as `pip install ./client/python` builds it, but in build/package, so that the next
-# time only what has changed is compiled. Compiler and options are those of the preset `programs`, so ccache
-# has the rooms if that was built. SYSTOLE_PYTHON_EXECUTABLE is the interpreter (default: /usr/bin/python3).
+# time only what has changed is compiled. Compiler and options are those of the preset `release`, so that
+# ccache has the rooms if that was built. SYSTOLE_PYTHON_EXECUTABLE is the interpreter (default: /usr/bin/python3).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."
@@ -41,4 +41,5 @@ if [[ $(cat "$folder/made-of" 2>/dev/null) != "$wanted" ]]; then
 fi
 CC=/usr/bin/cc CXX=/usr/bin/c++ CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip install --quiet \
   --no-build-isolation --no-deps --force-reinstall --config-settings build-dir="$PWD/build/package" \
-  --config-settings cmake.define.SYSTOLE_WERROR=ON ./client/python
+  --config-settings cmake.define.SYSTOLE_WERROR=ON --config-settings cmake.define.SYSTOLE_UNITY=OFF \
+  ./client/python

@@ -214,12 +214,12 @@ TEST_F(BadOfferTest, ASliceOfAnotherSizeThanTheSlot) {
 
 TEST_F(BadOfferTest, NoDescriptor) {
   ASSERT_THAT(server_->Send(EncodeSlotOffer({1, kBytes})), IsOk());
-  ExpectRefused("no memory file");
+  ExpectRefused("not a memory file");
 }
 
 TEST_F(BadOfferTest, ADescriptorOfSomethingElse) {
   ASSERT_THAT(server_->Send(EncodeSlotOffer({1, kBytes}), server_->fd()), IsOk());
-  ExpectRefused("no memory file");
+  ExpectRefused("not a memory file");
 }
 
 TEST_F(BadOfferTest, TheSameSlotTwice) {
@@ -230,7 +230,7 @@ TEST_F(BadOfferTest, TheSameSlotTwice) {
 
 TEST_F(BadOfferTest, BytesThatAreNoOffer) {
   ASSERT_THAT(server_->Send("\xff\xff"), IsOk());
-  ExpectRefused("no SlotOffer");
+  ExpectRefused("not a SlotOffer");
 }
 
 TEST_F(BadOfferTest, ADescriptorWithoutASlot) {

@@ -110,7 +110,7 @@ TEST(DatasetSharesTest, AReadThatTimedOutFailsStreamsOfItsDatasetOnceThatHasItsS
   EXPECT_THAT(shares.Judge(hung, kBudgetBytes).Of(*plan),
               Optional(StatusIs(absl::StatusCode::kUnavailable,
                                 AllOf(HasSubstr("record 3"), HasSubstr("has not returned for 7s"),
-                                      HasSubstr("look at its mount")))));
+                                      HasSubstr("check its mount")))));
   DatasetShares more = Shares(7);
   more.Begin(*plan);
   EXPECT_EQ(more.Judge(hung, kBudgetBytes).Of(*plan), std::nullopt);

@@ -102,7 +102,7 @@ TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlo
     EXPECT_THAT(Drain(engine, hung),
                 StatusIs(absl::StatusCode::kUnavailable,
                          AllOf(HasSubstr("shard 'hung"), HasSubstr("has not returned for 300ms"),
-                               HasSubstr("look at its mount"))));
+                               HasSubstr("check its mount"))));
     EXPECT_THAT(Drain(engine, healthy), IsOkAndHolds(2));
   }
   // All tries together hold no more than one dataset's share of the threads.

@@ -1,5 +1,6 @@
 #include "core/image/image_transformer.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -113,6 +114,40 @@ TEST(ImageTransformerTest, ScaledEqualsDecodeAtThatScaleThenResizeOnEveryTarget)
     for (const size_t divisor : {2, 4, 8}) EXPECT_GT(drawn[divisor], 3) << divisor;
   }
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
+}
+
+TEST(ImageTransformerTest, PixelsOfACropAreThoseOfTheWholeImage) {
+  const std::vector<JpegKind> kinds = {
+      {.name = "444"}, k420, {.name = "progressive 420", .h = 2, .v = 2, .progressive = true}};
+  for (const JpegKind& kind : kinds) {
+    SCOPED_TRACE(kind.name);
+    const std::string jpeg = MakeJpeg(kind, 83, 70, 1);
+    const Decoded whole = DecodeWhole(jpeg, {});
+    ImageTransformer transformer =
+        MakeTransformer({.output = {.height = 1, .width = 1, .channels = 3}});
+    for (const CropRect& crop :
+         {WholeImage(70, 83), CropRect{7, 9, 50, 1}, CropRect{20, 30, 50, 53}}) {
+      std::vector<uint8_t> want =
+          Cut(whole.pixels, whole.width, 3, crop.y, crop.x, crop.height, crop.width);
+      for (const bool flip : {false, true}) {
+        std::vector<uint8_t> got(want.size());
+        ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
+        ASSERT_THAT(transformer.Start(crop, flip), IsOk());
+        ASSERT_THAT(transformer.FinishPixels(absl::MakeSpan(got)), IsOk());
+        for (int y = 0; flip && y < crop.height; ++y) {
+          for (int x = 0; x < crop.width / 2; ++x) {
+            uint8_t* const row = got.data() + y * crop.width * 3;
+            std::swap_ranges(row + 3 * x, row + 3 * x + 3, row + 3 * (crop.width - 1 - x));
+          }
+        }
+        EXPECT_EQ(got, want);
+      }
+    }
+    std::vector<uint8_t> small(10);
+    ASSERT_THAT(transformer.ReadHeader(jpeg), IsOk());
+    ASSERT_THAT(transformer.Start(WholeImage(70, 83), false), IsOk());
+    EXPECT_THAT(transformer.FinishPixels(absl::MakeSpan(small)), StatusIs(kInvalid, testing::_));
+  }
 }
 
 TEST(ImageTransformerTest, WhereNothingShrinksScaledIsTheFullDecode) {

@@ -126,9 +126,9 @@ TEST(SealedViewTest, AnotherSizeThanAnnouncedIsRefused) {
 TEST(SealedViewTest, WhatIsNoMemoryFileIsRefused) {
   const OwnedFd file(open("/proc/self/exe", O_RDONLY));
   EXPECT_THAT(SealedView::Map(file.get(), 1),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no memory file")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a memory file")));
   EXPECT_THAT(SealedView::Map(-1, 1),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no memory file")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a memory file")));
 }
 
 TEST(SealedMemoryTest, NoBytesAreRefused) {

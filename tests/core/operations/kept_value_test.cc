@@ -116,7 +116,7 @@ TEST(KeptValueTest, MayBeAnImageOfFloats) {
   const std::vector<std::string> transforms = {
       kJpeg, "resize { height: 80 width: 80 antialias: true }", kRandomCrop, kNormalize};
   EXPECT_EQ(BestOf(transforms, kAll), "2");
-  EXPECT_EQ(BestOf(transforms, 10e3), "1");
+  EXPECT_EQ(BestOf(transforms, 3e3), "1");
 }
 
 TEST(KeptValueTest, TakesNoMoreRoomForNothing) {

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "tests/core/operations/random_program.h"
+#include "tests/core/operations/compared_programs.h"
 
 namespace systole {
 namespace {
@@ -82,12 +82,42 @@ TEST(LoweredProgramTest, WhatCannotBeFusedIsLeftToTheReferences) {
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kNormalize), 1);
 }
 
-TEST(LoweredProgramTest, AnImageOfAnySizeThatNothingFusedCutsIsInterpreted) {
-  for (const std::string first : {kFlip, kBrightness, kNormalize}) {
-    const LoweredProgram lowered = LowerText(kJpeg + first + kResize);
-    EXPECT_EQ(lowered.way, Way::kInterpreter) << first;
-    EXPECT_EQ(lowered.rest_bytes, 2 * kMaxValueBytes);
+// Expects that the window is decoded and that `rest` steps are left.
+void ExpectWindow(const std::string& text, size_t moves, bool resamples, size_t rest) {
+  const LoweredProgram lowered = LowerText(text);
+  EXPECT_EQ(lowered.way, Way::kWindow) << text;
+  EXPECT_EQ(lowered.moves.size(), moves) << text;
+  EXPECT_EQ(lowered.resample.has_value(), resamples) << text;
+  EXPECT_EQ(lowered.program->steps().size() - lowered.rest, rest) << text;
+  EXPECT_EQ(lowered.rest_bytes, 2 * kMaxValueBytes) << text;
+}
+
+TEST(LoweredProgramTest, OfAnImageOfAnySizeOnlyTheWindowIsDecoded) {
+  const std::string central = "transforms { central_crop { fraction: 0.5 } } ";
+  ExpectWindow(std::string(kJpeg) + kFlip + kResize, 1, false, 1);
+  ExpectWindow(std::string(kJpeg) + kBrightness + kResize, 0, false, 2);
+  ExpectWindow(kJpeg + central + kFlip + kRound + kBrightness + kResize, 2, false, 2);
+  // Normalised pixels are no longer uint8.
+  ExpectWindow(kJpeg + central + kNormalize + kFlip + kResize, 1, false, 3);
+}
+
+TEST(LoweredProgramTest, EveryMethodResamplesTheWindowAlone) {
+  const std::string central = "transforms { central_crop { fraction: 0.5 } } ";
+  for (const std::string method : {"antialias: true", "method: BICUBIC", "method: NEAREST",
+                                   "method: AREA", "sampling: TF1", "method: LANCZOS3"}) {
+    const std::string size = "height: 4 width: 4 " + method + " } } ";
+    ExpectWindow(kJpeg + ("transforms { resize { " + size), 1, true, 0);
+    const bool gives_rows = method != "method: NEAREST" && method != "method: AREA";
+    ExpectWindow(kJpeg + ("transforms { center_crop { " + size) + kFlip + kNormalize + kFlip, 1,
+                 true, gives_rows ? 0 : 3);
+    ExpectWindow(kJpeg + central + kFlip + ("transforms { random_resized_crop { " + size), 3, true,
+                 0);
   }
+  // A crop of fixed size may be larger than kMaxValueBytes.
+  EXPECT_EQ(LowerText(std::string(kJpeg) + kWindow +
+                      "transforms { resize { height: 4 width: 4 method: AREA } }")
+                .way,
+            Way::kJpeg);
 }
 
 TEST(LoweredProgramTest, AJpegIsDecodedScaledIfAResizeFollowsBehindCropsAlone) {
@@ -143,9 +173,10 @@ TEST(LoweredProgramTest, CountsTheElementsThatReferencesMake) {
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kFlip).interpreted_elements, 0);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness + kFlip).interpreted_elements,
             2 * 4 * 5 * 3);
-  // The decoded image and the flipped one may have any size.
-  EXPECT_EQ(LowerText(std::string(kJpeg) + kFlip + kResize).interpreted_elements,
-            2 * kMaxValueBytes + 4 * 5 * 3);
+  EXPECT_EQ(LowerText(std::string(kJpeg) + kFlip + kResize).interpreted_elements, 4 * 5 * 3);
+  // The brightened image may have any size.
+  EXPECT_EQ(LowerText(std::string(kJpeg) + kBrightness + kResize).interpreted_elements,
+            kMaxValueBytes + 4 * 5 * 3);
 }
 
 TEST(LoweredProgramTest, ANormalizeAtTheEndIsDoneWithTheCast) {
@@ -155,7 +186,7 @@ TEST(LoweredProgramTest, ANormalizeAtTheEndIsDoneWithTheCast) {
 }
 
 TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake) {
-  std::vector<int> ways(5);
+  std::vector<int> ways(6);
   int with_rest = 0;
   int with_cache = 0;
   int scaled = 0;
@@ -180,7 +211,8 @@ TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake
   for (const OperationRow& row : Operations()) {
     EXPECT_EQ(drawn_operations.count(OperationName(row.kind)), 1) << OperationName(row.kind);
   }
-  for (const Way way : {Way::kJpeg, Way::kPixels, Way::kValues, Way::kFloats, Way::kInterpreter}) {
+  for (const Way way :
+       {Way::kJpeg, Way::kPixels, Way::kValues, Way::kFloats, Way::kWindow, Way::kInterpreter}) {
     EXPECT_GT(ways[static_cast<size_t>(way)], 30) << static_cast<int>(way);
   }
   EXPECT_GT(with_rest, 300);

@@ -20,7 +20,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "tests/core/operations/random_program.h"
+#include "tests/core/operations/compared_programs.h"
 #include "tests/status_matchers.h"
 
 namespace systole {

@@ -4,11 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "core/image/jpeg/jpeg_encoder.h"
-#include "core/operations/kept_value.h"
-#include "core/operations/program_runner.h"
-#include "core/status/check.h"
 #include "tests/core/image/png/png_builder.h"
 
 namespace systole {
@@ -294,48 +290,6 @@ void ReplaceDecode(Bytes& bytes, absl::string_view pixels, int height, int width
   drawn.stored = PngOf(pixels, width, height, channels);
 }
 
-// Makes the rest of the example from `kept`, as a feed does.
-absl::Status RunRest(const RandomProgram& drawn, const std::shared_ptr<const Program>& program,
-                     size_t steps, const Value& kept, absl::Span<uint8_t> out) {
-  const auto dtype = static_cast<DType>(drawn.output.dtype());
-  if (kept.type.element == ElementType::kFloat32) {
-    return ProgramRunner::RunFrom(Lower(program, dtype, /*read_soon=*/false), kept, drawn.example,
-                                  steps, out);
-  }
-  const LoweredProgram rest = Lower(std::make_shared<const Program>(program->From(steps)), dtype,
-                                    /*read_soon=*/false);
-  absl::StatusOr<ProgramRunner> runner = ProgramRunner::Create(rest, nullptr);
-  SYSTOLE_CHECK(runner.ok());
-  std::vector<uint8_t> pixels;
-  const absl::string_view bytes(reinterpret_cast<const char*>(kept.uint8s.data()),
-                                kept.uint8s.size());
-  return runner->Run(rest, {.bytes = bytes, .shape = kept.type.shape}, drawn.example, pixels, out);
-}
-
-// Returns the difference if the steps go on from one of the images that a cache can keep. An image
-// that cannot be made is not kept, as in a feed.
-std::string CompareCached(const RandomProgram& drawn, const std::shared_ptr<const Program>& program,
-                          absl::Span<const uint8_t> want) {
-  const absl::StatusOr<KeptValues> kept =
-      KeptValuesOf(drawn.output, *program, static_cast<DType>(drawn.output.dtype()),
-                   {.height = 20, .width = 20});
-  if (!kept.ok()) return "";
-  for (const KeptValue& value : kept->values) {
-    if (value.finished) continue;  // It is `want`.
-    Value input;
-    input.type = program->input();
-    input.bytes = drawn.stored;
-    const absl::StatusOr<Value> made = program->Run(input, drawn.example, 0, value.steps);
-    if (!made.ok()) continue;
-    std::vector<uint8_t> got(want.size(), 0xa5);
-    const absl::Status status = RunRest(drawn, program, value.steps, *made, absl::MakeSpan(got));
-    const std::string from = absl::StrCat("from the cache, after ", value.steps, " steps: ");
-    if (!status.ok()) return absl::StrCat(from, status.ToString());
-    if (got != want) return absl::StrCat(from, "other bytes");
-  }
-  return "";
-}
-
 }  // namespace
 
 RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
@@ -416,49 +370,6 @@ std::shared_ptr<const Program> CompileDrawn(const RandomProgram& drawn) {
   absl::StatusOr<Program> program = Program::Create(drawn.output.transforms(), input, shape);
   if (!program.ok() || !program->output().has_size()) return nullptr;
   return std::make_shared<const Program>(*std::move(program));
-}
-
-std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Program> program) {
-  const auto dtype = static_cast<DType>(drawn.output.dtype());
-  const auto bytes = static_cast<size_t>(program->output().num_elements() * DTypeBytes(dtype));
-  Value input;
-  input.type = program->input();
-  input.bytes = drawn.stored;
-  input.floats = drawn.floats;
-  input.int64s = drawn.int64s;
-  const absl::StatusOr<Value> value = program->Interpret(input, drawn.example);
-  std::vector<uint8_t> want(bytes);
-  absl::Status wanted = value.status();
-  if (value.ok() && value->type.element == ElementType::kInt64) {
-    wanted = CastInt64s(value->int64s, dtype, absl::MakeSpan(want));
-  } else if (value.ok()) {
-    CastPlainly(*value, dtype, absl::MakeSpan(want));
-  }
-
-  const LoweredProgram lowered = Lower(program, dtype, /*read_soon=*/false);
-  absl::StatusOr<ProgramRunner> runner = ProgramRunner::Create(lowered, nullptr);
-  SYSTOLE_CHECK(runner.ok());
-  std::vector<uint8_t> got(bytes, 0xa5);
-  std::vector<uint8_t> pixels;
-  absl::Status status = runner->Begin(lowered, drawn.stored, drawn.example).status();
-  if (status.ok()) {
-    status = runner->Run(lowered,
-                         {.bytes = drawn.stored, .floats = drawn.floats, .int64s = drawn.int64s},
-                         drawn.example, pixels, absl::MakeSpan(got));
-  }
-  if (status.code() != wanted.code()) {
-    return absl::StrCat("lowered: ", status.ToString(), ", interpreted: ", wanted.ToString());
-  }
-  if (!status.ok()) {
-    runner->Drop();
-    return "";
-  }
-  for (size_t i = 0; i < bytes; ++i) {
-    if (got[i] != want[i]) {
-      return absl::StrCat("byte ", i, " of ", bytes, " is ", int{got[i]}, ", want ", int{want[i]});
-    }
-  }
-  return CompareCached(drawn, program, want);
 }
 
 }  // namespace systole

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "core/operations/lowered_program.h"
 #include "core/operations/ops/draws.h"
+#include "core/operations/program.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {
@@ -28,10 +28,6 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> bytes);
 
 // The program of `drawn`, or null if it is refused or no feed can be made of it.
 std::shared_ptr<const Program> CompileDrawn(const RandomProgram& drawn);
-
-// Returns "" if the lowered program and the interpreter make the same bytes of the example, or both
-// fail. Otherwise returns the difference.
-std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Program> program);
 
 }  // namespace systole
 

@@ -182,7 +182,7 @@ TEST(OrderSpecOfTest, AnErrorNamesTheMember) {
               HasSubstr("mixture[1].select[0] leaves no record"));
   EXPECT_THAT(refusal("mixture { dataset: 'a' weight: 1 } mixture { dataset: 'b' weight: 1 } "
                       "select { skip: 4 }"),
-              HasSubstr("put it into each member"));
+              HasSubstr("set it in each member"));
   EXPECT_THAT(refusal("concatenation { dataset: 'a' } concatenation { dataset: 'b' weight: 2 }"),
               HasSubstr("concatenation[1].weight is 2, want none"));
   std::string many;

@@ -77,7 +77,7 @@ TEST(GuardedMessageTest, BytesThatAreNoMessageAreRefused) {
   const std::string checksum = MessageChecksum("\xff");
   EXPECT_THAT(DecodeGuarded(SlicedMessage("\xff", 1), With(checksum), received),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("no systole.v1.StreamStepsRequest message")));
+                       HasSubstr("not a systole.v1.StreamStepsRequest message")));
   EXPECT_THAT(DecodeGuarded(grpc::ByteBuffer(), {}, received),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no message came")));
 }

@@ -84,9 +84,9 @@ TEST(SlotMessagesTest, NumbersOutOfRangeAreRefusedByField) {
 
 TEST(SlotMessagesTest, BytesThatAreNoMessageAreRefusedByName) {
   const std::string garbage = "\xff\xff\xff";
-  EXPECT_THAT(ParseSlotHello(garbage), Refused("no SlotHello"));
-  EXPECT_THAT(ParseSlotReturn(garbage), Refused("no SlotReturn"));
-  EXPECT_THAT(ParseSlotOffer(garbage), Refused("no SlotOffer"));
+  EXPECT_THAT(ParseSlotHello(garbage), Refused("not a SlotHello"));
+  EXPECT_THAT(ParseSlotReturn(garbage), Refused("not a SlotReturn"));
+  EXPECT_THAT(ParseSlotOffer(garbage), Refused("not a SlotOffer"));
 }
 
 }  // namespace

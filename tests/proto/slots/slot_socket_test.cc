@@ -71,7 +71,7 @@ TEST(SlotSocketTest, ThePathStandsBesideTheServers) {
   EXPECT_THAT(SlotSocketPath("unix:///run/systole"), IsOkAndHolds(Eq("/run/systole.slots")));
   EXPECT_THAT(SlotSocketPath("unix:here"), IsOkAndHolds(Eq("here.slots")));
   EXPECT_THAT(SlotSocketPath("127.0.0.1:80"),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no unix:PATH")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not a unix:PATH")));
 }
 
 TEST(SlotSocketTest, APathTooLongForASocketIsRefused) {

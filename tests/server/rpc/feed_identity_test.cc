@@ -15,7 +15,7 @@ v1::FeedIdentity Own() {
   v1::FeedIdentity identity;
   identity.set_dataset_fingerprint(0xd);
   identity.set_order_fingerprint(0x0);
-  identity.set_content_version("systole-3");
+  identity.set_content_version("systole-4");
   identity.set_spec_fingerprint(0x5);
   return identity;
 }
@@ -46,9 +46,9 @@ TEST(FeedIdentityTest, WhatDiffersIsNamedWithBothSides) {
   EXPECT_THAT(CheckIdentity(expected, Own()),
               refused("the order is not the one", "0000000000000001 expected"));
   expected = Own();
-  expected.set_content_version("systole-2");
+  expected.set_content_version("systole-3");
   EXPECT_THAT(CheckIdentity(expected, Own()),
-              refused("is systole-3 here", "systole-2 was expected"));
+              refused("is systole-4 here", "systole-3 was expected"));
 }
 
 }  // namespace

@@ -239,7 +239,7 @@ TEST_F(PaceCommandTest, ARecordingReplaysToTheSameNumbersForAnyChip) {
   const CommandRun slow = replay("3600000000");
   EXPECT_EQ(slow.exit_code, 0) << slow.err;
   EXPECT_THAT(slow.out, AllOf(StartsWith("{\"mode\":\"replay\","), HasSubstr("\"au\":1,"),
-                              HasSubstr("of a reader that never waits")));
+                              HasSubstr("by a reader that never waits")));
   EXPECT_EQ(slow.out, replay("3600000000").out);
   EXPECT_EQ(replay("20").out, replay("20").out);
 }

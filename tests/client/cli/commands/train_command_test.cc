@@ -334,7 +334,7 @@ TEST_F(TrainCommandTest, ARunThatDoesNotMatchItsCheckpointIsRefused) {
   refused({}, other, 1, "content version");
   other = BrightOrDark();
   other.steps_per_epoch = 5;
-  refused({}, other, 1, "an epoch has 10 steps, the server says 5");
+  refused({}, other, 1, "an epoch of the saved run has 10 steps, an epoch of this feed 5");
 }
 
 TEST_F(TrainCommandTest, AFileThatIsNoWholeCheckpointIsRefused) {

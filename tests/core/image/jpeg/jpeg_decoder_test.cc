@@ -398,7 +398,7 @@ TEST(JpegDecoderTest, OtherFormatsAreNamed) {
   EXPECT_THAT(read("GIF89axxxxxx"), StatusIs(kDataLoss, HasSubstr("GIF")));
   EXPECT_THAT(read("BMxxxxxx"), StatusIs(kDataLoss, HasSubstr("BMP")));
   EXPECT_THAT(read("RIFFxxxxWEBPxx"), StatusIs(kDataLoss, HasSubstr("WebP")));
-  EXPECT_THAT(read("RIFFxxxxWAVExx"), StatusIs(kDataLoss, HasSubstr("no image format")));
+  EXPECT_THAT(read("RIFFxxxxWAVExx"), StatusIs(kDataLoss, HasSubstr("none of PNG")));
   EXPECT_THAT(read("hello world"),
               StatusIs(kDataLoss, AllOf(HasSubstr("11 bytes"), HasSubstr("not a JPEG"))));
   EXPECT_THAT(read(""), StatusIs(kDataLoss, HasSubstr("empty")));

@@ -1,0 +1,41 @@
+// The pipelines that breadth_bench measures.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_BENCH_BREADTH_ROWS_H_
+#define SYSTOLE_BENCH_BREADTH_ROWS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "systole/v1/feed.pb.h"
+
+namespace systole::bench {
+
+struct BreadthRow {
+  // What the ceiling does, with two threads.
+  enum class Ceiling {
+    kDecode,  // Bare decode of what the row needs, the taps, a copy of the finished example.
+    kCopy,    // The copy alone.
+    kScan,    // A scan of the shards with every checksum, and the copy.
+  };
+
+  std::string name;    // The benchmark is BM_Breadth/NAME.
+  std::string figure;  // For the table.
+  std::string corpus;  // A name for ShardsNamed().
+  v1::FeedSpec spec;
+  Ceiling ceiling = Ceiling::kDecode;
+  // Multiplications of each value after the resample: one for each step that changes values, and
+  // one for each sum that a step takes over the image.
+  int value_steps = 1;
+  // Epochs that are measured.
+  int64_t epochs = 1;
+  double wanted = 0.85;
+  std::string unit = "img/s";
+};
+
+std::vector<BreadthRow> BreadthRows();
+
+}  // namespace systole::bench
+
+#endif  // SYSTOLE_BENCH_BREADTH_ROWS_H_

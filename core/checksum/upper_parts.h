@@ -1,0 +1,14 @@
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_CHECKSUM_UPPER_PARTS_H_
+#define SYSTOLE_CORE_CHECKSUM_UPPER_PARTS_H_
+
+namespace systole {
+
+// Call this after ISA-L. Its code for AVX-512 leaves the upper parts of the vector registers in
+// use. All SSE code that comes after it, the compiler's own and xxHash's, then takes up to four
+// times as long: each instruction has to preserve the bits above its own 128.
+void ClearUpperParts();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CHECKSUM_UPPER_PARTS_H_

@@ -1,0 +1,39 @@
+// Resample() (core/image/resize/resampler.h) several times faster, with the same bits: each value
+// is made by the same operations in the same order, but many values at a time.
+//   antialias, lanczos, ..  the rows of the kernel are summed to one line, then the line's columns
+//   bicubic                 the same, with four rows and four columns
+//   bilinear                rows are interpolated to lines, of which the last two are kept, then
+//                           two lines are interpolated
+// AREA is left to Resample().
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_IMAGE_RESIZE_FAST_RESAMPLER_H_
+#define SYSTOLE_CORE_IMAGE_RESIZE_FAST_RESAMPLER_H_
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "core/image/resize/resampler.h"
+
+namespace systole {
+
+// T, arguments and REQUIRES: as for Resample(). Beside tables it takes memory for a row of `in` and
+// two rows of `out`.
+template <typename T>
+void FastResample(const ResampleOptions& options, const PixelView<const T>& in,
+                  const PixelView<float>& out);
+
+// Gets rows [first, first + count) of a result: [count, width, channels]. They are gone afterwards.
+using TakeRows = absl::FunctionRef<void(int first, int count, const float* rows)>;
+
+// Makes the rows of a height x width result of FastResample() without holding them all, and gives
+// them to `take` in their order. If `mirrored`, each row is from right to left. If the thread is
+// interrupted, the last rows do not come. REQUIRES: as for Resample(), and GivesRows().
+void FastResampleRows(const ResampleOptions& options, const PixelView<const uint8_t>& in,
+                      int height, int width, bool mirrored, TakeRows take);
+// Whether FastResampleRows() knows the method: all but kArea and kNearest.
+bool GivesRows(const ResampleOptions& options);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_IMAGE_RESIZE_FAST_RESAMPLER_H_

@@ -1,0 +1,26 @@
+// Runs drawn programs (random_program.h) in both ways: by the interpreter and lowered.
+#ifndef SYSTOLE_TESTS_CORE_OPERATIONS_COMPARED_PROGRAMS_H_
+#define SYSTOLE_TESTS_CORE_OPERATIONS_COMPARED_PROGRAMS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tests/core/operations/random_program.h"
+
+namespace systole {
+
+// The bytes that the interpreter makes of the example, in elements of the output's dtype. Errors:
+// those of the operations.
+absl::StatusOr<std::vector<uint8_t>> InterpretDrawn(const RandomProgram& drawn,
+                                                    const Program& program);
+
+// Returns "" if the lowered program and the interpreter make the same bytes of the example, or both
+// fail. Otherwise returns the difference.
+std::string CompareLowered(const RandomProgram& drawn, std::shared_ptr<const Program> program);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CORE_OPERATIONS_COMPARED_PROGRAMS_H_
