@@ -1,6 +1,8 @@
 // Measures what the `cache` of an output saves.
 //   BM_CachedExample  A hit: pixels in memory become a random crop, mirrored, normalised, in bf16.
 //                     Compared with memcpy of as many bytes, and with the same from the JPEG.
+//   BM_FinishedFeed   A feed that draws nothing, of which finished examples or rounded images are
+//                     kept. Compared with memcpy of the examples.
 //   BM_CachedFeed     A feed with all images in the cache, and one with room for a tenth of them.
 //                     Both compared with the feed without a cache.
 #include <cstdint>
@@ -10,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "bench/corpora.h"
 #include "bench/photographs.h"
@@ -42,7 +45,7 @@ std::shared_ptr<const Dataset> Photographs() {
   return *dataset;
 }
 
-std::shared_ptr<const FeedPlan> MakePlan(bool cached) {
+v1::FeedSpec SpecOf(v1::DataType dtype) {
   v1::FeedSpec spec;
   spec.set_dataset("photographs");
   spec.set_seed(7);
@@ -53,7 +56,21 @@ std::shared_ptr<const FeedPlan> MakePlan(bool cached) {
   image.set_name("image");
   image.set_feature("image");
   image.add_transforms()->mutable_decode_jpeg();
-  if (cached) image.set_cache(v1::MEMORY);
+  image.set_cache(v1::MEMORY);
+  image.set_dtype(dtype);
+  return spec;
+}
+
+std::shared_ptr<const FeedPlan> PlanOf(const v1::FeedSpec& spec) {
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(spec, Photographs());
+  SYSTOLE_CHECK(plan.ok());
+  return *plan;
+}
+
+// A feed whose decoded images can be kept.
+std::shared_ptr<const FeedPlan> RandomCrops() {
+  v1::FeedSpec spec = SpecOf(v1::BFLOAT16);
+  v1::Output& image = *spec.mutable_outputs(0);
   v1::RandomCrop& crop = *image.add_transforms()->mutable_random_crop();
   crop.set_height(kEdge);
   crop.set_width(kEdge);
@@ -62,10 +79,18 @@ std::shared_ptr<const FeedPlan> MakePlan(bool cached) {
   normalize.set_scale(1.0 / 255);
   for (const double mean : {0.485, 0.456, 0.406}) normalize.add_mean(mean);
   for (const double stddev : {0.229, 0.224, 0.225}) normalize.add_stddev(stddev);
-  image.set_dtype(v1::BFLOAT16);
-  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(spec, Photographs());
-  SYSTOLE_CHECK(plan.ok());
-  return *plan;
+  return PlanOf(spec);
+}
+
+// A feed whose examples can be kept, or the pixels that they are made of.
+std::shared_ptr<const FeedPlan> WholeImages(v1::DataType dtype, bool rounds) {
+  v1::FeedSpec spec = SpecOf(dtype);
+  v1::Output& image = *spec.mutable_outputs(0);
+  image.add_transforms()->mutable_resize()->set_height(kEdge);
+  image.mutable_transforms(1)->mutable_resize()->set_width(kEdge);
+  if (rounds) image.add_transforms()->mutable_round_to_uint8();
+  image.add_transforms()->mutable_normalize()->set_scale(1.0 / 255);
+  return PlanOf(spec);
 }
 
 // A batch's worth of photographs, as files and as pixels.
@@ -86,7 +111,7 @@ Images DecodeAll(const OutputPlan& output) {
     Value stored;
     stored.bytes = images.jpegs.back();
     absl::StatusOr<Value> pixels =
-        output.program.program->Run(std::move(stored), {}, 0, output.cache->steps);
+        output.program.program->Run(std::move(stored), {}, 0, output.cache->forms[0].value.steps);
     SYSTOLE_CHECK(pixels.ok());
     images.pixels.push_back(*std::move(pixels));
   }
@@ -94,10 +119,11 @@ Images DecodeAll(const OutputPlan& output) {
 }
 
 void BM_CachedExample(benchmark::State& state) {
-  const std::shared_ptr<const FeedPlan> plan = MakePlan(/*cached=*/true);
+  const std::shared_ptr<const FeedPlan> plan = RandomCrops();
   const OutputPlan& output = plan->outputs()[0];
   const Images images = DecodeAll(output);
-  absl::StatusOr<ProgramRunner> rest = ProgramRunner::Create(output.cache->rest, nullptr);
+  const LoweredProgram& lowered_rest = *output.cache->forms[0].rest;
+  absl::StatusOr<ProgramRunner> rest = ProgramRunner::Create(lowered_rest, nullptr);
   absl::StatusOr<ProgramRunner> whole =
       ProgramRunner::Create(output.program, std::make_shared<HuffmanDecoder>());
   SYSTOLE_CHECK(rest.ok() && whole.ok());
@@ -125,9 +151,9 @@ void BM_CachedExample(benchmark::State& state) {
     const Value& image = images.pixels[i];
     const absl::string_view pixels(reinterpret_cast<const char*>(image.uint8s.data()),
                                    image.uint8s.size());
-    SYSTOLE_CHECK(rest->Run(output.cache->rest, {.bytes = pixels, .shape = image.type.shape}, key,
-                            scratch, out)
-                      .ok());
+    SYSTOLE_CHECK(
+        rest->Run(lowered_rest, {.bytes = pixels, .shape = image.type.shape}, key, scratch, out)
+            .ok());
   });
   const auto copy = side([&](const ExampleKey&, size_t i, absl::Span<uint8_t> out) {
     std::memcpy(out.data(), source.data() + i * kExampleBytes, kExampleBytes);
@@ -168,8 +194,57 @@ Sample RunEpoch(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan,
   });
 }
 
+void BM_FinishedFeed(benchmark::State& state) {
+  const auto dtype = static_cast<v1::DataType>(state.range(0));
+  const bool rounds = state.range(1) != 0;
+  const std::shared_ptr<const FeedPlan> plan = WholeImages(dtype, rounds);
+  const auto example_bytes = static_cast<size_t>(plan->layout().payload_bytes() / kGlobalBatch);
+  StepEngine engine({.threads = 1});
+  absl::StatusOr<std::unique_ptr<ValueCache>> made = ValueCache::Create(
+      {.memory_bytes = Photographs()->num_records() * static_cast<int64_t>(example_bytes + 1024)});
+  SYSTOLE_CHECK(made.ok());
+  const std::shared_ptr<ValueCache> cache = *std::move(made);
+  RunEpoch(engine, plan, cache, 0);
+  // As many examples as the feed has, so that both sides read them from memory.
+  const auto records = static_cast<size_t>(Photographs()->num_records());
+  const std::vector<std::string> examples(records, std::string(example_bytes, 77));
+  std::vector<char> batch(kGlobalBatch * example_bytes);
+  const int64_t images = plan->order().steps_per_epoch() * kGlobalBatch;
+  int64_t epoch = 1;
+  for (auto _ : state) {
+    const auto samples =
+        TakeTurns({[&] { return RunEpoch(engine, plan, cache, epoch++); },
+                   [&] {
+                     return Measure(static_cast<double>(images), [&] {
+                       for (size_t i = 0; i < static_cast<size_t>(images); ++i) {
+                         std::memcpy(batch.data() + i % kGlobalBatch * example_bytes,
+                                     examples[i * 61 % records].data(), example_bytes);
+                         benchmark::DoNotOptimize(batch.data());
+                       }
+                     });
+                   }});
+    SYSTOLE_CHECK(cache->stats().misses <= Photographs()->num_records());
+    ReportRow(
+        state, "of_memcpy",
+        {.figure = absl::StrCat("feed of ", rounds ? "rounded images" : "finished examples",
+                                " in the cache to ", v1::DataType_Name(dtype), ", one thread"),
+         .ceiling = "memcpy of the examples",
+         .unit = "img/s",
+         .wanted = 0.7},
+        samples[0], samples[1]);
+  }
+}
+BENCHMARK(BM_FinishedFeed)
+    ->ArgNames({"dtype", "rounds"})
+    ->Args({v1::FLOAT32, 0})
+    ->Args({v1::FLOAT32, 1})
+    ->Args({v1::BFLOAT16, 0})
+    ->Args({v1::BFLOAT16, 1})
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
+
 void BM_CachedFeed(benchmark::State& state) {
-  const std::shared_ptr<const FeedPlan> plan = MakePlan(/*cached=*/true);
+  const std::shared_ptr<const FeedPlan> plan = RandomCrops();
   const int64_t all_bytes =
       Photographs()->num_records() * (int64_t{kPhotographHeight} * kPhotographWidth * 3 + 1024);
   StepEngine engine({.threads = 1});

@@ -35,7 +35,7 @@ struct LocalFeedOptions {
   // far as the engine's budget allows. Steps that Next() has returned do not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
 
-  // Where the feed keeps images of outputs with `cache`. Feeds may share one. Null: nowhere.
+  // Where the feed keeps values of outputs with `cache`. Feeds may share one. Null: nowhere.
   std::shared_ptr<ValueCache> cache = nullptr;
 
   WantedSteps wanted;

@@ -131,6 +131,11 @@ bool DiskStore::Admits(int64_t bytes) const {
   return kept_.Admits(DiskCost(bytes + int64_t{kDiskEntryHeaderBytes}));
 }
 
+int64_t DiskStore::RoomFor(int64_t bytes) const {
+  MutexLock lock(mu_);
+  return kept_.RoomFor(DiskCost(bytes + int64_t{kDiskEntryHeaderBytes}));
+}
+
 void DiskStore::Insert(const CacheKey& key, uint64_t user, absl::string_view value) {
   const auto bytes = static_cast<int64_t>(value.size() + kDiskEntryHeaderBytes);
   {

@@ -34,6 +34,7 @@ class DiskStore {
   // See ValueCache.
   std::shared_ptr<const std::string> Find(const CacheKey& key, uint64_t user);
   bool Admits(int64_t bytes) const;
+  int64_t RoomFor(int64_t bytes) const;
   void Insert(const CacheKey& key, uint64_t user, absl::string_view value);
 
   int64_t used_bytes() const;

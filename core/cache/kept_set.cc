@@ -52,6 +52,10 @@ bool KeptSet::Admits(int64_t cost) const {
   return used_ + cost <= budget_ || (!users_.empty() && IsGone(users_.front()));
 }
 
+int64_t KeptSet::RoomFor(int64_t cost) const {
+  return cost > budget_ / kLargestPart ? 0 : budget_ / cost;
+}
+
 bool KeptSet::Insert(const CacheKey& key, uint64_t user, int64_t cost,
                      const std::function<void(const CacheKey&)>& evict) {
   if (cost > budget_ / kLargestPart || entries_.contains(key)) return false;

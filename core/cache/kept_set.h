@@ -39,6 +39,9 @@ class KeptSet {
   // budget is not kept.
   bool Admits(int64_t cost) const;
 
+  // How many values of this cost, > 0, an empty set would keep.
+  int64_t RoomFor(int64_t cost) const;
+
   // Keeps `key` for `user`. Calls `evict` for each key that makes room for it. Returns false if
   // `key` is not admitted, or is kept already.
   bool Insert(const CacheKey& key, uint64_t user, int64_t cost,

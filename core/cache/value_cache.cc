@@ -1,5 +1,6 @@
 #include "core/cache/value_cache.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -47,6 +48,13 @@ bool ValueCache::Admits(int64_t bytes, CacheStore store) const {
   if (store == CacheStore::kDisk && disk_ != nullptr && disk_->Admits(bytes)) return true;
   MutexLock lock(mu_);
   return kept_.Admits(MemoryCost(bytes));
+}
+
+int64_t ValueCache::RoomFor(int64_t bytes, CacheStore store) const {
+  const bool on_disk = store == CacheStore::kDisk && disk_ != nullptr;
+  const int64_t disk = on_disk ? disk_->RoomFor(bytes) : 0;
+  MutexLock lock(mu_);
+  return std::max(disk, kept_.RoomFor(MemoryCost(bytes)));
 }
 
 void ValueCache::Insert(const CacheKey& key, CacheStore store, uint64_t user, std::string value) {

@@ -59,10 +59,16 @@ class ValueCache {
   // that differs between feeds of different data or values. kDisk looks in memory first. A value
   // that it reads from disk is kept in memory too, if there is room.
   CachedValue Find(const CacheKey& key, CacheStore store, uint64_t user);
+  // The same in memory alone, where a value that is not kept counts as no look-up.
+  CachedValue FindInMemory(const CacheKey& key, uint64_t user) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Whether a value of this many bytes would be kept now. Ask before work that is only worth it for
   // a value that is kept.
   bool Admits(int64_t bytes, CacheStore store) const;
+
+  // How many values of this many bytes an empty cache would keep: what to expect before there are
+  // values. It does not change.
+  int64_t RoomFor(int64_t bytes, CacheStore store) const;
 
   // Keeps the value if there is room; a value that is kept already stays. Never fails: a value that
   // cannot be written is not kept.
@@ -73,7 +79,6 @@ class ValueCache {
  private:
   ValueCache(const ValueCacheOptions& options, std::unique_ptr<DiskStore> disk);
 
-  CachedValue FindInMemory(const CacheKey& key, uint64_t user) ABSL_LOCKS_EXCLUDED(mu_);
   void InsertIntoMemory(const CacheKey& key, uint64_t user, CachedValue value)
       ABSL_LOCKS_EXCLUDED(mu_);
 

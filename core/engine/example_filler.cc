@@ -1,6 +1,6 @@
 #include "core/engine/example_filler.h"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <optional>
@@ -9,9 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
 #include "core/checksum/xxh3.h"
+#include "core/engine/kept_bytes.h"
 #include "core/interrupt/interrupt.h"
-#include "core/memory/little_endian.h"
 #include "core/memory/scratch_scope.h"
+#include "core/operations/kept_value.h"
 #include "core/plan/feature_schema.h"
 #include "core/status/status_macros.h"
 
@@ -37,44 +38,19 @@ bool UsesDefault(const OutputPlan& output, const FeatureView& feature) {
   return output.default_values.has_value() && feature.kind() == FeatureKind::kMissing;
 }
 
-// An image as it is kept: height, width and channels in 4 bytes each, then its pixels.
-struct KeptImage {
-  std::array<int64_t, 3> shape;
-  absl::string_view pixels;
-};
-constexpr size_t kKeptHeaderBytes = 12;
-
-// The approximate bytes of a kept image. Operations between the decode and the kept image are
-// ignored.
-int64_t KeptBytes(const ImageInfo& decoded, const ValueType& kept) {
-  return int64_t{kKeptHeaderBytes} +
-         (kept.has_size() ? kept.num_bytes()
-                          : int64_t{decoded.height} * decoded.width * kept.shape[2]);
-}
-
-std::string ToKept(const Value& image) {
-  std::string kept;
-  kept.reserve(kKeptHeaderBytes + image.uint8s.size());
-  kept.resize(kKeptHeaderBytes);
-  for (size_t i = 0; i < 3; ++i) {
-    StoreU32Le(static_cast<uint32_t>(image.type.shape[i]), kept.data() + 4 * i);
-  }
-  kept.append(reinterpret_cast<const char*>(image.uint8s.data()), image.uint8s.size());
-  return kept;
-}
-
-// nullopt if `kept` is not an image.
-std::optional<KeptImage> ParseKept(absl::string_view kept) {
-  if (kept.size() < kKeptHeaderBytes) return std::nullopt;
-  KeptImage image = {.shape = {}, .pixels = kept.substr(kKeptHeaderBytes)};
-  int64_t pixels = 1;
-  for (size_t i = 0; i < 3; ++i) {
-    image.shape[i] = LoadU32Le(kept.data() + 4 * i);
-    if (image.shape[i] < 1 || image.shape[i] > kMaxImageEdge) return std::nullopt;
-    pixels *= image.shape[i];
-  }
-  if (pixels != static_cast<int64_t>(image.pixels.size())) return std::nullopt;
-  return image;
+// What is kept of `output`: the index of the form. The outputs with a cache share its room evenly.
+// It depends only on the plan and the cache's size, so all threads choose the same.
+size_t FormFor(const FeedPlan& plan, const CachePlan& output, const ValueCache& cache) {
+  std::vector<KeptCost> costs;
+  for (const KeptForm& form : output.forms) costs.push_back(form.value.cost);
+  const auto cached =
+      std::count_if(plan.outputs().begin(), plan.outputs().end(),
+                    [](const OutputPlan& other) { return other.cache.has_value(); });
+  const double wanted =
+      static_cast<double>(plan.order().spec().num_records) * static_cast<double>(cached);
+  return BestKept(costs, output.work, [&](int64_t bytes) {
+    return std::min(1.0, static_cast<double>(cache.RoomFor(bytes, output.store)) / wanted);
+  });
 }
 
 absl::Status NoMemory() {
@@ -122,16 +98,40 @@ absl::StatusOr<ExampleFiller> ExampleFiller::Create(
     SYSTOLE_ASSIGN_OR_RETURN(ProgramRunner runner,
                              ProgramRunner::Create(output.program, std::move(decoder)));
     if (cache != nullptr && output.cache.has_value()) {
-      SYSTOLE_ASSIGN_OR_RETURN(cached[runners.size()].rest,
-                               ProgramRunner::Create(output.cache->rest, nullptr));
+      Cached& kept = cached[runners.size()];
+      kept.form = FormFor(plan, *output.cache, *cache);
+      const std::optional<LoweredProgram>& rest = output.cache->forms[*kept.form].rest;
+      if (rest.has_value()) {
+        SYSTOLE_ASSIGN_OR_RETURN(kept.rest, ProgramRunner::Create(*rest, nullptr));
+      }
     }
     runners.push_back(std::move(runner));
   }
-  return ExampleFiller(std::move(runners), std::move(cached), plan.parser().names().size(), cache);
+  bool keeps_images = plan.decodes_images();
+  for (size_t i = 0; i < cached.size(); ++i) {
+    keeps_images = keeps_images && (!plan.outputs()[i].is_image() || cached[i].form.has_value());
+  }
+  return ExampleFiller(std::move(runners), std::move(cached), keeps_images,
+                       plan.parser().names().size(), cache);
+}
+
+bool ExampleFiller::FindKept(const FeedPlan& plan, const Record& record, Kept& kept) {
+  kept.assign(plan.outputs().size(), nullptr);
+  bool all = true;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const OutputPlan& output = plan.outputs()[i];
+    if (!cached_[i].form.has_value()) continue;
+    const KeptForm& form = output.cache->forms[*cached_[i].form];
+    kept[i] = cache_->FindInMemory(KeyOf(form, record), form.user);
+    if (kept[i] != nullptr && !IsKept(*kept[i], form)) kept[i] = nullptr;
+    all = all && (kept[i] != nullptr || !output.is_image());
+  }
+  return all;
 }
 
 absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t pass, const Record& record,
-                                  absl::string_view payload, PairedDecoding& decoding, int lane) {
+                                  absl::string_view payload, Kept kept, PairedDecoding& decoding,
+                                  int lane) {
   payload_ = payload;
   record_ = record;
   example_ = {.seed = plan.spec().seed(), .epoch = pass, .record = record.number};
@@ -146,35 +146,43 @@ absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t pass, const Reco
   for (size_t i = 0; i < runners_.size(); ++i) {
     const OutputPlan& output = plan.outputs()[i];
     if (!output.is_image() && !output.cache.has_value()) continue;
-    const absl::StatusOr<ImageTransformer*> image = BeginOutput(output, i);
+    const absl::StatusOr<ImageTransformer*> image =
+        BeginOutput(output, i, kept.empty() ? nullptr : std::move(kept[i]));
     if (!image.ok()) return OfOutput(plan, output, image.status());
     if (*image != nullptr) decoding.Add(lane, **image);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& output, size_t i) {
+absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& output, size_t i,
+                                                             CachedValue kept) {
   Cached& cached = cached_[i];
-  cached.found = nullptr;
+  cached.found = std::move(kept);
   cached.fills = false;
+  if (cached.found != nullptr) return nullptr;
   const bool is_jpeg = output.program.decodes_jpeg();
-  if (!is_jpeg && !cached.rest.has_value()) return nullptr;
+  if (!is_jpeg && !cached.form.has_value()) return nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
   // A default value is not kept: it is not the record's.
   const bool keeps =
-      cached.rest.has_value() &&
+      cached.form.has_value() &&
       (output.feature < 0 || !UsesDefault(output, features_[static_cast<size_t>(output.feature)]));
+  const KeptForm* const form = keeps ? &output.cache->forms[*cached.form] : nullptr;
   if (keeps) {
-    cached.found = cache_->Find(KeyOf(*output.cache), output.cache->store, output.cache->user);
-    if (cached.found != nullptr) return nullptr;
-    // Images other than JPEG are decoded as a whole in any case.
-    cached.fills = !is_jpeg && cache_->Admits(0, output.cache->store);
+    cached.found = cache_->Find(KeyOf(*form, record_), output.cache->store, form->user);
+    if (cached.found != nullptr && IsKept(*cached.found, *form)) return nullptr;
+    cached.found = nullptr;
+    // The size of an image other than JPEG is not known yet. It is decoded as a whole in any case.
+    if (form->value.finished || !is_jpeg) {
+      cached.fills =
+          cache_->Admits(form->value.finished ? form->value.cost.bytes : 0, output.cache->store);
+    }
   }
   if (!is_jpeg) return nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(ImageTransformer * image,
                            runners_[i].Begin(output.program, bytes, example_));
-  if (!keeps ||
-      !cache_->Admits(KeptBytes(runners_[i].info(), output.cache->kept), output.cache->store)) {
+  if (!keeps || form->value.finished ||
+      !cache_->Admits(KeptBytes(runners_[i].info(), form->value.type), output.cache->store)) {
     return image;
   }
   cached.fills = true;
@@ -182,48 +190,59 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
   return nullptr;
 }
 
-CacheKey ExampleFiller::KeyOf(const CachePlan& plan) const {
+CacheKey ExampleFiller::KeyOf(const KeptForm& form, const Record& record) {
   Xxh3Hasher hasher;
-  hasher.UpdateU64(plan.made_by);
-  hasher.UpdateU64(record_.shard_hash);
-  hasher.UpdateU64(static_cast<uint64_t>(record_.in_shard));
+  hasher.UpdateU64(form.made_by);
+  hasher.UpdateU64(record.shard_hash);
+  hasher.UpdateU64(static_cast<uint64_t>(record.in_shard));
   const auto [high, low] = hasher.Digest128();
   return {.high = high, .low = low};
+}
+
+absl::Status ExampleFiller::FillFrom(absl::string_view kept, const OutputPlan& output, size_t i,
+                                     FillerScratch& scratch, absl::Span<uint8_t> out) {
+  const KeptForm& form = output.cache->forms[*cached_[i].form];
+  if (form.value.finished) {
+    std::memcpy(out.data(), kept.data(), out.size());
+    return absl::OkStatus();
+  }
+  KeptImage image = *ParseKept(kept, form.value.type);
+  if (form.rest.has_value()) {
+    return cached_[i].rest->Run(*form.rest, {.bytes = image.values, .shape = image.shape}, example_,
+                                scratch.pixels, out);
+  }
+  // Two values: a step reads one and writes another.
+  if (!NeedScratch(ScratchUse::kValues, 2 * static_cast<int64_t>(image.values.size()))) {
+    return InterruptedError();
+  }
+  Value value = Value::Create(form.value.type.element, std::move(image.shape));
+  std::memcpy(value.floats.data(), image.values.data(), image.values.size());
+  return ProgramRunner::RunFrom(output.program, std::move(value), example_, form.value.steps, out);
 }
 
 absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t i,
                                                FillerScratch& scratch, absl::Span<uint8_t> out) {
   Cached& cached = cached_[i];
-  const auto run_rest = [&](const KeptImage& image) {
-    return cached.rest->Run(output.cache->rest, {.bytes = image.pixels, .shape = image.shape},
-                            example_, scratch.pixels, out);
-  };
-  if (cached.found != nullptr) {
-    const CachedValue value = std::exchange(cached.found, nullptr);
-    if (const std::optional<KeptImage> image = ParseKept(*value); image.has_value()) {
-      SYSTOLE_RETURN_IF_ERROR(run_rest(*image));
-      return true;
-    }
-  } else if (!std::exchange(cached.fills, false)) {
-    return false;
+  const KeptForm& form = output.cache->forms[*cached.form];
+  if (const CachedValue found = std::exchange(cached.found, nullptr); found != nullptr) {
+    SYSTOLE_RETURN_IF_ERROR(FillFrom(*found, output, i, scratch, out));
+    return true;
   }
+  if (form.value.finished || !std::exchange(cached.fills, false)) return false;
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
   Value stored;
   stored.bytes = bytes;
   const absl::StatusOr<Value> made =
-      output.program.program->Run(std::move(stored), example_, 0, output.cache->steps);
-  if (made.ok()) {
-    // The value, a copy for the cache, and a copy in the operations that follow.
-    if (!NeedScratch(ScratchUse::kValues, 3 * made->type.num_bytes())) return InterruptedError();
-    std::string kept = ToKept(*made);
-    // A decoded image may have an edge above kMaxImageEdge. It is not kept.
-    if (const std::optional<KeptImage> image = ParseKept(kept); image.has_value()) {
-      const absl::Status done = run_rest(*image);
-      cache_->Insert(KeyOf(*output.cache), output.cache->store, output.cache->user,
-                     std::move(kept));
-      SYSTOLE_RETURN_IF_ERROR(done);
-      return true;
-    }
+      output.program.program->Run(std::move(stored), example_, 0, form.value.steps);
+  // An image with a longer edge cannot be kept. Only a decode makes one.
+  if (made.ok() && WantImage(made->type).ok()) {
+    // The value, a copy for the cache, and two in the operations that follow.
+    if (!NeedScratch(ScratchUse::kValues, 4 * made->type.num_bytes())) return InterruptedError();
+    std::string kept = ToKept(*made, form.value.type);
+    const absl::Status done = FillFrom(kept, output, i, scratch, out);
+    cache_->Insert(KeyOf(form, record_), output.cache->store, form.user, std::move(kept));
+    SYSTOLE_RETURN_IF_ERROR(done);
+    return true;
   }
   // Whether a damaged record can be used must not depend on the cache: the usual way may not reach
   // the damaged part, and does not bound an image's size.
@@ -231,6 +250,15 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
     SYSTOLE_RETURN_IF_ERROR(runners_[i].Begin(output.program, bytes, example_).status());
   }
   return false;
+}
+
+void ExampleFiller::KeepFinished(const OutputPlan& output, size_t i,
+                                 absl::Span<const uint8_t> example) {
+  // The values of an interrupted example may be any.
+  if (!std::exchange(cached_[i].fills, false) || InterruptRequested()) return;
+  const KeptForm& form = output.cache->forms[*cached_[i].form];
+  cache_->Insert(KeyOf(form, record_), output.cache->store, form.user,
+                 std::string(example.begin(), example.end()));
 }
 
 void ExampleFiller::Drop() {
@@ -283,11 +311,13 @@ absl::Status ExampleFiller::FillOutput(const OutputPlan& output, size_t i, Fille
   // Vectors in the scratch and in operations grow as needed, so they may throw.
   try {
     if (output.padded.has_value()) return FillPadded(output, scratch, out, length);
-    if (cached_[i].rest.has_value()) {
+    if (cached_[i].form.has_value()) {
       SYSTOLE_ASSIGN_OR_RETURN(const bool filled, FillCached(output, i, scratch, out));
       if (filled) return absl::OkStatus();
     }
-    return FillValues(output, runners_[i], scratch, out);
+    SYSTOLE_RETURN_IF_ERROR(FillValues(output, runners_[i], scratch, out));
+    KeepFinished(output, i, out);
+    return absl::OkStatus();
   } catch (const std::bad_alloc&) {
     return NoMemory();
   }

@@ -6,6 +6,7 @@
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_FILLER_H_
 #define SYSTOLE_CORE_ENGINE_EXAMPLE_FILLER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -63,11 +64,19 @@ class ExampleFiller {
     const ExampleFormat* format = nullptr;
   };
 
+  // Whether FindKept() may be true: all images are made of what is kept, if they are.
+  bool keeps_images() const { return keeps_images_; }
+  // What is kept of a record in memory, by output. Null: nothing, or the output asks for no cache.
+  using Kept = std::vector<CachedValue>;
+  // Looks it up before the record is read. True: all images are kept. If Begin() is given `kept`,
+  // it and Fill() then do not look into the images' files, and no image waits in a lane.
+  bool FindKept(const FeedPlan& plan, const Record& record, Kept& kept);
+
   // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
-  // must not change until Fill returns. The caller clears the lane when it calls Fill or Drop.
-  // `pass` is Place::pass.
+  // must not change until Fill returns, unless FindKept() is true. The caller clears the lane when
+  // it calls Fill or Drop. `pass` is Place::pass. `kept` is of FindKept(), or empty.
   absl::Status Begin(const FeedPlan& plan, int64_t pass, const Record& record,
-                     absl::string_view payload, PairedDecoding& decoding, int lane);
+                     absl::string_view payload, Kept kept, PairedDecoding& decoding, int lane);
 
   // Instead of Fill(): gives the example up and frees the memory of its images.
   void Drop();
@@ -78,27 +87,35 @@ class ExampleFiller {
  private:
   // An output that asks for the cache.
   struct Cached {
-    std::optional<ProgramRunner> rest;  // Set if there is a cache.
+    std::optional<size_t> form;         // What is kept: CachePlan::forms. Not set: no cache.
+    std::optional<ProgramRunner> rest;  // Of KeptForm::rest.
     // For the example that was begun: the value that was found, or whether one is to be made.
     CachedValue found;
     bool fills = false;
   };
 
-  ExampleFiller(std::vector<ProgramRunner> runners, std::vector<Cached> cached, size_t num_features,
-                ValueCache* cache)
+  ExampleFiller(std::vector<ProgramRunner> runners, std::vector<Cached> cached, bool keeps_images,
+                size_t num_features, ValueCache* cache)
       : cache_(cache),
+        keeps_images_(keeps_images),
         features_(num_features),
         runners_(std::move(runners)),
         cached_(std::move(cached)) {}
 
-  CacheKey KeyOf(const CachePlan& plan) const;
+  static CacheKey KeyOf(const KeptForm& form, const Record& record);
   // Begins output `i`, an image or one that asks for the cache. Returns the image that was started,
-  // or null.
-  absl::StatusOr<ImageTransformer*> BeginOutput(const OutputPlan& output, size_t i);
-  // Makes the output from the value that was found, or makes and keeps it. False: the caller must
-  // make it in the usual way.
+  // or null. `kept` is what FindKept() found.
+  absl::StatusOr<ImageTransformer*> BeginOutput(const OutputPlan& output, size_t i,
+                                                CachedValue kept);
+  // Makes the output from the value that was found, or makes and keeps an image. False: the caller
+  // must make it in the usual way, and then call KeepFinished().
   absl::StatusOr<bool> FillCached(const OutputPlan& output, size_t i, FillerScratch& scratch,
                                   absl::Span<uint8_t> out);
+  // Makes the output from `kept`, a value of its form.
+  absl::Status FillFrom(absl::string_view kept, const OutputPlan& output, size_t i,
+                        FillerScratch& scratch, absl::Span<uint8_t> out);
+  // Keeps the finished example, if one is to be kept.
+  void KeepFinished(const OutputPlan& output, size_t i, absl::Span<const uint8_t> example);
 
   // `length` is the example's place in the length tensor; null if the output is not padded.
   // Unavailable if there is no memory.
@@ -115,6 +132,7 @@ class ExampleFiller {
   absl::StatusOr<absl::string_view> BytesOf(const OutputPlan& output) const;
 
   ValueCache* cache_;  // Null: nothing is kept.
+  bool keeps_images_;
   std::vector<FeatureView> features_;
   std::vector<ProgramRunner> runners_;  // By output.
   std::vector<Cached> cached_;          // Likewise.

@@ -40,6 +40,10 @@ constexpr int64_t kReadBytes = 256 << 10;
 // each other.
 constexpr size_t kPrefetchedRecords = 16;
 
+// Before records are read, what a cache keeps of this many is looked up, and held until their
+// examples are made. Fewer would make reads of neighbours smaller while the cache is filled.
+constexpr size_t kLookedUpRecords = 16;
+
 // Values computed and bytes read between two looks at the clock. They take microseconds; a look
 // takes 30 ns.
 constexpr int64_t kValuesBetweenLooks = 1 << 14;
@@ -194,12 +198,8 @@ absl::StatusOr<bool> ExampleMaker::Work(const std::shared_ptr<const FeedPlan>& p
   std::sort(wanted_.begin(), wanted_.end(),
             [](const Wanted& a, const Wanted& b) { return a.record < b.record; });
 
-  Task task = {.plan = *plan,
-               .scratch = *scratch,
-               .copies_payloads = plan->decodes_jpegs(),
-               .slice = slice,
-               .run = run,
-               .turn_is_over = turn_is_over};
+  Task task = {
+      .plan = *plan, .scratch = *scratch, .slice = slice, .run = run, .turn_is_over = turn_is_over};
   for (int lane = 0; lane < PairedDecoding::kLanes; ++lane) {
     decoding_.Clear(lane);  // If a call ended early.
   }
@@ -218,30 +218,42 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
       dataset.shards()[static_cast<size_t>(place.shard)]->Prefetch(place.index);
     }
   };
-  const RecordBytes where =
-      task.plan.decodes_images() ? RecordBytes::kCopied : RecordBytes::kInPlace;
+  const bool has_images = task.plan.decodes_images();
+  ExampleFiller& filler = task.scratch.makings[0].filler;
   size_t first = static_cast<size_t>(task.run.done);  // Beyond the end once groups are mixed.
-  if (where == RecordBytes::kInPlace) prefetch(first);
+  if (!has_images) prefetch(first);
   bool over = false;
   while (first < wanted_.size() && !over) {
     // [first, first + shard_records_.size()) lie in one shard.
     const int64_t shard_number = wanted_[first].place.shard;
     int64_t lowest_slot = wanted_[first].slot;
     shard_records_.clear();
-    for (size_t i = first; i < wanted_.size() && wanted_[i].place.shard == shard_number; ++i) {
+    const size_t end =
+        filler.keeps_images() ? std::min(first + kLookedUpRecords, wanted_.size()) : wanted_.size();
+    for (size_t i = first; i < end && wanted_[i].place.shard == shard_number; ++i) {
       shard_records_.push_back(wanted_[i].place.index);
       lowest_slot = std::min(lowest_slot, wanted_[i].slot);
     }
     const RecordSource& shard = *dataset.shards()[static_cast<size_t>(shard_number)];
     reading_.store(wanted_[first].record, std::memory_order_relaxed);
+    // If all images are kept, the records are read as if there were none.
+    std::vector<ExampleFiller::Kept> kept(filler.keeps_images() ? shard_records_.size() : 0);
+    bool all_kept = filler.keeps_images();
+    for (size_t i = 0; i < kept.size() && all_kept; ++i) {
+      all_kept = filler.FindKept(task.plan, RecordOf(shard, wanted_[first + i]), kept[i]);
+    }
+    const RecordBytes where =
+        has_images && !all_kept ? RecordBytes::kCopied : RecordBytes::kInPlace;
+    const bool waits = task.plan.decodes_jpegs() && !all_kept;
     size_t added = 0;
     const absl::Status read = shard.ReadRecords(
         shard_records_, where, kReadBytes, record_scratch_,
         [&](size_t i, const absl::StatusOr<absl::string_view>& payload) {
-          if (where == RecordBytes::kInPlace && (first + i) % kPrefetchedRecords == 0) {
+          if (!has_images && (first + i) % kPrefetchedRecords == 0) {
             prefetch(first + i + kPrefetchedRecords);
           }
-          Add(task, wanted_[first + i], payload);
+          Add(task, wanted_[first + i], payload,
+              kept.empty() ? ExampleFiller::Kept() : std::move(kept[i]), waits);
           ++added;
           over = IsOver(task, task.plan.example_elements() +
                                   (payload.ok() ? static_cast<int64_t>(payload->size()) : 0));
@@ -257,6 +269,13 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
   task.run.done = std::max(task.run.done, static_cast<int64_t>(first));
   // A slice that nobody wants counts as done.
   return InterruptRequested() || first >= wanted_.size();
+}
+
+ExampleFiller::Record ExampleMaker::RecordOf(const RecordSource& shard, const Wanted& wanted) {
+  return {.number = wanted.record,
+          .shard_hash = shard.content_hash(),
+          .in_shard = wanted.place.index,
+          .format = &shard.examples()};
 }
 
 bool ExampleMaker::MixGroups(Task& task) {
@@ -286,7 +305,8 @@ bool ExampleMaker::IsOver(Task& task, int64_t values) {
 }
 
 void ExampleMaker::Add(Task& task, const Wanted& wanted,
-                       const absl::StatusOr<absl::string_view>& payload) {
+                       const absl::StatusOr<absl::string_view>& payload, ExampleFiller::Kept kept,
+                       bool waits) {
   if (!payload.ok()) {
     const absl::Status& status = payload.status();
     // Damage names its place already.
@@ -301,19 +321,15 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
   Making& making = task.scratch.makings[static_cast<size_t>(lane)];
   making.wanted = wanted;
   absl::string_view bytes = *payload;
-  if (task.copies_payloads) {
+  if (waits) {
     Lane& waiting = lanes_[static_cast<size_t>(lane)];
     if (!CopyPayload(*payload, waiting)) return;
     bytes = waiting.payload;
   }
   const RecordSource& shard =
       *task.plan.dataset().shards()[static_cast<size_t>(wanted.place.shard)];
-  const absl::Status begun = making.filler.Begin(task.plan, wanted.pass,
-                                                 {.number = wanted.record,
-                                                  .shard_hash = shard.content_hash(),
-                                                  .in_shard = wanted.place.index,
-                                                  .format = &shard.examples()},
-                                                 bytes, decoding_, lane);
+  const absl::Status begun = making.filler.Begin(task.plan, wanted.pass, RecordOf(shard, wanted),
+                                                 bytes, std::move(kept), decoding_, lane);
   if (!begun.ok() || !decoding_.waits(lane)) Finish(task, lane, begun);
 }
 

@@ -107,7 +107,6 @@ class ExampleMaker {
   struct Task {
     const FeedPlan& plan;
     PlanScratch& scratch;
-    bool copies_payloads = false;
     uint8_t* slice = nullptr;
     ExampleRun& run;
     TurnIsOver turn_is_over;
@@ -123,6 +122,7 @@ class ExampleMaker {
   // turn is over.
   absl::StatusOr<bool> MakeWanted(Task& task);
   bool MixGroups(Task& task);
+  static ExampleFiller::Record RecordOf(const RecordSource& shard, const Wanted& wanted);
   // Whether to stop now, after work on so many more values.
   static bool IsOver(Task& task, int64_t values);
   // Frees memory too large to keep: that of one large record, one wide image or many plans.
@@ -142,8 +142,10 @@ class ExampleMaker {
   absl::StatusOr<PlanScratch*> ScratchOf(const std::shared_ptr<const FeedPlan>& plan);
 
   // Makes the example of one record, whose payload was read, or handles the error of the read. It
-  // may do so at once, or only when later records come or FinishAll is called.
-  void Add(Task& task, const Wanted& wanted, const absl::StatusOr<absl::string_view>& payload);
+  // may do so at once, or only when later records come or FinishAll is called. `waits`: the example
+  // may wait, so it gets a copy of the payload.
+  void Add(Task& task, const Wanted& wanted, const absl::StatusOr<absl::string_view>& payload,
+           ExampleFiller::Kept kept, bool waits);
   void FinishAll(Task& task);
   // Finishes one of the waiting examples: the one whose images are decoded first.
   void FinishOne(Task& task);

@@ -32,9 +32,9 @@ struct CompactForm {
 
 // None if the values of an output of `dtype` must travel as they are: `dtype` is no type of floats,
 // the values are not uint8 before such an end, or there are too many channels. The server does at
-// least the first `kept_steps` steps. They make what its cache keeps of a record
-// (KeptValue::steps), so the cache keeps the same for both forms. Steps of decode_jpeg { scale:
-// AUTO } stay together.
+// least the first `kept_steps` steps. They make the smallest value that its cache can keep of a
+// record (KeptValuesOf), so there is something to keep in this form, too. Steps of decode_jpeg {
+// scale: AUTO } stay together.
 std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype,
                                          size_t kept_steps = 0);
 

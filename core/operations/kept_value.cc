@@ -1,27 +1,31 @@
 #include "core/operations/kept_value.h"
 
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include <algorithm>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/operations/lowered_program.h"
 #include "core/operations/ops/operation_table.h"
 
 namespace systole {
 namespace {
 
-// The size of an image if only the record has it. It counts as larger than any other.
-constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
+// The work of a value that a decoder makes of a file.
+constexpr double kDecodeWork = 4;
+// The work of a byte that is copied, and of one that is read from disk.
+constexpr double kCopyWork = 1.0 / 16;
+constexpr double kDiskWork = 1.0 / 2;
+// The part of the least time that a smaller value may cost.
+constexpr double kTimeForRoom = 0.1;
 
-bool IsUint8Image(const ValueType& type) {
-  return type.element == ElementType::kUint8 && WantImage(type).ok();
-}
-
-// A text that says what the first `count` transforms do.
+// A text that says what the first `count` transforms do, and how their value is written.
 std::string TextOf(const v1::Output& output, size_t count) {
-  std::string text = absl::StrCat("[", absl::StrJoin(output.shape(), ","), "]");
+  std::string text = absl::StrCat("2 [", absl::StrJoin(output.shape(), ","), "]");
   for (size_t i = 0; i < count; ++i) {
     const v1::Transform& transform = output.transforms(static_cast<int>(i));
     const OperationRow& row = *FindOperation(transform.kind_case());
@@ -30,38 +34,151 @@ std::string TextOf(const v1::Output& output, size_t count) {
   return text;
 }
 
+// The types of the value before each step and after the last one, all with a size.
+std::vector<ValueType> SizedTypes(const Program& program, ImageSize image) {
+  std::vector<ValueType> types = {program.input()};
+  for (const Program::Step& step : program.steps()) {
+    ValueType made = step.output;
+    if (!made.has_size() && types.back().element == ElementType::kBytes) {
+      made.shape = {std::min<int64_t>(image.height, kMaxImageEdge),
+                    std::min<int64_t>(image.width, kMaxImageEdge), made.shape[2]};
+    } else if (!made.has_size()) {
+      // It takes images of every size, so the second half is never needed.
+      made = step.operation->TypeOf(types.back()).value_or(types.back());
+    }
+    types.push_back(std::move(made));
+  }
+  return types;
+}
+
+bool Resizes(const Operation& operation) {
+  const std::vector<OperationPart> parts = operation.Parts();
+  return std::any_of(parts.begin(), parts.end(), [](const OperationPart& part) {
+    return std::holds_alternative<ResizePart>(part);
+  });
+}
+
+// The work of the steps from number `first` on, of which the fused pass does `fused`.
+double WorkFrom(const Program& program, absl::Span<const ValueType> types, size_t first,
+                size_t fused) {
+  double work = 0;
+  for (size_t i = first; i < program.steps().size(); ++i) {
+    const Operation& operation = *program.steps()[i].operation;
+    if (types[i].element == ElementType::kBytes) {
+      if (operation.InputBytes().has_value()) continue;  // It copies.
+      work += kDecodeWork * static_cast<double>(types[i + 1].num_elements());
+    } else if (i >= first + fused || Resizes(operation)) {
+      work += static_cast<double>(operation.Work(types[i], types[i + 1]));
+    }
+  }
+  return work;
+}
+
+// How many steps from number `first` on the fused pass does. It takes no floats but for the last
+// scale and bias.
+size_t FusedFrom(const Program& program, size_t first, DType dtype) {
+  const LoweredProgram lowered =
+      Lower(std::make_shared<const Program>(program.From(first)), dtype, /*read_soon=*/false);
+  return lowered.way == LoweredProgram::Way::kInterpreter ? 0 : lowered.rest;
+}
+
+// Leaves out values that take more room than another one and do not leave less work.
+void LeaveOutUseless(std::vector<KeptValue>& values) {
+  std::sort(values.begin(), values.end(), [](const KeptValue& a, const KeptValue& b) {
+    return std::tuple(a.cost.bytes, a.cost.work, b.steps) <
+           std::tuple(b.cost.bytes, b.cost.work, a.steps);
+  });
+  std::vector<KeptValue> useful;
+  for (KeptValue& value : values) {
+    if (!useful.empty() && value.cost.work >= useful.back().cost.work) continue;
+    useful.push_back(std::move(value));
+  }
+  values = std::move(useful);
+}
+
+absl::Status NothingToKeep(bool is_scaled) {
+  if (is_scaled) {
+    return absl::InvalidArgumentError(
+        "has nothing to keep: decode_jpeg { scale: AUTO } and the transforms up to the resize are "
+        "done as one, and one of them draws; use scale: FULL, or leave cache out");
+  }
+  return absl::InvalidArgumentError(
+      "has nothing to keep: the transforms before the first random one only copy stored bytes "
+      "(decode_raw), or change them value by value; leave cache out");
+}
+
 }  // namespace
 
-absl::StatusOr<KeptValue> KeptValueOf(const v1::Output& output, const Program& program) {
+absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program& program,
+                                        DType dtype, ImageSize image) {
   if (program.input().element != ElementType::kBytes) {
     return absl::InvalidArgumentError(
         "keeps decoded images, but the feature holds numbers; leave cache out");
   }
   const std::vector<Program::Step>& steps = program.steps();
+  const std::vector<ValueType> types = SizedTypes(program, image);
   const bool is_raw = program.input_bytes().has_value();
   // The first steps that are done as one. They have no values between them.
   const size_t one =
       program.scaled_decoding().has_value() ? program.scaled_decoding()->num_operations() : 1;
-  size_t kept = 0;
-  int64_t fewest = kAnyBytes;
+  const double read_work = output.cache() == v1::DISK ? kDiskWork : kCopyWork;
+  const int64_t example_bytes = types.back().num_elements() * DTypeBytes(dtype);
+  const double write_work = kCopyWork * static_cast<double>(example_bytes);
+
+  KeptValues kept;
+  kept.work = WorkFrom(program, types, 0, FusedFrom(program, 0, dtype)) + write_work;
+  bool computes = false;  // Whether more is done than copying stored bytes, or changing each value.
   for (size_t i = 0; i < steps.size() && !steps[i].random; ++i) {
+    computes = computes || !is_raw || (i > 0 && steps[i].operation->RulesByValue() == 0);
+    if (i + 1 < one) continue;
     const ValueType& made = steps[i].output;
-    if (i + 1 < one || (is_raw && i == 0) || !IsUint8Image(made)) continue;
-    const int64_t bytes = made.has_size() ? made.num_bytes() : kAnyBytes;
-    if (bytes > fewest) continue;
-    kept = i + 1;
-    fewest = bytes;
+    const bool is_uint8 = made.element == ElementType::kUint8;
+    const bool is_end = i + 1 == steps.size();
+    // Whether the value is the example, byte for byte.
+    const bool is_example = is_end && is_uint8 && dtype == DType::kUint8;
+    const bool is_image = WantImage(made).ok();
+    const bool is_worth_it = computes || (is_image && is_uint8 && i > 0);
+    if (is_image && is_worth_it && !is_example && (is_uint8 || !is_end)) {
+      const int64_t bytes = types[i + 1].num_bytes();
+      const size_t fused = is_uint8 ? FusedFrom(program, i + 1, dtype) : 0;
+      kept.values.push_back({.steps = i + 1,
+                             .type = made,
+                             .cost = {.bytes = bytes,
+                                      .work = WorkFrom(program, types, i + 1, fused) + write_work +
+                                              read_work * static_cast<double>(bytes)},
+                             .made_by = TextOf(output, i + 1)});
+    }
+    if (is_end && is_worth_it) {
+      std::string made_by = TextOf(output, i + 1);
+      // The same text as if more steps followed, so that such a feed finds the value, too.
+      if (!is_example) {
+        absl::StrAppend(&made_by, "\nas ", v1::DataType_Name(static_cast<v1::DataType>(dtype)));
+      }
+      kept.values.push_back(
+          {.steps = i + 1,
+           .finished = true,
+           .type = made,
+           .cost = {.bytes = example_bytes,
+                    .work = write_work + read_work * static_cast<double>(example_bytes)},
+           .made_by = std::move(made_by)});
+    }
   }
-  if (kept > 0) return KeptValue{.steps = kept, .made_by = TextOf(output, kept)};
-  if (one > 1) {
-    return absl::InvalidArgumentError(
-        "has nothing to keep: decode_jpeg { scale: AUTO } and the transforms up to the resize are "
-        "done as one, and no uint8 image is made before the first random transform; use scale: "
-        "FULL, or leave cache out");
+  if (kept.values.empty()) return NothingToKeep(one > 1);
+  LeaveOutUseless(kept.values);
+  return kept;
+}
+
+size_t BestKept(absl::Span<const KeptCost> values, double work,
+                absl::FunctionRef<double(int64_t bytes)> share) {
+  std::vector<double> times;
+  for (const KeptCost& value : values) {
+    const double kept = share(value.bytes);
+    times.push_back(kept * value.work + (1 - kept) * work);
   }
-  return absl::InvalidArgumentError(
-      "has nothing to keep: no uint8 image is made before the first random transform (decode_raw "
-      "only copies stored bytes); put round_to_uint8 there, or leave cache out");
+  const double enough = (1 + kTimeForRoom) * *std::min_element(times.begin(), times.end());
+  return static_cast<size_t>(
+      std::find_if(times.begin(), times.end(), [enough](double time) { return time <= enough; }) -
+      times.begin());
 }
 
 }  // namespace systole

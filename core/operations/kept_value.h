@@ -1,31 +1,82 @@
-// Chooses which of a program's values a cache keeps (v1::Cache).
+// Finds which values of a program a cache could keep (v1::Cache), and chooses one of them.
+//
+//   decode_jpeg   resize   normalize   (cast)            decode_jpeg   resize   random_crop ..
+//              |         |                   |                      |         |
+//            an image   an image     a finished example           an image   an image
+//
+// A value can be kept if no step before it draws. It is an image between two steps or, if no step
+// draws at all, the finished example in the type in which it is fed. A finished example only has to
+// be copied, but as float32 it takes four times the room of its pixels.
+//
+// The best value is the one with which an epoch takes the least time. Records whose value is kept
+// take the work that is left after it; the others take all of it. So a large value that leaves
+// little work is best if the cache has room for all records, and a small one may be best if not.
+//
+//   room for   kept of decode_jpeg, resize 224, normalize to float32 (photographs of 256 x 256)
+//   all        finished examples: 602 kB each, which are copied
+//   a third    decoded images: 197 kB each, because decoding takes most of the time
+//
+// Work is estimated: 1 for a value that an operation computes (Operation::Work), 4 for a value that
+// a decoder makes of a file, 1/16 for a byte that is copied. What the fused pass does beside
+// resizing costs nothing, because it is done while the values pass. So a last scale and bias of
+// uint8 pixels is done again for each example: reading four times the bytes would cost more.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_KEPT_VALUE_H_
 #define SYSTOLE_CORE_OPERATIONS_KEPT_VALUE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/image/image_size.h"
 #include "core/operations/program.h"
+#include "core/tensor/dtype.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {
 
+// What it costs to keep a value, about.
+struct KeptCost {
+  int64_t bytes = 0;
+  double work = 0;  // To read the value and to make the example of it.
+};
+
 struct KeptValue {
-  size_t steps = 0;  // How many steps from the first on make the value.
-  // What these steps do, as a text for cache keys. Equal texts make equal values of equal bytes.
+  size_t steps = 0;       // How many steps from the first on make the value.
+  bool finished = false;  // Whether it is the finished example, in the type in which it is fed.
+  ValueType type;         // After the steps: an image of uint8 or float32, unless it is finished.
+  KeptCost cost;
+  // What makes the value, as a text for cache keys. Equal texts make equal values of equal bytes.
   std::string made_by;
 };
 
-// Among the uint8 images that are made before the first random step, chooses the one of the fewest
-// bytes, and the last of equal ones. An image whose size only the record has counts as larger than
-// any other. Bytes that decode_raw copies are not kept. REQUIRES: `program` is made of the output's
-// transforms.
-//   InvalidArgument  there is no such image. The message is the end of a sentence that begins with
+struct KeptValues {
+  // From the fewest bytes to the most. Each leaves less work than all before it: a value that takes
+  // more room than another one and does not leave less work is never best, and is left out.
+  std::vector<KeptValue> values;
+  double work = 0;  // To make an example of its record.
+};
+
+// The values of `program`, which makes examples of `dtype`, that could be kept. Images whose size
+// only the record has count as images of `image`. Bytes that decode_raw copies are not worth
+// keeping, nor are floats that come of them value by value. REQUIRES: `program` is made of the
+// output's transforms, and its output has a size.
+//   InvalidArgument  there is no such value. The message is the end of a sentence that begins with
 //                    `cache`.
-absl::StatusOr<KeptValue> KeptValueOf(const v1::Output& output, const Program& program);
+absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program& program,
+                                        DType dtype, ImageSize image);
+
+// The index of the best of `values`, if an example that is not kept takes `work`. `share` says of
+// how many records, from 0 to 1, a value of so many bytes can be kept. Of values that differ by
+// less than a tenth in time, the one of the fewest bytes is best. REQUIRES: there are values, from
+// the fewest bytes to the most.
+size_t BestKept(absl::Span<const KeptCost> values, double work,
+                absl::FunctionRef<double(int64_t bytes)> share);
 
 }  // namespace systole
 

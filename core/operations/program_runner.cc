@@ -88,6 +88,12 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
   } else {
     return RunFused(program, input, example, program.dtype, pixels, out);
   }
+  return RunFrom(program, std::move(value), example, first, out);
+}
+
+absl::Status ProgramRunner::RunFrom(const LoweredProgram& program, Value value,
+                                    const ExampleKey& example, size_t first,
+                                    absl::Span<uint8_t> out) {
   RowChanges changes;
   SYSTOLE_ASSIGN_OR_RETURN(
       value, program.program->Run(std::move(value), example, first, program.rest_end, changes));

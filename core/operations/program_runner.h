@@ -9,6 +9,7 @@
 #ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_RUNNER_H_
 #define SYSTOLE_CORE_OPERATIONS_PROGRAM_RUNNER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -59,6 +60,11 @@ class ProgramRunner {
   // input type, if that type has a size.
   absl::Status Run(const LoweredProgram& program, const Input& input, const ExampleKey& example,
                    std::vector<uint8_t>& pixels, absl::Span<uint8_t> out);
+
+  // Makes the example of `value`, which is what the steps before number `first` make. Writes it to
+  // `out`, in elements of program.dtype. REQUIRES: 0 < first, and some step follows.
+  static absl::Status RunFrom(const LoweredProgram& program, Value value, const ExampleKey& example,
+                              size_t first, absl::Span<uint8_t> out);
 
  private:
   explicit ProgramRunner(std::optional<ImageTransformer> transformer)

@@ -18,8 +18,8 @@ std::optional<CompactTensor> CompactTensorOf(const v1::Output& output, const Out
   if (plan.layout == v1::HWCN_TILED || plan.program.program == nullptr) return std::nullopt;
   // Mixed values are not whole numbers, and the client has no partner to mix with.
   if (Has(mix.images(), output.name()) || Has(mix.labels(), output.name())) return std::nullopt;
-  std::optional<CompactForm> form = CompactFormOf(*plan.program.program, plan.dtype,
-                                                  plan.cache.has_value() ? plan.cache->steps : 0);
+  const size_t kept_steps = plan.cache.has_value() ? plan.cache->forms.front().value.steps : 0;
+  std::optional<CompactForm> form = CompactFormOf(*plan.program.program, plan.dtype, kept_steps);
   if (!form.has_value()) return std::nullopt;
   CompactTensor tensor = {.form = *std::move(form)};
   // Channels are the last dimension of an example, and the batch is before them.

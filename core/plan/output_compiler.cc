@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "core/batch/slice_layout.h"
 #include "core/checksum/xxh3.h"
+#include "core/image/image_size.h"
 #include "core/operations/data_type.h"
 #include "core/operations/kept_value.h"
 #include "core/operations/program.h"
@@ -206,38 +207,69 @@ absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
   return absl::OkStatus();
 }
 
-// The value that the output asks the cache to keep. Error messages do not name the output.
-absl::StatusOr<std::optional<KeptValue>> KeptOf(const v1::Output& output, const Program& program) {
+// An image of which no record of the sample shows the size.
+constexpr ImageSize kUsualImage = {.height = 512, .width = 512};
+
+// The values that a cache can keep of the output, if it asks for one. Error messages do not name
+// the output.
+absl::StatusOr<std::optional<KeptValues>> KeptOf(const v1::Output& output, const Dataset& dataset,
+                                                 const Program& program, DType dtype) {
   if (output.cache() == v1::NONE) return std::nullopt;
   if (!v1::Cache_IsValid(output.cache())) {
     return absl::InvalidArgumentError(absl::StrCat("cache is ", static_cast<int>(output.cache()),
                                                    ", want ", EnumValues(*v1::Cache_descriptor())));
   }
-  absl::StatusOr<KeptValue> kept = KeptValueOf(output, program);
+  const absl::string_view feature =
+      output.feature() == kRecordFeature ? absl::string_view() : output.feature();
+  absl::StatusOr<KeptValues> kept = KeptValuesOf(
+      output, program, dtype, dataset.sample().LargestImage(feature).value_or(kUsualImage));
   if (kept.ok()) return *std::move(kept);
   return absl::InvalidArgumentError(absl::StrCat("cache ", kept.status().message()));
 }
 
-std::optional<CachePlan> CachePlanOf(const v1::Output& output, const KeptValue& kept,
-                                     const Dataset& dataset, const Program& program, DType dtype,
-                                     bool read_soon) {
+// Nullopt if only the reference operations can go on from the value.
+std::optional<KeptForm> KeptFormOf(const v1::Output& output, KeptValue value,
+                                   const Dataset& dataset, const Program& program, DType dtype,
+                                   bool read_soon) {
   Xxh3Hasher made_by;
-  for (const std::string& part : {ContentVersion(), output.feature(), kept.made_by}) {
+  for (const std::string& part : {ContentVersion(), output.feature(), value.made_by}) {
     made_by.UpdateU64(part.size());
     made_by.Update(part);
   }
-  LoweredProgram rest =
-      Lower(std::make_shared<const Program>(program.From(kept.steps)), dtype, read_soon);
-  // Only the reference operations take these factors. The whole program can still be made, so this
-  // output is not cached.
-  if (!ProgramRunner::Create(rest, nullptr).ok()) return std::nullopt;
-  const ValueType input = rest.program->input();
-  return CachePlan{.store = output.cache() == v1::DISK ? CacheStore::kDisk : CacheStore::kMemory,
+  KeptForm form = {.value = std::move(value),
                    .made_by = made_by.Digest64(),
-                   .user = std::max<uint64_t>(made_by.Digest64() ^ dataset.fingerprint(), 1),
-                   .steps = kept.steps,
-                   .kept = input,
-                   .rest = std::move(rest)};
+                   .user = std::max<uint64_t>(made_by.Digest64() ^ dataset.fingerprint(), 1)};
+  if (form.value.finished) return form;
+  if (form.value.type.element == ElementType::kUint8) {
+    form.rest =
+        Lower(std::make_shared<const Program>(program.From(form.value.steps)), dtype, read_soon);
+    form.known_rest_bytes = form.rest->known_rest_bytes;
+    // The factors of normalize may be beyond what the resizer takes.
+    if (!ProgramRunner::Create(*form.rest, nullptr).ok()) return std::nullopt;
+    return form;
+  }
+  // A step reads one value and writes another.
+  for (size_t i = form.value.steps - 1; i < program.steps().size(); ++i) {
+    const ValueType& made = program.steps()[i].output;
+    if (!made.has_size()) continue;
+    form.known_rest_bytes = std::max(form.known_rest_bytes, 2 * made.num_bytes());
+  }
+  return form;
+}
+
+// Nullopt if no value can be used: the output is then made without the cache.
+std::optional<CachePlan> CachePlanOf(const v1::Output& output, KeptValues kept,
+                                     const Dataset& dataset, const Program& program, DType dtype,
+                                     bool read_soon) {
+  CachePlan plan = {.store = output.cache() == v1::DISK ? CacheStore::kDisk : CacheStore::kMemory,
+                    .work = kept.work};
+  for (KeptValue& value : kept.values) {
+    std::optional<KeptForm> form =
+        KeptFormOf(output, std::move(value), dataset, program, dtype, read_soon);
+    if (form.has_value()) plan.forms.push_back(*std::move(form));
+  }
+  if (plan.forms.empty()) return std::nullopt;
+  return plan;
 }
 
 }  // namespace
@@ -274,14 +306,14 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
   SYSTOLE_RETURN_IF_ERROR(SetDType(output, made.element, plan));
   plan.shape = made.shape;
   plan.layout = output.layout();
-  const absl::StatusOr<std::optional<KeptValue>> kept = KeptOf(output, *program);
+  absl::StatusOr<std::optional<KeptValues>> kept = KeptOf(output, dataset, *program, plan.dtype);
   if (!kept.ok()) return Refuse(output, kept.status().message());
   // int64 values without transforms are copied.
   if (made.element != ElementType::kInt64 || !program->steps().empty()) {
     // Other layouts are made from NHWC.
     const bool read_soon = plan.layout != v1::NHWC;
     if (kept->has_value()) {
-      plan.cache = CachePlanOf(output, **kept, dataset, *program, plan.dtype, read_soon);
+      plan.cache = CachePlanOf(output, **std::move(kept), dataset, *program, plan.dtype, read_soon);
     }
     plan.program =
         Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype, read_soon);

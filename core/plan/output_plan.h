@@ -4,13 +4,13 @@
 #ifndef SYSTOLE_CORE_PLAN_OUTPUT_PLAN_H_
 #define SYSTOLE_CORE_PLAN_OUTPUT_PLAN_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/cache/value_cache.h"
+#include "core/operations/kept_value.h"
 #include "core/operations/lowered_program.h"
 #include "core/tensor/dtype.h"
 #include "systole/v1/feed.pb.h"
@@ -38,16 +38,26 @@ struct DefaultValues {
   std::string bytes;
 };
 
+// A value of each record that a cache can keep.
+struct KeptForm {
+  KeptValue value;
+  // Hash of all that decides the value of a record: the feature, the transforms up to the value,
+  // the type of a finished example, and the content version.
+  uint64_t made_by = 0;
+  uint64_t user = 0;  // ValueCache's user: feeds of this dataset that keep this.
+  // The other steps, if the value is an image of uint8. They go on from floats one after the other
+  // (ProgramRunner::RunFrom), because the fused pass takes stored floats, whose -0 becomes 0.
+  std::optional<LoweredProgram> rest;
+  int64_t known_rest_bytes = 0;  // LoweredProgram::known_rest_bytes of the other steps.
+};
+
 // What Output.cache asks for, checked.
 struct CachePlan {
   CacheStore store = CacheStore::kMemory;
-  // Hash of all that decides the kept value of a record: the feature, the transforms up to the
-  // value, and the content version.
-  uint64_t made_by = 0;
-  uint64_t user = 0;    // ValueCache's user: feeds of this dataset that keep this.
-  size_t steps = 0;     // The program's first steps, which make the value.
-  ValueType kept;       // Its type: a uint8 image.
-  LoweredProgram rest;  // The other steps, from the value on.
+  // At least one, in the order of KeptValues::values. One of them is kept; which one depends on the
+  // size of the cache.
+  std::vector<KeptForm> forms;
+  double work = 0;  // KeptValues::work.
 };
 
 struct OutputPlan {

@@ -39,7 +39,9 @@ ScratchBytes ScratchBytesOf(absl::Span<const OutputPlan> outputs, const SliceLay
     rest = std::max(rest, output.program.rest_bytes);
     known_rest = std::max(known_rest, output.program.known_rest_bytes);
     if (output.cache.has_value()) {
-      known_rest = std::max(known_rest, output.cache->rest.known_rest_bytes);
+      for (const KeptForm& form : output.cache->forms) {
+        known_rest = std::max(known_rest, form.known_rest_bytes);
+      }
     }
     if (!output.is_image()) continue;
     // An interpreted program has no tables. It has a decoder only while it runs.

@@ -41,7 +41,7 @@ namespace systole {
 
 struct FeedServiceOptions {
   StepEngineOptions engine;
-  // Where feeds keep images of outputs with `cache`. Null: nowhere.
+  // Where feeds keep values of outputs with `cache`. Null: nowhere.
   std::shared_ptr<ValueCache> cache = nullptr;
   // Most streams served at once; a further one is told to come back later. Stops a flood of
   // requests from dividing the memory budget until no stream moves.

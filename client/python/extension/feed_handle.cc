@@ -357,7 +357,7 @@ void DeclareFeeds(nb::module_& module) {
       .def_prop_ro("index_notes", &IndexNotesOf,
                    "Remarks on its shards' indexes, such as one that could not be written.")
       .def_prop_ro("masked_records", &DamageOf, "The damaged records that feeds met and masked.");
-  nb::class_<ValueCache>(module, "ValueCache", "Images of outputs with `cache`.")
+  nb::class_<ValueCache>(module, "ValueCache", "Values of outputs with `cache`.")
       .def_static("make", &MakeCache, nb::arg("memory_bytes"), nb::arg("disk_folder"),
                   nb::arg("disk_bytes"))
       .def("stats", &CacheStats);

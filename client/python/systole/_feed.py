@@ -144,9 +144,9 @@ class LocalFeed(BaseFeed):
     cores, process_index, process_count: as for Feed
     prefetch_bytes:     memory for steps of this feed that are made before they are asked for; at
                         least two fit. systole.configure(memory_budget=..) limits all feeds together
-    cache_memory:       bytes of memory for images of outputs with cache="memory" or "disk";
+    cache_memory:       bytes of memory for values of outputs with cache="memory" or "disk";
                         default: none
-    cache_disk:         folder for images of outputs with cache="disk", also for later runs; one
+    cache_disk:         folder for values of outputs with cache="disk", also for later runs; one
                         feed at a time; default: none
     cache_disk_bytes:   the most that is kept in that folder
     index_dir:          folder for the shards' indexes; default: beside each shard

@@ -30,9 +30,9 @@ class serve:
     index_dir:     folder for the shards' indexes; default: beside each shard
     compression:   of the shards: "gzip", "zlib", "zstd" or "none"; default: detected from each
                    shard
-    cache_memory:  bytes of memory for images of outputs with cache="memory" or "disk"; default:
+    cache_memory:  bytes of memory for values of outputs with cache="memory" or "disk"; default:
                    none
-    cache_disk:    folder for images of outputs with cache="disk", also over restarts
+    cache_disk:    folder for values of outputs with cache="disk", also over restarts
     start_timeout: how long to wait until it serves, in seconds or as "10m"; building indexes of
                    large shards takes longer
 

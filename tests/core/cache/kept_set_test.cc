@@ -71,6 +71,17 @@ TEST(KeptSetTest, WhatAnotherUserFindsIsItsFromThenOn) {
   EXPECT_TRUE(set.Contains(Key(1)));
 }
 
+TEST(KeptSetTest, SaysForHowManyValuesItHasRoom) {
+  for (const int64_t cost : {1, 3, 10, 80, 100, 101, 800}) {
+    KeptSet set(800);
+    const int64_t room = set.RoomFor(cost);
+    uint64_t kept = 0;
+    while (set.Insert(Key(kept + 1), 1, cost, kNoEviction)) ++kept;
+    EXPECT_EQ(static_cast<int64_t>(kept), room) << cost;
+    EXPECT_EQ(set.RoomFor(cost), room);
+  }
+}
+
 TEST(KeptSetTest, AValueThatTakesTooMuchIsNotKept) {
   KeptSet set(80);
   EXPECT_TRUE(set.Admits(10));

@@ -47,6 +47,27 @@ TEST(ValueCacheTest, MemoryIsBoundedWithAllThatStandsAroundValues) {
   EXPECT_EQ(cache->Find(Key(9'999), CacheStore::kMemory, 1), nullptr);
 }
 
+TEST(ValueCacheTest, SaysForHowManyValuesItHasRoomInMemoryOrOnDisk) {
+  const TempFolder folder;
+  const auto cache = Make(
+      {.memory_bytes = 100'000, .disk_folder = folder / "kept", .disk_bytes = int64_t{1} << 20});
+  const int64_t room = cache->RoomFor(600, CacheStore::kMemory);
+  for (uint64_t i = 0; i < 1000; ++i) {
+    cache->Insert(Key(i), CacheStore::kMemory, 1, std::string(600, 'x'));
+  }
+  int64_t found = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    found += cache->Find(Key(i), CacheStore::kMemory, 1) != nullptr ? 1 : 0;
+  }
+  EXPECT_EQ(found, room);
+  EXPECT_EQ(cache->RoomFor(600, CacheStore::kMemory), room);
+  EXPECT_EQ(cache->RoomFor(600, CacheStore::kDisk), 256);  // Files of 4 KiB.
+  EXPECT_EQ(cache->RoomFor(0, CacheStore::kDisk), 256);
+  EXPECT_EQ(cache->RoomFor(20'000, CacheStore::kMemory), 0);
+  EXPECT_EQ(cache->RoomFor(20'000, CacheStore::kDisk), 51);
+  EXPECT_EQ(Make({})->RoomFor(1, CacheStore::kDisk), 0);
+}
+
 TEST(ValueCacheTest, WithoutABudgetNothingIsKept) {
   const auto cache = Make({});
   EXPECT_FALSE(cache->Admits(0, CacheStore::kMemory));

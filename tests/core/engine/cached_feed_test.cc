@@ -209,6 +209,86 @@ TEST(CachedFeedTest, ADefaultValueIsNotKeptAsTheRecords) {
   EXPECT_EQ(cache->stats().memory_bytes, 0);
 }
 
+// No transform draws, so finished examples are kept if they have room.
+std::string FinishedText(const std::string& dtype, const std::string& layout) {
+  return absl::StrCat(
+      "dataset: 'test' shuffle { mode: GLOBAL } seed: 3 global_batch: 8 num_cores: 1 epochs: 3 "
+      "outputs { name: 'image' feature: 'image' CACHE transforms { decode_jpeg {} } "
+      "transforms { resize { height: 10 width: 12 } } transforms { normalize { mean: 3 } } dtype: ",
+      dtype, " layout: ", layout, " }");
+}
+
+TEST(CachedFeedTest, FinishedExamplesAreCopiedInEveryTypeAndLayout) {
+  const auto dataset = OpenTestDataset(TestShards({24}));
+  // All in one cache: what is kept for one type is not found for another.
+  const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 64 << 20});
+  int64_t types = 0;
+  for (const std::string dtype : {"UINT8", "FLOAT32", "BFLOAT16", "FLOAT16"}) {
+    ++types;
+    // Examples are kept as they are before they are laid out, so the layouts share them.
+    for (const std::string layout : {"NHWC", "NCHW", "HWCN"}) {
+      const std::string text = FinishedText(dtype, layout);
+      const auto plan = PlanOf(text, kMemory, dataset);
+      EXPECT_TRUE(plan->outputs()[0].cache->forms.back().value.finished);
+      EXPECT_EQ(Digests(plan, cache), Digests(PlanOf(text, "", dataset), nullptr))
+          << dtype << " " << layout;
+      EXPECT_EQ(cache->stats().misses, types * kRecords);
+    }
+  }
+}
+
+TEST(CachedFeedTest, LessRoomKeepsSmallerImagesInsteadOfSomeFinishedExamples) {
+  const auto dataset = OpenTestDataset(TestShards({24}));
+  // An example takes 86,400 bytes, and the largest decoded image 11,340.
+  const std::string text = absl::StrReplaceAll(FinishedText("FLOAT32", "NHWC"),
+                                               {{"height: 10 width: 12", "height: 80 width: 90"}});
+  const std::vector<std::string> wanted = Digests(PlanOf(text, "", dataset), nullptr);
+  const auto plan = PlanOf(text, kMemory, dataset);
+  int64_t bytes_before = 0;
+  for (const int64_t bytes : {240'000, 4'000'000}) {
+    const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = bytes});
+    EXPECT_EQ(Digests(plan, cache), wanted) << bytes;
+    // All are found, so what is kept is small enough.
+    EXPECT_EQ(cache->stats().misses, kRecords);
+    EXPECT_EQ(cache->stats().memory_hits, 2 * kRecords);
+    EXPECT_GT(cache->stats().memory_bytes, 8 * bytes_before);
+    bytes_before = cache->stats().memory_bytes;
+  }
+}
+
+TEST(CachedFeedTest, FinishedExamplesOnDiskOutliveTheServerForTheirTypeAlone) {
+  const TempFolder folder;
+  const auto dataset = OpenTestDataset(TestShards({24}));
+  const ValueCacheOptions options = {.disk_folder = folder / "kept", .disk_bytes = 64 << 20};
+  const std::string floats = FinishedText("FLOAT32", "NHWC");
+  const std::string halves = FinishedText("BFLOAT16", "NHWC");
+  const std::vector<std::string> wanted = Digests(PlanOf(floats, "", dataset), nullptr);
+  EXPECT_EQ(Digests(PlanOf(floats, kDisk, dataset), MakeCache(options)), wanted);
+  const std::shared_ptr<ValueCache> again = MakeCache(options);
+  EXPECT_EQ(Digests(PlanOf(floats, kDisk, dataset), again), wanted);
+  EXPECT_EQ(again->stats().misses, 0);
+  EXPECT_EQ(Digests(PlanOf(halves, kDisk, dataset), again),
+            Digests(PlanOf(halves, "", dataset), nullptr));
+  EXPECT_EQ(again->stats().misses, kRecords);
+}
+
+TEST(CachedFeedTest, ImagesOfFloatsAreKeptBeforeARandomStep) {
+  const auto dataset = OpenTestDataset(TestShards({24}));
+  const std::string text =
+      "dataset: 'test' seed: 3 global_batch: 6 num_cores: 1 epochs: 3 outputs { name: 'image' "
+      "feature: 'image' CACHE transforms { decode_jpeg {} } transforms { resize { height: 20 "
+      "width: 20 antialias: true preserve_aspect_ratio: KEEPS } } transforms { normalize { mean: 9 "
+      "stddev: -2 } } transforms { random_crop { height: 8 width: 8 } } dtype: FLOAT32 }";
+  for (const std::string keeps : {"false", "true"}) {
+    const std::string one = absl::StrReplaceAll(text, {{"KEEPS", keeps}});
+    const auto plan = PlanOf(one, kMemory, dataset);
+    EXPECT_EQ(plan->outputs()[0].cache->forms.back().value.type.element, ElementType::kFloat32);
+    const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 64 << 20});
+    EXPECT_EQ(Digests(plan, cache), Digests(PlanOf(one, "", dataset), nullptr)) << keeps;
+    EXPECT_EQ(cache->stats().memory_hits, 2 * kRecords);
+  }
+}
+
 // A photograph may be too large for a cache that has room for the photograph's thumbnail.
 TEST(CachedFeedTest, WhatIsKeptNeedsRoomAndNotWhatItIsMadeOf) {
   const auto dataset = OpenTestDataset(TestShards({24}));

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
+#include "core/cache/value_cache.h"
 #include "core/engine/step_engine.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -67,10 +68,11 @@ std::shared_ptr<Dataset> OpenFiles(const TempFolder& folder,
   return *dataset;
 }
 
-std::vector<std::string> Digests(const std::shared_ptr<const FeedPlan>& plan) {
+std::vector<std::string> Digests(const std::shared_ptr<const FeedPlan>& plan,
+                                 std::shared_ptr<ValueCache> cache = nullptr) {
   StepEngine engine({.threads = 2});
   absl::StatusOr<std::unique_ptr<StepStream>> stream =
-      engine.Open(plan, {.count = 1000, .core_end = plan->num_cores()});
+      engine.Open(plan, {.count = 1000, .core_end = plan->num_cores()}, {}, "", std::move(cache));
   EXPECT_THAT(stream, IsOk());
   std::vector<std::string> digests;
   while (true) {
@@ -117,6 +119,68 @@ TEST(MappedShardsTest, FeedsWithAnImageReadCopies) {
   EXPECT_EQ(
       Digests(MakePlan("global_batch: 3 num_cores: 1 epochs: 1 ", AllOutputs(), files)).size(), 2u);
   EXPECT_THAT(ReadWholeFile("/proc/self/maps"), Not(HasSubstr(folder.path())));
+}
+
+// Two images of each record can be kept: one as it is decoded, and one finished.
+constexpr char kKeptOutputs[] = R"pb(
+  outputs {
+    name: "crop"
+    feature: "image"
+    cache: MEMORY
+    transforms { decode_jpeg {} }
+    transforms { random_crop { height: 8 width: 8 } }
+  }
+  outputs {
+    name: "whole"
+    feature: "image"
+    cache: MEMORY
+    transforms { decode_jpeg {} }
+    transforms { resize { height: 9 width: 9 } }
+  }
+  outputs { name: "label" feature: "label" dtype: INT32 }
+)pb";
+
+TEST(MappedShardsTest, RecordsAreReadInPlaceOnceTheirImagesAreKept) {
+  const TempFolder folder;
+  std::vector<std::string> shards = TestShards({30, 1, 40});
+  shards[2] = WithFlippedBit(std::move(shards[2]), 8 * shards[2].size() / 2);
+  const std::string numbers =
+      "shuffle { mode: GLOBAL } global_batch: 50 num_cores: 1 epochs: 1 tail: PAD on_corrupt: "
+      "MASK ";
+  const std::shared_ptr<Dataset> files = OpenFiles(folder, shards);
+  const auto plan = MakePlan(numbers, kKeptOutputs, files);
+  const std::vector<std::string> digests =
+      Digests(MakePlan(numbers, kKeptOutputs, OpenTestDataset(shards)));
+  // With room for all images, and for a part.
+  for (const int64_t bytes : {10'000'000, 100'000}) {
+    const std::shared_ptr<ValueCache> cache = *ValueCache::Create({.memory_bytes = bytes});
+    EXPECT_EQ(Digests(plan, cache), digests);
+    const bool is_first = bytes > 100'000;
+    if (is_first) {
+      EXPECT_THAT(ReadWholeFile("/proc/self/maps"), Not(HasSubstr(folder.path())));
+    }
+    EXPECT_EQ(Digests(plan, cache), digests);
+    EXPECT_THAT(ReadWholeFile("/proc/self/maps"), HasSubstr(folder / "shard-0.tfrecord"));
+    EXPECT_GT(cache->stats().memory_hits, 0);
+  }
+  EXPECT_EQ(files->damage().masked_examples(), 4);  // Once in each epoch.
+}
+
+TEST(MappedShardsTest, ACutShardIsFoundThoughItsImagesAreKept) {
+  const TempFolder folder;
+  const std::vector<std::string> shards = TestShards({12});
+  const std::string numbers = "global_batch: 4 num_cores: 1 epochs: 1 ";
+  const std::shared_ptr<ValueCache> cache = *ValueCache::Create({.memory_bytes = 10'000'000});
+  const std::shared_ptr<Dataset> files = OpenFiles(folder, shards);
+  const auto plan = MakePlan(numbers, kKeptOutputs, files);
+  Digests(plan, cache);
+  std::filesystem::resize_file(folder / "shard-0.tfrecord", 100);
+  StepEngine engine({.threads = 1});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream =
+      engine.Open(plan, {.count = 3}, {}, "", cache);
+  ASSERT_THAT(stream, IsOk());
+  EXPECT_THAT((*stream)->Next(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                          AllOf(HasSubstr("shard-0"), HasSubstr("was resized"))));
 }
 
 TEST(MappedShardsTest, ShardCutWhileItIsServedEndsTheStreamWithItsName) {

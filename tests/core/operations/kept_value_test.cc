@@ -1,6 +1,8 @@
 #include "core/operations/kept_value.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -14,7 +16,10 @@ namespace systole {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Makes an output of "shape: .." or nothing, and of transforms, whose braces it adds.
 v1::Output OutputOf(const std::string& shape, const std::vector<std::string>& transforms) {
@@ -27,94 +32,251 @@ v1::Output OutputOf(const std::string& shape, const std::vector<std::string>& tr
   return output;
 }
 
-absl::StatusOr<KeptValue> KeptOf(const v1::Output& output,
-                                 ElementType element = ElementType::kBytes) {
+absl::StatusOr<KeptValues> KeptOf(const v1::Output& output, DType dtype = DType::kFloat32,
+                                  ElementType element = ElementType::kBytes) {
   const std::vector<int64_t> shape(output.shape().begin(), output.shape().end());
   ValueType input = {.element = element};
   if (element != ElementType::kBytes) input.shape = shape;
   const absl::StatusOr<Program> program = Program::Create(output.transforms(), input, shape);
   EXPECT_THAT(program, IsOk()) << output.ShortDebugString();
-  return KeptValueOf(output, *program);
+  return KeptValuesOf(output, *program, dtype, {.height = 100, .width = 120});
 }
 
-// The number of transforms after which the value is kept.
-size_t StepsOf(const std::vector<std::string>& transforms, const std::string& shape = "") {
-  const absl::StatusOr<KeptValue> kept = KeptOf(OutputOf(shape, transforms));
+// Names of the values that could be kept: after how many steps, or "finished".
+std::vector<std::string> ValuesOf(const std::vector<std::string>& transforms,
+                                  DType dtype = DType::kFloat32, const std::string& shape = "") {
+  const absl::StatusOr<KeptValues> kept = KeptOf(OutputOf(shape, transforms), dtype);
   EXPECT_THAT(kept, IsOk());
-  return kept.ok() ? kept->steps : 0;
+  std::vector<std::string> names;
+  if (!kept.ok()) return names;
+  for (const KeptValue& value : kept->values) {
+    names.push_back(value.finished ? "finished" : absl::StrCat(value.steps));
+  }
+  return names;
+}
+
+std::vector<KeptCost> CostsOf(const KeptValues& kept) {
+  std::vector<KeptCost> costs;
+  for (const KeptValue& value : kept.values) costs.push_back(value.cost);
+  return costs;
+}
+
+// The best value's name if there is room for `bytes` of each record.
+std::string BestOf(const std::vector<std::string>& transforms, double bytes,
+                   DType dtype = DType::kFloat32) {
+  const absl::StatusOr<KeptValues> kept = KeptOf(OutputOf("", transforms), dtype);
+  EXPECT_THAT(kept, IsOk());
+  if (!kept.ok()) return "";
+  const size_t best = BestKept(CostsOf(*kept), kept->work, [bytes](int64_t of_value) {
+    return std::min(1.0, bytes / static_cast<double>(of_value));
+  });
+  return ValuesOf(transforms, dtype)[best];
 }
 
 constexpr char kJpeg[] = "decode_jpeg {}";
-constexpr char kResize[] = "resize { height: 8 width: 8 }";
+constexpr char kResize[] = "resize { height: 80 width: 80 }";
 constexpr char kRound[] = "round_to_uint8 {}";
-constexpr char kRandomCrop[] = "random_crop { height: 4 width: 4 }";
+constexpr char kNormalize[] = "normalize { mean: 3 }";
+constexpr char kBrightness[] = "brightness { delta_min: -0.1 delta_max: 0.1 }";
+constexpr char kRandomCrop[] = "random_crop { height: 40 width: 40 }";
+constexpr double kAll = 1e9;  // Room for all records, whatever is kept.
 
-TEST(KeptValueTest, IsTheLastUint8ImageBeforeTheFirstRandomStep) {
-  EXPECT_EQ(StepsOf({kJpeg, "random_resized_crop { height: 8 width: 8 }"}), 1);
-  EXPECT_EQ(StepsOf({kJpeg, "flip_left_right {}", "random_flip {}", kResize}), 2);
-  EXPECT_EQ(StepsOf({kJpeg, kResize, kRound, kRandomCrop}), 3);
-  // Floats are not kept.
-  EXPECT_EQ(StepsOf({kJpeg, kResize, kRandomCrop, kRound}), 1);
-  EXPECT_EQ(StepsOf({kJpeg, kResize, "normalize { mean: 3 }"}), 1);
-  // No step draws, so the last value is kept.
-  EXPECT_EQ(StepsOf({kJpeg, kResize, kRound}), 3);
-  EXPECT_EQ(StepsOf({"decode_png {}", "crop { height: 4 width: 4 }"}), 2);
+TEST(KeptValueTest, IsMadeBeforeTheFirstRandomStep) {
+  EXPECT_THAT(ValuesOf({kJpeg, "random_resized_crop { height: 8 width: 8 }"}), ElementsAre("1"));
+  EXPECT_THAT(ValuesOf({kJpeg, "random_flip {}", kResize, kRound}), ElementsAre("1"));
+  EXPECT_THAT(ValuesOf({kJpeg, kRandomCrop, kNormalize}), ElementsAre("1"));
 }
 
-TEST(KeptValueTest, TakesTheFewestBytes) {
-  const std::string pad = "pad { offset_height: 4 offset_width: 4 height: 16 width: 16 }";
-  EXPECT_EQ(StepsOf({kJpeg, kResize, kRound, pad, kRandomCrop}), 3);
-  EXPECT_EQ(StepsOf({kJpeg, kResize, kRound, pad, "crop { height: 6 width: 6 }", kRandomCrop}), 5);
-  EXPECT_EQ(StepsOf({kJpeg, "grayscale {}", kRandomCrop}), 2);
-  EXPECT_EQ(StepsOf({kJpeg, "central_crop { fraction: 0.5 }", "transpose {}", kRandomCrop}), 3);
-  // Only a record shows which of the two values has fewer bytes.
-  EXPECT_EQ(StepsOf({kJpeg, pad, kRandomCrop}), 2);
+TEST(KeptValueTest, IsAFinishedExampleIfNoStepDraws) {
+  EXPECT_EQ(BestOf({kJpeg, kResize, kNormalize}, kAll), "finished");
+  EXPECT_EQ(BestOf({kJpeg, kResize}, kAll), "finished");
+  EXPECT_EQ(BestOf({kJpeg, kResize, kNormalize}, kAll, DType::kBfloat16), "finished");
+  EXPECT_EQ(BestOf({kJpeg, kResize}, kAll, DType::kUint8), "finished");
+  EXPECT_EQ(BestOf({"decode_png {}", "crop { height: 4 width: 4 }"}, kAll, DType::kUint8),
+            "finished");
 }
 
-TEST(KeptValueTest, WhatDecodeRawCopiesIsNotWorthIt) {
-  EXPECT_EQ(StepsOf({"decode_raw {}", "grayscale {}", kRandomCrop}, "shape: [8, 8, 3]"), 2);
-  EXPECT_THAT(KeptOf(OutputOf("shape: [8, 8, 3]", {"decode_raw {}", kRandomCrop})),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("has nothing to keep"), HasSubstr("put round_to_uint8"))));
-  EXPECT_THAT(
-      KeptOf(OutputOf("shape: [8, 8, 3]", {"decode_raw { stored: FLOAT32 }", "random_flip {}"})),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no uint8 image is made")));
+TEST(KeptValueTest, IsSmallIfThereIsNoRoomForLargeOnes) {
+  // 36 kB of pixels become 77 kB of floats.
+  const std::vector<std::string> transforms = {kJpeg, kResize, kNormalize};
+  EXPECT_EQ(BestOf(transforms, 77e3), "finished");
+  EXPECT_EQ(BestOf(transforms, 36e3), "1");
+  EXPECT_EQ(BestOf(transforms, 1e3), "1");
+  EXPECT_EQ(BestOf(transforms, 0), "1");
+}
+
+TEST(KeptValueTest, IsTheRoundedImageBeforeALastScaleAndBias) {
+  for (const DType dtype : {DType::kFloat32, DType::kBfloat16}) {
+    EXPECT_THAT(ValuesOf({kJpeg, kResize, kRound, kNormalize}, dtype), ElementsAre("3"));
+    EXPECT_THAT(ValuesOf({kJpeg, kResize, kRound}, dtype), ElementsAre("3"));
+  }
+}
+
+TEST(KeptValueTest, MayBeAnImageOfFloats) {
+  const std::vector<std::string> transforms = {
+      kJpeg, "resize { height: 80 width: 80 antialias: true }", kRandomCrop, kNormalize};
+  EXPECT_EQ(BestOf(transforms, kAll), "2");
+  EXPECT_EQ(BestOf(transforms, 3e3), "1");
+}
+
+TEST(KeptValueTest, TakesNoMoreRoomForNothing) {
+  // A crop of fixed size and a mirror cost nothing where a scale and bias pass anyway.
+  EXPECT_THAT(ValuesOf({kJpeg, kResize, kRound, "crop { height: 60 width: 60 }", kRandomCrop}),
+              ElementsAre("4"));
+  // Padding makes an image larger, and costs time.
+  const std::string pad = "pad { offset_height: 4 offset_width: 4 height: 160 width: 160 }";
+  EXPECT_EQ(BestOf({kJpeg, kResize, kRound, pad, kRandomCrop}, 19'200), "3");
+  EXPECT_EQ(BestOf({kJpeg, kResize, kRound, pad, kRandomCrop}, kAll), "4");
+  EXPECT_THAT(ValuesOf({kJpeg, "grayscale {}", kRandomCrop}), ElementsAre("2"));
+}
+
+TEST(KeptValueTest, OfBytesThatAreOnlyCopiedIsNotWorthIt) {
+  const std::string shape = "shape: [80, 80, 3]";
+  EXPECT_THAT(ValuesOf({"decode_raw {}", "grayscale {}", kRandomCrop}, DType::kFloat32, shape),
+              ElementsAre("2"));
+  EXPECT_THAT(ValuesOf({"decode_raw {}", "grayscale {}"}, DType::kUint8, shape),
+              ElementsAre("finished"));
+  const std::vector<std::vector<std::string>> programs = {
+      {"decode_raw {}"},
+      {"decode_raw {}", kRandomCrop},
+      {"decode_raw {}", kNormalize},
+      {"decode_raw {}", kNormalize, kRandomCrop},
+      {"decode_raw { stored: FLOAT32 }", "random_flip {}"}};
+  for (const std::vector<std::string>& transforms : programs) {
+    EXPECT_THAT(KeptOf(OutputOf(shape, transforms)),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("has nothing to keep"), HasSubstr("leave cache out"))));
+  }
 }
 
 TEST(KeptValueTest, NumbersAreNoImages) {
-  EXPECT_THAT(KeptOf(OutputOf("shape: [4, 4, 3]", {kRandomCrop}), ElementType::kFloat32),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the feature holds numbers")));
+  EXPECT_THAT(
+      KeptOf(OutputOf("shape: [80, 80, 3]", {kRandomCrop}), DType::kFloat32, ElementType::kFloat32),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the feature holds numbers")));
 }
 
 TEST(KeptValueTest, StepsThatAreOneAreNotParted) {
   const std::string scaled = "decode_jpeg { scale: AUTO }";
-  EXPECT_EQ(StepsOf({scaled, kResize, kRound, kRandomCrop}), 3);
-  for (const std::vector<std::string>& transforms :
-       {std::vector<std::string>{scaled, "random_resized_crop { height: 8 width: 8 }", kRound},
-        std::vector<std::string>{scaled, kResize, "random_flip {}"}}) {
-    EXPECT_THAT(KeptOf(OutputOf("", transforms)),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use scale: FULL")));
-  }
+  EXPECT_THAT(ValuesOf({scaled, kResize, kRound, kRandomCrop}), ElementsAre("3"));
+  EXPECT_THAT(ValuesOf({scaled, kResize, "random_flip {}"}), ElementsAre("2"));
+  EXPECT_THAT(ValuesOf({scaled, kResize}), ElementsAre("finished"));
+  EXPECT_THAT(KeptOf(OutputOf("", {scaled, "random_resized_crop { height: 8 width: 8 }", kRound})),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use scale: FULL")));
   // If anything else follows, AUTO is FULL.
-  EXPECT_EQ(StepsOf({scaled, "random_flip {}", kResize}), 1);
+  EXPECT_THAT(ValuesOf({scaled, "random_flip {}", kResize}), ElementsAre("1"));
+}
+
+std::string MadeBy(const std::vector<std::string>& transforms, DType dtype = DType::kFloat32,
+                   const std::string& shape = "") {
+  return KeptOf(OutputOf(shape, transforms), dtype)->values.back().made_by;
 }
 
 TEST(KeptValueTest, EqualStepsHaveEqualTexts) {
-  const auto made_by = [](const std::string& decode, const std::string& more = "") {
-    std::vector<std::string> transforms = {decode};
-    if (!more.empty()) transforms.push_back(more);
-    transforms.emplace_back("random_crop { height: 4 width: 4 }");
-    return KeptOf(OutputOf("", transforms))->made_by;
-  };
-  const std::string jpeg = made_by(kJpeg);
-  EXPECT_EQ(made_by("decode_jpeg { channels: 3 }"), jpeg);
-  EXPECT_EQ(made_by(kJpeg, "random_flip {}"), jpeg);
-  EXPECT_NE(made_by("decode_jpeg { channels: 1 }"), jpeg);
-  EXPECT_NE(made_by(kJpeg, "flip_left_right {}"), jpeg);
+  const std::string jpeg = MadeBy({kJpeg, kRandomCrop});
+  EXPECT_EQ(MadeBy({"decode_jpeg { channels: 3 }", kRandomCrop}), jpeg);
+  EXPECT_EQ(MadeBy({kJpeg, "random_flip {}", kRandomCrop}), jpeg);
+  EXPECT_EQ(MadeBy({kJpeg, kRandomCrop}, DType::kUint8), jpeg);
+  EXPECT_NE(MadeBy({"decode_jpeg { channels: 1 }", kRandomCrop}), jpeg);
+  EXPECT_NE(MadeBy({kJpeg, "central_crop { fraction: 0.5 }", kRandomCrop}), jpeg);
   const auto grey = [](const std::string& shape) {
-    return KeptOf(OutputOf(shape, {"decode_raw {}", "grayscale {}"}))->made_by;
+    return MadeBy({"decode_raw {}", "grayscale {}", "random_flip {}"}, DType::kUint8, shape);
   };
   EXPECT_NE(grey("shape: [8, 8, 3]"), grey("shape: [4, 16, 3]"));
+}
+
+TEST(KeptValueTest, FinishedExamplesOfAnotherTypeHaveAnotherText) {
+  std::vector<std::string> texts = {MadeBy({kJpeg, kResize, kBrightness})};
+  for (const DType dtype : {DType::kUint8, DType::kFloat32, DType::kBfloat16, DType::kFloat16}) {
+    texts.push_back(MadeBy({kJpeg, kResize}, dtype));
+  }
+  std::sort(texts.begin(), texts.end());
+  EXPECT_EQ(std::unique(texts.begin(), texts.end()), texts.end());
+  // A finished example of uint8 is also what another feed's later steps go on from.
+  EXPECT_EQ(MadeBy({kJpeg, kResize, kRound}, DType::kUint8),
+            MadeBy({kJpeg, kResize, kRound, kRandomCrop}));
+}
+
+// Random costs, as KeptValues has them: more bytes, less work.
+struct RandomCosts {
+  explicit RandomCosts(uint32_t seed) {
+    std::mt19937 random(seed);
+    int64_t bytes = 0;
+    work = 1000 + random() % 1000;
+    double left = work;
+    for (uint32_t i = 0, count = 1 + random() % 6; i < count; ++i) {
+      bytes += 1 + random() % 1000;
+      left *= static_cast<double>(random() % 1000) / 1000;
+      values.push_back({.bytes = bytes, .work = left});
+    }
+  }
+  double TimeOf(size_t i, double budget) const {
+    const double share = std::min(1.0, budget / static_cast<double>(values[i].bytes));
+    return share * values[i].work + (1 - share) * work;
+  }
+  size_t Best(double budget) const {
+    return BestKept(values, work, [budget](int64_t bytes) {
+      return std::min(1.0, budget / static_cast<double>(bytes));
+    });
+  }
+
+  std::vector<KeptCost> values;
+  double work = 0;
+};
+
+TEST(BestKeptTest, NoOtherValueIsFasterByATenth) {
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    const RandomCosts costs(seed);
+    for (const double budget : {0.0, 1.0, 100.0, 1000.0, 3000.0, 10'000.0}) {
+      const size_t best = costs.Best(budget);
+      for (size_t i = 0; i < costs.values.size(); ++i) {
+        EXPECT_LE(costs.TimeOf(best, budget), 1.1001 * costs.TimeOf(i, budget) + 1e-9)
+            << seed << " " << budget;
+      }
+    }
+  }
+}
+
+TEST(BestKeptTest, NoSmallerValueIsAboutAsFast) {
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    const RandomCosts costs(seed);
+    const double budget = 3 * (seed % 1000);
+    const size_t best = costs.Best(budget);
+    double least = costs.work;
+    for (size_t i = 0; i < costs.values.size(); ++i) {
+      least = std::min(least, costs.TimeOf(i, budget));
+    }
+    for (size_t i = 0; i < best; ++i) EXPECT_GT(costs.TimeOf(i, budget), 1.0999 * least) << seed;
+  }
+}
+
+TEST(BestKeptTest, MoreRoomNeverMakesAnEpochSlowerByMoreThanATenth) {
+  for (uint32_t seed = 0; seed < 500; ++seed) {
+    const RandomCosts costs(seed);
+    double before = costs.work;
+    for (double budget = 0; budget < 6000; budget += 37) {
+      const double time = costs.TimeOf(costs.Best(budget), budget);
+      EXPECT_LE(time, 1.1001 * before + 1e-9) << seed << " " << budget;
+      before = std::min(before, time);
+    }
+  }
+}
+
+TEST(BestKeptTest, WithoutRoomItIsTheSmallest) {
+  for (uint32_t seed = 0; seed < 100; ++seed) EXPECT_EQ(RandomCosts(seed).Best(0), 0u);
+}
+
+TEST(KeptValueTest, ValuesOfMoreBytesLeaveLessWork) {
+  for (const std::string resize :
+       {kResize, "resize { height: 200 width: 200 method: BICUBIC }", "grayscale {}"}) {
+    const absl::StatusOr<KeptValues> kept =
+        KeptOf(OutputOf("", {kJpeg, resize, "flip_left_right {}", kBrightness, kRandomCrop}));
+    ASSERT_THAT(kept, IsOk());
+    EXPECT_THAT(kept->values, Not(IsEmpty()));
+    for (size_t i = 0; i + 1 < kept->values.size(); ++i) {
+      EXPECT_LT(kept->values[i].cost.bytes, kept->values[i + 1].cost.bytes);
+      EXPECT_GT(kept->values[i].cost.work, kept->values[i + 1].cost.work);
+    }
+  }
 }
 
 }  // namespace

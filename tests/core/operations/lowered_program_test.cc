@@ -203,7 +203,8 @@ TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake
     const LoweredProgram lowered = Lower(program, static_cast<DType>(drawn.output.dtype()), false);
     ++ways[static_cast<size_t>(lowered.way)];
     with_rest += lowered.has_rest() ? 1 : 0;
-    with_cache += KeptValueOf(drawn.output, *program).ok() ? 1 : 0;
+    with_cache +=
+        KeptValuesOf(drawn.output, *program, lowered.dtype, {.height = 9, .width = 9}).ok() ? 1 : 0;
     scaled += lowered.image.scaled ? 1 : 0;
     for (const Program::Step& step : program->steps()) drawn_operations.insert(step.name);
   }

@@ -126,8 +126,10 @@ TEST_F(CompactFeedTest, ACacheKeepsTheSameForBothForms) {
   EXPECT_EQ(feed.compact->plan->spec().outputs(0).transforms_size(), 2);
   ASSERT_TRUE(feed.plan->outputs()[0].cache.has_value());
   ASSERT_TRUE(feed.compact->plan->outputs()[0].cache.has_value());
-  EXPECT_EQ(feed.compact->plan->outputs()[0].cache->made_by,
-            feed.plan->outputs()[0].cache->made_by);
+  ASSERT_EQ(feed.plan->outputs()[0].cache->forms.size(), 1u);
+  ASSERT_EQ(feed.compact->plan->outputs()[0].cache->forms.size(), 1u);
+  EXPECT_EQ(feed.compact->plan->outputs()[0].cache->forms[0].made_by,
+            feed.plan->outputs()[0].cache->forms[0].made_by);
 }
 
 }  // namespace

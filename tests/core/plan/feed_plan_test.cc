@@ -218,8 +218,8 @@ TEST_F(FeedPlanTest, ACacheWithNothingToKeepIsRefusedWithItsOutputAndTheRemedy) 
   RefusesOutput(head +
                     "feature: 'raw' shape: [2, 2, 3] transforms { decode_raw {} } "
                     "transforms { random_flip {} }",
-                "output 'a': cache has nothing to keep: no uint8 image is made before the first "
-                "random transform");
+                "output 'a': cache has nothing to keep: the transforms before the first random one "
+                "only copy stored bytes");
   RefusesOutput(head +
                     "feature: 'image' transforms { decode_jpeg { scale: AUTO } } "
                     "transforms { random_resized_crop { height: 8 width: 8 } }",

@@ -1,0 +1,41 @@
+// A kept value as the bytes that a cache holds. A finished example is as it is fed, before it is
+// laid out. An image is its values, after its height, width and channels in 4 bytes each if its
+// size depends on the record.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_ENGINE_KEPT_BYTES_H_
+#define SYSTOLE_CORE_ENGINE_KEPT_BYTES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "core/image/jpeg/jpeg_decoder.h"
+#include "core/operations/ops/value.h"
+#include "core/plan/output_plan.h"
+
+namespace systole {
+
+struct KeptImage {
+  std::vector<int64_t> shape;
+  absl::string_view values;
+};
+
+// The bytes of a kept image of type `type`, approximately: operations between the decode and the
+// image are ignored.
+int64_t KeptBytes(const ImageInfo& decoded, ValueType type);
+
+// The bytes that are kept of `image`. `type` is that of the images of all records.
+std::string ToKept(const Value& image, const ValueType& type);
+
+// The image in `kept`, which is borrowed. Nullopt if it is not such an image.
+std::optional<KeptImage> ParseKept(absl::string_view kept, const ValueType& type);
+
+// Whether `kept` is a value of this form. A file on disk may hold anything.
+bool IsKept(absl::string_view kept, const KeptForm& form);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_KEPT_BYTES_H_
