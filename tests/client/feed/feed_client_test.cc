@@ -246,7 +246,7 @@ TEST(FeedClientTest, ATrainerThatStopsStopsTheServer) {
                          .per_core_batch = 1,
                          .example_bytes = 4 << 20,
                          .epochs = 1,
-                         .steps_per_epoch = 20,
+                         .steps_per_epoch = 12,
                          .chunk_bytes = 1 << 20};
   const FakeServer server(feed);
   FeedClientOptions options = Quick({server.address()});
@@ -260,13 +260,13 @@ TEST(FeedClientTest, ATrainerThatStopsStopsTheServer) {
   ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received >= 3; }));
   const auto other = MustCreate(feed, Quick({server.address()}));
   ASSERT_NE(other, nullptr);
-  ExpectAllSteps(Drain(*other), 0, 20);
+  ExpectAllSteps(Drain(*other), 0, 12);
   EXPECT_EQ(client->stats().steps_received, 3);
-  EXPECT_LT(server.steps_written(), 20 + 3 + 8);
+  EXPECT_LT(server.steps_written(), 12 + 3 + 8);
   // Each step that is taken lets one more in.
   ASSERT_THAT(client->Next(), IsOk());
   ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received >= 4; }));
-  ExpectAllSteps(Drain(*client), 1, 20);
+  ExpectAllSteps(Drain(*client), 1, 12);
 }
 
 TEST(FeedClientTest, CancelWakesATrainerThatWaits) {
