@@ -140,7 +140,9 @@ void ExpectLearnsAlike(const Task& task) {
     exact_correct += exact->Evaluate(InputsOf(examples))->correct;
     fast_correct += fast->Evaluate(InputsOf(examples))->correct;
   }
-  if (!kSanitized) EXPECT_GE(exact_correct * 100, all * 95);
+  if (!kSanitized) {
+    EXPECT_GE(exact_correct * 100, all * 95);
+  }
   EXPECT_LE(std::abs(exact_correct - fast_correct) * 100, all * 2)
       << exact_correct << " and " << fast_correct << " of " << all;
 }
