@@ -134,15 +134,14 @@ void ExpectLearnsAlike(const Task& task) {
     ASSERT_THAT(exact->Step(InputsOf(examples)), IsOk());
     ASSERT_THAT(fast->Step(InputsOf(examples)), IsOk());
   }
+  if (kSanitized) return;  // After so few steps the two may differ.
   int64_t exact_correct = 0, fast_correct = 0, all = 0;
-  for (int64_t i = 0; i < (kSanitized ? 1 : 8); ++i, all += kCores * kPerCore) {
+  for (int64_t i = 0; i < 8; ++i, all += kCores * kPerCore) {
     const auto examples = batch(1000 + i);
     exact_correct += exact->Evaluate(InputsOf(examples))->correct;
     fast_correct += fast->Evaluate(InputsOf(examples))->correct;
   }
-  if (!kSanitized) {
-    EXPECT_GE(exact_correct * 100, all * 95);
-  }
+  EXPECT_GE(exact_correct * 100, all * 95);
   EXPECT_LE(std::abs(exact_correct - fast_correct) * 100, all * 2)
       << exact_correct << " and " << fast_correct << " of " << all;
 }
