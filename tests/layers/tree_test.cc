@@ -1,6 +1,4 @@
 // Checks this repository against its own rules.
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -10,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/storage/temp_folder.h"
 #include "tests/layers/layer_check.h"
 #include "tests/layers/layer_rules.h"
 #include "tests/layers/room_picture.h"
@@ -32,11 +31,6 @@ class TreeTest : public testing::Test {
   const LayerRules rules_ = SystoleRules();
   Tree tree_;
 };
-
-std::string ReadWholeFile(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void ExpectNone(const std::vector<std::string>& violations) {
   EXPECT_TRUE(violations.empty()) << absl::StrJoin(violations, "\n");
