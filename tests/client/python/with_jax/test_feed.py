@@ -370,9 +370,19 @@ def test_a_selection_is_the_same_here_and_from_servers(select, server, shards):
         feed.load_state_dict(state)
 
 
-def test_a_cache_keeps_what_was_decoded_and_changes_no_byte(shards, tmp_path):
+# Decoded images are kept, or finished examples.
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"random_crop": (24, 24), "dtype": "uint8"},
+        {"resize": (24, 24), "dtype": "float32"},
+        {"resize": (24, 24), "dtype": "bfloat16", "layout": "NCHW"},
+    ],
+    ids=["images", "examples", "transposed-examples"],
+)
+def test_a_cache_keeps_what_was_made_and_changes_no_byte(shards, tmp_path, made):
     def spec(**cache):
-        image = systole.Image("image", random_crop=(24, 24), dtype="uint8", **cache)
+        image = systole.Image("image", **made, **cache)
         return systole.FeedSpec(
             dataset="flowers", global_batch=16, num_cores=2, epochs=2, outputs={"image": image}
         )
