@@ -14,10 +14,11 @@
 
 namespace systole {
 
-// The limit is longer than any test takes on a machine ten times slower. It is also longer than
+// The limit is longer than any test takes on a machine several times slower, and so short that a
+// run of all sections still has time to name the test that hangs. It is also longer than
 // kStuckAfter of tests/system/process.cc and kLongestWait of tests/wait_until.h, which say more
 // about what hangs. It is below test_timeout in tests/CMakeLists.txt.
-constexpr unsigned kTestSeconds = kSanitized ? 3000 : 1000;
+constexpr unsigned kTestSeconds = 1000;
 
 // Gives the program `seconds` from now on. After that it writes "FAILED: `what` is still running
 // .." and ends with code 1. Replaces the previous deadline. It uses a signal (SIGALRM), because
