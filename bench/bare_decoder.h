@@ -1,5 +1,5 @@
-// libjpeg-turbo as its manual calls it, the ceiling of everything that decodes JPEGs: no checks, no
-// margin, rows overwritten one after the other.
+// Calls libjpeg-turbo as its manual does. It checks nothing, decodes no margin around the crop, and
+// writes each row over the row before. So it is the ceiling of everything that decodes JPEGs.
 //
 // Single-thread.
 #ifndef SYSTOLE_BENCH_BARE_DECODER_H_

@@ -18,7 +18,7 @@ constexpr char kNormalize[] =
     "stddev: [0.229, 0.224, 0.225] }";
 constexpr char kToUnit[] = "normalize { stddev: 255 }";
 
-// What a feed of images has beside its transforms, as text.
+// Text that ImageSpec adds to the output of images, to the output of labels, and to the feed.
 struct ImageFields {
   absl::string_view image = "";
   absl::string_view label = "";
@@ -48,7 +48,7 @@ v1::FeedSpec JpegSpec(std::vector<std::string> transforms, const ImageFields& mo
   return ImageSpec(transforms, more);
 }
 
-// A feed of lists of numbers and labels.
+// A feed whose examples have a list of numbers and a label. `output` describes the list.
 v1::FeedSpec ListSpec(absl::string_view output) {
   return SpecOf(absl::StrCat("global_batch: 1024 outputs { ", output,
                              " } outputs { name: 'label' feature: 'label' }"));

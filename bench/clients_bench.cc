@@ -1,7 +1,7 @@
 // Measures one server with many clients.
 //   BM_Clients       The total rate of 1 to 16 clients, and how evenly they share it. The clients
 //                    read one feed, or each a feed of its own.
-//   BM_ServerMemory  The memory of a server whose clients have mostly stopped reading.
+//   BM_ServerMemory  The memory of a server most of whose clients do not read.
 //
 // BM_Clients asks for small pictures (64 x 64, u8), so that the clients in this process cost little
 // and leave the processors to the server. The server decodes the same photographs for any size.
@@ -39,7 +39,7 @@ std::vector<double> ExamplesTaken(const std::string& address,
                                   std::chrono::duration<double> duration) {
   std::vector<std::unique_ptr<FeedClient>> clients;
   for (const v1::FeedSpec& spec : specs) {
-    // Without prefetching no client lives on steps that it fetched before the time began.
+    // Without memory for prefetching, a client is at most two steps ahead when the time begins.
     absl::StatusOr<std::unique_ptr<FeedClient>> client =
         FeedClient::Create(spec, {.servers = {address}, .prefetch_bytes = 0});
     SYSTOLE_CHECK(client.ok());
@@ -91,7 +91,8 @@ void BM_Clients(benchmark::State& state, bool different) {
   const std::string series = different ? "different feeds" : "one feed";
   const std::unique_ptr<ServerProcess> server = ServePhotographs();
   const auto seconds = static_cast<double>(ScaledWork(100)) / 100;
-  // By number of clients and round: the examples of the client that got least, and the mean.
+  // For each number of clients, a sample of each round: the examples of the client that got least,
+  // and the mean over the clients.
   std::map<int, std::vector<Sample>> least;
   std::map<int, std::vector<Sample>> mean;
   std::vector<Side> sides;
@@ -152,7 +153,7 @@ void BM_Clients(benchmark::State& state, bool different) {
                  .wanted = 0.9},
                 totals[worst], totals[best]);
     } else {
-      // They share their steps, so each example is made once.
+      // Clients of one feed share their steps, so each example is made once.
       ReportRow(state, "of_one",
                 {.figure = absl::StrCat(series, ": total with ", kNumClients[1], " clients"),
                  .ceiling = absl::StrCat("total with ", kNumClients[0]),

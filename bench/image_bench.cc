@@ -1,6 +1,6 @@
-// How fast a JPEG in memory becomes an output: its crop is decoded, resized, flipped, normalised
-// and cast. The ceiling is libjpeg-turbo's bare decode of the same crop, because nobody who uses
-// libjpeg can be faster.
+// Measures how fast a JPEG in memory becomes an output: its crop is decoded, resized, flipped,
+// normalised and cast. The ceiling is libjpeg-turbo's bare decode of the same crop, because nobody
+// who uses libjpeg can be faster.
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -119,7 +119,8 @@ BENCHMARK_CAPTURE(BM_TransformAgainstBareDecode, u8, PixelType::kUint8, "u8")
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
 
-// What decode_jpeg { scale: AUTO } gains when photographs of 12 megapixels become 224 x 224 pixels.
+// Measures how much faster decode_jpeg { scale: AUTO } is when photographs of 12 megapixels become
+// 224 x 224 pixels.
 void BM_DecodeScaled(benchmark::State& state) {
   constexpr int kWidth = 4000;
   constexpr int kHeight = 3000;
@@ -170,7 +171,7 @@ void BM_DecodeScaled(benchmark::State& state) {
 }
 BENCHMARK(BM_DecodeScaled)->Iterations(1)->Unit(benchmark::kMillisecond);
 
-// Only the part after decoding.
+// Measures only the part after decoding.
 void BM_ResizeNormalise(benchmark::State& state) {
   absl::StatusOr<BilinearResizer> resizer = BilinearResizer::Create(OutputOf(PixelType::kBfloat16));
   SYSTOLE_CHECK(resizer.ok());

@@ -1,7 +1,10 @@
-// Compares the made photographs with real ones: photographs_check FOLDER, a folder of JPEGs of
-// about the same size and quality (photographs_check.sh makes one). Prints mean bytes and the time
-// of libjpeg-turbo's bare decode of both, taking turns, and fails if the times differ by more than
-// 15 % for an image or for a byte.
+// Compares the photographs that benchmarks make with real ones.
+//
+//   photographs_check FOLDER   FOLDER has JPEGs of about the same size and quality.
+//                              photographs_check.sh makes such a folder.
+//
+// libjpeg-turbo decodes both kinds in turns. The program prints their mean bytes and times. It
+// fails if the times for an image, or those for a byte, differ by more than 15 %.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -68,7 +71,7 @@ Photographs Read(const char* folder) {
   return real;
 }
 
-// Half a second or so of decoding.
+// Decodes the photographs for about half a second.
 Sample Decode(BareDecoder& bare, const Photographs& photographs) {
   const auto count = static_cast<int64_t>(photographs.images.size());
   const int64_t passes = std::max<int64_t>(1, 640 / count);
@@ -109,7 +112,7 @@ int Main(int argc, char** argv) {
   const double by_byte = by_image * real.mean_bytes / made.mean_bytes;
   std::printf("made / real: %.2f by image, %.2f by byte\n", by_image, by_byte);
   if (std::abs(by_image - 1) <= kTolerance && std::abs(by_byte - 1) <= kTolerance) return 0;
-  std::fprintf(stderr, "want both within %.2f of 1\n", kTolerance);
+  std::fprintf(stderr, "both ratios must be within %.2f of 1\n", kTolerance);
   return 1;
 }
 

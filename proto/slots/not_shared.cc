@@ -17,16 +17,16 @@ std::string NotSharedText(int reason) {
     case v1::NO_DESCRIPTOR_LEFT:
       return "the server has no file descriptor left; raise its `ulimit -n`";
     case v1::NO_SESSION_LEFT:
-      return "the server shares memory with as many clients as it can";
+      return "the server already shares memory with as many clients as it can";
     case v1::NO_SLOT_LEFT:
       return "the server has no slot left: its `ulimit -n` allows no more, or its memory is short";
     case v1::NO_BUDGET_LEFT:
-      return "clients hold half of the server's memory budget, the most that it shares; raise its "
-             "--memory-budget";
+      return "clients hold half of the server's memory budget, and the server shares no more "
+             "than that; raise its --memory-budget";
     case v1::SESSION_OVER:
       return "the client hung up, or returned a slot that it did not hold";
     case v1::CONNECTION_FULL:
-      return "the client does not take what it is offered, or too many descriptors are under way";
+      return "the client does not read the server's offers, or too many descriptors are being sent";
     default:
       return absl::StrCat("the server gives reason ", reason, ", which this version does not know");
   }

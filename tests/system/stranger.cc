@@ -72,7 +72,7 @@ class Source {
     return opening;
   }
 
-  // The next bytes to send: about 8 KiB, or less where flow control allows no more.
+  // Returns the next bytes to send: at least 8 KiB, unless flow control allows less.
   std::string Next() {
     std::string bytes = std::exchange(answers_, "");
     while (bytes.size() < (8 << 10)) {

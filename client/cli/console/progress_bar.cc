@@ -92,7 +92,8 @@ std::string Joined(std::vector<std::string> parts) {
   return absl::StrJoin(parts, "  ");
 }
 
-// The beginning of `line` and, if there is room, its end, because a notice ends with its time.
+// Cuts `line` down to `room` characters. If `room` is large enough, the end of `line` stays,
+// because a notice ends with its time.
 std::string Shortened(const std::string& line, size_t room) {
   constexpr size_t kEnd = 8;
   if (room < 3 * kEnd) return line.substr(0, room);

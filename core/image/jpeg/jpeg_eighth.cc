@@ -7,7 +7,7 @@
 namespace systole {
 namespace {
 
-// Whether EighthScale takes this side of an MCU.
+// Whether EighthScale takes MCUs that are this many blocks wide or high.
 bool IsKnownSide(int blocks) {
   return blocks == 1 || blocks == 2 || blocks == JpegEighth::kMaxRows;
 }

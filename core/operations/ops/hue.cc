@@ -1,4 +1,5 @@
-// Turns the hue of HSV by a part of the circle, with the bits of tf.image.adjust_hue.
+// Turns the hue of HSV by a part of the circle. The result equals that of tf.image.adjust_hue to
+// the bit.
 #include <memory>
 
 #include "absl/types/span.h"
@@ -42,7 +43,7 @@ HueAndRange HueOf(const Rgb& pixel) {
     }
   }
   if (max == min) return {.sixths = 0, .min = min, .max = max};
-  // In every other sixth the middle channel falls.
+  // The middle channel rises in even sixths and falls in odd ones.
   const float ratio = (middle - min) / (max - min);
   return {.sixths = static_cast<float>(sixth) + (sixth % 2 == 0 ? ratio : 1 - ratio),
           .min = min,

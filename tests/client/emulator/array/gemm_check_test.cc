@@ -82,7 +82,7 @@ TEST(GemmCheckTest, SizesThatWouldTakeTooMuchAreRefused) {
               IsInvalid(HasSubstr("more than 67108864 numbers")));
   EXPECT_THAT(CheckByStepping({1, 1, 1}, {kLargestGemmSize, 2}, Dataflow::kScaleSimWs),
               IsInvalid(HasSubstr("numbers, too many to step")));
-  // There is one column, but a row of registers has room for a whole vector.
+  // The array has one column, but each row of registers is padded.
   EXPECT_THAT(CheckByStepping({1, 1, 1}, {1 << 25, 1}, Dataflow::kScaleSimWs),
               IsInvalid(HasSubstr("numbers, too many to step")));
   EXPECT_THAT(CheckByStepping({8192, 8192, 8192}, {128, 128}, Dataflow::kScaleSimWs),

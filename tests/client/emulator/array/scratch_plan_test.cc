@@ -8,8 +8,8 @@
 namespace systole::emulator {
 namespace {
 
-// The plan has room for all of b with padded columns, a block of a, a tile, and slack: (64 * 300 +
-// 192 * 128 + 12 * 32 + 4 * 64) floats.
+// The plan has room for the whole matrix B with padded columns (64 * 300 floats), a block of A
+// (192 * 128), a tile (12 * 32), and slack (4 * 64).
 TEST(ScratchPlanTest, ProductPacksAllOfBAndABlockOfA) {
   ScratchPlan plan(Numerics::kExact);
   plan.AddMultiply(300, 33);
