@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/lanes/feed_lanes.h"
@@ -14,6 +15,7 @@
 #include "client/servers/server_list.h"
 #include "client/step/feed_range.h"
 #include "core/spec/order_spec.h"
+#include "core/spec/transform_runs.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "proto/framing/guarded_message.h"
@@ -64,6 +66,19 @@ absl::StatusOr<StepShape> ShapeOf(const v1::ResolveFeedResponse& answer, const v
   return shape;
 }
 
+// What the server says about the transforms of each output.
+SpecRuns RunsOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec) {
+  SpecRuns runs;
+  for (const v1::Output& output : spec.outputs()) {
+    std::vector<v1::TransformRun>& of_output = runs.emplace_back();
+    for (const v1::TensorDescription& tensor : answer.tensors()) {
+      if (tensor.name() != output.name()) continue;
+      for (const int run : tensor.runs()) of_output.push_back(static_cast<v1::TransformRun>(run));
+    }
+  }
+  return runs;
+}
+
 ResumeToken TokenOf(const v1::FeedIdentity& identity, int64_t next_step) {
   return {.dataset_fingerprint = identity.dataset_fingerprint(),
           .order_fingerprint = identity.order_fingerprint(),
@@ -82,6 +97,7 @@ class FeedClient::Impl {
   FeedLanes lanes;
   // Constant after Create().
   v1::ResolveFeedResponse answer;
+  std::string explanation;
   std::shared_ptr<const StepShape> shape;
   std::optional<Order> order;
   int64_t end_step = 0;
@@ -126,6 +142,7 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
   }
   impl->can_be_compact = impl->finisher != nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(impl->order, OrderOf(impl->answer, spec));
+  impl->explanation = ExplainRuns(spec, RunsOf(impl->answer, spec));
   if (options.start_at_once) impl->Start();
   return std::unique_ptr<FeedClient>(new FeedClient(std::move(impl)));
 }
@@ -173,6 +190,7 @@ const StepShape& FeedClient::shape() const { return *impl_->shape; }
 const v1::ResolveFeedResponse& FeedClient::info() const { return impl_->answer; }
 bool FeedClient::can_be_compact() const { return impl_->can_be_compact; }
 int64_t FeedClient::window_steps() const { return impl_->window_steps; }
+std::string FeedClient::Explain() const { return impl_->explanation; }
 FeedClientStats FeedClient::stats() const { return impl_->lanes.stats(); }
 
 }  // namespace systole

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "client/lanes/feed_client_options.h"
@@ -71,6 +72,7 @@ class FeedClient final : public Feed {
   int64_t num_records() const override;
   const Order& order() const override;
   const StepShape& shape() const override;
+  std::string Explain() const override;
   FeedClientStats stats() const override;
 
   // The server's answer about the spec.

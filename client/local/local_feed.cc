@@ -16,6 +16,7 @@
 #include "core/engine/step_engine.h"
 #include "core/plan/content_version.h"
 #include "core/plan/feed_plan.h"
+#include "core/spec/transform_runs.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -287,6 +288,9 @@ int64_t LocalFeed::steps_per_epoch() const { return impl_->plan().order().steps_
 int64_t LocalFeed::num_records() const { return impl_->plan().dataset().num_records(); }
 const Order& LocalFeed::order() const { return impl_->plan().order(); }
 const StepShape& LocalFeed::shape() const { return impl_->shape(); }
+std::string LocalFeed::Explain() const {
+  return ExplainRuns(impl_->plan().spec(), impl_->plan().runs());
+}
 FeedClientStats LocalFeed::stats() const { return impl_->stats(); }
 
 }  // namespace systole

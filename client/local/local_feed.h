@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "client/local/local_engine.h"
@@ -90,6 +91,7 @@ class LocalFeed final : public Feed {
   int64_t num_records() const override;
   const Order& order() const override;
   const StepShape& shape() const override;
+  std::string Explain() const override;
   // The numbers on streams, the wire and damaged messages stay 0, because nothing is sent.
   FeedClientStats stats() const override;
 

@@ -155,6 +155,13 @@ std::string SpecHtml(const v1::FeedSpec& spec) {
                       EscapeHtml(text), "</pre></details>\n");
 }
 
+// How the transforms run. Empty if it is not known.
+std::string ExplanationHtml(const std::string& explanation) {
+  if (explanation.empty()) return "";
+  return absl::StrCat("<details class=\"sheet\"><summary>How its transforms run</summary><pre>",
+                      EscapeHtml(explanation), "</pre></details>\n");
+}
+
 int64_t NumImages(absl::Span<const SheetOutput> outputs) {
   return std::count_if(outputs.begin(), outputs.end(),
                        [](const SheetOutput& output) { return output.image.has_value(); });
@@ -217,7 +224,7 @@ absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<co
       "the dataset.</p></header>\n",
       NoticeHtml(outputs, counts), FactsHtml(spec, steps, options, counts),
       "<section class=\"sheet\"><h2>Outputs</h2>\n", OutputTableHtml(outputs, steps[0].layout()),
-      "</section>\n", SpecHtml(spec));
+      "</section>\n", ExplanationHtml(options.explanation), SpecHtml(spec));
   const int64_t images = NumImages(outputs);
   for (size_t i = 0; i < steps.size() && !shown_places[i].empty(); ++i) {
     absl::StrAppend(&html, "<section><h2 class=\"step\">Step ", steps[i].number(),

@@ -31,6 +31,8 @@ struct ContactSheetOptions {
   std::string source;
   // The version of the program or server that made the steps. Empty: the page does not say it.
   std::string version;
+  // How the feed's transforms run (Feed::Explain()). Empty: the page does not say it.
+  std::string explanation;
   // The feed's order. nullopt: not known; the page then has no record ids, and may not be able to
   // tell padding from masked records.
   std::optional<Order> order;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -56,6 +57,10 @@ class Feed {
   const SliceLayout& layout() const { return shape().layout; }
   int core_begin() const { return shape().core_begin; }
   int core_end() const { return shape().core_end; }
+
+  // How the transforms of each output run, for people (core/spec/transform_runs.h). A FeedClient
+  // has it from the server that answered first.
+  virtual std::string Explain() const = 0;
 
   virtual FeedClientStats stats() const = 0;
 };

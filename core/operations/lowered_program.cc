@@ -269,6 +269,20 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
   return lowered;
 }
 
+std::vector<v1::TransformRun> RunsOf(const LoweredProgram& lowered) {
+  size_t fused = lowered.way == LoweredProgram::Way::kInterpreter ? 0 : lowered.rest;
+  // A resample that gives no rows is the last step before the rest, and runs by itself.
+  if (lowered.resample.has_value() && !lowered.resamples_rows()) --fused;
+  std::vector<v1::TransformRun> runs(fused, v1::FUSED);
+  const std::vector<Program::Step>& steps = lowered.program->steps();
+  for (size_t i = fused; i < steps.size(); ++i) {
+    const ValueType& input = i == 0 ? lowered.program->input() : steps[i - 1].output;
+    const bool by_row = steps[i].operation->by_row() != ByRow::kNo && IsFloatImage(input);
+    runs.push_back(by_row ? v1::BY_ROW : v1::ALONE);
+  }
+  return runs;
+}
+
 absl::StatusOr<Window> LoweredProgram::WindowOf(int height, int width,
                                                 const ExampleKey& example) const {
   Window window = {.rect = WholeImage(height, width)};

@@ -30,6 +30,7 @@
 #include "core/numeric/normalise.h"
 #include "core/operations/program.h"
 #include "core/tensor/dtype.h"
+#include "systole/v1/feed.pb.h"
 
 namespace systole {
 
@@ -108,6 +109,9 @@ struct LoweredProgram {
 // the output is uint8 or float32, `dtype` is kUint8 or a type of floats. If it is int64, `dtype` is
 // kInt64 or kInt32.
 LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool read_soon);
+
+// How each step of the program runs.
+std::vector<v1::TransformRun> RunsOf(const LoweredProgram& lowered);
 
 // The form in which the fused passes write values of this type.
 PixelType PixelTypeOf(DType dtype);

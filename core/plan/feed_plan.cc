@@ -259,4 +259,13 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
   return plan;
 }
 
+SpecRuns FeedPlan::runs() const {
+  SpecRuns runs;
+  for (const OutputPlan& output : outputs_) {
+    runs.push_back(output.program.program == nullptr ? std::vector<v1::TransformRun>()
+                                                     : RunsOf(output.program));
+  }
+  return runs;
+}
+
 }  // namespace systole

@@ -20,6 +20,7 @@
 #include "core/plan/mix_plan.h"
 #include "core/plan/output_plan.h"
 #include "core/spec/order_spec.h"
+#include "core/spec/transform_runs.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {
@@ -59,6 +60,8 @@ class FeedPlan {
   int num_cores() const { return NumCoresOf(spec_); }
   // What an example costs, in values computed (example_cost.h).
   int64_t example_elements() const { return example_elements_; }
+  // How the transforms of each output run, in the order of spec().outputs().
+  SpecRuns runs() const;
   // Whether some output needs the record's features.
   bool parses_examples() const { return !parser_.names().empty(); }
   // Whether some output is made by the image stages. They look at a record's bytes more than once,

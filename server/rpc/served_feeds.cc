@@ -28,6 +28,15 @@ void DescribeForms(const CompactFeed& feed, v1::ResolveFeedResponse& response) {
   }
 }
 
+// Says how the transforms of each output run.
+void DescribeRuns(const FeedPlan& plan, v1::ResolveFeedResponse& response) {
+  const SpecRuns runs = plan.runs();
+  for (size_t i = 0; i < runs.size(); ++i) {
+    v1::TensorDescription& tensor = *response.mutable_tensors(plan.outputs()[i].tensor);
+    for (const v1::TransformRun run : runs[i]) tensor.add_runs(run);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Find(const v1::FeedSpec& spec) {
@@ -65,6 +74,7 @@ v1::FeedIdentity IdentityOf(const FeedPlan& plan) {
 void DescribeFeed(const ServedFeed& feed, bool compact, v1::ResolveFeedResponse& response) {
   const FeedPlan& plan = *feed.plan;
   DescribeLayout(plan.layout(), response);
+  DescribeRuns(plan, response);
   if (compact && feed.compact.has_value()) DescribeForms(*feed.compact, response);
   response.set_steps_per_epoch(plan.order().steps_per_epoch());
   response.set_total_steps(plan.order().total_steps().value_or(0));

@@ -190,8 +190,8 @@ std::vector<Room> SystoleRooms() {
       {"client/local", 12,
        Join({ground,
              messages,
-             {"core/concurrency", "core/log", "core/cache", "core/order", "core/dataset",
-              "core/plan", "core/engine", "client/step"}})},
+             {"core/concurrency", "core/log", "core/cache", "core/order", "core/spec",
+              "core/dataset", "core/plan", "core/engine", "client/step"}})},
       // Shows the examples of a feed as a page, for `systole look` and for Python.
       {"client/look", 8,
        Join({ground,

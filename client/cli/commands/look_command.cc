@@ -78,6 +78,7 @@ class LookCommand final : public Command {
                              ContactSheet(spec, steps,
                                           {.source = absl::StrJoin(options.servers, ", "),
                                            .version = client->info().identity().content_version(),
+                                           .explanation = client->Explain(),
                                            .order = client->order(),
                                            .max_examples = examples_}));
     SYSTOLE_RETURN_IF_ERROR(WriteFileAtomically(out_, page));

@@ -6,6 +6,7 @@
 #include "client/cli/commands/commands.h"
 #include "core/json/json_writer.h"
 #include "core/operations/ops/operation_table.h"
+#include "core/spec/transform_runs.h"
 #include "google/protobuf/descriptor.h"
 
 namespace systole {
@@ -21,7 +22,13 @@ struct Entry {
   const Descriptor& parameters;
   const OperationGuide& guide;
   std::string example;  // As text in an output; for a mix, in the spec.
+  std::string runs;     // "fused, by row"; empty for a mix.
 };
+
+std::string RunsOf(const OperationRow& row) {
+  return absl::StrJoin(PossibleRuns(row), ", ",
+                       [](std::string* out, v1::TransformRun run) { out->append(RunName(run)); });
+}
 
 std::vector<Entry> Entries() {
   std::vector<Entry> entries;
@@ -31,14 +38,16 @@ std::vector<Entry> Entries() {
         {.name = OperationName(row.kind),
          .parameters = *v1::Transform::descriptor()->FindFieldByNumber(number)->message_type(),
          .guide = row.guide,
-         .example = absl::StrCat("transforms { ", row.guide.example, " }")});
+         .example = absl::StrCat("transforms { ", row.guide.example, " }"),
+         .runs = RunsOf(row)});
   }
   for (const MixRow& row : MixOperations()) {
     const std::string name(row.name);
     entries.push_back({.name = name,
                        .parameters = *v1::Mix::descriptor()->FindFieldByName(name)->message_type(),
                        .guide = row.guide,
-                       .example = std::string(row.guide.example)});
+                       .example = std::string(row.guide.example),
+                       .runs = ""});
   }
   return entries;
 }
@@ -78,7 +87,7 @@ std::string ReportAsJson() {
       json.BeginObject().Field("name", field.name()).Field("type", TypeOf(field));
       json.Field("list", field.is_repeated()).EndObject();
     }
-    json.EndArray().Field("example", entry.guide.example);
+    json.EndArray().Field("example", entry.guide.example).Field("runs", entry.runs);
     json.Field("tensorflow", entry.guide.tensorflow).Field("parity", entry.guide.parity);
     json.Field("combined_tensorflow", entry.guide.combined_tensorflow);
     json.Field("combined_parity", entry.guide.combined_parity);
@@ -110,6 +119,7 @@ class OpsCommand final : public Command {
       PrintLine(console.out, "", entry.guide.summary);
       PrintLine(console.out, "parameters", ParametersOf(entry.parameters));
       PrintLine(console.out, "example", entry.example);
+      PrintLine(console.out, "runs", entry.runs);
       PrintLine(console.out, "TensorFlow", entry.guide.tensorflow);
       PrintLine(console.out, "", entry.guide.parity);
       PrintLine(console.out, "", entry.guide.combined_tensorflow);

@@ -13,10 +13,12 @@ namespace nb = nanobind;
 namespace systole::python {
 
 ContactSheets::ContactSheets(v1::FeedSpec spec, std::shared_ptr<const StepShape> shape,
-                             std::string source, std::optional<Order> order)
+                             std::string source, std::string explanation,
+                             std::optional<Order> order)
     : spec_(std::move(spec)),
       shape_(std::move(shape)),
       source_(std::move(source)),
+      explanation_(std::move(explanation)),
       order_(std::move(order)) {}
 
 std::string ContactSheets::Page(const std::vector<std::pair<int64_t, Memory>>& steps,
@@ -31,6 +33,7 @@ std::string ContactSheets::Page(const std::vector<std::pair<int64_t, Memory>>& s
   return ValueOrRaise(ContactSheet(spec_, shown,
                                    {.source = source_,
                                     .version = ContentVersion(),
+                                    .explanation = explanation_,
                                     .order = order_,
                                     .max_examples = max_examples}));
 }

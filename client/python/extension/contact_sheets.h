@@ -23,7 +23,7 @@ namespace systole::python {
 class ContactSheets {
  public:
   ContactSheets(v1::FeedSpec spec, std::shared_ptr<const StepShape> shape, std::string source,
-                std::optional<Order> order);
+                std::string explanation, std::optional<Order> order);
 
   // The page of these steps, given with their numbers. Raises InvalidSpec for the errors of
   // ContactSheet().
@@ -34,6 +34,7 @@ class ContactSheets {
   const v1::FeedSpec spec_;
   const std::shared_ptr<const StepShape> shape_;
   const std::string source_;
+  const std::string explanation_;
   const std::optional<Order> order_;
 };
 

@@ -218,6 +218,7 @@ FeedHandle::FeedHandle(std::unique_ptr<Feed> feed, std::shared_ptr<LogLines> lin
       steps_per_epoch_(feed->steps_per_epoch()),
       num_records_(feed->num_records()),
       order_(feed->order()),
+      explanation_(feed->Explain()),
       feed_(std::move(feed)),
       running_(feed_.get()) {}
 
@@ -335,7 +336,7 @@ nb::dict FeedHandle::Shape() const {
 
 std::unique_ptr<ContactSheets> FeedHandle::Sheets(const nb::bytes& spec,
                                                   const std::string& source) const {
-  return std::make_unique<ContactSheets>(ParseSpec(spec), shape_, source, order_);
+  return std::make_unique<ContactSheets>(ParseSpec(spec), shape_, source, explanation_, order_);
 }
 
 std::string FeedHandle::Digest(const Memory& memory, int core) const {
@@ -375,6 +376,7 @@ void DeclareFeeds(nb::module_& module) {
       .def("token_at", &FeedHandle::TokenAt, nb::arg("next_step"))
       .def("stats", &FeedHandle::Stats)
       .def("shape", &FeedHandle::Shape)
+      .def("explain", &FeedHandle::Explain)
       .def("sheets", &FeedHandle::Sheets, nb::arg("spec"), nb::arg("source"))
       .def("digest", &FeedHandle::Digest, nb::arg("memory"), nb::arg("core"));
 }

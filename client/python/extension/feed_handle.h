@@ -48,6 +48,8 @@ class FeedHandle {
   nanobind::dict Stats();
   // What every step has in common, and how long the feed is.
   nanobind::dict Shape() const;
+  // Feed::Explain().
+  const std::string& Explain() const { return explanation_; }
   // Makes pages of this feed's steps. `spec`: the feed's spec. `source`: where the steps come from,
   // for the page's reader.
   std::unique_ptr<ContactSheets> Sheets(const nanobind::bytes& spec,
@@ -70,6 +72,7 @@ class FeedHandle {
   const int64_t steps_per_epoch_;
   const int64_t num_records_;
   const std::optional<Order> order_;
+  const std::string explanation_;
   // Guards the feed against Close(). Taken without the GIL, because Next() holds the mutex while it
   // waits.
   Mutex mu_;

@@ -222,6 +222,12 @@ class BaseFeed(Iterator[Batch]):
         """The spec, as textproto."""
         return _systole.spec_to_text(self._spec)
 
+    def explain(self) -> str:
+        """How the transforms of each output run: fused into one pass, row by row, or alone. A line
+        for each output. Every way makes the same bytes; fused is the fastest.
+        """
+        return self._handle.explain()
+
     def stats(self) -> dict[str, Any]:
         """Counts since the feed was opened, or since skip_to() or load_state_dict().
 

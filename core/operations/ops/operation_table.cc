@@ -1,9 +1,14 @@
 #include "core/operations/ops/operation_table.h"
 
+#include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
 #include "core/operations/ops/operation_rows.h"
+#include "core/status/check.h"
+#include "google/protobuf/text_format.h"
 
 namespace systole {
 
@@ -59,6 +64,26 @@ const OperationRow* FindOperation(v1::Transform::KindCase kind) {
 v1::Transform WithDefaults(const OperationRow& row, v1::Transform transform) {
   if (row.write_defaults != nullptr) row.write_defaults(transform);
   return transform;
+}
+
+std::vector<v1::TransformRun> PossibleRuns(const OperationRow& row) {
+  v1::Transform transform;
+  SYSTOLE_CHECK(
+      google::protobuf::TextFormat::ParseFromString(std::string(row.guide.example), &transform));
+  transform = WithDefaults(row, std::move(transform));
+  const auto create = [&](absl::Span<const int64_t> stored_shape) {
+    return row.create(
+        {.transform = transform, .draws = Draws(row.draws, 0, ""), .stored_shape = stored_shape});
+  };
+  // decode_raw wants a shape, and the other decodes refuse one. What an operation can do does not
+  // depend on it.
+  auto operation = create({});
+  if (!operation.ok()) operation = create({1, 1, 3});
+  SYSTOLE_CHECK(operation.ok());
+  std::vector<v1::TransformRun> runs;
+  if (!(*operation)->Parts().empty()) runs.push_back(v1::FUSED);
+  runs.push_back((*operation)->by_row() != ByRow::kNo ? v1::BY_ROW : v1::ALONE);
+  return runs;
 }
 
 std::string OperationName(v1::Transform::KindCase kind) {

@@ -5,6 +5,7 @@
 #define SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_TABLE_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -29,6 +30,10 @@ v1::Transform WithDefaults(const OperationRow& row, v1::Transform transform);
 
 // Null if there is no operation of this kind.
 const OperationRow* FindOperation(v1::Transform::KindCase kind);
+
+// The ways in which a feed can run the operation, fastest first. Which one it is depends on the
+// transforms before it.
+std::vector<v1::TransformRun> PossibleRuns(const OperationRow& row);
 
 // The name of the operation's field in v1::Transform.
 std::string OperationName(v1::Transform::KindCase kind);

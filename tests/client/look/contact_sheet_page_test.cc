@@ -68,6 +68,7 @@ std::string SamplePage(const std::string& name = std::string(100, 'n')) {
   const absl::StatusOr<std::string> page = ContactSheet(spec, MakeSteps(feed, 0, 1),
                                                         {.source = std::string(100, 's'),
                                                          .version = std::string(100, 'v'),
+                                                         .explanation = name + ": fused",
                                                          .order = OrderOf(spec, 6)});
   EXPECT_THAT(page, IsOk());
   return page.value_or("");
@@ -135,6 +136,7 @@ TEST(ContactSheetPageTest, HostileNamesStayText) {
                ColorScheme::kLight, 800, kHeight, 1);
   ASSERT_EQ(page.error, "");
   EXPECT_EQ(page.console, "");
+  EXPECT_THAT(page.dom, HasSubstr("\"'&amp;amp;: fused</pre>"));
   EXPECT_THAT(page.dom,
               HasSubstr("<h1>&lt;/style&gt;&lt;script&gt;console.error('out')&lt;/script&gt;"
                         "&lt;img src=x onerror=console.error(1)&gt;\"'&amp;amp;</h1>"));

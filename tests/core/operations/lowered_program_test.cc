@@ -46,6 +46,29 @@ void ExpectFused(const std::string& text, Way way) {
   EXPECT_FALSE(lowered.has_rest()) << text;
 }
 
+TEST(LoweredProgramTest, SaysHowEachTransformRuns) {
+  using testing::ElementsAre;
+  const auto runs = [](const std::string& text) { return RunsOf(LowerText(text)); };
+  const v1::TransformRun fused = v1::FUSED;
+  EXPECT_THAT(runs(absl::StrCat(kJpeg, kCrop, kFlip, kNormalize)),
+              ElementsAre(fused, fused, fused, fused));
+  EXPECT_THAT(runs(absl::StrCat(kJpeg, kCrop, kBrightness, kNormalize)),
+              ElementsAre(fused, fused, v1::BY_ROW, v1::BY_ROW));
+  EXPECT_THAT(
+      runs(absl::StrCat(kJpeg, "transforms { resize { height: 4 width: 5 method: LANCZOS3 } }",
+                        kNormalize, "transforms { rot90 { k: 1 } }")),
+      ElementsAre(fused, fused, fused, v1::ALONE));
+  // The window is decoded; the resize of it runs by itself.
+  EXPECT_THAT(runs(absl::StrCat(kJpeg, kWindow,
+                                "transforms { resize { height: 4 width: 5 method: "
+                                "AREA } }")),
+              ElementsAre(fused, fused, v1::ALONE));
+  EXPECT_THAT(runs("dtype: FLOAT32 transforms { decode_png {} } transforms { resize { height: 4 "
+                   "width: 5 } } transforms { normalize { mean: 1 } }"),
+              ElementsAre(v1::ALONE, v1::ALONE, v1::BY_ROW));
+  EXPECT_THAT(runs("dtype: UINT8"), ElementsAre());
+}
+
 TEST(LoweredProgramTest, WhatTrainersOftenWriteIsOnePass) {
   for (const std::string end : {"", kNormalize}) {
     for (const std::string flip : {"", kFlip}) {

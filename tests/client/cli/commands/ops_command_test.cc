@@ -23,6 +23,8 @@ TEST(OpsCommandTest, EveryOperationIsListedWithItsParametersAndAnExample) {
   EXPECT_THAT(run.out, HasSubstr("mean: list of double"));
   EXPECT_THAT(run.out, HasSubstr("tf.image.resize"));
   EXPECT_THAT(run.out, HasSubstr("tf.io.decode_and_crop_jpeg"));
+  EXPECT_THAT(run.out, HasSubstr("transforms { random_flip {} }\n  runs          fused, by row\n"));
+  EXPECT_THAT(run.out, HasSubstr("transforms { decode_png {} }\n  runs          alone\n"));
   EXPECT_THAT(run.out, HasSubstr("cutmix\n"));
   EXPECT_THAT(run.out, HasSubstr("alpha: float, probability: float"));
   EXPECT_THAT(run.out, HasSubstr("  mix { group: 8 images: 'image' labels: 'label' cutmix {} }"));
@@ -39,8 +41,8 @@ TEST(OpsCommandTest, JsonHasAllOfThem) {
                 2);  // These are mixup and cutmix.
   for (const google::protobuf::Value& operation : operations.values()) {
     const auto& fields = operation.struct_value().fields();
-    for (const char* name : {"summary", "example", "tensorflow", "parity", "combined_tensorflow",
-                             "combined_parity", "torchvision", "dali"}) {
+    for (const char* name : {"summary", "example", "runs", "tensorflow", "parity",
+                             "combined_tensorflow", "combined_parity", "torchvision", "dali"}) {
       EXPECT_TRUE(fields.contains(name)) << fields.at("name").string_value() << " lacks " << name;
     }
   }

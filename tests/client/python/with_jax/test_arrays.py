@@ -201,6 +201,7 @@ def test_a_batch_is_shown_as_a_page(feed, tmp_path):
     page = feed.show(4)
     assert feed.step == 0
     assert page.count("<img") == 12  # Each example has three images.
+    assert feed.explain() in str(page)
     page.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text() == str(page)
     assert page._repr_html_().startswith("<iframe srcdoc=")

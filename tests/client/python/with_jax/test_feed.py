@@ -42,6 +42,12 @@ def test_a_loop_is_an_epoch_and_the_next_goes_on(open_feed):
     assert list(feed) == []
 
 
+def test_a_feed_says_how_its_transforms_run(open_feed):
+    first, *_ = open_feed().explain().splitlines()
+    assert first.startswith("image: fused: decode_jpeg, ")
+    assert "alone" not in first
+
+
 def test_a_feed_without_end_has_epochs_too(open_feed):
     feed = open_feed("epochs: 0")
     assert feed.num_steps is None
