@@ -1,6 +1,6 @@
 // The main() of every test program: GoogleTest's, with a deadline for each test.
 //
-//   PROGRAM --tests_of=FILE,..   runs only the tests that stand in these files. Else all run.
+//   PROGRAM --tests_of=FILE,..   runs only the tests of these files. Without it, all tests run.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -38,8 +38,8 @@ std::string FilterOf(const std::vector<std::string>& files) {
   return filter;
 }
 
-// Whether each test stands in a file of tests. --tests_of names only such files, so it
-// would leave out a test in a header.
+// Whether each test stands in a file of tests. --tests_of names only such files, so it would leave
+// out a test in a header.
 bool AllStandInFilesOfTests() {
   const testing::UnitTest& program = *testing::UnitTest::GetInstance();
   for (int i = 0; i < program.total_test_suite_count(); ++i) {

@@ -12,7 +12,7 @@ bool IsKnownSide(int blocks) {
   return blocks == 1 || blocks == 2 || blocks == JpegEighth::kMaxRows;
 }
 
-// How the image's MCUs become pixels. None if libjpeg has to make them.
+// Returns how the image's MCUs become pixels, or nullopt if libjpeg has to make the pixels.
 std::optional<EighthScale::Format> FormatOf(const jpeg_decompress_struct& cinfo) {
   const bool grey = cinfo.jpeg_color_space == JCS_GRAYSCALE;
   if (!grey && (cinfo.jpeg_color_space != JCS_YCbCr || cinfo.num_components != 3)) {
