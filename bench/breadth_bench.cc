@@ -71,8 +71,8 @@ struct Resizing {
   ImageSize size;
   // resize_with_pad keeps the image's aspect ratio within `size`.
   bool keeps_aspect = false;
-  // A plan that cuts the same windows out of the images and resizes them by the default method,
-  // because only its windows can be asked for. Null: the images are resized whole.
+  // This plan cuts the same windows out of the images. It resizes them by the default method,
+  // because only such a plan can be asked for its windows. Null: the images are resized whole.
   std::shared_ptr<const FeedPlan> windows;
 
   ImageSize OutputOf(const ImageSize& in) const {
@@ -91,7 +91,7 @@ Resizing ResizingBy(const Message& message) {
   return {.options = *options, .size = {.height = message.height(), .width = message.width()}};
 }
 
-// Makes Resizing::windows, too. `crop` is a part of `spec`, and both are changed.
+// Returns a Resizing with its `windows`. Changes `spec`, of which `crop` is a part.
 template <typename Message>
 Resizing ResizingByCrop(v1::FeedSpec& spec, Message& crop,
                         const std::shared_ptr<const Dataset>& dataset) {

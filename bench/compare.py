@@ -23,7 +23,8 @@ def by_figure(rows):
 
 
 def compare(key, rows_a, rows_b):
-    """A line of the table. Raises ValueError if the runs or units of the two differ."""
+    """Returns a line of the table. Raises ValueError if A and B differ in the number of runs or in
+    the unit."""
     if len(rows_a) != len(rows_b):
         raise ValueError(f"{key[0]!r} has {len(rows_a)} runs of A and {len(rows_b)} of B")
     if rows_a[0]["unit"] != rows_b[0]["unit"]:

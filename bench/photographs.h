@@ -1,6 +1,6 @@
-// Photograph-like files: nothing but the texture of client/texture, so that a decoder of JPEGs
-// finds about as many coefficients in them as in real ones. README.md says how the two were
-// compared.
+// Makes files that resemble photographs. They show only the texture of client/texture, so a JPEG
+// decoder finds about as many coefficients in them as in real photographs. README.md says how they
+// were compared with real ones.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_BENCH_PHOTOGRAPHS_H_
@@ -15,8 +15,8 @@ namespace systole::bench {
 constexpr int kPhotographWidth = 500;
 constexpr int kPhotographHeight = 375;
 
-// A baseline JPEG in colour, 4:2:0, the same for the same seed and size. Those of the size above
-// have 80 to 110 kB on average.
+// Makes a baseline JPEG in colour, 4:2:0, of the size above. The same seed gives the same file. The
+// mean size of such files is between 80 and 110 kB.
 std::string MakePhotograph(uint64_t seed);
 // Makes a JPEG of another size and quality.
 std::string MakePhotograph(uint64_t seed, int width, int height, int quality);

@@ -4,7 +4,7 @@ Every program takes the same options, makes an iterator of image batches in host
 it to report(), which prints one JSON object:
 
   peer, version, settings   what ran
-  images, bytes, seconds    what came in the measured window, whole batches, and how long it took
+  images, bytes, seconds    the whole batches that came in the measured window, and its length
   cpu_seconds               user and system, of the program and every process below it
   peak_bytes                the largest resident sets of all these processes, added up (pages that
                             processes share count once for each)
@@ -26,7 +26,7 @@ AREA = (0.08, 1.0)
 ASPECT = (3 / 4, 4 / 3)
 MEAN = 127.5
 STDDEV = 63.75
-# Of pixels from 0 to 1, in the pipelines of bench/breadth_rows.cc.
+# These two are for pixels from 0 to 1. The pipelines of bench/breadth_rows.cc use the same numbers.
 CHANNEL_MEAN = [0.485, 0.456, 0.406]
 CHANNEL_STDDEV = [0.229, 0.224, 0.225]
 
@@ -58,7 +58,8 @@ def arguments(description, **more):
 
 
 def _parents_and_ticks():
-    """pid -> (parent, CPU ticks, those of its dead children included), of all processes."""
+    """Returns pid -> (parent, CPU ticks) for all processes. The ticks of a process include those of
+    its children that have ended."""
     table = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
@@ -66,7 +67,8 @@ def _parents_and_ticks():
                 text = file.read()
         except OSError:
             continue  # The process has ended.
-        # The second field, the name in brackets, may hold spaces. proc(5): fields 4 and 14 to 17.
+        # The second field is the name in brackets, which may hold spaces. proc(5) calls the fields
+        # that are read here 4 (the parent) and 14 to 17 (the ticks).
         fields = text[text.rindex(")") + 2:].split()
         table[int(text.split()[0])] = (int(fields[1]), sum(int(field) for field in fields[11:15]))
     return table

@@ -18,14 +18,16 @@ namespace systole {
 
 // Decompresses all of `file` and offers the ends of its blocks to `scan`. Gzip members may follow
 // each other; a zlib stream must end the file.
-//   DataLoss   the stream is damaged or cut short. The message has the byte of the file.
+//   DataLoss   the file does not begin as such a stream, or the stream is damaged or cut short. For
+//              a damaged or cut stream, the message says near which byte of the file.
 //   Otherwise errors of `file` and of `scan`.
 // REQUIRES: compression is kGzip or kZlib.
 absl::Status ScanDeflate(const ByteSource& file, Compression compression, RestartScan& scan);
 
 // Fills `out` with the bytes decompressed from `point` on. Returns their number: fewer
 // than out.size() if the stream ends or is damaged. Errors of `file`.
-// REQUIRES: `window` has kWindowBytes, or is empty at the beginning of the file.
+// REQUIRES: `window` has kWindowBytes bytes, or `point` is the beginning of the file and `window`
+// is empty.
 absl::StatusOr<size_t> InflateAt(const ByteSource& file, Compression compression,
                                  const RestartPoint& point, absl::string_view window,
                                  absl::Span<char> out);

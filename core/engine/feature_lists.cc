@@ -17,7 +17,7 @@ namespace {
 absl::StatusOr<int64_t> ItemsOf(const PaddedPlan& padded, int64_t count) {
   if (count % padded.item_elements != 0) {
     return absl::InvalidArgumentError(absl::StrCat("want a multiple of ", padded.item_elements,
-                                                   " values, as shape says, the record has ",
+                                                   " values (as shape says), the record has ",
                                                    count));
   }
   const int64_t items = count / padded.item_elements;

@@ -1,6 +1,7 @@
-// Saturation, hue and brightness of RGB pixels, vectorised: the arithmetic of TensorFlow's
-// AdjustHue, AdjustSaturation and rgb_to_grayscale, with their bits on every CPU. saturation.cc,
-// hue.cc and grayscale.cc in core/operations/ops have it written out one pixel at a time.
+// Vectorised functions for the saturation, hue and brightness of RGB pixels. Their results are
+// those of TensorFlow's AdjustSaturation, AdjustHue and rgb_to_grayscale, to the bit and on every
+// CPU. saturation.cc, hue.cc and grayscale.cc in core/operations/ops compute the same results one
+// pixel at a time.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_NUMERIC_COLOUR_H_
@@ -24,9 +25,8 @@ void AdjustSaturation(float factor, absl::Span<uint8_t> pixels);
 void AdjustHue(float delta, absl::Span<float> pixels);
 void AdjustHue(float delta, absl::Span<uint8_t> pixels);
 
-// Writes the brightness of each pixel `channels` times. REQUIRES: channels is 1 or 3, and
-// out.size()
-// == pixels.size() / 3 * channels (CHECK). `pixels` and `out` are apart.
+// Writes the brightness of each pixel `channels` times. REQUIRES: channels is 1 or 3, and the size
+// of `out` is pixels.size() / 3 * channels (CHECK). `pixels` and `out` do not overlap.
 void MakeGrey(absl::Span<const float> pixels, int channels, absl::Span<float> out);
 void MakeGrey(absl::Span<const uint8_t> pixels, int channels, absl::Span<uint8_t> out);
 

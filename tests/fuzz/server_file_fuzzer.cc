@@ -1,5 +1,5 @@
-// Any bytes as a file of servers. An accepted file is a bounded list of addresses. Each is listed
-// once and is a valid address by itself.
+// Reads any bytes as a file of servers. An accepted file is a bounded list of addresses. Each
+// address is listed once and is valid by itself.
 #include <sys/mman.h>
 #include <unistd.h>
 

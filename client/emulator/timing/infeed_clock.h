@@ -1,5 +1,5 @@
-// The virtual clock of a slice of chips that are fed over PCIe. From the times when the cores'
-// slices arrived at the host it computes when each step starts. Only Step() and Slip() move it.
+// The virtual clock of chips that are fed over PCIe. It is told when the cores' slices of the batch
+// arrived at the host, and computes when each step starts. Only Step() and Slip() move it.
 //
 // With D steps of room in each core's queue, for step i and core c:
 //   enqueued(i,c) = max(arrived(i,c), start(i-D))        a place is free when step i-D is taken
@@ -11,8 +11,8 @@
 //
 // The PCIe link belongs to a chip. Its cores' slices cross it one at a time, each at full speed.
 // All slices of a step cross before any slice of the next step, because a host hands over whole
-// steps. Within a step they cross in the order in which they were enqueued. Of two enqueued at the
-// same time, the lower core's is first.
+// steps. Within a step they cross in the order in which they were enqueued. If two were enqueued at
+// the same time, the slice of the lower core crosses first.
 //
 // Per core c: infeed stall = max(0, ready(i,c) - end(i-1)), transfer included; barrier = the rest
 // of the wait. So a core is charged only for its own slice.
@@ -54,11 +54,11 @@ class InfeedClock {
   // REQUIRES: arrived.size() == num_cores.
   StepRecord Step(absl::Span<const absl::Duration> arrived);
 
-  // Moves the clock on by time that only the emulator lost. That time is the next step's
-  // `overhead`.
+  // Moves the clock forward by time that the emulator lost and real chips would not have lost. The
+  // next step records this time as its `overhead`.
   void Slip(absl::Duration overhead);
 
-  // End of the last step; 0 before the first.
+  // The end of the last step, plus any Slip() since then. It is 0 at the beginning.
   absl::Duration end() const { return end_; }
   const InfeedOptions& options() const { return options_; }
 

@@ -9,9 +9,10 @@
 //              \         /                       ((s0+s1)+(s2+s3))+((s4+s5)+(s6+s7))
 //                   +                            a sum without a partner moves up alone
 //
-// A core usually has one shard. If it has several, one core with eight shards computes the bits
-// that eight cores with one shard compute. T is float, with the chosen numerics, or double, which
-// rounds nothing to bf16.
+// A core usually has one shard. One core with eight shards computes the same bits as eight cores
+// with one shard each. Only batch norm with local statistics differs: it sums over the shards of
+// its own core. T is float or double. Floats have the chosen numerics. Doubles are never rounded to
+// bf16.
 // Thread-compatible. Uses `pool`'s threads inside its calls.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
@@ -49,8 +50,8 @@ class Network {
   // options are positive, there is memory for Bytes(), and the model has no first_untrainable().
   Network(const Model& model, const NetworkOptions& options, WorkerPool* pool);
 
-  // The bytes of memory that a network holds, as far as they grow with a model's sizes. In numerics
-  // `fast` oneDNN takes some more.
+  // How many bytes of memory a network holds. Only memory that grows with the model's sizes is
+  // counted. With numerics `fast`, oneDNN takes some more.
   static int64_t Bytes(const Model& model, const NetworkOptions& options);
 
   // One shard's part of the batch, to be filled before Forward(). input: [images, input shape];
@@ -68,10 +69,10 @@ class Network {
     int64_t correct = 0, valid = 0;
   };
   // Computes the loss of the batch. Training uses batch statistics, drops values and prepares
-  // Backward(). `step`, from 0, is the run's: what dropout draws depends on it.
+  // Backward(). `step` is the number of the run's step, from 0. Dropout's draws depend on it.
   Result Forward(bool training, int64_t step = 0);
-  // Computes every shard's gradients by every parameter. REQUIRES: Forward(true) came before and
-  // found valid examples.
+  // Computes every shard's gradients with respect to all parameters. REQUIRES: Forward(true) came
+  // before and found valid examples.
   void Backward();
   // Sums the gradients, and moves every replica's parameters, optimizer state and running
   // statistics. `step` as in Forward(); Adam's corrections depend on it.
@@ -107,7 +108,8 @@ class Network {
     MatrixUnit<T> matrix_unit;
     LossSums<T> loss;
   };
-  // One phase of one layer. After all but its last, the shards' partial sums are added up.
+  // One phase of one layer. After each phase but the layer's last, the partial sums of the shards
+  // are added up.
   struct Phase {
     size_t layer;
     int phase;

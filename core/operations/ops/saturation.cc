@@ -1,4 +1,5 @@
-// Multiplies the saturation of HSV by a factor, with the bits of tf.image.adjust_saturation.
+// Multiplies the saturation of HSV by a factor. The results are those of
+// tf.image.adjust_saturation, to the bit.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -98,7 +99,7 @@ class Saturation final : public Operation {
     return input;
   }
 
-  // For uint8 images. ChangeOf is for the others.
+  // Feeds call Run for uint8 images, and ChangeOf for float32 images.
   absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const override {
     const float factor = factor_.Of(example);
     AdjustSaturation(factor, absl::MakeSpan(input.uint8s));

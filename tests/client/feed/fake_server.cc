@@ -22,8 +22,8 @@
 namespace systole {
 namespace {
 
-// The tensors of `feed`: `valid`, which is always there, one with the examples last, one with the
-// examples first.
+// Returns the tensors of `feed`. If it names none, they are `valid`, `label` and `x`. `label` has
+// the examples in its last dimension, and `x` in its first.
 std::vector<SliceTensor> TensorsOf(const FakeFeed& feed) {
   if (!feed.tensors.empty()) return feed.tensors;
   return {{.spec = {.name = "valid", .dtype = DType::kUint8, .shape = {feed.per_core_batch}}},
@@ -34,8 +34,8 @@ std::vector<SliceTensor> TensorsOf(const FakeFeed& feed) {
                     .shape = {feed.per_core_batch, feed.example_bytes}}}};
 }
 
-// The byte at `place` of a tensor. FLOAT32 elements are floats of feed.byte(), other types are
-// feed.byte() itself.
+// The byte at `place` of a tensor. Usually this is what feed.byte() returns for `place`. In a
+// FLOAT32 tensor, feed.byte() gives the value of each element, not of each byte.
 uint8_t ByteAt(DType dtype, const FakeFeed& feed, int64_t step, int core, int tensor,
                int64_t place) {
   if (dtype != DType::kFloat32) return feed.byte(step, core, tensor, place);
@@ -214,7 +214,7 @@ class FakeServer::Service : public v1::Systole::Service {
 
  private:
   static grpc::Status Damaged() {
-    return grpc::Status(grpc::StatusCode::ABORTED, "the request has no checksum, or another one");
+    return grpc::Status(grpc::StatusCode::ABORTED, "the request has no checksum or a wrong one");
   }
   static bool IsGuarded(const grpc::ServerContext& context,
                         const google::protobuf::MessageLite& request) {

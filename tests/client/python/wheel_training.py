@@ -1,4 +1,5 @@
-"""Trains a linear model on a feed from a server of the wheel's own, and checks that it learns.
+"""Starts the server that the wheel contains, trains a linear model on its feed, and checks that
+the model learns.
 
 usage: wheel_training.py SHARDS    (it needs only NumPy)
 """

@@ -74,14 +74,14 @@ def ids(batches) -> list[list[int]]:
 
 
 def joined(parts, workers=2) -> list[list[int]]:
-    """Joins the parts that workers give in turns to whole steps."""
+    """Makes whole steps of the parts that the workers give in turns."""
     parts = ids(parts)
     assert len(parts) % workers == 0
     return [sum(parts[i : i + workers], []) for i in range(0, len(parts), workers)]
 
 
 def refused(kind: type[Exception], match: str, batches: DataLoader) -> None:
-    """The loop raises this in its workers."""
+    """Checks that a loop over `batches` raises `kind` in its workers."""
     iterator = iter(batches)
     with pytest.raises(kind, match=match):
         for _ in iterator:
@@ -282,7 +282,7 @@ def test_set_epoch_without_workers(kind, make_dataset, epochs):
     for epoch in (1, 1, 2, 0):
         dataset.set_epoch(epoch)
         assert ids(batches) == epochs[epoch]
-    # In the middle of an epoch the dataset goes on.
+    # A dataset that is in the middle of this epoch goes on in it.
     next(iter(dataset))
     dataset.set_epoch(1)
     assert ids(dataset) == epochs[1][1:]

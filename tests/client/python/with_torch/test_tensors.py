@@ -73,7 +73,7 @@ def test_channels_first_is_contiguous_without_a_copy(feed):
     tensors = systole.torch.to_tensors(batch)
     assert tuple(tensors["whole"].shape) == (16, 3, 40, 32)
     assert tensors["whole"].is_contiguous()
-    # The channels are last in memory, a layout that PyTorch's kernels support.
+    # "half" has its channels last in memory. PyTorch's kernels support this layout.
     seen_first = tensors["half"].permute(0, 3, 1, 2)
     assert seen_first.is_contiguous(memory_format=torch.channels_last)
     assert seen_first.data_ptr() == batch["half"].ctypes.data
