@@ -1,6 +1,6 @@
 // Measures how fast a JPEG in memory becomes an output: its crop is decoded, resized, flipped,
-// normalised and cast. The ceiling is libjpeg-turbo's bare decode of the same crop, because nobody
-// who uses libjpeg can be faster.
+// normalised and cast. The ceiling is libjpeg-turbo's bare decode of the same crop. Who decodes by
+// libjpeg cannot be faster; our own decoder of Huffman codes can.
 #include <cstdint>
 #include <string>
 #include <utility>
