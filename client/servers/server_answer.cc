@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -30,13 +31,13 @@ absl::Status Refuse(absl::string_view what) {
   return absl::InternalError(absl::StrCat("the server's answer is impossible: ", what));
 }
 
-// The tensors that `spec` asks for, in the order of names. DATA_TYPE_UNSPECIFIED: the server knows
-// which type it is.
-std::vector<std::pair<std::string, v1::DataType>> WantedTensors(const v1::FeedSpec& spec) {
-  std::vector<std::pair<std::string, v1::DataType>> wanted = {{kValidTensor, v1::UINT8}};
+// Name, type and number of transforms of each tensor that `spec` asks for, in the order of names.
+// DATA_TYPE_UNSPECIFIED: the server knows which type it is.
+std::vector<std::tuple<std::string, v1::DataType, int>> WantedTensors(const v1::FeedSpec& spec) {
+  std::vector<std::tuple<std::string, v1::DataType, int>> wanted = {{kValidTensor, v1::UINT8, 0}};
   for (const v1::Output& output : spec.outputs()) {
-    wanted.emplace_back(output.name(), output.dtype());
-    if (output.has_padded()) wanted.emplace_back(LengthTensor(output.name()), v1::INT32);
+    wanted.emplace_back(output.name(), output.dtype(), output.transforms_size());
+    if (output.has_padded()) wanted.emplace_back(LengthTensor(output.name()), v1::INT32, 0);
   }
   std::sort(wanted.begin(), wanted.end());
   return wanted;
@@ -50,7 +51,7 @@ absl::Status CheckTensors(const v1::ResolveFeedResponse& answer, const v1::FeedS
   }
   for (int i = 0; i < answer.tensors_size(); ++i) {
     const v1::TensorDescription& tensor = answer.tensors(i);
-    const auto& [name, dtype] = wanted[static_cast<size_t>(i)];
+    const auto& [name, dtype, transforms] = wanted[static_cast<size_t>(i)];
     if (tensor.name() != name) {
       return Refuse(
           absl::StrCat("tensor ", i, " is '", ForeignName(tensor.name()), "', want '", name, "'"));
@@ -58,6 +59,10 @@ absl::Status CheckTensors(const v1::ResolveFeedResponse& answer, const v1::FeedS
     if (dtype != v1::DATA_TYPE_UNSPECIFIED && tensor.dtype() != dtype) {
       return Refuse(absl::StrCat("tensor '", name, "' has dtype ", static_cast<int>(tensor.dtype()),
                                  ", want ", static_cast<int>(dtype)));
+    }
+    if (tensor.runs_size() > transforms) {
+      return Refuse(absl::StrCat("it says how ", tensor.runs_size(), " transforms of tensor '",
+                                 name, "' run, the spec has ", transforms));
     }
   }
   for (const v1::Output& output : spec.outputs()) {

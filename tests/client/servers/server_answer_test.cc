@@ -88,6 +88,26 @@ TEST(ServerAnswerTest, AnyNumberIsOneToFinishBy) {
   EXPECT_THAT(CheckSameFeed(With(odd), With(odd), /*allow_mixed_content=*/false), IsOk());
 }
 
+TEST(ServerAnswerTest, NoMoreTransformsRunThanTheSpecHas) {
+  v1::FeedSpec spec = Spec();
+  spec.mutable_outputs(0)->add_transforms()->mutable_decode_raw();
+  v1::ResolveFeedResponse answer = Answer();
+  answer.mutable_tensors(1)->add_runs(v1::FUSED);
+  EXPECT_THAT(CheckFeedAnswer(answer, spec), IsOk());
+  // Another release may run it in another way, or not say how.
+  EXPECT_THAT(CheckSameFeed(Answer(), answer, /*allow_mixed_content=*/false), IsOk());
+  answer.mutable_tensors(1)->add_runs(v1::ALONE);
+  EXPECT_THAT(CheckFeedAnswer(answer, spec),
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("it says how 2 transforms of tensor 'x' run, the spec has 1")));
+  for (const int tensor : {0, 2}) {
+    answer = Answer();
+    answer.mutable_tensors(tensor)->add_runs(v1::FUSED);
+    EXPECT_THAT(CheckFeedAnswer(answer, spec),
+                StatusIs(absl::StatusCode::kInternal, HasSubstr("how 1 transforms of tensor")));
+  }
+}
+
 TEST(ServerAnswerTest, FormsThatCannotBeDoneAreRefused) {
   const auto refuses = [](const std::string& message,
                           const std::function<void(v1::CompactForm&)>& fill, int tensor = 1) {
