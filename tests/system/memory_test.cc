@@ -21,7 +21,6 @@
 #include "tests/core/example/encode.h"
 #include "tests/core/image/jpeg/jpeg_fixture.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
-#include "tests/sanitizers.h"
 #include "tests/status_matchers.h"
 #include "tests/status_metrics.h"
 #include "tests/system/served_feed.h"
@@ -171,19 +170,12 @@ std::vector<std::string> FeedsOfSlices(int64_t slice_bytes, int count) {
   return specs;
 }
 
-// A sanitizer takes half a minute to fill the budget with slices of one size. The first size and
-// the last two are enough there.
-std::vector<int64_t> Sizes(std::vector<int64_t> all) {
-  if (kSanitized) all.erase(all.begin() + 1, all.end() - 2);
-  return all;
-}
-
 // malloc keeps freed blocks below 128 KiB, and a larger block does not fit there.
 TEST_F(MemoryTest, FeedsOfOtherSlicesUseTheSameMemory) {
   constexpr int64_t kSmallBudget = 128 * kMiB;
   Serve(kSmallBudget);
   std::vector<std::unique_ptr<Call>> calls;
-  for (const int64_t kib : Sizes({100, 120, 80, 60, 40, 10'240})) {
+  for (const int64_t kib : {100, 120, 80, 60, 40, 10'240}) {
     Fill(kSmallBudget, FeedsOfSlices(kib << 10, 32), calls);
     End(calls);
   }
@@ -195,7 +187,7 @@ TEST_F(MemoryTest, WhatFeedsOfTinySlicesLeaveComesBack) {
   constexpr int64_t kSmallBudget = 256 * kMiB;
   Serve(kSmallBudget);
   std::vector<std::unique_ptr<Call>> calls;
-  for (const int64_t kib : Sizes({15, 7, 13, 9, 10'240})) {
+  for (const int64_t kib : {15, 7, 13, 9, 10'240}) {
     Fill(kSmallBudget, FeedsOfSlices(kib << 10, 32), calls);
     if (kib < 100) End(calls);
   }

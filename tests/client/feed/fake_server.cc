@@ -70,10 +70,11 @@ std::string WrongBytesOf(const Step& step) {
   const FakeFeed feed;
   for (int core = step.core_begin(); core < step.core_end(); ++core) {
     for (int tensor = 0; tensor < static_cast<int>(step.layout().tensors().size()); ++tensor) {
-      const absl::Span<const uint8_t> bytes = step.Tensor(core, tensor).bytes();
+      const TensorView found = step.Tensor(core, tensor);
+      const absl::Span<const uint8_t> bytes = found.bytes();
       for (size_t i = 0; i < bytes.size(); ++i) {
-        if (bytes[i] != ByteAt(step.Tensor(core, tensor).dtype, feed, step.number(), core, tensor,
-                               static_cast<int64_t>(i))) {
+        if (bytes[i] !=
+            ByteAt(found.dtype, feed, step.number(), core, tensor, static_cast<int64_t>(i))) {
           return absl::StrCat("step ", step.number(), ", core ", core, ", tensor ", tensor,
                               ", byte ", i);
         }

@@ -96,15 +96,14 @@ std::string WithScripts(const std::string& page) {
 
 TEST(ContactSheetPageTest, PicturesLoadAndNothingIsWiderThanTheWindow) {
   const std::string page = WithScripts(SamplePage());
-  for (const int width : {400, 800, 1200}) {
-    for (const ColorScheme scheme : {ColorScheme::kLight, ColorScheme::kDark}) {
-      SCOPED_TRACE(width);
-      const MeasuredPage opened = OpenInFrame(page, kMeasure, scheme, width, kHeight);
-      ASSERT_EQ(opened.page.error, "");
-      EXPECT_EQ(opened.page.console, "");
-      // Five examples have two pictures each.
-      EXPECT_EQ(opened.measured, absl::StrCat(width, " ", width, " 10 10 wide:"));
-    }
+  const std::vector<Frame> frames = {{page, 400}, {page, 800}, {page, 1200}};
+  for (const ColorScheme scheme : {ColorScheme::kLight, ColorScheme::kDark}) {
+    const MeasuredFrames opened = OpenInFrames(frames, kMeasure, scheme, kHeight);
+    ASSERT_EQ(opened.error, "");
+    EXPECT_EQ(opened.console, "");
+    // Five examples have two pictures each.
+    EXPECT_THAT(opened.measured,
+                ElementsAre("400 400 10 10 wide:", "800 800 10 10 wide:", "1200 1200 10 10 wide:"));
   }
 }
 
@@ -113,8 +112,8 @@ TEST(ContactSheetPageTest, ABrokenPictureAndAPageTooWideWouldBeSeen) {
   const std::string page = absl::StrReplaceAll(
       WithScripts(SamplePage()),
       {{"</style>", "h1 { width: 700px; }</style>"}, {"base64,/9j/", "base64,AAAA"}});
-  const MeasuredPage opened = OpenInFrame(page, kMeasure, ColorScheme::kLight, 400, kHeight);
-  EXPECT_THAT(opened.measured, HasSubstr(" 0 10 wide:H1."));
+  EXPECT_THAT(OpenInFrames({{page, 400}}, kMeasure, ColorScheme::kLight, kHeight).measured,
+              ElementsAre(HasSubstr(" 0 10 wide:H1.")));
 }
 
 TEST(ContactSheetPageTest, LightAndDarkAreThemselves) {

@@ -81,27 +81,36 @@ OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int 
   return page;
 }
 
-MeasuredPage OpenInFrame(const std::string& html, const std::string& script, ColorScheme scheme,
-                         int width, int height) {
-  const std::string measuring = absl::StrReplaceAll(
-      html, {{"</body>", absl::StrCat("<script>addEventListener('load', () => {"
-                                      "parent.document.getElementById('measured').textContent ="
-                                      " (() => {",
-                                      script, "})(); });</script></body>")}});
-  MeasuredPage measured = {
-      .page = OpenPage(
-          absl::StrCat(
-              "<!DOCTYPE html><html style=\"color-scheme: light dark\"><meta charset=\"utf-8\">"
-              "<body style=\"margin: 0\"><pre id=\"measured\" hidden></pre>"
-              "<iframe style=\"border: 0; width: ",
-              width, "px; height: ", height, "px\" srcdoc=\"", EscapeHtml(measuring),
-              "\"></iframe></body></html>"),
-          scheme, std::max(width, 500), height, /*pixel_ratio=*/1)};
-  const std::string begin = "<pre id=\"measured\" hidden=\"\">";
-  const size_t from = measured.page.dom.find(begin);
-  if (from == std::string::npos) return measured;
-  const size_t at = from + begin.size();
-  measured.measured = measured.page.dom.substr(at, measured.page.dom.find("</pre>", at) - at);
+MeasuredFrames OpenInFrames(const std::vector<Frame>& frames, const std::string& script,
+                            ColorScheme scheme, int height) {
+  std::string body;
+  int window_width = 500;
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const std::string measuring = absl::StrReplaceAll(
+        frames[i].html, {{"</body>", absl::StrCat("<script>addEventListener('load', () => {"
+                                                  "parent.document.getElementById('measured-",
+                                                  i, "').textContent = (() => {", script,
+                                                  "})(); });</script></body>")}});
+    absl::StrAppend(
+        &body, "<pre id=\"measured-", i,
+        "\" hidden></pre><iframe style=\"border: 0; display: block; width: ", frames[i].width,
+        "px; height: ", height, "px\" srcdoc=\"", EscapeHtml(measuring), "\"></iframe>");
+    window_width = std::max(window_width, frames[i].width);
+  }
+  const OpenedPage page =
+      OpenPage(absl::StrCat("<!DOCTYPE html><html style=\"color-scheme: light dark\">"
+                            "<meta charset=\"utf-8\"><body style=\"margin: 0\">",
+                            body, "</body></html>"),
+               scheme, window_width, height, /*pixel_ratio=*/1);
+  MeasuredFrames measured = {.error = page.error, .console = page.console};
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const std::string begin = absl::StrCat("<pre id=\"measured-", i, "\" hidden=\"\">");
+    const size_t from = page.dom.find(begin);
+    measured.measured.emplace_back();
+    if (from == std::string::npos) continue;
+    const size_t at = from + begin.size();
+    measured.measured.back() = page.dom.substr(at, page.dom.find("</pre>", at) - at);
+  }
   return measured;
 }
 

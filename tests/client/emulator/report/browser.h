@@ -38,16 +38,21 @@ struct OpenedPage {
 OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int height,
                     int pixel_ratio);
 
-struct MeasuredPage {
-  OpenedPage page;
-  std::string measured;  // What the script returned, as HTML.
+struct Frame {
+  std::string html;
+  int width = 0;
 };
 
-// Opens `html` in a frame of `width` pixels, like a phone's screen (Chromium has no window narrower
-// than 500). When the page and its pictures are loaded, `script` runs. `measured` is what the
-// script returns.
-MeasuredPage OpenInFrame(const std::string& html, const std::string& script, ColorScheme scheme,
-                         int width, int height);
+struct MeasuredFrames {
+  std::string error, console;         // As of OpenedPage.
+  std::vector<std::string> measured;  // What the script returned in each frame, as HTML.
+};
+
+// Opens each page in a frame of its `width`, like a phone's screen (Chromium has no window narrower
+// than 500). All are in one window, because a browser takes seconds to start. When a page and its
+// pictures are loaded, `script` runs in it.
+MeasuredFrames OpenInFrames(const std::vector<Frame>& frames, const std::string& script,
+                            ColorScheme scheme, int height);
 
 }  // namespace systole
 
