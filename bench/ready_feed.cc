@@ -17,7 +17,7 @@
 namespace systole::bench {
 namespace {
 
-// Sends the steps that a request asks for from memory.
+// Sends the steps that a request asks for. They are in memory already.
 class ReadyWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   ReadyWriter(const ReadySteps& ready, const v1::StreamStepsRequest& request)

@@ -41,7 +41,8 @@
 namespace systole {
 namespace {
 
-// The config: the file, if one is named, overridden by the flags, with all defaults.
+// The complete config: the file's values, if a file is named, overridden by the flags, and defaults
+// for the rest.
 absl::StatusOr<v1::ServerConfig> ConfigOf(const std::string& path, const v1::ServerConfig& flags) {
   v1::ServerConfig config;
   if (!path.empty()) SYSTOLE_RETURN_IF_ERROR(LoadMessage(path, config));
@@ -72,8 +73,8 @@ LogLevel LevelOf(const std::string& name) {
   return LogLevel::kError;
 }
 
-// Writes one line of the log. spdlog adds time and level; to a line of JSON, which has both, it
-// adds nothing.
+// Writes one line of the log. spdlog adds time and level, but nothing to a line of JSON, which has
+// both.
 void WriteLine(LogLevel level, const std::string& line) {
   constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
                                                    spdlog::level::warn, spdlog::level::err};
@@ -120,10 +121,10 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
 constexpr int64_t kMinScratchBytes = int64_t{32} << 20;
 
 // Beside its budget, its caches and what it has when it is idle, the server may take 64 MiB. Half
-// of them are left for what comes until the next tick.
+// of that is left for memory that is taken before the next tick.
 constexpr int64_t kTrimBeyondBytes = int64_t{32} << 20;
 
-// Call it with each tick. The server may have `given_bytes` in any case.
+// Call it with each tick. `given_bytes` are the server's budget, caches and idle memory.
 void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) {
   const int64_t before = OwnResidentBytes();
   if (!trim.IsDue(before, given_bytes + kTrimBeyondBytes)) return;
@@ -132,8 +133,8 @@ void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) 
   trim.Done(after);
   events.Add(LogCause::kProgram, LogLevel::kDebug,
              absl::StrCat("freed memory went back to the system: ", before >> 20,
-                          " MiB were resident, ", after >> 20, " are, ", given_bytes >> 20,
-                          " are its budget, caches and idle memory"));
+                          " MiB were resident before, ", after >> 20, " MiB are now; ",
+                          given_bytes >> 20, " MiB are for budget, caches and idle memory"));
 }
 
 absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
@@ -162,14 +163,14 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
     for (const v1::DatasetConfig& dataset : config.datasets()) names.insert(dataset.name());
     SYSTOLE_ASSIGN_OR_RETURN(access, AccessControl::Create(config.access(), std::move(names)));
   }
-  // Until here a signal ends the process at once: building indexes may take minutes. From here on
-  // only sigtimedwait() sees it, because the server's threads inherit the mask. SIGHUP is a
-  // terminal that was closed.
+  // Until here a signal ends the process at once, because building indexes may take minutes. From
+  // here on only sigtimedwait() sees a signal, because the server's threads inherit the mask.
+  // SIGHUP comes when a terminal is closed.
   sigset_t stop_signals;
   sigemptyset(&stop_signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&stop_signals, signal);
   pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
-  // Not an aggregate in the call, because g++ 12 would warn of members as uninitialised.
+  // Set member by member: for an aggregate in the call, g++ 12 warns of uninitialised members.
   FeedServiceOptions service;
   service.engine.threads = ThreadsOf(config);
   service.engine.read_timeout = TimeOf(config.read_timeout());
@@ -213,13 +214,13 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   ReturnFreedMemory();  // Reading the shards' indexes took some.
   const int64_t idle_bytes = OwnResidentBytes();
   MemoryTrim trim;
-  // Wakes up with each tick to look at the process's memory, which can grow fast, and each second
-  // for the log and the server, which have no thread to look at the time.
+  // Wakes up with each tick to look at the process's memory, which can grow fast. Each second it
+  // also calls the log and the server, which have no thread of their own to look at the time.
   constexpr timespec kTick = {.tv_sec = 0, .tv_nsec = 100'000'000};
   constexpr int kTicksPerSecond = 10;
   int signal;
   for (int tick = 1; (signal = sigtimedwait(&stop_signals, nullptr, &kTick)) < 0; ++tick) {
-    // What is in the caches counts, not their bounds, which may be far larger.
+    // For the caches, what they hold counts. Their bounds may be far larger.
     KeepMemoryBounded(idle_bytes + budget + static_cast<int64_t>(chunks->held_bytes()) +
                           cache->stats().memory_bytes,
                       trim, events);
@@ -279,7 +280,7 @@ void AddFlags(CLI::App& app, v1::ServerConfig& config) {
     if (flag.is_list()) {
       option->take_all()->allow_extra_args(false);
     } else {
-      option->take_last();  // A flag can so override a script's default before it.
+      option->take_last();  // So a flag can override a script's default that comes before it.
     }
   }
 }
@@ -287,7 +288,7 @@ void AddFlags(CLI::App& app, v1::ServerConfig& config) {
 int Main(int argc, char** argv) {
   RaiseFileLimit();
   spdlog::set_default_logger(spdlog::stderr_logger_mt("systole-server"));
-  spdlog::set_level(spdlog::level::debug);  // The EventLog decides which lines there are.
+  spdlog::set_level(spdlog::level::debug);  // EventLog decides which lines are written.
 
   CLI::App app(
       "Serves TFRecord shards as ready batches over gRPC.\n\n"
@@ -316,8 +317,8 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? kExitOk : kExitUsage;
   }
   const absl::StatusOr<v1::ServerConfig> config = ConfigOf(path, flags);
-  if (config.ok()) KeepFreedMemory(ThreadsOf(*config) + 1);  // One for all that do not decode.
-  // If the config cannot be read, its errors are logged as the flags alone say.
+  if (config.ok()) KeepFreedMemory(ThreadsOf(*config) + 1);  // + 1: for threads that do not decode.
+  // If the config has errors, the flags alone say how to log them.
   const v1::ServerConfig& log = config.ok() ? *config : flags;
   const bool json = log.log_format() == "json";
   if (json) spdlog::set_pattern("%v");

@@ -1,4 +1,4 @@
-"""Runs ours and the peers in turns on the same shards and the same two cores (see run.sh)."""
+"""Runs Systole and the peers in turns on the same shards and the same two cores (see run.sh)."""
 
 import argparse
 import dataclasses
@@ -21,7 +21,7 @@ import results  # noqa: E402
 import sides  # noqa: E402
 
 CORES = 2
-# For what outputs with `cache` keep: more than any corpus.
+# The cache for outputs with `cache`. It is larger than any corpus.
 CACHE_BYTES = 4 << 30
 # A side's program that takes longer counts as failed. In seconds.
 TIMEOUT = 300
@@ -112,7 +112,7 @@ class Runner:
         self._amount = amount
         self._work = work
         self._shards = {}  # Name of a corpus -> a glob.
-        self.commands = {}  # Name of a side -> what was run last.
+        self.commands = {}  # Name of a side -> the command run last.
 
     def shards(self, corpus):
         if corpus not in self._shards:
@@ -222,7 +222,7 @@ class Runner:
 
 
 def rate(sample, side):
-    """Images a second, or bytes a second of the wire."""
+    """Returns images per second or, if `side.wire`, bytes per second."""
     return (sample["bytes"] if side.wire else sample["images"]) / sample["seconds"]
 
 
@@ -233,7 +233,8 @@ def unit(side):
 
 
 def check_way(side, sample):
-    """Checks that our batches came the way the side's name says: a client falls back by itself."""
+    """Checks that our batches came in the way that the side's name says. If that way fails, a
+    client silently takes another one."""
     found = {"shared memory": sample["shared_bytes"] > 0, "uint8 pixels": sample["compact_steps"] > 0}
     want = {"shared memory": side.unix, "uint8 pixels": side.compact}
     if found != want:
@@ -241,7 +242,7 @@ def check_way(side, sample):
 
 
 def dimensions(sample):
-    """The dimensions of a batch, sorted, because the order of an image's differs."""
+    """The dimensions of a batch, sorted, because sides order an image's dimensions differently."""
     return sorted(int(digits) for digits in re.findall(r"\d+", sample["shape"].split("[")[1]))
 
 
@@ -262,7 +263,7 @@ def check_sanity(side, sample, ours):
         raise Failed(f"made {sample['shape']}, want the dimensions {want}")
     if side.wire or side.dtype == "u8" or ours is None:
         return
-    # The rules of colours differ: what one library adds another multiplies.
+    # Libraries change colours by different rules: one adds where another multiplies.
     most = 0.25 if side.pipeline else 0.125
     if (abs(sample["mean"] - ours["mean"]) > most * ours["stddev"]
             or abs(sample["stddev"] / ours["stddev"] - 1) > most):
@@ -271,8 +272,8 @@ def check_sanity(side, sample, ours):
 
 
 def take_turns(runner, chosen, rounds):
-    """Runs each side once a round, in rotating order. Returns name -> samples, and name -> why
-    there are none."""
+    """Runs each side once a round, in rotating order. Returns name -> samples for sides that ran,
+    and name -> the reason for sides that failed."""
     samples = {side.name: [] for side in chosen}
     failures = {}
     ours = {}  # Pipeline -> a sample.
@@ -394,7 +395,7 @@ def parse():
 
 def main():
     options = parse()
-    # Threads and processes that are started from here inherit it.
+    # All threads and processes that are started from now on run on these cores, too.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     work = ROOT / "build" / "peers" / "work"
     work.mkdir(parents=True, exist_ok=True)

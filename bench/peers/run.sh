@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Systole beside its peers: builds ours, installs them, runs all of them in turns, prints a table.
+# Compares Systole with its peers: builds Systole, installs them, runs all in turns, prints a table.
 #
 #   bench/peers/run.sh              5 rounds
 #   bench/peers/run.sh --quick      3 shorter ones
 #   bench/peers/run.sh --smoke      1 tiny one: shows that every side runs, measures nothing
-#   bench/peers/run.sh --tune       each peer with each of its thread settings, instead
-#   bench/peers/run.sh --breadth    the pipelines of bench/breadth_rows.cc, instead
-#   --only TEXT  (repeatable) only sides whose names hold TEXT, such as --only tf.data
+#   bench/peers/run.sh --tune       instead runs each peer with each of its thread settings
+#   bench/peers/run.sh --breadth    instead runs the pipelines of bench/breadth_rows.cc
+#   --only TEXT  (repeatable) only sides whose names contain TEXT, such as --only tf.data
 #   --env DIR    where the Python environments are or go; default build/peers/env
 #
 # Table and JSON also go to build/peers/{full,quick,smoke}/ (with --breadth: full-breadth/ and so on).
-# Ends with 0 if every side ran, also if ratios were missed. Needs Python 3.11 or newer with venv and
-# pip, and about 10 GB of disk for the environments. README.md says how each peer is set up and how to
-# read the table.
+# Ends with 0 if every side ran, even if ratios were missed. Needs Python 3.11 or newer with venv
+# and pip, and about 10 GB of disk for the environments. README.md says how each peer is set up and
+# how to read the table.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

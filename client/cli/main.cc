@@ -1,5 +1,5 @@
-// The `systole` command: makes, packs, indexes and checks data sets, drains feeds, trains,
-// prices products and models.
+// The `systole` command: makes, packs, indexes and checks data sets, reads and times feeds, trains,
+// and says what matrix products and models cost on a chip.
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -46,8 +46,8 @@ void EndNow(int signal) {
 
 int main(int argc, char** argv) {
   systole::KeepFreedMemory();
-  // gRPC's threads may end after main(). If OpenSSL had cleaned up before, it would not free its
-  // memory for these threads, and LeakSanitizer would fail the program.
+  // gRPC's threads may end after main(). If OpenSSL cleaned up at exit, it would not free its
+  // memory for threads that end later, and LeakSanitizer would fail the program.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   systole::SilenceGrpcLog();
   if (const absl::Status status = systole::ForceSimdTargetFromEnvironment(); !status.ok()) {

@@ -1,5 +1,5 @@
-// The servers of a feed: which there are, what each is asked, and what is believed of its answer.
-// It knows no lanes and no steps. Its caller tells the schedule what it finds out.
+// The servers of a feed: the list of them, the question to each, and the check of each answer.
+// This file knows no lanes and no steps. The caller tells the schedule what FeedServers finds out.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_SERVERS_H_
@@ -38,8 +38,8 @@ class FeedServers {
 
   // From now on the servers are those at `addresses`. New servers get numbers that were never used.
   // Servers that are no longer in the list stay until Forget(). Returns the events for the
-  // schedule: new servers first, so that they can take over. `running`: the feed has begun, so the
-  // log gets the new servers.
+  // schedule: new servers first, so that they can take over. `running`: the feed has begun, so new
+  // servers are logged.
   std::vector<ScheduleEvent> SetAddresses(const std::vector<std::string>& addresses, bool running);
   // Forgets the server and returns its link, which the caller destroys.
   // REQUIRES: nothing is under way with the server.
@@ -49,7 +49,7 @@ class FeedServers {
   // is called once, on one of gRPC's threads, and must pass its status to QuestionEnded().
   ResolveCall* Ask(int server, std::function<void(absl::Status)> ended);
   void QuestionEnded(int server, absl::Status status);
-  // The servers whose questions have ended and are not judged yet.
+  // The servers whose questions have ended but whose answers are not judged yet.
   std::vector<int> Answering() const;
   // The questions under way that were not cancelled yet. The caller cancels them.
   std::vector<ResolveCall*> CancelQuestions();
@@ -59,7 +59,7 @@ class FeedServers {
     absl::Status cause;                 // The error of AskFailed, with the server.
     std::unique_ptr<ResolveCall> call;  // For the caller to destroy.
   };
-  // Judges the answer of a server of Answering(). A failure counts only if the answer is `wanted`.
+  // Judges the answer of a server of Answering(). If not `wanted`, a failure is not counted.
   Judged Judge(int server, bool wanted);
 
   // A stream of the server ended early, at `step`.
@@ -70,14 +70,15 @@ class FeedServers {
   // REQUIRES: the server has answered, and no stream of it was lost since.
   const v1::FeedIdentity& IdentityOf(int server) const;
   ServerLink& LinkOf(int server) const { return *servers_.at(server).link; }
-  // The server's last error, and `status` with the server's address.
+  // The server's last error.
   const absl::Status& LastErrorOf(int server) const { return servers_.at(server).last_error; }
+  // `status` with the server's address in its message.
   absl::Status Named(int server, const absl::Status& status) const {
     return servers_.at(server).Named(status);
   }
   // How the log names the server, even if it is forgotten.
   std::string AddressOf(int server) const;
-  // Unavailable: `what`, and each server with its last error.
+  // An Unavailable error that says `what`, and each server with its last error.
   absl::Status Unreachable(absl::string_view what) const;
   // The number of servers in the list.
   int64_t count() const;

@@ -28,7 +28,7 @@ class TrainerEnd {
 
   explicit TrainerEnd(int64_t first_step) : first_step_(first_step) {}
 
-  // Called once. Steps from `end_step` on are not wanted; `window_steps` may wait.
+  // Called once. The feed ends before `end_step`. At most `window_steps` complete steps wait here.
   void Start(int64_t end_step, int64_t window_steps);
   // A step is complete. Returns whether it is the next one.
   bool Put(int64_t step, StepBuffer buffer);
@@ -41,8 +41,8 @@ class TrainerEnd {
 
   // Whether Next() has an answer. REQUIRES: Start(), as for Next().
   bool HasNext() const;
-  // A step, nullopt for the end of the feed, or an error. REQUIRES: HasNext(). Counts the wait for
-  // the step in `stats`, except for the first one, which waits for servers to begin.
+  // A step, nullopt for the end of the feed, or an error. REQUIRES: HasNext(). `stats` keeps the
+  // longest wait for a step. The wait for the first step does not count: servers begin meanwhile.
   absl::StatusOr<std::optional<TakenStep>> Next(FeedClientStats& stats);
 
   // The error that ends the feed early, if one does.
@@ -57,7 +57,7 @@ class TrainerEnd {
   int64_t error_step_ = std::numeric_limits<int64_t>::max();
   absl::Status error_;
   absl::Status cancelled_;
-  absl::Duration waited_ = absl::ZeroDuration();  // For the next step.
+  absl::Duration waited_ = absl::ZeroDuration();  // The wait for the next step so far.
 };
 
 }  // namespace systole

@@ -45,13 +45,13 @@ ResumeToken TokenOf(const FeedPlan& plan, int64_t next_step) {
           .next_step = next_step};
 }
 
-// The plan of the same feed with larger cores, one of which has the examples of all the cores
-// wanted. Its slice is the whole step. Null if there is no such plan.
+// A plan of the same feed with fewer, larger cores. One of them has the examples of all the cores
+// wanted, so its slice is the whole step. Null if there is no such plan.
 std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepShape& shape,
                                                const std::shared_ptr<const Dataset>& dataset) {
   const int cores = shape.num_cores();
   if (plan.num_cores() % cores != 0 || shape.core_begin % cores != 0) return nullptr;
-  // Otherwise there would be empty places between the examples of two cores.
+  // An uneven batch would leave empty places between the examples of two cores.
   if (plan.spec().global_batch() % plan.num_cores() != 0) return nullptr;
   for (const SliceTensor& tensor : shape.layout.tensors()) {
     if (tensor.batch_axis != 0 || tensor.is_tiled()) return nullptr;
@@ -214,8 +214,8 @@ class LocalFeed::Impl {
   const int64_t end_step_;
   const int64_t ahead_bytes_;  // Memory for steps made before they are asked for.
   int64_t next_step_;
-  const std::shared_ptr<const FeedPlan> made_;  // Its slice is a step. Null: there is no such plan.
-  std::shared_ptr<StepShelf> shelf_;            // For steps put together; null if made_ is not.
+  const std::shared_ptr<const FeedPlan> made_;  // A slice of it is a step. Null: there is none.
+  std::shared_ptr<StepShelf> shelf_;            // For steps put together. Null if made_ is set.
   const std::shared_ptr<LocalEngine> engine_;
   const std::shared_ptr<EventLog> log_;  // May be null.
   const LentCache cache_;                // Destroyed after slices_, which ends the stream.

@@ -8,7 +8,7 @@
 
 namespace systole {
 
-// The engine's threads put the answer to the request under way here. There is only one request at a
+// The engine's threads put the answer to the current request here. There is only one request at a
 // time.
 struct SliceSource::Inbox {
   Mutex mu;

@@ -1,5 +1,5 @@
-// An image output of a feed, as pictures that people can judge. `normalize` is undone, so that the
-// values are pixels again.
+// Shows an image output of a feed as pictures that people can judge. Undoes `normalize`, so that
+// the values are pixels again.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LOOK_IMAGE_OUTPUT_H_
@@ -17,8 +17,8 @@
 
 namespace systole {
 
-// The largest width and height of a picture, in pixels. Larger images are shown by every second
-// pixel, or every third, and so on.
+// The largest width and height of a picture, in pixels. The picture of a larger image has only
+// every second pixel, or every third, and so on.
 inline constexpr int64_t kMaxPictureEdge = 512;
 
 struct ShownPicture {
@@ -39,10 +39,10 @@ class ImageOutput {
   // begins. Call it for all examples before the functions below.
   void Widen(const uint8_t* values, int64_t slot);
 
-  // How a value becomes a pixel, as the end of a sentence.
+  // Says how a value becomes a pixel. The text ends a sentence.
   std::string HowText() const;
 
-  // The picture of example `slot`, of JPEG quality 90. NaN becomes black. Errors of EncodeJpeg.
+  // The picture of example `slot`, of JPEG quality 90. NaN becomes black. Errors: EncodeJpeg's.
   absl::StatusOr<ShownPicture> Picture(const uint8_t* values, int64_t slot) const;
 
   // In each direction the picture has one pixel for this many pixels of the image.
@@ -73,7 +73,7 @@ class ImageOutput {
   SliceTensor tensor_;
   int64_t every_ = 1;
 
-  bool from_bytes_ = false;  // The output begins with pixels of 0 to 255.
+  bool from_bytes_ = false;  // The transforms begin with bytes, so pixels are 0 to 255.
   bool is_normalized_ = false;
   // All normalizes together, for each channel: value = pixel * scale + bias.
   std::array<double, 3> scale_ = {1, 1, 1}, bias_ = {0, 0, 0};

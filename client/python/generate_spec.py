@@ -16,9 +16,11 @@ FLOATS = {FIELD.TYPE_FLOAT, FIELD.TYPE_DOUBLE}
 # The message whose oneof lists the operations, and the message that has a list of them.
 OPERATION = "Transform"
 OUTPUT = "Output"
-WIDTH = 96
 
-HEADER = '''"""Feed specs as typed Python. Made from feed.proto by generate_spec.py: edit that."""
+HEADER = '''"""Feed specs as typed Python.
+
+generate_spec.py makes this file from feed.proto: edit feed.proto.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,8 @@ def is_named(file, field):
 
 
 def choices(file, field):
-    """For a list of messages with a oneof: class of each member of the oneof -> its field."""
+    """Returns class name -> field name for each member of the oneof, if `field` is a list of
+    messages that have nothing but a oneof. Otherwise returns an empty dict."""
     if field.label != FIELD.LABEL_REPEATED or field.type != FIELD.TYPE_MESSAGE:
         return {}
     message, _ = file.messages[short(field.type_name)]
@@ -156,8 +159,9 @@ def write_enum(file, name, out):
 
 
 def num_positional(message, is_operation):
-    """How many fields may be given by position: the sizes of an operation, which come first, and
-    all fields of other small messages. The order of the rest is hard to remember.
+    """Returns how many fields may be given by position: an output's feature, an operation's sizes,
+    which come first, or all fields of another message that has at most three. The order of other
+    fields is hard to remember.
     """
     if message.name == OUTPUT:
         return 1
@@ -256,9 +260,9 @@ def Image(
 ) -> Output:
     """An output that is decoded from a JPEG in `feature`.
 
-    The operations are applied in the order in which they are written, after decode_jpeg, which
-    need not be written, and before `transforms`. An operation is True (defaults), a tuple of its
-    sizes, one number for a square, a dict of its fields, or an instance of its class:
+    decode_jpeg comes first, and need not be written. Then the operations are applied in the order
+    in which they are written, and then `transforms`. An operation is True (defaults), a tuple of
+    its sizes, one number for a square, a dict of its fields, or an instance of its class:
 
         Image("image/encoded", random_resized_crop=(224, 224), flip=True,
               normalize={{"scale": 1 / 255, "mean": [0.485], "stddev": [0.229]}}, dtype="bfloat16")

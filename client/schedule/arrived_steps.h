@@ -1,5 +1,5 @@
-// Which steps of a feed have arrived, from the one that the trainer takes next. Only the steps in
-// the window have a place.
+// Remembers which steps of a feed have arrived, beginning with the step that the trainer takes
+// next. Only the steps in the window have a place.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_ARRIVED_STEPS_H_
@@ -23,7 +23,7 @@ class ArrivedSteps {
   int64_t window() const { return window_; }
   // Whether the step has a place, or had one.
   bool InWindow(int64_t step) const { return step < next_ + window_; }
-  // Whether it has arrived.
+  // Whether the step has arrived.
   bool Has(int64_t step) const {
     return step < next_ || (step - next_ < static_cast<int64_t>(arrived_.size()) &&
                             arrived_[static_cast<size_t>(step - next_)]);
@@ -41,7 +41,7 @@ class ArrivedSteps {
     if (place >= arrived_.size()) arrived_.resize(place + 1);
     arrived_[place] = true;
   }
-  // The trainer takes the next one. REQUIRES: Has(next()).
+  // The trainer takes the step next(). REQUIRES: Has(next()).
   void Take() {
     SYSTOLE_CHECK(Has(next_));
     ++next_;

@@ -18,8 +18,8 @@ namespace systole {
 
 struct KnownServer {
   std::unique_ptr<ServerLink> link;
-  // The identity in its answer, if the answer fits the feed. Forgotten when a stream breaks,
-  // because another process may listen there afterwards.
+  // The identity in the server's answer, if the answer fits the feed. It is forgotten when a stream
+  // breaks, because another process may listen at the address afterwards.
   std::optional<v1::FeedIdentity> identity;
   absl::Status last_error;
   std::string told;   // The last error logged since the server's last answer.

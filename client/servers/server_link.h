@@ -31,8 +31,8 @@ namespace systole {
 // InvalidArgument unless `address` is "HOST:PORT", "unix:PATH" or "xds:///NAME".
 absl::Status CheckServerAddress(absl::string_view address);
 
-// How long the server asked to be left alone, in the trailing metadata "grpc-retry-pushback-ms" of
-// a call that has ended; nullopt if it did not.
+// How long the server asked the client to wait before it calls again, in the trailing metadata
+// "grpc-retry-pushback-ms" of a call that has ended. Nullopt if it did not ask.
 std::optional<absl::Duration> PushbackOf(const grpc::ClientContext& context);
 
 class ServerLink {
@@ -46,8 +46,8 @@ class ServerLink {
   const std::string& address() const { return address_; }
   // Whether the address shows that the server is reached without a network.
   bool is_same_host() const;
-  // The channel for a call that begins now. Reads the files of TLS; if they have changed, it is a
-  // new channel, and running calls keep theirs. Must not be called in a gRPC callback either.
+  // The channel for a call that begins now. Reads the TLS files. If they have changed, the channel
+  // is new, and running calls keep the old one. This must not run in a gRPC callback either.
   std::shared_ptr<grpc::Channel> channel() ABSL_LOCKS_EXCLUDED(mu_);
   // The meter for the calls on its channels. Each call is a MeteredCall.
   const std::shared_ptr<ReceiveMeter>& meter() const { return meter_; }
@@ -55,10 +55,11 @@ class ServerLink {
   // Adds the access token to a call. Call it before the call begins; it may read a file.
   void AddToken(grpc::ClientContext& context) const { security_->AddToken(address_, context); }
 
-  // A connection for the shared memory of one stream; null if the stream has to come as bytes: the
-  // server is not on this machine, does not share its memory, or runs as another user.
+  // A connection for the shared memory of one stream. Null if the stream has to come as bytes,
+  // because the server is not on this machine, is another user's, or does not share its memory, or
+  // because this client does not (StopSharing(), or its options).
   std::unique_ptr<SlotReader> OpenSlots() ABSL_LOCKS_EXCLUDED(mu_);
-  // From now on everything comes as bytes, because of `why`.
+  // From now on every stream comes as bytes. `why` is the reason.
   void StopSharing(absl::string_view why) ABSL_LOCKS_EXCLUDED(mu_);
   // Why the last OpenSlots() returned null; empty if it returned a connection.
   std::string not_shared() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -5,9 +5,9 @@
 #include "grpc/grpc.h"
 #include "grpc/support/sync.h"
 
-// ChannelArguments::SetSocketMutator() is public, but what it takes is declared in no header that
-// gRPC installs. These are the names and the order of fields that it has had since 2021; a test
-// dials a socket and checks that `seen` is called.
+// ChannelArguments::SetSocketMutator() is public, but no header that gRPC installs declares what it
+// takes. The structs below have the names and the order of fields that gRPC has had since 2021. A
+// test dials a socket and checks that `seen` is called.
 namespace systole {
 
 struct SocketInfo {
@@ -33,7 +33,7 @@ namespace systole {
 namespace {
 
 struct Observer {
-  grpc_socket_mutator base;  // First: gRPC hands back its address.
+  grpc_socket_mutator base;  // The first member: gRPC hands back its address.
   std::function<void(int fd)> seen;
 };
 

@@ -22,9 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file counts as a multiple of this.
+// A file's size counts as rounded up to a multiple of this.
 constexpr int64_t kBlockBytes = 4096;
-// How many values are passed over after one could not be written.
+// How many values are not written after a write has failed.
 constexpr int64_t kPassedOver = 1000;
 
 int64_t DiskCost(int64_t file_bytes) {
@@ -90,7 +90,7 @@ absl::Status DiskStore::List() {
       CacheKey key;
       const std::string name = at->path().filename().string();
       if (!ParseDiskEntryName(name, key) || at->path().string() != PathOf(key)) continue;
-      std::error_code of_file;  // Not an error of the folder.
+      std::error_code of_file;  // Of this file, not of the folder.
       const auto size = static_cast<int64_t>(at->file_size(of_file));
       if (of_file || !kept_.Insert(key, KeptSet::kNobody, DiskCost(size), [](const CacheKey&) {})) {
         fs::remove(at->path(), of_file);

@@ -33,8 +33,8 @@ class DescriptorPoller {
 
   // Starts the thread. ResourceExhausted or another code if the system refuses.
   static absl::StatusOr<std::unique_ptr<DescriptorPoller>> Create();
-  // Ends the thread. Handlers whose turn comes before that are still called, and a running handler
-  // is waited for. Then destroys the handlers that are left, on the caller's thread. Must not be
+  // Waits for a running handler, and ends the thread. Other handlers may still be called before the
+  // thread ends. Then destroys the handlers that are left, on the caller's thread. Must not be
   // called from a handler, nor while another thread is in Add().
   ~DescriptorPoller();
   DescriptorPoller(const DescriptorPoller&) = delete;
@@ -56,7 +56,7 @@ class DescriptorPoller {
   const OwnedFd epoll_;
   const OwnedFd stop_;  // Readable when the thread is to end.
   Mutex mu_;
-  // Shared, so that a running handler cannot be destroyed by its own Add() of another one.
+  // Shared, because Handle() uses a handler without the lock.
   std::map<int, std::shared_ptr<Handler>> handlers_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;  // Last: it uses what is above.
 };

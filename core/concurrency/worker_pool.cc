@@ -46,8 +46,8 @@ void WorkerPool::Run() {
 
 namespace {
 
-// Shared by the caller and the tasks; a task that starts late finds no index left and returns,
-// maybe after ParallelFor has returned, so the state outlives the call.
+// The caller and the tasks share this state. It may outlive the call of ParallelFor, because a task
+// may start after that call has returned. Such a task finds no index left, and returns.
 struct LoopState {
   explicit LoopState(int64_t n, absl::FunctionRef<void(int64_t)> body) : n(n), body(body) {}
 

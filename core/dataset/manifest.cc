@@ -28,9 +28,9 @@ constexpr absl::string_view kTfdsTemplate = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHA
 
 // The most shards that a file may list. They take some 100 MB.
 constexpr size_t kMaxListed = 1'000'000;
-// The most bytes of a dataset_info.json. Most files of TFDS have less than 100 KB, and some 20
-// bytes for each shard. Protobuf's JSON parser may take 75 times the size of the text, for lists in
-// lists.
+// The most bytes of a dataset_info.json. Most files of TFDS have less than 100 KB. They take
+// some 20 bytes for each shard. For lists in lists, Protobuf's JSON parser may take 75 times as
+// much memory as the text.
 constexpr uint64_t kMaxTfdsInfoBytes = uint64_t{4} << 20;
 // The most bytes of a file's name on Linux.
 constexpr size_t kMaxNameBytes = 255;
@@ -90,7 +90,7 @@ absl::StatusOr<std::vector<ListedShard>> ParseTfdsInfo(absl::string_view text,
     const v1::TfdsSplit& split = info.splits(s);
     const std::string name_template =
         split.filepath_template().empty() ? std::string(kTfdsTemplate) : split.filepath_template();
-    // A part that is longer than a file's name is refused before names are made of it.
+    // A part longer than any file name is refused before names are made from it.
     for (const std::string* part : {&name_template, &info.name(), &split.name(), &format}) {
       if (part->size() > kMaxNameBytes) {
         return Wrong(source, absl::StrCat("splits[", s, "]"),

@@ -1,8 +1,8 @@
 // Makes examples: reads their records, transforms the features, writes them into their places in
 // the slice. Holds the scratch memory and decoders of one thread. While it works, it holds memory
-// for the plan (kMaxScratchBytes), for a record (three times its bytes), for what the record's
-// format makes of it (some MiB at most: ExampleFormat) and for its images; between tasks it holds
-// at most 55 MiB, or nothing if others need the memory (scratch_account.h).
+// for the plan (kMaxScratchBytes), for a record (three times its bytes), for text that the
+// record's format makes (some MiB at most: ExampleFormat) and for its images. Between tasks it
+// holds at most 55 MiB, or nothing if others need the memory (scratch_account.h).
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_
@@ -45,16 +45,16 @@ class ExampleMaker {
   // `cache` must outlive the calls of Make() up to the next KeepIn().
   void KeepIn(ValueCache* cache) { cache_ = cache; }
 
-  // Works at `run`, which is examples of (step, core): writes them, `valid` included, into `slice`,
-  // a block of plan->layout().slice_bytes(), and mixes them if the plan says so. Neighbouring
-  // records of a shard share reads. Padding becomes zeros. So does a record that cannot be used, if
-  // the spec says MASK; the dataset's damage log then notes it. run.error gets the error of the
-  // lowest slot:
+  // Makes the examples of `run`, which belong to (step, core). Writes them, `valid` included, into
+  // `slice`, a block of plan->layout().slice_bytes(), and mixes them if the plan says so.
+  // Neighbouring records of a shard share reads. Padding becomes zeros. If the spec says MASK, so
+  // does a record that cannot be used, and the dataset's damage log notes it. run.error gets the
+  // error of the lowest slot:
   //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
   //                       record, output and cause. ResourceExhausted if it is too large.
   //   FailedPrecondition  its shard changed since it was opened.
   //   Unavailable         no memory to read, decode or place it.
-  // Also other errors of reading the storage. MASK hides only DataLoss and ResourceExhausted.
+  // Storage may give other errors, too. MASK hides only DataLoss and ResourceExhausted.
   // Asks `turn_is_over` now and then, after an example or a mixed group. If the turn is over,
   // returns false: run.done says how far this call came, and any maker may go on from there. True:
   // `run` is done. If the thread was interrupted, nothing of the result may be used. REQUIRES: the
@@ -73,7 +73,7 @@ class ExampleMaker {
 
  private:
   // Two examples are made at a time, because two images decoded together take less time than one
-  // after the other. A lane is what one of the two needs, whatever the plan.
+  // after the other. A lane has what one of the two needs, whatever the plan is.
   struct Lane {
     std::vector<std::shared_ptr<HuffmanDecoder>> decoders;  // For its images.
     std::string payload;                                    // A copy, while the example waits.
@@ -98,7 +98,7 @@ class ExampleMaker {
   // What one plan needs between calls.
   struct PlanScratch {
     std::weak_ptr<const FeedPlan> plan;
-    const ValueCache* cache = nullptr;  // The cache of its makings. Only compared.
+    const ValueCache* cache = nullptr;  // The cache that its makings use. Never dereferenced.
     ScratchBytes bytes;
     std::array<Making, PairedDecoding::kLanes> makings;  // By lane.
   };
@@ -123,15 +123,15 @@ class ExampleMaker {
   absl::StatusOr<bool> MakeWanted(Task& task);
   bool MixGroups(Task& task);
   static ExampleFiller::Record RecordOf(const RecordSource& shard, const Wanted& wanted);
-  // Whether to stop now, after work on so many more values.
+  // Whether to stop now. `values` is the number of values since the last call.
   static bool IsOver(Task& task, int64_t values);
   // Frees memory too large to keep: that of one large record, one wide image or many plans.
   void FreeLarge();
   void FreeAll();
   // Ends the turn of scratch_. Frees all memory if it may not be kept.
   void SettleScratch(const FeedPlan& plan);
-  // Bytes that the maker holds beside records, with a plan of `bytes` and `tables` more bytes of
-  // tables.
+  // The bytes that the maker holds beside records while it works for a plan that needs `bytes`, if
+  // its tables grow by `tables` bytes.
   int64_t PlanBytes(const ScratchBytes& bytes, int64_t tables) const;
   int64_t PayloadBytes() const;
   // Copies `payload` into the lane. False: the thread was interrupted.
@@ -150,9 +150,9 @@ class ExampleMaker {
   // Finishes one of the waiting examples: the one whose images are decoded first.
   void FinishOne(Task& task);
 
-  // Makes the rest of the example in `lane`. `status` says whether it has begun, or failed to.
+  // Makes the rest of the example in `lane`. If it could not begin, `status` is the error.
   void Finish(Task& task, int lane, absl::Status status);
-  // Marks the example valid. If `status` is an error, does with it what the spec says.
+  // If `status` is OK, marks the example valid. Otherwise handles the error as the spec says.
   void Settle(Task& task, const Wanted& wanted, absl::Status status);
 
   ValueCache* cache_ = nullptr;

@@ -4,9 +4,9 @@
 // Memory matters only to streams that have to begin a slice. Among these, streams that hold nothing
 // go first. The others take turns. If there is no room for the stream whose turn it is, the rest
 // wait: a slice that is too large for now must not be overtaken for ever. While a stream that holds
-// nothing finds no room, each of the others keeps half of its share free, and no more: the missing
-// slice may be larger than what is ever free, and must not bring the others down to one slice at a
-// time.
+// nothing finds no room, each of the others keeps half of its share free. It keeps no more free,
+// because the slice that finds no room may be larger than what is ever free, and must not bring the
+// others down to one slice at a time.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_QUEUE_H_
@@ -31,7 +31,7 @@ class FairQueue {
   // The state of a stream when a thread asks for work. If all flags are false, it wants no work.
   struct Candidate {
     FairClock::Account* account = nullptr;
-    // The stream is left out of the choice. It wants what it wanted before.
+    // Choose() passes the stream over, and does not change whether its account wants work.
     bool left_out = false;
     // It has begun a slice with examples that can be handed out.
     bool has_more = false;
@@ -45,21 +45,21 @@ class FairQueue {
     bool modest = false;
   };
 
-  // Candidates by their numbers.
+  // `first` and `starved` are indexes of candidates.
   struct Choice {
     std::optional<size_t> first;    // nullopt: there is no work.
-    std::optional<size_t> starved;  // The first that holds nothing and finds no room.
+    std::optional<size_t> starved;  // Goes first of those that hold nothing and find no room.
     int64_t wanting = 0;            // Streams that could go on.
   };
 
-  // Also tells the accounts who wants work. O(candidates), without an allocation.
+  // Also tells each account whether its stream wants work. O(candidates), without an allocation.
   static Choice Choose(absl::Span<const Candidate> candidates);
 
-  // The clock of the accounts. Peers stay in it.
+  // The clock of the accounts. It remembers peers without a stream that still owe something.
   FairClock& clock() { return clock_; }
   const FairClock& clock() const { return clock_; }
 
-  // One more task of the peer is overdue, or one less.
+  // One more task of the peer is overdue, or one fewer.
   void CountOverdue(const std::string& peer, bool overdue);
   bool IsOverdue(const std::string& peer) const { return overdue_.contains(peer); }
 

@@ -1,7 +1,7 @@
 // A slice that several streams may have. Counts these streams, and knows which of them to tell when
 // the slice is done.
 //
-// Thread-compatible, but for unwanted().
+// Thread-compatible, but any thread may call unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_SHARED_SLICE_H_
 #define SYSTOLE_CORE_ENGINE_SHARED_SLICE_H_
 
@@ -38,7 +38,7 @@ class SharedSlice : public PendingSlice {
   const std::shared_ptr<const FeedPlan>& plan() const { return plan_; }
   BufferKind kind() const { return kind_; }
   Key key() const { return {plan_.get(), step(), core(), kind_}; }
-  // What it costs the budget.
+  // The bytes of the budget that the slice takes.
   int64_t cost_bytes() const { return plan_->layout().slice_bytes() + kSliceOverheadBytes; }
 
   // The stream has the slice from now on. A stream that joins while the slice is made is among

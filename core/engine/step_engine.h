@@ -6,11 +6,11 @@
 //   slice dropped -> its memory goes to the next slice of some stream
 //
 // Streams of one plan share slices (step_scheduler.h). A stream gets the same memory as another
-// stream if that one is making the slice, holds it, or has dropped it while this one was behind.
+// stream that is making the slice, holds it, or has dropped it before this stream needed it.
 //
-// A read that hangs costs its thread and its slice's memory until it returns. Its step fails. A
-// dataset's hanging reads get no more than a share of the threads, and streams of other datasets go
-// on.
+// A read that hangs keeps its thread and its slice's memory until it returns. Its step fails. The
+// hanging reads of a dataset get no more than a share of the threads, so streams of other datasets
+// go on.
 //
 // A slice is cut into tasks of a few examples. Each task is cut off when a thread takes it. Peers
 // are served by start-time fair queueing, and so are the streams of each peer: each has a virtual
@@ -18,11 +18,10 @@
 // (fair_clock.h). So neither another stream's look-ahead nor a slice of millions of examples holds
 // up a stream that waits for its next slice.
 //
-// After each example a thread checks whether its work is still wanted, and whether it has worked
-// for 50 ms. If so, the rest of its task waits for its stream's next turn. Loops within an example
-// check only whether the work is still wanted (core/interrupt). So others wait for one example at
-// most, and the cost of an example is bounded (feed_plan.h). A stream that is cancelled frees its
-// threads at once.
+// After each example a thread checks whether its work is still wanted. After 50 ms of work, the
+// rest of its task waits for its stream's next turn. Loops within an example check only whether the
+// work is still wanted (core/interrupt). So others wait for one example at most, and the cost of an
+// example is bounded (feed_plan.h). A stream that is cancelled frees its threads at once.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
 #define SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
 
@@ -46,17 +45,17 @@ struct StepEngineOptions {
   // Threads that read, decode and transform at a time. When they wait for storage, more threads
   // work, so that as many processors are busy (worker_watch.h).
   int threads = 1;
-  // All threads, with those that work while others wait or hang. 0: 7 * threads, at most 4 *
-  // threads of them for one dataset.
+  // All threads, including those that work while others wait or hang. 0: 7 * threads, of which one
+  // dataset gets 4 * threads at most.
   int max_threads = 0;
   // A step fails if one of its reads takes longer.
   absl::Duration read_timeout = absl::Seconds(60);
   // Bound on all slices in flight, in bytes: being made, waiting, or on their way to the kernel.
-  // Each counts for 1 KiB more than its bytes (kSliceOverheadBytes). Stops slow clients from
-  // filling the memory. A larger bound lets each stream look further ahead.
+  // Each counts for 1 KiB more than its bytes (kSliceOverheadBytes). The bound stops slow clients
+  // from filling the memory. A larger bound lets each stream look further ahead.
   int64_t memory_budget_bytes = int64_t{1} << 30;
-  // Bound on the memory that all threads together take beside slices while they make examples, and
-  // keep between tasks. One thread's example may take more (core/memory/scratch_budget.h). A larger
+  // Bound on the memory beside slices that all threads together take for making examples, and keep
+  // between tasks. One thread's example may take more (core/memory/scratch_budget.h). A larger
   // bound lets more threads make large examples at a time. 0: a third of memory_budget_bytes, but
   // at least what `threads` need for ordinary images.
   int64_t scratch_budget_bytes = 0;
@@ -69,7 +68,7 @@ struct StepEngineOptions {
 class ScheduledStream;
 
 // One consumer's slices in order: steps as in the range, cores ascending inside a step.
-// Single-thread, but for Cancel().
+// Single-thread, except Cancel().
 class StepStream {
  public:
   using Result = absl::StatusOr<std::optional<SlicePtr>>;
@@ -108,7 +107,7 @@ class StepEngine {
  public:
   // REQUIRES: threads > 0.
   explicit StepEngine(const StepEngineOptions& options);
-  // Cancels every stream and joins the threads, also those whose reads hang. Slices may outlive the
+  // Cancels every stream and joins the threads, even those whose reads hang. Slices may outlive the
   // engine.
   ~StepEngine();
   StepEngine(const StepEngine&) = delete;
@@ -117,7 +116,7 @@ class StepEngine {
   // Begins to make slices. Peers share threads and memory evenly, and the streams of `peer` share
   // its part. `cache` keeps values of outputs with `cache`; null: nothing is kept. The cache is
   // held until the stream is gone and no thread works for the stream. Slices do not hold the cache.
-  //   InvalidArgument    `range` is empty, negative or beyond the cores. The message has the field.
+  //   InvalidArgument    `range` is empty, negative or beyond the cores; names the field.
   //   ResourceExhausted  one slice is larger than the whole budget.
   absl::StatusOr<std::unique_ptr<StepStream>> Open(std::shared_ptr<const FeedPlan> plan,
                                                    const StepRange& range,
@@ -134,7 +133,7 @@ class StepEngine {
     int64_t active_streams = 0;
     // Threads that may work at a time now.
     int threads = 0;
-    // Threads whose read hangs now, and steps that failed for such a read.
+    // Threads whose read hangs now, and steps that failed because of such a read.
     int threads_stuck = 0;
     int64_t reads_timed_out = 0;
     // Slices that a stream got without making them, because another stream of the same plan had

@@ -78,7 +78,7 @@ class StepScheduler {
   // Examples to be made, with all that a thread needs to make them.
   class Task {
    public:
-    // Only the scheduler makes one. `charged` as FairClock gave it.
+    // Only the scheduler makes tasks. `charged` is what FairClock's Take() returned.
     Task(StreamPtr stream, SharedSlicePtr slice, ExampleRun run, double charged)
         : stream_(std::move(stream)),
           slice_(std::move(slice)),
@@ -86,7 +86,7 @@ class StepScheduler {
           charged_(charged) {}
 
     const std::shared_ptr<const FeedPlan>& plan() const { return stream_->plan(); }
-    // Null: nothing is kept.
+    // Null: there is no cache.
     ValueCache* cache() const { return stream_->cache(); }
     int64_t step() const { return slice_->step(); }
     int core() const { return slice_->core(); }
@@ -95,7 +95,7 @@ class StepScheduler {
     const ExampleRun& run() const { return run_; }
     // Raised once nobody wants the slice any more.
     const InterruptFlag& unwanted() const { return slice_->unwanted(); }
-    // What its slice costs the budget.
+    // The bytes of the budget that the task's slice takes.
     int64_t cost_bytes() const { return slice_->cost_bytes(); }
     // The slice's memory. No other task touches the places of these examples.
     uint8_t* data() const { return slice_->data(); }
@@ -123,23 +123,23 @@ class StepScheduler {
   // ResourceExhausted if one of its slices is larger than the whole budget.
   absl::Status Add(const StreamPtr& stream);
 
-  // Takes a task of the stream that goes first. Begins a slice if the stream needs one. `beside`:
-  // only for peers that have no overdue task.
+  // Takes a task of the stream that goes first. Begins a slice if the stream needs one. If
+  // `beside`, leaves out the streams of peers that have an overdue task.
   Work Take(bool beside = false);
 
-  // A task of the stream's peer is overdue, or no longer.
+  // `task` has become overdue, or is no longer overdue.
   void CountOverdue(const Task& task, bool overdue);
 
-  // `task` is done; `run` is its run with the error, if there was one. A thread was busy with it
-  // for `cost` (in the unit of all other costs, nanoseconds).
+  // `task` is done. `run` is its run, with the error if there was one. A thread worked at it for
+  // `cost` nanoseconds, the unit of all costs.
   Answers Finish(const Task& task, const ExampleRun& run, double cost);
 
-  // The thread ends its turn: `run` says how far it came, and the rest is for any thread that asks
-  // when it is the stream's turn again.
+  // The thread ends its turn before the task is done. `run` says how far it came. The rest is for
+  // any thread that asks when it is the stream's turn again.
   Answers Return(const Task& task, ExampleRun run, double cost);
 
-  // `task` is under way and may never be finished: the streams that have its slice fail with
-  // `status` after the slices before it. The slice's memory stays charged, and nobody gets it,
+  // `task` is under way and may never be finished. The streams that have its slice get the slices
+  // before it, and then fail with `status`. The slice's memory stays charged, and nobody gets it,
   // until Finish() is called for the task after all.
   Answers Abandon(const Task& task, const absl::Status& status);
 
@@ -149,7 +149,7 @@ class StepScheduler {
   using Blocked = absl::FunctionRef<std::optional<absl::Status>(const FeedPlan& plan)>;
   Answers SetBlocked(Blocked blocked);
 
-  // So many threads ask for work from now on.
+  // From now on so many threads ask for work.
   void SetThreads(int threads) { threads_ = threads; }
 
   // Delivers what the consumer gets now; nullopt if it has to wait. In that case call Wait().
@@ -175,7 +175,7 @@ class StepScheduler {
   const SliceBudget& budget() const { return budget_; }
 
  private:
-  // The stream that goes first, null if there is no work, and how many streams could go.
+  // The stream that goes first (null if there is no work), and how many streams could go on.
   struct Choice {
     StreamPtr stream;
     int64_t wanting = 0;
@@ -203,16 +203,16 @@ class StepScheduler {
   bool TakeBackLookAhead(const ScheduledStream& starved);
   // Throws away the last pending slice. It may be begun again.
   void TakeBackLast(ScheduledStream& stream);
-  // A stream has left `slice`. If nobody has it now, its memory comes back: now, when the last task
-  // that writes there is done, or when no other stream has yet to reach it.
+  // A stream has left `slice`. If no stream has the slice any more, its memory comes back: at once,
+  // or when the last task that writes there is done, or when no other stream has yet to reach it.
   void ReleaseIfLeft(const SharedSlicePtr& slice);
 
   bool Shares(const ScheduledStream& stream) const;
   // The stream's next slice, if another stream has it; else null.
   SharedSlicePtr FindNext(const ScheduledStream& stream) const;
-  // Joins slices that others have, as far as the stream may look ahead.
+  // Joins the next slices, as far as they exist and the stream may look ahead.
   void JoinAhead(ScheduledStream& stream);
-  // `slice` is the stream's next one from now on.
+  // The stream begins or joins `slice`, which is its next one.
   void Hold(ScheduledStream& stream, SharedSlicePtr slice);
   // Whether some stream has yet to reach the slice.
   bool IsWanted(const SharedSlice& slice) const;
@@ -231,7 +231,8 @@ class StepScheduler {
   std::vector<FairQueue::Candidate> candidates_;  // For Choose(): one for each of streams_.
   int64_t examples_made_ = 0;
   int64_t slices_shared_ = 0;
-  bool kept_may_be_unwanted_ = false;  // A stream ended that may have wanted what is kept.
+  // A stream has ended, so perhaps no stream will reach a kept slice any more.
+  bool kept_may_be_unwanted_ = false;
 };
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// Walks the features of one tf.train.Example in the order they are encoded, checking everything it
-// passes. An inner part of example_parser.h; other folders do not use it.
+// Reads the features of one tf.train.Example in the order in which they are encoded, and checks
+// everything it passes. An inner part of example_parser.h; other folders do not use it.
 //
 // Thread-compatible. Borrows the record.
 #ifndef SYSTOLE_CORE_EXAMPLE_FEATURE_DECODER_H_
@@ -19,13 +19,13 @@ class FeatureDecoder {
  public:
   explicit FeatureDecoder(absl::string_view record) : record_(record) {}
 
-  // Calls `visit` with each map entry. If a name comes twice, the later entry counts. DataLoss,
-  // with the byte, if the record is not an Example; some entries may have been visited by then.
-  // Call it once.
+  // Calls `visit` with each map entry. If a name comes twice, the later entry counts. Call it once.
+  //   DataLoss  the record is not an Example; names the byte. Some entries may have been visited
+  //             before.
   absl::Status Decode(absl::FunctionRef<void(const FeatureView&)> visit);
 
  private:
-  // Each returns false at malformed bytes, with bad_ set.
+  // Each sets bad_ and returns false if bytes are malformed.
   bool DecodeExample(absl::FunctionRef<void(const FeatureView&)> visit);
   bool DecodeFeatures(absl::string_view features,
                       absl::FunctionRef<void(const FeatureView&)> visit);

@@ -15,7 +15,7 @@ std::optional<ImageSize> SizeOfImage(absl::string_view file) {
     // The PNG decoder has no limit of its own.
     return size.pixels() <= JpegDecoderOptions().max_pixels ? std::optional(size) : std::nullopt;
   }
-  // Checked before a decoder is made, because most of these files may be text.
+  // Looks at the bytes before it makes a decoder, because most of these files may be text.
   if (!absl::StartsWith(file, "\xff\xd8\xff")) return std::nullopt;
   absl::StatusOr<JpegDecoder> decoder = JpegDecoder::Create();
   if (!decoder.ok()) return std::nullopt;

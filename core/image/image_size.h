@@ -18,8 +18,8 @@ struct ImageSize {
   int64_t pixels() const { return int64_t{height} * width; }
 };
 
-// Nullopt if `file` is no JPEG or PNG, or if its header is broken or names more pixels than are
-// decoded.
+// Nullopt if `file` is no JPEG or PNG, or if its header is broken or claims more pixels than the
+// decoders accept.
 std::optional<ImageSize> SizeOfImage(absl::string_view file);
 
 }  // namespace systole

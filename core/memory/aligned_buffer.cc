@@ -15,8 +15,8 @@ absl::StatusOr<AlignedBuffer> AlignedBuffer::Create(int64_t bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a buffer of ", bytes, " bytes was asked for, want 0 or more"));
   }
-  // aligned_alloc wants a multiple of the alignment, and a non-null result even for an empty
-  // buffer.
+  // aligned_alloc needs a multiple of the alignment. An empty buffer gets memory, too, so that its
+  // address is not null.
   const int64_t rounded = std::max(AlignUp(bytes), kBufferAlignment);
   auto* data = static_cast<uint8_t*>(
       std::aligned_alloc(static_cast<size_t>(kBufferAlignment), static_cast<size_t>(rounded)));

@@ -3,8 +3,8 @@
 //
 // The pool never waits: if the budget is used up it says so, and the caller's scheduler decides who
 // goes next. A call costs O(log of the buffers kept), plus the cost of freeing buffers. The pages
-// of freed buffers go back to the kernel, but for buffers below 16 KiB only if malloc gives them
-// back.
+// of freed buffers go back to the kernel. For buffers below 16 KiB, malloc decides whether they
+// do.
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
 #define SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
@@ -34,8 +34,8 @@ struct BufferPoolOptions {
   int64_t budget_bytes = 0;
   // The most buffers that may be sealed. Each of them takes a file descriptor.
   int max_sealed = std::numeric_limits<int>::max();
-  // Bytes that each buffer costs beside its own, for what its owner keeps with it. Without this,
-  // many tiny buffers would take far more memory than the budget.
+  // Bytes that each buffer counts for beside its own, because its owner keeps other memory with it.
+  // Without this, many tiny buffers would take far more memory than the budget.
   int64_t overhead_bytes = 0;
 };
 
@@ -74,7 +74,7 @@ class BufferPool {
   // A kept buffer of this size and kind, if there is one.
   std::optional<AlignedBuffer> TakeKept(int64_t bytes, BufferKind kind);
   absl::StatusOr<AlignedBuffer> Make(int64_t bytes, BufferKind kind);
-  // Whether one more sealed buffer may be made; frees a kept one for that if need be.
+  // Whether one more sealed buffer may be made. At the limit, first frees a kept one if it can.
   bool MaySeal();
   // Puts a buffer into the lists.
   void Keep(AlignedBuffer buffer);

@@ -1,5 +1,5 @@
-// Memory that other processes can map but nobody else can change: a memory file (memfd) of a fixed
-// size, written through the one mapping that was made before it was sealed.
+// Memory that other processes can map but only its owner can change: a memory file (memfd) of a
+// fixed size. The owner writes through the one mapping that was made before the file was sealed.
 //
 //   owner   SealedMemory::Create(bytes) -> data() to write, fd() to pass on
 //   other   SealedView::Map(fd, bytes)  -> data() to read
@@ -46,8 +46,8 @@ class SealedMemory {
   // here and not a SIGBUS later. Costs about 0.2 ms per MiB.
   //   InvalidArgument    bytes < 1.
   //   ResourceExhausted  no memory or no file descriptor left.
-  //   Unimplemented      the system has no such memory (Linux before 5.1). Only the last step
-  //                      shows it, so try one byte before relying on it.
+  //   Unimplemented      the system has no such memory (Linux before 5.1). Only sealing, the last
+  //                      step, shows this, so try it with one byte first.
   static absl::StatusOr<SealedMemory> Create(int64_t bytes);
 
   // Counts from 1. Different for every object in this process.
@@ -69,8 +69,8 @@ class SealedMemory {
 class SealedView {
  public:
   // Maps the memory that `fd` refers to; `fd` is not needed afterwards.
-  //   InvalidArgument    it is not a memory file, lacks one of the seals, or has another size than
-  //                      `bytes`. The message says which.
+  //   InvalidArgument    it is not a memory file, is not on ordinary pages, lacks one of the seals,
+  //                      or has another size than `bytes`. The message says which.
   //   ResourceExhausted  it cannot be mapped.
   static absl::StatusOr<SealedView> Map(int fd, int64_t bytes);
 

@@ -34,8 +34,8 @@ HWY_INLINE void CastAs(const float* HWY_RESTRICT in, size_t n, uint8_t* HWY_REST
     const auto x = hn::LoadU(d, from);
     store(d, hn::IfThenElse(hn::Eq(x, x), x, nan), to);
   };
-  Value* to =
-      reinterpret_cast<Value*>(out);  // Only ever stored to through unaligned vector stores.
+  // Written only by stores that need no alignment.
+  Value* to = reinterpret_cast<Value*>(out);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) one(in + i, to + i);
   if (i < n) {
@@ -54,7 +54,7 @@ void CastKernel(const float* in, size_t n, PixelType type, uint8_t* out) {
     case PixelType::kFloat32:
       return CastAs(in, n, out, StoreFloat32());
     case PixelType::kBfloat16:
-      // The one NaN that is left needs no care: adding to its bits changes none of the upper half.
+      // Every NaN has the same bits here. Rounding adds to them, but leaves the upper half alone.
       return CastAs(in, n, out, StoreNumberBf16());
     case PixelType::kFloat16:
       return CastAs(in, n, out, StoreFloat16());

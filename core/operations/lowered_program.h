@@ -7,7 +7,7 @@
 // The fused part is the longest beginning that the rules in lowered_program.cc accept. No rule
 // changes a byte of the result.
 //
-// If only the record gives the size of what the fused part makes, one pass decodes the window:
+// If the size of what the fused part makes depends on the record, one pass decodes the window:
 //
 //   steps        decode_jpeg  random_crop  random_flip | contrast  resize       windows, mirrors
 //   steps        decode_jpeg  random_resized_crop { antialias: true }  random_flip  normalize
@@ -40,8 +40,8 @@ struct Window {
   bool mirrored = false;  // Whether the result is mirrored.
 };
 
-// The memory of a window is kept for the next example up to this size, which is that of a colour
-// image of 700 x 500 pixels. Otherwise each example's would come from the kernel, zeroed.
+// A window's memory up to this size is kept for the next example. It is enough for a colour image
+// of 700 x 500 pixels. Memory that is not kept comes anew from the kernel for each example, zeroed.
 inline constexpr int64_t kMaxKeptWindowBytes = int64_t{1} << 20;
 
 struct LoweredProgram {
@@ -63,7 +63,7 @@ struct LoweredProgram {
   DType dtype = DType::kUint8;  // The type of the final result.
   Way way = Way::kInterpreter;
 
-  // kJpeg, kPixels and kWindow, whose output is never made: it has one pixel.
+  // For kJpeg, kPixels and kWindow. With kWindow this output is never made, so it has one pixel.
   ImageTransformerOptions image;
   std::vector<std::variant<WindowPart, MirrorPart>> moves;  // In the order of the program.
   // For kWindow, after the moves. If resamples_rows(), the mirrors and `finish` follow.
@@ -84,17 +84,17 @@ struct LoweredProgram {
   // factors `last`, and one pass does this and the cast.
   size_t rest_end = 0;
   NormaliseFactors last;
-  // Whether an example begins with an image that ProgramRunner::Begin() starts.
+  // Whether an example begins with a JPEG, which ProgramRunner::Begin() starts to decode.
   bool decodes_jpeg() const { return way == Way::kJpeg || way == Way::kWindow; }
   // Whether a kWindow program has a second pass.
   bool resamples_rows() const { return resample.has_value() && resample->gives_rows; }
   bool has_rest() const { return way != Way::kInterpreter && rest < program->steps().size(); }
 
-  // Memory that a thread needs beside ImageTransformer's: `rounded_bytes` for rounded values before
-  // they are normalised, or for a kept window, and `rest_bytes` for the references' values.
+  // Memory that a thread needs besides ImageTransformer's. `rounded_bytes` is for rounded values
+  // that are not yet normalised, or for a kept window. `rest_bytes` is for the references' values.
   int64_t rounded_bytes = 0;
   int64_t rest_bytes = 0;
-  // `rest_bytes` without images whose size only the record has. They are counted once the size is
+  // `rest_bytes` without images whose size depends on the record. They are counted once the size is
   // known.
   int64_t known_rest_bytes = 0;
   // How many elements the references make for an example, as a measure of their time.

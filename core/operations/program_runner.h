@@ -1,9 +1,9 @@
-// Makes examples by a lowered program, on one thread. Examples from JPEGs are made in two halves.
-// Between the halves two examples can be decoded together:
+// Runs a lowered program to make examples, on one thread. Examples from JPEGs are made in two
+// halves. Between the halves, the images of two examples can be decoded together:
 //
 //   Begin(bytes, example)      reads the header, chooses the window, starts the image
-//   ..                         PairedDecoding may now decode it together with another runner's
-//   Run(input, example, out)   does the rest of it, or all of it if Begin() returned null
+//   ..                         PairedDecoding may now decode it beside another runner's image
+//   Run(input, example, out)   makes the rest of the example, or all if Begin() returned null
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_RUNNER_H_
@@ -37,15 +37,15 @@ class ProgramRunner {
     absl::Span<const int64_t> int64s;
   };
 
-  // Every later call must pass an equal program. Only programs that decodes_jpeg() use `decoder`.
+  // Every later call must pass an equal program. `decoder` is used only if program.decodes_jpeg().
   //   InvalidArgument  a factor of normalize is beyond what the resizer takes (1e30).
   static absl::StatusOr<ProgramRunner> Create(const LoweredProgram& program,
                                               std::shared_ptr<HuffmanDecoder> decoder);
 
-  // First half. Returns the image that was started, or null unless the program decodes_jpeg().
+  // First half. Returns the image that was started, or null if program.decodes_jpeg() is false.
   // `bytes` must not change until Run returns.
   //   DataLoss, ResourceExhausted, Unavailable  ImageTransformer::ReadHeader, WindowOf.
-  //   ResourceExhausted  the window of kWindow takes more than kMaxValueBytes.
+  //   ResourceExhausted  the window of a kWindow program takes more than kMaxValueBytes.
   absl::StatusOr<ImageTransformer*> Begin(const LoweredProgram& program, absl::string_view bytes,
                                           const ExampleKey& example);
 
@@ -61,8 +61,8 @@ class ProgramRunner {
   absl::Status Run(const LoweredProgram& program, const Input& input, const ExampleKey& example,
                    std::vector<uint8_t>& pixels, absl::Span<uint8_t> out);
 
-  // Makes the example of `value`, which is what the steps before number `first` make. Writes it to
-  // `out`, in elements of program.dtype. REQUIRES: 0 < first, and some step follows.
+  // Makes the example from `value`, the result of the steps before step `first`. Writes it to
+  // `out`, in elements of program.dtype. REQUIRES: 0 < first, and the program has a step `first`.
   static absl::Status RunFrom(const LoweredProgram& program, Value value, const ExampleKey& example,
                               size_t first, absl::Span<uint8_t> out);
 
@@ -78,7 +78,7 @@ class ProgramRunner {
                          const ExampleKey& example, absl::Span<uint8_t> out);
   // kWindow: decodes the window. Its pixels use `memory`.
   absl::StatusOr<Value> DecodeWindow(const LoweredProgram& program, std::vector<uint8_t> memory);
-  // Decodes the window and, unless resamples_rows(), resamples it if the program does.
+  // Unless resamples_rows(): decodes the window, and resamples it if the program does.
   absl::StatusOr<Value> MakeWindow(const LoweredProgram& program);
   // If resamples_rows(): decodes the window to `pixels`, and does the second pass.
   absl::Status ResampleWindow(const LoweredProgram& program, const ExampleKey& example, DType dtype,

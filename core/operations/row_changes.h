@@ -1,7 +1,7 @@
-// The changes of rows that consecutive operations make (ops/row_change.h), waiting to be made
-// together: a few rows at a time, which stay in the first-level cache from the first change to the
-// last. An image of 224 x 224 floats is larger than a second-level cache, so a pass over it for
-// each operation would wait for memory.
+// Collects the changes of rows (ops/row_change.h) that consecutive operations make, and makes them
+// together. It takes a few rows at a time, which stay in the first-level cache from the first
+// change to the last. An image of 224 x 224 floats is larger than a second-level cache, so a pass
+// over it for each operation would wait for memory.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_OPERATIONS_ROW_CHANGES_H_
@@ -22,12 +22,12 @@ class RowChanges {
  public:
   void Add(RowChange change) { changes_.push_back(std::move(change)); }
 
-  // Makes the changes in the order in which they were added, and forgets them. `value` is the one
-  // for which they were added. If the thread is interrupted, some values stay as they are.
+  // Makes the changes in the order in which they were added, and forgets them. `value` must be the
+  // one for which they were added. If the thread is interrupted, some floats stay as they are.
   void Make(Value& value);
 
-  // Does so for any value of floats, and calls `use` with the changed values, which begin at number
-  // `first`, as soon as they are there.
+  // Does the same, but `value` may be any value of floats. As soon as some of them are changed,
+  // calls `use` with these floats and the number of the first one.
   void Make(Value& value,
             const std::function<void(size_t first, absl::Span<const float> values)>& use);
 

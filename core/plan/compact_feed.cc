@@ -16,7 +16,7 @@ bool Has(const google::protobuf::RepeatedPtrField<std::string>& names, const std
 std::optional<CompactTensor> CompactTensorOf(const v1::Output& output, const OutputPlan& plan,
                                              const v1::Mix& mix) {
   if (plan.layout == v1::HWCN_TILED || plan.program.program == nullptr) return std::nullopt;
-  // Mixed values are not whole numbers, and the client has no partner to mix with.
+  // Mixed values are not whole numbers, and the client does not have the example to mix in.
   if (Has(mix.images(), output.name()) || Has(mix.labels(), output.name())) return std::nullopt;
   const size_t kept_steps = plan.cache.has_value() ? plan.cache->forms.front().value.steps : 0;
   std::optional<CompactForm> form = CompactFormOf(*plan.program.program, plan.dtype, kept_steps);
@@ -31,7 +31,7 @@ std::optional<CompactTensor> CompactTensorOf(const v1::Output& output, const Out
   return tensor;
 }
 
-// Cuts `output` off where `form` begins.
+// Removes from `output` the transforms from step `form.first` on, and makes it uint8.
 void CutAt(const CompactForm& form, v1::Output& output) {
   const int kept = static_cast<int>(form.first);
   auto& transforms = *output.mutable_transforms();
@@ -58,8 +58,8 @@ std::optional<CompactFeed> CompactFeedOf(const FeedPlan& plan,
   if (!any) return std::nullopt;
   absl::StatusOr<std::shared_ptr<const FeedPlan>> compact =
       FeedPlan::Create(spec, std::move(dataset));
-  // This plan does less than the feed's, so it should be valid. If it is not, the feed itself still
-  // is.
+  // This plan does less than the feed's plan, so it should be valid. If it is not, the feed's plan
+  // is valid all the same.
   if (!compact.ok()) return std::nullopt;
   feed.plan = *std::move(compact);
   return feed;

@@ -6,7 +6,7 @@
 namespace systole {
 namespace {
 
-// Systole's own: raise it in any release that changes a byte of any feed.
+// Systole's own part of the version. Raise it in any release that changes a byte of any feed.
 constexpr int kContentVersion = 4;
 
 }  // namespace

@@ -31,7 +31,7 @@ absl::Status CheckGroup(int64_t group, const SliceLayout& layout) {
                    " examples of a step; want a group that divides them"));
 }
 
-// The output of this name. `field` is "mix.images[0]"; `seen` has the names before it.
+// Finds the output `name`. `field` is such as "mix.images[0]"; `seen` has the names listed before.
 absl::StatusOr<const OutputPlan*> Find(absl::string_view field, const std::string& name,
                                        const v1::FeedSpec& spec,
                                        absl::Span<const OutputPlan> outputs,
@@ -47,7 +47,7 @@ absl::StatusOr<const OutputPlan*> Find(absl::string_view field, const std::strin
     if (!IsFloat(output.dtype)) {
       return absl::InvalidArgumentError(absl::StrCat(what, ", an output of ",
                                                      DTypeName(output.dtype), "; want ",
-                                                     kFloatNames, " (labels by one_hot)"));
+                                                     kFloatNames, " (one_hot makes such labels)"));
     }
     if (output.layout != v1::NHWC && output.layout != v1::NCHW && output.layout != v1::HWCN) {
       return absl::InvalidArgumentError(absl::StrCat(what, ", an output of layout ",

@@ -10,9 +10,9 @@
 namespace systole {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitDamage = 1;    // The data are damaged, or no longer what they were.
-inline constexpr int kExitUsage = 2;     // The command line, a file or the spec cannot be served.
-inline constexpr int kExitNotFound = 3;  // No such file, shard or dataset.
+inline constexpr int kExitDamage = 1;       // The data are damaged, or no longer what they were.
+inline constexpr int kExitUsage = 2;        // The command line, a file or the spec cannot be used.
+inline constexpr int kExitNotFound = 3;     // No such file, shard or dataset.
 inline constexpr int kExitUnavailable = 4;  // No answer, or the address is taken; may work later.
 inline constexpr int kExitInternal = 5;     // Our bug, or the machine's (disk full, I/O error).
 

@@ -8,14 +8,14 @@
 
 namespace systole {
 
-// A trim is due if more memory is resident than is allowed; the caller asks ten times a second. A
-// trim holds up every thread that needs memory meanwhile. If it gained little, the resident memory
-// is in use, so the next trim comes later: each such trim doubles the wait for the next.
+// A trim is due if more memory is resident than is allowed. The caller asks ten times a second.
+// While a trim runs, every thread that needs memory waits. If a trim gained little, the resident
+// memory is in use. So each such trim doubles the wait before the next one.
 class MemoryTrim {
  public:
   // A trim that gives back less than this gained little.
   static constexpr int64_t kGainBytes = int64_t{8} << 20;
-  // The longest wait, in calls of IsDue(): a minute.
+  // The longest wait, in calls of IsDue(): about a minute.
   static constexpr int kLongestWait = 640;
 
   // Whether to trim now. Call it about every tenth of a second.

@@ -1,11 +1,11 @@
 // Random draws for one use in one record of one epoch. The n-th draw is a pure function of
-// (seed, epoch, record, purpose, n): no generator is carried from record to record, so any thread
-// or server that processes the record draws the same.
+// (seed, epoch, record, purpose, n): no generator is carried from record to record. So any thread
+// or server that processes the record draws the same numbers.
 //   d       = Philox(key = seed, counter = record:u64le epoch:u64le)
 //   block n = Philox(key = d[2] d[3], counter = n purpose d[0] d[1])
 // Philox is a bijection, so two (record, epoch) pairs of one seed never share a stream.
 //
-// Thread-compatible. A small value: copy it freely, a copy repeats the draws to come.
+// Thread-compatible. A small value: copy it freely. A copy makes the same later draws.
 #ifndef SYSTOLE_CORE_RANDOM_COUNTER_RNG_H_
 #define SYSTOLE_CORE_RANDOM_COUNTER_RNG_H_
 
@@ -27,8 +27,8 @@ class CounterRng {
   uint64_t NextU64();
 
   // Uniform in [begin, end). REQUIRES: begin < end (CHECK). Always takes two words, so later draws
-  // do not depend on the range. No value's probability is off by more than 2^-64, that is
-  // relatively (end - begin) / 2^64.
+  // do not depend on the range. No value's probability is off by more than 2^-64. Relative to the
+  // probability, that is (end - begin) / 2^64.
   int64_t UniformInt(int64_t begin, int64_t end);
 
   // Uniform multiple of 2^-24 in [0, 1). Takes one word.

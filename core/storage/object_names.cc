@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-// `pattern` as a folder's name: with its '/'.
+// `pattern` as the name of a folder, which ends with '/'.
 std::string FolderName(const std::string& pattern) {
   return absl::EndsWith(pattern, "/") ? pattern : pattern + "/";
 }
@@ -24,13 +24,13 @@ bool IsFolder(const ObjectNames& objects, const std::string& folder) {
   return first != objects.end() && absl::StartsWith(*first, folder);
 }
 
-// fnmatch() ends at a NUL.
+// fnmatch() does not see what follows a NUL, so text with a NUL never matches.
 bool Matches(const std::string& pattern, const std::string& name) {
   return pattern.find('\0') == std::string::npos && name.find('\0') == std::string::npos &&
          ::fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME | FNM_PERIOD) == 0;
 }
 
-// Objects, and the folders that they are in.
+// The objects that match `pattern`, and the folders of objects that match it.
 std::set<std::string> Matching(const ObjectNames& objects, const std::string& pattern) {
   std::set<std::string> found;
   for (const std::string& object : objects) {

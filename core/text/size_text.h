@@ -15,9 +15,9 @@ namespace systole {
 inline constexpr char kSizeText[] =
     "SIZE is a size such as 512MB or 4GB (1 KB is 1024 bytes); a plain number is bytes.";
 
-// The bytes that `text` means: a whole number, then nothing, B, or one of K, M, G, T and P, which B
-// or iB may follow, in upper or lower case. Nullopt for any other text, and for numbers that do not
-// fit into an int64_t.
+// The number of bytes that `text` means. `text` is a whole number, and may end with a unit: B, or
+// one of K, M, G, T and P, which B or iB may follow. White space may stand before the unit. Upper
+// and lower case mean the same. Nullopt for any other text, and for numbers beyond an int64_t.
 std::optional<int64_t> ParseSizeText(absl::string_view text);
 
 }  // namespace systole

@@ -47,8 +47,8 @@ absl::Status AddCredential(const std::string& name, const std::string& field,
   if (name.empty()) return BadField(field, "is empty");
   const auto [known, added] = to.emplace(credential, identity);
   if (added) return absl::OkStatus();
-  return BadField(field, absl::StrCat("'", ForeignName(name), "' is identity '", known->second,
-                                      "' already; remove one"));
+  return BadField(field, absl::StrCat("'", ForeignName(name), "' already belongs to identity '",
+                                      known->second, "'; remove one"));
 }
 
 // The number of the user `name`, which is a number or a user's name on this machine.

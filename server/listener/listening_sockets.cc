@@ -20,7 +20,7 @@
 namespace systole {
 namespace {
 
-// How often port 0 is tried: the port that the first address got may be taken on the next one.
+// How many times port 0 is tried. A port that is free on one address may be taken on the next.
 constexpr int kMaxPortsTried = 16;
 
 absl::Status Failed(const char* what, int error) {

@@ -17,23 +17,24 @@
 
 namespace systole {
 
-// Called on gRPC's threads, for one connection never on two at a time.
+// gRPC's threads call it. For one connection they call it one at a time.
 class ReadObserver {
  public:
   virtual ~ReadObserver() = default;
 
-  // `bytes` have come. False: gRPC is told that the connection was reset.
+  // `bytes` more bytes have come. If this returns false, gRPC is told that the connection was
+  // reset.
   virtual bool OnBytes(size_t bytes) = 0;
-  // The next bytes, in plain text. False: gRPC gets an error in their place.
+  // The next bytes, in plain text. If this returns false, gRPC gets an error in their place.
   virtual bool OnPlainText(absl::Span<const uint8_t> bytes) = 0;
 };
 
-// Shows `observer` what is read from the socket `fd` from now on, until it is closed. For TLS it
-// shows only the number of bytes; HandedOver shows the plain text.
+// Shows `observer` what is read from the socket `fd` from now on, until the socket is closed. If
+// the socket uses TLS, this shows only the number of bytes; HandedOver shows the plain text.
 void ObserveReads(int fd, std::shared_ptr<ReadObserver> observer);
 
-// While a HandedOver lives on a thread, TLS that begins on this thread belongs to the observed
-// socket `fd`: its plain text is shown to the socket's observer.
+// While a HandedOver lives on a thread, a TLS connection that begins on this thread belongs to the
+// observed socket `fd`: the connection's plain text is shown to the socket's observer.
 class HandedOver {
  public:
   explicit HandedOver(int fd);
@@ -42,8 +43,8 @@ class HandedOver {
   HandedOver& operator=(const HandedOver&) = delete;
 };
 
-// Internal if gRPC does not call this program's functions, because it is linked in another way than
-// Debian's.
+// Internal if gRPC does not call this program's functions, because gRPC is linked in another way
+// than Debian's package is.
 absl::Status CheckReadsAreSeen();
 
 }  // namespace systole

@@ -30,13 +30,13 @@ namespace systole {
 // descriptor left cannot accept a connection.
 int MaxSlotsFor(uint64_t open_files);
 
-// Most clients that have connected and not yet asked for a stream. More never ask at one moment.
-// Beyond this number the server hangs up on the client that has waited longest.
+// The most clients that may have connected without having asked for a stream. More than this
+// never ask at the same time. Beyond it the server hangs up on the client that has waited longest.
 inline constexpr size_t kMaxGuests = 256;
 
 struct SlotServerOptions {
-  // Most sessions at once: each costs a descriptor and the memory that its client holds. Clients
-  // beyond that get their slices as bytes.
+  // The most sessions at a time. Each costs a descriptor and the memory that its client holds.
+  // Further clients get their slices as bytes.
   int max_sessions = 256;
   // See SlotAccount.
   int64_t max_lent_bytes = int64_t{1} << 29;
@@ -55,15 +55,15 @@ class SlotServer {
 
   // The session of the client that said hello as `session` and now asks for a stream. A session is
   // returned once. A second request, a wrong guess, or a client for which there is no room gets
-  // none. Never waits, because the client has connected before it asked.
+  // none. Never waits, because a client connects before it asks.
   StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Takes in clients that have connected, as Claim() does, and forgets those that have gone. For
-  // requests without a session: their clients may have found the socket's queue full.
+  // Accepts clients that have connected, as Claim() does, and forgets those that have gone. Call it
+  // for a request without a session: its client may have found the socket's queue full.
   void LetIn() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Hangs up on the clients that have held slots for `timeout` and given none back, whether or not
-  // a stream uses their sessions still.
+  // a stream still uses their sessions.
   void HangUpOnStalled(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t sessions() const { return account_->sessions; }
@@ -78,9 +78,9 @@ class SlotServer {
 
   SlotServer(SlotListener listener, std::unique_ptr<DescriptorPoller> poller,
              const SlotServerOptions& options);
-  // False: a client may still wait, because there were no descriptors to let it in.
+  // Accepts clients. False: one may still wait, because there was no descriptor for it.
   bool LetInLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // False: the guest is gone, or is no client of ours.
+  // Reads the guest's hello, if it has come. False: the guest is gone, or is no client of ours.
   static bool Hear(Guest& guest);
 
   const SlotServerOptions options_;

@@ -26,8 +26,8 @@ namespace systole {
 
 // What all sessions of a server have in common.
 struct SlotAccount {
-  // Most bytes that all clients hold at a time. A client that gives nothing back holds its part
-  // until HangUpIfStalled(), but cannot take the rest of the memory budget.
+  // All clients together hold at most so many bytes. A client that gives nothing back keeps what it
+  // holds until HangUpIfStalled(), but it cannot take the rest of the memory budget.
   int64_t max_lent_bytes = 0;
   // Measures stalls.
   MonotonicClock clock = SteadyClock();
@@ -44,9 +44,9 @@ class SlotSession {
   SlotSession& operator=(const SlotSession&) = delete;
 
   // Lends `memory`, whose id() is the slot's number, to the client. Keeps `owner` until the client
-  // has given the memory back or is gone, and drops it without a lock. NO_REASON if the memory is
-  // lent. Any other value: it is not, and its bytes must be sent. REQUIRES: the memory is not lent
-  // already.
+  // has given the memory back or is gone, and drops it without a lock. Returns NO_REASON if the
+  // memory is lent. Otherwise returns why it is not lent, and the caller must send its bytes.
+  // REQUIRES: the memory is not lent already.
   v1::NotShared Lend(const std::shared_ptr<const SealedMemory>& memory,
                      std::shared_ptr<const void> owner) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -54,11 +54,11 @@ class SlotSession {
   // client is gone or broke the protocol (such as by returning a slot that it does not hold).
   bool TakeMessage() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // How long the client has held slots and given none back; zero if it holds none. Infinite for
-  // good once HangUpIfStalled() has hung up.
+  // How long the client has held slots and given none back; zero if it holds none. Once
+  // HangUpIfStalled() has hung up, the result is infinite and stays so.
   absl::Duration stalled() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Hangs up if stalled() is `timeout` or more: all that the client holds comes back.
+  // Hangs up if stalled() is `timeout` or more. Then all that the client holds comes back.
   void HangUpIfStalled(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
 
   int fd() const { return socket_.fd(); }
@@ -68,8 +68,8 @@ class SlotSession {
     std::shared_ptr<const void> owner;
     int64_t bytes = 0;
   };
-  // Sends the client the memory's descriptor, if it does not have that yet, and the slots that it
-  // may unmap. NO_REASON if the client has the memory now.
+  // Sends the memory's descriptor, if the client does not have it yet. Also tells the client which
+  // slots it may unmap. Returns NO_REASON if the client has the memory now.
   v1::NotShared Offer(const std::shared_ptr<const SealedMemory>& memory)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Close() ABSL_LOCKS_EXCLUDED(mu_);
@@ -80,7 +80,8 @@ class SlotSession {
   mutable Mutex mu_;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
   bool hung_up_on_stall_ ABSL_GUARDED_BY(mu_) = false;
-  // When the client last gave a slot back or, if that is later, got one while it held none.
+  // The later of two times: when the client last gave a slot back, and when it last got one while
+  // it held none.
   absl::Duration moved_at_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
   // What is lent, by the slot's number.
   std::map<uint64_t, Lent> lent_ ABSL_GUARDED_BY(mu_);

@@ -31,7 +31,7 @@ struct ServiceCounters {
   std::atomic<int64_t> shared_payload_bytes = 0;  // A part of payload_bytes.
   std::atomic<bool> draining = false;
   EndCauseCounters refused;  // Requests of all methods.
-  EndCauseCounters ended;    // Streams. kNone: all was sent.
+  EndCauseCounters ended;    // Streams. kNone: the stream sent all its steps.
 };
 
 }  // namespace systole

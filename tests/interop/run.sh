@@ -163,7 +163,7 @@ start_server() {
 passed=0
 failed=0
 
-# check NAME COMMAND..: counts a check. Shows what the command printed only if it fails.
+# check NAME COMMAND..: runs and counts a check. Shows what the command printed only if it fails.
 check() {
   local name=$1
   shift
@@ -199,8 +199,8 @@ readme_client() {
     same_lines "$work/seen" --spec "$spec" --steps 20
 }
 
-# fails_saying WORDS OPTION..: checks that the client prints the words and nothing else, with exit
-# code 1.
+# fails_saying WORDS OPTION..: checks that the client prints nothing but one line on stderr, that
+# this line has the words, and that the exit code is 1.
 fails_saying() {
   local words=$1 status=0
   shift

@@ -33,10 +33,10 @@ namespace systole {
 namespace {
 
 constexpr absl::Duration kLongestWait = absl::Hours(24);
-// Servers asked at a time. One that is down takes the whole --connect-timeout.
+// How many servers are asked at the same time. One that is down takes the whole --connect-timeout.
 constexpr size_t kMaxAskedAtOnce = 32;
 
-// A server's answer, and its time.
+// A server's answer, and when it came.
 struct Answer {
   v1::ServerStatusResponse status;
   std::vector<MetricReading> metrics;

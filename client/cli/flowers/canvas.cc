@@ -70,7 +70,7 @@ void BlurLine(const Rgb* in, Rgb* out, int count, int stride, int radius) {
 }  // namespace
 
 float SinTurns(float turns) {
-  const float t = 2.0f * (turns - std::floor(turns + 0.5f));  // -1 .. 1 is half a turn each way.
+  const float t = 2.0f * (turns - std::floor(turns + 0.5f));  // -1 .. 1: half a turn each way.
   const float parabola = 4.0f * t * (1.0f - std::abs(t));
   return 0.225f * (parabola * std::abs(parabola) - parabola) + parabola;
 }
@@ -81,7 +81,7 @@ float AngleTurns(float y, float x) {
   const float high = std::max(ax, ay);
   if (high == 0.0f) return 0.0f;
   const float ratio = std::min(ax, ay) / high;
-  float turns = ratio * (0.125f + 0.0434487f * (1.0f - ratio));  // One eighth of a turn.
+  float turns = ratio * (0.125f + 0.0434487f * (1.0f - ratio));  // At most one eighth of a turn.
   if (ay > ax) turns = 0.25f - turns;
   if (x < 0.0f) turns = 0.5f - turns;
   if (y < 0.0f) turns = 1.0f - turns;
@@ -163,7 +163,7 @@ void Canvas::Blur(int radius) {
 
 std::vector<uint8_t> Canvas::ToBytes(float noise, uint32_t noise_key) const {
   std::vector<uint8_t> bytes(pixels_.size() * 3);
-  const float spread = noise / 147.8f;  // The deviation of the sum of four numbers in 0..255.
+  const float spread = noise / 147.8f;  // The standard deviation of a sum of four bytes.
   for (size_t i = 0; i < pixels_.size(); ++i) {
     const float channels[3] = {pixels_[i].r, pixels_[i].g, pixels_[i].b};
     for (int c = 0; c < 3; ++c) {

@@ -3,10 +3,10 @@
 //   image  bytes      the file as it is, or encoded anew if it was made smaller or a quality is
 //                     set; with `raw`, the pixels, [height, width, 3] uint8
 //   class  bytes      name of the class folder
-//   label  int64      its place among the sorted class folders
+//   label  int64      the place of this folder among the sorted class folders
 //   size   int64[3]   height, width, channels of `image`; channels is 1 for a grey JPEG kept as it
 //                     is, else 3
-// The output depends only on the files and the options: not on threads, time or paths.
+// The output depends only on the files and the options, not on threads, time or paths.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_SHARDS_PACKER_H_
@@ -28,11 +28,11 @@ namespace systole {
 
 struct PackOptions {
   PackPlanOptions plan;
-  // Makes images smaller until their short side has this many pixels; smaller ones stay as they
-  // are.
+  // Shrinks images so that their short side has this many pixels. Images whose short side is not
+  // longer stay as they are.
   std::optional<int64_t> resize_short;
-  // JPEG quality, 1 to 100. Set: every image is encoded anew. Unset: only those made smaller,
-  // at 90.
+  // JPEG quality, 1 to 100. If it is set, every image is encoded anew. Otherwise only images that
+  // were made smaller are, with quality 90.
   std::optional<int64_t> quality;
   // Stores pixels instead of JPEGs. Not together with `quality`.
   bool raw = false;
@@ -54,7 +54,7 @@ struct PackReport {
   int64_t train_images = 0;
   int64_t validation_images = 0;
   std::vector<ShardCount> shards;  // Train, then validation.
-  std::string manifest_path;       // The file that says how many records each has.
+  std::string manifest_path;       // The file that says how many records each shard has.
   std::vector<SkippedFile> skipped;
 };
 
@@ -67,15 +67,16 @@ struct PackObserver {
 };
 
 // Reads every file twice: once to find broken ones before anything is written, once to pack it.
-// Each shard gets its name when it is whole. The folder of `out_prefix` is created if needed;
-// labels.txt in it names the classes of labels 0, 1, .., one a line; OUT_PREFIX.manifest says how
+// Each shard gets its name when it is whole. The folder of `out_prefix` is created if needed. Its
+// labels.txt names the classes of labels 0, 1, .., one on each line. OUT_PREFIX.manifest says how
 // many records and bytes each shard has. If anything fails, no shard of this run is left.
 // Unfinished files of a killed run are removed.
 //   NotFound         no images in `dir`.
 //   InvalidArgument  an option is out of range (see PlanPack).
 //   AlreadyExists    there are shards of this prefix that this run would not replace, so a glob
 //                    over the prefix would match a mixture; or a labels.txt of other classes.
-//   DataLoss         a file is not a whole JPEG and `skip_bad` is not set; names the first.
+//   DataLoss         a file is not a whole JPEG and `skip_bad` is not set; names the first such
+//                    file.
 //   Cancelled        the observer said stop.
 absl::StatusOr<PackReport> Pack(const std::string& dir, const std::string& out_prefix,
                                 const PackOptions& options, const PackObserver& observer);

@@ -28,7 +28,7 @@ struct ShardSummary {
   int64_t records = 0;
   uint64_t bytes = 0;       // Decompressed.
   uint64_t file_bytes = 0;  // As stored.
-  // Stretches without a readable header, each of one record or more. Payloads are not checked.
+  // Stretches without a readable header. Each covers one record or more. Payloads are not checked.
   int64_t damaged = 0;
   std::vector<DamagedRecord> first_damaged;  // A few of them.
 };

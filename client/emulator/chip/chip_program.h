@@ -1,5 +1,6 @@
-// A model lowered ahead of time for one chip and one batch size: every operation of a training step
-// (or of an inference) in order, with what it costs. README.md gives the rules and their sources.
+// A model lowered ahead of time for one chip and one batch size. It has every operation of a
+// training step (or of an inference) in order, with its cost. README.md gives the rules and their
+// sources.
 //
 // All costs are those of one core. All cores do the same. A layer's row covers the forward and
 // backward pass of the layer and of the layers fused with it.
@@ -38,8 +39,8 @@ struct Op {
   // kGemm: `repeats` products of this shape, one after the other, such as an attention's heads.
   GemmShape gemm;
   int64_t repeats = 1;
-  int64_t tiles = 0;   // Fillings of the array, all repeats.
-  int64_t cycles = 0;  // Steps of the array, all repeats.
+  int64_t tiles = 0;   // How often the array is filled, in all repeats together.
+  int64_t cycles = 0;  // The array's cycles, in all repeats together.
   double macs = 0;
 
   // The bytes moved in the core's memory. kInfeed: padded bytes over the host's link. kCoreSum:

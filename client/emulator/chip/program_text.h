@@ -20,7 +20,7 @@ std::string ProgramTable(const ChipProgram& program, const std::vector<Compariso
 std::string ProgramListing(const ChipProgram& program);
 
 // One object: the facts, "layers", "step", "infeed", "published", and "operations" if asked for.
-// Seconds, bytes and flops, never scaled.
+// Numbers are in seconds, bytes and flops, never scaled.
 void WriteProgram(const ChipProgram& program, const std::vector<Comparison>& published,
                   bool with_operations, JsonWriter& json);
 

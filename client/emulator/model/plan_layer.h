@@ -12,10 +12,10 @@
 
 namespace systole::emulator {
 
-// The kind as the text says it: "conv2d".
+// The name of the kind in a model's text: "conv2d".
 absl::string_view KindName(v1::Layer::KindCase kind);
 
-// Returns a plan without the layer's name, its place in the graph and the places of its numbers.
+// Returns a plan without the layer's name, its place in the graph and the places of its parameters.
 // `inputs` has the shape of each input, at least one. `layer` must not be a flatten, which is not a
 // layer of a Model.
 //   InvalidArgument  a value out of range (names the field), or shapes that do not fit the layer.

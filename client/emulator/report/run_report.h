@@ -45,7 +45,7 @@ struct Fact {
 };
 
 // Writes the facts as fields of the JSON object that is open. The facts of an inner object are
-// grouped at the place of the first of them. Keys must differ.
+// written together, where the first of them stands. Keys must differ.
 void AppendFacts(absl::Span<const Fact> facts, JsonWriter& json);
 
 // The times of one core over the whole run, without its first step.
@@ -72,7 +72,7 @@ struct Roofline {
   std::vector<LayerPoint> layers;
 };
 
-// What a load test measured with one number of trainers.
+// What a load test measured with a given number of trainers.
 struct LevelReport {
   int64_t trainers = 0;
   bool fed = false;             // Every trainer's AU is high, by the wall clock too.
@@ -84,7 +84,7 @@ struct LevelReport {
   double steps_per_second = 0;
   double wanted_steps_per_second = 0;  // What the trainers take if they never wait.
   double examples_per_second = 0;
-  double cores_worth = 0;  // Cores that could have taken these examples.
+  double cores_worth = 0;  // Cores that these examples could have kept busy.
   double cores_busy = 0;   // Cores that computed, on average.
   int64_t retries = 0;
   // Sums over all servers.

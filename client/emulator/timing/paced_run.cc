@@ -14,8 +14,8 @@ absl::StatusOr<PacedResult> RunPaced(const PopArrival& pop, const PacedOptions& 
   SYSTOLE_ASSIGN_OR_RETURN(InfeedClock clock, InfeedClock::Create(options.infeed));
   if (options.max_steps < 1 || options.max_duration <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "PacedOptions.max_steps is ", options.max_steps, ", max_duration ",
-        absl::FormatDuration(options.max_duration), ", want at least 1 and more than 0"));
+        "PacedOptions.max_steps is ", options.max_steps, ", want at least 1; max_duration is ",
+        absl::FormatDuration(options.max_duration), ", want more than 0"));
   }
   PacedResult result;
   const absl::Duration begin = options.pacer.now();

@@ -1,4 +1,4 @@
-// The arrival times of a step's slices, which pacing and recording take from a feed. The feed is a
+// When a step's slices arrived. Pacing and recording take these times from a feed. Here a feed is a
 // function, so this code needs no queues and no network.
 //
 // Single-thread.

@@ -2,8 +2,8 @@
 //
 // Most layers have one phase in each pass. Batch norm must add up statistics over all shards
 // between its phases. So after every phase but a layer's last, the network sums Partials() over the
-// shards in the fixed tree and puts the sums back. T is float for users, or double, which rounds
-// nothing to bf16, for gradient checks.
+// shards in the fixed tree and puts the sums back. T is float for users. Gradient checks use
+// double, which is never rounded to bf16.
 //
 // Single-thread: a shard's layers are called by one thread at a time. The arrays handed over belong
 // to the network and outlive the layer.
@@ -34,7 +34,7 @@ struct StepContext {
   const uint8_t* valid = nullptr;  // [images]; 0: the example does not count.
   int64_t valid_everywhere = 0;    // Valid examples of all shards.
   int64_t valid_on_core = 0;       // Valid examples of this core's shards.
-  bool training = false;           // Evaluation uses running statistics and drops nothing.
+  bool training = false;           // Evaluation uses running statistics and no dropout.
   uint64_t seed = 0;               // The run's seed.
   int64_t step = 0;                // The run's step.
   int64_t first_example = 0;       // The index in the global batch of the shard's first example.
@@ -47,24 +47,26 @@ class Layer {
   virtual ~Layer() = default;
 
   virtual int ForwardPhases(bool /*training*/) const { return 1; }
-  // in: [images, input shape] of each of the layer's inputs, out: [images, output shape].
+  // in: for each of the layer's inputs [images, input shape]; out: [images, output shape].
   virtual void Forward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
                        T* out) = 0;
 
   virtual int BackwardPhases() const { return 1; }
-  // `in` as in Forward(); d_out is the loss's gradient by `out`. Writes the gradient by `in` to
-  // d_in (null if not needed, as for the model's input) and the parameters' gradients to their
-  // place. A layer with several inputs has one gradient for all of them.
+  // `in` as in Forward(). d_out is the loss's gradient with respect to `out`. Writes the gradient
+  // with respect to `in` to d_in, unless d_in is null, as for the model's input. Writes the
+  // parameters' gradients to their place. If a layer has several inputs, d_in is the gradient for
+  // each of them.
   virtual void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
                         const T* d_out, T* d_in) = 0;
 
-  // The values of the phase that has just run that must be summed over all shards, or over this
-  // core's shards.
+  // What must be summed after the phase that has just run: over all shards, or over the shards of
+  // this core if sums_on_core_only().
   virtual absl::Span<T> Partials() { return {}; }
   virtual bool sums_on_core_only() const { return false; }
 
-  // Moves the running statistics by this step's. Called once per core and training step, on cores
-  // that had a valid example. If sums_on_core_only(), the network then takes their mean.
+  // Moves the running statistics towards this step's. Called once per core and training step. If
+  // sums_on_core_only(), cores without a valid example are left out. Then the network gives every
+  // core the mean over the cores that were not left out.
   virtual void UpdateStatistics() {}
 };
 

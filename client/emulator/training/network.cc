@@ -15,8 +15,8 @@
 namespace systole::emulator {
 namespace {
 
-// Adds n shards' numbers into shard 0's: neighbours, then neighbours' sums, and so on up the tree.
-// add(to, from) does one edge.
+// Adds the numbers of n shards into shard 0's, up a tree: first pairs of neighbours, then pairs of
+// their sums, and so on. add(to, from) adds one pair.
 void ReduceInTree(int64_t n, absl::FunctionRef<void(int64_t to, int64_t from)> add) {
   for (int64_t distance = 1; distance < n; distance *= 2) {
     for (int64_t to = 0; to + distance < n; to += 2 * distance) add(to, to + distance);
@@ -352,8 +352,8 @@ template <typename T>
 std::vector<uint64_t> Network<T>::HashReplicas() {
   std::vector<uint64_t> hashes(cores_.size());
   Parallel(options_.num_cores, [this, &hashes](int64_t core) {
-    // The rotation keeps two differences from cancelling each other, so that unequal replicas get
-    // equal hashes only by an ordinary collision.
+    // Without the rotation, the differences of two arrays could cancel each other. With it, unequal
+    // replicas get equal hashes only by an ordinary collision.
     const uint64_t statistics = Xxh3(BytesOf(cores_[core].statistics));
     hashes[core] = Xxh3(BytesOf(cores_[core].parameters)) ^ (statistics << 1 | statistics >> 63);
   });

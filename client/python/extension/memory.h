@@ -1,6 +1,6 @@
 // The memory of one step, for Python: NumPy arrays are views of it, and array libraries get it by
-// DLPack. The memory goes back to its feed when the last array is gone. Neither that nor DLPack's
-// deleter needs Python, so both may happen on any thread, and after the interpreter has ended.
+// DLPack. The memory goes back to its feed when the last array is gone. This return and DLPack's
+// deleter do not need Python, so both may run on any thread, and after the interpreter has ended.
 //
 // Thread-compatible value type; copies share the memory.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_MEMORY_H_

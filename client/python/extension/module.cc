@@ -1,4 +1,4 @@
-// The extension module `systole._systole`: the C++ below the package's Python.
+// The extension module `systole._systole`: the C++ code that the package's Python code calls.
 #include "client/python/extension/contact_sheets.h"
 #include "client/python/extension/feed_handle.h"
 #include "client/python/extension/feed_options.h"
@@ -22,7 +22,7 @@ NB_MODULE(_systole, module) {
   // exit).
   nb::set_leak_warnings(false);
   module.doc() = "The C++ part of the package `systole`. Use the package, not this module.";
-  // Exceptions report a server that is away; gRPC's lines on stderr are not needed.
+  // Exceptions report a server that cannot be reached. gRPC's lines on stderr are not needed.
   SilenceGrpcLog();
   module.attr("version") = SYSTOLE_VERSION;
   module.def("content_version", &ContentVersion,
@@ -30,8 +30,9 @@ NB_MODULE(_systole, module) {
   module.def("keep_freed_memory", &KeepFreedMemory, nb::arg("arenas"),
              "Makes malloc keep up to 256 MiB of what is freed instead of giving it back to the\n"
              "kernel, and use at most `arenas` heaps. gRPC takes and frees memory for every piece\n"
-             "that it reads; with the defaults half of the time goes to page faults. Concerns the\n"
-             "whole process. The number of heaps can be set before many threads run. glibc only.");
+             "that it reads; with the defaults half of the time goes to page faults. This\n"
+             "concerns the whole process. Set the number of heaps before many threads run. glibc\n"
+             "only.");
   DeclareErrors(module);
   DeclareSpecs(module);
   DeclareMemory(module);

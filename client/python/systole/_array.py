@@ -1,4 +1,4 @@
-"""The arrays of a batch: NumPy's, which array libraries can take without a copy."""
+"""The arrays of a batch: NumPy arrays that other array libraries can take without a copy."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Array(np.ndarray[Any, Any]):
         elif array.dtype.isnative and array.dtype.kind in _CODES:
             code = _CODES[array.dtype.kind]
         else:
-            raise BufferError(f"DLPack knows no dtype {array.dtype}")
+            raise BufferError(f"DLPack has no code for dtype {array.dtype}")
         versioned = max_version is not None and max_version[0] >= 1
         read_only = not array.flags.writeable
         if read_only and not versioned:
@@ -92,5 +92,5 @@ def array_at(
     memory: _systole.Memory, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> Array:
     """The array at `offset` bytes of the memory."""
-    buffer: Any = memory  # It has the buffer protocol, which only Python 3.12 can say in types.
+    buffer: Any = memory  # Has the buffer protocol. Only Python 3.12 has a type for that.
     return Array(shape, dtype, buffer, offset)

@@ -10,15 +10,15 @@ class Error(RuntimeError):
 
 
 class InvalidSpec(Error, ValueError):
-    """The spec or an option is wrong; names the field."""
+    """The spec or an option is wrong. The message names the field."""
 
 
 class WrongType(InvalidSpec, TypeError):
-    """An argument is of a type that does not fit; names it."""
+    """An argument has a type that does not fit. The message names the argument."""
 
 
 class WrongName(WrongType, AttributeError):
-    """There is no argument, field or method of this name; names a similar one."""
+    """There is no argument, field or method of this name. The message names a similar one."""
 
 
 class NotFound(Error, LookupError):
@@ -26,11 +26,14 @@ class NotFound(Error, LookupError):
 
 
 class DataLoss(Error):
-    """A record is damaged; names shard, record and cause. `on_corrupt: MASK` goes on without it."""
+    """A record is damaged. The message names shard, record and cause.
+
+    With `on_corrupt: MASK` a feed goes on without the record.
+    """
 
 
 class FailedPrecondition(Error):
-    """Other data than the feed began with, a state of another feed, or a feed that is closed."""
+    """The data are not those expected, the state is another feed's, or the feed is closed."""
 
 
 class Unavailable(Error, ConnectionError):
@@ -38,7 +41,7 @@ class Unavailable(Error, ConnectionError):
 
 
 class ResourceExhausted(Error):
-    """A limit, such as max_step_bytes, is exceeded; names the limit."""
+    """A limit, such as max_step_bytes, is exceeded. The message names the limit."""
 
 
 class PermissionDenied(Error, PermissionError):
@@ -46,7 +49,7 @@ class PermissionDenied(Error, PermissionError):
 
 
 class Cancelled(Error):
-    """The feed was closed during a wait for it."""
+    """The feed was closed while a call waited for it."""
 
 
 class Internal(Error):

@@ -25,8 +25,8 @@ from systole._served_feed import Feed
 
 
 class Tensors(dict[str, torch.Tensor]):
-    """A batch's tensors by name. A class of its own, so that a DataLoader that would make batches
-    of batches can be refused.
+    """A batch's tensors by name. It has a class of its own so that we can refuse a DataLoader that
+    would make batches of batches.
     """
 
 
@@ -37,8 +37,8 @@ def _no_batches_of_batches(batch: Any, *, collate_fn_map: Any = None) -> Any:
     )
 
 
-# default_collate, which DataLoader uses unless batch_size is None, refuses the type. This is for
-# loaders that makes_batches() does not know.
+# Makes default_collate refuse the type. DataLoader uses default_collate unless batch_size is None.
+# This is for loaders that makes_batches() does not know.
 torch.utils.data._utils.collate.default_collate_fn_map[Tensors] = _no_batches_of_batches
 
 
@@ -47,7 +47,7 @@ def to_tensors(batch: Batch) -> dict[str, torch.Tensor]:
     return {name: torch.from_dlpack(batch[name]) for name in batch}  # type: ignore[attr-defined]
 
 
-# Workers of one DataLoader; each needs a core at least.
+# The most workers of one DataLoader. Each needs at least one core.
 _MAX_WORKERS = 1024
 _WHERE_THE_STATE_SAYS = -1
 
@@ -65,13 +65,13 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     threads of its own, so num_workers=0 is enough.
 
     Several workers are refused, unless split_steps says that an element may be a part of a step.
-    Each then opens a feed for its share of this process's cores, which the number of workers must
-    divide.
+    Each worker then opens a feed for its share of this process's cores. The number of workers must
+    divide the number of cores.
 
     With workers, call set_epoch() before each loop but the first, unless they are persistent. The
     workers hold the position: torchdata's StatefulDataLoader can save it, state_dict() cannot.
     Workers that read from servers need multiprocessing_context="spawn": forked ones are refused
-    once this process has opened a feed from servers, also for len() or state_dict().
+    once this process has opened a feed from servers. len() and state_dict() open one, too.
     """
 
     def __init__(
@@ -173,14 +173,14 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         if makes_batches(sys._getframe(1)):
             _no_batches_of_batches(None)
-        # The order is read here and not with the first batch, because DataLoader waits until its
+        # Reads the order here and not with the first batch, because DataLoader waits until all
         # workers have come here.
         return self._batches(self._orders.last())
 
     def _batches(self, order: tuple[int, int]) -> Iterator[dict[str, torch.Tensor]]:
         feed = self.feed
         if self._worker >= 0 and self._loop:
-            # A worker that goes on after its first loop.
+            # This worker is persistent, and begins a loop that is not its first.
             if self._orders.follow_next(self._worker, order, self._loop == "ended"):
                 feed.skip_to(self._orders.epoch * len(feed))
         self._loop = "begun"
@@ -194,8 +194,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     def set_epoch(self, epoch: int) -> None:
         """Sets the epoch of the next loop. A feed that is in this epoch already goes on in it.
 
-        Call it between loops. Only workers that are made anew for each loop need it, because they
-        do not know of earlier loops.
+        Call it between loops. It is needed only with workers that are made anew for each loop,
+        because these do not know of earlier loops.
         """
         if epoch < 0:
             raise InvalidSpec(f"epoch is {epoch}, want 0 or more")
@@ -236,11 +236,11 @@ def _go_to_epoch(feed: BaseFeed, epoch: int) -> None:
 
 
 class _Orders:
-    """Orders to the workers of the main process: the epoch at which to begin.
+    """The main process's orders to its workers: the epoch at which to begin.
 
-    Each worker follows an order in one loop. Without this, workers that are made anew for
-    each loop would give the same epoch again and again. New workers follow the order that was the
-    last when they were made; persistent ones see later orders in memory that they share.
+    A worker follows an order in one loop only. Otherwise workers that are made anew for each loop
+    would give the same epoch again and again. New workers follow the last order from before they
+    were made. Persistent workers see later orders in shared memory.
     """
 
     def __init__(self) -> None:
@@ -265,17 +265,17 @@ class _Orders:
         return bool((self._cells[2:] != 0).any())
 
     def follow_first(self, worker: int, loaded_by_worker: bool) -> None:
-        """For the first loop of a worker. Earlier workers may have had the same number."""
+        """Call it in a worker's first loop. Earlier workers may have had the same number."""
         followed = int(self._cells[2 + worker])
         if not loaded_by_worker and followed == self._number:
             raise _repeated()
-        # StatefulDataLoader gives its workers a state and, if that was the end of an epoch, at once
-        # makes workers without one. These may follow set_epoch().
+        # StatefulDataLoader gives its workers a state. If that state is the end of an epoch, it at
+        # once makes new workers without a state. These may then follow set_epoch().
         if not (loaded_by_worker and self.epoch != _WHERE_THE_STATE_SAYS):
             self._cells[2 + worker] = max(followed, self._number)
 
     def follow_next(self, worker: int, order: tuple[int, int], ended: bool) -> bool:
-        """For the next loop of a persistent worker. True: begin with `epoch`; False: go on."""
+        """Call it in later loops of a worker. True: begin with `epoch`; False: go on."""
         number, epoch = order
         if number == self._number:
             if not ended:

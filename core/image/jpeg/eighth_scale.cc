@@ -20,16 +20,17 @@ namespace {
 // libjpeg's fixed point: the fraction bits of the constants, and those that its first pass keeps.
 constexpr int kConstantBits = 13;
 constexpr int kPass1Bits = 2;
-// Weights by which coefficients 1, 3, 5 and 7 of a row or column are added to the mean of its first
-// half and subtracted from the mean of its second half. Coefficients 2, 4 and 6 are left out. With
-// c(k) = sqrt(2) * cos(k * pi / 16), 3.624509785 is c(1) + c(3) + c(5) + c(7). The other weights
-// are such sums with the signs of cos((2 * x + 1) * k * pi / 16), x = 0 .. 3.
+// Weights of coefficients 1, 3, 5 and 7 of a row or column. Coefficient 0 plus their weighted sum
+// makes the mean of the first half, and coefficient 0 minus that sum makes the mean of the second
+// half. Coefficients 2, 4 and 6 are left out. With c(k) = sqrt(2) * cos(k * pi / 16), 3.624509785
+// is c(1) + c(3) + c(5) + c(7). The other weights are such sums with the signs of
+// cos((2 * x + 1) * k * pi / 16), x = 0 .. 3.
 constexpr int32_t kOdd1 = 29692;   // 3.624509785
 constexpr int32_t kOdd3 = -10426;  // -1.272758580
 constexpr int32_t kOdd5 = 6967;    // 0.850430095
 constexpr int32_t kOdd7 = -5906;   // -0.720959822
 
-// MakeHalvedRow reads whole vectors of MCUs, of at most this many.
+// MakeHalvedRow reads whole vectors of MCUs. A vector has at most this many.
 constexpr size_t kMaxLanes = 16;
 
 }  // namespace
@@ -88,9 +89,9 @@ bool SumColumns(const int16_t* block, const EighthScale::Dequantization& dequant
   return AreWithinLimits(block, dequantization);
 }
 
-// The transform's second pass: makes two samples of each MCU and writes each one `pixels` times, 1
-// or 2. Reads and writes whole vectors of MCUs. Returns false if a sample has more than 10 bits:
-// there libjpeg's C code wraps around and its vector code clamps.
+// The transform's second pass: makes two samples from each MCU and writes each one once or twice
+// (`pixels` times). Reads and writes whole vectors of MCUs. Returns false if a sample has more than
+// 10 bits. For such samples libjpeg's C code wraps around, but its vector code clamps.
 bool MakeHalvedRow(const EighthScale::ColumnSums* mcus, size_t num_mcus, int pixels, uint8_t* out) {
   const hn::CappedTag<int32_t, kMaxLanes> d;
   constexpr int kBits = kConstantBits + kPass1Bits + 3 + 2;
@@ -170,8 +171,8 @@ HWY_EXPORT(MakeHalvedRow);
 HWY_EXPORT(MakePlainRow);
 HWY_EXPORT(ToRgb);
 
-// The largest dequantized coefficient. Those of 8-bit samples are far smaller. Every sum of columns
-// still fits into 16 bits.
+// The largest dequantized coefficient that is accepted. Those of whole files of 8-bit samples are
+// smaller. Up to this limit the sum of every column fits into 16 bits.
 constexpr int32_t kMaxValue = 2047;
 
 // The weight of a coefficient's row in its column's sum. 0 if the row is left out.
@@ -221,8 +222,8 @@ void EighthScale::Start(const Format& format, int first_mcu, int num_mcus) {
       if (format.planes[block] == i) plane.blocks[blocks++] = block;
     }
     SYSTOLE_CHECK(blocks == plane.width * plane.height);
-    // The decoder must have stored these blocks whole. IsOnePixel (jpeg_entropy.cc) has the same
-    // rule, negated.
+    // The decoder must have stored the blocks of a halved plane whole. IsOnePixel (jpeg_entropy.cc)
+    // has the same rule, negated.
     plane.halved = !luma && format.mcu_width % 2 == 0 && format.mcu_height % 2 == 0;
     plane.stride = num_mcus_ * static_cast<size_t>(plane.width);
     plane.row.resize((num_mcus_ + kMaxLanes) * static_cast<size_t>(format.mcu_width));

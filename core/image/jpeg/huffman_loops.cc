@@ -1,7 +1,7 @@
 #include "core/image/jpeg/huffman_loops.h"
 
-// Only CopyPlain uses vectors. The other functions gain from cheap shifts by a register's content,
-// which targets from AVX2 on have (BMI2).
+// Only CopyPlain uses vectors. The other functions gain from cheap shifts by a number of bits in a
+// register, which targets from AVX2 on have (BMI2).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/image/jpeg/huffman_loops.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -27,7 +27,7 @@ HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
   size_t k = cursor.k;
   for (int i = 0; i < kEntriesPerRefill; ++i) {
     const size_t index = bits.index();
-    // Refills once the index is known, so that the lookup does not wait for it.
+    // Refills after the index is read, so that the lookup does not wait for the refill.
     if (i == 0) bits.Refill();
     if constexpr (!kStore) {
       const SkipEntry entry = table.skip[index];
@@ -44,7 +44,7 @@ HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
     if constexpr (kStore) {
       const size_t last = k + entry.run;
       if (last < 63 || (last & kBeyond) == 0) {
-        // In this order: if there is no second value, the first one overwrites it.
+        // The order matters: if there is no second value, the first one overwrites its zero.
         block[natural_order[last]] = entry.second_value();
         block[natural_order[first]] = entry.first_value(bits.window);
         bits.Drop(entry.bits);
@@ -80,7 +80,7 @@ template <Mode kMode>
 HWY_INLINE Progress TakeSymbolsAs(Cursor& cursor) {
   if constexpr (kMode == Mode::kSkip) return TakeSymbols<false>(cursor);
   if constexpr (kMode == Mode::kStore) return TakeSymbols<true>(cursor);
-  // The blocks of an MCU follow each other alike, so this can be predicted.
+  // Every MCU has the same blocks in the same order, so the CPU can predict this branch.
   return cursor.stores ? TakeSymbols<true>(cursor) : TakeSymbols<false>(cursor);
 }
 

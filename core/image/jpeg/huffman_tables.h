@@ -58,8 +58,8 @@ inline uint64_t LoadBigEndian(const uint8_t* bytes) {
   return std::endian::native == std::endian::little ? __builtin_bswap64(value) : value;
 }
 
-// The value of the `size` bits after the first `code_bits` (T.81, F.2.2.1, EXTEND). It has no
-// branch, because a photograph's values cannot be predicted.
+// The value of the `size` bits after the first `code_bits` (T.81, F.2.2.1, EXTEND). The function
+// does not branch on the value, because a photograph's values cannot be predicted.
 inline int ValueAt(uint64_t window, int code_bits, int size) {
   const uint64_t rest = window << code_bits;
   const int bits = static_cast<int>((rest >> 1) >> (63 - size));
@@ -70,8 +70,8 @@ inline int ValueAt(uint64_t window, int code_bits, int size) {
 // An AC symbol is a run of zeros and the size of the value after them (T.81, F.1.2.2.1).
 inline int RunOf(int symbol) { return (symbol >> 4) + 1; }  // Zeros and the value.
 inline int SizeOf(int symbol) { return symbol & 15; }
-// Size 0 means 16 zeros if the run is 15, else the end of the block. T.81 has one symbol for the
-// end, but libjpeg accepts all that have size 0 and another run.
+// Size 0 means 16 zeros if the symbol's upper half is 15, else the end of the block. T.81 has one
+// symbol for the end, but libjpeg accepts every symbol of size 0 whose upper half is not 15.
 inline bool IsEndOfBlock(int symbol) { return SizeOf(symbol) == 0 && symbol != 0xf0; }
 
 // The next bits of a scan. They begin at the top of `window`, which holds at least kLookupBits at
@@ -187,7 +187,7 @@ HWY_INLINE LongCodes::Code LongCodes::Find(uint64_t window) const {
 
 HWY_INLINE bool DcTable::Take(BitReader& bits, int* predictor) const {
   DcEntry entry = lookup[bits.index()];
-  // Refills after the index is known, so that the lookup does not wait for it.
+  // Refills after the index is known, so that the lookup does not wait for the refill.
   bits.Refill();
   if (entry.bits == 0) [[unlikely]] {
     const LongCodes::Code code = long_codes.Find(bits.window);

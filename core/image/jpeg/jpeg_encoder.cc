@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/image/jpeg/jpeg_errors.h"
-// Last: needs <cstdio>, defines many macros.
+// Included last, because it needs <cstdio> and defines many macros.
 #include "jpeglib.h"
 
 namespace systole {

@@ -19,11 +19,11 @@
 namespace systole {
 namespace {
 
-// Buffers for rows are kept from image to image up to this size, which is that of images 10,000
-// pixels wide. Larger ones are freed.
+// Row buffers up to this size are kept from image to image. It is enough for colour images that are
+// 10,000 pixels wide. Larger buffers are freed.
 constexpr size_t kMaxKeptRowBytes = 256 << 10;
 
-// What bytes that are no JPEG look like, as the end of a sentence.
+// Says what these bytes, which are no JPEG, look like. The text ends a sentence.
 const char* ForeignFormat(absl::string_view bytes) {
   if (absl::StartsWith(bytes, "\x89PNG")) return "a PNG image";
   if (absl::StartsWith(bytes, "GIF8")) return "a GIF image";
@@ -45,7 +45,7 @@ void CmykToRgb(const uint8_t* cmyk, int width, bool inverted, uint8_t* rgb) {
   }
 }
 
-// The bytes of an image's coefficients. libjpeg keeps all of them for an image of several scans.
+// How many bytes an image's coefficients take. libjpeg keeps them all if there are several scans.
 int64_t CoefficientBytes(const jpeg_decompress_struct& cinfo) {
   int64_t blocks = 0;
   for (int i = 0; i < cinfo.num_components; ++i) {
@@ -87,7 +87,8 @@ absl::StatusOr<UncheckedJpegDecoder> UncheckedJpegDecoder::Create(
                                                    options.max_scans, ", want both at least 1"));
   }
   auto state = std::make_unique<JpegDecompressor>(options);
-  // Tried once here: if the library does not fit the headers, this is no fault of an image.
+  // Makes a libjpeg decoder once here. If the library does not fit the headers, this fails now, and
+  // no image gets the blame.
   if (!RunGuarded(&state->error, &JpegDecompressor::CreateStep, state.get())) return state->Error();
   return UncheckedJpegDecoder(std::move(state));
 }
@@ -95,9 +96,9 @@ absl::StatusOr<UncheckedJpegDecoder> UncheckedJpegDecoder::Create(
 absl::StatusOr<ImageInfo> UncheckedJpegDecoder::ReadHeader(absl::string_view jpeg) {
   JpegDecompressor* s = state_.get();
   // Each image has a libjpeg decoder of its own, which takes 0.2 us. A decoder that is used again
-  // would decode an image that lacks tables with the tables of an earlier image. And with plain
-  // upsampling no colour converter is made, so jpeg_skip_scanlines (2.1) would write through the
-  // freed pointer to an earlier image's converter, into this image's coefficients.
+  // would decode an image that lacks tables with the tables of an earlier image. It would also keep
+  // a freed pointer to an earlier image's colour converter if plain upsampling makes no new one.
+  // jpeg_skip_scanlines (2.1) would write through that pointer, into this image's coefficients.
   jpeg_destroy_decompress(&s->cinfo);
   s->error.manager.num_warnings = 0;
   s->phase = JpegDecompressor::Phase::kIdle;
@@ -192,7 +193,7 @@ void UncheckedJpegDecoder::DecodeAhead(UncheckedJpegDecoder& a, UncheckedJpegDec
   }
 }
 
-// Makes rows of the coefficients that were decoded, so that their memory is free for others.
+// Makes rows from the decoded coefficients, so that other coefficients can use their memory.
 void UncheckedJpegDecoder::KeepRows() {
   JpegDecompressor* s = state_.get();
   if (s->scale == JpegScale::kFull || s->IsCmyk() || !s->entropy.in_place()) return;
@@ -200,8 +201,8 @@ void UncheckedJpegDecoder::KeepRows() {
       static_cast<size_t>(s->crop.width) * s->cinfo.output_components + kRowPaddingBytes;
   const int room = static_cast<int>(std::min(kMaxKeptBytes / s->kept_stride, size_t{1} << 16));
   int end = std::min({s->entropy.ready_row() - s->crop.y, s->crop.height, room});
-  // Asks libjpeg for rows in the same calls as NextRows would. An error in a call loses the other
-  // rows of the call, and how many rows come before an error must not depend on the second image.
+  // Asks libjpeg for as many rows in each call as NextRows would. An error loses all rows of its
+  // call, and the number of rows before an error must not depend on the second image.
   if (end < s->crop.height && !s->eighth.started()) end -= end % kRowsPerCall;
   if (end <= s->kept_rows) return;
   try {
@@ -230,11 +231,12 @@ bool UncheckedJpegDecoder::is_ahead() const {
   return state_->phase != JpegDecompressor::Phase::kRows || state_->entropy.is_ahead();
 }
 
-// Starts the crop again and drops the `rows` that were returned before.
+// Starts the crop again without our own entropy decoder. Drops the first `rows` rows, which were
+// returned before.
 absl::Status UncheckedJpegDecoder::DecodeByLibrary(int rows) {
   SYSTOLE_RETURN_IF_ERROR(ReadHeader(state_->jpeg).status());
   state_->own_entropy = false;
-  // The kept rows stay, and are not among the rows that are dropped here.
+  // The kept rows stay. They are not among the rows that are dropped here.
   const int kept_rows = state_->kept_rows;
   const int next_kept = state_->next_kept;
   SYSTOLE_RETURN_IF_ERROR(StartCrop(state_->crop, state_->scale));

@@ -12,20 +12,20 @@
 
 namespace systole {
 
-// What a file begins with. The first chunk follows.
+// A PNG file begins with a signature of so many bytes. The first chunk follows it.
 inline constexpr size_t kPngSignatureBytes = 8;
 
-// The four bytes at `at`.
+// The number in the four bytes at `at`, most significant first. REQUIRES: the bytes are there.
 uint32_t BigEndian(absl::string_view bytes, size_t at);
 
-// Views of a file.
+// A chunk. The members are views of the file.
 struct PngChunkView {
   // Whether the stored checksum is right. Cost: O(size).
   bool IsIntact() const;
 
   absl::string_view type;  // Four letters.
   absl::string_view data;
-  absl::string_view rest;  // The file behind the chunk.
+  absl::string_view rest;  // What follows the chunk in the file.
 };
 
 // The chunk that `file` begins with, or nullopt if it is cut short.

@@ -1,10 +1,10 @@
-// tf.image.resize in each of its methods, for an image in memory, with the arithmetic of
-// TensorFlow's CPU kernels: f32, every operation rounded, in the same order. So values are equal to
-// the bit, except for Lanczos and the Gaussian (core/image/resize/sampling_spans.h says why).
+// All methods of tf.image.resize, for an image in memory. The arithmetic is that of TensorFlow's
+// CPU kernels: f32, every operation rounded, in the same order. So values are equal to the bit,
+// except for Lanczos and the Gaussian (core/image/resize/sampling_spans.h says why).
 //
 // The fused pass has only the default method (core/image/resize/bilinear_resizer.h). This file has
-// all of them, as scalar code with tables for each size. It defines the right bits;
-// core/image/resize/fast_resampler.h makes them faster.
+// all of them, as scalar code with tables for each size. Its bits are right by definition;
+// core/image/resize/fast_resampler.h makes the same bits faster.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_RESAMPLER_H_
@@ -56,9 +56,9 @@ struct PixelView {
   T* row(int64_t y) const { return values + y * row_values; }
 };
 
-// Fills `out` from all of `in`, which has as many channels. T is uint8_t or float. Beside tables it
-// takes memory for one row of `in`. REQUIRES: sizes of 1 to 65535, options that fit each other, and
-// a method other than kNearest.
+// Fills `out` from all of `in`. Both have the same number of channels. T is uint8_t or float. Takes
+// memory for tables and for one row of `in`. REQUIRES: sizes of 1 to 65535, options that fit each
+// other, and a method other than kNearest.
 template <typename T>
 void Resample(const ResampleOptions& options, const PixelView<const T>& in,
               const PixelView<float>& out);

@@ -23,7 +23,7 @@ class BoxDraws {
   virtual int Below(int limit) = 0;
 };
 
-// Makes draws of our own. Borrows `rng`.
+// Draws from our own generator. Borrows `rng`.
 class CounterBoxDraws final : public BoxDraws {
  public:
   explicit CounterBoxDraws(CounterRng& rng) : rng_(rng) {}
@@ -51,14 +51,14 @@ struct DistortedBoxOptions {
 absl::Status CheckDistortedBox(const DistortedBoxOptions& options);
 
 // Each attempt draws the aspect (Unit), then the height (Below, if there is a choice). Then it
-// draws y if the box is lower than the image, and x if the box is narrower (Below). The last offset
+// draws y if the box is less high than the image, and x if it is less wide (Below). The last offset
 // that would fit is never drawn. If no attempt gives a box, the result is the whole image.
-// REQUIRES: height, width are 1 to 65535, and valid options.
+// REQUIRES: height and width are 1 to 65535, and the options are valid.
 CropRect DistortedBox(const DistortedBoxOptions& options, int height, int width, BoxDraws& draws);
 
-// The centred square on which the reference TPU ResNet evaluates a network for images of
-// size x size pixels: size / (size + 32) of the short side, at least 1. If the margin is odd, the
-// larger half lies above and left of the crop. REQUIRES: all are > 0.
+// The centred square that the reference TPU ResNet crops to evaluate a network for images of
+// size x size pixels. Its side is size / (size + 32) of the short side, at least 1. If the margin
+// is odd, the larger half lies above and left of the crop. REQUIRES: all are > 0.
 CropRect PaddedCentreCrop(int size, int height, int width);
 
 }  // namespace systole

@@ -35,8 +35,8 @@ struct OperationGuide {
   // why. Empty if TensorFlow has no such operation. parity_test checks each "exact" and each
   // number.
   absl::string_view parity = "";
-  // A function of TensorFlow that this operation and another one before it do together, and how the
-  // values compare. Empty: there is none.
+  // A function of TensorFlow that does the work of this operation and the one before it, and how
+  // the values compare. Empty: there is none.
   absl::string_view combined_tensorflow = "";
   absl::string_view combined_parity = "";
 };
@@ -46,11 +46,11 @@ struct OperationRow {
 
   OperationGuide guide;
 
-  // The number that keys the operation's draws. 0: it draws nothing. The number decides bytes of
-  // feeds: never renumber.
+  // The number that keys the operation's draws. 0: it draws nothing. The bytes of feeds depend on
+  // the number, so never change it.
   uint32_t draws = 0;
 
-  // Whether it draws as TensorFlow's stateless op does if `tf_seed` is set.
+  // Whether the operation, if `tf_seed` is set, draws as TensorFlow's stateless op does.
   bool tensorflow_draws = false;
 
   // Creates the operation. InvalidArgument if a field is out of range; the message names the field

@@ -70,8 +70,8 @@ std::optional<CropRect> DrawRect(const ErasingOptions& options, int height, int 
         image_area *
         (options.min_area + (static_cast<double>(options.max_area) - options.min_area) * area_draw);
     const double aspect = Exp(log_min + (log_max - log_min) * aspect_draw);
-    // Rounds half to even. Both are below 2^20: an edge is below 2^15, and the root of an aspect is
-    // below 2^5.
+    // Rounds half to even. Both numbers are below 2^20: an edge of the image is below 2^15, and the
+    // root of an aspect is below 2^5.
     const auto rows = static_cast<int>(std::nearbyint(std::sqrt(area * aspect)));
     const auto columns = static_cast<int>(std::nearbyint(std::sqrt(area / aspect)));
     if (rows >= height || columns >= width) continue;

@@ -25,7 +25,7 @@ namespace systole {
 // Largest payload accepted by default, in bytes.
 inline constexpr int64_t kDefaultMaxRecordBytes = int64_t{256} << 20;
 
-// Where the bytes that a RecordCallback sees may be.
+// Where the bytes may be that a RecordCallback gets.
 enum class RecordBytes {
   // In `scratch`: a copy that no other program can change.
   kCopied,
@@ -59,8 +59,8 @@ class RecordSource {
   virtual const ExampleFormat& examples() const = 0;
 
   virtual int64_t num_records() const = 0;
-  // The record's place in the decompressed file, for messages and for reading ahead: a stretch that
-  // holds it. A stretch never begins before the previous record's. REQUIRES: 0 <= record <
+  // A stretch of the decompressed file that holds the record, for messages and for reading ahead.
+  // It never begins before the stretch of the previous record. REQUIRES: 0 <= record <
   // num_records().
   virtual RecordSpan span(int64_t record) const = 0;
   // The sizes of all payloads, without reading them: exact if the format says how large each is,
@@ -80,21 +80,22 @@ class RecordSource {
   //   DataLoss            damaged; names the file's base name, record, byte offset and cause.
   //   ResourceExhausted   larger than ShardOptions.max_record_bytes, checked before allocating.
   //   FailedPrecondition  the record is damaged, and the file has changed since it was opened.
-  //   Unavailable         no memory, or the storage's own DataLoss or ResourceExhausted: those two
-  //                       codes always mean that something is wrong with the record.
+  //   Unavailable         no memory, or the storage reported DataLoss or ResourceExhausted. From
+  //                       here these two codes always mean that something is wrong with the record.
   // Other codes are the storage's, for a read that failed.
   virtual absl::StatusOr<absl::string_view> ReadRecord(int64_t record,
                                                        AlignedBuffer& scratch) const = 0;
 
-  // A callback for each record asked for, with its place in `records` and its payload (valid only
-  // during the call) or the error that ReadRecord has for it. A return value that is not OK ends
-  // ReadRecords, which returns it, unless the bytes of that call could not be trusted.
+  // ReadRecords calls it for each record, with the record's place in `records` and its payload
+  // (valid only during the call) or the error that ReadRecord has for it. If the callback returns
+  // an error, ReadRecords ends and returns that error, unless the bytes of this call could not be
+  // trusted.
   using RecordCallback =
       absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
 
   // Reads several records, in the order given. Records that are neighbours both in the file and in
   // `records` share one read of at most `max_read_bytes` (a larger record is read alone). With
-  // kInPlace the storage may fail, or the file be cut, while a callback reads it. The callback
+  // kInPlace the storage may fail, or the file may be cut, while a callback reads it. The callback
   // then sees bytes that are not the record's. After that callback ReadRecords ends with
   //   FailedPrecondition  the file has changed.
   //   Unavailable         the file has not changed. The message has the place.
@@ -116,8 +117,9 @@ class RecordSource {
   // OK if the file is empty or at least one record is not known to be damaged. Otherwise the file
   // is not a shard, or nothing of it can be read. The message says what the file looks like, and
   // what to do.
-  //   InvalidArgument  a file of another kind: an image, or compressed though that was ruled out.
-  //   DataLoss         unknown bytes; gives the cause of the first record.
+  //   InvalidArgument  a file of another kind: an image, or a compressed file that is read as one
+  //                    that is not compressed.
+  //   DataLoss         unknown bytes. The message says what is wrong with the first record.
   virtual absl::Status CheckHoldsRecords() const = 0;
 };
 

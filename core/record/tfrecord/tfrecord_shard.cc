@@ -77,8 +77,8 @@ absl::StatusOr<absl::string_view> TfRecordShard::Check(int64_t record,
                                                        absl::string_view frame) const {
   if (frame.size() < kRecordFramingBytes ||
       DecodeRecordHeader(frame.data()) != frame.size() - kRecordFramingBytes) {
-    // The cause is found by a second look. The bytes may have changed in between, and may be good
-    // now.
+    // FramingCause() looks at the bytes a second time. They may have changed in between, and may be
+    // good now.
     std::string cause = FramingCause(frame.data(), frame.size());
     return Damaged(record, cause.empty() ? "its header changed while it was read" : cause);
   }
@@ -91,7 +91,7 @@ absl::StatusOr<absl::string_view> TfRecordShard::Check(int64_t record,
 }
 
 absl::StatusOr<std::string> TfRecordShard::CauseIfTooLarge(int64_t record) const {
-  // A stretch of damage may have any length. Only a valid header makes it a large record.
+  // A stretch of damage may have any length. It is a large record only if its header is valid.
   char header[kRecordHeaderBytes];
   SYSTOLE_ASSIGN_OR_RETURN(const size_t read, ReadAt(span(record).offset, absl::MakeSpan(header)));
   if (read < kRecordHeaderBytes) return NoHeaderCause(read);

@@ -1,4 +1,4 @@
-// A file's bytes in the page cache itself.
+// Maps a local file, so that its bytes are read in place, in the page cache.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_MAPPING_H_
 #define SYSTOLE_CORE_STORAGE_LOCAL_FILE_MAPPING_H_
 
@@ -8,7 +8,7 @@
 
 namespace systole {
 
-// Thread-safe. Borrows the descriptor until the first use.
+// Thread-safe. The descriptor must stay open until the bytes are first read.
 class FileMapping final : public Mapping {
  public:
   // Maps the first `bytes` bytes of `fd`.

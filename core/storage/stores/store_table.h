@@ -12,15 +12,15 @@
 namespace systole {
 
 struct StoreRow {
-  absl::string_view scheme;  // The part before "://"; empty: names without it.
-  absl::string_view called;  // For messages: the kind of its names.
+  absl::string_view scheme;  // The part before "://". Empty: for names without a scheme.
+  absl::string_view called;  // What messages call names of this kind.
   const Store& (*store)();
 };
 
 // All stores.
 absl::Span<const StoreRow> StoreTable();
 
-// The part of `name` before "://", a view into it; empty if there is none that can be a scheme.
+// The part of `name` before "://", as a view into `name`. Empty if no such part can be a scheme.
 absl::string_view SchemeOf(absl::string_view name);
 
 // The store of a name or a pattern. The form of the name alone decides it.

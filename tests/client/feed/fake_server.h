@@ -54,7 +54,7 @@ struct FakeFeed {
   uint64_t dataset_fingerprint = 11;
   uint64_t order_fingerprint = 22;
   std::string content_version = "fake-1";
-  // The tensors of a slice; if empty, `label`, `valid` and `x`.
+  // The tensors of a slice. If this is empty, they are `valid`, `label` and `x`.
   std::vector<SliceTensor> tensors;
   // The function that makes the bytes.
   std::function<uint8_t(int64_t step, int core, int tensor, int64_t place)> byte = FakeByte;
@@ -75,15 +75,15 @@ struct FakeFeed {
   bool paced = false;
   // If this is not OK, every call is refused with it.
   grpc::Status refusal;
-  // Called with a stream's number. If it returns a text, the stream is refused as by a full server,
-  // with the text as "grpc-retry-pushback-ms".
+  // Called with a stream's number. If it returns a text, the stream is refused as a full server
+  // would refuse it, with the text as "grpc-retry-pushback-ms".
   std::function<std::optional<std::string>(int stream)> pushback;
 };
 
 // The spec that a FakeFeed serves.
 v1::FeedSpec SpecOf(const FakeFeed& feed);
 
-// Returns where `step` does not hold FakeByte()s, or floats of them; empty if all are right.
+// Names the first place where `step` does not hold FakeByte(), or a float of it. Empty: none.
 std::string WrongBytesOf(const Step& step);
 
 class FakeServer {

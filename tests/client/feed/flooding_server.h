@@ -31,8 +31,8 @@ struct AnswerFlood {
 std::vector<AnswerFlood> AllAnswerFloods();
 
 // Answers the first call of each connection with a flood of at most `flood_bytes`, at 100 MB/s at
-// most, so that the result does not depend on how late a busy machine looks. The server runs in the
-// test's process, on a free port of 127.0.0.1.
+// most. So the result does not depend on how late the client, on a busy machine, counts the bytes.
+// The server runs in the test's process, on a free port of 127.0.0.1.
 //
 // Thread-safe.
 class FloodingServer {

@@ -1,5 +1,5 @@
-// gRPC servers that send slowly. So the result of a test does not depend on how late a busy machine
-// looks at what came.
+// Makes gRPC servers send slowly. So a test's result does not depend on how late the client, on a
+// busy machine, counts the bytes that came.
 #ifndef SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_
 #define SYSTOLE_TESTS_CLIENT_SERVERS_PACED_SOCKETS_H_
 

@@ -1,4 +1,4 @@
-// Protobuf encodings by hand, for records that no writer makes.
+// Encodes protobuf messages by hand, for records that no writer makes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_EXAMPLE_ENCODE_H_
@@ -16,7 +16,7 @@ inline std::string Varint(uint64_t value) {
   return out;
 }
 
-// A field of bytes or of a message.
+// A field that holds bytes or a message.
 inline std::string Field(uint32_t number, const std::string& bytes) {
   return Varint(number << 3 | 2) + Varint(bytes.size()) + bytes;
 }
@@ -33,7 +33,7 @@ inline std::string Group(uint32_t number, const std::string& content) {
   return Varint(number << 3 | 3) + content + Varint(number << 3 | 4);
 }
 
-// Features, and lists in a Feature.
+// A Feature with a list of each kind, an entry of the map in Features, and an Example.
 inline std::string BytesList(const std::string& list) { return Field(1, list); }
 inline std::string FloatList(const std::string& list) { return Field(2, list); }
 inline std::string Int64List(const std::string& list) { return Field(3, list); }

@@ -12,8 +12,8 @@
 
 namespace systole {
 
-// The bytes that the interpreter makes of the example, in elements of the output's dtype. Errors:
-// those of the operations.
+// Returns what the interpreter makes of the example: the bytes of elements of the output's dtype.
+// Returns an error if an operation fails.
 absl::StatusOr<std::vector<uint8_t>> InterpretDrawn(const RandomProgram& drawn,
                                                     const Program& program);
 

@@ -1,5 +1,5 @@
-// Makes PNG files of every kind, good ones and damaged ones. The rows are random bytes behind
-// random filters, so every filter meets every neighbour.
+// Makes PNG files of every kind, good ones and damaged ones. Each row has a random filter and
+// random bytes, so every filter is used beside every other.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_IMAGE_PNG_RANDOM_PNG_H_
@@ -72,7 +72,7 @@ inline std::string RandomRows(RandomBits& bits, const PngKind& kind) {
   return rows;
 }
 
-// A zlib stream, by a random way of compression.
+// The rows as a zlib stream, compressed with random settings.
 inline std::string Deflated(RandomBits& bits, const std::string& rows) {
   z_stream stream = {};
   SYSTOLE_CHECK(deflateInit2(&stream, static_cast<int>(Below(bits, 10)), Z_DEFLATED,
@@ -117,7 +117,7 @@ inline void FlipBit(RandomBits& bits, std::string& bytes) {
   bytes[at] = static_cast<char>(bytes[at] ^ (1 << Below(bits, 8)));
 }
 
-// A file of any kind. Every second one is damaged in some way.
+// A file of any kind. Fourteen of twenty are damaged in some way.
 inline std::string RandomPng(RandomBits& bits, int max_side) {
   const PngKind kind = RandomKind(bits, max_side);
   std::string rows = RandomRows(bits, kind);
