@@ -24,12 +24,8 @@ std::string ToKept(const Value& image, const ValueType& type) {
   for (size_t i = 0; i < kept.size() / 4; ++i) {
     StoreU32Le(static_cast<uint32_t>(image.type.shape[i]), kept.data() + 4 * i);
   }
-  if (type.element == ElementType::kUint8) {
-    kept.append(reinterpret_cast<const char*>(image.uint8s.data()), image.uint8s.size());
-  } else {
-    kept.append(reinterpret_cast<const char*>(image.floats.data()),
-                image.floats.size() * sizeof(float));
-  }
+  const absl::Span<const uint8_t> values = image.memory();
+  kept.append(reinterpret_cast<const char*>(values.data()), values.size());
   return kept;
 }
 

@@ -8,10 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/interrupt/interrupt.h"
-#include "core/numeric/bf16.h"
-#include "core/numeric/canonical_nan.h"
-#include "core/numeric/float16.h"
-#include "core/numeric/normalise.h"
 #include "core/operations/ops/operation_table.h"
 #include "core/operations/ops/whole_image.h"
 #include "core/status/check.h"
@@ -195,23 +191,6 @@ v1::DataType DataTypeOf(ElementType made) {
       return v1::INT64;
     default:
       return v1::FLOAT32;
-  }
-}
-
-void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out) {
-  const bool is_uint8 = value.type.element == ElementType::kUint8;
-  const size_t count = is_uint8 ? value.uint8s.size() : value.floats.size();
-  SYSTOLE_CHECK(out.size() == count * static_cast<size_t>(DTypeBytes(dtype)));
-  for (size_t i = 0; i < count; ++i) {
-    const float x = is_uint8 ? static_cast<float>(value.uint8s[i]) : CanonicalNan(value.floats[i]);
-    if (dtype == DType::kFloat32) {
-      std::memcpy(&out[i * sizeof(x)], &x, sizeof(x));
-    } else if (IsFloat(dtype)) {
-      const uint16_t rounded = dtype == DType::kFloat16 ? RoundToFloat16(x) : RoundToBf16(x);
-      std::memcpy(&out[i * sizeof(rounded)], &rounded, sizeof(rounded));
-    } else {
-      out[i] = RoundToUint8(x);
-    }
   }
 }
 

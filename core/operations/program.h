@@ -87,10 +87,6 @@ class Program {
 // The type of an output that names no dtype, for values of type `made`. REQUIRES: not kBytes.
 v1::DataType DataTypeOf(ElementType made);
 
-// Writes `value`, which is uint8 or float32, to `out` as kUint8 (rounded half to even, saturated)
-// or a type of floats (with CanonicalNan()). REQUIRES: `out` has the size that this takes.
-void CastPlainly(const Value& value, DType dtype, absl::Span<uint8_t> out);
-
 // Writes int64 values to `out` as kInt64 or kInt32. REQUIRES: `out` has the size that this takes.
 //   InvalidArgument  a value does not fit kInt32.
 absl::Status CastInt64s(absl::Span<const int64_t> values, DType dtype, absl::Span<uint8_t> out);

@@ -20,13 +20,6 @@ absl::Span<const uint8_t> AsBytes(absl::string_view chars) {
   return absl::MakeConstSpan(reinterpret_cast<const uint8_t*>(chars.data()), chars.size());
 }
 
-// The bytes of a value of uint8 or float32.
-absl::Span<uint8_t> BytesOf(Value& value) {
-  if (value.type.element == ElementType::kUint8) return absl::MakeSpan(value.uint8s);
-  return absl::MakeSpan(reinterpret_cast<uint8_t*>(value.floats.data()),
-                        value.floats.size() * sizeof(float));
-}
-
 }  // namespace
 
 absl::StatusOr<ProgramRunner> ProgramRunner::Create(const LoweredProgram& program,
@@ -83,7 +76,7 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
     value = Value::Create(program.fused.element, program.fused.shape);
     const DType dtype =
         program.fused.element == ElementType::kUint8 ? DType::kUint8 : DType::kFloat32;
-    SYSTOLE_RETURN_IF_ERROR(RunFused(program, input, example, dtype, pixels, BytesOf(value)));
+    SYSTOLE_RETURN_IF_ERROR(RunFused(program, input, example, dtype, pixels, value.memory()));
     first = program.rest;
   } else {
     return RunFused(program, input, example, program.dtype, pixels, out);

@@ -27,6 +27,7 @@
 #include "gtest/gtest.h"
 #include "systole/v1/feed.pb.h"
 #include "tests/core/image/png/png_builder.h"
+#include "tests/core/operations/plain_cast.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"

@@ -65,10 +65,9 @@ class Cast final : public Operation {
       return out;
     }
     const float scale = scale_ ? kUint8ToUnit : 1.0f;
-    SYSTOLE_RETURN_IF_ERROR(NormaliseUint8(
-        input.uint8s, 1, {.scale = absl::MakeConstSpan(&scale, 1)}, PixelType::kFloat32,
-        absl::MakeSpan(reinterpret_cast<uint8_t*>(out.floats.data()),
-                       out.floats.size() * sizeof(float))));
+    SYSTOLE_RETURN_IF_ERROR(NormaliseUint8(input.uint8s, 1,
+                                           {.scale = absl::MakeConstSpan(&scale, 1)},
+                                           PixelType::kFloat32, out.memory()));
     return out;
   }
 

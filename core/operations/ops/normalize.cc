@@ -49,14 +49,12 @@ class Normalize final : public Operation {
 
   absl::StatusOr<Value> Run(Value input, const ExampleKey&) const override {
     Value out = Value::Create(ElementType::kFloat32, input.type.shape);
-    const absl::Span<uint8_t> bytes = absl::MakeSpan(reinterpret_cast<uint8_t*>(out.floats.data()),
-                                                     out.floats.size() * sizeof(float));
     const Normalisation factors = {.scale = factors_.scale, .bias = factors_.bias};
     const int channels = RulesByValue();
     SYSTOLE_RETURN_IF_ERROR(
         input.type.element == ElementType::kUint8
-            ? NormaliseUint8(input.uint8s, channels, factors, PixelType::kFloat32, bytes)
-            : NormaliseFloat(input.floats, channels, factors, PixelType::kFloat32, bytes));
+            ? NormaliseUint8(input.uint8s, channels, factors, PixelType::kFloat32, out.memory())
+            : NormaliseFloat(input.floats, channels, factors, PixelType::kFloat32, out.memory()));
     return out;
   }
 

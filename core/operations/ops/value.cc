@@ -126,6 +126,13 @@ Value Value::Create(ElementType element, std::vector<int64_t> shape) {
   return value;
 }
 
+absl::Span<uint8_t> Value::memory() {
+  if (type.element == ElementType::kUint8) return absl::MakeSpan(uint8s);
+  return {reinterpret_cast<uint8_t*>(floats.data()), floats.size() * sizeof(float)};
+}
+
+absl::Span<const uint8_t> Value::memory() const { return const_cast<Value*>(this)->memory(); }
+
 absl::Status CheckValueBytes(ElementType element, int64_t height, int64_t width, int64_t channels) {
   const int64_t bytes =
       ValueType{.element = element, .shape = {height, width, channels}}.num_bytes();

@@ -76,6 +76,10 @@ struct Value {
   int64_t width() const { return type.shape[1]; }
   int64_t channels() const { return type.shape[2]; }
 
+  // The memory of a value of kUint8 or kFloat32.
+  absl::Span<uint8_t> memory();
+  absl::Span<const uint8_t> memory() const;
+
   // A value of zeros.
   static Value Create(ElementType element, std::vector<int64_t> shape);
 };

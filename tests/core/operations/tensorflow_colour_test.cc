@@ -20,6 +20,7 @@
 #include "core/storage/memory_source.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "tests/core/operations/plain_cast.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 
