@@ -3,11 +3,12 @@
 #
 #   bench/ab.sh REV1 REV2 [FILTER]   FILTER is a regular expression for the benchmarks' names (BM_..)
 #
-#   bench/ab.sh main HEAD BM_Wire    what this branch does to the wire
+#   bench/ab.sh main HEAD BM_Wire    how this branch changes the speed of the wire
 #
-# Five runs of each (A B A B ..), each with the rounds of `bench/run.sh --quick`. Prints each figure of
-# both and the ratio B / A: median, min, max. The commits are checked out and built under a temporary
-# folder that is removed at the end; this tree, whatever its state, is not touched.
+# Five runs of each (A B A B ..), each with the rounds of `bench/run.sh --quick`. For each figure it
+# prints both medians, and the median, min and max of the ratio B / A. The commits are checked out and
+# built under a temporary folder that is removed at the end. This tree, whatever its state, is not
+# touched.
 set -euo pipefail
 
 readonly runs=5
@@ -75,8 +76,8 @@ mapfile -t common < <(cut -d ' ' -f 1 "$work/common" | sort -u)
 
 export SYSTOLE_BENCH=quick
 for program in "${common[@]}"; do
-  # Exactly those benchmarks, since the filter is not a list. Names hold characters that mean
-  # something in a regular expression.
+  # Runs exactly the common benchmarks: $filter may match others, too. Their names are escaped,
+  # because they hold characters that have a meaning in a regular expression.
   names=$(sed -n "s/^$program //p" "$work/common" | sed 's/[][().*+?^$|{}\\]/\\&/g' | paste -sd '|')
   for ((run = 1; run <= runs; ++run)); do
     for side in A B; do

@@ -21,7 +21,7 @@ std::vector<uint16_t> Ramp(int64_t size) {
   return out;
 }
 
-// The rate that we want of one core: about a hundred times that of array simulators in Python.
+// The rate that we want from one core: about a hundred times that of array simulators in Python.
 // [cycles/s]
 constexpr double kTarget = 200'000;
 
@@ -39,7 +39,7 @@ void BM_StepArray(benchmark::State& state) {
     return cycles;
   };
   const double cycles_a_product = multiply();
-  // So many products take about a tenth of a second.
+  // This many products take about a tenth of a second.
   const int64_t count = std::max<int64_t>(
       1, static_cast<int64_t>(static_cast<double>(bench::ScaledWork(40'000)) / cycles_a_product));
   for (auto _ : state) {

@@ -1,7 +1,7 @@
 // Measures one server with many clients.
 //   BM_Clients       The total rate of 1 to 16 clients, and how evenly they share it. The clients
 //                    read one feed, or each a feed of its own.
-//   BM_ServerMemory  The memory of a server most of whose clients do not read.
+//   BM_ServerMemory  The memory of a server when most of its clients do not read.
 //
 // BM_Clients asks for small pictures (64 x 64, u8), so that the clients in this process cost little
 // and leave the processors to the server. The server decodes the same photographs for any size.
@@ -91,8 +91,8 @@ void BM_Clients(benchmark::State& state, bool different) {
   const std::string series = different ? "different feeds" : "one feed";
   const std::unique_ptr<ServerProcess> server = ServePhotographs();
   const auto seconds = static_cast<double>(ScaledWork(100)) / 100;
-  // For each number of clients, a sample of each round: the examples of the client that got least,
-  // and the mean over the clients.
+  // For each number of clients, a sample of each round: the examples of the client that got the
+  // fewest, and the mean over the clients.
   std::map<int, std::vector<Sample>> least;
   std::map<int, std::vector<Sample>> mean;
   std::vector<Side> sides;
@@ -214,7 +214,7 @@ void BM_ServerMemory(benchmark::State& state) {
     const std::unique_ptr<ServerProcess> server =
         ServePhotographs({"--memory-budget", absl::StrCat(kBudgetMib << 20)});
     std::vector<std::unique_ptr<IdleStream>> idle;
-    // A slice has 2.4 MB. The slices of 64 idle clients, and those made ahead for 8 active ones,
+    // A slice takes 2.4 MB. The slices of 64 idle clients, and those made ahead for 8 active ones,
     // would together need more than the budget.
     for (uint64_t i = 0; i < kIdle; ++i) {
       idle.push_back(std::make_unique<IdleStream>(server->address(), SpecOf({.seed = i})));

@@ -27,8 +27,8 @@ std::vector<std::string> PhotographShards();
 std::vector<std::string> SmallRecordShards();
 constexpr int64_t kSmallRecordBytes = 784;
 
-// As many records in as many shards as the ImageNet training set has, 1,281,167 in 1,024, in the
-// full run. Features: image (64 bytes), label (below 1,000).
+// In the full run as many records and shards as the ImageNet training set has: 1,281,167 records in
+// 1,024 shards. Features: image (64 bytes), label (below 1,000).
 std::vector<std::string> ManyShards();
 constexpr int64_t kTinyRecordBytes = 64;
 

@@ -1,6 +1,6 @@
-// Measures what the feed delivers, as bench/peers measures the peers: wall time, CPU time and
-// memory of a number of whole steps in host memory, after some warm-up steps. Prints one JSON
-// object.
+// Measures what the feed delivers, as bench/peers measures the peers: the wall time, CPU time and
+// memory that it takes to have a number of whole steps in host memory, after some warm-up steps.
+// Prints one JSON object.
 //
 //   feed_timer in-process ..   a StepEngine over the shards, in this process
 //   feed_timer client ..       the steps of a server in another process; with --server-pid, the
@@ -88,7 +88,7 @@ absl::StatusOr<Usage> UsageOf(int64_t pid) {
   return usage;
 }
 
-// What this process and process `server_pid` have used; 0: this process alone.
+// What this process and process `server_pid` have used; with server_pid 0, this process alone.
 absl::StatusOr<Usage> UsageWith(int64_t server_pid) {
   Usage usage;
   if (server_pid != 0) {
@@ -139,13 +139,13 @@ struct Slice {
 using NextSlice = std::function<absl::StatusOr<Slice>()>;
 
 struct Amount {
-  std::string tensor;  // The only one that counts: the spec's first output.
+  std::string tensor;  // The only tensor that counts: the spec's first output.
   int64_t batch = 0;   // Examples of a step.
   int64_t warm_up = 0;
   int64_t steps = 0;
 };
 
-// Measures, and appends the result to the object that `json` has open.
+// Measures, and writes the results into the object that is open in `json`.
 absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice& next,
                        JsonWriter& json) {
   for (int64_t i = 0; i < amount.warm_up; ++i) SYSTOLE_RETURN_IF_ERROR(next().status());
@@ -196,7 +196,8 @@ class TimerCommand : public Command {
   absl::StatusOr<v1::FeedSpec> Spec() const {
     if (steps_ < 1 || warm_up_ < 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--steps ", steps_, " --warm-up ", warm_up_, ": want at least 1 and 0"));
+          absl::StrCat("--steps ", steps_, " --warm-up ", warm_up_,
+                       ": want at least 1 step and at least 0 warm-up steps"));
     }
     return LoadSpec(spec_);
   }
@@ -225,7 +226,7 @@ class InProcessCommand final : public TimerCommand {
     options.PositionalList("SHARDS", &shards_, "Paths or globs");
     options.Optional("--threads", "N", &threads_, "Threads that read, decode and transform");
     options.Optional("--cache-bytes", "N", &cache_bytes_,
-                     "Memory for what outputs with `cache` keep");
+                     "Memory for the values that outputs with `cache` keep");
   }
   absl::Status Run(const Console& console) override {
     SYSTOLE_ASSIGN_OR_RETURN(const v1::FeedSpec spec, Spec());
@@ -320,7 +321,8 @@ class ReadyServerCommand final : public Command {
   absl::Status Run(const Console& console) override {
     if (batch_ < 1 || cores_ < 1 || batch_ % cores_ != 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--batch ", batch_, " --cores ", cores_, ": want a multiple of the cores"));
+          absl::StrCat("--batch ", batch_, " --cores ", cores_,
+                       ": want positive numbers, and a batch that is a multiple of the cores"));
     }
     const ReadySteps ready(batch_, static_cast<int>(cores_));
     if (absl::StartsWith(listen_, "unix:")) {

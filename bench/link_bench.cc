@@ -85,7 +85,7 @@ void ServeRaw(int listener, const ReadySteps& ready) {
   }
 }
 
-// Writes records of raw pixels: to make a step of them costs little, so the link is the limit.
+// Writes records of raw pixels. Their steps cost little to make, so the link is the limit.
 std::string WritePixelShard() {
   const std::string path =
       absl::StrCat(std::filesystem::temp_directory_path().string(), "/link_bench-", getpid());

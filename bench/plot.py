@@ -1,4 +1,4 @@
-"""Draws figures of benchmarks as an SVG file that needs nothing else, for light and dark pages."""
+"""Draws figures of benchmarks as SVG files that need no other files, for light and dark pages."""
 
 import html
 import math
@@ -24,7 +24,7 @@ _STYLE = """
 
 
 def nice_ticks(top):
-    """Ticks from 0 to at least `top`, three to seven, at 1, 2 or 5 times a power of ten."""
+    """Four to seven ticks from 0 to at least `top`, 1, 2 or 5 times a power of ten apart."""
     if top <= 0:
         top = 1
     step = 10 ** math.floor(math.log10(top))
@@ -60,12 +60,12 @@ def _line(kind, x1, y1, x2, y2):
 
 
 def _x_ticks(xs):
-    """The points' own x if there are at most ten, else nice ones."""
+    """The points' own x values if there are at most ten, else nice_ticks()."""
     return xs if len(xs) <= 10 else [x for x in nice_ticks(xs[-1]) if xs[0] <= x <= xs[-1]]
 
 
 def svg(points):
-    """The picture of the points of one curve, at least one; labels are those of the first. The x
+    """Draws the points of one curve, at least one. The labels are those of the first point. The x
     axis is logarithmic if the largest x is at least eight times the smallest."""
     first = points[0]
     series = {}
@@ -118,8 +118,8 @@ _BAR, _GAP, _NAMES, _VALUES = 26, 12, 210, 70  # Heights: a bar, a gap. Widths: 
 
 
 def bars(title, values):
-    """A picture of (name, value) pairs, at least one: a bar for each, from the top. The first is
-    ours and has a colour of its own."""
+    """Draws a bar for each (name, value) pair, at least one, from the top. The first bar is ours
+    and has a colour of its own."""
     top = 56
     height = top + len(values) * (_BAR + _GAP) + 12
     length = _Axis(0, max(value for _, value in values), 0, _WIDTH - _NAMES - _VALUES)

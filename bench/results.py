@@ -1,5 +1,5 @@
-"""Reads what benchmarks append to $SYSTOLE_BENCH_RESULTS (rounds.h): one JSON object a line, a row
-of the table, a point of a curve, or a figure that cannot be measured on this machine."""
+"""Reads what benchmarks append to $SYSTOLE_BENCH_RESULTS (rounds.h). Each line is a JSON object: a
+row of the table, a point of a curve, or a figure that cannot be measured on this machine."""
 
 import json
 import math
@@ -56,7 +56,8 @@ def _check(line):
 
 
 def read(path):
-    """Rows, points and figures not measured of a file, in its order. Raises MalformedResults."""
+    """Returns the rows, the points and the figures that were not measured, each in the file's
+    order. Raises MalformedResults."""
     rows, points, not_measured = [], [], []
     with open(path, encoding="utf-8") as file:
         for number, text in enumerate(file, start=1):
@@ -75,7 +76,7 @@ def read(path):
 
 
 def verdict(row):
-    """'hit', 'MISS', 'BAD CEILING', or '' if nothing is wanted."""
+    """'hit', 'MISS', 'BAD CEILING', or '' if the row has no `wanted`."""
     if row["ratio"] > row.get("valid_up_to", math.inf):
         return "BAD CEILING"
     if "wanted" not in row:

@@ -8,7 +8,7 @@
 #   bench/run.sh --smoke [FILTER]   1 round and next to no work: shows that all benchmarks run.
 #                                   Prints a line for each program that ran, and no figures
 #
-# Ends with 0 if every benchmark ran, also if ratios were missed. Corpora are kept in
+# Ends with 0 if every benchmark ran, even if ratios were missed. Corpora are kept in
 # $SYSTOLE_BENCH_CORPORA (default /tmp/systole-bench-corpora).
 set -euo pipefail
 
@@ -62,7 +62,7 @@ if [[ ${#programs[@]} -eq 0 ]]; then
   exit 1
 fi
 
-# On a terminal, says what is running and for how long, once a second.
+# For a terminal: says once a second what is running, and how long the run has taken so far.
 show_progress() {
   while :; do
     printf '\r\033[K[%d of %d] %s, %d:%02d in all' "$1" "${#programs[@]}" "$2" \
@@ -78,7 +78,7 @@ say_ok() {
   measured=$(($(grep -c . <<<"$lines" || true) - not_measured))
   printf 'ok  %-16s %3d %-7s %6.1f s%s\n' "$name" "$measured" \
     "$([[ $measured -eq 1 ]] && echo figure || echo figures)" "${microseconds}e-6" \
-    "$([[ $not_measured -eq 0 ]] || echo ", $not_measured that this machine does not let us measure")"
+    "$([[ $not_measured -eq 0 ]] || echo ", $not_measured not measurable on this machine")"
 }
 
 failed=()
@@ -122,7 +122,7 @@ if [[ ${#failed[@]} -gt 0 ]]; then
   exit 1
 fi
 if [[ $amount == smoke ]]; then
-  echo "smoke run: every benchmark runs; how fast, \`bench/run.sh\` says"
+  echo "smoke run: every benchmark runs; \`bench/run.sh\` says how fast"
 else
   echo "results: $results"
 fi

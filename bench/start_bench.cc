@@ -1,5 +1,5 @@
-// Measures how long after its start a server has delivered the first batch to a client. It starts
-// the real program, over a data set with as many records and shards as ImageNet, whose indices are
+// Measures the time from a server's start until a client has the first batch. The server is the
+// real program. Its data set has as many records and shards as ImageNet, and index files are
 // present. A second figure is for a client that resumes in the middle of epoch 90.
 #include <chrono>
 #include <cstdint>

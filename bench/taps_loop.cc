@@ -18,8 +18,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Four vectors at a time, so that additions do not wait for each other. Writes up to 64 values
-// beyond `values`, and reads as many.
+// Computes four vectors at a time, so that additions do not wait for each other. Reads and writes
+// up to 64 values beyond `values`.
 void TapsRowKernel(const float* HWY_RESTRICT in, const float* HWY_RESTRICT weights, size_t taps,
                    size_t values, float* HWY_RESTRICT out) {
   const hn::CappedTag<float, 16> d;
@@ -56,10 +56,10 @@ namespace {
 
 HWY_EXPORT(TapsRowKernel);
 
-constexpr size_t kMargin = 64;  // Of TapsRowKernel().
+constexpr size_t kMargin = 64;  // How far TapsRowKernel() goes beyond its values.
 constexpr int kChannels = 3;
 
-// Pixels that a kernel spans if nothing shrinks.
+// How many pixels a kernel spans if the image does not shrink.
 int SpanOf(ResampleMethod method) {
   switch (method) {
     case ResampleMethod::kBilinear:

@@ -1,6 +1,6 @@
 // The multiplications and additions of a resample and nothing else: no tables, no conversion, all
-// in the processor's nearest cache. The ceiling of what resamples with products and sums that are
-// rounded one by one, as our bytes need them.
+// in the processor's nearest cache. No resample that rounds each product and each sum, as our bytes
+// require, can be faster.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_BENCH_TAPS_LOOP_H_
@@ -25,9 +25,9 @@ struct TapsPass {
   friend bool operator==(const TapsPass&, const TapsPass&) = default;
 };
 
-// The passes of a resample of 3 channels, in the order that the references fix: the default method
-// makes columns first and each row of the input once; the other methods make rows first, of all
-// columns that some output pixel needs. REQUIRES: a method other than kNearest and kArea.
+// The passes of a resample of 3 channels, in the order that the references fix. The default method
+// resamples along rows first, each row of the input once. The other methods resample along columns
+// first, all those that some output pixel needs. REQUIRES: a method other than kNearest and kArea.
 std::vector<TapsPass> PassesOf(const ResampleOptions& options, ImageSize in, ImageSize out);
 
 class TapsLoop {
@@ -35,7 +35,7 @@ class TapsLoop {
   // REQUIRES: taps >= 1.
   void Run(const TapsPass& pass);
 
-  // What the last row was made of and what it became, for tests: value i is the sum of
+  // For tests: the inputs, the weights and the values of the last row. Value i is the sum of
   // weights()[k] * in()[i + k].
   absl::Span<const float> in() const { return in_; }
   absl::Span<const float> weights() const { return weights_; }

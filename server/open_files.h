@@ -23,8 +23,8 @@ struct OpenFilesNeed {
 // does not count. At least 8, because a server must accept some, and at most 4,096.
 int64_t MaxConnectionsFor(const OpenFilesNeed& need, uint64_t limit);
 
-// ResourceExhausted if `need` and the files that every server opens are more than `limit`. Names
-// the sum and the remedy.
+// ResourceExhausted if `need` and the files that every server opens are more than `limit`. The
+// message names the sum and the remedy.
 absl::Status CheckOpenFiles(const OpenFilesNeed& need, uint64_t limit);
 
 }  // namespace systole

@@ -98,7 +98,8 @@ class Server {
   int port_ = 0;
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials_;  // Must outlive `server_`.
   std::unique_ptr<grpc::Server> server_;
-  // These hand connections to gRPC: those of users that have an identity, and all others.
+  // These hand connections to gRPC. Each user with an identity has an acceptor of its own;
+  // `acceptor_` is for all other connections.
   std::map<uid_t, std::unique_ptr<Acceptor>> acceptors_by_user_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<Listener> listener_;

@@ -18,7 +18,7 @@
 namespace systole {
 namespace {
 
-// Each server that ends while others wait for its lock costs those one attempt.
+// An attempt fails if the server that had the lock ends during it, and so removes the lock's file.
 constexpr int kMaxAttempts = 100;
 
 absl::Status CannotLock(int error, const std::string& lock_path) {

@@ -1,4 +1,4 @@
-// Makes HTTP/2 frames by hand (RFC 9113, RFC 7541), for peers that send what gRPC's own never send.
+// Makes HTTP/2 frames by hand (RFC 9113, RFC 7541), for peers that send what gRPC never sends.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_HTTP2_FRAMES_H_
@@ -26,7 +26,7 @@ inline std::string Http2Frame(int type, int flags, uint32_t stream, absl::string
   return absl::StrCat(head, payload);
 }
 
-// A header that is sent as it is. With `kept` the receiver puts it into its table.
+// A header in plain text, without Huffman coding. If `kept`, the receiver adds it to its table.
 inline std::string Http2Header(absl::string_view name, absl::string_view value, bool kept = false) {
   SYSTOLE_CHECK(name.size() < 127 && value.size() < 127);
   return absl::StrCat(std::string(1, kept ? '\x40' : '\0'),

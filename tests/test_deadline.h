@@ -1,4 +1,4 @@
-// A bound on each test. If a test waits for something that never comes (a message, a lock, a
+// A time limit for each test. If a test waits for something that never comes (a message, a lock, a
 // thread), its program does not hang: it ends with a failure that names the test. Every wait of
 // every test is bounded. A test that knows what it waits for uses tests/wait_until.h, which fails
 // earlier and says more.
@@ -14,10 +14,11 @@
 
 namespace systole {
 
-// The limit is longer than any test takes on a machine several times slower, and so short that a
-// run of all sections still has time to name the test that hangs. It is also longer than
-// kStuckAfter of tests/system/process.cc and kLongestWait of tests/wait_until.h, which say more
-// about what hangs. It is below test_timeout in tests/CMakeLists.txt.
+// The limit is longer than any test takes on a machine several times slower, and so short that
+// `tests/run.sh --all` still has time to name the test that hangs. It is also longer than
+// kLongestWait of tests/wait_until.h and, without sanitizers, than kStuckAfter of
+// tests/system/process.cc: these say more about what hangs. It is below test_timeout in
+// tests/CMakeLists.txt.
 constexpr unsigned kTestSeconds = 1000;
 
 // Gives the program `seconds` from now on. After that it writes "FAILED: `what` is still running

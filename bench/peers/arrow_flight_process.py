@@ -1,4 +1,4 @@
-"""Serves ready batches by Arrow Flight, `ROWS` images a record batch, without end.
+"""Serves ready batches by Arrow Flight without end. A record batch holds `ROWS` images.
 Arguments: BATCH ROWS LOCATION."""
 
 import itertools

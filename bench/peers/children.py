@@ -1,5 +1,5 @@
-"""Server processes of a peer's program: each prints its port when it serves, and ends when its
-standard input ends, so none outlives the program that started it."""
+"""Server processes of a peer's program. Each prints its port when it serves. It ends when its
+standard input ends, so it does not outlive the program that started it."""
 
 import atexit
 import subprocess

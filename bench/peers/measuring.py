@@ -4,8 +4,8 @@ Every program takes the same options, makes an iterator of image batches in host
 it to report(), which prints one JSON object:
 
   peer, version, settings   what ran
-  images, bytes, seconds    the whole batches that came in the measured window, and its length
-  cpu_seconds               user and system, of the program and every process below it
+  images, bytes, seconds    of the whole batches in the measured window, and the window's length
+  cpu_seconds               user and system time of the program and every process below it
   peak_bytes                the largest resident sets of all these processes, added up (pages that
                             processes share count once for each)
   shape, mean, stddev       of some batches after the window: run.py compares them with the other
@@ -75,7 +75,7 @@ def _parents_and_ticks():
 
 
 def _family(table):
-    """This process and all below it."""
+    """The ids of this process and of all below it."""
     family = {os.getpid()}
     grown = True
     while grown:

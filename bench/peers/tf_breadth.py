@@ -1,6 +1,6 @@
 """tf.data for the pipelines of bench/breadth_rows.cc, by name, set up as in tf_data.py.
 
-What TensorFlow has no operation for, trivial_augment and mix, is left out."""
+TensorFlow has no operation for trivial_augment and mix, so their pipelines are left out."""
 
 import os
 
@@ -28,8 +28,8 @@ def _random_part(encoded):
 
 
 def _tpu_resnet_part(encoded):
-    """The crop of the reference. Its second rule is left out: boxes as large as the
-    image, of which there are nearly none."""
+    """The training crop of the reference TPU ResNet. The reference crops otherwise if the box is as
+    large as the image. That is left out, because there are nearly no such boxes."""
     begin, size, _ = tf.image.sample_distorted_bounding_box(
         tf.image.extract_jpeg_shape(encoded),
         bounding_boxes=tf.constant([0.0, 0.0, 1.0, 1.0], shape=[1, 1, 4]),

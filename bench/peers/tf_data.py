@@ -19,7 +19,7 @@ _DTYPES = {"f32": tf.float32, "bf16": tf.bfloat16}
 
 
 def window(shape):
-    """[y, x, height, width] of torchvision's RandomResizedCrop.
+    """Draws [y, x, height, width] as torchvision's RandomResizedCrop does.
 
     tf.image.sample_distorted_bounding_box draws the side, not the area, uniformly: its crops are
     15 % smaller."""
@@ -65,8 +65,8 @@ def _delivered(dataset):
 
 
 def image_batches(files, batch, make, cached=False):
-    """A dataset without end of make(record), which is (image, label). `cached`: what is made in the
-    first epoch is kept in memory."""
+    """A dataset without end of the pairs (image, label) that make(record) returns. `cached`: the
+    pairs of the first epoch are kept in memory and used in every epoch."""
     if cached:
         examples = (_records(files, repeat=False).map(make, num_parallel_calls=tf.data.AUTOTUNE)
                     .cache().repeat().shuffle(1024))
@@ -77,7 +77,7 @@ def image_batches(files, batch, make, cached=False):
 
 
 def list_batches(files, batch, make):
-    """A dataset without end of make(records), for batches of records."""
+    """A dataset without end of what make(records) returns for each batch of records."""
     return _delivered(
         _records(files, repeat=True).shuffle(1024).batch(batch, drop_remainder=True)
         .map(make, num_parallel_calls=tf.data.AUTOTUNE))

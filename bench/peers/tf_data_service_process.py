@@ -1,5 +1,5 @@
-"""The dispatcher or a worker of the tf.data service: one process each, as its documentation deploys
-them. Arguments: `dispatcher`, or `worker PORT_OF_DISPATCHER`."""
+"""Runs the dispatcher or a worker of the tf.data service. Each has a process of its own, as in the
+service's documentation. Arguments: `dispatcher`, or `worker PORT_OF_DISPATCHER`."""
 
 import os
 import sys

@@ -24,7 +24,7 @@
 namespace systole {
 namespace {
 
-// Places in the window: tiny steps do not need more to hide a hiccup.
+// The most steps in the window. Even of tiny steps, more are not needed to hide a short delay.
 constexpr int64_t kMaxWindowSteps = 4096;
 
 WantedSteps WantedStepsOf(const FeedClientOptions& options) {
@@ -35,7 +35,7 @@ absl::Status CheckOptions(const v1::FeedSpec& spec, const FeedClientOptions& opt
   if (spec.ByteSizeLong() > kMaxSpecBytes) {
     return absl::InvalidArgumentError(absl::StrCat("the spec has ", spec.ByteSizeLong(),
                                                    " bytes as a message, want at most ",
-                                                   kMaxSpecBytes, ": servers take no larger one"));
+                                                   kMaxSpecBytes, ": servers refuse a larger one"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckWantedSteps(WantedStepsOf(options)));
   SYSTOLE_RETURN_IF_ERROR(CheckWantedCores(options.core_begin, options.core_end, NumCoresOf(spec)));
@@ -59,8 +59,8 @@ absl::StatusOr<StepShape> ShapeOf(const v1::ResolveFeedResponse& answer, const v
                      .placement = options.placement};
   if (shape.layout.slice_bytes() > options.max_step_bytes / shape.num_cores()) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "the server describes ", shape.layout.slice_bytes(), " bytes per core, ", shape.num_cores(),
-        " cores; want at most ", options.max_step_bytes,
+        "the server says that a step has ", shape.layout.slice_bytes(), " bytes for each of ",
+        shape.num_cores(), " cores; want at most ", options.max_step_bytes,
         " bytes per step. Make global_batch smaller, or raise max_step_bytes (--max-step-bytes)"));
   }
   return shape;
@@ -110,7 +110,7 @@ class FeedClient::Impl {
     started = true;
     lanes.Start(shape, std::move(finisher), *order, end_step, window_steps);
   }
-  // Start() hands it to the lanes.
+  // Start() hands the finisher to the lanes.
   std::shared_ptr<const StepFinisher> finisher;
   bool started = false;
 };

@@ -36,9 +36,9 @@ struct FeedClientOptions {
   bool share_memory = true;
 
   // Who finishes tensors whose values are whole numbers until the last transforms, if these change
-  // each value by itself, such as normalize, gamma or the cast to bfloat16. Finished by the client
-  // they travel as uint8: half or a quarter of the bytes, for some of the trainer's CPU time. The
-  // steps are the same either way.
+  // each value by itself, such as normalize, gamma or the cast to bfloat16. If the client does, the
+  // tensors travel as uint8: half or a quarter of the bytes, for some of the trainer's CPU time.
+  // The steps are the same either way.
   //   auto    the client over a network, the server on the same machine (unix:PATH)
   //   server  always the server: for trainers that are short of CPU
   //   client  the client, except for what comes through shared memory
@@ -64,8 +64,8 @@ struct FeedClientOptions {
   StepMemory memory;
   StepPlacement placement = StepPlacement::kCoreMajor;
 
-  // How long to try until the first answer. Then, how long the trainer waits for the first step
-  // while no server is making it.
+  // How long to wait for the first answer of a server. Then, how long the trainer waits for the
+  // first step while no server is making it.
   absl::Duration connect_timeout = absl::Seconds(10);
   // How long the trainer waits for a step, without any step arriving, before the feed ends. Bytes
   // alone do not count, so this also bounds a server that sends a few at a time. Time in which the
@@ -75,7 +75,7 @@ struct FeedClientOptions {
   // it. Must be longer than a server takes for one step.
   absl::Duration silence_timeout = absl::Seconds(60);
   // A step that is late, and that the trainer waits for, is also requested from another server. At
-  // most this part of all steps, from 0 to 1, and two more are requested twice. A larger part hides
+  // most this part of all steps (0 to 1), plus two, are requested twice. A larger part hides
   // more hiccups, and makes servers do more work. 0: never.
   double hedge_fraction = 0.02;
   // The pause before a server that failed again is asked again: doubled each time, from `backoff`

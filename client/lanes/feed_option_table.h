@@ -17,7 +17,7 @@
 
 namespace systole {
 
-// A row. A new option is a field of FeedClientOptions and a row.
+// One row. A new option needs a field of FeedClientOptions and a row.
 struct FeedOption {
   using Field = std::variant<bool*, int64_t*, double*, std::string*, absl::Duration*>;
 
@@ -30,7 +30,7 @@ struct FeedOption {
   // Its field in `options`. The value in FeedClientOptions() is the default.
   Field (*field)(FeedClientOptions& options);
   absl::string_view help;
-  // Bounds of a number, both included; of a TIME in seconds.
+  // Bounds of a number, both included. Those of a TIME are in seconds.
   double least = 0;
   double most = 0;
   // The words that a text may be. Empty: any text.

@@ -29,9 +29,9 @@ namespace systole {
 // A chunk that has a place in a step, between LaneTable::Accept() and LaneTable::Landed().
 class LandedChunk {
  public:
-  // Copies the chunk's data to their place, or finishes them there. Call it without a lock: it may
-  // copy a megabyte. Nothing else touches the step's memory meanwhile: only this stream's callbacks
-  // do and, once it has ended, the keeper.
+  // Copies the chunk's data to its place, or finishes it there. Call it without a lock: it may copy
+  // a megabyte. Nothing else touches the step's memory meanwhile. Only this stream's callbacks do,
+  // and the keeper once the stream has ended.
   void Put(const ArrivedChunk& chunk);
 
  private:
@@ -61,8 +61,8 @@ class LaneTable {
   // A stream for `action`, to be started. `request` has the spec and the identity.
   ChunkStream* Open(const OpenStream& action, const ServerLink& link,
                     v1::StreamStepsRequest request);
-  // Adds the stream's end to `work`. Only the lane `reading`, whose callback runs now, ends its
-  // stream itself.
+  // Adds the stream to those that `work` cancels. But the callback of the lane `reading` runs now
+  // and ends its stream itself.
   void Stop(const StopStream& action, int reading, KeeperWork& work);
   ChunkStream* StreamOf(int lane) const { return lanes_.at(lane).stream.get(); }
   // Hands out the complete step of the lane.

@@ -1,4 +1,4 @@
-// The W complete steps that a client may hold: a ring in which step t has the place t mod W.
+// Holds a client's complete steps, at most W: a ring in which step t has the place t mod W.
 //
 //          next                     next + W
 //   taken  | there | missing | ..   |  not read yet
@@ -27,7 +27,7 @@ class StepWindow {
   // Whether there is a place for `step` now. Steps already taken have none.
   bool Allows(int64_t step) const { return step >= next_ && step - next_ < size(); }
 
-  // Keeps a complete step. REQUIRES: Allows(step), `buffer` is not null, and there is none yet.
+  // Keeps a complete step. REQUIRES: Allows(step), `buffer` is not null, `step` is not there yet.
   void Put(int64_t step, StepBuffer buffer);
 
   // Whether the next step is there.

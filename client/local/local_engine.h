@@ -4,9 +4,9 @@
 // feed that nobody reads keeps at most its share, and gives back memory that another feed waits
 // for. A feed that is closed, or whose storage does not answer, does not disturb the others.
 //
-// No thread runs before the first feed is read. Then there are seven times `threads` and one more.
-// `threads` of them work at a time, and the others take the place of those that wait for storage
-// (core/engine/README.md).
+// No thread runs before the first feed is read. Then there are 7 * `threads` threads, and one that
+// watches them. `threads` of them work at a time. The others take the place of those that wait for
+// storage (core/engine/README.md).
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_LOCAL_LOCAL_ENGINE_H_
@@ -29,19 +29,19 @@ namespace systole {
 struct LocalEngineOptions {
   // Threads that read, decode and transform at the same time.
   int threads = 1;
-  // Memory for all steps that are made before they are asked for, in bytes. A feed gets a quarter
-  // of it at most, and less if there are others. 0: 1 GiB, or four times the prefetch of the first
-  // feed, if that is more.
+  // Memory for all steps that are made ahead, before a trainer asks for them, in bytes. A feed gets
+  // a quarter of it at most, and less if there are others. 0: 1 GiB, or four times the prefetch of
+  // the first feed, if that is more.
   int64_t memory_budget_bytes = 0;
 };
 
 class LocalEngine {
  public:
-  // InvalidArgument if an option is out of range; names it.
+  // InvalidArgument if an option is out of range. The message names the option.
   static absl::StatusOr<std::shared_ptr<LocalEngine>> Create(const LocalEngineOptions& options);
 
-  // Joins the threads, also those whose reads hang. Its streams must be destroyed before; their
-  // slices may outlive it.
+  // Joins the threads, even those whose reads hang. Its streams must be destroyed before. Their
+  // slices may outlive the engine.
   ~LocalEngine() = default;
   LocalEngine(const LocalEngine&) = delete;
   LocalEngine& operator=(const LocalEngine&) = delete;

@@ -37,7 +37,7 @@ std::string MixedBy(const v1::Mix& mix, const std::string& output) {
 
 // "image: decode_jpeg, random_flip, normalize; mixup": where the values come from.
 std::string OriginText(const SheetOutput& output) {
-  if (output.output == nullptr) return "1 = an example, 0 = padding or masked; of all places";
+  if (output.output == nullptr) return "1 = an example, 0 = padding or masked; over all places";
   const std::string transforms = absl::StrJoin(
       output.output->transforms(), ", ", [](std::string* text, const v1::Transform& transform) {
         absl::StrAppend(text, OperationName(transform.kind_case()));

@@ -16,12 +16,12 @@ enum class FailureKind {
   kLost,
   // The server said that it is draining. It may still answer questions.
   kLeaving,
-  // A torn connection looks like this, or a bit that was flipped on the way. A bug in the server
-  // does, too, so there are few attempts.
+  // A torn connection looks like this, and so does a bit that was flipped on the way. A bug in the
+  // server may look like this, too, so there are few attempts.
   kSuspect,
   // A request, an answer or a chunk was damaged on the way. There are few attempts, but more than a
-  // bad path uses up by chance: if one step in eight is damaged, eight in a row come once in 2^24
-  // steps.
+  // bad path uses up by chance: if one step in eight is damaged, eight damaged ones in a row come
+  // once in 2^24 steps.
   kDamaged,
   // No further attempt can help.
   kFinal,
@@ -42,9 +42,9 @@ struct Failure {
 
 // What kind of failure an error of a server or of the connection is. `pushback`: how long the
 // server asked to be left alone, if it did (the trailing metadata "grpc-retry-pushback-ms").
-// `running`: whether a server has served the feed already. Then an error that would have kept it
-// from being served at all is suspect and not final: the method is unknown, a message is too large,
-// the caller is not let in.
+// `running`: whether a server has served the feed already. If so, an error that would have kept
+// the feed from being served at all is kSuspect and not kFinal: an unknown method, a message that
+// is too large, a caller that is not let in.
 Failure FailureOf(absl::StatusCode code, std::optional<absl::Duration> pushback, bool running);
 
 }  // namespace systole

@@ -1,6 +1,6 @@
 // A process's own time: the caller's time without the pauses in which the process was stopped or
-// the machine slept. A wake-up much later than it was due shows a pause. So deadlines in this time
-// move on by the pause.
+// the machine slept. If the caller wakes up much later than it was due, there was a pause. So
+// deadlines in this time move on by the pause.
 //
 // Reads no clock. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_RUNNING_CLOCK_H_
@@ -12,7 +12,7 @@ namespace systole {
 
 class RunningClock {
  public:
-  // It is `now` in the caller's time, which never goes back. Returns the running time.
+  // Takes the caller's present time, which never goes back. Returns the running time.
   absl::Duration See(absl::Duration now) {
     if (wake_at_ < now - kLatestWakeUp) {
       skipped_ += now - seen_at_;

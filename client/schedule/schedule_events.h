@@ -18,12 +18,12 @@ namespace systole {
 // The most steps that one stream is asked for; then the lane opens a new one. So a server that
 // wants to stop need not wait long.
 inline constexpr int64_t kStepsPerStream = 1024;
-// Hedges allowed beyond the fraction: the first late steps come before there are many others.
+// Second copies allowed beyond `hedge_fraction`, because steps may be late before many arrived.
 inline constexpr int64_t kHedgeBurst = 2;
 
 struct ScheduleOptions {
-  // How long the trainer waits for its first step while no server is making it, and then for each
-  // step, without any step arriving, before the feed gives up.
+  // The feed gives up when the trainer has waited this long: for `connect_timeout` if no step has
+  // arrived and no stream is open; otherwise for `retry_for` without any step arriving.
   absl::Duration connect_timeout = absl::Seconds(10);
   absl::Duration retry_for = absl::Minutes(10);
   // A server that sends nothing for this long while a step is wanted counts as failed.
@@ -120,7 +120,7 @@ struct PauseStream {
 struct ResumeStream {
   int lane;
 };
-// The first copy of `step` is the lane's. Later ones are not delivered.
+// Deliver the lane's copy of `step`, which came first. Later copies are not delivered.
 struct DeliverStep {
   int lane;
   int64_t step;

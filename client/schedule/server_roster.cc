@@ -6,7 +6,7 @@
 namespace systole {
 namespace {
 
-// After so many steps, a server's lags are forgotten.
+// After this many steps a server's lags are forgotten.
 constexpr int kStepsToTrust = 16;
 
 // While others serve, a server that lagged or leaves is asked again after pauses that double.

@@ -1,4 +1,4 @@
-// How long a lane takes for a step, on average, and from when on it counts as late.
+// How long a lane takes for a step, on average, and after what time it counts as late.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_STEP_PACE_H_
@@ -29,12 +29,12 @@ class StepPace {
   }
 
  private:
-  // The last step counts for one part in so many of the average.
+  // The last step makes up 1 / kPaceSteps of the average.
   static constexpr int kPaceSteps = 8;
   // A lane is late when its step takes this much longer than two average steps.
   static constexpr absl::Duration kLateBy = absl::Seconds(1);
-  // Each lane moved since the last step arrived doubles the time after which a lane is late, at
-  // most this often. So a system that is slow as a whole can finish a step.
+  // Each move of a lane since the last step arrived doubles the time after which a lane is late, at
+  // most this often. So even if the whole system is slow, it can finish a step.
   static constexpr int kMostDoublings = 6;
 
   std::optional<absl::Duration> pace_;

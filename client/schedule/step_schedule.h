@@ -2,7 +2,7 @@
 // machine. It has no thread, no clock and no connection. Events go in with the time at which they
 // happened. Actions come out, and the caller carries them out.
 //
-//   servers 0, 1, ..   asked what the feed yields; only one that answered gets steps
+//   servers 0, 1, ..   each is asked what the feed yields; only one that answered gets steps
 //   lanes              each has the steps begin, begin + stride, .. below its end, one server and
 //                      at most one stream at a time
 //   plan               n lanes for n serving servers: lane j has the steps cut + j, cut + j + n, ..

@@ -32,7 +32,7 @@ absl::Status Refuse(absl::string_view what) {
 }
 
 // Name, type and number of transforms of each tensor that `spec` asks for, in the order of names.
-// DATA_TYPE_UNSPECIFIED: the server knows which type it is.
+// DATA_TYPE_UNSPECIFIED: only the server knows the type.
 std::vector<std::tuple<std::string, v1::DataType, int>> WantedTensors(const v1::FeedSpec& spec) {
   std::vector<std::tuple<std::string, v1::DataType, int>> wanted = {{kValidTensor, v1::UINT8, 0}};
   for (const v1::Output& output : spec.outputs()) {
@@ -224,7 +224,7 @@ absl::Status CleanValue(Message& message, const FieldDescriptor& field, int inde
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return CheckCount(field, repeated ? reflection.GetRepeatedDouble(message, &field, index)
                                         : reflection.GetDouble(message, &field));
-    default:  // Hashes, booleans, factors to finish tensors: any value is allowed.
+    default:  // Hashes, booleans, factors that finish tensors: any value is allowed.
       return absl::OkStatus();
   }
 }

@@ -5,7 +5,7 @@
 //   dns:///NAME:PORT        one server at each address of NAME, looked up again and again
 //   file:PATH               one server for each line of the file, read again and again; from # to
 //                           the end of a line is a comment
-//   xds:///NAME             one server to us; gRPC resolves the name
+//   xds:///NAME             counts as one server; gRPC resolves the name
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SERVERS_SERVER_LIST_H_
@@ -23,16 +23,16 @@
 
 namespace systole {
 
-// The most servers of a feed. Bounds its lanes, sockets and streams, and what a name or a file
-// lists.
+// The most servers of a feed. So its lanes, sockets and streams are bounded, and so are the
+// addresses that a name or a file may give.
 inline constexpr size_t kMaxServers = 256;
 // The largest file of addresses, in bytes.
 inline constexpr int64_t kMaxServerFileBytes = 64 << 10;
 
 class ServerList {
  public:
-  // InvalidArgument if `servers` is empty, has more than kMaxServers entries, or one that has none
-  // of the forms above. Looks nothing up yet.
+  // InvalidArgument if `servers` is empty, has more than kMaxServers entries, or has an entry of
+  // none of the forms above. Looks nothing up yet.
   static absl::StatusOr<ServerList> Create(std::vector<std::string> servers);
 
   // How often to call Read(): every few seconds if there are names or files, never otherwise.
@@ -42,7 +42,7 @@ class ServerList {
   // service.
   //   Unavailable         a name has no address now; the error contains the name.
   //   InvalidArgument     a file has a line that is not an address, or no address at all; names
-  //                       file and line.
+  //                       the file and the line.
   //   ResourceExhausted   there are more than kMaxServers addresses, or a file is too large.
   //   other codes         a file cannot be read.
   absl::StatusOr<std::vector<std::string>> Read() const;

@@ -55,8 +55,8 @@ class ChannelSecurity {
   // `servers` as in FeedClientOptions.
   //   InvalidArgument    certificate without key or the reverse; TLS files without `tls`; a file
   //                      without a token, or a token that would go to one of `servers` in plain
-  //                      text; no `server_name`, although the servers are two dns:/// names, or one
-  //                      and others.
+  //                      text; `tls` without `server_name`, although `servers` has two dns:///
+  //                      names, or one and other addresses.
   //   PermissionDenied   other users can read the token or the key.
   //   Errors of ReadSmallFile(); each names the file.
   static absl::StatusOr<std::shared_ptr<const ChannelSecurity>> Open(

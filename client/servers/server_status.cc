@@ -18,7 +18,7 @@
 namespace systole {
 namespace {
 
-// gRPC's message when the time is over. A server that answers says something else.
+// gRPC's message when the time is over. An error that a server sends has another message.
 constexpr char kDeadlineText[] = "Deadline Exceeded";
 
 // Asks one server. With `wait_for_it` gRPC repeats failed attempts to connect until `deadline`.
@@ -68,7 +68,7 @@ absl::StatusOr<Response> Ask(const std::string& address, absl::Duration timeout,
   if (absl::IsUnavailable(status) && !IsRefused(status)) {
     const absl::Status first = std::move(status);
     status = AskOnce(link, request, /*wait_for_it=*/true, deadline, call, response);
-    // gRPC then says that the time is over, and not why.
+    // Then gRPC says only that the time is over. The first error says why.
     if (absl::IsDeadlineExceeded(status)) status = first;
   }
   if (status.ok()) status = CleanAnswer(response);

@@ -12,10 +12,10 @@
 
 namespace systole {
 
-// The last step that can be asked for. Far beyond any feed, yet small enough that sums do not
+// The last step that can be asked for. It is far beyond any feed, yet so small that sums do not
 // overflow.
 inline constexpr int64_t kMaxStep = int64_t{1} << 60;
-// The end of a feed that has no end.
+// Stands for the end of a feed that has none.
 inline constexpr int64_t kNoEnd = 2 * kMaxStep;
 
 // The steps that a trainer wants. FeedClientOptions says what the fields mean.

@@ -17,7 +17,7 @@ namespace systole {
 // JPEG quality at which the texture costs what photographs cost: some 0.46 bytes a pixel.
 inline constexpr int kPhotographQuality = 96;
 
-// Each [height, width], row-major, to be added to pixel values of 0 .. 255.
+// Each vector is [height, width], row-major. It is to be added to pixel values of 0 .. 255.
 struct PhotographTexture {
   // Light and dark areas of 32 pixels and more: for pictures that have no other content.
   std::vector<float> shapes;
@@ -27,8 +27,8 @@ struct PhotographTexture {
   std::array<std::vector<float>, 3> tint;
 };
 
-// Draws a texture. The same draws give the same one on every machine. REQUIRES: width and height
-// are positive.
+// Draws a texture. The same draws from `rng` give the same texture on every machine. REQUIRES:
+// width and height are positive.
 PhotographTexture DrawPhotographTexture(CounterRng& rng, int width, int height);
 
 }  // namespace systole

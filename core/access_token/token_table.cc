@@ -27,7 +27,7 @@ std::string HexOf(const TokenHash& hash) {
 absl::StatusOr<TokenEntry> ParseLine(absl::string_view line) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
   if (words.size() != 2 && words.size() != 3) {
-    return absl::InvalidArgumentError("want NAME SHA-256 [YYYY-MM-DD], one space apart");
+    return absl::InvalidArgumentError("want NAME SHA-256 [YYYY-MM-DD], with single spaces between");
   }
   if (!IsTokenName(words[0])) {
     return absl::InvalidArgumentError("the name: want 1 to 128 letters, digits, '_', '-' or '.'");
@@ -64,7 +64,7 @@ bool IsTokenName(absl::string_view name) {
 
 absl::StatusOr<absl::CivilDay> ParseDay(absl::string_view text) {
   absl::CivilDay day;
-  // If formatting gives the same text back, it has 4, 2 and 2 digits and names a day that exists.
+  // If formatting gives the same text back, the text has 4, 2 and 2 digits and its day exists.
   if (text.size() != 10 || !absl::ParseCivilTime(text, &day) ||
       absl::FormatCivilTime(day) != text) {
     return absl::InvalidArgumentError("the last day: want YYYY-MM-DD, such as 2030-01-31");

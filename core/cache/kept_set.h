@@ -1,6 +1,6 @@
 // Which values a cache keeps: those that came first, as long as their users are active.
 //
-// A feed goes through all of its records before it comes to one again. If they do not fit, a cache
+// A feed goes through all of its records before it needs one again. If they do not fit, a cache
 // that always makes room for new values has lost each record by then. So this one is filled and
 // then stays as it is: if half of the records fit, half of the look-ups find something. Each
 // look-up names its user, and a value belongs to the user that found it last. When a user has asked
@@ -32,7 +32,7 @@ class KeptSet {
   // `budget` bounds the costs of all values together.
   explicit KeptSet(int64_t budget) : budget_(budget) {}
 
-  // Whether `key` is kept. If so, it is `user`'s from now on.
+  // Whether `key` is kept. If so, it belongs to `user` from now on.
   bool Find(const CacheKey& key, uint64_t user);
 
   // Whether a value of this cost would be kept. A value that costs more than an eighth of the

@@ -59,7 +59,7 @@ class ValueCache {
   // that differs between feeds of different data or values. kDisk looks in memory first. A value
   // that it reads from disk is kept in memory too, if there is room.
   CachedValue Find(const CacheKey& key, CacheStore store, uint64_t user);
-  // The same in memory alone, where a value that is not kept counts as no look-up.
+  // Looks only in memory. Does not count the look-up if it finds nothing.
   CachedValue FindInMemory(const CacheKey& key, uint64_t user) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Whether a value of this many bytes would be kept now. Ask before work that is only worth it for
@@ -67,7 +67,7 @@ class ValueCache {
   bool Admits(int64_t bytes, CacheStore store) const;
 
   // How many values of this many bytes an empty cache would keep: what to expect before there are
-  // values. It does not change.
+  // values. The answer is always the same.
   int64_t RoomFor(int64_t bytes, CacheStore store) const;
 
   // Keeps the value if there is room; a value that is kept already stays. Never fails: a value that

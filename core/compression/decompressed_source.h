@@ -41,7 +41,7 @@ class DecompressedSource final : public ByteSource {
   //   DataLoss           the file is damaged or cut short, or compressed in another way.
   //   ResourceExhausted  a frame or block is larger than the cache, or the file is too large.
   //   FailedPrecondition the file changed meanwhile.
-  // Each message names the file. Otherwise errors of reading it.
+  // Each message names the file. All other errors are those of reading the file.
   static absl::StatusOr<std::unique_ptr<DecompressedSource>> Open(
       std::unique_ptr<ByteSource> file, const DecompressedOptions& options, std::string* note);
   ~DecompressedSource() override;
@@ -74,7 +74,7 @@ class DecompressedSource final : public ByteSource {
   const StoredState state_;  // Of the file.
   const Compression compression_;
   const std::shared_ptr<ChunkCache> chunks_;
-  const uint64_t number_;  // Of this file in the cache.
+  const uint64_t number_;  // The number of this file in the cache.
   RestartPoints points_;
   // The windows of all points but the first, one after the other, in the file at windows_path_ or
   // in windows_. Deflate only.

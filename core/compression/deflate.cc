@@ -17,7 +17,7 @@ namespace systole {
 namespace {
 
 constexpr size_t kScanPieceBytes = 256 << 10;
-// Read at a time for a chunk. The last piece may reach beyond the chunk's end.
+// How much is read at a time for a chunk. The last piece may reach beyond the chunk's end.
 constexpr size_t kChunkPieceBytes = 64 << 10;
 // CRC-32 and size, which follow the blocks of a gzip member.
 constexpr size_t kGzipTrailerBytes = 8;
@@ -53,7 +53,7 @@ class Inflater {
   absl::StatusOr<bool> Fill() {
     if (stream_.avail_in > 0) return true;
     SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view piece, input_.Next());
-    // zlib does not write to its input; its field has no const for old compilers.
+    // zlib does not write to its input. Its field lacks const only because of old compilers.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
     stream_.avail_in = static_cast<uInt>(piece.size());
     return !piece.empty();
@@ -139,9 +139,9 @@ absl::Status ScanDeflate(const ByteSource& file, Compression compression, Restar
       if (!has_begun) return NoStream(compression, why);
       return Damaged(compression, inflater.position(), why);
     }
-    has_begun = has_begun || (stream.data_type & 128) != 0;  // A header ends like a block.
-    // zlib: 128 is set at a block's end, 64 in the last block, and the rest are the bits of the
-    // last byte that are not used yet.
+    has_begun = has_begun || (stream.data_type & 128) != 0;  // 128 is set after a header, too.
+    // zlib sets 128 at a block's end, and 64 in the last block. The rest of data_type is the number
+    // of bits of the last byte that are not used yet.
     const bool at_end_of_block = (stream.data_type & 128) != 0 && (stream.data_type & 64) == 0;
     if (!at_end_of_block || !scan.Wants(done)) continue;
     uInt known = 0;

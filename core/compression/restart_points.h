@@ -23,7 +23,7 @@
 namespace systole {
 
 inline constexpr size_t kWindowBytes = 32 << 10;
-// Most points of a file. They take 24 MiB of memory, and their windows 32 GiB beside the file.
+// The most points of a file. They take 24 MiB of memory, and their windows 32 GiB beside the file.
 inline constexpr size_t kMaxRestartPoints = 1 << 20;
 
 struct RestartPoint {
@@ -85,13 +85,14 @@ class RestartScan {
   const uint64_t max_chunk_bytes_;
   const WindowSink windows_;
   RestartPoints found_;
-  std::optional<RestartPoint> offered_;  // With its window; nothing is known to follow it yet.
-  std::string window_;
+  std::optional<RestartPoint> offered_;  // No bytes are known to follow it yet.
+  std::string window_;                   // Its window.
 };
 
 // The table as it is kept, for this state of the file:
 //   points x (u64le compressed_bit, u64le offset, u64le window_hash)
-//   u64le file bytes, XXH3-64 of its identity, compression, size_bytes, points, XXH3-64 of all before it, magic
+//   u64le file bytes, XXH3-64 of its identity, compression, size_bytes, points, XXH3-64 of all
+//         before it, magic
 std::string RestartTableBytes(const StoredState& file, Compression compression,
                               const RestartPoints& points);
 

@@ -16,12 +16,12 @@
 namespace systole {
 
 // Decompresses all of `file` and offers the ends of its frames to `scan`.
-//   DataLoss   a frame is damaged or cut short. The message has the byte of the file.
+//   DataLoss   a frame is damaged or cut short. The message says at which byte of the file.
 //   Otherwise errors of `file` and of `scan`.
 absl::Status ScanZstd(const ByteSource& file, RestartScan& scan);
 
-// Fills `out` with what the frames in `compressed` hold. Returns the number of bytes: fewer than
-// out.size() if a frame is damaged or cut short; that frame's bytes do not count.
+// Fills `out` with what the frames in `compressed` hold. Returns the number of bytes. It is below
+// out.size() if a frame is damaged or cut short: that frame's bytes do not count.
 //   ResourceExhausted  no memory.
 absl::StatusOr<size_t> DecompressZstd(absl::string_view compressed, absl::Span<char> out);
 

@@ -1,4 +1,4 @@
-// A clock that never goes back, as a value, so that tests can turn it by hand.
+// A clock that never goes back. It is a value, so that a test can pass its own clock.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_MONOTONIC_CLOCK_H_

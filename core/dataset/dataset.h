@@ -26,7 +26,7 @@
 
 namespace systole {
 
-// The damaged records that feeds met: which records they are, and how many places were masked.
+// The damaged records that feeds met: which records they are, and how many examples were masked.
 // Thread-safe.
 class DamageLog {
  public:
@@ -44,7 +44,7 @@ class DamageLog {
   // Called once for each entry that is kept, on the thread that met the damage, without a lock.
   using Observer = std::function<void(const Entry&)>;
 
-  // Counts one masked place; keeps the entry if its record is new and there is room.
+  // Counts one masked example. Keeps the entry if its record is new and there is room.
   void Add(Entry entry) ABSL_LOCKS_EXCLUDED(mu_);
   // From now on `observer` is called for new entries. Do not call Observe() while feeds run.
   void Observe(Observer observer) { observer_ = std::move(observer); }
@@ -75,21 +75,21 @@ class Dataset {
   // name files by base name, and patterns as given.
   //   InvalidArgument  the shards hold no record at all, a file is not a shard (but an image, for
   //                    example), a manifest is malformed, or a number in `expected` is negative.
-  //   DataLoss         nothing in a shard can be read, and it is not empty; or a shard has other
+  //   DataLoss         a shard is not empty, but nothing in it can be read; or a shard has other
   //                    numbers of records or bytes than a manifest says.
   //   NotFound         a pattern matches nothing, or a shard that a manifest lists is missing.
   //   FailedPrecondition  the shards do not hold what is expected. The message has both numbers.
   //   Cancelled        `interrupted`, which is called before each shard, returned true.
-  // Also the errors of reading a shard.
+  // Also returns the errors of reading a shard.
   static absl::StatusOr<std::shared_ptr<Dataset>> Open(
       std::string name, absl::Span<const std::string> patterns, const ShardOptions& options = {},
       const ExpectedContent& expected = {}, const std::function<bool()>& interrupted = nullptr);
   // Makes a dataset of shards that are open already. Compares them with nothing.
   static absl::StatusOr<std::shared_ptr<Dataset>> Create(
       std::string name, std::vector<std::unique_ptr<const RecordSource>> shards);
-  // The records of `members`, one after the other, under a name made of theirs. Shares their
-  // shards. features() and sample() are the first member's: ask each member for its own. REQUIRES:
-  // at least one member, none of them joined.
+  // Makes a dataset of the records of all `members`, one member after the other. It shares their
+  // shards, and its name is made of theirs. features() and sample() are the first member's: ask
+  // each member for its own. REQUIRES: at least one member, none of them joined.
   //   InvalidArgument  more than 2^62 records.
   static absl::StatusOr<std::shared_ptr<Dataset>> Join(
       std::vector<std::shared_ptr<const Dataset>> members);

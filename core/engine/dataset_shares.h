@@ -1,8 +1,8 @@
 // How much of an engine one dataset may hold, so that storage that hangs takes nothing from feeds
 // of other datasets: four sevenths of the threads, and at most a quarter of the budget in slices
 // whose reads hang. The next dataset that hangs gets four sevenths of the threads that are left. A
-// dataset's share of the threads is the same whether it hangs or not: for its first second a read
-// that hangs looks like one that is slow.
+// dataset's share of the threads is the same whether it hangs or not, because for its first second
+// a read that hangs looks like a slow read.
 //
 // Counts tasks; has no thread and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
@@ -20,8 +20,8 @@
 
 namespace systole {
 
-// How many threads an engine has if `threads` of them should run: enough for one dataset to have
-// four times as many.
+// How many threads an engine has if `threads` of them should run. One dataset may then have
+// 4 * `threads` of them.
 int MaxThreadsFor(int threads);
 
 // A task whose read hangs.

@@ -39,7 +39,7 @@ struct FillerScratch {
   int64_t bytes() const;
 
   AlignedBuffer example;        // One example of an output that is not made in place.
-  std::vector<uint8_t> pixels;  // ProgramRunner::Run.
+  std::vector<uint8_t> pixels;  // For ProgramRunner::Run.
   ListScratch lists;
 };
 
@@ -64,17 +64,19 @@ class ExampleFiller {
     const ExampleFormat* format = nullptr;
   };
 
-  // Whether FindKept() may be true: all images are made of what is kept, if they are.
+  // Whether FindKept() is worth a call: there are images, and the cache may keep a value of each.
   bool keeps_images() const { return keeps_images_; }
-  // What is kept of a record in memory, by output. Null: nothing, or the output asks for no cache.
+  // The values that the cache has in memory for a record, by output. Null: none, or the output asks
+  // for no cache.
   using Kept = std::vector<CachedValue>;
-  // Looks it up before the record is read. True: all images are kept. If Begin() is given `kept`,
-  // it and Fill() then do not look into the images' files, and no image waits in a lane.
+  // Looks up `kept` before the record is read. True: all images are kept. If `kept` is then passed
+  // to Begin(), Begin() and Fill() do not look into the images' files, and no image waits in a
+  // lane.
   bool FindKept(const FeedPlan& plan, const Record& record, Kept& kept);
 
   // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
   // must not change until Fill returns, unless FindKept() is true. The caller clears the lane when
-  // it calls Fill or Drop. `pass` is Place::pass. `kept` is of FindKept(), or empty.
+  // it calls Fill or Drop. `pass` is Place::pass. `kept` is from FindKept(), or empty.
   absl::Status Begin(const FeedPlan& plan, int64_t pass, const Record& record,
                      absl::string_view payload, Kept kept, PairedDecoding& decoding, int lane);
 

@@ -1,25 +1,25 @@
-// Whose turn it is: start-time fair queueing (Goyal, Vin, Cheng 1996) by what the work costs, on
-// two levels. First peers take turns, then the streams of each peer. So a peer gets its part
-// whatever the others ask for, and however many streams they ask with.
+// Decides whose turn it is, by what the work costs: start-time fair queueing (Goyal, Vin, Cheng
+// 1996) on two levels. Peers take turns, and the streams of a peer share its turns. So a peer gets
+// its part, whatever the others ask for and however many streams they have.
 //
 // Each peer has a virtual time, and each stream has one among the streams of its peer. Both advance
-// by the cost of every piece of work that is taken for the stream. Of the peers that want work the
-// least advanced one goes first, and of its streams the least advanced one. The cost of a piece is
-// known only when it is done. Until then an estimate is charged, which comes from the stream's
-// earlier pieces.
+// by the cost of every piece of work that is taken for the stream. Among the peers that want work,
+// the least advanced one goes first. Among its streams that want work, the least advanced one goes
+// first. The cost of a piece is known only when it is done. Until then the stream is charged an
+// estimate, which comes from its earlier pieces.
 //
 // The guarantee: let two peers want work all the time, and let no piece cost more than L. Work is
-// taken for a peer only while no other peer that wants work is less advanced, and one piece then
-// moves it by L at most. So the times of the two are never more than L apart, as long as each piece
-// is charged what it costs; and since any moment of this time neither has had more than 2 L more
-// than the other (Theorem 1 of the paper). With T threads, T pieces of unknown cost are under way,
-// and the bound is (T + 1) L. There L is also the most that a piece is charged, which is a turn and
-// a unit: a piece may have units for many turns, but its rest is given back when a turn ends. The
-// rate at which all are served does not matter. So the bound also holds one level down, among the
-// streams of a peer.
+// taken for a peer only while no other peer that wants work is less advanced. One piece then moves
+// the peer by L at most. So the times of the two are never more than L apart, as long as each piece
+// is charged what it costs. From any moment on, neither gets more than 2 L more than the other
+// (Theorem 1 of the paper). With T threads, T pieces of unknown cost are under way, and the bound
+// is (T + 1) L. Here no piece may be charged more than L either. A charge is at most a turn and a
+// unit: a piece may have units for many turns, but its rest is given back when a turn ends. The
+// bound does not depend on how fast the peers are served. So it also holds one level down, among
+// the streams of a peer.
 //
-// A debt stays: a peer whose streams are all closed is remembered until the others have had as
-// much. Otherwise a peer could avoid every charge by closing its stream after each piece.
+// A debt stays: a peer whose streams are all closed is remembered until the others have advanced
+// as far. Otherwise a peer could avoid every charge by closing its stream after each piece.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_CLOCK_H_
@@ -47,8 +47,8 @@ class FairClock {
   };
 
  public:
-  // Most peers without a stream that are remembered. Beyond that, the one that owes least is
-  // forgotten.
+  // The most peers without a stream that are remembered. If there are more, those that owe least
+  // are forgotten.
   static constexpr size_t kMaxDebtors = 1024;
 
   // The rest of a piece is given back after the unit with which its cost reaches `turn`.
@@ -93,7 +93,7 @@ class FairClock {
     // Streams of its peer that are open.
     int64_t peer_streams() const { return peer_->streams; }
 
-    // Takes a piece of `units` for the stream. Returns what it is charged with for now.
+    // Takes a piece of `units` for the stream. Returns its charge, which Finish() corrects.
     double Take(int64_t units) {
       const double charged =
           std::min(unit_cost_ * static_cast<double>(units), clock_->turn_ + unit_cost_);
@@ -105,8 +105,8 @@ class FairClock {
       return charged;
     }
 
-    // `units` of the piece are done and have cost `cost`, in place of `charged`. REQUIRES: units >
-    // 0. The clock may be gone.
+    // `units` of the piece are done. They have cost `cost`, which replaces `charged`. REQUIRES:
+    // units > 0. The clock may be destroyed already.
     void Finish(int64_t units, double charged, double cost) {
       --peer_->under_way;
       peer_->time += cost - charged;
@@ -118,7 +118,7 @@ class FairClock {
 
    private:
     FairClock* clock_;
-    std::shared_ptr<Peer> peer_;  // Shared by its streams and, while it knows the peer, the clock.
+    std::shared_ptr<Peer> peer_;  // Its streams share it. The clock does, too, until it forgets it.
     double time_ = 0;
     double unit_cost_;
     bool wants_ = false;

@@ -45,7 +45,7 @@ class Values {
     }
   }
 
-  // Writes these elements, rounded to the tensor's type.
+  // Writes elements [first, first + count), rounded to the tensor's type.
   void Store(int64_t slot, int64_t first, int64_t count, const float* in) const {
     if (dtype_ == DType::kFloat32) {
       Scatter(slot, first, count, in);
@@ -71,7 +71,7 @@ class Values {
 
   Position PositionOf(int64_t slot, int64_t first, int64_t element_bytes) const {
     const ExamplePieces pieces = PiecesOf(tensor_, slot);
-    // An example is one piece, or each of its elements is.
+    // An example is one piece, or each of its elements is a piece.
     const int64_t stride = pieces.count == 1 ? element_bytes : pieces.stride;
     return {.at = values_ + pieces.offset + first * stride, .stride = stride};
   }
@@ -109,7 +109,7 @@ struct Columns {
   bool empty() const { return begin >= end; }
 };
 
-// Those elements in `run` of row `row` that a draw changes.
+// Which of the elements `run` of row `row` a draw changes.
 Columns ChangedBy(const MixDraw& draw, const MixedTensor& tensor, int64_t row, const Columns& run) {
   if (draw.kind == MixDraw::Kind::kNone) return {};
   if (draw.kind == MixDraw::Kind::kMixup || !tensor.is_image) return run;
@@ -121,8 +121,8 @@ Columns ChangedBy(const MixDraw& draw, const MixedTensor& tensor, int64_t row, c
           .end = std::min(run.end, right * tensor.pixel_elements)};
 }
 
-// Mixes a run of a row, example after example. Each example is still unmixed when it is the partner
-// of the previous one: it is loaded before it changes, and a copy of the first example is kept.
+// Mixes a run of a row, example after example. Each example's partner must still be unmixed. So an
+// example is loaded before it changes, and a copy of the first example is kept for the last one.
 void MixRun(const MixedTensor& tensor, const Values& values, int64_t row, const Columns& run,
             int64_t begin, absl::Span<const MixDraw> draws) {
   const auto group = static_cast<int64_t>(draws.size());
@@ -180,7 +180,7 @@ void MixGroup(const MixPlan& plan, const SliceLayout& layout, int64_t begin,
   });
   for (MixedTensor tensor : plan.tensors) {
     if (!cuts) {
-      // Without a rectangle rows have no meaning, and short ones cost more.
+      // Without a rectangle, the rows may be treated as one. Short rows cost more.
       tensor.row_elements *= tensor.rows;
       tensor.rows = 1;
     }

@@ -1,6 +1,6 @@
-// A kept value as the bytes that a cache holds. A finished example is as it is fed, before it is
-// laid out. An image is its values, after its height, width and channels in 4 bytes each if its
-// size depends on the record.
+// A kept value as the bytes that a cache holds. A finished example is kept as it is fed, but before
+// its layout is applied. An image is kept as its values. If its size depends on the record, height,
+// width and channels come first, in 4 bytes each.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_ENGINE_KEPT_BYTES_H_

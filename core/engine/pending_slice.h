@@ -38,7 +38,7 @@ struct ExampleRun {
   FirstError error;
 };
 
-// The most examples of a run, if they have records, or if they are padding.
+// How many examples a run has at most: if they have records, and if they are padding.
 struct TaskSize {
   int64_t records = 1;
   int64_t padding = 1;
@@ -85,8 +85,8 @@ class PendingSlice {
     next_ = range.end;
     return {.examples = range};
   }
-  // A run from Take() is made or failed. After an error only examples before it are still handed
-  // out, so that the lowest error is known in the end.
+  // Says that a run from Take() is made or has failed. After an error only examples before it are
+  // still handed out, so that the lowest error is known in the end.
   void Finish(const ExampleRun& run) {
     Stop();
     if (run.error.status().ok()) return;
@@ -94,7 +94,7 @@ class PendingSlice {
     end_ = next_;
     std::erase_if(returned_, [&](const ExampleRun& other) { return IsBehindError(other); });
   }
-  // A run from Take() is not done: its thread gives it back.
+  // Gives back a run from Take() that is not done.
   void Return(ExampleRun run) {
     Stop();
     if (!is_dropped() && !IsBehindError(run)) returned_.push_back(std::move(run));

@@ -1,10 +1,10 @@
-// One consumer's stream, as the scheduler knows it: which slices it wants in which order, which
-// slices are begun for it, and what its consumer must be told.
+// One consumer's stream, as the scheduler knows it: which slices it needs in which order, which of
+// them are begun for it, and what its consumer must be told.
 //
 //   slices 0 .. num_slices - 1:  delivered | pending | next | still to come
 //
 // Thread-compatible. Only the scheduler changes it, so a lock that guards the scheduler guards it
-// too. Any thread may read what is constant.
+// too. Any thread may call the functions under "Constant".
 #ifndef SYSTOLE_CORE_ENGINE_SCHEDULED_STREAM_H_
 #define SYSTOLE_CORE_ENGINE_SCHEDULED_STREAM_H_
 
@@ -35,8 +35,8 @@ using DeliveryWaiter = absl::AnyInvocable<void(Delivery)>;
 
 class ScheduledStream {
  public:
-  // `num_slices` comes from CountSlices(). `peer` is who asks: peers share threads and memory
-  // evenly, and the streams of a peer share its part. `cache` is for outputs that ask for one.
+  // `num_slices` comes from CountSlices(). `peer` is the client that asks. Peers share threads and
+  // memory evenly, and the streams of a peer share its part. `cache` is for outputs with `cache`.
   ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
                   const StreamMemory& memory, int64_t num_slices, std::string peer = "",
                   std::shared_ptr<ValueCache> cache = nullptr);
@@ -47,18 +47,18 @@ class ScheduledStream {
   const std::string& peer() const { return peer_; }
   ValueCache* cache() const { return cache_.get(); }
   const TaskSize& task_size() const { return task_size_; }
-  // What a slice costs the budget.
+  // How many bytes of the budget a slice takes.
   int64_t cost_bytes() const { return holdings_.cost_bytes(); }
 
   // ---- Its slices ----
 
-  // Whether a slice is left to be begun.
+  // Whether there is a slice that is not begun yet.
   bool has_next() const { return next_to_begin_ < num_slices_; }
   // Step and core of that slice.
   std::pair<int64_t, int> PlaceOfNext() const;
-  // Whether the stream is still to begin the slice of this step and core.
+  // Whether the stream has yet to begin the slice of this step and core.
   bool WillComeTo(int64_t step, int core) const;
-  // `slice` is the stream's next slice, begun for this stream or for another one. Joins the slice.
+  // `slice` is the stream's next one, begun for it or for another stream. The stream joins it.
   void Begin(SharedSlicePtr slice);
 
   // Slices begun and not delivered, in order. Only the last one may have examples that nobody has
@@ -70,45 +70,45 @@ class ScheduledStream {
     return returned_ > 0 || (!pending_.empty() && pending_.back()->has_more());
   }
   const SharedSlicePtr& FirstWithMore() const;
-  // `more` runs of a pending slice were given back and wait; negative: they wait no more.
+  // `more` runs of a pending slice were given back and wait. If negative, -`more` no longer wait.
   void CountReturned(int64_t more) { returned_ += more; }
 
   // The first pending slice goes to the consumer.
   SharedSlicePtr Deliver();
-  // The last pending slice goes back, and is the stream's next one again. Leaves it.
+  // Takes back the last pending slice: the stream leaves it, and it is the stream's next one again.
   SharedSlicePtr TakeBackLast();
-  // The consumer has dropped a slice. Leaves it.
+  // The consumer has dropped a slice. The stream leaves it.
   void Drop(SharedSlice& slice);
 
-  // What the stream has in flight.
+  // The counts of the slices that the stream has in flight.
   const StreamHoldings& holdings() const { return holdings_; }
 
   // ---- Whose turn it is ----
 
-  // Opens the stream's account, which it has from then on.
+  // Opens the stream's account. Before that, account() must not be called.
   void Open(FairClock& clock, double unit_cost) { account_.emplace(clock, peer_, unit_cost); }
   FairClock::Account& account() { return *account_; }
   const FairClock::Account& account() const { return *account_; }
 
-  // Whether no task is taken for the stream for now.
+  // Whether the scheduler takes no task for the stream at present.
   bool is_blocked() const { return blocked_; }
   void SetBlocked(bool blocked) { blocked_ = blocked; }
 
-  // Whether its last slice went to another stream: then it begins none until its consumer waits.
+  // Whether it gave its last slice up for another stream. Until its consumer waits, it begins none.
   bool gave_way() const { return gave_way_; }
   void SetGaveWay(bool gave_way) { gave_way_ = gave_way; }
 
   // ---- Its consumer ----
 
-  // The error of the slice that comes next; delivered after all of pending().
+  // The error of the next slice. The consumer gets it after all of pending().
   const absl::Status& failed() const { return failed_; }
   void Fail(const absl::Status& status) { failed_ = status; }
-  // What the consumer was told; OK while the stream lives.
+  // The error that ended the stream; OK while the stream lives.
   const absl::Status& ended() const { return ended_; }
   void End(const absl::Status& status) { ended_ = status; }
   bool is_good() const { return ended_.ok() && failed_.ok(); }
 
-  // Whether the consumer waits. REQUIRES of Wait(): it does not yet; of TakeWaiter(): it does.
+  // Whether the consumer waits. Wait() requires that it does not, TakeWaiter() that it does.
   bool waits() const { return waiter_ != nullptr; }
   void Wait(DeliveryWaiter waiter);
   DeliveryWaiter TakeWaiter() { return std::exchange(waiter_, nullptr); }

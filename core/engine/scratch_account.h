@@ -2,8 +2,8 @@
 // (core/memory/scratch_budget.h has the bound and its proof). This file adds the lock and the
 // waits.
 //
-//   SharedScratch shared(capacity);          // Of an engine.
-//   ScratchAccount account(shared);          // Of a thread; ExampleMaker uses it.
+//   SharedScratch shared(capacity);          // One for an engine.
+//   ScratchAccount account(shared);          // One for a thread; ExampleMaker uses it.
 //
 // In the steady state of a feed a turn needs what the last one kept, and no lock is taken.
 #ifndef SYSTOLE_CORE_ENGINE_SCRATCH_ACCOUNT_H_
@@ -38,11 +38,11 @@ class SharedScratch {
 // Single-thread, but for waits() and StepDown().
 class ScratchAccount final : public ScratchSource {
  public:
-  // Bytes of each use.
+  // The bytes of each use.
   using Uses = std::array<int64_t, kScratchUses>;
 
   explicit ScratchAccount(SharedScratch& shared) : shared_(shared) {}
-  // Gives back all.
+  // Gives everything back.
   ~ScratchAccount() override;
 
   bool Need(ScratchUse use, int64_t bytes) override;

@@ -25,9 +25,9 @@
 
 namespace systole {
 
-// The budget is charged with so many bytes for each slice, beside the slice's own. They are about
-// what is kept around a slice: its entries in the scheduler, its shared pointers, the allocator's
-// headers.
+// The budget is charged with this many bytes for each slice, beside the slice's own. That is about
+// the memory that goes with a slice: its entries in the scheduler, its shared pointers, the
+// allocator's headers.
 inline constexpr int64_t kSliceOverheadBytes = 1024;
 
 // The slices that one stream has in flight: counts, no memory. All of its slices are of one size.
@@ -58,7 +58,7 @@ class StreamHoldings {
     const int64_t delivered = held_ - pending_;
     return delivered >= 2 && (delivered + 1) * slice_bytes_ > memory_.window_bytes;
   }
-  // The most slices that may be pending with so many threads: two steps, or enough to keep every
+  // The most slices that may be pending with `threads` threads: two steps, or enough to keep every
   // thread busy. More would not help.
   int64_t max_pending(int threads) const {
     return std::max(std::min(int64_t{2} * num_cores_, kMaxSlicesOfTwoSteps), int64_t{4} * threads);
@@ -75,7 +75,7 @@ class StreamHoldings {
   int64_t pending_ = 0;
 };
 
-// Inline, because a choice asks most of this for every stream.
+// Inline, because each choice of a stream calls most of these functions for every stream.
 class SliceBudget {
  public:
   SliceBudget(int64_t budget_bytes, int max_sealed_slices)

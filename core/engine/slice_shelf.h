@@ -61,7 +61,7 @@ class SliceShelf {
   using Kept = std::list<Entries::iterator>;
   struct Entry {
     SharedSlicePtr slice;
-    std::optional<Kept::iterator> kept;  // If nobody has it.
+    std::optional<Kept::iterator> kept;  // Its place in kept_, if it is kept.
   };
 
   void Unkeep(Entry& entry);

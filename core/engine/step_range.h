@@ -42,8 +42,8 @@ struct StreamMemory {
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
   // Whether a slice leaves the budget when the consumer gets it. This is for a consumer in this
   // process, which may keep as many slices as it likes. Slices that are made ahead for it are
-  // bounded all the same. While the consumer does not wait, all of them are look-ahead. They are
-  // given up for another such stream whose consumer waits for a slice that has no room.
+  // bounded all the same. While the consumer does not wait, it needs none of them yet. So they are
+  // given up if another such stream has no room for a slice that its consumer waits for.
   bool gives_away = false;
 };
 

@@ -1,4 +1,4 @@
-// How many examples a task of a feed has at most.
+// The most examples that a task of a feed has.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_ENGINE_TASK_SIZE_H_

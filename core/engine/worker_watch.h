@@ -4,8 +4,8 @@
 //   Look(what the kernel says)       every now and then: limit(), IsStuck(), who has timed out
 //
 // A thread that waits for storage leaves its processor to another. If threads wait for a part f of
-// their time, it takes threads / (1 - f) of them to keep as many processors busy. So that many may
-// work.
+// their time, it takes `threads` / (1 - f) threads to keep `threads` processors busy. That is the
+// number that may work.
 //
 // A thread that has not run for a second, in the middle of a task, is stuck: its read hangs, as a
 // read of a network file system or a dying disk may. Another thread takes its place meanwhile.

@@ -61,7 +61,7 @@ class ExampleView {
   static absl::StatusOr<ExampleView> Parse(absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND,
                                            const ExampleFormat& format = TensorFlowExample());
 
-  // The feature, of kind kMissing if there is none. Borrows also `name`, if missing.
+  // The feature, of kind kMissing if there is none. If missing, it also borrows `name`.
   FeatureView Find(absl::string_view name ABSL_ATTRIBUTE_LIFETIME_BOUND) const;
 
   // All features, sorted by name, each name once, those of kind kMissing (present without a list)

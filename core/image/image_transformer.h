@@ -56,8 +56,8 @@ class ImageTransformer {
   absl::Status Start(const CropRect& crop, bool flip);
   absl::Status Finish(absl::Span<uint8_t> out);
   // Instead of Finish(), if the crop is wanted as it was decoded: writes its pixels, mirrored if
-  // `flip`, to `out`: [crop.height, crop.width, channels] uint8. Of the options it needs those of
-  // the JPEG and `channels`. REQUIRES: the options are not `scaled`.
+  // `flip`, to `out`: [crop.height, crop.width, channels] uint8. It uses only the options of the
+  // JPEG and `channels`. REQUIRES: the options are not `scaled`.
   //   InvalidArgument  `out` has another size.
   absl::Status FinishPixels(absl::Span<uint8_t> out);
   // The crop that was started last. REQUIRES: the options are not `scaled`.

@@ -43,8 +43,8 @@ class AlignedBuffer {
     return absl::MakeConstSpan(data_.get(), static_cast<size_t>(size_));
   }
 
-  // What a peer needs to map this memory; null unless it was made by CreateSealed(). Shared, so
-  // that a list of the memory that peers have mapped can notice when it is freed.
+  // What a peer needs to map this memory; null unless it was made by CreateSealed(). It is shared
+  // so that a list of memory that peers have mapped can notice when the memory is freed.
   const std::shared_ptr<const SealedMemory>& sealed() const { return data_.get_deleter().sealed; }
 
  private:

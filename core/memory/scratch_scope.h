@@ -1,12 +1,12 @@
-// Memory that a thread takes beside its results, counted before it is allocated. The code that runs
-// the thread says where the memory is counted. Code anywhere below says how much it is about to
-// allocate:
+// Counts the memory that a thread takes beside its results, before it is allocated. The code that
+// runs the thread says where the memory is counted. All code that it calls says how much memory it
+// is about to allocate:
 //
 //   const ScratchScope scope(source);                  // On the thread, around all of its work.
 //     .. if (!NeedScratch(ScratchUse::kCoefficients, bytes)) return InterruptedError();
 //
-// The source belongs to the thread and is not an argument, because it changes no result, like
-// core/interrupt's flag.
+// Like the flag of core/interrupt, the source belongs to the thread and is not an argument, because
+// it changes no result.
 #ifndef SYSTOLE_CORE_MEMORY_SCRATCH_SCOPE_H_
 #define SYSTOLE_CORE_MEMORY_SCRATCH_SCOPE_H_
 
@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// What the memory is for. Each use is counted by itself, as the most that was needed at once.
+// What the memory is for. Each use is counted separately, as the most that was needed at once.
 enum class ScratchUse {
   kPlan,          // What the spec decides: decoders, tables, an unfinished example.
   kReads,         // Buffers for records that are read.
@@ -25,14 +25,14 @@ enum class ScratchUse {
 };
 inline constexpr size_t kScratchUses = 5;
 
-// Where a thread's memory is counted. What is needed counts until the source's owner says that the
-// example, or the thread's turn, is over.
+// Where a thread's memory is counted. Memory counts until the source's owner says that the example,
+// or the thread's turn, is over.
 class ScratchSource {
  public:
   virtual ~ScratchSource() = default;
 
-  // Counts at least `bytes` for `use` from now on. Waits until they can be had. False: the thread
-  // was interrupted meanwhile (core/interrupt), and must not allocate them.
+  // Counts at least `bytes` for `use` from now on. Waits until that much memory can be had. False:
+  // the thread was interrupted meanwhile (core/interrupt), and must not allocate the memory.
   virtual bool Need(ScratchUse use, int64_t bytes) = 0;
 };
 

@@ -14,16 +14,16 @@
 namespace systole {
 
 // A line for each metric, indented by two spaces: "  payload        12.5 MB (3.1 MB/s)". Counters
-// and parts that are 0 are left out, and so are rates of 0. `rates` as from RatesBetween(), or
-// empty.
+// and parts that are 0 are left out, and so are rates of 0. `rates` comes from RatesBetween(), or
+// is empty.
 std::string MetricsText(const std::vector<MetricReading>& readings,
                         const std::vector<MetricReading>& rates = {});
 
-// Fields of the object that is open: the value by the metric's name, or by name and label value.
+// Adds fields to the object that is open: values by the metric's name, or by name and label value.
 void AppendMetrics(const std::vector<MetricReading>& readings, JsonWriter& json);
 
 // A table in Markdown, with the meaning of each metric, for the document that lists them. `prefix`
-// as in PrometheusName().
+// is that of PrometheusName().
 std::string MetricsTable(absl::string_view prefix, const std::vector<MetricReading>& readings);
 
 }  // namespace systole

@@ -19,11 +19,11 @@ HWY_BEFORE_NAMESPACE();
 namespace systole {
 namespace HWY_NAMESPACE {
 
-// RoundToBf16 of the floats with these bits (D: a uint32_t tag); the result is in the low 16 bits
-// of each lane. Integer operations only; Highway's DemoteTo(bfloat16_t) truncates in
-// version 1.0.
+// Three forms of RoundToBf16 for the floats with these bits (D: a uint32_t tag). The result is in
+// the low 16 bits of each lane. They use integer operations only, because Highway's
+// DemoteTo(bfloat16_t) truncates in version 1.0.
 // The first two are for values that cannot be NaN. The first leaves the result in the upper 16
-// bits; the lower bits are undefined.
+// bits, and its lower bits are undefined.
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundNumberToUpperBits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -38,7 +38,7 @@ template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
   const auto rounded = RoundNumberToBf16Bits(d, bits);
-  // Signed comparison, which every target has: the magnitude's top bit is clear.
+  // Every target has a signed comparison. It will do, because the magnitude's top bit is clear.
   const hn::RebindToSigned<D> di;
   const auto magnitude = hn::BitCast(di, hn::And(bits, hn::Set(d, 0x7fffffffu)));
   const auto is_nan = hn::RebindMask(d, hn::Gt(magnitude, hn::Set(di, 0x7f800000)));
@@ -46,7 +46,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16Bits(D d, hwy::HWY_NAMESPACE::V
   return hn::IfThenElse(is_nan, quiet, rounded);
 }
 
-// RoundToBf16Flush of such floats.
+// RoundToBf16Flush of the floats with these bits.
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16FlushBits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -55,7 +55,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16FlushBits(D d, hwy::HWY_NAMESPA
   return hn::IfThenElse(is_small, zero, RoundToBf16Bits(d, bits));
 }
 
-// RoundToFloat16 of such floats.
+// RoundToFloat16 of the floats with these bits.
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToFloat16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;

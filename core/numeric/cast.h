@@ -13,7 +13,7 @@ namespace systole {
 
 // `out` has in.size() * PixelTypeBytes(type) bytes (CHECK) at any alignment, apart from `in`.
 
-// PixelType has the roundings. Every NaN becomes CanonicalNan() before. -0 stays -0, which x * 1 +
+// PixelType says how to round. Every NaN first becomes CanonicalNan(). -0 stays -0, which x * 1 +
 // 0 (normalise.h) would make 0.
 void CastFloats(absl::Span<const float> in, PixelType type, absl::Span<uint8_t> out);
 

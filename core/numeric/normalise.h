@@ -30,7 +30,7 @@ size_t PixelTypeBytes(PixelType type);
 // Round half to even and saturate to [0, 255]; NaN gives 0.
 uint8_t RoundToUint8(float value);
 
-// Per-channel factors. One entry serves every channel.
+// Per-channel factors. A span of one entry serves every channel.
 struct Normalisation {
   // Defaults leave values as they are.
   absl::Span<const float> scale = kOne;
@@ -59,9 +59,9 @@ inline constexpr float kUint8ToUnit = 1.0f / 255.0f;
 
 // `in`: [n, channels] uint8, row-major. `out`: n * channels values of `type` in native byte order,
 // so in.size() * PixelTypeBytes(type) bytes; any alignment.
-//   InvalidArgument  in.size() not a multiple of channels,
-//                    a scale or bias of neither 1 nor `channels` entries,
-//                    more than kMaxNormaliseChannels channels, or an out of another size.
+//   InvalidArgument  in.size() is not a multiple of channels,
+//                    scale or bias has neither 1 nor `channels` entries,
+//                    more than kMaxNormaliseChannels channels, or `out` has another size.
 inline constexpr int kMaxNormaliseChannels = 16;
 absl::Status NormaliseUint8(absl::Span<const uint8_t> in, int channels,
                             const Normalisation& normalisation, PixelType type,
@@ -74,15 +74,15 @@ absl::Status NormaliseFloat(absl::Span<const float> in, int channels,
 // innermost. It gives the same bits.
 class TensorNormaliser {
  public:
-  // Value i of the tensor belongs to channel i / inner mod channels: inner is 1 for [.., channels],
-  // height * width for [batch, channels, height, width].
+  // Value i of the tensor belongs to channel (i / inner) mod channels. `inner` is 1 for
+  // [.., channels], and height * width for [batch, channels, height, width].
   //   InvalidArgument  as NormaliseUint8; inner < 1.
   static absl::StatusOr<TensorNormaliser> Create(int channels, int64_t inner,
                                                  const Normalisation& normalisation,
                                                  PixelType type);
 
-  // Normalises the values first .. first + in.size() - 1 of the tensor to `out`, which holds
-  // in.size() * PixelTypeBytes(type) bytes at any alignment, apart from `in`.
+  // Normalises the values first .. first + in.size() - 1 of the tensor and writes the results to
+  // `out`: in.size() * PixelTypeBytes(type) bytes at any alignment, which must not overlap `in`.
   void Apply(int64_t first, absl::Span<const uint8_t> in, uint8_t* out) const;
 
  private:

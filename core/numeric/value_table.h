@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// Entries for a channel: one for each uint8.
+// Entries of a channel: one for each value of a uint8.
 inline constexpr int kTableEntries = 256;
 // Tables of 8 channels take 8 KiB of a message, and up to 8 KiB of a first-level cache.
 inline constexpr int kMaxTableChannels = 8;
@@ -23,14 +23,14 @@ inline constexpr int kMaxTableChannels = 8;
 class ValueTable {
  public:
   // `entries` are kTableEntries for all channels, or kTableEntries for each channel, channel after
-  // channel. Each is cast once, as normalise.h casts. Every NaN becomes CanonicalNan(). Value i of
-  // the tensor belongs to channel i / inner mod channels, as for TensorNormaliser.
-  //   InvalidArgument  another number of entries; inner < 1; kUint8.
+  // channel. Each entry is cast once, as normalise.h casts. Every NaN becomes CanonicalNan(). Value
+  // i of the tensor belongs to channel (i / inner) mod channels, as for TensorNormaliser.
+  //   InvalidArgument  `entries` has another size; inner < 1; `type` is kUint8.
   static absl::StatusOr<ValueTable> Create(absl::Span<const float> entries, int64_t inner,
                                            PixelType type);
 
-  // Looks up the values first .. first + in.size() - 1 of the tensor and writes them to `out`,
-  // which holds in.size() * PixelTypeBytes(type) bytes at any alignment, apart from `in`.
+  // Looks up the values first .. first + in.size() - 1 of the tensor and writes the results to
+  // `out`: in.size() * PixelTypeBytes(type) bytes at any alignment, which must not overlap `in`.
   void Apply(int64_t first, absl::Span<const uint8_t> in, uint8_t* out) const;
 
  private:
@@ -42,7 +42,7 @@ class ValueTable {
 
   int64_t channels_ = 1;
   int64_t inner_ = 1;
-  // One of the two has all entries, in the form of the output.
+  // One of the two holds all entries, in the output's type. The other is empty.
   std::vector<uint16_t> narrow_;
   std::vector<uint32_t> wide_;
 };

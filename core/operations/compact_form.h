@@ -1,6 +1,6 @@
-// The rule for which values may travel as uint8 (v1::CompactForm). The client does the longest end
-// of a program whose steps change each value by itself (Operation::RulesByValue) and whose input is
-// uint8. It does so by factors, or by a table of what the references make of each value.
+// The rule for which values may travel as uint8 (v1::CompactForm). The client then does the last
+// steps of the program: as many as change each value by itself (Operation::RulesByValue) and begin
+// with uint8. It uses factors, or a table of what the reference operations make of each value.
 //
 //   decode_jpeg  random_resized_crop  round_to_uint8 | gamma  normalize  (cast to BFLOAT16)
 //   '--------- the server, as uint8 ---------------'   '----------- the client -----------'
@@ -30,11 +30,11 @@ struct CompactForm {
   int rules = 1;
 };
 
-// None if the values of an output of `dtype` must travel as they are: `dtype` is no type of floats,
-// the values are not uint8 before such an end, or there are too many channels. The server does at
-// least the first `kept_steps` steps. They make the smallest value that its cache can keep of a
-// record (KeptValuesOf), so there is something to keep in this form, too. Steps of decode_jpeg {
-// scale: AUTO } stay together.
+// None if the values of an output of `dtype` must travel as they are: `dtype` is not a float type,
+// the values are uint8 before no such last steps, or there are too many channels. The server does
+// at least the first `kept_steps` steps. They make the smallest value that its cache can keep of a
+// record (KeptValuesOf), so its cache can keep a value in this form, too. Steps that belong to
+// decode_jpeg { scale: AUTO } stay together.
 std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype,
                                          size_t kept_steps = 0);
 

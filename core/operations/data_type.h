@@ -9,12 +9,12 @@
 
 namespace systole {
 
-// Whether `dtype` is a type of floats.
+// Whether `dtype` is a floating-point type.
 inline bool IsFloat(v1::DataType dtype) {
   return dtype == v1::FLOAT32 || dtype == v1::BFLOAT16 || dtype == v1::FLOAT16;
 }
 
-// The types of floats, for errors.
+// The floating-point types, for error messages.
 inline constexpr absl::string_view kFloatNames = "FLOAT32, BFLOAT16 or FLOAT16";
 
 }  // namespace systole

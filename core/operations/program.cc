@@ -35,7 +35,7 @@ absl::StatusOr<Draws> DrawsOf(const OperationRow& row, const v1::Transform& tran
   }
   if (!transform.key().empty()) {
     return absl::InvalidArgumentError(
-        "has a key and a tf_seed, want one of them; another tf_seed gives other draws, too");
+        "has a key and a tf_seed, want one of them; to get other draws, change tf_seed");
   }
   return Draws(TensorFlowSeed{transform.tf_seed(0), transform.tf_seed(1)});
 }

@@ -67,8 +67,8 @@ class Program {
                                   size_t end) const;
   // Makes the same values to the bit, by Operation::Run and RowChanges in place of the references.
   absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end) const;
-  // Does so, but leaves the changes of rows that the last steps make to the caller, who makes them
-  // together with its own. `left` is empty before.
+  // Does the same, but only stores the row changes of the last steps in `left`. The caller makes
+  // them together with its own. REQUIRES: `left` is empty.
   absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end,
                             RowChanges& left) const;
 

@@ -50,14 +50,15 @@ Interleave::Interleave(absl::Span<const int64_t> records_per_file, int64_t cycle
 
 int64_t Interleave::RecordsIn(const Opened& opened, int64_t round) const {
   const int64_t turn = round - opened.round;
-  if (turn > opened.size / block_length_) return 0;  // It has ended; the product may overflow.
+  // The file has ended. The product below could overflow.
+  if (turn > opened.size / block_length_) return 0;
   return std::min(opened.size - turn * block_length_, block_length_);
 }
 
 Interleave::At Interleave::RecordAt(int64_t position) const {
   SYSTOLE_CHECK(position >= 0 && position < num_records_);
-  // The last change that at most `position` records came before. Its rate is not 0, because a
-  // record is left.
+  // The last change with at most `position` records before it. Its rate is not 0, because a record
+  // is left.
   const auto after = std::upper_bound(
       changes_.begin(), changes_.end(), position,
       [](int64_t wanted, const Change& change) { return wanted < change.records; });

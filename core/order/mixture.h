@@ -43,9 +43,9 @@ class Mixture {
     absl::uint128 count = 0;
   };
 
-  //   InvalidArgument  no members or more than kMaxMembers, a weight below 1, weights that add up to
-  //                    more than kMaxTotalWeight, a member without records, or more than 2^62 records
-  //                    in all. The message has the member: "mixture[1].weight".
+  //   InvalidArgument  no members or more than kMaxMembers, a weight below 1, weights that add up
+  //                    to more than kMaxTotalWeight, a member without records, or more than 2^62
+  //                    records in all. The message names the member: "mixture[1].weight".
   static absl::StatusOr<Mixture> Create(std::vector<MixtureMember> members);
 
   absl::Span<const MixtureMember> members() const { return members_; }

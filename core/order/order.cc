@@ -18,7 +18,7 @@
 namespace systole {
 namespace {
 
-// Tweaks keep the permutations of one epoch apart. Window w takes kWindowTweak + w.
+// Tweaks make the permutations of one epoch differ. Window w uses kWindowTweak + w.
 constexpr uint64_t kGlobalTweak = 0;
 constexpr uint64_t kBlockTweak = 1;
 constexpr uint64_t kWindowTweak = 2;
@@ -84,8 +84,8 @@ class PassOrder {
                                      kWindowTweak + static_cast<uint64_t>(window));
     int64_t place = window_begin + in_window.At(position - window_begin);
 
-    // Then find the block there. All blocks have the same length except the last one. After the
-    // permutation it may be anywhere, and every block after it begins earlier by what it lacks.
+    // Then find the block there. The last block is shorter than the others. After the permutation
+    // it may be anywhere, and every block behind it begins earlier, by what the last block lacks.
     const int64_t last_size = num_records_ - (num_blocks_ - 1) * block_;
     int64_t earlier_blocks = 0;
     if (place >= last_begin_) {
@@ -103,7 +103,8 @@ class PassOrder {
   const uint64_t seed_;
   const int64_t pass_;
   std::optional<KeyedPermutation> permutation_;  // Of records (kGlobal) or blocks (kWindow).
-  // kWindow only: records per block, blocks, and the position at which the last one begins.
+  // kWindow only: records per block, number of blocks, and where the last block begins after the
+  // permutation.
   int64_t block_ = 0;
   int64_t num_blocks_ = 0;
   int64_t last_begin_ = 0;
@@ -122,7 +123,7 @@ class EpochOrder {
     }
   }
 
-  // Sets the pass and the record of the place at `position`.
+  // Sets the pass and the record of `place`, which is at `position`.
   void Fill(int64_t position, Place& place) {
     if (spec_.mixture != nullptr) {
       FillMixed(position, place);
@@ -154,8 +155,8 @@ class EpochOrder {
   const OrderSpec& spec_;
   const int64_t epoch_;
   std::optional<PassOrder> order_;  // Without a mixture.
-  // With a mixture: the positions in all earlier epochs, and each member's pass, made when a place
-  // needs it.
+  // With a mixture: the number of positions in all earlier epochs, and the order of each member in
+  // one pass, made when a place needs it.
   absl::uint128 begin_ = 0;
   std::vector<std::optional<PassOrder>> members_;
 };

@@ -21,8 +21,8 @@ inline constexpr size_t kMaxContentVersionBytes = 200;
 struct ResumeToken {
   uint64_t dataset_fingerprint = 0;
   uint64_t order_fingerprint = 0;
-  // The servers' content version: any text of at most kMaxContentVersionBytes. In another version
-  // bytes may differ.
+  // The servers' content version: any text of at most kMaxContentVersionBytes. Another version
+  // may make other bytes.
   std::string content_version;
   // The first step the trainer has not consumed, >= 0.
   int64_t next_step = 0;

@@ -1,5 +1,5 @@
-// Which records of a dataset a feed has, and their order before the shuffle. This is what tf.data's
-// skip, take, shard, interleave and auto-shard make of a list of files, as a function of the
+// Which records of a dataset a feed has, and their order before the shuffle. The result is that of
+// tf.data's skip, take, shard, interleave and auto-shard on a list of files, as a function of the
 // position. Records are numbered over the dataset's shards in order (shard_map.h).
 //
 // Thread-compatible: const throughout.
@@ -32,7 +32,7 @@ struct ShardRecords {
   int64_t count = 0;
   int64_t index = 0;
 };
-// Every `count`-th shard, from `index` on. Only as the first step.
+// Every `count`-th shard, from `index` on. Allowed only as the first step.
 struct ShardFiles {
   int64_t count = 0;
   int64_t index = 0;
@@ -62,7 +62,7 @@ struct SelectedRecords {
   int64_t size() const;
   // The number of the record at `position`, in [0, size()), among the records of all members.
   int64_t RecordAt(int64_t position) const;
-  // Adds to the hash all that decides which records these are, except `begin`.
+  // Adds to the hash everything that decides which records these are, except `begin`.
   void Hash(Xxh3Hasher& hasher) const;
 };
 
@@ -73,7 +73,7 @@ class Selection {
  public:
   // Selects by `steps` from all records of the shards.
   //   InvalidArgument  a step is out of range or at a wrong place, or it leaves no record and
-  //                    `no_records` is kRefused. The message has the step: "select[1]".
+  //                    `no_records` is kRefused. The message names the step: "select[1]".
   static absl::StatusOr<Selection> Create(absl::Span<const int64_t> records_per_shard,
                                           absl::Span<const SelectionStep> steps,
                                           NoRecords no_records = NoRecords::kRefused);
@@ -107,7 +107,8 @@ class Selection {
                              const SelectionStep& step);
   absl::Status ApplyRecordStep(const SelectionStep& step);
 
-  // Position p of the result is position begin_ + p * stride_ of the records below.
+  // Position p of the result is position begin_ + p * stride_ of the records that `files_` or
+  // `members_` give.
   int64_t begin_ = 0;
   int64_t stride_ = 1;
   int64_t num_records_ = 0;

@@ -25,7 +25,7 @@ struct MixedTensor {
   int64_t rows = 1;
   int64_t row_elements = 1;
   // For an image: row r holds values of the pixel row r mod image_height. In a row, each
-  // `pixel_elements` elements belong to one pixel. That is 1 in NCHW, otherwise the channels.
+  // `pixel_elements` elements belong to one pixel: 1 in NCHW, otherwise one for each channel.
   int64_t image_height = 1;
   int64_t pixel_elements = 1;
 };
@@ -33,7 +33,7 @@ struct MixedTensor {
 struct MixPlan {
   // Checks spec.mix(). `outputs` are those of the spec, in the spec's order. Each has the index of
   // its tensor in `layout`.
-  //   InvalidArgument  the message has the field of `mix`, what was seen and what was wanted.
+  //   InvalidArgument  the message names the field of `mix`, its value and what was expected.
   static absl::StatusOr<MixPlan> Create(const v1::FeedSpec& spec,
                                         absl::Span<const OutputPlan> outputs,
                                         const SliceLayout& layout);

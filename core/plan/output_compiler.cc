@@ -51,8 +51,8 @@ std::string ListFeatures(const Dataset& dataset, const std::string& wanted) {
                       DidYouMean(wanted, names));
 }
 
-// Refuses a size that no record has: such a feed would end at its first step, or be masked as a
-// whole. Files and lists may have any size.
+// Refuses a size that no record has: such a feed would end at its first step, or all its examples
+// would be masked. Image files and padded lists may have any size.
 absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const Dataset& dataset) {
   const bool is_bytes = plan.source == OutputPlan::Source::kBytes;
   std::optional<int64_t> bytes;
@@ -191,7 +191,7 @@ ValueType InputOf(const OutputPlan& plan) {
   }
 }
 
-// Checks that a feed can be made of the program's result.
+// Checks that a feed can deliver the program's result.
 absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
   if (made.element == ElementType::kBytes) {
     return Refuse(output, absl::StrCat("the feature '", ForeignName(output.feature()),
@@ -207,11 +207,11 @@ absl::Status CheckEnd(const v1::Output& output, const ValueType& made) {
   return absl::OkStatus();
 }
 
-// An image of which no record of the sample shows the size.
+// The size that is assumed if no record of the sample shows an image's size.
 constexpr ImageSize kUsualImage = {.height = 512, .width = 512};
 
-// The values that a cache can keep of the output, if it asks for one. Error messages do not name
-// the output.
+// The values of the output that a cache can keep; nullopt if the output asks for no cache. Error
+// messages do not name the output.
 absl::StatusOr<std::optional<KeptValues>> KeptOf(const v1::Output& output, const Dataset& dataset,
                                                  const Program& program, DType dtype) {
   if (output.cache() == v1::NONE) return std::nullopt;
@@ -317,8 +317,7 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
     }
     plan.program =
         Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype, read_soon);
-    // Sizes were checked above. Whether the factors make sense is known only from making the
-    // runner.
+    // Sizes were checked above. Factors that are out of range show only when the runner is made.
     if (const auto runner = ProgramRunner::Create(plan.program, nullptr); !runner.ok()) {
       return Refuse(output,
                     absl::StrCat("normalize takes scale / stddev and mean / stddev up to 1e30: ",

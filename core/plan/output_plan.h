@@ -44,9 +44,11 @@ struct KeptForm {
   // Hash of all that decides the value of a record: the feature, the transforms up to the value,
   // the type of a finished example, and the content version.
   uint64_t made_by = 0;
-  uint64_t user = 0;  // ValueCache's user: feeds of this dataset that keep this.
-  // The other steps, if the value is an image of uint8. They go on from floats one after the other
-  // (ProgramRunner::RunFrom), because the fused pass takes stored floats, whose -0 becomes 0.
+  // ValueCache's `user`, the same for all feeds of this dataset that keep this value.
+  uint64_t user = 0;
+  // The steps after the value, if the value is an image of uint8. After an image of floats they run
+  // one after the other (ProgramRunner::RunFrom): the fused pass would take the floats for stored
+  // ones, and turn -0 into 0.
   std::optional<LoweredProgram> rest;
   int64_t known_rest_bytes = 0;  // LoweredProgram::known_rest_bytes of the other steps.
 };

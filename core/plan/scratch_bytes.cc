@@ -22,7 +22,7 @@ ScratchBytes ScratchBytesOf(absl::Span<const OutputPlan> outputs, const SliceLay
   using Source = OutputPlan::Source;
   using Way = LoweredProgram::Way;
   ScratchBytes bytes;
-  // For each kind, as much as the output that needs most of it.
+  // For each kind of memory, the most that any output needs.
   int64_t layout = 0, ints = 0, floats = 0, rounded = 0, rest = 0, known_rest = 0;
   for (const OutputPlan& output : outputs) {
     const SliceTensor& tensor = slice.tensors()[static_cast<size_t>(output.tensor)];

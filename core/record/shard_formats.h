@@ -14,8 +14,8 @@
 
 namespace systole {
 
-// All formats. A shard has the first format whose bytes it begins with; otherwise the first format
-// whose ending its name has; otherwise the first format.
+// All formats. A shard has the first format whose bytes it begins with. If there is none, it has
+// the first format whose ending its name has. If there is none either, it has the first of all.
 absl::Span<const ShardFormat* const> ShardFormats();
 
 // Opens the shard `path`: undoes its compression, finds its format, reads its index or builds it.

@@ -1,5 +1,5 @@
-// Converts the part of a feed spec that says which record is where to core/order's form. The server
-// serves in this order. The client uses it to name the records that a server has masked.
+// Converts a part of a feed spec to core/order's form: the part that says which record is where.
+// The server serves in this order. The client uses it to name the records that a server has masked.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_SPEC_ORDER_SPEC_H_

@@ -36,8 +36,8 @@ struct StoredState {
   std::string identity;
 };
 
-// FailedPrecondition for ByteSource::CheckUnchanged(): the source `name`, by its base name, "was
-// replaced" or whatever else `how` says, since it was opened.
+// FailedPrecondition for ByteSource::CheckUnchanged(). `how` says what happened to the source since
+// it was opened: "was replaced". The message has only the base name of `name`.
 absl::Status ChangedSinceOpened(absl::string_view name, absl::string_view how);
 
 // NotFound for Store::List().
@@ -86,7 +86,7 @@ class Store {
   // Removes a file that Create() made. NotFound if there is none; FailedPrecondition as Create().
   virtual absl::Status Remove(const std::string& name) const;
 
-  // Removes files that killed processes have left of Create() for these names.
+  // Removes what Create() of these names left behind in processes that were killed.
   virtual void RemoveLeftovers(absl::Span<const std::string> /*names*/) const {}
 
   // A name that is the same for all names of one file.

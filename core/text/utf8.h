@@ -12,8 +12,8 @@
 
 namespace systole {
 
-// Bytes of the sequence that `text` begins with, 0 if it begins with none; then `code_point` is
-// unspecified. REQUIRES: `text` is not empty.
+// How many bytes the sequence has that `text` begins with. 0: it begins with none, and `code_point`
+// is unspecified. REQUIRES: `text` is not empty.
 size_t Utf8SequenceBytes(absl::string_view text, uint32_t& code_point);
 
 bool IsUtf8(absl::string_view text);

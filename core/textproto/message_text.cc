@@ -78,8 +78,8 @@ std::optional<std::string> Between(absl::string_view message, absl::string_view 
   return std::string(message.substr(0, end));
 }
 
-// What to do about an error of protobuf's, to be appended to its message. It is found from the
-// message's words, because there is nothing else. If the words change, only the help is lost.
+// What to do about an error of protobuf's, as text to append to its message. The message's words
+// decide it, because protobuf gives nothing else. If the words change, only the help is lost.
 std::string Help(absl::string_view message, const google::protobuf::Descriptor* root) {
   const std::vector<const google::protobuf::Descriptor*> types = TypesIn(root);
   // Errors of textproto name the type; those of JSON do not.
@@ -120,7 +120,7 @@ std::string Help(absl::string_view message, const google::protobuf::Descriptor* 
       }
       std::vector<std::string> names;
       for (int i = 0; i < values->value_count(); ++i) {
-        // The value that means that a field is left out is not offered.
+        // X_UNSPECIFIED stands for a field that is left out, so it is not offered.
         const std::string& name = values->value(i)->name();
         if (!absl::EndsWith(name, "_UNSPECIFIED")) names.push_back(name);
       }

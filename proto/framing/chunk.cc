@@ -39,7 +39,7 @@ constexpr uint32_t kNotShared = Tag(v1::Chunk::kNotSharedFieldNumber, kVarint);
 constexpr uint32_t kHeaderCrc32c = Tag(v1::Chunk::kHeaderCrc32CFieldNumber, kFixed32);
 constexpr uint32_t kData = Tag(v1::Chunk::kDataFieldNumber, kLengthDelimited);
 
-// Eight varints with their tags, at most 11 bytes each, two CRCs of 5, tag and length of data: 104.
+// At most 104 are used: 11 for each of 8 varints, 5 for each of 2 CRCs, 6 for data's tag and size.
 constexpr size_t kMaxHeaderBytes = 128;
 
 class HeaderWriter {
@@ -74,8 +74,8 @@ class HeaderWriter {
 
 void DropOwner(void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }
 
-// Tags and lengths take at most five bytes. CodedInputStream would read ten, which protobuf's
-// parser refuses.
+// Tags and lengths take at most five bytes. CodedInputStream would accept ten, but protobuf's
+// parser refuses more than five.
 constexpr int kMaxVarint32Bytes = 5;
 
 bool ReadTag(CodedInputStream& in, uint32_t& tag) {
@@ -151,7 +151,7 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
   CodedInputStream in(&reader);
   const auto message_bytes = static_cast<int64_t>(message.Length());
   ChunkHeader& header = chunk.header_;
-  // Set while nothing but `data` has followed header_crc32c.
+  // The bytes before header_crc32c. Set only while nothing but `data` has followed it.
   std::optional<int64_t>& guarded_bytes = chunk.guarded_bytes_;
   bool has_data = false;
   while (in.CurrentPosition() < message_bytes) {

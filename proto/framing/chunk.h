@@ -1,5 +1,5 @@
-// A `Chunk` message as slices: the few header bytes are written and read by hand, and the payload
-// is only referred to. On the wire it is ordinary protobuf, so any generated stub reads it.
+// A `Chunk` message as slices. This code writes and reads the few header bytes by hand and does not
+// copy the payload. On the wire the message is ordinary protobuf, so any generated stub reads it.
 //
 //   header fields | header_crc32c | tag and length of `data` | payload   (systole/v1/service.proto)
 //   \________________ one small slice __________________/   \ batch memory /
@@ -47,21 +47,22 @@ struct ChunkHeader {
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };
 
-// The message of `header` and `data`, with the header's CRC. It refers to `data` and keeps `owner`,
-// which must keep `data` alive, until the last byte is handed to the kernel. `owner` may be dropped
-// on any of gRPC's threads.
+// Makes the message of `header` and `data`, with the header's CRC. The message refers to `data`. It
+// holds `owner`, which must keep `data` alive, until the kernel has the last byte. Any of gRPC's
+// threads may drop `owner`.
 grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t> data,
                              std::shared_ptr<const void> owner);
 
 // A chunk received from a peer. Shares the message's memory.
 class ReceivedChunk {
  public:
-  // Reads the header: fields in any order, unknown ones skipped, the last of equal ones wins.
-  //   InvalidArgument  not a Chunk message.
+  // Reads the header. Fields may come in any order. Unknown fields are skipped, and of a repeated
+  // field the last one counts.
+  //   InvalidArgument  `message` is not a Chunk.
   static absl::StatusOr<ReceivedChunk> Parse(const grpc::ByteBuffer& message);
 
   // Whether the header is what the server wrote: header_crc32c is there and matches the bytes
-  // before it, and after it comes nothing but `data`. Call it before you trust the header.
+  // before it, and only `data` follows it. Call this before you trust the header.
   //   DataLoss  the header is damaged.
   absl::Status CheckHeader() const;
 
@@ -69,9 +70,9 @@ class ReceivedChunk {
   // Bytes of `data`.
   int64_t data_bytes() const { return data_bytes_; }
 
-  // Hands `data` to `take` piece by piece, in order, and checks each against the header's CRC right
-  // afterwards, while it is in the cache.
-  //   DataLoss  the CRC does not match, which is known only at the end.
+  // Hands `data` to `take` piece by piece, in order. Adds each piece to the CRC right afterwards,
+  // while the piece is in the cache.
+  //   DataLoss  the CRC is not the header's, which is known only after the last piece.
   absl::Status ForEachPiece(absl::FunctionRef<void(absl::Span<const uint8_t>)> take) const;
 
   // Copies `data` to `destination` and checks it against the header's CRC while it is in the cache.

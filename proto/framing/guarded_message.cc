@@ -23,7 +23,7 @@ std::string MessageChecksum(absl::string_view bytes) {
 absl::Status DecodeGuarded(const grpc::ByteBuffer& bytes, const CallMetadata& metadata,
                            google::protobuf::MessageLite& message) {
   std::vector<grpc::Slice> slices;
-  // Damage to a frame can end a call before its message.
+  // Damage to a frame can end a call before its message comes.
   if (!bytes.Dump(&slices).ok())
     return absl::DataLossError("it was damaged on the way: no message came");
   std::string whole;

@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// The wire's numbers are DType's, so that a digest means the same on both ends.
+// The wire uses the same numbers as DType, so that a digest means the same on both ends.
 static_assert(static_cast<int>(v1::UINT8) == static_cast<int>(DType::kUint8));
 static_assert(static_cast<int>(v1::INT32) == static_cast<int>(DType::kInt32));
 static_assert(static_cast<int>(v1::INT64) == static_cast<int>(DType::kInt64));
@@ -45,7 +45,7 @@ absl::StatusOr<SliceLayout> LayoutOf(const v1::ResolveFeedResponse& response) {
                                                      "' has the unknown type ",
                                                      static_cast<int>(description.dtype())));
     }
-    // A chunk names its tensor by the place in this list; both ends must see one order.
+    // A chunk names its tensor by its place in this list, so both ends must use the same order.
     if (!tensors.empty() && description.name() <= tensors.back().spec.name) {
       return absl::InvalidArgumentError(
           absl::StrCat("tensor '", description.name(), "' is not in the order of names"));

@@ -1,4 +1,4 @@
-// The tensors of a slice as messages and back.
+// Turns the tensors of a slice into messages, and back.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_PROTO_FRAMING_LAYOUT_DESCRIPTION_H_

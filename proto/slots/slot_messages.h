@@ -1,4 +1,4 @@
-// The messages of the slot socket (systole/v1/slots.proto), written and checked.
+// Writes and checks the messages of the slot socket (systole/v1/slots.proto).
 //
 // Thread-safe: pure functions.
 #ifndef SYSTOLE_PROTO_SLOTS_SLOT_MESSAGES_H_
@@ -22,7 +22,7 @@ inline constexpr size_t kMaxRetiredInOffer = 256;
 // would fill the client's table of mappings (some 65,000).
 inline constexpr int kMaxMappedSlots = 4096;
 // Most slots that a server has at a time. Any slot may be offered to any client, so this keeps a
-// client below its bound. A client also counts slots that are gone, until the server has told it.
+// client below its bound. A client counts a retired slot, too, until the server has told it.
 inline constexpr int kMaxSlots = 3072;
 
 // A new session's id, from the kernel's random source. It is a secret: a process that knows it can

@@ -24,9 +24,9 @@
 
 namespace systole {
 
-// How long the token file must have been without tokens before its tokens are withdrawn. A file
-// that is rewritten in place is empty for a moment. That must not turn everybody away and end all
-// their feeds.
+// How long the token file must have been without tokens before the old tokens are withdrawn. A file
+// that is rewritten in place is empty for a moment. Such a moment must not turn all clients away
+// and end their feeds.
 inline constexpr absl::Duration kEmptyFileCountsAfter = absl::Seconds(5);
 
 class AccessControl {
@@ -44,8 +44,8 @@ class AccessControl {
   absl::Time Now() const { return clock_(); }
 
   // Reads the token file if it has changed since it was read last. If that fails, the tokens read
-  // before stay valid, and the error is returned, once for each change. A file that no longer holds
-  // a token takes effect kEmptyFileCountsAfter later. Only one thread may call this at a time.
+  // before stay valid. The error is returned once for each change. If the file no longer holds a
+  // token, that takes effect kEmptyFileCountsAfter later. Only one thread may call this at a time.
   absl::Status Reload() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -61,7 +61,7 @@ class AccessControl {
   const WallClock clock_;
   const MonotonicClock monotonic_;
   // Only Reload() uses these: the file that it looked at last, good or bad; whether any token is
-  // valid now; and since when the file has been without tokens, until that counts.
+  // valid now; and since when the file has been without tokens, if that does not count yet.
   std::optional<TokenFileIdentity> looked_at_;
   bool has_tokens_ = false;
   std::optional<absl::Duration> empty_since_;

@@ -90,7 +90,7 @@ class AccessPolicy {
   std::map<uid_t, std::string> by_unix_user_;
 };
 
-// The error for a caller without a credential that needs one.
+// The error for a caller that needs a credential and has none.
 absl::Status CredentialWanted();
 
 }  // namespace systole

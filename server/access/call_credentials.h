@@ -1,4 +1,4 @@
-// The credentials of a gRPC call, and the machine that its place is counted for.
+// Reads the credentials of a gRPC call, and the machine that the call came from.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_ACCESS_CALL_CREDENTIALS_H_

@@ -1,5 +1,5 @@
-// The calls of one method that needs a permission and stays open: lets them in, bounds their
-// number, and ends those that must end.
+// The calls of one method. A call needs a permission and stays open. GuardedCalls lets calls in,
+// limits their number, and ends those that must end.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_INTROSPECTION_GUARDED_CALLS_H_
@@ -45,7 +45,8 @@ class GuardedCalls {
   // Whether the call may be answered at all. Refusals are logged and counted.
   //   Unauthenticated, PermissionDenied  the call is not permitted.
   absl::Status Check(const grpc::CallbackServerContext& context) const;
-  // Checks a call that stays open, as Check() does, and gives it a place until Remove(). Also
+  // Checks a call that stays open, as Check() does, and gives it a place until Remove(). Other
+  // errors:
   //   Unavailable        the server is draining.
   //   ResourceExhausted  all places are taken.
   absl::StatusOr<std::shared_ptr<StreamHandle>> Admit(grpc::CallbackServerContext& context);

@@ -118,7 +118,7 @@ grpc::ServerUnaryReactor* HealthService::Check(grpc::CallbackServerContext* cont
   if (status.ok() && !IsKnown(*request)) {
     status = absl::NotFoundError(absl::StrCat("no service '", ForeignName(request->service()),
                                               "' here; want '", v1::Systole::service_full_name(),
-                                              "', or nothing for the server"));
+                                              "', or no name for the whole server"));
   }
   MutexLock lock(mu_);
   response->set_status(draining_ ? HealthCheckResponse::NOT_SERVING : HealthCheckResponse::SERVING);

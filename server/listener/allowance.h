@@ -1,13 +1,13 @@
 // Limits what connections cost a server before a call is served, so that clients without a
 // credential can neither fill its memory nor take its time for long. gRPC reads all that a
-// connection sends, and makes a call of 12 to 20 KiB of each stream that it opens, before our code
-// hears of it.
+// connection sends. For each stream that the connection opens, gRPC makes a call of 12 to 20 KiB.
+// All this happens before our code sees the call.
 //
-//   what came:  bytes, streams  ---- earned by: calls served, bytes sent to it, time ---->  unearned
+//   what came:  bytes, streams  ---- earned by: calls served, bytes sent to it, time --->  unearned
 //
 // A connection whose unearned part is too large is closed. All connections together have a bound,
 // too. Connections that have just ended still count, because gRPC takes time to free their memory:
-//   - beyond the bound, connections of a peer that costs more than its part of it are closed;
+//   - beyond the bound, connections of a peer that costs more than its part are closed;
 //   - while the open connections alone cost more than the bound, the peer that costs most loses its
 //     costliest connection.
 //
@@ -31,13 +31,14 @@ inline constexpr int64_t kEarnedByCall = int64_t{80} << 10;
 // or as many requests of 4 KiB as a client may have open at once.
 inline constexpr int64_t kMaxUnearnedBytes = int64_t{256} << 10;
 // Most unearned streams of a connection: twice what a client may have open at once. (gRPC 1.51
-// holds only those clients to that limit that acknowledge its SETTINGS.)
+// enforces its limit only on clients that acknowledge its SETTINGS.)
 inline constexpr int64_t kMaxUnearnedStreams = 128;
 // Most bytes of one list of headers, on the wire: twice the metadata that gRPC accepts.
 inline constexpr int64_t kMaxHeaderBytes = int64_t{32} << 10;
-// Bytes sent to a connection for which it earns one byte, to open windows and answer pings with.
+// How many bytes must be sent to a connection for it to earn one. Its client needs what it earns
+// to open windows and to answer pings.
 inline constexpr int64_t kSentPerEarnedByte = 100;
-// Earned by each second, for keepalive pings and health's Watch.
+// What a connection earns in each second, for keepalive pings and Watch of the health service.
 inline constexpr int64_t kEarnedBytesPerSecond = 1 << 10;
 inline constexpr int64_t kEarnedStreamsPerSecond = 1;
 // Most memory that gRPC takes for one byte of a frame, and for a stream.
@@ -50,8 +51,8 @@ inline constexpr int64_t kTlsConnectionCost = int64_t{72} << 10;
 inline constexpr int64_t kMaxUnearnedCost = int64_t{24} << 20;
 // The least part of the bound that a peer has: a TLS handshake and a request.
 inline constexpr int64_t kLeastPart = int64_t{128} << 10;
-// Debts: how fast they are paid off, all peers together; the most that a peer can have; and above
-// how much a peer's new connections wait.
+// Debts: what all peers together pay off in a millisecond; the most that a peer can owe; and the
+// debt above which a peer's new connections wait.
 inline constexpr int64_t kPaidPerMs = 8 << 10;
 inline constexpr int64_t kMaxDebt = int64_t{32} << 20;
 inline constexpr int64_t kWaitingDebt = int64_t{4} << 20;
@@ -62,9 +63,9 @@ struct Traffic {
   int64_t bytes_sent = 0;  // To the peer, which has acknowledged them.
   int64_t calls_served = 0;
   int64_t streams_opened = 0;
-  // The present state: streams that are not answered (their request has not ended, or the answer
-  // has not gone), bytes of requests that have not ended, and whether the peer has yet to read
-  // something that was sent to it.
+  // The present state: streams without an answer (their request has not ended, or the answer was
+  // not sent), bytes of requests that have not ended, and whether something was sent to the peer
+  // that it has not read.
   int64_t streams_waiting = 0;
   int64_t bytes_waiting = 0;
   bool unread = false;
@@ -99,12 +100,12 @@ class Allowance {
  private:
   int64_t connection_cost_;
   Traffic seen_;
-  absl::Duration at_;  // Seconds up to here have been counted.
+  absl::Duration at_;  // The time up to which seconds have been counted.
   int64_t bytes_ = 0;
   int64_t streams_ = 0;
 };
 
-// The allowances of all connections, by a number for each.
+// The allowances of all connections. Each connection has a number, `id`.
 class Allowances {
  public:
   // REQUIRES: no connection `id` is known.
@@ -121,9 +122,9 @@ class Allowances {
   // Whether a connection may stay open: all connections together are within the bound, or this one
   // costs little, or its peer has no more than its part. REQUIRES: `id` is known.
   bool MayGoOn(int64_t id, absl::Duration now);
-  // Whether a new connection of `peer` may come in. A peer with a large debt waits, for four
-  // seconds at most if no other peer owes. While all connections together are over the bound, few
-  // come in.
+  // Whether a new connection of `peer` may come in. A peer with a large debt waits, but at most
+  // four seconds if no other peer has a debt. While all connections together are over the bound,
+  // only a few come in.
   bool MayComeIn(const std::string& peer, absl::Duration now);
   // The connection to close: the costliest one of the peer that costs most. nullopt: the open
   // connections are within the bound.

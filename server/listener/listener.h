@@ -7,7 +7,7 @@
 // It closes TCP connections that send more than their calls account for, before gRPC sees the
 // surplus (meter.h). On a Unix socket nothing is counted: the socket's mode decides who connects.
 //
-// When the process has no descriptor left, a spare one takes the new connection in, to close it.
+// When the process has no descriptor left, a spare one accepts a new connection, to close it.
 // The receiver of a connection must shut it down (shutdown(2), both ways) when done, as gRPC does.
 // The listener does not notice when only the receiver's descriptor is closed.
 //
@@ -51,13 +51,13 @@ struct ListenerOptions {
   absl::Duration silence_timeout = absl::Minutes(3);
   // Registers every TCP connection. EndQuiet() drops those that have had no call for
   // `call_timeout`, and served calls account for what a connection sends. Null: nothing is dropped
-  // or counted. Unix connections are never in it, because a call does not show which of them it
+  // or counted. Unix connections are not registered, because a call does not show which of them it
   // belongs to.
   std::shared_ptr<OpenCalls> calls;
   absl::Duration call_timeout = absl::InfiniteDuration();
   // Whether connections speak TLS, which takes more memory.
   bool tls = false;
-  // Measures the time by which a connection earns (allowance.h).
+  // Measures time. A connection earns with each second (allowance.h).
   MonotonicClock clock = SteadyClock();
   // Called for every connection that is turned away or dropped, with a sentence that says why: on
   // the listener's thread, or by EndQuiet() on the caller's. `peer` is empty if it is not known.
@@ -79,14 +79,14 @@ struct ListenerCounters {
 
 class Listener {
  public:
-  // Gets a descriptor of each connection, non-blocking and close-on-exec, which it must close, and
-  // on a Unix socket the peer's user, as the kernel knows it. Called for one connection after the
-  // other, on a thread of its own, because gRPC may read what has come before it returns. TLS must
-  // begin within the call. Must not call the listener.
+  // Gets a descriptor of the connection, non-blocking and close-on-exec, and must close it. On a
+  // Unix socket it also gets the peer's user, as the kernel knows it. The calls come one after the
+  // other, on a thread of their own, because gRPC may read what has come before a call returns. TLS
+  // must begin within the call. Must not call the listener.
   using HandOver = std::function<void(int connection, std::optional<uid_t> user)>;
 
-  // InvalidArgument if a cap is below 1; Internal if `options.calls` is set and reads are not seen
-  // (read_observer.h); another code if the system refuses a descriptor.
+  // InvalidArgument if a cap is below 1; Internal if `options.calls` is set but reads cannot be
+  // seen (read_observer.h); another code if the system refuses a descriptor.
   static absl::StatusOr<std::unique_ptr<Listener>> Open(ListeningSockets listeners,
                                                         ListenerOptions options,
                                                         HandOver hand_over);
@@ -155,7 +155,7 @@ class Listener {
   CondVar changed_;
   Listening listening_ ABSL_GUARDED_BY(mu_) = Listening::kYes;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t handing_over_ ABSL_GUARDED_BY(mu_) = 0;               // Calls of `hand_over_` to come.
+  int64_t handing_over_ ABSL_GUARDED_BY(mu_) = 0;               // Unfinished `hand_over_` calls.
   std::map<int, Connection> connections_ ABSL_GUARDED_BY(mu_);  // By `own`.
   std::map<std::string, int64_t> peers_ ABSL_GUARDED_BY(mu_);   // Open connections of each.
   ListenerCounters counters_ ABSL_GUARDED_BY(mu_);

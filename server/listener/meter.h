@@ -35,9 +35,9 @@ class Meter : public std::enable_shared_from_this<Meter> {
     std::string what;  // What it has sent, for the log.
   };
 
-  // `connection_cost`: kPlainConnectionCost or kTlsConnectionCost. `clock` is for what connections
-  // earn by time. `tell` is called when TakeExcess() has something to return, on any thread, with
-  // the meter's lock held.
+  // `connection_cost`: kPlainConnectionCost or kTlsConnectionCost. With the time on `clock`,
+  // connections earn an allowance. `tell` is called when TakeExcess() has something to
+  // return, on any thread, with the meter's lock held.
   Meter(int64_t connection_cost, MonotonicClock clock, std::function<void()> tell)
       : connection_cost_(connection_cost), clock_(std::move(clock)), tell_(std::move(tell)) {}
 
@@ -65,7 +65,7 @@ class Meter : public std::enable_shared_from_this<Meter> {
     Traffic traffic;
   };
 
-  // Counts what was read of a connection. False: it must be closed.
+  // Counts what was read from a connection. False: it must be closed.
   bool Take(int64_t id, size_t bytes, absl::Span<const uint8_t> frames) ABSL_LOCKS_EXCLUDED(mu_);
   // Counts all that the connection has done so far.
   const Allowance& Count(int64_t id, Connection& connection, absl::Duration now)
@@ -77,8 +77,8 @@ class Meter : public std::enable_shared_from_this<Meter> {
   const MonotonicClock clock_;
   const std::function<void()> tell_;
   Mutex mu_;
-  // Each connection has a number, because descriptors are used again, and a read may be shown after
-  // the connection's end.
+  // Each connection has a number, because descriptors are used again, and an observer may see a
+  // read after the connection has ended.
   int64_t next_id_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<int64_t, Connection> connections_ ABSL_GUARDED_BY(mu_);
   std::map<int, int64_t> ids_ ABSL_GUARDED_BY(mu_);  // The numbers, by descriptor.

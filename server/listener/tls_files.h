@@ -50,8 +50,8 @@ absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsOptions& options);
 
 class TlsFiles {
  public:
-  // `tell` is called when changed files were read (`good`) or refused, with a sentence that says
-  // so, on the thread that calls TakeChange(). May be null. Errors of ReadTlsFiles().
+  // TakeChange() calls `tell` when it has read (`good`) or refused changed files, with a sentence
+  // that says so. `tell` may be null. Errors of ReadTlsFiles().
   static absl::StatusOr<std::unique_ptr<TlsFiles>> Open(
       TlsOptions options, std::function<void(absl::string_view text, bool good)> tell);
 
@@ -63,7 +63,7 @@ class TlsFiles {
   std::optional<TlsMaterial> TakeChange() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Device, inode, time of change in ns, size: of each file.
+  // Of each file: device, inode, time of change in ns, size.
   using Stamp = std::vector<std::tuple<dev_t, ino_t, int64_t, off_t>>;
 
   TlsFiles(TlsOptions options, std::function<void(absl::string_view, bool)> tell, Stamp stamp,

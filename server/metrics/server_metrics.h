@@ -20,7 +20,7 @@ namespace systole {
 // For PrometheusName().
 inline constexpr absl::string_view kServerMetricPrefix = "systole_server_";
 
-// Where a server's numbers are. All but `service` are read at the same moment.
+// What a server's metrics are read from. All numbers but `service` were read at the same moment.
 struct ServerNumbers {
   const ServiceCounters& service;
   StepEngine::Stats engine;
@@ -32,7 +32,7 @@ struct ServerNumbers {
 // The metrics of the server itself. Those of its cache are in core/cache.
 std::vector<MetricLine<ServerNumbers>> ServerMetrics();
 
-// All of a server's metrics, its cache's among them. Also asks the kernel about this process.
+// All of a server's metrics, including those of its cache. Asks the kernel about this process, too.
 std::vector<MetricReading> ReadServerMetrics(const ServerNumbers& numbers);
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// Answers about the datasets of a catalogue. A caller hears only of those that it may know of.
+// Answers about the datasets of a catalogue: only about those that the caller may know of.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_RPC_DATASET_ANSWERS_H_
@@ -24,7 +24,7 @@ absl::Status DescribeDataset(const Catalogue& catalogue, const Permissions& perm
                              const v1::DescribeDatasetRequest& request,
                              v1::DescribeDatasetResponse& response);
 
-// What ServerStatus says of datasets: the damage that was met in those that the caller may list.
+// Adds the damage that was met in datasets that the caller may list. For ServerStatus.
 void AddDamage(const Catalogue& catalogue, const Permissions& permissions,
                v1::ServerStatusResponse& response);
 

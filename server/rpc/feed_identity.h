@@ -9,8 +9,8 @@
 
 namespace systole {
 
-// FailedPrecondition unless a client that began with `expected` can go on with `own`: says what
-// differs, and what to do.
+// Returns FailedPrecondition unless a client that began with `expected` can go on with `own`. The
+// message says what differs, and what to do.
 absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdentity& own);
 
 }  // namespace systole

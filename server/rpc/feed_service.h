@@ -67,7 +67,7 @@ class FeedService final
   FeedService(Catalogue catalogue, const FeedServiceOptions& options,
               std::unique_ptr<SlotServer> slots);
 
-  // Looks whether tokens have changed, and ends streams that are not permitted any more or whose
+  // Checks whether tokens have changed, and ends streams that are not permitted any more or whose
   // clients take nothing. Call it about once a second, from one thread.
   void Tick();
 
@@ -103,8 +103,9 @@ class FeedService final
 
  private:
   // OK if the caller may read all of `datasets`.
-  //   Unauthenticated  the caller is anonymous and may not read one, whether or not it exists.
-  //   NotFound         one does not exist, or the caller may not read it.
+  //   Unauthenticated  the caller is anonymous and may not read one of them, whether or not it
+  //                    exists.
+  //   NotFound         one of them does not exist, or the caller may not read it.
   // Also the errors of Catalogue::Find.
   absl::Status CheckMayRead(const Permissions& permissions,
                             const std::vector<std::string>& datasets) const;

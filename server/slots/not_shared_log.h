@@ -1,5 +1,5 @@
-// Logs why slices were sent to clients of this machine although they could have been shared, each
-// reason once.
+// Logs why slices were sent as bytes to clients on this machine, instead of through shared memory.
+// Logs each reason once.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_SLOTS_NOT_SHARED_LOG_H_
@@ -21,7 +21,7 @@ class NotSharedLog {
 
  private:
   EventLog& events_;
-  std::atomic<uint32_t> told_ = 0;  // A bit for each reason.
+  std::atomic<uint32_t> told_ = 0;  // A bit for each reason that was logged.
 };
 
 }  // namespace systole

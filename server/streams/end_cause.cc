@@ -34,7 +34,7 @@ EndCause EndCauseOf(const absl::Status& status) {
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kOutOfRange:
     case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kAborted:  // Damaged on the way.
+    case absl::StatusCode::kAborted:  // The request was damaged on its way.
       return EndCause::kBadRequest;
     default:
       return EndCause::kFailed;

@@ -43,8 +43,8 @@ void StreamHandle::Stop(const absl::Status& status) {
     if (!stopped_.ok()) return;
     stopped_ = status;
   }
-  // Not by Finish(): its status is queued after all that was written, and is never sent while the
-  // client does not read. This call sends the trailers now and drops the rest.
+  // Finish() would queue its status after everything that was written. While the client does not
+  // read, the status would never be sent. This call sends the trailers now and drops the rest.
   grpc_call_cancel_with_status(call_, static_cast<grpc_status_code>(status.code()),
                                std::string(status.message()).c_str(), nullptr);
 }

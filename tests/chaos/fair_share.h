@@ -1,5 +1,5 @@
-// What a feed must keep beside others who want all of a server: its bytes, and half of the rate
-// that it has beside as many honest readers.
+// Checks what a feed keeps while others try to take all of a server: its bytes, and at least half
+// of the rate that it has beside as many honest readers.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CHAOS_FAIR_SHARE_H_

@@ -161,8 +161,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Prints the digests of a feed's slices.")
     parser.add_argument("--server", required=True, help="HOST:PORT or unix:PATH")
     parser.add_argument("--spec", required=True, type=pathlib.Path, help="feed spec, textproto")
-    parser.add_argument("--steps", required=True, type=int, help="how many")
-    parser.add_argument("--first-step", default=0, type=int, help="the first of them (default: 0)")
+    parser.add_argument("--steps", required=True, type=int, help="number of steps")
+    parser.add_argument("--first-step", default=0, type=int, help="the first step (default: 0)")
     parser.add_argument("--cores", type=core_range, metavar="A:B", help="default: all cores")
     args = parser.parse_args()
     try:

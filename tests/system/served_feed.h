@@ -21,7 +21,7 @@ std::string ServerProgram();
 // Runs `systole ARGS..` until it ends.
 Finished RunSystole(const std::vector<std::string>& args, const ProcessOptions& options = {});
 
-// A systole-server on a port that it chooses itself. It is killed at the end.
+// A systole-server on a port that it chooses itself. The destructor kills it.
 class ServerProcess {
  public:
   // Runs `systole-server --listen 127.0.0.1:0 --port-file .. ARGS..` and returns when it serves.

@@ -127,10 +127,10 @@ class FeedCommand final : public Command {
                      "Steps wanted; 0 = to the end of the feed. Default: one epoch");
     options.Optional("--cores", "A:B", &cores_, "Only cores A .. B-1. Default: all");
     options.FlagWithValue("--digest", "core", &digest_,
-                          "Print `step core hex` for each slice and nothing else; "
-                          "--digest=example: `step core slot hex`");
+                          "Print only a line `step core hex` for each slice; with "
+                          "--digest=example, a line `step core slot hex` for each example");
     options.Optional("--print", "OUTPUT", &print_,
-                     "Print `step core values..` of this output and nothing else; - stands for an "
+                     "Print only lines `step core values..` of this output; - stands for an "
                      "example that is padding or masked");
   }
 

@@ -1,4 +1,4 @@
-// `systole load`: how many slices of a chip do these servers keep busy?
+// `systole load`: how many trainers, each with a slice of a chip, do these servers keep busy?
 
 #include <cstdint>
 #include <memory>

@@ -21,7 +21,7 @@ struct Entry {
   std::string name;
   const Descriptor& parameters;
   const OperationGuide& guide;
-  std::string example;  // As text in an output; for a mix, in the spec.
+  std::string example;  // Text for an output; of a mix, for the spec.
   std::string runs;     // "fused, by row"; empty for a mix.
 };
 

@@ -13,8 +13,8 @@
 namespace systole {
 
 struct ReportFlags {
-  std::string html;  // `--report`: the page. Empty: none.
-  std::string json;  // `--report-json`: what `--json` prints. Empty: none.
+  std::string html;  // `--report`: the path of the page. Empty: none.
+  std::string json;  // `--report-json`: the path for what `--json` prints. Empty: none.
 
   void Declare(OptionList& options);
   bool empty() const { return html.empty() && json.empty(); }

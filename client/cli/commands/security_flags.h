@@ -13,7 +13,7 @@ namespace systole {
 
 class SecurityFlags {
  public:
-  // The rows of FeedOptionTable() that are about security.
+  // Declares a flag for each row of FeedOptionTable() that is about security.
   void Declare(OptionList& options);
   const ServerSecurity& security() const { return feed_.security; }
 
@@ -21,7 +21,7 @@ class SecurityFlags {
   FeedClientOptions feed_;  // Only its `security` is used.
 };
 
-// Declares the flag of one row, for the field in `feed`.
+// Declares the flag of one row. The flag sets the row's field in `feed`.
 void DeclareFeedOption(const FeedOption& option, FeedClientOptions& feed, OptionList& options);
 
 }  // namespace systole

@@ -22,10 +22,10 @@ using emulator::ArrivalTensor;
 using emulator::InfeedBytes;
 using emulator::TimedCores;
 
-constexpr int64_t kMostStepTimeUs = 3'600'000'000;  // An hour, as InfeedOptions wants it.
+constexpr int64_t kMostStepTimeUs = 3'600'000'000;  // An hour, the limit of InfeedOptions.
 constexpr double kLeastRate = 0.001;                // A step in 17 minutes.
 constexpr double kMostRate = 1'000'000;
-constexpr int64_t kMostQueueDepth = 65536;  // InfeedOptions wants this, too.
+constexpr int64_t kMostQueueDepth = 65536;  // The limit of InfeedOptions.
 
 // The bytes of all tensors in one core's slice.
 InfeedBytes BytesOf(const std::vector<ArrivalTensor>& tensors, emulator::InfeedLayout layout) {
@@ -77,8 +77,10 @@ void TimingFlags::Declare(OptionList& options) {
       "--model", "NAME|FILE", &model_,
       "The model whose steps are timed: a shipped one, such as resnet50, or a file. Needed, "
       "with --slice, unless --rate or --step-time-us says how long a step takes");
-  options.Optional("--slice", "NAME", &slice_,
-                   "The slice of chips it runs on, such as v3-8; as many cores as the feed has");
+  options.Optional(
+      "--slice", "NAME", &slice_,
+      "The slice of chips that runs the model, such as v3-8; it needs as many cores as "
+      "the feed has");
   options.Optional("--chip", "NAME|FILE", &chip_,
                    "The chip, if the slice's name does not begin with it");
   options.Optional("--image-output", "NAME", &image_output_,
@@ -91,8 +93,8 @@ void TimingFlags::Declare(OptionList& options) {
   options.Optional("--queue-depth", "D", &queue_depth_,
                    "How many steps each core's infeed queue can hold");
   options.Optional("--layout", "NAME", &layout_,
-                   "How slices lie in the chip's memory, which decides what crosses the host's "
-                   "link: nhwc, hwcn, nhwc-tiled, hwcn-tiled");
+                   "How slices lie in the chip's memory, which decides how many bytes cross the "
+                   "host's link: nhwc, hwcn, nhwc-tiled, hwcn-tiled");
 }
 
 absl::StatusOr<int64_t> TimingFlags::QueueDepth() const {
@@ -107,8 +109,8 @@ absl::Status TimingFlags::CheckRecordsOnly() const {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      "a recording is made for any chip: give --model, --slice, --chip, --step-time-us or --rate "
-      "with --arrivals, when it is replayed");
+      "a recording is for any chip: give --model, --slice, --chip, --step-time-us or --rate "
+      "later, when you replay it with --arrivals");
 }
 
 absl::StatusOr<TimedSteps> TimingFlags::Load() const {

@@ -13,7 +13,7 @@
 
 namespace systole {
 
-// Limits of a picture's long side, in pixels. A flower needs some pixels; memory limits the rest.
+// Limits of a picture's long side, in pixels: fewer show no flower, and more take too much memory.
 inline constexpr int kLeastLongSide = 16;
 inline constexpr int kMostLongSide = 8192;
 

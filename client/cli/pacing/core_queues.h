@@ -28,7 +28,7 @@ class CoreQueues {
   absl::StatusOr<std::optional<CoreStep>> Pop(int64_t core) {
     return queues_[static_cast<size_t>(core)]->Pop();
   }
-  // Makes Pop() return Cancelled, now and from now on.
+  // Makes the waiting calls of Pop() and all later ones return Cancelled.
   void Cancel();
 
   FeedClient& client() { return *client_; }

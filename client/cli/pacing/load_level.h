@@ -72,13 +72,13 @@ struct LoadLevel {
   // The average number of cores that computed: the sum over trainers of cores times AU.
   double cores_busy() const;
   std::optional<double> server_cpus_busy() const;
-  // cores_worth() / server_cpus_busy(): the examples that a second of a server's processor makes,
-  // divided by those that a core takes in a second.
+  // cores_worth() / server_cpus_busy(): the examples that the servers make in a second of processor
+  // time, divided by the examples that a core takes in a second.
   std::optional<double> cores_fed_per_server_cpu() const;
 };
 
-// Runs `trainers` trainers. `on_time` gets how much of the duration has passed; may be null. An
-// error of any trainer ends the level.
+// Runs `trainers` trainers. `on_time` is called with the part of the duration that has passed; it
+// may be null. An error of any trainer ends the level.
 //   Unavailable  a trainer's feed came to an end, so its steps show no rate.
 absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
                                        const std::function<void(absl::Duration)>& on_time);

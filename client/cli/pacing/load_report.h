@@ -1,4 +1,5 @@
-// The results of `systole load` over all levels it ran, as text, and as a report for JSON and page.
+// The results of `systole load` for all levels that it ran: as text, and as a report for the JSON
+// and the page.
 //
 // The headline is "cores fed per server CPU": (examples that arrived per second / the examples per
 // second that one core of the chip takes) / processors that the servers kept busy in that time. It
@@ -22,7 +23,7 @@ namespace systole {
 struct LoadReport {
   int most_trainers = 0;              // The largest number to try.
   bool ramp = false;                  // All numbers up to it were tried, fed or not.
-  int largest_fed = 0;                // Here every trainer has an AU of at least 90 %; 0: none.
+  int largest_fed = 0;                // Most trainers that all had an AU of 90 % or more, or 0.
   std::vector<LoadLevel> levels;      // In the order they ran; at least one.
   MissingTally missing;               // Over all levels.
   std::vector<emulator::Fact> facts;  // About the feed.

@@ -17,7 +17,7 @@ namespace systole {
 struct PackPlanOptions {
   // Train shards, 1 to 99999 (the names have five digits) and no more than train images.
   int64_t shards = 16;
-  // Part of each class set aside, in [0, 1). 0 = no validation shards.
+  // The part of each class that is set aside for validation, in [0, 1). 0 = no validation shards.
   double validation = 0;
   // Key of the choice and of the order inside the shards.
   uint64_t seed = 0;

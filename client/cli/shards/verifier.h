@@ -27,7 +27,7 @@ struct VerifyOptions {
 struct BadRecord {
   std::string shard;    // Path.
   int64_t record = 0;   // Its number in the shard.
-  uint64_t offset = 0;  // The record's, from the shard's start, in bytes.
+  uint64_t offset = 0;  // Where the record begins in the shard, in bytes.
   std::string cause;
 };
 
@@ -44,8 +44,8 @@ struct VerifyReport {
   int64_t stretches = 0;
 };
 
-// Damage is in the report and is not an error. `progress` gets the number of bytes that were done
-// since its last call, from any thread; in the end the numbers add up to the shards' sizes.
+// Damage is in the report and is not an error. `progress` is called from any thread, each time with
+// the number of bytes that were just checked. These numbers add up to the shards' sizes.
 //   Errors are those of opening and reading the files, and FailedPrecondition if one changed.
 absl::StatusOr<VerifyReport> Verify(absl::Span<const std::string> paths,
                                     const VerifyOptions& options,

@@ -5,9 +5,9 @@
 //                         for each slab of 128 (the array's height) along the summed dimension:
 //                           c = +0;  for k ascending in the slab:  c = fma(a[k], b[k], c)
 //                           acc = acc + c          (acc starts as +0)
-//                       with subnormals flushed (the caller holds a FlushScope). It is vector code
-//                       with the bits of that loop on every instruction set (a NaN is a NaN; its
-//                       payload is not promised).
+//                       Subnormals are flushed (the caller holds a FlushScope). This is vector
+//                       code, but it gives the bits of that loop on every instruction set. Only
+//                       the payload of a NaN may differ.
 //                       Numerics `fast`: the same operands, sums in oneDNN's order (numerics.h).
 //   MatrixUnit<double>  nothing is rounded to bf16: f64 operands, f64 sums in the order of k. For
 //                       gradient checks.

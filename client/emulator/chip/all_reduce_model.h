@@ -7,8 +7,8 @@
 //              i, i+1, .., wrapping around, and all parts run at once: every link is busy in every
 //              phase. A phase ends when its slowest part ends. For two equal axes, N = n * n:
 //              2 * (N-1)/N * G/(2b) + 2 * (n1-1 + n2-1) * a
-// The 2-D form is Ying et al. 2018 (arXiv:1811.06992). We extend it: a third axis continues the
-// rotation. The sum over a chip's own cores is not included.
+// The 2-D form is from Ying et al. 2018 (arXiv:1811.06992). We extend the rotation to a third axis.
+// The sum over a chip's own cores is not included.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_ALL_REDUCE_MODEL_H_
@@ -25,7 +25,7 @@ enum class AllReduceOrder { kOneOrder, kAllAxes };
 
 struct TorusAxis {
   int64_t chips = 1;  // 1 to 2^20.
-  bool ring = true;   // Whether the ends are joined. In some chips' small slices they are not.
+  bool ring = true;   // Whether the ends are joined. In small slices of some chips they are not.
 };
 
 struct AllReduceShape {

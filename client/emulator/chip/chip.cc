@@ -23,7 +23,7 @@ constexpr int64_t kLongestEdge = 1 << 16;
 constexpr int64_t kMostChips = 1 << 20;
 constexpr int64_t kMostBytes = int64_t{1} << 50;
 constexpr int64_t kLargestBatch = 1 << 20;
-// Their number is limited, because every measurement compiles the model once.
+// The numbers of slices and measurements are limited, because every measurement compiles the model.
 constexpr int kMostSlices = 256, kMostMeasurements = 256;
 constexpr double kLargestRate = 1e21;
 

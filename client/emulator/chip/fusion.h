@@ -1,6 +1,6 @@
-// Says which layers a compiler for such a chip would run as one row. A row begins with a layer of
-// products, or with one that cannot join another. The element-wise layers after it join the row, as
-// long as no other layer takes the values between them.
+// Decides which layers run as one row, as a chip's compiler would. A row begins with a layer of
+// matrix products, or with a layer that cannot join an earlier row. The element-wise layers after
+// it join the row, as long as no other layer takes the values between them.
 //
 // Inside a row, a pass is one stream through the memory. The first pass of a row of products is
 // their epilogue: it works on the results as they leave the array and costs no bytes of its own.

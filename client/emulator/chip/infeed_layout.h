@@ -1,7 +1,7 @@
 // How a core's slice of a batch lies in the accelerator's memory. That decides how many bytes cross
 // from the host.
 //
-//   nhwc, hwcn              examples outermost or innermost, nothing between
+//   nhwc, hwcn              examples outermost or innermost, without padding
 //   nhwc-tiled, hwcn-tiled  the last two dimensions are cut into tiles of 8 x 128 and padded to
 //                           whole tiles. This is XLA's T(8,128). For bfloat16 it is T(8,128)(2,1):
 //                           two neighbouring rows share a word, which changes no size

@@ -6,9 +6,9 @@ namespace systole::emulator {
 namespace {
 
 constexpr double kActivationBytes = 2;  // bfloat16.
-// Operations of the vector unit for each output element. Those of the norms, relu and add are
-// counted in their formulas. Those of gelu (a polynomial for tanh) and softmax (exp is one of the
-// 6) are assumed.
+// Operations of the vector unit for each output element. For the norms, relu and add they are
+// counted in the formulas. For gelu (a polynomial for tanh) and softmax (exp counts as one of its
+// 6) they are assumed.
 constexpr double kCastOps = 1;  // f32 from the array to bfloat16.
 constexpr double kBiasOps = 1;
 constexpr double kReluOps = 1;
@@ -62,8 +62,8 @@ struct Bytes {
   double forward = 0, backward = 0;
 };
 
-// The bytes that a pass moves. `layer` opened the pass; x and y are the bytes of its input and
-// output.
+// The bytes that a pass moves. `layer` is the first layer of the pass; x and y are the bytes of its
+// input and output.
 Bytes BytesOf(const LayerPlan& layer, double x, double y, bool has_statistics) {
   switch (layer.kind) {
     case LayerKind::kConv2d:

@@ -44,7 +44,7 @@ class MessageFileWriter {
   // ResourceExhausted if the message has more than kMaxMessageBytes. Otherwise returns the sink's
   // errors; after an error of the sink every call returns it.
   absl::Status Write(const google::protobuf::MessageLite& message);
-  // There is no file without this call.
+  // Without this call no file is made.
   absl::Status Close() { return records_.Close(); }
 
  private:

@@ -20,15 +20,15 @@ namespace systole::emulator {
 namespace {
 
 constexpr char kInputName[] = "input";
-// The most multiply-accumulates of one example's forward pass. Neither a few passes nor a batch of
-// them overflows.
+// The most multiply-accumulates in one example's forward pass. Three times as many, for training,
+// do not overflow.
 constexpr int64_t kMostMacs = int64_t{1} << 50;
 // Every layer takes memory and time, however few values it has. A thousand layers are already a
 // deep network.
 constexpr int64_t kMostLayers = 1 << 14;
 
 // Something whose values a layer can take: the model's input or a layer of the text. A flatten has
-// its input's layer and another shape.
+// the layer of its input, but another shape.
 struct Source {
   int64_t layer;  // Index into Model::layers; -1: the model's input.
   Shape shape;
@@ -52,7 +52,7 @@ class GraphCompiler {
  private:
   // The indices in sources_ of the layer's inputs.
   absl::StatusOr<std::vector<size_t>> FindInputs(const v1::Layer& layer) const;
-  // Appends the layer's plan to the model and gives its parameters and statistics their place.
+  // Appends the layer's plan to the model, and sets where its parameters and statistics are.
   absl::Status Place(LayerPlan plan);
 
   Model& model_;
@@ -143,7 +143,7 @@ absl::Status GraphCompiler::CheckAllTaken() const {
     if (sources_[i].taken) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("no layer takes the output of layer ", i - 1, " ('", sources_[i].name,
-                     "'); take it by `inputs`, or leave the layer out"));
+                     "'); name it in `inputs`, or leave the layer out"));
   }
   return absl::OkStatus();
 }
@@ -256,7 +256,8 @@ absl::StatusOr<Model> CompileModel(const v1::Model& proto) {
   SYSTOLE_RETURN_IF_ERROR(compiler.CheckAllTaken());
   SYSTOLE_RETURN_IF_ERROR(SetLoss(proto.loss(), compiler.last_shape(), model));
   SYSTOLE_ASSIGN_OR_RETURN(model.optimizer, CompileOptimizer(proto.optimizer()));
-  model.fingerprint = Xxh3(proto.SerializeAsString());  // No maps, so one serialisation.
+  // The message has no maps, so it is always serialised alike.
+  model.fingerprint = Xxh3(proto.SerializeAsString());
   return model;
 }
 

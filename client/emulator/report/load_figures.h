@@ -12,8 +12,8 @@
 
 namespace systole::emulator {
 
-// Empty if the report has no level. The figure of the processors is left out if no level knows
-// them.
+// Empty if the report has no level. The figure of the processors is left out if no level has
+// measured them.
 std::vector<Figure> LoadFigures(const RunReport& report);
 
 }  // namespace systole::emulator

@@ -20,11 +20,11 @@ enum class Unit {
   kFlopsPerByte,    // 65.7 FLOP/B
 };
 
-// A text that, with its unit, reads back as `value` to half of its last digit; "n/a" if not finite.
+// `value` as a text with its unit, rounded to the last digit that is shown; "n/a" if not finite.
 std::string NumberText(double value, Unit unit);
 
 // A value of an axis whose ticks are `step` apart: "0 ms", "2.5 ms", "5.0 ms". All texts of one
-// axis have the same prefix, which `largest` decides. REQUIRES: step > 0.
+// axis have the same prefix (m, k, ..): that of `largest`. REQUIRES: step > 0.
 std::string TickText(double value, double step, double largest, Unit unit);
 
 }  // namespace systole::emulator

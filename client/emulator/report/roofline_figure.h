@@ -1,5 +1,5 @@
-// The layers of a model under the roof of a chip (Williams, Waterman, Patterson: "Roofline", CACM
-// 52(4), 2009): the operations per second they reach, over their operations per byte moved.
+// Plots the layers of a model under the roof of a chip (Williams, Waterman, Patterson: "Roofline",
+// CACM 52(4), 2009): operations per second, over operations per byte moved.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_ROOFLINE_FIGURE_H_

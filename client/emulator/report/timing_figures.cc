@@ -98,17 +98,18 @@ Figure StepTimes(const RunReport& report) {
   const auto mean = [&](absl::Duration StepRow::*part) {
     return NumberText(MeanSeconds(total, part), Unit::kSeconds);
   };
-  Plot plot({.id = "plot-steps",
-             .title = "Time of each step, by what it was spent on",
-             .description = absl::StrCat(
-                 "Of ", NumberText(static_cast<double>(total.steps), Unit::kCount),
-                 " steps the mean computes for ", mean(&StepRow::compute),
-                 " and waits for data for ", mean(&StepRow::infeed_stall), "; the longest takes ",
-                 NumberText(absl::ToDoubleSeconds(total.longest), Unit::kSeconds), "."),
-             .x_label = "Step",
-             .width = kWidePx,
-             .height = 300},
-            StepAxis(rows, 10), y);
+  Plot plot(
+      {.id = "plot-steps",
+       .title = "Time of each step, by what it was spent on",
+       .description = absl::StrCat(
+           "Means over ", NumberText(static_cast<double>(total.steps), Unit::kCount),
+           " steps: a step computes for ", mean(&StepRow::compute), " and waits for data for ",
+           mean(&StepRow::infeed_stall), ". The longest step takes ",
+           NumberText(absl::ToDoubleSeconds(total.longest), Unit::kSeconds), "."),
+       .x_label = "Step",
+       .width = kWidePx,
+       .height = 300},
+      StepAxis(rows, 10), y);
   // A few columns have gaps. Many columns overlap a little, because the page would show between
   // them otherwise.
   const double gap = (rows.size() <= 120 ? 0.06 : -0.06) * static_cast<double>(steps_per_column);
@@ -165,7 +166,7 @@ Figure CoreStalls(const RunReport& report) {
   Plot plot({.id = "plot-cores",
              .title = "Waiting time of each core",
              .description = absl::StrCat(
-                 "Waiting for data, the ", count, " cores spent between ",
+                 "Time that each of the ", count, " cores waited for data: between ",
                  NumberText(absl::ToDoubleSeconds(least->infeed_stall), Unit::kSeconds), " and ",
                  NumberText(absl::ToDoubleSeconds(most->infeed_stall), Unit::kSeconds), "."),
              .x_label = "Core",
@@ -196,7 +197,7 @@ Figure CoreStalls(const RunReport& report) {
   }
   const HtmlTable table = CoreTable(report);
   Figure figure = {.title = "Waiting, by core",
-                   .remark = "Over the whole run, its first step left out.",
+                   .remark = "Over the whole run, without its first step.",
                    .legend = {{"stall", "Infeed stall"}},
                    .svg = plot.ToSvg(),
                    .table = table.ToHtml(),

@@ -3,9 +3,9 @@
 //
 // A recording at full drain speed never makes the feed wait. So it has the arrivals of a feed with
 // endless room ahead of the cores. With a slower chip, the feed could only run ahead by its
-// client's window and queue. A hiccup that early steps hide in the recording may stall the real
-// chip. So the replayed AU is an upper bound, which is close for a steady feed. Pacing
-// (paced_run.h) measures the real AU for one chip.
+// client's window and queue. In the recording, steps that came early may hide a hiccup that would
+// stall the real chip. So the replayed AU is an upper bound, which is close for a steady feed.
+// Pacing (paced_run.h) measures the real AU for one chip.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_REPLAY_H_
@@ -25,8 +25,8 @@ namespace systole::emulator {
 // Returns a function that calls `pop` and appends to `arrivals.ns` when each slice arrived, in
 // nanoseconds since the call of Recording(). Slices that arrived earlier have 0. The function also
 // sets `arrivals.first_step`, and drops a last step that only some cores got. `clock` is the clock
-// of SliceArrival.arrived_at. The result borrows `arrivals`, and its cores must be asked in order.
-// It returns ResourceExhausted beyond kMaxArrivalTimes.
+// of SliceArrival.arrived_at. The function borrows `arrivals`. It must be called for the cores in
+// order. It returns ResourceExhausted beyond kMaxArrivalTimes.
 PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals);
 
 // InvalidArgument if an option is out of range. `options.num_cores` is the recording's. `on_step`

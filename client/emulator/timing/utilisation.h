@@ -60,8 +60,8 @@ struct Utilisation {
 class UtilisationMeter {
  public:
   void Add(const StepRecord& record);
-  // Says that the run ended while the cores were waiting, and had waited for `wait`. It does not
-  // count before the first step has come.
+  // Says that the run ended while the cores were waiting, and had waited for `wait`. The wait does
+  // not count if no step has come yet.
   void AddOpenWait(absl::Duration wait);
   Utilisation result() const;
 

@@ -4,12 +4,12 @@
 //   forward phases    sums of x | sums of (x - mean)^2 | y
 //   backward phases   sums of dy and of dy * normal(x) | dx
 //
-// The variance takes two passes instead of the sum of squares, to avoid cancellation. Only valid
-// examples are in the sums. In training the other examples become zeros, and so do their gradients.
-// Statistics that leave them out may stretch them beyond any bound, layer after layer (by 1 /
-// sqrt(epsilon) if the variance is 0), and a gradient of 0 times an infinity is NaN. A sum runs
-// image by image (see VectorUnit::sum_rows), then over shards in the fixed tree. These are all
-// shards, or with local statistics the shards of the core.
+// The variance takes a second pass and is not made of sums of x^2, to avoid cancellation. Only
+// valid examples are in the sums. In training the other examples and their gradients become zeros.
+// Otherwise they could grow without bound, layer after layer, because the statistics do not cover
+// them (a layer multiplies by 1 / sqrt(epsilon) if the variance is 0). A gradient of 0 times an
+// infinity is NaN. A sum runs image by image (see VectorUnit::sum_rows), then over the shards in
+// the fixed tree: over all shards or, with local statistics, over the shards of the core.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
@@ -41,7 +41,7 @@ class BatchNormLayer : public Layer<T> {
   T Count(const StepContext<T>& step) const;
   void Apply(const StepContext<T>& step, const T* in, absl::Span<const T> mean,
              absl::Span<const T> variance, T* out);
-  // Sets the examples that do not count to zeros.
+  // Sets the examples that are not valid to zeros.
   void ClearInvalid(const StepContext<T>& step, T* out) const;
   // 1 / sqrt(variance + epsilon).
   std::vector<T> Inverse(absl::Span<const T> variance) const;
@@ -50,7 +50,7 @@ class BatchNormLayer : public Layer<T> {
   const LayerParameters<T> parameters_;
   const int64_t channels_, places_;  // Places of one image.
   std::vector<T> partials_;
-  std::vector<T> mean_, variance_;  // The current step's.
+  std::vector<T> mean_, variance_;  // Of the current step.
 };
 
 }  // namespace systole::emulator

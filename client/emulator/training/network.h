@@ -117,7 +117,7 @@ class Network {
   };
 
   void InitialiseWeights(Core& core) const;
-  // Runs phases on all shards, in stretches that end where shards must add up.
+  // Runs phases on all shards, in stretches that end where the shards' sums must be added up.
   void Run(absl::Span<const Phase> phases,
            absl::FunctionRef<void(int64_t shard, const Phase&)> run);
   // Adds up the layer's partial sums over all shards, or over each core's, and hands out the sums.

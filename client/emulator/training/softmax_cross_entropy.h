@@ -1,6 +1,6 @@
 // The loss: mean over valid examples of -sum over c of target[c] * log(softmax(logits)[c]), and its
-// gradient. The target is 1 at the label; with label smoothing s it is 1 - s there, plus s /
-// classes everywhere.
+// gradient. The target is 1 at the label and 0 elsewhere. With label smoothing s it is s / classes
+// everywhere, plus 1 - s at the label.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_SOFTMAX_CROSS_ENTROPY_H_

@@ -12,7 +12,7 @@
 
 namespace systole::python {
 
-// Throws the exception for `status`, unless it is OK. If a Python exception is under way, such as
+// Throws the exception for `status`, unless it is OK. If a Python exception is set already, such as
 // KeyboardInterrupt, throws that one.
 void RaiseIfError(const absl::Status& status);
 

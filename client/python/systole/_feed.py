@@ -24,7 +24,7 @@ from systole._serve import serve
 
 
 class ServedFeed(BaseFeed):
-    """The base of systole.Feed, which handles its arguments. `options` are the keywords from the
+    """The base of systole.Feed. It handles Feed's arguments. `options` are the keywords from the
     table of a feed's options (_systole.feed_options).
     """
 
@@ -111,11 +111,11 @@ _MALLOC_VARIABLES = (
     "MALLOC_TOP_PAD_",
     "GLIBC_TUNABLES",
 )
-# Heaps of malloc, as in every client (core/process/README.md). With 4, TCP has 0.9 of the rate.
+# How many heaps malloc has in a client (core/process/README.md). With 4, TCP has 0.9 of the rate.
 _ARENAS = 1
 
-# The process that has opened feeds from servers. gRPC leaves files open for good, also after
-# close(), and a child of fork() that used gRPC would share them with its parent: then neither
+# The id of the process that has opened feeds from servers. gRPC leaves files open for good, also
+# after close(). A child of fork() that used gRPC would share them with its parent, and then neither
 # process would hear from servers.
 _process_of_feeds: int | None = None
 

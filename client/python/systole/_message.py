@@ -36,16 +36,18 @@ DType = Union[type[Any], "np.dtype[Any]", _JaxDType, _TorchDType, _TensorFlowDTy
 class Message:
     """A part of a spec. `str()` gives a whole spec as textproto, and a part as JSON."""
 
-    # Fields that are enums; lists of numbers that may be given as one number; lists of messages
-    # that may be given by name.
+    # Fields that are enums.
     _enums: frozenset[str] = frozenset()
+    # Lists of numbers. One number may be given in place of a list.
     _lists: frozenset[str] = frozenset()
+    # Lists of messages with a name. A dict, name -> message, may be given in place of a list.
     _named: frozenset[str] = frozenset()
     # Lists of messages with a oneof: field -> class that may be given in place of such a
     # message -> the member of the oneof that holds it.
     _choices: Mapping[str, Mapping[str, str]] = {}
-    # Fields that are messages -> their class; fields that are numbers.
+    # Fields that are messages -> their class.
     _messages: Mapping[str, str] = {}
+    # Fields that are numbers.
     _numbers: frozenset[str] = frozenset()
 
     def __init__(self, **fields: Any) -> None:
@@ -97,8 +99,8 @@ class Message:
         return self._json_of(where, self._fields)
 
     def _json_of(self, where: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """_json() with these fields instead of its own. Protobuf checks their names, because its
-        JSON mapping accepts another spelling of them, too.
+        """_json() with these fields instead of the message's own. Only protobuf checks their
+        names, because its JSON mapping also accepts another spelling of them.
         """
         return {
             name: self._json_field(_at(where, name), name, value)
@@ -193,7 +195,7 @@ def _positional_fields_of(kind: type[Message]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
-    """A NumPy number, or an array without dimensions, as a Python number."""
+    """A NumPy number, or an array without dimensions, as a Python number; others unchanged."""
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return value.item()
     return value
@@ -204,14 +206,16 @@ ShuffleShorthand = str | bool
 
 
 def _shuffle(value: Any) -> Any:
-    """The fields of `shuffle` for a bool or a mode; any other value as it is."""
+    """A bool or a mode as the fields of `shuffle`; any other value unchanged."""
     if isinstance(value, bool):
         return {"mode": "GLOBAL" if value else "NONE"}
     return {"mode": value.upper()} if isinstance(value, str) else value
 
 
 def _check_numbers(where: str, value: Any) -> None:
-    """Protobuf's own check would name the last element of a list, whichever is wrong."""
+    """Refuses a text that is not a number, and names its place. Protobuf would name the last
+    element of a list, whichever is wrong.
+    """
     if isinstance(value, str):
         try:
             float(value)
@@ -250,7 +254,7 @@ def _json_message(where: str, value: Any, kind: str) -> dict[str, Any]:
 
 
 def _json_messages(where: str, value: Any, kind: str) -> Any:
-    """One such message, or a list of them."""
+    """One message of the class `kind`, or a list of them."""
     if isinstance(value, Iterable) and not isinstance(value, (str, Mapping)):
         return [_json_message(f"{where}[{i}]", one, kind) for i, one in enumerate(value)]
     return _json_message(where, value, kind)
@@ -303,9 +307,9 @@ def _no_functions(where: str, value: Any) -> str:
     name = getattr(value, "__name__", type(value).__name__)
     known = ", ".join(operation.__name__ for operation in OPERATIONS.values())
     return (
-        f"{where} is a function of your own ({name}), and a feed runs none: every server and every "
-        f"later run must make the same bytes. Apply it to the batches that you get, or use an "
-        f"operation (`systole ops` lists them): {known}"
+        f"{where} is a function of your own ({name}), which a feed cannot run: every server and "
+        f"every later run must make the same bytes. Apply it to the batches that you get, or use "
+        f"an operation (`systole ops` lists them): {known}"
     )
 
 
@@ -365,7 +369,7 @@ def spec_bytes(spec: SpecLike) -> bytes:
 
 
 def spec_fields(spec: bytes) -> dict[str, Any]:
-    """A serialized spec's fields in protobuf's JSON mapping, those at their defaults included."""
+    """All fields of a serialized spec in protobuf's JSON mapping, including default values."""
     fields = json.loads(_systole.spec_to_json(spec))
     assert isinstance(fields, dict)
     fields["num_cores"] = fields["num_cores"] or 1

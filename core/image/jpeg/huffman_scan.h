@@ -10,15 +10,15 @@
 
 namespace systole {
 
-// A DHT segment's content: counts[n] codes of n bits, n = 1 to 16, and their symbols in order of
-// code.
+// A DHT segment's content: counts[n] codes of n bits, n = 1 to 16, and the symbols in the order of
+// their codes.
 struct HuffmanCodes {
   uint8_t counts[17] = {};
   uint8_t symbols[256] = {};
 };
 
 struct HuffmanScan {
-  static constexpr int kMaxBlocks = 10;  // In an MCU: T.81, B.2.3.
+  static constexpr int kMaxBlocks = 10;  // Of an MCU (T.81, B.2.3).
   static constexpr int kMaxTables = 4;
   struct Block {
     int component = 0;  // 0 to 3.

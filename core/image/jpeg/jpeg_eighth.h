@@ -1,6 +1,7 @@
 // Makes rows of a JPEG at an eighth of its size by EighthScale, from the coefficients that
-// JpegEntropyDecoder decodes. libjpeg only reads the headers. Takes photographs: grey, or YCbCr
-// with colour subsampled or not. Only JpegDecompressor and UncheckedJpegDecoder use this file.
+// JpegEntropyDecoder decodes. libjpeg only reads the headers. Accepts the kinds that photographs
+// are: grey, or YCbCr with colour subsampled or not. Only JpegDecompressor and UncheckedJpegDecoder
+// use this file.
 //
 // Single-thread. Reusable.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_EIGHTH_H_
@@ -13,7 +14,7 @@
 #include "core/image/jpeg/eighth_scale.h"
 #include "core/image/jpeg/jpeg_entropy.h"
 #include "core/image/window/crop.h"
-// Last: needs <cstdio>, defines many macros.
+// Included last, because it needs <cstdio> and defines many macros.
 #include "jpeglib.h"
 
 namespace systole {

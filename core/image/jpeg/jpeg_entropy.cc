@@ -15,17 +15,17 @@
 namespace systole {
 namespace {
 
-// Whether libjpeg makes one pixel of each of the component's blocks, for which it needs only the
+// Whether libjpeg makes one pixel of each of the component's blocks. For this it needs only the
 // first coefficient. It does so at an eighth of the size, except for colour that is subsampled both
-// ways: it makes more pixels of that instead of interpolating.
+// ways: of such a block it makes more pixels, instead of interpolating.
 bool IsOnePixel(const jpeg_decompress_struct& cinfo, const jpeg_component_info& info,
                 int block_side) {
   return block_side == 1 && (cinfo.max_h_samp_factor % (2 * info.h_samp_factor) != 0 ||
                              cinfo.max_v_samp_factor % (2 * info.v_samp_factor) != 0);
 }
 
-// The only scan of an image that is ready to be decoded. The caller must set the MCUs that are
-// wanted.
+// The scan of an image that has only one and is ready to be decoded. The caller must set which MCUs
+// it wants.
 HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo, int block_side) {
   HuffmanScan scan;
   scan.columns = static_cast<int>(cinfo.MCUs_per_row);
@@ -53,8 +53,8 @@ HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo, int block_side) {
   return scan;
 }
 
-// Whether `entropy` looks like libjpeg's own decoder. If the library's layout differs from the
-// headers', these places do not hold two functions of libjpeg.
+// Whether `entropy` looks like libjpeg's own decoder. If the struct's layout in the library differs
+// from that in the headers, these two fields do not point to functions of libjpeg.
 bool IsRecognisable(const jpeg_entropy_decoder& entropy) {
   return IsJpegLibraryCode(reinterpret_cast<uintptr_t>(entropy.start_pass)) &&
          IsJpegLibraryCode(reinterpret_cast<uintptr_t>(entropy.decode_mcu));
@@ -80,7 +80,7 @@ void JpegEntropyDecoder::StartAlone(j_decompress_ptr cinfo, const CropRect& mcus
   scan.end_row = mcus.y + mcus.height;
   scan.first_column = mcus.x;
   scan.end_column = mcus.x + mcus.width;
-  // Coefficients are taken at once, so those of one row stay in the cache.
+  // The caller takes each row's coefficients at once, while they are still in the cache.
   scan.rows_ahead = 1;
   block_side_ = 1;
   rows_in_mcu_ = cinfo->comps_in_scan == 1 ? 1 : cinfo->max_v_samp_factor;
@@ -114,9 +114,9 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column
   end_column_ = (first_column + cinfo->output_width + mcu_width - 1) / mcu_width;
   scan.first_column = static_cast<int>(first_column_);
   scan.end_column = static_cast<int>(end_column_);
-  // Interpolated colour of a row depends on the rows of colour beside it, each of which covers as
-  // many rows as colour is subsampled by. libjpeg transforms whole rows of MCUs. A lone component's
-  // sampling factor says how many of the scan's rows these are.
+  // Interpolated colour of a row depends on the rows of colour above and below it. Each of them
+  // covers as many rows as colour is subsampled by. libjpeg transforms whole rows of MCUs. A lone
+  // component's sampling factor says how many of the scan's rows one of these is.
   block_side_ = block_side;
   rows_in_mcu_ = cinfo->max_v_samp_factor * block_side;
   mcu_rows_ = cinfo->comps_in_scan == 1 ? cinfo->cur_comp_info[0]->v_samp_factor : 1;

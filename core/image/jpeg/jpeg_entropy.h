@@ -42,8 +42,8 @@ class JpegEntropyDecoder {
   static bool Knows(j_decompress_ptr cinfo);
 
   // For a caller that transforms the coefficients itself, at an eighth of the size. It calls this
-  // in place of Replace() and does not ask libjpeg for rows. Only the first coefficient is decoded
-  // of blocks that become one pixel. `mcus` are the MCUs of the scan that are wanted. REQUIRES:
+  // in place of Replace() and does not ask libjpeg for rows. If a block becomes one pixel, only its
+  // first coefficient is decoded. `mcus` are the MCUs of the scan that are wanted. REQUIRES:
   // Knows(cinfo).
   void StartAlone(j_decompress_ptr cinfo, const CropRect& mcus);
   // Takes the next MCU, as HuffmanDecoder::Take(). Returns false if it gave up: then gave_up() is

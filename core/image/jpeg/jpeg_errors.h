@@ -14,7 +14,7 @@
 #include <cstdio>
 
 #include "absl/status/status.h"
-// Last: needs <cstdio>, defines many macros.
+// Included last, because it needs <cstdio> and defines many macros.
 #include "jpeglib.h"
 
 namespace systole {

@@ -33,11 +33,12 @@ constexpr KnownBuild kKnownBuilds[] = {
     {"75b71ddb85234be3659c097f2561a765b45993bd", "2.1.5"},
 };
 
-// Room for SHA-1's 20 bytes and for other build ids. The content version's length is bounded, too.
+// Enough for SHA-1's 20 bytes, and for other build ids. The id is part of the content version, and
+// that has a limit, too.
 constexpr size_t kMaxBuildIdBytes = 32;
 
 struct MappedLibrary {
-  std::string build_id;  // Empty if it has none, or only the program's that it is linked into.
+  std::string build_id;  // Empty if there is none, or if libjpeg is linked into this module.
   uintptr_t code_begin = 0;
   uintptr_t code_end = 0;
 };

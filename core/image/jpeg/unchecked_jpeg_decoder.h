@@ -77,9 +77,9 @@ class UncheckedJpegDecoder {
   absl::StatusOr<const uint8_t*> NextRow();
 
   // Optional, between StartCrop and NextRows: entropy-decodes two crops together until one of them
-  // is ahead. This takes less time than one after the other, and changes only the time. At a
-  // smaller scale it also makes rows, at most kMaxKeptBytes of them, so that coefficients need not
-  // wait for NextRows. REQUIRES: neither is ahead.
+  // is ahead. This takes less time than one after the other, and gives the same pixels. At a
+  // smaller scale it also makes at most kMaxKeptBytes of rows, so that other coefficients can use
+  // the memory of those that the rows are made from. REQUIRES: neither is ahead.
   static void DecodeAhead(UncheckedJpegDecoder& a, UncheckedJpegDecoder& b);
   // Whether nothing is left to decode ahead of NextRows.
   bool is_ahead() const;

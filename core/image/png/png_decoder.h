@@ -1,5 +1,5 @@
-// Decodes PNG files to 8 bits a channel. Opacity is left out, and the upper 8 of 16 bits are kept.
-// A file's gamma is used only to make grey of colours. The pixels are those that libpng makes when
+// Decodes PNG files to 8 bits a channel. Drops the alpha channel, and the lower 8 of 16 bits. Uses
+// a file's gamma only to make coloured images grey. The pixels are those that libpng makes when
 // TensorFlow calls it.
 //
 // Thread-safe: no state.
@@ -26,11 +26,11 @@ struct PngInfo {
 bool LooksLikePng(absl::string_view bytes);
 
 // Reads a PNG file's header. REQUIRES: channels is 1 or 3.
-//   DataLoss           no PNG, or its header is damaged.
+//   DataLoss           it is not a PNG file, or its header is damaged.
 absl::StatusOr<PngInfo> ReadPngHeader(absl::string_view png, int channels);
 
-// Decodes the whole file to `out`: [height, width, channels] uint8. With 3 channels a grey image
-// has three equal ones. With 1 channel a coloured image becomes grey (png_grey.h).
+// Decodes the whole file to `out`: [height, width, channels] uint8. With 3 channels, those of a
+// grey image are equal. With 1 channel, a coloured image becomes grey (png_grey.h).
 //   InvalidArgument  `out` has another size.
 //   DataLoss         the file is damaged or cut short.
 //   Unavailable      no memory; the image itself may be good.

@@ -80,7 +80,7 @@ HWY_INLINE void SumRows(const T* const* rows, const float* weights, int64_t coun
   const hn::CappedTag<float, 16> d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
-  // Two vectors at a time hide how long an addition takes.
+  // Two vectors at a time hide the latency of an addition.
   for (; i + 2 * lanes <= values; i += 2 * lanes) {
     const auto low = SumOfRows<kFrom>(d, rows, weights, count, i);
     const auto high = SumOfRows<kFrom>(d, rows, weights, count, i + lanes);
@@ -159,7 +159,7 @@ void SumColumnsKernel(const float* line, const WeightedSpan* columns, size_t wid
   SumColumns<SumFrom::kFirstProduct>(line, columns, width, channels, out);
 }
 
-// Casts a row, which must not be read beyond its end.
+// Casts a row to float. The row must not be read beyond its end.
 void WidenRow(const uint8_t* HWY_RESTRICT row, size_t values, float* HWY_RESTRICT line) {
   const hn::CappedTag<float, 16> d;
   const size_t lanes = hn::Lanes(d);
@@ -262,7 +262,7 @@ class RowsInTurn {
   }
 
  private:
-  // So many stay in the second-level cache, and what a call costs is little for each.
+  // This many stay in the second-level cache, and share the cost of a call.
   static constexpr int kRows = 16;
 
   int height_;
@@ -272,8 +272,8 @@ class RowsInTurn {
   int first_ = 0;  // The row at the beginning of rows_.
 };
 
-// Sums rows to a line, and columns of the line to a row of the output. The rows and columns of
-// spans that lie outside the image are those at its edge.
+// Sums rows to a line, and columns of the line to a row of the output. Spans may reach beyond the
+// image: a row or column outside counts as the nearest one at the edge.
 template <typename T, typename Rows>
 void ResampleSpans(const std::vector<WeightedSpan>& rows, const std::vector<WeightedSpan>& columns,
                    SumFrom from, const PixelView<const T>& in, Rows& out) {
@@ -324,10 +324,10 @@ int64_t UsedWeights(const WeightedSpan& span) {
   return count;
 }
 
-// Leaves weights of 0 out. If the pixels are finite, they change no bit: a sum starts from 0, so it
-// is never -0, and adding 0 or -0 leaves it as it is. All columns keep as many weights as the
-// longest needs, because a loop that always has the same number of rounds is predicted. So columns
-// may reach beyond the image.
+// Leaves weights of 0 out. If the pixels are finite, this changes no bit: a sum starts from 0, so
+// it is never -0, and adding 0 or -0 leaves it as it is. All columns keep as many weights as the
+// longest needs, because the CPU predicts a loop that always has the same number of rounds. So
+// columns may reach beyond the image.
 void LeaveZerosOut(std::vector<WeightedSpan>& rows, std::vector<WeightedSpan>& columns) {
   for (WeightedSpan& row : rows) row.count = UsedWeights(row);
   int64_t longest = 0;
@@ -338,7 +338,7 @@ void LeaveZerosOut(std::vector<WeightedSpan>& rows, std::vector<WeightedSpan>& c
 std::vector<WeightedSpan> SpansOf(const std::vector<CubicTap>& taps, int in) {
   std::vector<WeightedSpan> made;
   for (const CubicTap& tap : taps) {
-    // Four pixels beyond an edge are all the one at the edge, wherever they lie.
+    // Four pixels beyond an edge all count as the one at the edge, however far away they are.
     const int64_t start = std::clamp<int64_t>(tap.first, -4, in);
     made.push_back({.start = start, .count = 4, .weights = tap.weights.data()});
   }
@@ -402,7 +402,7 @@ void ResampleTo(const ResampleOptions& options, const PixelView<const T>& in, in
                             arranged(MakeLinearTaps(options.half_pixel_centres, in.width, width)),
                             in, out);
   }
-  SYSTOLE_CHECK(options.method == ResampleMethod::kBicubic);  // ResampleNearest() has kNearest.
+  SYSTOLE_CHECK(options.method == ResampleMethod::kBicubic);  // ResampleNearest() does kNearest.
   const std::vector<CubicTap> rows = MakeCubicTaps(options.half_pixel_centres, in.height, height);
   const std::vector<CubicTap> columns = MakeCubicTaps(options.half_pixel_centres, in.width, width);
   ResampleSpans(SpansOf(rows, in.height), arranged(SpansOf(columns, in.width)),

@@ -23,12 +23,12 @@ template <typename T>
 void FastResample(const ResampleOptions& options, const PixelView<const T>& in,
                   const PixelView<float>& out);
 
-// Gets rows [first, first + count) of a result: [count, width, channels]. They are gone afterwards.
+// Gets rows [first, first + count) of a result: [count, width, channels]. Valid during the call.
 using TakeRows = absl::FunctionRef<void(int first, int count, const float* rows)>;
 
 // Makes the rows of a height x width result of FastResample() without holding them all, and gives
 // them to `take` in their order. If `mirrored`, each row is from right to left. If the thread is
-// interrupted, the last rows do not come. REQUIRES: as for Resample(), and GivesRows().
+// interrupted, `take` does not get the last rows. REQUIRES: as for Resample(), and GivesRows().
 void FastResampleRows(const ResampleOptions& options, const PixelView<const uint8_t>& in,
                       int height, int width, bool mirrored, TakeRows take);
 // Whether FastResampleRows() knows the method: all but kArea and kNearest.

@@ -3,11 +3,12 @@
 // antialias=True, or with a method that has no kernel of its own (lanczos, gaussian,
 // mitchellcubic).
 //   kernel width  radius * max(in / out, 1) if antialiased, else radius
-//   weights       the kernel at the centres of the pixels, divided by their sum; none lie outside
+//   weights       the kernel at the centres of the input's pixels, divided by the sum of these
 //
-// All is computed in f32 and in TensorFlow's order, so weights are equal to the bit. Exceptions are
-// Lanczos (sines) and the Gaussian (exponentials): our sines and exponentials are nearly always
-// correctly rounded, but TensorFlow calls libm, whose bits depend on the CPU.
+// Everything is computed in f32 and in TensorFlow's order, so the weights are TensorFlow's to the
+// bit. The exceptions are Lanczos (sines) and the Gaussian (exponentials). Our sines and
+// exponentials are nearly always correctly rounded. TensorFlow's come from libm, whose bits depend
+// on the CPU.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_SAMPLING_SPANS_H_
@@ -27,8 +28,8 @@ enum class SamplingKernel {
 };
 
 struct SamplingSpans {
-  // How many weights each output pixel has, at most the input's size. Those after the output
-  // pixel's last input pixel are 0.
+  // How many weights each output pixel has, at most the input's size. If an output pixel is made of
+  // fewer input pixels, its last weights are 0.
   int span = 0;
   std::vector<int> starts;     // The first input pixel of each output pixel.
   std::vector<float> weights;  // [out, span].

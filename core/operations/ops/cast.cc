@@ -103,7 +103,7 @@ OperationRow CastRow() {
           }
           if (cast.dtype() == v1::DATA_TYPE_UNSPECIFIED) seen = "no dtype";
           return absl::InvalidArgumentError(absl::StrCat(
-              "has ", seen, ", want UINT8 or FLOAT32; the output's own dtype casts to others"));
+              "has ", seen, ", want UINT8 or FLOAT32; for other types set the output's dtype"));
         }
         return std::make_unique<Cast>(
             cast.dtype() == v1::UINT8 ? ElementType::kUint8 : ElementType::kFloat32, cast.scale());

@@ -102,15 +102,15 @@ class Operation {
     return output.num_elements();
   }
 
-  // Bytes of memory that Apply takes beside its input and its result, for an input of so many
+  // Bytes of memory that Apply takes beside its input and its result, for an input of `elements`
   // elements.
   virtual int64_t ScratchBytes(int64_t /*elements*/) const { return 0; }
 
   // How many rules the operation has, if it draws nothing and changes each value by a rule that
   // depends only on the value and its channel: 1 for all values, or one for each channel. The last
-  // dimension is the channels. 0: it is no such operation. A client can do the end of a program if
-  // all its steps are such operations (compact_form.h). REQUIRES: TypeOf() is OK for uint8 or
-  // float32.
+  // dimension is the channels. 0 if the operation is not like that. A client can do the end of a
+  // program if all its steps are such operations (compact_form.h). REQUIRES: TypeOf() is OK for
+  // uint8 or float32.
   virtual int RulesByValue() const { return 0; }
 
   // The operation's parts. Empty if no fused path knows the operation, so that Run() must do it.

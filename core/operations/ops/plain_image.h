@@ -1,5 +1,5 @@
-// Crops, turns, pads and resizes an image. The functions are written the obvious way, for the
-// references of operations. The last three give the same bits faster, for Operation::Run.
+// Crops, turns, pads and resizes an image. The functions are written in the obvious way, because
+// operations use them as references. The last three give the same bits faster, for Operation::Run.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_PLAIN_IMAGE_H_
@@ -25,8 +25,8 @@ RowChange MirroredRows(const ValueType& image);
 Value TransposePlainly(const Value& image);
 // Rotates by `quarters` * 90 degrees, counter-clockwise. REQUIRES: quarters is 0 to 3.
 Value RotatePlainly(const Value& image, int quarters);
-// Puts `rect` of the image among height x width zeros, with its first pixel at (y, x). REQUIRES: it
-// fits.
+// Puts `rect` of the image into a height x width image of zeros, with its first pixel at (y, x).
+// REQUIRES: it fits.
 Value PlacePlainly(const Value& image, const CropRect& rect, int height, int width, int y, int x);
 
 // Resizes `rect` of the image to [height, width] kFloat32, with the arithmetic of BilinearResizer
@@ -38,8 +38,8 @@ Value ResizePlainly(const Value& image, const SourceSide& rows, const SourceSide
                     int height, int width);
 
 // The most values between the two passes of a resize. The first pass makes rows as wide as the
-// input. Their number measures the time: without a limit, a short and very wide image could take
-// minutes.
+// input. The time grows with the number of these values: without a limit, a short and very wide
+// image could take minutes.
 inline constexpr int64_t kMaxResampledElements = int64_t{64} << 20;
 
 // Resizes `rect` of the image by any method (core/image/resize/resampler.h), to the part `to` of an

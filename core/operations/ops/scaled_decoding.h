@@ -1,6 +1,6 @@
 // decode_jpeg { scale: AUTO }, the crops after it and the resize after them, as one operation that
-// is written the obvious way. It is the reference for these steps of a program together, because
-// the scale of decode_jpeg depends on the crops and the resize.
+// is written the obvious way. The steps have this one reference together, because the scale of
+// decode_jpeg depends on the crops and the resize.
 //
 // Thread-compatible; immutable.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_SCALED_DECODING_H_
@@ -23,7 +23,7 @@ class ScaledDecoding {
   // then crops or none, then a resize that has parts.
   static std::optional<ScaledDecoding> Create(absl::Span<const Operation* const> operations);
 
-  // How many operations it does as one: 2 or more.
+  // How many operations it stands for: 2 or more.
   size_t num_operations() const { return num_operations_; }
 
   // Makes float32 [height, width, channels], the result of the resize.

@@ -8,10 +8,10 @@
 namespace systole {
 namespace {
 
-// A system call costs about as much as copying this many bytes; a look farther away than that gets
-// its own small read.
+// A system call costs about as much as copying this many bytes. A Peek() farther away than that
+// gets its own small read.
 constexpr uint64_t kJumpBytes = 8 << 10;
-// Looks that are closer share reads of this size.
+// Calls of Peek() that are closer share reads of this size.
 constexpr uint64_t kPeekReadBytes = 64 << 10;
 
 }  // namespace

@@ -14,8 +14,8 @@
 
 namespace systole {
 
-// The most damaged records of a file that are listed; the others are only counted. A badly damaged
-// file must not fill the memory.
+// How many damaged records of a file are listed at most. The others are only counted, because a
+// badly damaged file must not fill the memory.
 inline constexpr size_t kMaxDamagedListed = 100;
 
 // One record's place in its file, framing included; or a stretch in which no record can be read.
@@ -30,7 +30,7 @@ struct RecordSpan {
 struct DamagedRecord {
   int64_t record = 0;
   RecordSpan span;
-  std::string cause;  // What was seen and wanted, without file, offset and record.
+  std::string cause;  // What was found and expected, without file, offset and record.
 };
 
 class RecordIndex {

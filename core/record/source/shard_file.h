@@ -40,8 +40,8 @@ struct ShardFile {
   std::string note;  // For a person to read; not an error. May be empty.
 };
 
-// `path` is a name in any store. `begins` says whether bytes are the beginning of a shard of some
-// format, at most kFormatMagicBytes of it. Errors of OpenStored() and of DecompressedSource::Open.
+// `path` is a name in any store. `begins` gets at most kFormatMagicBytes and says whether a shard
+// of some format begins with them. Returns the errors of OpenStored() and DecompressedSource::Open.
 absl::StatusOr<ShardFile> OpenShardFile(const std::string& path, const ShardFileOptions& options,
                                         absl::FunctionRef<bool(absl::string_view begin)> begins);
 

@@ -48,11 +48,11 @@ inline constexpr uint64_t kMaxHashFileBytes = 32 << 10;
 absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_view identity,
                                            RecordIndex index);
 
-// Reads the index of `shard` from its files. Otherwise scans the shard and writes them, unless no
-// record can be read. `identity` is that of the shard's file (StoredState), which may be
-// compressed; the index is of the decompressed bytes.
+// Reads the index of `shard` from its files. If they cannot be used, scans the shard and writes
+// them, unless no record can be read. `identity` is that of the shard's file (StoredState), which
+// may be compressed; the index is of the decompressed bytes.
 // The files are used only if the index covers exactly the shard's bytes and the hash file names
-// `identity`. An index without a hash file, or of a shard without an identity, has its framing
+// `identity`. If there is no hash file, or `identity` is empty, the framing of the records is
 // checked instead.
 // Files that cannot be read or written give a note, not an error. Errors are those of reading the
 // shard, and FailedPrecondition if it changed while being scanned.

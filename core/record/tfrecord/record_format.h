@@ -39,9 +39,9 @@ std::string TooLongCause(uint64_t length, uint64_t left);
 // `left` bytes are fewer than a header has.
 std::string NoHeaderCause(uint64_t left);
 
-// What is wrong with the framing of a record to which an index gives `frame_bytes` bytes; `header`
-// points to the first of these bytes: kRecordHeaderBytes, or all that there are. Empty: nothing is
-// wrong.
+// What is wrong with the framing of a record that has `frame_bytes` bytes according to an index.
+// `header` points to the first kRecordHeaderBytes of them, or to all if there are fewer. Empty:
+// nothing is wrong.
 std::string FramingCause(const char* header, uint64_t frame_bytes);
 
 // Writes kRecordHeaderBytes bytes to `header`.

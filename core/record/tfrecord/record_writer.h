@@ -19,7 +19,7 @@ namespace systole {
 
 class RecordWriter {
  public:
-  // Writes to the file `path`, which appears, whole, when Close() returns OK. Errors as
+  // Writes to the file `path`. The file appears, whole, when Close() returns OK. Errors of
   // FileSink::Create and CompressingSink.
   static absl::StatusOr<RecordWriter> Create(const std::string& path,
                                              Compression compression = Compression::kNone);

@@ -24,9 +24,10 @@ std::string SampleIndexText(const ScannedArchive& archive, uint64_t archive_byte
 // The most bytes of such a text for an archive of `archive_bytes`.
 uint64_t MaxSampleIndexBytes(uint64_t archive_bytes);
 
-//   FailedPrecondition  it was made for another state of the file or of the archive, or
+// Reads such a text.
+//   FailedPrecondition  the text was made for another state of the file or of the archive, or
 //                       `identity` is empty, so that states cannot be told apart.
-//   InvalidArgument     it is not such a text. The message says what is wrong.
+//   InvalidArgument     `text` is not such a text. The message says what is wrong.
 absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t archive_bytes,
                                                 absl::string_view identity);
 

@@ -18,7 +18,7 @@ namespace systole {
 // A sample: the stretch from the end of the previous sample to the end of its last file.
 struct Sample {
   uint32_t crc = 0;      // CRC-32C of all of its bytes.
-  bool damaged = false;  // A file of it may be missing, or cannot be found.
+  bool damaged = false;  // One of its files may be missing or cannot be found.
 };
 
 struct ScannedArchive {

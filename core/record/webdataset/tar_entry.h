@@ -50,8 +50,8 @@ struct TarEntry {
 // The `bytes` bytes at `offset`, at most kMaxTarMetaBytes of them. Valid until the next call.
 using TarLook = absl::FunctionRef<absl::StatusOr<const char*>(uint64_t offset, uint64_t bytes)>;
 
-// The entry at `offset` of an archive of `archive_bytes`. Damage is in the entry; errors are those
-// of `look`. REQUIRES: offset < archive_bytes.
+// The entry at `offset` of an archive of `archive_bytes`. Damage is reported in the entry; errors
+// are those of `look`. REQUIRES: offset < archive_bytes.
 absl::StatusOr<TarEntry> ReadTarEntry(uint64_t offset, uint64_t archive_bytes, TarLook look);
 
 // Whether the block at `block`, kTarBlockBytes of it, is a header: it says "ustar", and its

@@ -20,7 +20,7 @@ namespace systole {
 // The most files of a sample. The limit exists because each extension is compared with the others.
 inline constexpr int kMaxSampleFiles = 1000;
 // The most bytes of a sample's JSON files together. Names and strings of their members are copied
-// while an example is made. The copies take at most twice as many bytes, and 100 for each.
+// while an example is made. The copies take at most twice as many bytes, and 100 for each copy.
 inline constexpr size_t kMaxSampleJsonBytes = size_t{1} << 20;
 
 // Decode() returns DataLoss if a record is not such a stretch, if its files belong to several keys,

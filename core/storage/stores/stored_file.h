@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<ByteSink>> CreateStored(const std::string& name);
 
 absl::Status RemoveStored(const std::string& name);
 
-// Removes files that killed processes have left of CreateStored() for these names.
+// Removes what CreateStored() of these names left behind in processes that were killed.
 void RemoveLeftovers(absl::Span<const std::string> names);
 
 // Reads a whole file. ResourceExhausted, before anything is read, if it has more than `max_bytes`.

@@ -1,6 +1,6 @@
-// A proxy between client and server that flips one bit of one gRPC message, as a bad network card
-// does whose checksums are right all the same. It knows just enough HTTP/2 to find the messages,
-// and passes all else on unchanged.
+// A proxy between client and server that flips one bit of one gRPC message. A bad network card can
+// do this, too, and still send right checksums. The proxy knows just enough HTTP/2 to find the
+// messages, and passes on everything else unchanged.
 //
 //   client --TCP--> FlippingProxy --TCP--> server
 //
@@ -30,8 +30,8 @@ class FlippingProxy {
   // The address that a client connects to.
   std::string address() const;
 
-  // Flips bit `bit` of the `message`th message that goes in `direction` from now on, once. Messages
-  // count from 0, over all calls.
+  // Flips one bit, once: bit `bit` of the `message`th message that goes in `direction` from now on.
+  // Messages are counted from 0, over all calls.
   void Arm(Direction direction, int64_t message, int64_t bit);
   // Whether the bit was flipped: the message was sent, and it has that many bits.
   bool flipped() const;

@@ -49,8 +49,8 @@ inline std::string Zstd(absl::string_view bytes, size_t frame_bytes = SIZE_MAX) 
   return out;
 }
 
-// Makes bytes of which a part compresses: repeated words, and noise. The same seed gives the same
-// bytes.
+// Makes bytes that compress in part: runs of one byte, repeated pieces, and noise. The same seed
+// gives the same bytes.
 inline std::string MixedBytes(size_t size, uint64_t seed) {
   std::string bytes;
   uint64_t state = seed * 2 + 1;

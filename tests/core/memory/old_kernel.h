@@ -1,4 +1,5 @@
-// A kernel without the seal against later writing (F_SEAL_FUTURE_WRITE), such as Linux before 5.1.
+// Simulates a kernel without the seal against later writing (F_SEAL_FUTURE_WRITE), such as Linux
+// before 5.1.
 //
 // Thread-safe.
 #ifndef SYSTOLE_TESTS_CORE_MEMORY_OLD_KERNEL_H_

@@ -3,10 +3,10 @@
 usage: make_decode.py OUT    (with TensorFlow and NumPy; tests/golden/tensorflow/README.md)
 
 Each record is a case as in geometry.tfrecord: `output`, applied to `stored`, gives `want_uint8` or
-`want_floats` of `want_shape`. Where `decode_and_crop` stands for `output`, it gives that but for
-the first and the last column, and for crops of 4 columns or fewer. The PNG files are written here,
-because no encoder writes every kind; they go to tests/fuzz/corpus/png as well. The JPEG files are
-those of tests/fuzz/corpus/jpeg.
+`want_floats` of `want_shape`. If a record has `decode_and_crop` in place of `output`, our result
+may differ in the first and the last column, and everywhere in crops of 4 columns or fewer. The PNG
+files are written here, because no encoder writes every kind. They go to tests/fuzz/corpus/png as
+well. The JPEG files are those of tests/fuzz/corpus/jpeg.
 """
 
 import os
@@ -22,10 +22,10 @@ import tensorflow as tf  # noqa: E402
 
 RANDOM = np.random.RandomState(21)
 CORPUS = Path(__file__).resolve().parents[2] / "fuzz/corpus"
-# Kind -> colour type of PNG, samples of a pixel.
+# Kind -> PNG's number for it, samples per pixel.
 KINDS = {"grey": (0, 1), "rgb": (2, 3), "palette": (3, 1), "grey_alpha": (4, 2), "rgba": (6, 4)}
 DEPTHS = {"grey": (1, 2, 4, 8, 16), "palette": (1, 2, 4, 8), "rgb": (8, 16)}
-# Adam7: first column and row, and the steps to the next ones, of each pass.
+# Adam7: for each pass the first column and row, and the steps to the next ones.
 PASSES = [
     (0, 0, 8, 8),
     (4, 0, 8, 8),
@@ -72,7 +72,7 @@ def rows(samples, depth):
 
 
 def png(kind, depth, height, width, *, interlaced=False, transparent=False, chunks=b"", late=b""):
-    """`chunks` stand before the palette, `late` ones behind it."""
+    """Returns a PNG file. `chunks` stand before the palette, `late` after it."""
     colour_type, channels = KINDS[kind]
     samples = RANDOM.randint(0, 2**depth, (height, width, channels))
     if kind == "rgb":
@@ -123,7 +123,7 @@ def case(writer, transforms, stored, want, *, dtype, shape="", output="output"):
 
 
 def whole(image):
-    """A transform that keeps an image of this size as it is, and gives the output its shape."""
+    """A transform that changes nothing in an image of this size. It gives the output its shape."""
     return f"transforms {{ crop_or_pad {{ height: {image.shape[0]} width: {image.shape[1]} }} }}"
 
 
@@ -148,7 +148,7 @@ def png_cases(writer):
 
 
 def profile(size=400, *, intent=0, space=b"RGB ", tag=(144, 12)):
-    """An ICC profile that libpng takes; only its head means something."""
+    """An ICC profile that libpng accepts. Only its header has a meaning."""
     data = bytearray(RANDOM.randint(64, 192, size, dtype=np.uint8).tobytes())
     data[:132] = bytes(132)
     data[0:4] = struct.pack(">I", size)
@@ -163,7 +163,7 @@ def profile(size=400, *, intent=0, space=b"RGB ", tag=(144, 12)):
 def forged(size, intent, adler, crc):
     """A profile with the checksums of one that libpng knows to be sRGB."""
     data = profile(size, intent=intent)
-    # Adler-32 first: a sum, and a sum weighted by the distance from the end.
+    # First Adler-32. It has a sum, and a sum weighted by the distance from the end.
     begin, furthest = 200, 900
     missing = ((adler & 0xFFFF) - (zlib.adler32(data) & 0xFFFF) + 32760) % 65521 - 32760
     for i in range(abs(missing)):
@@ -176,8 +176,8 @@ def forged(size, intent, adler, crc):
         weighted -= distance
         begin += 1
     assert zlib.adler32(data) == adler
-    # Adding 1, -2, 1 to neighbours keeps Adler-32; which of them to change follows from the CRC-32,
-    # because it is linear.
+    # Then CRC-32. Adding 1, -2, 1 to neighbours does not change Adler-32. CRC-32 is linear, so
+    # linear equations say which neighbours to change.
     rows = []
     for i in range(64):
         changed = bytearray(data)
@@ -215,7 +215,7 @@ def sbit(*bits):
 
 
 def grey_cases(writer):
-    """Coloured files with chunks that tell their gamma, as grey."""
+    """Files with chunks that give their gamma, most of them coloured, decoded as grey."""
     damaged = bytearray(gama(70000))
     damaged[-1] ^= 1
     good = profile()
@@ -224,7 +224,7 @@ def grey_cases(writer):
     gammas = [16, 1000, 30000, 45455, 55555, 94999, 95000, 95238, 95239, 100000, 105000, 105001]
     gammas += [105263, 105264, 180000, 220000, 3 * 10**8, 625000000]
     chunks = {f"gama_{value}": gama(value) for value in gammas}
-    # What does not count, what outdoes what, and after what nothing counts.
+    # Chunks that do not count, that override others, or after which no other counts.
     chunks |= {
         "gama_0": gama(0),
         "gama_15_srgb": gama(15) + srgb(),
@@ -266,7 +266,7 @@ def grey_cases(writer):
     grey_case(
         writer, "gama_late_rgb8", "rgb", 8, chunks=chunk(b"PLTE", bytes(30)), late=gama(70000)
     )
-    # How many bits of 16 count.
+    # sBIT says how many of 16 bits count.
     for bits in ((5, 5, 5), (5, 10, 7), (16, 8, 8), (0, 5, 5), (17, 5, 5), (5, 5, 5, 5)):
         name = "_".join(str(number) for number in bits)
         grey_case(writer, f"sbit_{name}_rgb16", "rgb", 16, chunks=sbit(*bits) + gama(45455))
@@ -276,7 +276,7 @@ def grey_cases(writer):
 
 def grey_case(writer, name, kind, depth, **chunks):
     file = png(kind, depth, 16, 24, **chunks)
-    if depth == 16:  # The fuzzer needs no chunk twice.
+    if depth == 16:  # The fuzzer needs each chunk only once.
         (CORPUS / "png" / name).write_bytes(file)
     want = tf.io.decode_png(file, channels=1).numpy()
     transforms = "transforms { decode_png { channels: 1 } } " + whole(want)
@@ -310,7 +310,7 @@ def jpeg_cases(writer):
 
 
 def crop_cases(writer):
-    """What tf.io.decode_and_crop_jpeg makes, for files that store colours in every way."""
+    """What tf.io.decode_and_crop_jpeg makes of files with every kind of colour subsampling."""
     names = ["410", "411", "420", "420_coarse", "420_progressive", "422", "440", "444", "grey"]
     for name in [*names, "ycck_420"]:
         file = (CORPUS / f"jpeg/{name}.jpg").read_bytes()

@@ -1,6 +1,6 @@
-"""Writes shards of 300 records in each of TensorFlow's compressions; a test knows the records.
+"""Writes a shard in each of TensorFlow's compressions. A test computes the same records.
 
-usage: make_framing.py FOLDER    (with TensorFlow; README.md says which)
+usage: make_framing.py FOLDER    (with TensorFlow; README.md says which version)
 """
 
 import sys
@@ -14,7 +14,7 @@ def payload(record):
 
 for compression in ("", "GZIP", "ZLIB"):
     path = f"{sys.argv[1]}/framing-{compression.lower() or 'none'}.tfrecord"
-    # The plain one is short: the others show the same and more.
+    # The uncompressed shard is short, because the others test the same and more.
     records = 300 if compression else 20
     with tf.io.TFRecordWriter(path, compression) as writer:
         for record in range(records):

@@ -1,9 +1,10 @@
-"""Writes the orders of tf.data's interleave over small files, and how it splits batches.
+"""Writes the orders in which tf.data's interleave reads small files, and how it splits batches.
 
 usage: make_orders.py FOLDER    (with TensorFlow; README.md says which)
 
-A line of splits.txt is `rule global_batch num_cores | sizes`. A line of interleave.txt is `cycle_length block_length | sizes of the files | record, record, ..`. A record is numbered over
-all files in their order.
+A line of splits.txt is `rule global_batch num_cores | sizes`. A line of interleave.txt is
+`cycle_length block_length | sizes of the files | record record ..`. Records are numbered through
+all files, in the order of the files.
 """
 
 import random
@@ -32,7 +33,7 @@ def order(sizes, cycle_length, block_length, parallel):
 
 
 def splits(global_batch, num_cores):
-    """What each core gets: by a batch whose size is known, and one whose size is not."""
+    """How many examples each core gets of a batch whose size is known (BALANCED) or not (FILL)."""
     balanced = [
         int(distribute.batch_sizes_for_worker(global_batch, num_cores, 1, core)[0])
         for core in range(num_cores)

@@ -40,9 +40,9 @@ std::vector<CoreInputs> InputsOf(const std::vector<ToyCore<Pixel>>& cores) {
   return inputs;
 }
 
-// A batch of noise, plus a bump at every element whose number modulo `classes` is the example's
-// label. Example e of the global batch is on core e / per_core_batch. Its values depend on (seed,
-// e) only, so another split over cores shows the same examples.
+// A batch of noise, with 1 added to every element whose number modulo `classes` is the example's
+// label. Example e of the global batch is on core e / per_core_batch. The values of example e
+// depend only on (seed, e), so another split over cores has the same examples.
 inline std::vector<ToyCore<float>> ToyBatch(int64_t cores, int64_t per_core_batch,
                                             const std::vector<int64_t>& shape, int64_t classes,
                                             uint32_t seed) {

@@ -1,4 +1,4 @@
-"""systole.jax: global arrays over shardings, with eight host devices."""
+"""Tests systole.jax: global arrays over shardings, with eight host devices."""
 
 from __future__ import annotations
 

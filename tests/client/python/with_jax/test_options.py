@@ -1,4 +1,4 @@
-"""The keywords of systole.Feed are the rows of the table of a feed's options."""
+"""The keywords of systole.Feed are the rows of the table of feed options."""
 
 from __future__ import annotations
 

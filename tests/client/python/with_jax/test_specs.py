@@ -1,4 +1,4 @@
-"""Specs: every form of one, and the classes made from feed.proto."""
+"""Tests every form of a spec, and the classes made from feed.proto."""
 
 from __future__ import annotations
 
