@@ -27,8 +27,8 @@ struct BareExample {
 // Where finished examples are copied: into four slices in turn, as many as an engine makes ahead.
 class SliceStore {
  public:
-  // `kept`: examples are copied from memory, as many as a slice has. Otherwise one example is
-  // copied again and again, so that the processor's caches have it.
+  // `kept`: there are as many source examples as a slice has, so they are copied from memory.
+  // Otherwise one example is copied again and again, so that the processor's caches have it.
   SliceStore(int64_t example_bytes, int64_t batch, bool kept);
 
   // Copies example `number`. Thread-safe for different numbers.

@@ -52,8 +52,8 @@ std::vector<std::vector<Sample>> TakeTurns(const std::vector<Side>& sides);
 
 enum class Bound { kAtLeast, kAtMost };
 
-// A line of the table: `figure` is this many times `ceiling`, and should be at least (at most)
-// `wanted` times.
+// A line of the table. Its ratio is `figure` divided by `ceiling`, and should be at least (or at
+// most) `wanted`.
 struct Row {
   std::string figure;
   std::string ceiling;

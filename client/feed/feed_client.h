@@ -33,7 +33,7 @@ namespace systole {
 
 class FeedClient final : public Feed {
  public:
-  // Waits until a server has answered what the spec yields.
+  // Asks servers what the spec yields, and waits for the first answer.
   //   InvalidArgument     an option is out of range, or the server refuses the spec.
   //   NotFound            the server has no such dataset.
   //   Unavailable         no server has answered within connect_timeout.
@@ -53,7 +53,7 @@ class FeedClient final : public Feed {
   ~FeedClient() override;
 
   // Feed. The errors of Next():
-  //   DataLoss            a record is damaged and the spec says FAIL, or a chunk of one step, or
+  //   DataLoss            a record is damaged and the spec says FAIL. Or a chunk of one step, or
   //                       the request for it, was damaged on the way eight times in a row.
   //   FailedPrecondition  a server's data are not the data that the feed began with.
   //   Unavailable         the trainer waited for retry_for, and no step came.

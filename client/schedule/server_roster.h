@@ -34,8 +34,8 @@ class ServerRoster {
 
   // The question to the server was answered well.
   void Answered(int number);
-  // The question to the server failed. Returns whether the server rests because of this: not if it
-  // has left or rests already, or if nothing `matters` any more.
+  // The question to the server failed. Returns whether the server rests because of this. It does
+  // not if it has left or rests already, or if failures do not `matter` any more.
   bool AskFailed(int number, const Failure& failure, absl::Duration now, bool matters);
   // Whether questions to the server have failed so often in a row that another one is of no use.
   bool IsUseless(int number) const;
@@ -79,7 +79,7 @@ class ServerRoster {
 
  private:
   struct Asking {
-    bool first;  // It never failed, so steps are kept for it.
+    bool first;  // It never failed or lagged, so steps are kept for it.
   };
   struct Serving {};
   struct Resting {

@@ -1,5 +1,5 @@
-// The steps of a FeedSpec in order, in the trainer's memory. Servers make them (FeedClient), or the
-// trainer's own process (client/local), with the same bytes and tokens.
+// The steps of a FeedSpec in order, in the trainer's memory. They are made by servers (FeedClient)
+// or in the trainer's own process (client/local). Bytes and tokens are the same in both cases.
 //
 // Thread-compatible, but for Cancel() and stats(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_STEP_FEED_H_
@@ -58,8 +58,8 @@ class Feed {
   int core_begin() const { return shape().core_begin; }
   int core_end() const { return shape().core_end; }
 
-  // How the transforms of each output run, for people (core/spec/transform_runs.h). A FeedClient
-  // has it from the server that answered first.
+  // A text that says how the transforms of each output run (core/spec/transform_runs.h). A
+  // FeedClient has it from the server that answered first.
   virtual std::string Explain() const = 0;
 
   virtual FeedClientStats stats() const = 0;

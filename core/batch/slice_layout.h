@@ -1,4 +1,4 @@
-// The places of the tensors of one core's slice of a step in one block of memory.
+// Where each tensor of a slice lies in one block of memory. A slice is one core's part of a step.
 //
 //   [tensor 0][pad][tensor 1][pad] ..   sorted by name, each on a 64-byte boundary
 //

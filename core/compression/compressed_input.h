@@ -1,4 +1,4 @@
-// The compressed bytes of a file from a place on, piece by piece.
+// Reads the compressed bytes of a file piece by piece, from an offset to the end.
 //
 // Thread-compatible. Does not own the source.
 #ifndef SYSTOLE_CORE_COMPRESSION_COMPRESSED_INPUT_H_

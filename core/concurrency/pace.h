@@ -16,14 +16,14 @@ struct Pacer {
   MonotonicClock now = SteadyClock();
   // Sleeps for about this long, rather longer than shorter. Null: the machine's sleep.
   std::function<void(absl::Duration)> sleep;
-  // The last stretch before the deadline, spent looking at the clock. A longer one hides later
-  // wake-ups, and keeps a processor busy for that part of every wait.
+  // The last stretch before the deadline, spent looking at the clock. A longer stretch hides later
+  // wake-ups, but keeps a processor busy for longer in every wait.
   absl::Duration spin = absl::Microseconds(100);
 };
 
-// Waits until `deadline`, or not at all if it has passed. Returns the clock's time then. The caller
-// is late by what exceeds the deadline. To keep a rhythm without drift, add the period to the
-// previous deadline, not to what this returned.
+// Waits until `deadline`, or not at all if it has passed. Returns the clock's time then. If it is
+// past the deadline, the caller is late by the difference. To keep a rhythm without drift, add the
+// period to the previous deadline, not to what this returned.
 absl::Duration PaceUntil(absl::Duration deadline, const Pacer& pacer);
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// A fixed number of threads that run tasks in the order they come, and the loop over them.
+// A fixed number of threads that run tasks in the order they come, and a parallel loop on them.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_WORKER_POOL_H_

@@ -1,5 +1,5 @@
-// The files beside shards that say which shards there are and how many records each has, compared
-// with what was opened. Two kinds are read:
+// Compares the shards that were opened with the manifests beside them. A manifest says which shards
+// there are and how many records each has. Two kinds are read:
 //   *.manifest         a ShardManifest (proto/systole/v1/manifest.proto): `systole pack` writes one
 //   dataset_info.json  of TensorFlow Datasets: its splits' shard lengths
 //
@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
 // DataLoss for any other. The message has the first difference, how many there are, and what to do.
 absl::Status CheckNoDifferences(absl::Span<const ShardDifference> differences);
 
-// The text of a manifest of these shards, which lie in its folder.
+// The text of a manifest that lies in the folder of these shards.
 std::string ManifestText(absl::Span<const ShardCount> shards);
 
 // One entry of a manifest's list. Public for tests and fuzzers.

@@ -18,7 +18,7 @@
 namespace systole {
 
 // Names and values that a format has to make, because the record does not hold them in that form.
-// One such text is a JSON string without its escapes. The format bounds them to a few MiB for a
+// An example is a JSON string without its escapes. The format bounds them to a few MiB for a
 // record: each thread may hold the text of two examples. MadeText takes no memory while it is
 // empty.
 class MadeText {

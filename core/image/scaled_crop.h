@@ -1,5 +1,6 @@
-// Chooses the scale at which an image is decoded if a crop of it becomes much smaller, and the
-// crop's place in the smaller image. A pure function of the crop and the output's size.
+// Chooses the scale at which an image is decoded if a crop of it becomes much smaller. Also
+// computes the crop's place in the smaller image. A pure function of the crop and the output's
+// size.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_SCALED_CROP_H_
@@ -21,8 +22,8 @@ struct ScaledCrop {
 };
 
 // For a `crop` of the stored image that becomes out_height x out_width pixels. The scale is the
-// smallest one at which both sides of the crop still have as many pixels as the output's. The edges
-// of the crop are divided and not rounded, so it does not shift. REQUIRES: neither the crop nor the
+// smallest one at which no side of the crop has fewer pixels than that of the output. The edges of
+// the crop are divided and not rounded, so it does not shift. REQUIRES: neither the crop nor the
 // output is empty.
 ScaledCrop ScaleCrop(const CropRect& crop, int out_height, int out_width);
 

@@ -1,5 +1,6 @@
-// Whether a thread's work is still wanted. The owner of the work raises a flag. Loops that may take
-// long, within one image or one transform, ask about once a row and give up.
+// Whether a thread's work is still wanted. If it is not, the owner of the work raises a flag. Loops
+// that may take long, within one image or one transform, look at the flag about once a row. They
+// give up if it is raised.
 //
 //   InterruptFlag unwanted;                    // One for the work. Any thread may raise it.
 //   const InterruptScope scope(unwanted);      // On the thread that does it, around all of it.
@@ -54,7 +55,7 @@ inline absl::Status InterruptedError() {
   return absl::CancelledError("the result is no longer needed");
 }
 
-// Calls part(begin, end) for one part of [0, count) after the other, until InterruptRequested().
+// Calls part(begin, end) for the parts of [0, count) in order, until InterruptRequested().
 // Each part begins at a multiple of 3, so at a pixel of an image of 1 or 3 channels.
 template <typename Part>
 void InParts(size_t count, const Part& part) {

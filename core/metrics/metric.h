@@ -54,8 +54,8 @@ struct MetricLine {
   // A sentence or more that is clear on its own: what is counted, and of what.
   absl::string_view help;
   double (*read)(const Source& source) = nullptr;
-  // The label in which the parts differ. Their number is fixed: a label's value never comes from a
-  // peer or a file.
+  // The label in which the parts differ. The number of parts is fixed: a label's value never comes
+  // from a peer or a file.
   absl::string_view label = "";
   std::vector<MetricPart<Source>> parts;
 };

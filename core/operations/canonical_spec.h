@@ -1,4 +1,4 @@
-// Makes one form of all specs that ask for the same bytes, and its hash.
+// Turns all specs that ask for the same bytes into one form, and hashes this form.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_CANONICAL_SPEC_H_

@@ -4,13 +4,14 @@
 //              |         |                   |                      |         |
 //            an image   an image     a finished example           an image   an image
 //
-// A value can be kept if no step before it draws. It is an image between two steps or, if no step
-// draws at all, the finished example in the type in which it is fed. A finished example only has to
-// be copied, but as float32 it takes four times the room of its pixels.
+// A value can be kept if no step before it draws random numbers. It is an image between two steps
+// or, if no step draws at all, the finished example in the type in which it is fed. A finished
+// example only has to be copied, but as float32 it takes four times the room of its pixels.
 //
-// The best value is the one with which an epoch takes the least time. Records whose value is kept
-// take the work that is left after it; the others take all of it. So a large value that leaves
-// little work is best if the cache has room for all records, and a small one may be best if not.
+// The best value is the one with which an epoch takes the least time. A record whose value is kept
+// takes only the work that comes after the value. Any other record takes all of the work. So a
+// large value that leaves little work is best if the cache has room for all records. If it does
+// not, a small one may be best.
 //
 //   room for   kept of decode_jpeg, resize 224, normalize to float32 (photographs of 256 x 256)
 //   all        finished examples: 602 kB each, which are copied
@@ -40,7 +41,7 @@
 
 namespace systole {
 
-// What it costs to keep a value, about.
+// Roughly what it costs to keep a value.
 struct KeptCost {
   int64_t bytes = 0;
   double work = 0;  // To read the value and to make the example of it.
@@ -64,17 +65,17 @@ struct KeptValues {
 
 // The values of `program`, which makes examples of `dtype`, that could be kept. Images whose size
 // only the record has count as images of `image`. Bytes that decode_raw copies are not worth
-// keeping, nor are floats that come of them value by value. REQUIRES: `program` is made of the
+// keeping, nor are floats that are made from them one by one. REQUIRES: `program` is made of the
 // output's transforms, and its output has a size.
 //   InvalidArgument  there is no such value. The message is the end of a sentence that begins with
 //                    `cache`.
 absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program& program,
                                         DType dtype, ImageSize image);
 
-// The index of the best of `values`, if an example that is not kept takes `work`. `share` says of
-// how many records, from 0 to 1, a value of so many bytes can be kept. Of values that differ by
-// less than a tenth in time, the one of the fewest bytes is best. REQUIRES: there are values, from
-// the fewest bytes to the most.
+// The index of the best of `values`, if an example that is not kept takes `work`. share(bytes) is
+// the share of the records, from 0 to 1, whose value can be kept if values have `bytes` bytes. The
+// value of the fewest bytes is best whose time is at most a tenth above the least time. REQUIRES:
+// there are values, from the fewest bytes to the most.
 size_t BestKept(absl::Span<const KeptCost> values, double work,
                 absl::FunctionRef<double(int64_t bytes)> share);
 

@@ -34,8 +34,8 @@ class CoreSplit {
   int num_cores() const { return num_cores_; }
   int64_t per_core_batch() const { return PerCoreBatch(global_batch_, num_cores_); }
 
-  // The first slot of the global batch that `core` has, and how many it has. They are in its first
-  // places. REQUIRES: 0 <= core < num_cores().
+  // The first slot of the global batch that `core` gets, and how many slots it gets. They fill the
+  // core's first places. REQUIRES: 0 <= core < num_cores().
   int64_t BeginOf(int core) const {
     if (rule_ == SplitRule::kFill) return std::min(core * per_core_batch(), global_batch_);
     return core * (global_batch_ / num_cores_) +

@@ -63,8 +63,8 @@ struct OrderSpec {
 // The content of one slot of one step.
 struct Place {
   int64_t epoch = 0;
-  // How many passes over its dataset came before. Random draws are keyed by the pass. Except in a
-  // mixture, the pass is the epoch.
+  // How many passes over the record's dataset came before. Random draws are keyed by the pass.
+  // Except in a mixture, the pass is the epoch.
   int64_t pass = 0;
   int64_t position = 0;           // In the epoch's order; outside [0, num_records): padding.
   std::optional<int64_t> record;  // nullopt = padding.

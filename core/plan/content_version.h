@@ -1,4 +1,4 @@
-// Which bytes this program makes of a feed.
+// The version of the bytes that this program makes of feeds.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_CONTENT_VERSION_H_

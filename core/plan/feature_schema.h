@@ -23,13 +23,13 @@ inline constexpr int64_t kMaxDefaultPixels = int64_t{1} << 18;
 // The most values that a default fills. They are made anew for each record that lacks the feature.
 inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
 
-// The kind that the output expects of a feature that none of the sampled records has; kMissing if
-// the output does not say.
+// The kind of feature that the output expects, for a feature that no sampled record has. kMissing
+// if the output does not say.
 FeatureKind DeclaredKind(const v1::Output& output);
 
 // The values for records that lack the feature. REQUIRES: output.has_default_value().
-//   InvalidArgument  they are of another kind, or not as many as the shape has. The message ends a
-//                    sentence that begins with the output.
+//   InvalidArgument  they are of another kind, or their number is not that of the shape. The
+//                    message ends a sentence that begins with the output.
 absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPlan::Source source,
                                               int64_t stored_elements);
 
@@ -38,13 +38,13 @@ absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPl
 void SpreadDefault(const OutputPlan& output, std::vector<int64_t>& int64s);
 void SpreadDefault(const OutputPlan& output, std::vector<float>& floats);
 
-// Checks that a record could have the default. An image is decoded only if it has at most
+// Checks the default as if a record held it. An image is decoded only if it has at most
 // `pixels_left` pixels, which are then subtracted. REQUIRES: the output is compiled, and making an
 // example of it is bounded.
 //   InvalidArgument  as above.
 absl::Status CheckDefault(const OutputPlan& output, int64_t& pixels_left);
 
-// Sets what makes room for a list: stored_elements, shape, dtype and padded. REQUIRES:
+// Sets the fields that make room for a list: stored_elements, shape, dtype and padded. REQUIRES:
 // output.has_padded(), source and stored_shape are set.
 //   InvalidArgument  as above.
 absl::Status SetPadded(const v1::Output& output, OutputPlan& plan);

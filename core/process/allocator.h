@@ -17,9 +17,10 @@ namespace systole {
 // faults, and the wire runs at half its rate (bench/wire_bench). Programs that link jemalloc or
 // tcmalloc do not need this call. No effect on other C libraries.
 //
-// The cost is memory. Blocks of 128 KiB and more go back to the kernel when they are freed. Of
-// smaller blocks each heap keeps all that was ever in use at once: up to 256 MiB at its end, and
-// without any bound what is free between blocks in use. ReturnFreedMemory() gives that back.
+// The cost is memory. Blocks of 128 KiB and more go back to the kernel when they are freed. For
+// smaller blocks a heap keeps as much memory as they ever took at once. It keeps up to 256 MiB free
+// at its end, and has no bound for what is free between blocks in use. ReturnFreedMemory() gives
+// back what is free.
 //
 // One arena is best for a client. Threads that decode images want one each: README.md has figures.
 // REQUIRES: arenas > 0.

@@ -2,7 +2,7 @@
 // tf.image.stateless_random_*), to the bit:
 //   mix     = Philox(key = 3ec8f720 02461e29, counter = seed[0]:u64le seed[1]:u64le)
 //   block n = Philox(key = mix[0] mix[1], counter = n:u64le mix[2] mix[3])
-// The first call makes any two seeds differ in all their draws.
+// The first Philox call makes any two seeds differ in all their draws.
 //
 // Thread-compatible. A small value: copy it freely, a copy repeats the draws to come.
 #ifndef SYSTOLE_CORE_RANDOM_TENSORFLOW_RNG_H_

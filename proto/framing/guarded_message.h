@@ -20,8 +20,8 @@ namespace systole {
 inline constexpr char kMessageChecksumKey[] = "systole-crc32c";
 
 // The largest request that a server takes. Requests are specs, and small: a larger one is an attack
-// or a mistake. As messages they take many times their bytes, and a server keeps the specs of 64
-// plans and of all streams.
+// or a mistake. A parsed request takes many times its bytes of memory, and a server keeps the specs
+// of 64 plans and of all streams.
 inline constexpr int kMaxRequestBytes = 64 << 10;
 // The largest spec in a request. The request's other fields take less than the difference.
 inline constexpr int kMaxSpecBytes = kMaxRequestBytes - (1 << 10);

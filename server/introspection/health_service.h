@@ -1,6 +1,6 @@
-// gRPC's health service, grpc.health.v1: SERVING until the server drains, then NOT_SERVING. It
-// is our own, because gRPC's cannot refuse a caller, and a Watch of gRPC's delays a draining
-// server.
+// gRPC's health service, grpc.health.v1: SERVING until the server drains, then NOT_SERVING. The
+// code is our own. gRPC's own service cannot refuse a caller, and an open Watch call of it delays a
+// draining server.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_INTROSPECTION_HEALTH_SERVICE_H_
@@ -19,7 +19,8 @@
 
 namespace systole {
 
-// Most Watch calls at once, shared like the places of streams. A load balancer has one or two.
+// Most Watch calls at once. Callers share them as they share the places of streams. A load balancer
+// has one or two.
 inline constexpr int kMaxHealthWatches = 256;
 
 class HealthService final : public grpc::health::v1::Health::CallbackService {

@@ -1,7 +1,7 @@
-// Counts each connection's open calls, so that the listener can drop connections that never have
-// one, and its served calls, which account for what it sends. gRPC hands a call over when its
-// request is complete. So a connection whose requests never end, which gRPC takes for busy, has no
-// call here.
+// Counts each connection's open calls and served calls. By the open calls the listener knows which
+// connections never have one, and drops them. The served calls account for what a connection sends.
+// gRPC hands a call over when its request is complete. So a connection whose requests never end has
+// no call here, but gRPC takes it for busy.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_OPEN_CALLS_H_

@@ -35,8 +35,8 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   // Begins to send. Slices in sealed memory are lent through the session of `slots`, as far as it
   // takes them. All others go as bytes, with the reason. `running`, `counters` and `not_shared`
-  // must outlive the call. The caller has added the stream to `running` and active_streams; at its
-  // end it is taken out of both and logged.
+  // must outlive the call. The caller has added the stream to `running` and active_streams. At the
+  // stream's end the writer takes it out of both and logs it.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                            StreamSlots slots, std::shared_ptr<StreamHandle> handle,
                            RunningStreams& running, ServiceCounters& counters,

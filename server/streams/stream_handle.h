@@ -1,5 +1,5 @@
-// A running stream, for threads that do not serve it: says whether its client takes what is sent,
-// and ends it.
+// A running stream, for threads that do not serve it. They ask whether its client takes what is
+// sent, and can end the stream.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STREAMS_STREAM_HANDLE_H_

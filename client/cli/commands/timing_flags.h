@@ -45,7 +45,7 @@ struct TimedSteps {
   int64_t queue_depth = 0;
   emulator::InfeedLayout layout = emulator::InfeedLayout::kHwcnTiled;
 
-  // The cores that take slices of these tensors, `num_cores` of them.
+  // The `num_cores` cores that take slices of these tensors.
   //   InvalidArgument  the model cannot take the image output; the slice has another number of
   //                    cores; the step or its transfer takes more than an hour.
   absl::StatusOr<TimedFeed> FeedFor(const std::vector<emulator::ArrivalTensor>& tensors,

@@ -26,7 +26,7 @@ enum class Numerics { kExact, kFast };
 // "exact" or "fast".
 absl::string_view NumericsName(Numerics numerics);
 
-// The numerics called `name`. InvalidArgument, which lists the names, if there are none.
+// The numerics called `name`. InvalidArgument, with a list of the names, for any other name.
 absl::StatusOr<Numerics> ParseNumerics(absl::string_view name);
 
 }  // namespace systole::emulator

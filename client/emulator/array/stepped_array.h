@@ -5,8 +5,9 @@
 // Weight-stationary (ws-db, scalesim-ws): [k, n] is cut into tiles of R x C. A tile's weights enter
 // from above into the shadow registers, last row first. Column c starts c cycles after column 0. R
 // cycles later the first row of a enters from the left. Row r of the array starts r cycles after
-// row 0. That row meets PE (r, c) on the diagonal r + c. As it passes, the PEs there turn their
-// shadow weights into weights. Sums leave below the last row and are added up in f32 outside.
+// row 0. So the first row of a meets PE (r, c) after r + c cycles: it passes along diagonals. The
+// PEs on its diagonal turn their shadow weights into weights. Sums leave below the last row and are
+// added up in f32 outside.
 //   ws-db        back to back: when a tile's first row has entered, the next tile's weights follow
 //                it, and the next tile's rows follow the rows of this one.
 //   scalesim-ws  a tile's weights enter after the last sum of the tile before has left.
@@ -39,8 +40,8 @@ class SteppedArray {
     GemmShape shape;              // REQUIRES: all > 0.
     float* out = nullptr;         // [m, n]: the accumulators, which sums are added to.
     Dataflow dataflow = Dataflow::kScaleSimWs;
-    // Which of the product's tiles to do, counted down the array's rows first. The default is all
-    // tiles. With other values several arrays can share a product.
+    // Which of the product's tiles to do. Tiles are counted along the dimension on the array's rows
+    // first. The default is all tiles. With other values several arrays can share a product.
     int64_t first_tile = 0;
     int64_t most_tiles = std::numeric_limits<int64_t>::max();
   };

@@ -1,4 +1,4 @@
-// Adds a program's operations up into its rows and its step.
+// Adds up a program's operations: the totals of each layer and of the step.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_PROGRAM_TOTALS_H_

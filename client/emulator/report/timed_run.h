@@ -31,7 +31,7 @@ std::vector<Fact> PercentileFacts(absl::string_view key, absl::string_view label
 // Whether the feed keeps up, and how much of the time is lost to it.
 Verdict VerdictOf(const Utilisation& used);
 
-// A compiled model's layers under its chip's roof.
+// The layers of a compiled model, and the peaks of its chip, for a roofline plot.
 Roofline RooflineOf(const ChipProgram& program);
 
 // The report of a paced run if `timing` has the emulator's overhead, and of a replay if not.

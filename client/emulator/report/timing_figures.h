@@ -1,4 +1,4 @@
-// Figures of how a run's time was spent: by step, and the waiting by core.
+// Figures that show how the time of a run's steps was spent, and how long each core waited.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_TIMING_FIGURES_H_
@@ -11,7 +11,7 @@
 
 namespace systole::emulator {
 
-// A table of cores lists at most this many, those that waited longest.
+// A table of cores lists at most this many: the ones that waited longest.
 inline constexpr size_t kMaxCoreRows = 64;
 
 // A figure is left out if the report has no steps, or no cores, for it.

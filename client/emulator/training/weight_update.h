@@ -1,6 +1,6 @@
-// How an optimizer moves the weights: plain SGD with momentum, AdamW or LARS (model.proto has the
+// How an optimizer updates the weights: plain SGD with momentum, AdamW or LARS (model.proto has the
 // formulas). It works on pieces of the parameters. Pieces are small enough to spread over threads,
-// and to stay in a cache while all replicas are moved.
+// and to stay in a cache while all replicas are updated.
 //
 //   for every piece:  Measure(gradient, weights)     any order, any thread
 //   FinishMeasures()                                 once all are measured
@@ -42,7 +42,7 @@ class WeightUpdate {
   // `gradient` (summed over all shards) and `weights` are whole arrays, as Model places them.
   void Measure(int64_t piece, const T* gradient, const T* weights);
   void FinishMeasures();
-  // Moves one replica's piece. `step` counts from 0; states are StatesPerParameter() whole arrays.
+  // Updates one replica's piece. `step` counts from 0. `states`: StatesPerParameter() whole arrays.
   void Apply(int64_t piece, T rate, int64_t step, const T* gradient,
              absl::Span<DeviceArray<T>> states, T* weights) const;
 

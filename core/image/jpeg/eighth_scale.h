@@ -31,7 +31,7 @@ class EighthScale {
     // The plane of each block. A block with num_planes or more is not used. A plane's blocks are
     // ordered row by row, as in T.81, A.2.3.
     std::array<int, HuffmanScan::kMaxBlocks> planes = {};
-    // Blocks of luma in an MCU, and so its pixels.
+    // Blocks of luma in an MCU. Each becomes one pixel.
     int mcu_width = 1;
     int mcu_height = 1;
     // The quantization of each plane, in natural order.

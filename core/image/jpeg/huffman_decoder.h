@@ -41,7 +41,7 @@ class HuffmanDecoder {
   void Start(const HuffmanScan& scan);
 
   // Decodes two scans together until one of them is_ahead(): it has reached its end_row, filled its
-  // memory or given up. A call changes only the time.
+  // memory or given up. The call changes only the time, not the result.
   static void DecodeAhead(HuffmanDecoder& a, HuffmanDecoder& b);
   bool is_ahead() const;
   // The number of rows of MCUs that were decoded to their end.
@@ -51,9 +51,9 @@ class HuffmanDecoder {
   void GoFurtherAhead();
 
   // Takes the next MCU in the scan's order. Sets `*blocks` to its num_blocks blocks, valid until
-  // the next call, or to null if the MCU is not wanted. Unwanted blocks are zeros. Blocks marked
-  // dc_only may have any values after the first coefficient. Returns false if the decoder gave up;
-  // all blocks of this scan must then be discarded.
+  // the next call, or to null if the MCU is not wanted. Blocks that are not wanted are zeros.
+  // Blocks marked dc_only may have any values after the first coefficient. Returns false if the
+  // decoder gave up; all blocks of this scan must then be discarded.
   bool Take(const Block** blocks);
 
   // Call it after the last MCU. Returns the position in `scan.bytes` of the marker that ends the

@@ -36,7 +36,7 @@ class IdatInflater {
   // Gives ISA-L more of the chunks. False: there are no more, or there is a fault.
   bool NextInput();
 
-  absl::string_view rest_;  // The file from a chunk on.
+  absl::string_view rest_;  // The file from the start of a chunk.
   std::string joined_;      // The data of several chunks.
   bool has_begun_ = false;
   bool is_good_ = true;

@@ -9,7 +9,7 @@
 
 namespace systole {
 
-// So many bytes behind the last row may be read.
+// Up to this many bytes after the last row may be read.
 inline constexpr size_t kUnfilterPadding = 3;
 
 // Undoes the filters of `count` rows in place. A row is one byte, its filter's number, and

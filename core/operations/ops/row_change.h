@@ -18,15 +18,15 @@ namespace systole {
 // for each, from the first to the last.
 using RowChange = std::function<void(absl::Span<float> rows)>;
 
-// Whether an operation changes each row of a float32 image in place, without the other rows.
+// Whether an operation changes each row of a float32 image in place, without reading other rows.
 enum class ByRow {
   kNo,
   kYes,
   kAfterReadingAll,  // It reads the image first, for example to compute a mean.
 };
 
-// A number for each channel, over and over. 48 is a multiple of 1 and 3 channels. Compilers
-// vectorise loops of this fixed length.
+// One number per channel, repeated. 48 is a multiple of 1 and 3 channels. Compilers vectorise loops
+// of this fixed length.
 using ChannelPattern = std::array<float, 48>;
 
 // REQUIRES: `by_channel` has 1 or 3 numbers.
@@ -36,9 +36,9 @@ inline ChannelPattern PatternOf(absl::Span<const float> by_channel) {
   return pattern;
 }
 
-// Replaces each value by compute(value, j). The channel's number is entry j of a pattern.
-// REQUIRES: the first value belongs to the first channel. `compute` reads no memory that `values`
-// may share, or no compiler vectorises it.
+// Replaces each value by compute(value, j). Entry j of a ChannelPattern belongs to the value's
+// channel. REQUIRES: the first value belongs to the first channel. `compute` must not read memory
+// that `values` may share: no compiler would vectorise it.
 template <typename Compute>
 void ApplyByPattern(const Compute& compute, absl::Span<float> values) {
   constexpr size_t kLength = std::tuple_size_v<ChannelPattern>;

@@ -20,14 +20,14 @@ namespace systole {
 ValueType ImageOfAnySize(int channels);
 
 // These return InvalidArgument for an output with a shape, for channels other than 1 and 3, and for
-// a number that is no dct. The message is the end of a sentence that begins with a transform's
+// a number that no Dct has. The message is the end of a sentence that begins with a transform's
 // name.
 absl::Status WantNoStoredShape(const OperationArguments& arguments);
 absl::StatusOr<int> ChannelsOf(int channels);
 absl::StatusOr<JpegDct> DctOf(v1::DecodeJpeg::Dct dct);
 
-// Asks for memory of a size that only the record has (core/memory/scratch_scope.h): `more` bytes
-// and twice the size of `type`, because a transform reads one value and writes another.
+// Asks for memory whose size depends on the record (core/memory/scratch_scope.h): `more` bytes and
+// twice the size of `type`, because a transform reads one value and writes another.
 //   Cancelled  the thread was interrupted.
 absl::Status NeedValues(const ValueType& type, int64_t more = 0);
 

@@ -1,5 +1,5 @@
 // A RecordSource whose records are stretches of one file. Each record can be checked by itself.
-// Such formats derive from it and define the check.
+// Formats of this kind derive from SpanSource and define the check.
 //
 // Thread-compatible: immutable, so any number of threads may read. Owns its bytes.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_SPAN_SOURCE_H_
@@ -71,7 +71,7 @@ class SpanSource : public RecordSource {
 
   // DataLoss, or FailedPrecondition if the file has changed.
   absl::Status Damaged(int64_t record, absl::string_view cause) const;
-  // ByteSource::ReadAt() with the codes of ReadRecord().
+  // ByteSource::ReadAt() with the error codes of ReadRecord().
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const;
 
  private:

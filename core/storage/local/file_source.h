@@ -1,6 +1,6 @@
-// A regular file, opened once and read by position. It remembers the state that it opened. So a
-// file that is replaced, resized or rewritten while it is served is noticed, and is not mixed into
-// a feed.
+// A regular file, opened once and read by position. It remembers the file's state at that time. So
+// it notices if the file is replaced, resized or rewritten while it is served. Bytes of another
+// file are not mixed into a feed.
 //
 // Thread-safe. Owns its file descriptor: one per open shard.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SOURCE_H_

@@ -1,4 +1,4 @@
-// A whole file at once, of a size that the caller bounds.
+// Reads a whole file at once. The caller limits its size.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_SMALL_FILE_H_

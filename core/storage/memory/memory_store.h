@@ -55,7 +55,7 @@ class MemoryStore final : public Store {
   void Replace(const std::string& name, std::string bytes) const ABSL_LOCKS_EXCLUDED(mu_);
 
   mutable Mutex mu_;
-  // Mutable, because a store is const to code that writes files to it, like a disk.
+  // Mutable, because code that writes files to a store holds it as const, as if it were a disk.
   mutable std::map<std::string, std::shared_ptr<const Object>> objects_ ABSL_GUARDED_BY(mu_);
   mutable uint64_t puts_ ABSL_GUARDED_BY(mu_) = 0;
 };
