@@ -29,7 +29,8 @@
 #   tests/run.sh frameworks  the Python package with the current PyTorch, TensorFlow and Grain: takes
 #                            gigabytes from the package index, so --all leaves it out
 #
-# SYSTOLE_JOBS is the number of compilers, tests (and one) and fuzzers at a time (default: the number of CPUs).
+# SYSTOLE_JOBS is the number of compilers and of fuzzers at a time, and half the number of tests (default:
+# the number of CPUs).
 set -euo pipefail
 
 readonly all_sections=(format release chaos bench python torch asan tidy tsan fuzz)
@@ -76,8 +77,8 @@ build() {
 
 build_and_test() {
   build "$1"
-  # One more than there are processors: many tests wait.
-  run ctest --preset "$1" -j "$((jobs + 1))" --no-tests=error
+  # Twice as many as there are processors: many tests wait.
+  run ctest --preset "$1" -j "$((jobs * 2))" --no-tests=error
 }
 
 check_format() {

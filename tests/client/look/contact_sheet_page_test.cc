@@ -15,6 +15,7 @@
 namespace systole {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int kHeight = 3000;
