@@ -92,7 +92,7 @@ std::shared_ptr<ValueCache> MakeCache(const ValueCacheOptions& options) {
 
 std::vector<std::string> Digests(const std::shared_ptr<const FeedPlan>& plan,
                                  std::shared_ptr<ValueCache> cache, int threads = 1) {
-  StepEngine engine({.threads = threads});
+  StepEngine engine({.threads = threads, .max_threads = threads});
   const auto stream =
       engine.Open(plan, {.count = 1000, .core_end = plan->num_cores()}, {}, "", std::move(cache));
   EXPECT_THAT(stream, IsOk());

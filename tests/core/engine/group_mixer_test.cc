@@ -44,7 +44,7 @@ Plan MakePlan(const v1::FeedSpec& spec, const std::shared_ptr<Dataset>& dataset)
 }
 
 Slices Drain(const Plan& plan, int threads, const StepRange& range) {
-  StepEngine engine({.threads = threads});
+  StepEngine engine({.threads = threads, .max_threads = threads});
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, range);
   EXPECT_THAT(stream, IsOk());
   Slices slices;

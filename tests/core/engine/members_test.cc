@@ -44,7 +44,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> PlanOf(const std::string& text,
 // The digests of all slices of `steps` steps from `first` on.
 std::vector<std::string> Digests(const std::shared_ptr<const FeedPlan>& plan, int64_t first,
                                  int64_t steps, int threads = 1) {
-  StepEngine engine({.threads = threads});
+  StepEngine engine({.threads = threads, .max_threads = threads});
   const auto stream =
       engine.Open(plan, {.first_step = first, .count = steps, .core_end = plan->num_cores()});
   EXPECT_THAT(stream, IsOk());
@@ -191,7 +191,7 @@ TEST(MembersTest, DamageIsNotedWithTheMemberUnderItsOwnNumber) {
 
   const auto fails = PlanOf(MixedSpec("global_batch: 5 num_cores: 1 epochs: 2 "), datasets);
   ASSERT_THAT(fails, IsOk());
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   const auto stream = engine.Open(*fails, {.count = 100, .core_end = 1});
   ASSERT_THAT(stream, IsOk());
   StepStream::Result slice = (*stream)->Next();

@@ -70,7 +70,7 @@ Digests DrainAll(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan
 TEST(StepEngineTest, BytesDoNotDependOnThreads) {
   const auto plan = MakePlan(ShuffledSpec("global_batch: 6 num_cores: 2 epochs: 2 tail: PAD"),
                              OpenTestDataset(TestShards({9, 0, 11})));
-  StepEngine one({.threads = 1});
+  StepEngine one({.threads = 1, .max_threads = 1});
   StepEngine eight({.threads = 8});
   const StepRange all = {.count = 1000, .core_end = 2};
   const Digests digests = DrainAll(one, plan, all);
@@ -123,7 +123,7 @@ TEST(StepEngineTest, NeighboursInAShardShareReadsAndStandInTheirPlaces) {
                               "feature: 'record' shape: 10 transforms { decode_raw {} } "
                               "dtype: UINT8 }"),
                  *dataset);
-    StepEngine engine({.threads = 1});
+    StepEngine engine({.threads = 1, .max_threads = 1});
     reads->ResetCounts();
     absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
     ASSERT_THAT(stream, IsOk());
@@ -153,7 +153,7 @@ TEST(StepEngineTest, OfSeveralErrorsInATaskThatOfTheLowestSlotIsReported) {
       "dataset: 'test' seed: 1 shuffle { mode: GLOBAL } global_batch: 16 num_cores: 1 epochs: 1 "
       "outputs { name: 'x' feature: 'record' shape: 10 transforms { decode_raw {} } dtype: UINT8 }",
       OpenTestDataset({bytes}));
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
   ASSERT_THAT(stream, IsOk());
   EXPECT_THAT((*stream)->Next(),
@@ -195,7 +195,7 @@ TEST(StepEngineTest, StridedStreamsTogetherAreTheWholeRun) {
 TEST(StepEngineTest, BytesDoNotDependOnTheSimdTarget) {
   const auto plan = MakePlan(ShuffledSpec("global_batch: 6 num_cores: 2 epochs: 1"),
                              OpenTestDataset(TestShards({12})));
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   const StepRange all = {.count = 1000, .core_end = 2};
   const Digests digests = DrainAll(engine, plan, all);
   for (const std::string& target : SupportedSimdTargets()) {
@@ -252,7 +252,7 @@ TEST(StepEngineTest, ValuesAreThoseOfTheRecords) {
   const auto plan = MakePlan(
       absl::StrCat("dataset: 'test' global_batch: 3 num_cores: 1 epochs: 1 ", AllOutputs()),
       OpenTestDataset(TestShards({7})));
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   EXPECT_THAT(Values<int32_t>(engine, plan, "label", 9), testing::ElementsAre(0, 1, 2, 3, 4, 0));
   EXPECT_THAT(Values<int64_t>(engine, plan, "pair", 1), testing::ElementsAre(0, 0, 1, -1, 2, -2));
   EXPECT_THAT(Values<float>(engine, plan, "weight", 1), testing::ElementsAre(0, 0.25, 0.5));
@@ -302,7 +302,7 @@ TEST(StepEngineTest, LabelsAndRecordNumbersTakeTransforms) {
                                }
                              )pb",
                              OpenTestDataset(TestShards({3})));
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   EXPECT_THAT(Values<int64_t>(engine, plan, "class", 1), testing::ElementsAre(5000000000, -1, 20));
   EXPECT_THAT(Values<uint8_t>(engine, plan, "hot", 1), testing::ElementsAre(1, 0, 0, 1, 0, 0));
   // The pairs are (0, 0), (1, -1) and (2, -2).
@@ -320,7 +320,7 @@ TEST(StepEngineTest, ALabelWithoutAKeyIsDamageWithItsPlaceAndValue) {
       "dataset: 'test' global_batch: 5 num_cores: 1 epochs: 1 "
       "outputs { name: 'y' feature: 'label' transforms { label_map { keys: [0, 1, 2, 4] "
       "values: [9, 8, 7, 6] } } dtype: INT32 }";
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(MakePlan(spec, dataset), {});
   ASSERT_THAT(stream, IsOk());
   EXPECT_THAT((*stream)->Next(), StatusIs(absl::StatusCode::kDataLoss,
@@ -343,7 +343,7 @@ TEST(StepEngineTest, RoundedPixelsAreThoseOfAUint8FeedNormalised) {
   const auto dataset = OpenTestDataset(TestShards({12}));
   const std::string normalize =
       "transforms { normalize { scale: 0.5 mean: [1, 2, 3] stddev: [64, 32, 16] } }";
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   const std::vector<uint8_t> pixels =
       Values<uint8_t>(engine, MakePlan(ResizedSpec("dtype: UINT8"), dataset), "x", 2);
   std::vector<float> want;
@@ -447,7 +447,7 @@ TEST(StepEngineTest, ARecordThatDoesNotFitTheSpecIsDamageWithItsPlaceAndOutput) 
       "dataset: 'test' global_batch: 2 num_cores: 1 epochs: 1 "
       "outputs { name: 'y' feature: 'label' dtype: INT64 }",
       OpenTestDataset({builder.Build()}));
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
   ASSERT_THAT(stream, IsOk());
   EXPECT_THAT((*stream)->Next(), StatusIs(absl::StatusCode::kDataLoss,
@@ -481,7 +481,7 @@ TEST(StepEngineTest, AReadThatFailsIsNoDamageAndNeverMasked) {
         absl::StrCat("dataset: 'test' global_batch: 4 num_cores: 1 epochs: 1 on_corrupt: MASK ",
                      AllOutputs()),
         *dataset);
-    StepEngine engine({.threads = 1});
+    StepEngine engine({.threads = 1, .max_threads = 1});
     absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
     ASSERT_THAT(stream, IsOk());
     EXPECT_THAT((*stream)->Next(),
@@ -506,7 +506,7 @@ TEST(StepEngineTest, ADecoderWithoutMemoryIsNoDamageAndNeverMasked) {
       dataset);
   ASSERT_EQ(setenv("JPEGMEM", "1", /*overwrite=*/1), 0);  // The unit is 1000 bytes.
   {
-    StepEngine engine({.threads = 1});
+    StepEngine engine({.threads = 1, .max_threads = 1});
     absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
     ASSERT_THAT(stream, IsOk());
     EXPECT_THAT((*stream)->Next(),
@@ -516,7 +516,7 @@ TEST(StepEngineTest, ADecoderWithoutMemoryIsNoDamageAndNeverMasked) {
   }
   unsetenv("JPEGMEM");
   EXPECT_EQ(dataset->damage().masked_examples(), 0);
-  StepEngine engine({.threads = 1});  // The image itself is undamaged.
+  StepEngine engine({.threads = 1, .max_threads = 1});  // The image itself is undamaged.
   absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {});
   ASSERT_THAT(stream, IsOk());
   EXPECT_THAT((*stream)->Next(), IsOk());
@@ -617,7 +617,7 @@ TEST(StepEngineTest, LookAheadIsBoundedHoweverManyAndSmallTheSlices) {
       "dataset: 'test' global_batch: 65536 num_cores: 65536 tail: PAD "
       "outputs { name: 'id' feature: 'record_id' dtype: INT64 }",
       OpenTestDataset(TestShards({1})));
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   absl::StatusOr<std::unique_ptr<StepStream>> stream =
       engine.Open(plan, {.count = 2, .core_end = 65536});
   ASSERT_THAT(stream, IsOk());
@@ -631,7 +631,7 @@ TEST(StepEngineTest, LookAheadIsBoundedHoweverManyAndSmallTheSlices) {
 TEST(StepEngineTest, ASliceLargerThanTheBudgetIsRefused) {
   const auto plan =
       MakePlan(ShuffledSpec("global_batch: 4 num_cores: 4"), OpenTestDataset(TestShards({20})));
-  StepEngine engine({.threads = 1, .memory_budget_bytes = 100});
+  StepEngine engine({.threads = 1, .max_threads = 1, .memory_budget_bytes = 100});
   EXPECT_THAT(engine.Open(plan, {}),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("memory budget of 100")));
 }
@@ -639,7 +639,7 @@ TEST(StepEngineTest, ASliceLargerThanTheBudgetIsRefused) {
 TEST(StepEngineTest, BadRangesAreRefused) {
   const auto plan = MakePlan(ShuffledSpec("global_batch: 4 num_cores: 4 epochs: 1"),
                              OpenTestDataset(TestShards({20})));
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   for (const StepRange& range :
        {StepRange{.first_step = -1}, StepRange{.count = 0}, StepRange{.stride = 0},
         StepRange{.core_begin = 1, .core_end = 1}, StepRange{.core_begin = -1, .core_end = 1},

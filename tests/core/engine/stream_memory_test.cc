@@ -103,7 +103,7 @@ TEST(StreamMemoryTest, SlicesInSealedMemoryHoldTheSameBytes) {
 
 TEST(StreamMemoryTest, MemoryIsUsedAgain) {
   const auto plan = MakePlan();
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   const auto stream = MustOpen(engine, plan, {.kind = BufferKind::kSealed});
   std::vector<uint64_t> ids;
   for (int i = 0; i < 50 * kCores; ++i) ids.push_back(MustNext(*stream)->sealed()->id());
@@ -114,7 +114,7 @@ TEST(StreamMemoryTest, MemoryIsUsedAgain) {
 
 TEST(StreamMemoryTest, AConsumerThatHoldsItsWindowGetsASliceWhenItDropsOne) {
   const auto plan = MakePlan();
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   const auto stream = MustOpen(engine, plan, {.window_bytes = 3 * plan->layout().slice_bytes()});
   std::vector<SlicePtr> held;
   for (int i = 0; i < 3; ++i) held.push_back(MustNext(*stream));
@@ -130,7 +130,7 @@ TEST(StreamMemoryTest, AConsumerThatHoldsItsWindowGetsASliceWhenItDropsOne) {
 
 TEST(StreamMemoryTest, TwoSlicesAreGivenHoweverSmallTheWindow) {
   const auto plan = MakePlan();
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   const auto stream = MustOpen(engine, plan, {.window_bytes = 0});
   const SlicePtr first = MustNext(*stream);
   SlicePtr second = MustNext(*stream);
@@ -143,7 +143,7 @@ TEST(StreamMemoryTest, TwoSlicesAreGivenHoweverSmallTheWindow) {
 
 TEST(StreamMemoryTest, TheEndIsToldThoughTheWindowIsFull) {
   const auto plan = MakePlan();
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   absl::StatusOr<std::unique_ptr<StepStream>> stream =
       engine.Open(plan, {.count = 1, .core_end = 2}, {.window_bytes = 0});
   ASSERT_THAT(stream, IsOk());
@@ -154,7 +154,7 @@ TEST(StreamMemoryTest, TheEndIsToldThoughTheWindowIsFull) {
 
 TEST(StreamMemoryTest, CancelAnswersAConsumerWithAFullWindowExactlyOnce) {
   const auto plan = MakePlan();
-  StepEngine engine({.threads = 1});
+  StepEngine engine({.threads = 1, .max_threads = 1});
   const auto stream = MustOpen(engine, plan, {.window_bytes = 0});
   SlicePtr first = MustNext(*stream);
   const SlicePtr second = MustNext(*stream);
@@ -171,7 +171,7 @@ TEST(StreamMemoryTest, LookAheadBehindAFullWindowIsTakenBackForANewStream) {
   const auto plan = MakePlan();
   const int64_t budget = 16 * (plan->layout().slice_bytes() + kSliceOverheadBytes);
   // A stream gets a quarter of the budget: two slices held and two ahead.
-  StepEngine engine({.threads = 1, .memory_budget_bytes = budget});
+  StepEngine engine({.threads = 1, .max_threads = 1, .memory_budget_bytes = budget});
   std::vector<std::unique_ptr<StepStream>> streams;
   std::vector<std::vector<SlicePtr>> held;
   std::vector<std::unique_ptr<Asked>> asked;

@@ -58,7 +58,7 @@ struct Slice {
 // All slices. The key is the step and the core.
 std::map<std::pair<int64_t, int>, Slice> SlicesOf(const std::shared_ptr<const FeedPlan>& plan,
                                                   int threads) {
-  StepEngine engine({.threads = threads});
+  StepEngine engine({.threads = threads, .max_threads = threads});
   absl::StatusOr<std::unique_ptr<StepStream>> stream =
       engine.Open(plan, {.count = kSteps, .core_end = kCores});
   EXPECT_THAT(stream, IsOk());
