@@ -1,5 +1,6 @@
-// Figures against their ceilings: the sides of a comparison take turns, round by round, and the
-// ratio is formed within each round, so that it holds on a machine whose speed drifts.
+// Compares a measured figure with its ceiling, the best that the machine allows. In every round
+// each of the two is measured once, and their ratio is taken within the round. So a machine whose
+// speed drifts from round to round does not spoil the ratio.
 //
 // The amount of work comes from the environment (bench/run.sh sets it):
 //   SYSTOLE_BENCH          full (default), quick (3 rounds, a quarter of the work) or
@@ -63,7 +64,7 @@ struct Row {
   double unit_size = 1;
   std::optional<double> wanted;
   Bound bound = Bound::kAtLeast;
-  // The ratio cannot be above this: a larger median shows that the ceiling was measured badly.
+  // The highest plausible ratio. If the median is larger, the ceiling was measured badly.
   std::optional<double> valid_up_to;
 };
 
@@ -96,9 +97,9 @@ void ReportPoint(const Point& point);
 // The middle one of a copy of `values`, which must not be empty.
 double Median(std::vector<double> values);
 
-// For main(): runs this program's benchmarks as the command line and Google Benchmark's flags say,
-// on the SIMD target that the environment may force. The exit code: 0, or 2 for a wrong flag or
-// target.
+// For main(): runs this program's benchmarks. The command line has Google Benchmark's flags. If the
+// environment forces a SIMD target, they run on that one. The exit code: 0, or 2 for a wrong flag
+// or target.
 int RunBenchmarks(int argc, char** argv);
 
 // CPU seconds of this process, user and system.

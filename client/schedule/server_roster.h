@@ -3,6 +3,8 @@
 //
 //   Asking -> Serving -> Resting (failed or late; asked again later) -> Asking ..
 //
+// A server is asked whether it can serve the feed (ResolveFeed) before it gets steps.
+//
 // Servers have numbers that are never used twice. A number that is not known (any more) is ignored.
 // Times are those of StepSchedule. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_SERVER_ROSTER_H_
@@ -27,15 +29,15 @@ class ServerRoster {
   // Uses backoff, max_backoff and seed.
   explicit ServerRoster(const ScheduleOptions& options);
 
-  // A new server, which is being asked.
+  // Adds a new server. Its first question is under way.
   void Join(int number);
   // The server gets no more steps, and Advance() forgets it. False: the server is not known.
   bool Leave(int number);
 
   // The question to the server was answered well.
   void Answered(int number);
-  // The question to the server failed. Returns whether the server rests because of this. It does
-  // not if it has left or rests already, or if failures do not `matter` any more.
+  // The question to the server failed. Returns whether the server rests because of this:
+  // false if it has left, if it rested already, or if failures no longer count (`matters`).
   bool AskFailed(int number, const Failure& failure, absl::Duration now, bool matters);
   // Whether questions to the server have failed so often in a row that another one is of no use.
   bool IsUseless(int number) const;
@@ -44,8 +46,8 @@ class ServerRoster {
   void StreamFailed(int number, const Failure& failure, absl::Duration now);
   // The server sends nothing: it rests, whatever its state was.
   void FellSilent(int number, absl::Duration now);
-  // The server is late with a step: it rests while others serve. If it is still being asked, no
-  // plan counts on it any more.
+  // The server is late with a step: it rests while others serve. If its first question is
+  // still under way, IsExpected() is false from now on.
   void Lagged(int number, absl::Duration now);
   // A step came from the server.
   void StepArrived(int number);
@@ -94,9 +96,10 @@ class ServerRoster {
     int failures = 0;    // Since its last complete step.
     int lags = 0;        // Since it last sent kStepsToTrust steps in a row.
     int steps = 0;
-    int suspect = 0;  // Failed questions in a row, by kind.
+    // Failed questions in a row, of each kind of failure.
+    int suspect = 0;
     int damaged = 0;
-    std::optional<absl::Duration> failing_since;  // Until it answers.
+    std::optional<absl::Duration> failing_since;  // When that began. Unset once it answers.
 
     bool serves() const { return !left && std::holds_alternative<Serving>(state); }
     bool is_expected() const {

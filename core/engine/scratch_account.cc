@@ -12,7 +12,7 @@ namespace {
 // A waiting thread looks this often whether its work is still wanted: nothing wakes it for that.
 constexpr absl::Duration kLook = absl::Milliseconds(50);
 
-// Memory that an example needed is given back after it if it is more than this.
+// If an example needed more memory than this, it is given back when the example ends.
 constexpr int64_t kExampleBytes = int64_t{2} << 20;
 
 }  // namespace
@@ -45,7 +45,7 @@ bool ScratchAccount::Need(ScratchUse use, int64_t bytes) {
     shared_.changed_.WaitFor(shared_.mu_, kLook);
   }
   if (waits) waits_.store(false, std::memory_order_relaxed);
-  // This thread has left the line, so the next one may be the elder now.
+  // This thread no longer waits, so the next one may be the elder now (ScratchBudget).
   if (shared_.budget_.someone_waits()) shared_.changed_.SignalAll();
   needed = bytes;
   return true;

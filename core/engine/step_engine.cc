@@ -26,7 +26,7 @@
 namespace systole {
 namespace {
 
-// A thread works so long, in its own time on a processor, before it asks again whose turn it is.
+// After this much CPU time a thread asks again whose turn it is.
 constexpr absl::Duration kTurn = absl::Milliseconds(50);
 
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
@@ -71,7 +71,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     {
       MutexLock lock(mu_);
       SYSTOLE_RETURN_IF_ERROR(scheduler_.Add(stream));
-      // This comes before a thread takes a task of the stream and hangs too.
+      // If storage of the dataset hangs already, a thread that takes a task would hang, too. So
+      // this comes first.
       answers = BlockDatasets();
       Wake();
     }
@@ -246,8 +247,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     return {};
   }
 
-  // Wakes a waiting thread, because there may be work. That thread wakes the next one. It is always
-  // the first waiting thread, so threads that are not needed never begin to hold scratch memory.
+  // Wakes the waiting thread of the lowest number, because there may be work. That thread wakes the
+  // next one. So threads of high numbers, if never needed, never hold scratch memory.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     if (idle_.empty() || !MayBegin()) return;
     const int first = *idle_.begin();
@@ -268,9 +269,9 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     }
   }
 
-  // Waits until the next look, then lists the threads to be looked at: 0 for a thread that has no
-  // task or waits for scratch memory, because more threads would not help there. False: the engine
-  // stops.
+  // Waits until the next look. Then `threads` has an id for each worker: 0 if nobody has to look at
+  // it, because it has no task, or waits for scratch memory, where more threads would not help.
+  // False: the engine stops.
   bool WaitForLook(std::vector<ThreadId>& threads) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     while (watch_.busy() == 0 && !stopping_) {
@@ -325,8 +326,9 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
             .timed_out = watch_.HasTimedOut(index)};
   }
 
-  // Takes no more work for datasets that have their share. If not `fails_streams`, their streams
-  // only wait until the next look, and there are no answers to give.
+  // From now on no work is taken for datasets that use up their share of the threads
+  // (DatasetShares). With `fails_streams`, streams of datasets whose reads have timed out fail:
+  // returns the answers to give. Otherwise they only wait until the next look.
   StepScheduler::Answers BlockDatasets(bool fails_streams = true)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     std::vector<HungTask> hung;

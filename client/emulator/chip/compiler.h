@@ -35,8 +35,8 @@ struct CompileOptions {
   InfeedLayout layout = InfeedLayout::kHwcnTiled;
 };
 
-//   InvalidArgument  the chip (see CheckChip) or an option is out of range, or a product is too
-//                    large for the cycle model; names the layer.
+//   InvalidArgument  the chip is invalid (see CheckChip), an option is out of range, or a layer's
+//                    matrix product is too large for the cycle model; the message names the layer.
 //   NotFound         the chip has no such slice; lists the slices that it has.
 absl::StatusOr<ChipProgram> CompileProgram(const Model& model, const v1::Chip& chip,
                                            const CompileOptions& options);

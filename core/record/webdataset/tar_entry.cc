@@ -80,12 +80,12 @@ bool ChecksumHolds(const char* block, std::optional<uint64_t> stored) {
          (*stored == SumOf(block) || static_cast<int64_t>(*stored) == SignedSumOf(block));
 }
 
-// "" if `block` is a header.
+// "" if `block` is a header, else what is wrong.
 std::string HeaderCause(const char* block) {
   const std::optional<uint64_t> stored = Number(block + kChecksumAt, kChecksumBytes);
   if (ChecksumHolds(block, stored)) return "";
-  return absl::StrCat("the sum of the tar header is ", SumOf(block), ", stored is ",
-                      stored.has_value() ? absl::StrCat(*stored) : "no number");
+  return absl::StrCat("the sum of the tar header is ", SumOf(block), ", but its checksum is ",
+                      stored.has_value() ? absl::StrCat(*stored) : "not a number");
 }
 
 uint64_t Padded(uint64_t bytes) {
@@ -94,14 +94,14 @@ uint64_t Padded(uint64_t bytes) {
 
 // What the headers before a file say about the file.
 struct Meta {
-  std::string name;  // Empty: they name none.
+  std::string name;  // Empty if those headers give no name.
   std::optional<uint64_t> size;
   bool sparse = false;
 };
 
 // Takes the records `<length> <key>=<value>\n` of a pax header. Returns what is wrong, or "".
 std::string TakePax(absl::string_view records, Meta& meta) {
-  while (!records.empty() && records.front() != '\0') {  // tarfile ends at a zero as well.
+  while (!records.empty() && records.front() != '\0') {  // Python's tarfile stops there, too.
     const char* const begin = records.data();
     uint64_t length = 0;
     const auto [stop, error] = std::from_chars(begin, begin + records.size(), length);
