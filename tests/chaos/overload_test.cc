@@ -11,7 +11,6 @@
 #include "tests/chaos/fair_share.h"
 #include "tests/chaos/memory_group.h"
 #include "tests/loopback_socket.h"
-#include "tests/sanitizers.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -66,7 +65,7 @@ TEST_F(OverloadTest, CrowdsThatTakeAllDescriptorsAreForgotten) {
 TEST_F(OverloadTest, CrowdsThatReadSlowlyOrNeverLeaveFeedsTheirShareAndTheServerItsMemory) {
   constexpr int64_t kBudget = 128 * kMiB;
   // Memory beside the budget: gRPC, a plan for each feed, stacks.
-  constexpr int64_t kBeside = (kAddressSanitizer ? 320 : 64) * kMiB;
+  constexpr int64_t kBeside = 64 * kMiB;
   // By default AddressSanitizer would keep 256 MiB of freed memory, and each thread its own part.
   AddServer({"--memory-budget", absl::StrCat(kBudget)},
             {.environment = {"ASAN_OPTIONS=allocator_may_return_null=1:exitcode=99:"

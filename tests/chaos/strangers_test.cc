@@ -12,7 +12,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/chaos/fair_share.h"
-#include "tests/sanitizers.h"
 #include "tests/system/stranger.h"
 
 namespace systole {
@@ -20,7 +19,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kBudget = 64 * kMiB;
-constexpr int64_t kBeside = (kAddressSanitizer ? 320 : 64) * kMiB;
+constexpr int64_t kBeside = 64 * kMiB;
 constexpr int kMachines = 4;
 
 // Each machine runs all kinds of floods, one after the other, each over a new connection.

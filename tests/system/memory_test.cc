@@ -32,9 +32,7 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kBudget = 512 * kMiB;
 // What the server may take beside its budget: gRPC, plans, stacks and the program.
-constexpr int64_t kBeside = (kAddressSanitizer ? 320 : 64) * kMiB;
-// AddressSanitizer keeps 256 MiB of freed memory.
-constexpr int64_t kQuarantine = (kAddressSanitizer ? 256 : 0) * kMiB;
+constexpr int64_t kBeside = 64 * kMiB;
 constexpr int kRecordBytes = 300;
 
 class MemoryTest : public testing::Test {
@@ -179,7 +177,7 @@ TEST_F(MemoryTest, FeedsOfOtherSlicesUseTheSameMemory) {
     Fill(kSmallBudget, FeedsOfSlices(kib << 10, 32), calls);
     End(calls);
   }
-  EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + kBeside + kQuarantine);
+  EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + kBeside);
 }
 
 // These slices have next to no page of their own, so the server must tell malloc to trim.
@@ -195,7 +193,7 @@ TEST_F(MemoryTest, WhatFeedsOfTinySlicesLeaveComesBack) {
   const auto is_back = [&] {
     return server_->process().MemoryBytes("VmRSS") <= idle_bytes_ + kSmallBudget + kBeside;
   };
-  EXPECT_TRUE(kAddressSanitizer || WaitUntil(is_back));
+  EXPECT_TRUE(WaitUntil(is_back));
   End(calls);
 }
 
@@ -275,7 +273,7 @@ TEST_F(MemoryTest, LargeProgressiveImagesOnManyThreadsKeepTheBound) {
   for (const std::unique_ptr<Call>& call : calls) {
     ASSERT_TRUE(call->reader->Read(&chunk)) << call->reader->Finish().error_message();
   }
-  EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + kBeside + kQuarantine);
+  EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + kBeside);
   End(calls);
 }
 

@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "tests/core/operations/plain_cast.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
