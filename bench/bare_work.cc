@@ -24,12 +24,12 @@ uint32_t BigEndianAt(absl::string_view bytes, size_t at) {
   return value;
 }
 
-// Inflates the pixels of PNGs of 3 channels of 8 bits whose data are one chunk, the second.
+// Inflates the pixels of PNGs that have 3 channels of 8 bits and all data in the second chunk.
 class BareInflater {
  public:
   void Inflate(absl::string_view png) {
-    constexpr size_t kHeader = 8;                // The signature; the header's chunk.
-    constexpr size_t kData = kHeader + 12 + 13;  // The data's chunk.
+    constexpr size_t kHeader = 8;                // The header's chunk, after the signature.
+    constexpr size_t kData = kHeader + 12 + 13;  // The data's chunk, after the header's.
     const size_t width = BigEndianAt(png, kHeader + 8);
     const size_t height = BigEndianAt(png, kHeader + 12);
     rows_.resize(height * (1 + 3 * width));

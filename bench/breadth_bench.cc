@@ -124,7 +124,7 @@ Resizing ResizingOf(v1::FeedSpec spec, const std::shared_ptr<const Dataset>& dat
   }
 }
 
-// A row's feed with what its ceiling needs.
+// The feed of a row of the table, and what the row's ceiling needs.
 class Feed {
  public:
   explicit Feed(const BreadthRow& row)
@@ -166,7 +166,7 @@ class Feed {
     return static_cast<size_t>(num_steps() * row_.spec.global_batch());
   }
 
-  // Room for every finished image, and for every decoded one.
+  // A cache with room for every finished image, and for every decoded one.
   std::shared_ptr<ValueCache> MakeCache() const {
     absl::StatusOr<std::unique_ptr<ValueCache>> cache =
         ValueCache::Create({.memory_bytes = dataset_->num_records() << 20});

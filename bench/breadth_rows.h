@@ -15,9 +15,13 @@ namespace systole::bench {
 struct BreadthRow {
   // What the ceiling does, with two threads.
   enum class Ceiling {
-    kDecode,  // Bare decode of what the row needs, the taps, a copy of the finished example.
-    kCopy,    // The copy alone.
-    kScan,    // A scan of the shards with every checksum, and the copy.
+    // Decodes what the row needs, does the products and sums of its taps (taps_loop.h), and copies
+    // the finished example.
+    kDecode,
+    // Copies the finished example, and does nothing else.
+    kCopy,
+    // Scans the shards with every checksum, and copies an example for each record.
+    kScan,
   };
 
   std::string name;    // The benchmark is BM_Breadth/NAME.

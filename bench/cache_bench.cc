@@ -1,8 +1,8 @@
 // Measures what the `cache` of an output saves.
 //   BM_CachedExample  A hit: pixels in memory become a random crop, mirrored, normalised, in bf16.
 //                     Compared with memcpy of as many bytes, and with the same from the JPEG.
-//   BM_FinishedFeed   A feed that draws nothing, of which finished examples or rounded images are
-//                     kept. Compared with memcpy of the examples.
+//   BM_FinishedFeed   A feed without random steps. The cache keeps its finished examples or its
+//                     rounded images. Compared with memcpy of the examples.
 //   BM_CachedFeed     A feed with all images in the cache, and one with room for a tenth of them.
 //                     Both compared with the feed without a cache.
 #include <cstdint>
@@ -82,7 +82,7 @@ std::shared_ptr<const FeedPlan> RandomCrops() {
   return PlanOf(spec);
 }
 
-// A feed whose examples can be kept, or the pixels that they are made of.
+// A feed for which a cache can keep the examples, or the pixels that they are made of.
 std::shared_ptr<const FeedPlan> WholeImages(v1::DataType dtype, bool rounds) {
   v1::FeedSpec spec = SpecOf(dtype);
   v1::Output& image = *spec.mutable_outputs(0);

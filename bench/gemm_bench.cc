@@ -31,9 +31,9 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Does `rounds` x kChains independent vector multiply-adds: enough chains to hide the latency of
-// each. Returns how many multiply-adds it did. The sums go to `sink`, so that the compiler keeps
-// them.
+// Does `rounds` vector multiply-adds in each of kChains independent chains. These are enough chains
+// to hide the latency of a multiply-add. Returns the number of multiply-adds. The sums go to
+// `sink`, so that the compiler keeps them.
 int64_t MultiplyAdds(int64_t rounds, float* sink) {
   const hn::CappedTag<float, 16> d;
   using V = hn::Vec<decltype(d)>;
@@ -59,7 +59,7 @@ namespace {
 
 HWY_EXPORT(MultiplyAdds);
 
-// The best of a few bursts, so that a neighbour's hiccup does not lower the bar.
+// The best of a few bursts, so that a short disturbance does not lower the ceiling.
 bench::Sample MeasurePeak() {
   std::vector<float> sink(256);
   bench::Sample best;
@@ -75,7 +75,7 @@ bench::Sample MeasurePeak() {
   return best;
 }
 
-// Measures as many products of `macs` multiply-adds each as take about a tenth of a second.
+// Measures products of `macs` multiply-adds each: as many as take about a tenth of a second.
 bench::Sample MeasureProducts(int64_t macs, const std::function<void()>& multiply) {
   const int64_t count = std::max<int64_t>(1, bench::ScaledWork(int64_t{8} << 30) / macs);
   return bench::Measure(static_cast<double>(macs * count), [&] {
@@ -175,8 +175,8 @@ void TransposedShapes(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK_CAPTURE(BM_MultiplyTransposed, exact, Numerics::kExact)->Apply(TransposedShapes);
 BENCHMARK_CAPTURE(BM_MultiplyTransposed, fast, Numerics::kFast)->Apply(TransposedShapes);
 
-// oneDNN's product of two dense bf16 matrices, called as oneDNN's manual says. It is made once, and
-// may choose how its operands lie in memory; the matrix unit may not.
+// oneDNN's product of two dense bf16 matrices, called as oneDNN's manual says. It is made once.
+// Unlike the matrix unit, it may choose how its operands lie in memory.
 class BareProduct {
  public:
   BareProduct(int64_t m, int64_t k, int64_t n)
@@ -187,7 +187,7 @@ class BareProduct {
         a_(plan_.src_desc(), engine_),
         b_(plan_.weights_desc(), engine_),
         out_(plan_.dst_desc(), engine_) {
-    // Which numbers does not matter, as long as none is slow: 1.0 everywhere.
+    // Any numbers will do that are not slow to multiply: 1.0 everywhere.
     for (dnnl::memory* operand : {&a_, &b_}) {
       std::fill_n(static_cast<uint16_t*>(operand->get_data_handle()),
                   operand->get_desc().get_size() / sizeof(uint16_t), uint16_t{0x3f80});

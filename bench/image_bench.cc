@@ -1,6 +1,6 @@
 // Measures how fast a JPEG in memory becomes an output: its crop is decoded, resized, flipped,
-// normalised and cast. The ceiling is libjpeg-turbo's bare decode of the same crop. Who decodes by
-// libjpeg cannot be faster; our own decoder of Huffman codes can.
+// normalised and cast. The ceiling is libjpeg-turbo's bare decode of the same crop. A program that
+// decodes with libjpeg cannot be faster. Ours can: it has its own decoder of Huffman codes.
 #include <cstdint>
 #include <string>
 #include <utility>

@@ -31,8 +31,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kOneWay = std::chrono::milliseconds(10);
-// Packets that one direction of the relay holds: more than 64 MiB of TCP's data, so that the path
-// loses nothing and TCP's buffers decide.
+// One direction of the relay holds at most this many packets. This is more than 64 MiB of TCP's
+// data, so that the path loses nothing, and TCP's buffers decide how much is under way.
 constexpr size_t kRelayPackets = 64 * 1024;
 
 absl::Status Failed(absl::string_view what) {
@@ -79,7 +79,7 @@ struct Direction {
 
   // True if something was read.
   bool Take() {
-    if (held.size() >= kRelayPackets) return false;  // The device drops packets that find no room.
+    if (held.size() >= kRelayPackets) return false;  // The device drops packets it has no room for.
     Packet packet;
     if (!spare.empty()) {
       packet.bytes = std::move(spare.back());
@@ -128,7 +128,7 @@ struct Direction {
   }
 }
 
-// Prepares the server's process to serve. `client_tun` is the other namespace's device.
+// Prepares the server's process to serve. `client_tun` is the device of the client's namespace.
 absl::Status JoinLinks(int client_tun, int control) {
   if (unshare(CLONE_NEWNET) != 0) return Failed("making a network namespace");
   SYSTOLE_ASSIGN_OR_RETURN(const int tun, OpenTun("far"));

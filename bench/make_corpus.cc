@@ -1,6 +1,6 @@
 // Makes benchmarks' data sets, unless they are there, and prints the paths of their shards, one a
-// line: make_corpus [NAME ..]. ShardsNamed() (corpora.h) has the names. Without one: photographs
-// and small-records.
+// line: make_corpus [NAME ..]. ShardsNamed() (corpora.h) has the names. Without a name, makes
+// photographs and small-records.
 #include <cstdio>
 #include <string>
 #include <vector>

@@ -72,7 +72,8 @@ v1::FeedSpec SpecOf(const PhotographFeed& feed) {
 ServerUse UseOf(ServerProcess& server) {
   const std::string folder = absl::StrCat("/proc/", server.process().pid());
   ServerUse use;
-  // Fields 14 and 15, in clock ticks; the name of the program holds no blank (proc_pid_stat(5)).
+  // The CPU time is in fields 14 and 15, in clock ticks (proc_pid_stat(5)). Every word is a field,
+  // because the program's name holds no blank.
   const std::vector<std::string> stat = WordsOf(absl::StrCat(folder, "/stat"));
   double ticks = 0;
   for (const size_t field : {13, 14}) {

@@ -29,7 +29,7 @@ uint8_t Paeth(int left, int above, int corner) {
   return static_cast<uint8_t>(from_above <= from_corner ? above : corner);
 }
 
-// What the filter of this number expects of a byte.
+// The value that PNG filter number `filter` predicts for a byte.
 uint8_t Expected(size_t filter, uint8_t left, uint8_t above, uint8_t corner) {
   switch (filter) {
     case 1:
@@ -45,7 +45,7 @@ uint8_t Expected(size_t filter, uint8_t left, uint8_t above, uint8_t corner) {
   }
 }
 
-// Appends the filtered row to `rows`. `above` is the row before it, or zeros.
+// Appends `row`, filtered by the best filter, to `rows`. `above` is the row above it, or zeros.
 void AppendFiltered(const uint8_t* row, const uint8_t* above, size_t row_bytes, std::string& rows) {
   std::array<std::string, kPngFilters> filtered;
   std::array<int64_t, kPngFilters> sums = {};

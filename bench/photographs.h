@@ -24,8 +24,8 @@ std::string MakePhotograph(uint64_t seed, int width, int height, int quality);
 // The pixels of such a photograph before it is encoded: [height, width, 3].
 std::vector<uint8_t> PhotographPixels(uint64_t seed, int width, int height);
 
-// The same pixels as a PNG. As libpng does for photographs, each row has the filter whose result
-// has the least sum of absolute values, and zlib packs the rows at its default level.
+// The pixels of PhotographPixels() as a PNG. As in libpng for photographs, each row has the filter
+// whose result has the least sum of absolute values, and zlib packs the rows at its default level.
 std::string MakePngPhotograph(uint64_t seed, int width, int height);
 
 }  // namespace systole::bench

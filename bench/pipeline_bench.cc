@@ -150,7 +150,8 @@ std::vector<Sample> Twice(std::vector<Sample> samples) {
   return samples;
 }
 
-// Compares one thread, for three output types, with bare decode, and two threads with twice one.
+// Compares one thread with bare decode, for three output types, and then two threads with twice the
+// rate of one.
 void BM_Pipeline(benchmark::State& state) {
   const int num_cores = static_cast<int>(state.range(0));
   const std::shared_ptr<const FeedPlan> bf16 = MakePlan(v1::BFLOAT16, num_cores);

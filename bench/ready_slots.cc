@@ -40,8 +40,8 @@ class ReadySlots {
   std::vector<AlignedBuffer> slots_;
 };
 
-// Sends the steps that a request asks for out of the slots, with the real server's session and
-// window. It sends a slice when the slice before is written and the client holds less than a
+// Sends, out of the slots, the steps that a request asks for, with the real server's session and
+// window. It sends a slice when the previous slice is written and the client holds less than a
 // window.
 class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
@@ -65,7 +65,7 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 
  private:
-  // What the writer shares with the slots that clients hold. It may outlive the writer.
+  // What the writer shares with the slots that clients hold. A Flow may outlive the writer.
   struct Flow {
     Mutex mu;
     SlotWriter* writer = nullptr;  // Null once it has finished.
@@ -74,12 +74,12 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   };
   // Applies what has happened, and goes on if that is possible now.
   static void Advance(Flow& flow, const std::function<void(Flow&)>& happened) {
-    std::shared_ptr<const void> lent;  // Dropped without the lock, which that may take.
+    std::shared_ptr<const void> lent;  // Dropped after `lock` is released: this may take it.
     MutexLock lock(flow.mu);
     happened(flow);
     if (flow.writer != nullptr && !flow.writing) lent = flow.writer->Next();
   }
-  // Returns a reference to the slot that it has lent, which the client may have given back already.
+  // Returns a reference to the slot that it has lent. The client may have given it back already.
   std::shared_ptr<const void> Next() {
     if (step_ == end_) {
       flow_->writer = nullptr;
@@ -87,7 +87,7 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       return nullptr;
     }
     const int64_t slice_bytes = slots_.ready().layout.slice_bytes();
-    // The engine counts alike: two slices may be out, however large they are.
+    // The engine counts in the same way: two slices may be out, however large they are.
     if (flow_->lent >= 2 * slice_bytes && flow_->lent > kWindowBytes - slice_bytes) return nullptr;
     const std::shared_ptr<const SealedMemory>& slot = slots_.slot(step_, core_);
     std::shared_ptr<const void> owner(slot.get(), [flow = flow_, slice_bytes](const void*) {
@@ -111,7 +111,7 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     return owner;
   }
 
-  static constexpr int64_t kWindowBytes = int64_t{16} << 20;  // The server has the same.
+  static constexpr int64_t kWindowBytes = int64_t{16} << 20;  // As in the server.
   const ReadySlots& slots_;
   const std::shared_ptr<SlotSession> session_;
   const std::shared_ptr<Flow> flow_;

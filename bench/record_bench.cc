@@ -35,7 +35,7 @@ namespace {
 
 constexpr int64_t kPreadBytes = 256 << 10;
 constexpr int64_t kBatch = 128;
-// So many epochs that a round takes a tenth of a second.
+// With this many epochs a round takes a tenth of a second.
 constexpr int64_t kEpochs = 4;
 
 std::string RandomBytes(uint64_t seed, int64_t size) {
@@ -147,8 +147,8 @@ std::vector<std::string> RawShards(const TempFolder& folder, int64_t image_bytes
   return {folder / "raw.tfrecord"};
 }
 
-// Runs some epochs of raw tensors through the engine's one thread. The ceiling copies as many bytes
-// from memory into slices of the same size: into four in turn, as many as the engine makes ahead.
+// Runs kEpochs epochs of raw tensors through the engine's one thread. The ceiling copies as many
+// bytes from memory into four slices of the same size in turn: the engine makes four ahead.
 void BM_ExampleToRawTensor(benchmark::State& state) {
   KeepFreedMemory();  // The server does it, too.
   const int64_t image_bytes = state.range(0);

@@ -1,10 +1,11 @@
 // Measures delivered batches: a systole-server and a client in two processes on the cores of one
-// machine. The ceiling is the same engine in one process, whose batches are dropped. The ratio is
-// less than 1 by what the way between the processes costs: TCP, shared memory (unix:), or TCP with
-// pixels that are rounded, travel as uint8 and are finished in the client.
+// machine. The ceiling is the same engine in one process, whose batches are dropped. The way
+// between the processes makes the ratio less than 1. There are three ways: TCP, shared memory
+// (unix:) and compact TCP. Compact pixels are rounded, travel as uint8 and are finished in the
+// client.
 //
-// The time runs from the opening of the feed until its last step is delivered, so that no step is
-// made ahead and not counted.
+// The time runs from the opening of the feed until its last step is delivered. So no step is made
+// before the time begins.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -59,7 +60,7 @@ std::shared_ptr<const FeedPlan> PlanOf(const v1::FeedSpec& spec) {
 }
 
 // `spec` with pixels that are rounded before they are normalised, and so travel as uint8. The
-// pipeline that is the ceiling does not round; it takes the same time with rounding.
+// pipeline that is the ceiling does not round. With rounding it would take the same time.
 v1::FeedSpec Compact(v1::FeedSpec spec) {
   auto& transforms = *spec.mutable_outputs(0)->mutable_transforms();
   const v1::Transform normalize = transforms.Get(transforms.size() - 1);

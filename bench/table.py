@@ -3,8 +3,8 @@
 
   bench/table.py RESULTS OUT [--versions FILE]
 
-RESULTS is what benchmarks appended to $SYSTOLE_BENCH_RESULTS. Prints the table; writes
-OUT/table.json and OUT/<curve>.svg. bench/run.sh calls it.
+RESULTS is the file $SYSTOLE_BENCH_RESULTS, to which benchmarks append. Prints the table; writes
+OUT/table.json and OUT/<curve>.svg. bench/run.sh runs this program.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def machine(versions_path):
 
 
 def cpu_cell(row):
-    """CPU seconds for 1,000 images or one GB; empty if the row has none or counts neither."""
+    """CPU seconds for 1,000 images or one GB. Empty for other units, or without CPU seconds."""
     seconds = row.get("cpu_seconds_per_unit")
     if seconds is None or row["unit"] not in ("img/s", "GB/s"):
         return ""

@@ -1,6 +1,6 @@
-// Measures what tuning by hand still gains, which should be nothing. The defaults are compared with
-// the best of several numbers of threads and budgets, and storage whose reads wait with the page
-// cache.
+// Measures what tuning by hand still gains; it should be nothing. BM_Defaults compares the defaults
+// with the best of several numbers of threads and budgets. BM_DistantStorage compares storage whose
+// reads wait with the page cache.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -4,9 +4,9 @@
 #
 #   deploy/demo.sh [DIR]   DIR holds the data and the server's log (default: build/demo)
 #
-# Installs missing Debian packages first (sudo only if not root), but none that only tests need. A
-# second run reuses the build and the packed data; delete DIR to draw anew. The server that
-# this script starts ends with the script, however the script ends.
+# First installs missing Debian packages, except those that only tests need. Uses sudo for this
+# unless you are root. A second run reuses the build and the packed data; delete DIR to draw anew.
+# The server that this script starts ends with the script, however the script ends.
 set -euo pipefail
 
 if [[ $# -gt 1 || ${1:-} == -* ]]; then

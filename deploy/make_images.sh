@@ -2,9 +2,9 @@
 # Makes the pictures of the documentation, deploy/images/*.png.
 #
 #   deploy/make_images.sh [REPORT.html]   REPORT.html is the page of a training run. Default: the
-#                                         page of deploy/demo.sh, which runs first if there is none
+#                                         page of deploy/demo.sh. Without that page, demo.sh runs first
 #
-# training-report.png is the upper part of that page, peers.png the picture of the table in
+# training-report.png is the upper part of that page. peers.png shows the table in
 # bench/README.md. Needs chromium and Python 3 (deploy/install_dependencies.sh --tests).
 set -euo pipefail
 
@@ -21,7 +21,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # shoot PAGE WIDTH HEIGHT NAME: takes a picture of the upper left part of a page. The browser does
-# not use the user's settings. Root may not use the browser's sandbox; the pages are our own.
+# not use the user's settings. Its sandbox is off: root may not use it, and the pages are our own.
 shoot() {
   HOME=$scratch chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
     --no-first-run --hide-scrollbars --force-color-profile=srgb --user-data-dir="$scratch/profile" \

@@ -10,7 +10,7 @@ namespace systole {
 namespace {
 
 // Room for standard streams, listeners, gRPC's pollers and wake-ups (some 20 were seen), and for
-// indexes or configuration files that are read on the way.
+// index and configuration files while they are read.
 constexpr int64_t kOwn = 64;
 
 constexpr int64_t kMinConnections = 8;

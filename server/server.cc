@@ -34,17 +34,17 @@
 namespace systole {
 namespace {
 
-// How many calls a connection may have open. Together with the bound on metadata it limits what a
-// peer can make us hold.
+// How many calls a connection may have open, and how many bytes of metadata each. Together they
+// limit the memory that a peer can make this server hold.
 constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kMaxMetadataBytes = 16 << 10;
 
-// The kernel counts the time in which a client's window is closed, too (ListenerOptions). A trainer
-// in a debugger or a long evaluation must not lose its connection at once.
+// For the kernel, a client whose window stays closed is silent, too (ListenerOptions). A trainer in
+// a debugger or in a long evaluation is such a client. It must not lose its connection at once.
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 180'000;
 
-// What Shutdown() may take beyond its own deadline when every client reads.
+// How much longer than its deadline Shutdown() may take if every client reads.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(200);
 
 // A duration as gRPC takes it.
@@ -74,15 +74,15 @@ absl::StatusOr<HostAndPort> HostAndPortOf(absl::string_view listen) {
   return HostAndPort{.host = listen.substr(0, colon), .port = number};
 }
 
-// The slot server of `config`; an error says why there is none.
+// The slot server of `config`. If there is none, the error says why.
 absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const v1::ServerConfig& config,
                                                            const FeedServiceOptions& service) {
   if (!config.shared_memory()) {
     return absl::CancelledError("it is switched off (--no-shared-memory)");
   }
   SYSTOLE_ASSIGN_OR_RETURN(const std::string path, SlotSocketPath(config.listen()));
-  // Finds out here, once, whether the system has sealed memory, and not anew for every slice under
-  // the engine's lock.
+  // Finds out once, here, whether the system has sealed memory. Otherwise every slice would try
+  // anew, under the engine's lock.
   SYSTOLE_RETURN_IF_ERROR(SealedMemory::Create(1).status());
   // Slices that clients hold come back slowly, so clients may hold only half of the budget.
   return SlotServer::Listen(path, {.max_sessions = service.max_streams,
@@ -227,8 +227,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  // gRPC refuses no pings: the listener counts their bytes, and gRPC 1.51 would take 3 KiB for each
-  // byte to refuse them.
+  // gRPC must not refuse pings: the listener counts their bytes. To refuse a ping, gRPC 1.51 would
+  // take 3 KiB for each of its bytes.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);
   const absl::Duration handshake_timeout = TimeOf(config.handshake_timeout());
   const absl::Duration idle_timeout = TimeOf(config.idle_timeout());
@@ -249,7 +249,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                       : std::max<int64_t>(1, max_connections / 2),
                       .silence_timeout = absl::Milliseconds(kKeepaliveTimeoutMs),
                       .calls = calls,
-                      // Longer than gRPC's, which ends an idle connection in better form.
+                      // Longer than gRPC's idle timeout. So gRPC ends an idle connection first, and
+                      // does that in better form.
                       .call_timeout = idle_timeout + handshake_timeout,
                       .tls = tls.on(),
                       .clock = service.clock,
@@ -280,7 +281,7 @@ Server::Acceptor& Server::AcceptorFor(std::optional<uid_t> user) const {
 Server::~Server() {
   if (server_ == nullptr) return;
   if (shutdown_thread_ == nullptr) Drain(kShutdownGrace);
-  // Drain() has called Shutdown(), and the thread's destructor waits for it.
+  // Drain() has called Shutdown() on shutdown_thread_, whose destructor waits for it.
 }
 
 bool Server::Drain(absl::Duration timeout) {
@@ -294,8 +295,8 @@ bool Server::Drain(absl::Duration timeout) {
   health_->StartDraining();
   service_->StartDraining();
   reflection_->StartDraining();
-  // Shutdown() holds its caller, whatever the deadline says, while a client does not read. So it
-  // runs on a thread of its own.
+  // While a client does not read, Shutdown() does not return, even after its deadline. So it runs
+  // on a thread of its own.
   const auto progress = std::make_shared<Progress>();
   shutdown_thread_ = std::make_unique<WorkerPool>(1);
   const absl::Time deadline = absl::Now() + timeout;

@@ -1,8 +1,8 @@
-// Lets one server at a time serve on a Unix socket, by a lock on a file beside it. At its start a
-// server removes the socket file that a killed server left, and at its end its own.
+// Lets one server at a time serve on a Unix socket, by a lock on a file beside the socket. At its
+// start a server removes the socket file that a killed server left. At its end it removes its own.
 //
 //   PATH        the socket
-//   PATH.lock   held (flock) for as long as the server lives; the kernel lets go if it is killed
+//   PATH.lock   locked (flock) while the server lives; a killed server loses the lock
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_SOCKET_LOCK_H_
@@ -20,10 +20,10 @@ class SocketLock {
  public:
   // Takes the socket at `path`. Removes a socket that nobody listens on, such as a killed server
   // leaves.
-  //   Unavailable       another process serves there; names that process if it is known, and the
-  //                     remedy.
+  //   Unavailable       another process serves there. The error gives the remedy and, if known, the
+  //                     process.
   //   AlreadyExists     `path` is something else than a socket.
-  //   NotFound, PermissionDenied, ..  the lock file cannot be made; names the folder.
+  //   NotFound, PermissionDenied, ..  the lock file cannot be made. The error names it.
   static absl::StatusOr<SocketLock> Take(const std::string& path);
   SocketLock(SocketLock&& other) noexcept
       : fd_(std::move(other.fd_)), lock_path_(std::exchange(other.lock_path_, "")) {}
@@ -36,7 +36,7 @@ class SocketLock {
       : fd_(std::move(fd)), lock_path_(std::move(lock_path)) {}
 
   OwnedFd fd_;
-  std::string lock_path_;  // Empty: moved from.
+  std::string lock_path_;  // Empty if this object was moved from.
 };
 
 }  // namespace systole

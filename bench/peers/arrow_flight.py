@@ -1,8 +1,8 @@
-"""Arrow Flight: ready bf16 batches from a server process to this one, so only the wire is measured.
+"""Arrow Flight: a server process sends ready bf16 batches, so that only the wire is measured.
 
-A batch counts when all its record batches are read; their memory is Arrow's. --into-memory copies
-them into one of two buffers of the caller, as a trainer that owns its buffers must. --unix uses a
-Unix socket instead of TCP."""
+A batch counts when all its record batches are read. They stay in Arrow's memory. --into-memory
+copies them into one of two buffers of the caller, as a trainer that owns its buffers must. --unix
+uses a Unix socket instead of TCP."""
 
 import itertools
 import tempfile
@@ -21,7 +21,7 @@ def main():
         __doc__,
         into_memory={"action": "store_true"},
         unix={"action": "store_true"},
-        rows={"type": int, "required": True, "help": "images a record batch; divides --batch"})
+        rows={"type": int, "required": True, "help": "images a record batch; must divide --batch"})
     with tempfile.TemporaryDirectory() as folder:
         listen = f"grpc+unix://{folder}/socket" if options.unix else "grpc://127.0.0.1:0"
         port = children.start("arrow_flight_process.py", options.batch, options.rows, listen)

@@ -1,4 +1,4 @@
-"""NVIDIA DALI with the CPU backend, set up as its ResNet-50 examples do: TFRecord reader, fused
+"""NVIDIA DALI with the CPU backend, set up as in its ResNet-50 examples: TFRecord reader, fused
 decode of a random crop, resize, crop_mirror_normalize."""
 
 import os
@@ -14,7 +14,7 @@ import measuring
 
 
 def _indexes(files, work):
-    """Makes, by DALI's own tool, the files of (offset, size) lines that DALI's reader wants."""
+    """Runs DALI's own tool to make the files of (offset, size) lines that DALI's reader needs."""
     paths = []
     os.makedirs(work, exist_ok=True)
     for file in files:

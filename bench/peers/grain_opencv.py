@@ -1,5 +1,5 @@
-"""Grain: ArrayRecord source, OpenCV decode, reading threads (its worker processes hang next to
-OpenCV's threads after the fork)."""
+"""Grain: ArrayRecord source, OpenCV decode, reading threads. (Grain's worker processes are forked,
+and hang if OpenCV has threads.)"""
 
 import os
 
@@ -13,7 +13,7 @@ import records
 
 
 def _array_records(files, work):
-    """Copies of the shards as ArrayRecord files: 8 bytes of label, then the JPEG.
+    """Copies the shards as ArrayRecord files. A record is 8 bytes of label, then the JPEG.
 
     Grain's documentation asks for group_size:1, for random access."""
     paths = []
@@ -62,7 +62,8 @@ def main():
     options = measuring.arguments(__doc__)
     if options.dtype != "f32":
         raise SystemExit("OpenCV and numpy have no bfloat16")
-    cv2.setNumThreads(0)  # One image a thread; OpenCV's own threads would only add switches.
+    # Each reading thread works on one image. OpenCV's own threads would only add switches.
+    cv2.setNumThreads(0)
     dataset = (
         grain.MapDataset.source(grain.sources.ArrayRecordDataSource(
             _array_records(options.files, options.work)))

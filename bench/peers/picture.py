@@ -15,7 +15,7 @@ TITLE = "Images per second on two cores, in one process, f32"
 
 
 def in_process(markdown):
-    """(name, images/s) of ours and of each peer in one process, as the table has them."""
+    """(name, images/s) of Systole and of each peer, from the table's rows for one process."""
     def rate(cell):
         name, number = re.fullmatch(r"(.+): ([\d,]+)/s", cell).groups()
         return name, int(number.replace(",", ""))

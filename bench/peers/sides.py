@@ -6,21 +6,21 @@ import dataclasses
 @dataclasses.dataclass(frozen=True)
 class Side:
     name: str
-    # A peer has requirements-ENVIRONMENT.txt and its own virtual environment. None: ours, in C++.
+    # A peer has requirements-ENVIRONMENT.txt and its own virtual environment. None for our C++.
     environment: str | None
     # The program and its options; run.py adds those that all programs take (measuring.py).
     command: tuple[str, ...]
     dtype: str = "f32"
-    # The best of `tried` on two cores (run.sh --tune), for --threads. 0: the peer's own choice.
+    # For --threads: the best of `tried` on two cores (run.sh --tune). 0: the peer chooses itself.
     threads: int = 0
     tried: tuple[int, ...] = ()
-    # Ready tensors: no pixels to be compared.
+    # True: it sends ready tensors, so there are no pixels to compare.
     wire: bool = False
-    # Ours: on a Unix socket, so that client and server share memory; else by TCP.
+    # Ours: True is a Unix socket, so that client and server share memory; False is TCP.
     unix: bool = False
-    # Ours: pixels are rounded to uint8, travel as that and are finished in the client.
+    # Ours: True rounds pixels to uint8, sends them so, and finishes them in the client.
     compact: bool = False
-    # Ours: slices that a batch is cut into.
+    # Ours: how many slices a batch is cut into.
     cores: int = 1
     # A pipeline of bench/breadth_rows.cc. Empty: the one of README.md.
     pipeline: str = ""
@@ -60,7 +60,7 @@ SIDES = (
     Side("tf.data service, uint8 wire, f32", "tensorflow", ("tf_data_service.py", "--compact")),
     Side("tf.data service, uint8 wire, bf16", "tensorflow", ("tf_data_service.py", "--compact"),
          dtype="bf16"),
-    # Slices for eight cores, as a host with eight cores wants them.
+    # Slices for eight cores, as a host with eight cores needs them.
     Side("systole wire alone, TCP", None, READY, dtype="bf16", wire=True, cores=8),
     Side("systole wire alone, unix:", None, READY, dtype="bf16", wire=True, unix=True, cores=8),
     Side("systole wire alone, TCP, a batch in one slice", None, READY, dtype="bf16", wire=True),
@@ -116,7 +116,7 @@ PIPELINES = (
     Pipeline("tables", (_TF,), corpus="tables", batch=1024),
 )
 
-# Those whose examples are no images.
+# The pipelines whose examples are not images.
 LISTS = ("tokens", "tables")
 
 
@@ -132,7 +132,8 @@ def _breadth_sides(pipeline):
 
 BREADTH_SIDES = tuple(side for pipeline in PIPELINES for side in _breadth_sides(pipeline))
 
-# (figure, ceiling, how many times the ceiling's rate is wanted at least, or None).
+# (figure, ceiling, ratio): the figure's rate should be at least `ratio` times the ceiling's. None:
+# there is no such bound.
 RATIOS = (
     ("systole in-process, f32", "tf.data, f32", 2.5),
     ("systole in-process, f32", "DALI CPU, f32", 2.5),

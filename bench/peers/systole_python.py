@@ -1,4 +1,4 @@
-"""Ours from Python: systole.LocalFeed over the shards, or with --server systole.Feed from a server."""
+"""Systole from Python: systole.LocalFeed over the shards or, with --server, systole.Feed."""
 
 import systole
 

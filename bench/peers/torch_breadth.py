@@ -1,7 +1,7 @@
-"""DataLoader and torchvision's v2 transforms for the pipelines of bench/breadth_rows.cc, by name,
-set up as in torch_loader.py, with the transforms' defaults: they antialias.
+"""DataLoader and torchvision's v2 transforms for the pipelines of bench/breadth_rows.cc, by name.
+The loader is set up as in torch_loader.py. The transforms have their defaults, so they antialias.
 
-What has no v2 transform, or would need a reader of tf.train.Example in Python, is left out."""
+A pipeline is left out if it has no v2 transform or needs a tf.train.Example reader in Python."""
 
 import measuring
 import torch

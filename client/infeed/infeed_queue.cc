@@ -31,7 +31,7 @@ void InfeedQueue::Close(absl::Status status) {
     MutexLock lock(mu_);
     if (closed_) return;
     closed_ = true;
-    end_ = std::move(status);  // Before the queue closes: a Pop() that sees the end must see this.
+    end_ = std::move(status);  // Set before the queue closes, so that Pop() finds it at the end.
   }
   queue_.Close();
 }

@@ -35,11 +35,12 @@ class ArrivedChunk {
   absl::StatusOr<ChunkPlace> Accept(LaneCursor& cursor) const;
   // Bytes of tensors in the chunk, for a step of `shape`. Padding between tensors does not count.
   int64_t payload_bytes(const StepShape& shape) const;
-  // Why the data came with the message although the server is on this machine, with its address.
-  // Empty if the server is elsewhere. The first chunk of a slice has the server's reason.
+  // If the server is on this machine: why the data came with the message and not in shared memory,
+  // and the server's address. Empty if the server is elsewhere. Only the first chunk of a slice
+  // carries the server's reason.
   std::string WhyNotShared(const ServerLink& link) const;
-  // Copies the chunk's data into `step`, the memory of a step of `shape`. `finisher` is set if the
-  // stream travels compactly, else null; it also completes the step after the step's last chunk.
+  // Copies the chunk's data into `step`, the memory of a step of `shape`. `finisher` is null unless
+  // the stream travels compactly. It also completes the step after the step's last chunk.
   // Errors of SlotReader::CopyOut() and of ReceivedChunk::CopyTo().
   absl::Status PutInto(uint8_t* step, const ChunkPlace& place, const StepShape& shape,
                        const StepFinisher* finisher) const;

@@ -31,7 +31,8 @@ void ChunkStream::Start(ServerLink& link) {
   // which the client sends one message.
   grpc::GenericStub stub(link.channel());
   stub.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
-  // Reads are also started outside of reactions, so the call must not end before we let it.
+  // Reads are also started outside of gRPC's callbacks, so the call must not end before the hold
+  // is removed.
   AddHold();
   StartWriteLast(&guarded_request_.bytes, grpc::WriteOptions());
   StartRead(&message_);

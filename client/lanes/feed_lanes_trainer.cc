@@ -13,7 +13,7 @@ namespace {
 // moment, the next one. Their buffers are kept for reuse, too.
 constexpr int64_t kStepsInHand = 2;
 
-// How often a caller that waits is asked whether it still wants to.
+// How often a waiting caller is asked whether it still wants to wait.
 constexpr absl::Duration kInterruptedEvery = absl::Milliseconds(50);
 
 }  // namespace
@@ -25,8 +25,8 @@ absl::StatusOr<v1::ResolveFeedResponse> FeedLanes::WaitForAnswer() {
       MutexLock lock(mu_);
       if (!servers_.answer().has_value() && trainer_.error().ok()) {
         const absl::Duration left = deadline - clock_();
-        // A name may still get an address, so that error is waited out. A wrong list must be
-        // corrected by a person.
+        // Unavailable is waited out, because a server's name may still get an address. Any other
+        // error means that the list is wrong, and a person must correct it.
         if (servers_.empty() && !list_error_.ok() &&
             (left <= absl::ZeroDuration() || !absl::IsUnavailable(list_error_))) {
           return list_error_;

@@ -1,5 +1,6 @@
-// Says what a feed waits for, for example to a progress bar or a monitoring thread. The caller puts
-// it into FeedClientOptions::watch and can ask it even while FeedClient::Create() still waits.
+// Tells what a feed waits for, for example to a progress bar or a monitoring thread. The caller
+// puts a FeedWatch into FeedClientOptions::watch, and can ask it even while FeedClient::Create()
+// waits.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_WATCH_H_
@@ -24,9 +25,10 @@ struct FeedWaiting {
   std::string error;
   // The address of the server that is asked now.
   std::string asking;
-  // How long the wait has lasted, and how long it may last. After `limit` the feed ends as
-  // Unavailable or, if no server was lost, `asking` counts as lost.
+  // How long the wait has lasted.
   absl::Duration waited;
+  // How long the wait may last. After that the feed ends as Unavailable or, if no server was lost,
+  // `asking` counts as lost.
   absl::Duration limit;
   // Whether the feed has received a step before.
   bool started = false;
@@ -45,12 +47,12 @@ class WatchedFeed {
 class FeedWatch {
  public:
   // The longest wait of the feeds that were given this watch; nullopt if none of them waits. A wait
-  // that has just begun is reported too, because servers need some time for a step.
+  // that has just begun is reported too. Short waits are normal: servers need time for a step.
   std::optional<FeedWaiting> waiting() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Feeds call these two. A feed is watched from Add() to Remove().
   void Add(const WatchedFeed* feed) ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits until a waiting() that is running has returned.
+  // If waiting() is running, this waits until it has returned.
   void Remove(const WatchedFeed* feed) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

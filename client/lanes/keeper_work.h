@@ -1,5 +1,5 @@
-// What the keeper does for a FeedClient's schedule after it has released the lock: everything that
-// calls gRPC.
+// What the keeper thread (feed_lanes.h) does for a FeedClient's schedule after it has released the
+// lock: everything that calls gRPC.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_KEEPER_WORK_H_
@@ -16,7 +16,7 @@
 namespace systole {
 
 struct KeeperWork {
-  std::vector<std::unique_ptr<ServerLink>> forgotten_links;  // First: the others may use them.
+  std::vector<std::unique_ptr<ServerLink>> forgotten_links;  // Destroyed last: others may use them.
   std::vector<std::unique_ptr<ChunkStream>> ended_streams;
   std::vector<std::unique_ptr<ResolveCall>> ended_calls;
   std::vector<StepBuffer> unused;
@@ -27,8 +27,8 @@ struct KeeperWork {
   std::vector<std::pair<ChunkStream*, ServerLink*>> start_streams;
 
   bool empty() const;
-  // Does all of it. The ended streams and calls are destroyed with this object. REQUIRES: no lock
-  // is held that a ChunkListener or a ResolveCall's callback takes, here and in the destructor.
+  // Does all the work. The ended streams and calls are destroyed with this object. REQUIRES, here
+  // and in the destructor: no lock is held that a ChunkListener or a ResolveCall's callback takes.
   void Do();
 };
 

@@ -58,7 +58,7 @@ absl::StatusOr<ChunkPlace> LaneCursor::Accept(const ChunkHeader& header, int64_t
 }
 
 absl::StatusOr<ChunkPlace> LaneCursor::AcceptSlice(const ChunkHeader& header) {
-  // A slice begins at offset 0 of the first tensor, and not within another slice.
+  // A slot holds a whole slice, so it may not come after some chunks of the slice.
   SYSTOLE_RETURN_IF_ERROR(CheckPlace(header));
   if (tensor_ != 0 || offset_ != 0) {
     return absl::InternalError(absl::StrCat("a slot came at tensor ", tensor_, ", offset ", offset_,

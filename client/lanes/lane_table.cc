@@ -103,7 +103,7 @@ LaneTable::Outcome LaneTable::Landed(int index, LandedChunk landed, const Arrive
   const absl::Status& put = landed.put_;
   if (!put.ok() && chunk.in_slot()) {
     // This server can still send the steps as bytes. A shortage of memory in this process may pass.
-    // If a second attempt meets it, too, sharing ends, or the lane could never go on.
+    // If a second attempt meets it, too, sharing ends. Otherwise the lane might never go on.
     if (absl::IsInternal(put) || (absl::IsResourceExhausted(put) && lane.retries)) {
       link.StopSharing(put.message());
     }
@@ -120,7 +120,7 @@ LaneTable::Outcome LaneTable::Landed(int index, LandedChunk landed, const Arrive
   } else if (stats.not_shared.empty()) {
     stats.not_shared = chunk.WhyNotShared(link);
   }
-  // The schedule may have stopped the stream meanwhile. Then it is not told of the chunk.
+  // The schedule may have stopped the stream meanwhile. Then the schedule does not get the chunk.
   if (lane.stopping) return Outcome::kStop;
   if (!landed.place_.ends_step) return Outcome::kReadOn;
   lane.retries = false;

@@ -4,7 +4,7 @@
 //   server: .. resize, flip, round_to_uint8 -> uint8 -> network
 //   client: chunk -> scale and bias, or a table; cast -> its place; places not valid -> zeros
 //
-// The bits are those that a server makes: both ends use core/numeric/normalise.h, and a table is
+// The bits are those that a server makes: both ends use core/numeric/normalise.h, and a table holds
 // what the server's own operations make of each value.
 //
 // Thread-compatible; immutable, so any number of threads may use it.
@@ -29,7 +29,7 @@ namespace systole {
 
 class StepFinisher {
  public:
-  // `finished` is the shape that `answer` describes. Null if no tensor has a compact form.
+  // `finished` is the shape that `answer` describes. Returns null if no tensor has a compact form.
   //   Internal  a tensor cannot be finished. This cannot happen if `answer` passed
   //             CheckFeedAnswer().
   static absl::StatusOr<std::shared_ptr<const StepFinisher>> Create(
@@ -40,12 +40,12 @@ class StepFinisher {
 
   // Puts a chunk of shape() where it belongs in a finished step, and checks its CRC.
   //   DataLoss  the CRC does not match; the chunk's place then holds unspecified bytes.
-  // REQUIRES: a LaneCursor of shape() accepted its header; `step` holds a step of the finished
-  // shape.
+  // REQUIRES: a LaneCursor of shape() accepted the chunk's header. `step` holds a step of the
+  // finished shape.
   absl::Status Place(const ReceivedChunk& chunk, uint8_t* step) const;
 
-  // Call it when every chunk of a step was placed. Padding and masked examples travel as zeros,
-  // which Place() has finished too; this makes them zeros again.
+  // Call it when every chunk of a step was placed. Padding and masked examples travel as zeros, but
+  // Place() finishes these zeros, too. Complete() makes them zeros again.
   void Complete(uint8_t* step) const;
 
  private:
@@ -59,7 +59,7 @@ class StepFinisher {
 
   const std::shared_ptr<const StepShape> shape_;
   const std::shared_ptr<const StepShape> finished_;
-  const std::vector<Rule> rules_;  // By tensor.
+  const std::vector<Rule> rules_;  // One for each tensor.
 };
 
 }  // namespace systole

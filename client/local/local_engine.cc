@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 constexpr int64_t kDefaultBudgetBytes = int64_t{1} << 30;
-// A stream may hold this part of an engine's budget.
+// A stream may hold 1 / kBudgetParts of an engine's budget.
 constexpr int64_t kBudgetParts = 4;
 
 }  // namespace

@@ -19,7 +19,7 @@
 namespace systole {
 namespace {
 
-// More masked records than these are counted, not named.
+// At most this many masked records are named. The others are only counted.
 constexpr size_t kMaxNamedRecords = 20;
 
 absl::Status Check(const v1::FeedSpec& spec, absl::Span<const Step> steps,

@@ -21,28 +21,29 @@
 
 namespace systole {
 
-// The most examples of a page. A larger page would be too much for browsers.
+// The most examples that a page shows. A larger page would be too much for browsers.
 inline constexpr int64_t kMaxSheetExamples = 1024;
 
 struct ContactSheetOptions {
-  // The page's heading. Empty: the dataset's name.
+  // The page's heading. If empty, it is the dataset's name.
   std::string title;
-  // Where the steps came from, such as "127.0.0.1:8470". Empty: the page does not say it.
+  // Where the steps came from, such as "127.0.0.1:8470". If empty, the page does not say it.
   std::string source;
-  // The version of the program or server that made the steps. Empty: the page does not say it.
+  // The version of the program or server that made the steps. If empty, the page does not say it.
   std::string version;
-  // How the feed's transforms run (Feed::Explain()). Empty: the page does not say it.
+  // How the feed's transforms run (Feed::Explain()). If empty, the page does not say it.
   std::string explanation;
-  // The feed's order. nullopt: not known; the page then has no record ids, and may not be able to
-  // tell padding from masked records.
+  // The feed's order. If it is nullopt, the page has no record ids, and may not be able to tell
+  // padding from masked records.
   std::optional<Order> order;
-  // Examples shown, from the first place of the first step on: 1 to kMaxSheetExamples. An example
-  // of 224 x 224 pixels adds about 30 kB to the page. All examples count in the table.
+  // How many examples are shown, from the first place of the first step on: 1 to
+  // kMaxSheetExamples. An example of 224 x 224 pixels adds about 30 kB to the page. The table of
+  // ranges counts all examples, also those that are not shown.
   int64_t max_examples = 64;
 };
 
 // The page of `steps`, which may have any StepPlacement.
-//   InvalidArgument  there are no steps, they are not steps of `spec`, or an option is out of range.
+//   InvalidArgument  there are no steps, they are not of `spec`, or an option is out of range.
 absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<const Step> steps,
                                          const ContactSheetOptions& options);
 

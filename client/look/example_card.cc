@@ -84,7 +84,7 @@ absl::StatusOr<std::string> ExampleCardHtml(const Step& step, int core, int64_t 
   std::string pictures, values;
   int drawn = 0;
   for (const SheetOutput& output : outputs) {
-    if (output.output == nullptr) continue;  // `valid`: it is 1 here.
+    if (output.output == nullptr) continue;  // This is `valid`, which is 1 here.
     const uint8_t* data = step.Tensor(core, output.index).data;
     if (output.image.has_value()) {
       if (drawn++ >= kMaxPicturesOfExample) continue;

@@ -16,12 +16,12 @@ enum class PlaceKind {
   kExample,
   kPadding,  // The order has no record here.
   kMasked,   // The order has a record here, and it is damaged.
-  kEmpty,    // Padding or masked: which of them is not known without the order.
+  kEmpty,    // Padding or masked. Without the order it is not known which.
 };
 
 struct KnownPlace {
   PlaceKind kind = PlaceKind::kExample;
-  std::optional<int64_t> record;  // nullopt: there is none, or it is not known.
+  std::optional<int64_t> record;  // nullopt if the place has no record, or it is not known.
 };
 
 class PlaceKinds {
@@ -33,7 +33,7 @@ class PlaceKinds {
   KnownPlace At(int64_t step, int core, int64_t slot, bool is_valid) const;
 
  private:
-  PlaceKind invalid_;  // The kind of an invalid place, as far as the spec says.
+  PlaceKind invalid_;  // The kind of a place that is not valid, if only the spec is known.
   std::optional<Order> order_;
 };
 

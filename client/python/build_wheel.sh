@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes a wheel that holds everything: the package, the programs `systole` and `systole-server`, and
-# every library that they need. It runs without any other installation of Systole on a Debian or
+# every library that they need. It needs no other installation of Systole. It runs on a Debian or
 # Ubuntu with this machine's glibc or a newer one, and with the version of Python that builds it.
 #
 #   client/python/build_wheel.sh [FOLDER]     the wheel goes to FOLDER; default: build/wheel

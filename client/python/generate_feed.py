@@ -1,7 +1,7 @@
-"""Makes systole/_served_feed.py, the class systole.Feed, whose keywords are the rows of
-client/lanes/feed_option_table.cc. A new row needs no line here.
+"""Makes systole/_served_feed.py, which has the class systole.Feed. The class's keywords are the
+rows of client/lanes/feed_option_table.cc. A new row needs no line here.
 
-usage: generate_feed.py FOLDER OUT    (FOLDER: where the extension _systole is; it has the rows)
+usage: generate_feed.py FOLDER OUT    (FOLDER: where the extension _systole is, which has the rows)
 """
 
 import sys
@@ -10,7 +10,7 @@ import textwrap
 WIDTH = 96
 COLUMN = 20  # The column at which texts begin.
 
-TEMPLATE = '''"""systole.Feed. Made from feed_option_table.cc by generate_feed.py: edit these."""
+TEMPLATE = '''"""systole.Feed. Made from feed_option_table.cc by generate_feed.py: edit those."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Feed(ServedFeed):
     cores:              (first, end), the cores of this process; or
     process_index, process_count: the part of the cores that this process gets. Without any of
                         these: from JAX or, if set, from RANK and WORLD_SIZE; otherwise all cores.
-                        repr() says which
+                        repr() of the feed says which cores it has
 @DOCS@
-    keep_freed_memory:  have malloc keep freed memory, as the program `systole` does; over TCP a
-                        feed is twice as fast then. See systole.keep_freed_memory()
+    keep_freed_memory:  have malloc keep freed memory, as the program `systole` does. A feed over
+                        TCP is then twice as fast. See systole.keep_freed_memory()
 
     Durations are seconds (3, 0.5), texts with a unit ("3s", "500ms", "2m") or a timedelta.
 
@@ -72,7 +72,7 @@ class Feed(ServedFeed):
 
 
 def docs(row):
-    """The row in the class's docstring."""
+    """The row's lines in the class's docstring."""
     return textwrap.fill(
         row["help"][0].lower() + row["help"][1:],
         width=WIDTH,
@@ -84,7 +84,7 @@ def docs(row):
 
 
 def default(value):
-    """The value as people write it: sizes as a multiple of a power of two."""
+    """The value as people write it: a size is a multiple of a power of two."""
     if isinstance(value, bool) or not isinstance(value, int):
         is_whole = isinstance(value, float) and value.is_integer()
         return repr(int(value) if is_whole else value).replace("'", '"')

@@ -10,18 +10,19 @@ FailureKind KindOf(absl::StatusCode code, bool has_pushback, bool running) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       return FailureKind::kLost;
-    // A full server says when it may have room. Without a pushback a message was too large, or its
-    // length was damaged on the way.
+    // A full server says when it may have room: the pushback. Without one, a message was too large,
+    // or its length was damaged on the way.
     case absl::StatusCode::kResourceExhausted:
       if (has_pushback) return FailureKind::kLost;
       return running ? FailureKind::kSuspect : FailureKind::kFinal;
-    // gRPC answers so if the path of a request was damaged, and a proxy if its server is about to
-    // come back. A token may have been damaged, or its file is being written.
+    // gRPC answers kUnimplemented if the path of a request was damaged. A proxy does so if its
+    // server is about to come back. With the other two codes, the token may have been damaged on
+    // the way, or its file is being written.
     case absl::StatusCode::kUnimplemented:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
       return running ? FailureKind::kSuspect : FailureKind::kFinal;
-    case absl::StatusCode::kCancelled:  // RST_STREAM, whatever its reason.
+    case absl::StatusCode::kCancelled:  // The stream was reset (RST_STREAM), for any reason.
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
       return FailureKind::kSuspect;

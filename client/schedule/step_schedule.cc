@@ -72,14 +72,14 @@ void StepSchedule::On(const StepArrived& event) {
   lane.lost.reset();
   servers_.StepArrived(lane.server);
   if (!steps_.Has(step)) {
-    steps_.Add(step);  // A step is read only once it has a place.
+    steps_.Add(step);  // It is in the window: a stream is paused at a step outside.
     lane.won = lane.hedge;
     ++arrived_;
     arrived_at_ = now_;
     pace_.Arrived(took);
     Do(DeliverStep{.lane = event.lane, .step = step});
   }
-  // After the last chunk there is still the stream's status to be read.
+  // A stream that has sent its last step is not paused: its status is still to be read.
   if (stream != nullptr && lane.step < stream->end && !IsOver(lane) &&
       !steps_.InWindow(lane.step)) {
     stream->paused = true;
@@ -97,9 +97,9 @@ void StepSchedule::On(const StreamEnded& event) {
   if (lane.extra) lane.end = lane.step;
   if (was_stopped || stopped_ || !event.failure.has_value()) return;
   const FailureKind kind = event.failure->kind;
-  // Another process may listen at the address now. It must answer a question before it gets steps,
-  // even if the stream had sent all of its steps. Streams that shared a connection end together,
-  // and that is one failure of their server.
+  // Another process may listen at the address now. So the server must answer a question before it
+  // gets steps, even if the stream had sent all of its steps. Streams that shared a connection end
+  // together, and that is one failure of their server.
   servers_.StreamFailed(lane.server, *event.failure, now_);
   if (IsOver(lane)) return;
   Lost(lane);

@@ -7,12 +7,12 @@
 namespace systole {
 namespace {
 
-// The longest time between two looks at the clock, although nothing is due.
+// The longest time between two looks at the clock, even if nothing is due.
 constexpr absl::Duration kLongestSleep = absl::Seconds(1);
 
 // How many streams of one server fill the window at a time: one lane's stream, and the next lane's
-// for its first steps. All share a connection. If it is cut again and again, each of many streams
-// would lose a part of a step every time, and none would ever complete a step.
+// for its first steps. All streams of a server share a connection. If that is cut again and again,
+// each of many streams would lose part of a step every time, and none would ever complete a step.
 constexpr int kStreamsAtATime = 2;
 
 }  // namespace
@@ -104,7 +104,7 @@ void StepSchedule::Seek(int number, Lane& lane) {
   }
   if (!servers_.Serves(lane.server)) return;
   if (!lane.hedge && !HasTurn(lane)) {
-    lane.since = now_;  // It waits for other lanes, not for the server.
+    lane.since = now_;  // The lane waits for other lanes, not for the server.
     return;
   }
   const int64_t end = std::min(lane.end, limit_);
@@ -206,8 +206,8 @@ void StepSchedule::Hedge() {
            (steps_.next() - lane.step) % lane.stride == 0;
   });
   if (owner == lanes_.end()) return;
-  // A hedge comes before a move of the lane: a second copy costs one step, a move costs all that is
-  // on the way.
+  // A second copy of the step (a hedge) is tried before the lane is moved. It costs one step, while
+  // a move costs all that is on the way.
   const absl::Duration due = owner->second.since + pace_.late_after() / 2;
   if (now_ < due) {
     Due(due);
@@ -232,7 +232,7 @@ bool StepSchedule::LeaveToHedge(int64_t step) {
 
 absl::Duration StepSchedule::limit_of_wait() const {
   // A server that answered and has a stream open is alive, however long its first step takes. A
-  // server that sends nothing loses the stream by silence_timeout.
+  // server that sends nothing loses the stream after silence_timeout.
   const bool comes =
       arrived_ > 0 || std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) {
         return std::holds_alternative<Streaming>(lane.second.state);

@@ -19,11 +19,10 @@ namespace {
 
 constexpr absl::Duration kLookPeriod = absl::Milliseconds(10);
 
-// Bytes for the headers and trailers of a call; for the framing of a message; and for what a server
-// sends on an idle connection, such as pings.
-constexpr int64_t kCallBytes = 64 << 10;
-constexpr int64_t kMessageBytes = 1 << 10;
-constexpr int64_t kIdleBytesPerSecond = 2 << 10;
+// What a server may send besides the messages' own bytes.
+constexpr int64_t kCallBytes = 64 << 10;          // The headers and trailers of a call.
+constexpr int64_t kMessageBytes = 1 << 10;        // The framing of a message.
+constexpr int64_t kIdleBytesPerSecond = 2 << 10;  // On an idle connection, for pings and the like.
 
 // The bytes that have come on a TCP connection so far.
 std::optional<uint64_t> ReceivedOn(int fd) {
@@ -69,8 +68,8 @@ uint64_t ReceiveMeter::CallBegins(int64_t ahead_bytes) {
 void ReceiveMeter::CallTook(uint64_t number, int64_t bytes) {
   MutexLock lock(mu_);
   accounted_bytes_ += bytes + bytes / 8 + kMessageBytes;
-  // A connection keeps the order of messages. A server that answers this call has read before that
-  // the earlier calls were given up, and we have read all that it had sent for them.
+  // A connection keeps the order of messages. Before the server answered this call, it read that
+  // the earlier calls were given up. So we have read all that it sent for those calls.
   while (!given_up_.empty() && given_up_.front().at <= number) {
     Settle(given_up_.front().ahead_bytes);
     given_up_.pop_front();
@@ -83,7 +82,7 @@ void ReceiveMeter::CallEnds(int64_t ahead_bytes, bool given_up) {
   if (!given_up) return Settle(ahead_bytes);
   given_up_.push_back({.at = begun_, .ahead_bytes = ahead_bytes});
   // A server that never answers must not be allowed more and more bytes. While one direction was
-  // blocked, at most twice as many calls can have been given up as were ever under way.
+  // blocked, at most twice as many calls can have been given up as were ever under way at once.
   if (given_up_.size() > 2 * most_open_) {
     Settle(given_up_.front().ahead_bytes);
     given_up_.pop_front();
@@ -102,7 +101,7 @@ int64_t ReceiveMeter::overruns() const {
 
 void ReceiveMeter::Look() {
   MutexLock lock(mu_);
-  // The time, and the bytes taken, are from before the sockets are asked, so all bytes taken are
+  // The time and the bytes taken are from before the sockets are asked. So all bytes taken are
   // among those received.
   const int64_t idle_seconds = (clock_() - idle_until_) / absl::Seconds(1);
   idle_until_ += absl::Seconds(idle_seconds);

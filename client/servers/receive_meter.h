@@ -1,20 +1,20 @@
 // Bounds what a server may send a client, and hangs up on a server that sends more.
 //
 // gRPC 1.51 takes a whole message, up to the 4 GiB that a server can announce, before it looks at
-// its limit. It takes any number of headers, and of frames that belong to no call. So the client
-// counts, below TLS and HTTP/2, the bytes that came in on the connections of a link, and closes
-// them when there are more than
+// its limit. It also takes any number of headers, and of frames that belong to no call. So the
+// client counts, below TLS and HTTP/2, the bytes that came in on the connections of a link
+// (server_link.h). It closes these connections when there are more bytes than
 //
 //   what was asked for: for each call under way, what gRPC lets a server send ahead of its reader
 //   + what the client has taken, an eighth of it, and 1 KiB for each message (frames, TLS)
 //   + kUnaskedBytes.
 //
-// An honest server never sends more, however slow the client, the network or the counting is. What
-// the client has taken was received before, so both are summed up before they are compared. A call
-// that the client gave up counts as under way as long as the server may not know of it.
+// An honest server never sends more, however slow the client, the network or the counting is. The
+// bytes taken are summed up before the bytes received, so all bytes taken are among those received.
+// A call that the client gave up counts as under way while the server may not know of its end yet.
 //
-// The count is TCP's own (TCP_INFO), read every 10 ms (ReceiveWatch). "unix:" has none, so nothing
-// is bounded there. client/servers/README.md adds up the memory.
+// The count is TCP's own (TCP_INFO), read every 10 ms (ReceiveWatch). "unix:" sockets have none, so
+// nothing is bounded there. client/servers/README.md adds up the memory.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_SERVERS_RECEIVE_METER_H_
@@ -48,14 +48,14 @@ class ReceiveMeter {
   // `clock` measures how long a connection was idle.
   explicit ReceiveMeter(MonotonicClock clock = SteadyClock());
 
-  // Adds a socket of the link, which is watched until it is closed.
+  // Adds a socket of the link. The socket is watched until it is closed.
   void AddSocket(int fd) ABSL_LOCKS_EXCLUDED(mu_);
   // Counts what has come since the last Look(), and closes the connections if it is too much.
   void Look() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   friend class MeteredCall;
-  // The descriptor's number can be another socket's later; the cookie cannot.
+  // Another socket can have the same descriptor later, but never the same cookie.
   struct Socket {
     int fd;
     uint64_t cookie;
@@ -70,22 +70,23 @@ class ReceiveMeter {
   // Returns the call's number.
   uint64_t CallBegins(int64_t ahead_bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void CallTook(uint64_t number, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
-  // `given_up`: the server may not know of the end yet, and go on sending.
+  // `given_up`: the server may not know yet that the call has ended, and may go on sending.
   void CallEnds(int64_t ahead_bytes, bool given_up) ABSL_LOCKS_EXCLUDED(mu_);
-  // Nothing more comes for a call. Accounts for what came for it and was not taken.
+  // Nothing more comes for a call. What could come for it counts as accounted for from now on.
   void Settle(int64_t ahead_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t overruns() const ABSL_LOCKS_EXCLUDED(mu_);
 
   const MonotonicClock clock_;
   mutable Mutex mu_;
   std::vector<Socket> sockets_ ABSL_GUARDED_BY(mu_);
-  uint64_t begun_ ABSL_GUARDED_BY(mu_) = 0;             // Calls so far.
-  size_t open_ ABSL_GUARDED_BY(mu_) = 0;                // Calls that have not ended.
-  size_t most_open_ ABSL_GUARDED_BY(mu_) = 0;           // The most at the same time, so far.
-  std::deque<GivenUp> given_up_ ABSL_GUARDED_BY(mu_);   // In order.
-  int64_t asked_bytes_ ABSL_GUARDED_BY(mu_) = 0;        // For the calls under way.
-  int64_t unaccounted_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Received, up to the last look.
-  int64_t accounted_bytes_ ABSL_GUARDED_BY(mu_) = 0;    // Taken or settled since then.
+  uint64_t begun_ ABSL_GUARDED_BY(mu_) = 0;            // Calls so far.
+  size_t open_ ABSL_GUARDED_BY(mu_) = 0;               // Calls that have not ended.
+  size_t most_open_ ABSL_GUARDED_BY(mu_) = 0;          // The most at the same time, so far.
+  std::deque<GivenUp> given_up_ ABSL_GUARDED_BY(mu_);  // In order.
+  int64_t asked_bytes_ ABSL_GUARDED_BY(mu_) = 0;       // For the calls under way.
+  // Bytes received up to the last look, less those that were accounted for by then.
+  int64_t unaccounted_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t accounted_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Taken or settled since the last look.
   absl::Duration idle_until_ ABSL_GUARDED_BY(mu_);
   int64_t overruns_ ABSL_GUARDED_BY(mu_) = 0;  // How often the connections were closed.
 };
@@ -109,7 +110,7 @@ class MeteredCall {
  private:
   const std::shared_ptr<ReceiveMeter> meter_;
   const int64_t ahead_bytes_;
-  const int64_t overruns_;  // At the beginning.
+  const int64_t overruns_;  // The meter's overruns() when the call began.
   const uint64_t number_;
   bool ended_ = false;
 };
@@ -120,7 +121,7 @@ class ReceiveWatch {
   ReceiveWatch();
   ~ReceiveWatch();
 
-  // Watches `meter` from now on, as long as it is in use elsewhere.
+  // Watches `meter` from now on, as long as something else holds it.
   void Add(const std::shared_ptr<ReceiveMeter>& meter) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -30,7 +30,7 @@ inline constexpr int64_t kMaxCount = int64_t{1} << 60;
 // Checks that `answer` can be what `spec` yields: its tensors are the spec's outputs and `valid`,
 // with their types and the spec's batch; their compact forms can be finished; its numbers agree
 // with each other, and its records and steps with the spec; its identity fits a resume token.
-//   Internal  `spec` cannot yield it; names the field, its value and the value wanted.
+//   Internal  `spec` cannot yield it; the error names the field, its value and the value wanted.
 absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
 
 // The order of the records in the feed of `answer`.
@@ -40,13 +40,14 @@ absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::F
 
 // Checks that `answer` is about the same feed as `first`, the feed's first answer. Both passed
 // CheckFeedAnswer(). `allow_mixed_content` as in FeedClientOptions.
-//   FailedPrecondition  it is about another feed; says what was seen and what was wanted.
+//   FailedPrecondition  it is about another feed; the error says what was seen and what was wanted.
 absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
                            const v1::ResolveFeedResponse& first, bool allow_mixed_content);
 
 // For answers that are shown to people: makes every text in `answer` and in the messages within it
 // fit to print (core/text/foreign_text.h).
-//   Internal  a number that counts something is below 0, above kMaxCount or not finite; names it.
+//   Internal  a number that counts something is below 0, above kMaxCount or not finite. The error
+//             names the number.
 absl::Status CleanAnswer(google::protobuf::Message& answer);
 
 }  // namespace systole

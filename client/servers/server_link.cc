@@ -24,7 +24,7 @@ constexpr absl::string_view kUnixPrefix = "unix:";
 constexpr absl::string_view kXdsPrefix = "xds:///";
 constexpr char kResolveMethod[] = "/systole.v1.Systole/ResolveFeed";
 
-// For all calls but ResolveFeed the channel's limit holds.
+// Gives ResolveFeed its own limit for an answer. For all other calls the channel's limit holds.
 std::string ServiceConfig() {
   return absl::StrCat(
       R"({"methodConfig":[{"name":[{"service":"systole.v1.Systole","method":"ResolveFeed"}],)",
@@ -34,32 +34,32 @@ std::string ServiceConfig() {
 grpc::ChannelArguments ChannelArgs(const std::string& server_name,
                                    const std::shared_ptr<ReceiveMeter>& meter) {
   grpc::ChannelArguments args;
-  // What a server can have us buffer is bounded (client/servers/receive_meter.h). A compressed
-  // message has no bound until it is inflated, so no message is inflated: a call that announces one
-  // is refused.
+  // receive_meter.h bounds how much a server can make us buffer. The inflated size of a compressed
+  // message has no bound. So no message is inflated: a call that announces a compressed one is
+  // refused.
   ObserveSockets(args, [meter](int fd) { meter->AddSocket(fd); });
   args.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   args.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
   if (!server_name.empty()) args.SetSslTargetNameOverride(server_name);
   args.SetMaxReceiveMessageSize(kMaxChunkMessageBytes);
   args.SetServiceConfigJSON(ServiceConfig());
-  // The receiver announces the size of frames. Frames of 16 KiB cost a third of the rate.
+  // The receiver announces how large frames may be. The default, 16 KiB, costs a third of the rate.
   args.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 4 << 20);
   // Otherwise channels to one address would share a socket, and with it the failures of a
   // connection.
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Pings find a host that has vanished. They are rare enough for every server's ping limit while
-  // it sends data. Our server also allows them while no client reads.
+  // Pings find a host that has vanished. They are rare enough that no server refuses them while it
+  // sends data. Our server also allows them while no client reads.
   args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // The schedule decides when to try again (client/schedule); during gRPC's own pause, 1 s to 2 min
-  // by default, gRPC would answer instead of the server. The minimum is also how long one
-  // connection attempt may take.
+  // The schedule decides when to try again (client/schedule), so gRPC's own pauses are short. In a
+  // pause, by default 1 s to 2 min, gRPC fails calls without asking the server. The minimum is also
+  // how long one connection attempt may take.
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-  // gRPC would never repeat a stream that has begun, and this client repeats the others.
+  // gRPC never repeats a stream that has begun, and this client repeats all other calls by itself.
   args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   // $http_proxy is for the web; a feed does not go through it.
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -106,7 +106,7 @@ std::optional<absl::Duration> PushbackOf(const grpc::ClientContext& context) {
   if (found == trailing.end() ||
       !absl::SimpleAtoi(absl::string_view(found->second.data(), found->second.size()),
                         &milliseconds) ||
-      milliseconds < 0) {  // Below 0: do not try again. Treated as no pushback.
+      milliseconds < 0) {  // Below 0 means: do not try again. Treated as no pushback.
     return std::nullopt;
   }
   return absl::Milliseconds(milliseconds);
@@ -124,7 +124,8 @@ ServerLink::ServerLink(std::string address, std::shared_ptr<const ChannelSecurit
 
 std::shared_ptr<grpc::Channel> ServerLink::channel() {
   std::shared_ptr<grpc::ChannelCredentials> credentials = security_->ChannelCredentials();
-  std::shared_ptr<grpc::Channel> last;  // Destroyed without the lock: that waits for callbacks.
+  // Destroyed after the lock is released, because its destructor waits for callbacks.
+  std::shared_ptr<grpc::Channel> last;
   MutexLock lock(mu_);
   if (credentials != credentials_) {
     credentials_ = std::move(credentials);

@@ -118,7 +118,8 @@ absl::StatusOr<std::vector<std::string>> ServerList::Read() const {
           absl::StrCat(server, " brings the servers to more than ", kMaxServers));
     }
   }
-  // The order of a name's addresses changes from answer to answer.
+  // Each address once. Equal ones need not be neighbours, because the order of a name's addresses
+  // changes from answer to answer.
   std::vector<std::string> unique;
   for (std::string& address : addresses) {
     if (std::find(unique.begin(), unique.end(), address) == unique.end()) {

@@ -25,7 +25,7 @@ constexpr uint64_t kMaxTokenBytes = 4096;
 absl::Status CheckSecret(const std::string& path) {
   struct stat info = {};
   if (::stat(path.c_str(), &info) != 0 || (info.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
-    return absl::OkStatus();  // Reading the file reports that it is missing.
+    return absl::OkStatus();  // If the file is missing, reading it fails and says so.
   }
   return absl::PermissionDeniedError(
       absl::StrCat("other users can read \"", path, "\", which is a secret: chmod 600 it"));
@@ -82,8 +82,8 @@ bool StaysOnThisHost(absl::string_view address) {
   return IsLoopbackHost(HostOf(address));
 }
 
-// The name in the certificates of the servers behind "dns:///NAME:PORT". The client dials them by
-// address, and no certificate is for an address. Empty: there is no such entry.
+// The name in the certificates of the servers behind "dns:///NAME:PORT". The client connects to
+// their addresses, but no certificate is for an address. Empty if `servers` has no dns:/// entry.
 absl::StatusOr<std::string> NameOf(const std::vector<std::string>& servers) {
   std::set<std::string> names;
   size_t named = 0;

@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<SlotReader>> SlotReader::Connect(const std::strin
 
 absl::Status SlotReader::CopyOut(uint64_t slot, int64_t slot_bytes,
                                  absl::FunctionRef<void(const uint8_t* slice)> copy) {
-  // The server sends an offer before it names the slot for the first time, so it is here already.
+  // The server offers a slot before it names it for the first time, so the offer is here already.
   // For later slices there is no offer, or an offer that only retires slots.
   SYSTOLE_RETURN_IF_ERROR(TakeOffers(slot_bytes));
   const auto found = slots_.find(slot);
@@ -38,8 +38,8 @@ absl::Status SlotReader::CopyOut(uint64_t slot, int64_t slot_bytes,
         absl::StrCat("slot ", slot, " holds ", found->second.bytes(), " bytes, want ", slot_bytes));
   }
   copy(found->second.data());
-  // The server hangs up before it takes back what it lent. So if this can be sent, the slot was
-  // ours all the time.
+  // The server hangs up before it takes back what it lent. So if the return can be sent, the slot
+  // was ours all the time.
   return socket_.Send(EncodeSlotReturn(slot));
 }
 

@@ -1,8 +1,8 @@
 // The client's side of shared memory: copies the slices of one stream out of a server's slots.
 //
-// The server writes a slice into memory that both have mapped, and sends only the slot's number.
-// The reader copies the slice into the step's own memory and gives the slot back at once. So
-// nothing that the server does afterwards changes the trainer's step.
+// The server writes a slice into memory that client and server have mapped, and sends only the
+// slot's number. The reader copies the slice into the step's own memory and gives the slot back at
+// once. So nothing that the server does afterwards changes the trainer's step.
 //
 // Single-thread, but the thread may change: gRPC runs one stream's callbacks one at a time.
 #ifndef SYSTOLE_CLIENT_SERVERS_SLOT_READER_H_
@@ -34,7 +34,7 @@ class SlotReader {
   //   Unavailable        the server is gone; what was copied may be damaged.
   //   ResourceExhausted  this process lacks descriptors or memory, or the server does not read.
   //   Internal           the server offered memory that cannot be trusted (size, seals), or did not
-  //                      offer this slot; names the field. Nothing was copied.
+  //                      offer this slot. The error names the field. Nothing was copied.
   // After an error the reader must not be used again.
   absl::Status CopyOut(uint64_t slot, int64_t slot_bytes,
                        absl::FunctionRef<void(const uint8_t* slice)> copy);

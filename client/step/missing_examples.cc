@@ -11,7 +11,7 @@
 namespace systole {
 namespace {
 
-// The most masked records of a step that its text names.
+// MaskedText() names at most this many masked records of a step.
 constexpr size_t kMaxRecordsNamed = 8;
 
 void Note(const Order& order, int64_t step, int core, int64_t slot, MissingExamples& missing) {

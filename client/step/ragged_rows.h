@@ -16,8 +16,8 @@ namespace systole {
 struct RaggedRows {
   // The items of all examples, one after the other, in the tensor's type.
   std::vector<uint8_t> values;
-  // Example i has the items [row_splits[i], row_splits[i + 1]). There is one split more than
-  // examples.
+  // Example i has the items [row_splits[i], row_splits[i + 1]). There is one more split than there
+  // are examples.
   std::vector<int64_t> row_splits;
 };
 

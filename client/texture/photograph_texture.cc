@@ -33,8 +33,8 @@ void Refine(const Lattice& coarse, Lattice& fine) {
   }
 }
 
-// The sum over cells of 128, 64, .. 1 pixels of noise on a lattice of such cells, uniform in
-// [-amplitude(cell) / 2, amplitude(cell) / 2); a value for each pixel.
+// A value of noise for each pixel: a sum over lattices with cells of 128, 64, .. 1 pixels. A
+// lattice's noise is uniform in [-amplitude(cell) / 2, amplitude(cell) / 2).
 std::vector<float> DrawNoise(CounterRng& rng, int width, int height,
                              absl::FunctionRef<float(int cell)> amplitude) {
   Lattice sum(width, height, kCoarsestCell);
@@ -66,8 +66,8 @@ float Growing(float factor, int cell) {
 
 }  // namespace
 
-// The constants make the spectrum, the spread of contrast from block to block, the share of colour
-// and the sizes those of real photographs at kPhotographQuality.
+// With these constants the spectrum, the spread of contrast from block to block, the share of
+// colour and the file sizes are those of real photographs at kPhotographQuality.
 PhotographTexture DrawPhotographTexture(CounterRng& rng, int width, int height) {
   PhotographTexture texture;
   texture.shapes =

@@ -80,8 +80,8 @@ void HashHeader(const TensorSpec& spec, absl::Span<const int64_t> shape, Xxh3Has
   for (const int64_t dimension : shape) hasher.UpdateU64(static_cast<uint64_t>(dimension));
 }
 
-// Zeros the places [slot, slot + count) in tiles, all channels of the tiles. REQUIRES: they lie in
-// one tile.
+// Sets the places [slot, slot + count) to zero, for all pixels and channels. REQUIRES: these places
+// lie in the same group of kTileExamples places.
 void ClearTilePlaces(const SliceTensor& tensor, int64_t slot, int64_t count, uint8_t* values) {
   const TiledPieces pieces = TiledPiecesOf(tensor, slot);
   for (int64_t tile = 0; tile < pieces.tiles; ++tile) {

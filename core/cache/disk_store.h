@@ -1,6 +1,6 @@
-// Values as files of a folder, one file for each (disk_entry.h): FOLDER/ab/ab..., in 256 folders by
-// the first digits. They outlive the process. A file is found damaged when it is read, and is then
-// removed; nothing is synced to the device, so after a power cut some files are damaged.
+// Keeps each value in a file of its own (disk_entry.h). The files are in 256 folders by the first
+// two digits of their names: FOLDER/ab/ab... They outlive the process. Nothing is synced to the
+// device, so a power cut may damage files. A damaged file is found when it is read, and removed.
 //
 // Thread-safe. Reads and writes files on the caller's thread, without a lock.
 #ifndef SYSTOLE_CORE_CACHE_DISK_STORE_H_
@@ -27,11 +27,11 @@ class DiskStore {
   // Files with other names are left alone. If the values take more than `budget_bytes`, some are
   // removed.
   //   FailedPrecondition  another process has the folder.
-  // Also errors of making and reading the folder. Each message names it.
+  // Also errors of making and reading the folder. Each message names the folder.
   static absl::StatusOr<std::unique_ptr<DiskStore>> Open(const std::string& folder,
                                                          int64_t budget_bytes);
 
-  // See ValueCache.
+  // See ValueCache (value_cache.h).
   std::shared_ptr<const std::string> Find(const CacheKey& key, uint64_t user);
   bool Admits(int64_t bytes) const;
   int64_t RoomFor(int64_t bytes) const;
@@ -53,7 +53,7 @@ class DiskStore {
   mutable Mutex mu_;
   KeptSet kept_ ABSL_GUARDED_BY(mu_);
   int64_t damaged_ ABSL_GUARDED_BY(mu_) = 0;
-  // How many values to skip without a try, because the device was full a short while ago.
+  // How many more values are not written, because a write failed a short while ago.
   int64_t passed_over_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -10,9 +10,9 @@ namespace systole {
 
 uint64_t Xxh3(absl::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
-// One state serves both widths: XXH3 streams them alike and differs in the digest only.
+// One state serves the 64-bit and the 128-bit hash: they differ only in the digest at the end.
 struct Xxh3Hasher::State {
-  XXH3_state_t xxh;  // Aligned to 64 bytes by its declaration, which operator new honours.
+  XXH3_state_t xxh;  // Its type is aligned to 64 bytes, which operator new honours.
 };
 
 Xxh3Hasher::Xxh3Hasher() : state_(std::make_unique<State>()) { Reset(); }

@@ -17,7 +17,7 @@ namespace systole {
 namespace {
 
 constexpr size_t kDeflatedPieceBytes = 64 << 10;
-// The libraries' own defaults.
+// zstd's own default.
 constexpr int kZstdLevel = 3;
 
 absl::Status NoMemory() { return absl::ResourceExhaustedError("no memory to compress with"); }

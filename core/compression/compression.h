@@ -1,4 +1,4 @@
-// How a shard's bytes are compressed: one of TensorFlow's compression_type, or Zstandard.
+// How a shard's bytes are compressed: as a compression_type of TensorFlow, or with Zstandard.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_COMPRESSION_COMPRESSION_H_
@@ -23,8 +23,8 @@ enum class Compression {
 // CompressionOf() looks at this many bytes of a file's beginning.
 inline constexpr size_t kCompressionMagicBytes = 4;
 
-// The compression of a file that begins with `begin`; kNone if it begins like no compression. A
-// plain file can begin like a compressed one, so look first for the beginning that the plain file
+// The compression of a file that begins with `begin`. kNone if no compressed file begins so.
+// A plain file can begin like a compressed one, so look first for the beginning that the plain file
 // should have.
 Compression CompressionOf(absl::string_view begin);
 

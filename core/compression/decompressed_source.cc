@@ -18,16 +18,16 @@
 namespace systole {
 namespace {
 
-// Decompressed bytes between two points. To read a record, about half as many are decompressed on
-// top of its own. A point inside a deflate stream takes 32 KiB, so the file of restart points is an
-// eighth of the decompressed shard.
+// How many decompressed bytes lie between two restart points. To read a record, about half as many
+// bytes are decompressed besides its own. A point inside a deflate stream needs a window of 32 KiB,
+// so the file of restart points is an eighth of the decompressed shard.
 constexpr uint64_t kDeflateSpacing = 256 << 10;
-// The spacing if the windows stay in memory, where they take 1/128 of the decompressed shard.
+// The spacing if the windows stay in memory. They then take 1/128 of the decompressed shard.
 constexpr uint64_t kDeflateSpacingInMemory = 4 << 20;
 constexpr size_t kMaxWindowsInMemory = size_t{256} << 20;
 // The size of the frames of `systole pack`.
 constexpr uint64_t kZstdSpacing = kZstdFrameBytes;
-// From this size on a chunk is worth a note: each first look into it decompresses all of it.
+// A larger chunk is worth a note: a read in it decompresses the whole chunk, unless it is cached.
 constexpr uint64_t kLargeChunkBytes = 16 << 20;
 
 absl::Status OfFile(const absl::Status& status, const ByteSource& file) {

@@ -73,8 +73,8 @@ absl::Status RestartScan::Reach(uint64_t size_bytes) {
   if (size_bytes - last().offset <= max_chunk_bytes_) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("more than ", max_chunk_bytes_, " bytes follow byte ", last().compressed_bit / 8,
-                   " in one frame or block, which must be decompressed as one; a cache of twice as "
-                   "much holds it (systole-server --decompression-cache), or write the shard again "
+                   " in one frame or block, which must be decompressed as one; give a cache of "
+                   "twice its size (systole-server --decompression-cache), or write the shard anew "
                    "in small frames, as `systole pack --compression zstd` does"));
 }
 

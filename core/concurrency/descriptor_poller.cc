@@ -55,7 +55,7 @@ absl::Status DescriptorPoller::Add(int fd, Handler handler, CallWhen when) {
 }
 
 void DescriptorPoller::Run() {
-  // One event at a time: the kernel hands out ready descriptors in turn.
+  // Takes one event at a time. The kernel then hands out ready descriptors in turn.
   epoll_event event = {};
   while (true) {
     const int ready = ::epoll_wait(epoll_.get(), &event, 1, -1);
@@ -73,8 +73,8 @@ void DescriptorPoller::Handle(int fd) {
     handler = handlers_.at(fd);
   }
   if ((*handler)()) return;
-  // The descriptor is first unwatched, then the handler is destroyed: the handler may own the
-  // descriptor, and the next one to be opened may get its number.
+  // The descriptor is unwatched before the handler is destroyed. The handler may own and close the
+  // descriptor, and the next descriptor to be opened may get the same number.
   SYSTOLE_CHECK(::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr) == 0);
   MutexLock lock(mu_);
   handlers_.erase(fd);

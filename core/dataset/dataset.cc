@@ -85,8 +85,8 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
   std::vector<ShardCount> opened;
   ExpectedContent seen;
   for (const std::unique_ptr<const RecordSource>& shard : shards) {
-    // First, because the comparison with manifests would report a file of another kind as a cut
-    // shard.
+    // This comes before the comparison with manifests, which would report a file of another kind
+    // as a cut shard.
     SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
     opened.push_back({std::string(shard->path()), shard->num_records(), shard->file_bytes()});
     seen.records += shard->num_records();
@@ -125,7 +125,7 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Of(
   }
   auto dataset = absl::WrapUnique(new Dataset(std::move(name), std::move(shards), std::move(map)));
   dataset->records_per_shard_ = std::move(counts);
-  // num_records() is not 0, and each record has at least a byte.
+  // num_records() is not 0 here. The mean is at least 1, because each record has at least a byte.
   dataset->mean_record_bytes_ = static_cast<int64_t>(bytes) / dataset->num_records();
   dataset->fingerprint_ = hasher.Digest64();
   dataset->num_damaged_records_ = num_damaged;

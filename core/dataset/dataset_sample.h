@@ -43,13 +43,13 @@ class DatasetSample {
   // Features of the first record that can be described; empty if there is none.
   const std::vector<FeatureDescription>& features() const { return features_; }
 
-  // Empty if some record of the sample has `size` values of the int64 or float feature `name`, or
-  // one value of `size` bytes of the bytes feature `name`; or if nothing is known of the feature.
-  // Otherwise the sizes that were seen, in words: "1 or 3 values".
+  // The sizes of the feature `name` that were seen, in words: "1 or 3 values". Empty if `size` is
+  // one of them, or if nothing is known of the feature. The size of an int64 or float feature is
+  // its number of values. The size of a bytes feature with one value is the number of bytes.
   std::string OtherSizes(absl::string_view name, int64_t size) const;
 
-  // The largest image of the sample: in the bytes feature `name` or, if `name` is empty, as a whole
-  // record. Nullopt if there is none.
+  // The size of the largest image in the bytes feature `name`. If `name` is empty, the images are
+  // whole records. Nullopt if the sample has no such image.
   std::optional<ImageSize> LargestImage(absl::string_view name) const;
 
  private:

@@ -15,8 +15,8 @@ namespace {
 constexpr int kMaxThreadsFactor = 7;
 constexpr int kThreadsFactor = 4;
 
-// Hanging reads together hold at most 1 / kHungBudgetParts of the budget, and those of one dataset
-// at most 1 / kMinHungParts of that.
+// All hanging reads together hold at most 1 / kHungBudgetParts of the memory budget. Those of one
+// dataset hold at most 1 / kMinHungParts of that part.
 constexpr int64_t kMinHungParts = 2;
 constexpr int64_t kHungBudgetParts = 2;
 
@@ -45,7 +45,7 @@ std::optional<absl::Status> DatasetShares::Verdict::Of(const FeedPlan& plan) con
   for (const Dataset* const dataset : DatasetsOf(plan)) {
     const auto found = blocked_.find(dataset);
     if (found == blocked_.end()) continue;
-    // An error, which fails the stream, comes before OK, which lets it wait.
+    // An error fails the stream, and OK lets it wait. If there are both, the error counts.
     if (!verdict.has_value() || verdict->ok()) verdict = found->second;
   }
   return verdict;

@@ -38,8 +38,8 @@ bool UsesDefault(const OutputPlan& output, const FeatureView& feature) {
   return output.default_values.has_value() && feature.kind() == FeatureKind::kMissing;
 }
 
-// What is kept of `output`: the index of the form. The outputs with a cache share its room evenly.
-// It depends only on the plan and the cache's size, so all threads choose the same.
+// The index of the form of `output` that is kept. The outputs with a cache share its room evenly.
+// The choice depends only on the plan and the cache's size, so all threads choose the same.
 size_t FormFor(const FeedPlan& plan, const CachePlan& output, const ValueCache& cache) {
   std::vector<KeptCost> costs;
   for (const KeptForm& form : output.forms) costs.push_back(form.value.cost);
@@ -163,7 +163,7 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
   const bool is_jpeg = output.program.decodes_jpeg();
   if (!is_jpeg && !cached.form.has_value()) return nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
-  // A default value is not kept: it is not the record's.
+  // A default value is not kept, because it is not from the record.
   const bool keeps =
       cached.form.has_value() &&
       (output.feature < 0 || !UsesDefault(output, features_[static_cast<size_t>(output.feature)]));
@@ -172,7 +172,7 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
     cached.found = cache_->Find(KeyOf(*form, record_), output.cache->store, form->user);
     if (cached.found != nullptr && IsKept(*cached.found, *form)) return nullptr;
     cached.found = nullptr;
-    // The size of an image other than JPEG is not known yet. It is decoded as a whole in any case.
+    // The size of an image other than JPEG is not known yet. Such an image is always decoded whole.
     if (form->value.finished || !is_jpeg) {
       cached.fills =
           cache_->Admits(form->value.finished ? form->value.cost.bytes : 0, output.cache->store);
@@ -234,9 +234,9 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
   stored.bytes = bytes;
   const absl::StatusOr<Value> made =
       output.program.program->Run(std::move(stored), example_, 0, form.value.steps);
-  // An image with a longer edge cannot be kept. Only a decode makes one.
+  // An image with an edge above kMaxImageEdge cannot be kept. Only a decode makes such an image.
   if (made.ok() && WantImage(made->type).ok()) {
-    // The value, a copy for the cache, and two in the operations that follow.
+    // Four: the value, a copy for the cache, and two values in the operations that follow.
     if (!NeedScratch(ScratchUse::kValues, 4 * made->type.num_bytes())) return InterruptedError();
     std::string kept = ToKept(*made, form.value.type);
     const absl::Status done = FillFrom(kept, output, i, scratch, out);
@@ -244,8 +244,8 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
     SYSTOLE_RETURN_IF_ERROR(done);
     return true;
   }
-  // Whether a damaged record can be used must not depend on the cache: the usual way may not reach
-  // the damaged part, and does not bound an image's size.
+  // Whether a damaged record can be used must not depend on the cache. So the record is decoded as
+  // without a cache: that may not reach the damaged part, and does not bound an image's size.
   if (output.program.decodes_jpeg()) {
     SYSTOLE_RETURN_IF_ERROR(runners_[i].Begin(output.program, bytes, example_).status());
   }
@@ -254,7 +254,7 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
 
 void ExampleFiller::KeepFinished(const OutputPlan& output, size_t i,
                                  absl::Span<const uint8_t> example) {
-  // The values of an interrupted example may be any.
+  // An interrupted example may hold any values.
   if (!std::exchange(cached_[i].fills, false) || InterruptRequested()) return;
   const KeptForm& form = output.cache->forms[*cached_[i].form];
   cache_->Insert(KeyOf(form, record_), output.cache->store, form.user,
@@ -369,8 +369,8 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
   const std::optional<int64_t> wanted = output.program.program->input_bytes();
   if (wanted.has_value() && static_cast<int64_t>(bytes.size()) != *wanted) {
-    return absl::InvalidArgumentError(absl::StrCat("decode_raw found ", bytes.size(),
-                                                   " bytes, the spec's shape wants ", *wanted));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "decode_raw found ", bytes.size(), " bytes, want ", *wanted, " by the spec's shape"));
   }
   return runner.Run(output.program, {.bytes = bytes}, example_, scratch.pixels, out);
 }

@@ -40,25 +40,26 @@ constexpr int64_t kReadBytes = 256 << 10;
 // each other.
 constexpr size_t kPrefetchedRecords = 16;
 
-// Before records are read, what a cache keeps of this many is looked up, and held until their
-// examples are made. Fewer would make reads of neighbours smaller while the cache is filled.
+// This many records are looked up in the cache before they are read. What the cache keeps of them
+// is held until their examples are made. With fewer records, reads of neighbours would be smaller
+// while the cache is filled.
 constexpr size_t kLookedUpRecords = 16;
 
-// Values computed and bytes read between two looks at the clock. They take microseconds; a look
-// takes 30 ns.
+// The number of values computed and bytes read between two looks at the clock. That much work takes
+// microseconds, and a look takes 30 ns.
 constexpr int64_t kValuesBetweenLooks = 1 << 14;
 
 // Assigning an empty string would keep the memory.
 void Free(std::string& text) { std::string().swap(text); }
 
-// The message with the record's place.
+// The message of `status`, after the record's place.
 std::string Placed(const FeedPlan& plan, int64_t record, const absl::Status& status) {
   return absl::StrCat(plan.dataset().Where(record), ": ", status.message());
 }
 
-// Whether `status` means that the record's bytes are bad (see RecordSource::ReadRecord()). A read
-// that failed or found no memory does not: if it were masked, the content of a feed would depend on
-// a bad moment of a machine.
+// Whether `status` means that the record's bytes are bad (see RecordSource::ReadRecord()). A failed
+// read or a lack of memory does not mean that. If such a record were masked, the content of a feed
+// would depend on a bad moment of a machine.
 bool IsDamage(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDataLoss ||
          status.code() == absl::StatusCode::kResourceExhausted;
@@ -201,7 +202,7 @@ absl::StatusOr<bool> ExampleMaker::Work(const std::shared_ptr<const FeedPlan>& p
   Task task = {
       .plan = *plan, .scratch = *scratch, .slice = slice, .run = run, .turn_is_over = turn_is_over};
   for (int lane = 0; lane < PairedDecoding::kLanes; ++lane) {
-    decoding_.Clear(lane);  // If a call ended early.
+    decoding_.Clear(lane);  // In case an earlier call ended early.
   }
   SYSTOLE_ASSIGN_OR_RETURN(const bool made, MakeWanted(task));
   if (!made) return false;
@@ -236,7 +237,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
     }
     const RecordSource& shard = *dataset.shards()[static_cast<size_t>(shard_number)];
     reading_.store(wanted_[first].record, std::memory_order_relaxed);
-    // If all images are kept, the records are read as if there were none.
+    // If the cache has all images, the records are read as if they had no images.
     std::vector<ExampleFiller::Kept> kept(filler.keeps_images() ? shard_records_.size() : 0);
     bool all_kept = filler.keeps_images();
     for (size_t i = 0; i < kept.size() && all_kept; ++i) {
@@ -259,7 +260,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
                                   (payload.ok() ? static_cast<int64_t>(payload->size()) : 0));
           return over ? InterruptedError() : absl::OkStatus();
         });
-    // Cancelled: the callback above ended it.
+    // If the read is cancelled, the callback above has ended it.
     if (!over || !absl::IsCancelled(read)) SYSTOLE_RETURN_IF_ERROR(read);
     // Checked after the reads: nothing that was read from a replaced shard can be trusted.
     task.run.error.Add(lowest_slot, shard.CheckUnchanged());
@@ -309,7 +310,7 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
                        bool waits) {
   if (!payload.ok()) {
     const absl::Status& status = payload.status();
-    // Damage names its place already.
+    // The message of a damaged record names the place already.
     Settle(task, wanted,
            IsDamage(status)
                ? status

@@ -17,15 +17,15 @@ FairQueue::Choice FairQueue::Choose(absl::Span<const Candidate> candidates) {
       best = number;
     }
   };
-  std::optional<size_t> holder;  // First that holds something and wants to begin a slice.
-  std::optional<size_t> modest;  // First of these that is modest.
-  bool empty_handed = false;     // A stream that holds nothing can begin a slice.
+  std::optional<size_t> holder;  // The first that holds a slice and wants another.
+  std::optional<size_t> modest;  // The first modest one of these.
+  bool empty_handed = false;     // Whether one that holds nothing can begin.
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
     if (candidate.left_out) continue;
     const bool can = can_go(candidate);
-    // Only after SetWants(true): if one stream of a peer begins to want work when another one
-    // stops, the peer wanted work all the time.
+    // This comes after every SetWants(true). So if one stream of a peer begins to want work when
+    // another one stops, the peer is seen to want work all the time.
     if (!can) candidate.account->SetWants(false);
     if (candidate.has_more) {
       prefer(i, choice.first);

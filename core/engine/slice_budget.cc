@@ -29,12 +29,15 @@ void StreamHoldings::Drop() {
   --held_;
 }
 
-// The budget is used up and a stream has nothing at all. Its turn would never come if all others
-// waited too, as trainers of one job wait for the slowest. So streams that are over their share
-// give their last slices back. (A share shrinks when streams come.) If the starved stream needs
-// more than a share, streams that are over half of theirs give back too. The slices are made again
-// in their turn. A stream of this process that no consumer waits for gives all that it has to one
-// that a consumer waits for: a feed that is never read must not stop another.
+// The budget is used up, and the starved stream has no slice at all. If all other streams waited
+// too, as trainers of one job wait for the slowest, its turn would never come. So streams that are
+// over their share give their last slices back. (A share shrinks when streams come.) If the starved
+// stream needs more than a share, streams that are over half of their share give back, too. These
+// slices are made again later, in their turn.
+//
+// If the starved stream belongs to this process (then its consumer waits), a stream of this process
+// that no consumer waits for gives back all that it has. A feed that is never read must not stop
+// another one.
 bool SliceBudget::Yields(const Claim& stream, const Claim& starved) {
   const StreamHoldings& holdings = stream.holdings;
   // A stream whose consumer waits for a slice moves on by itself.

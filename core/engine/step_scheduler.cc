@@ -25,8 +25,8 @@ int64_t UnitsLeft(const ExampleRun& run) {
   return std::max<int64_t>(1, run.examples.size() - run.done);
 }
 
-// Calls `change`, which takes runs of the slice or gives them back, and tells the slice's streams
-// how the number of returned runs has changed.
+// Calls `change`, which takes runs of the slice or gives them back. Then tells the streams that
+// make the slice how the number of its returned runs has changed.
 template <typename Change>
 void ChangeRuns(SharedSlice& slice, Change change) {
   const int64_t before = slice.num_returned();
@@ -93,7 +93,7 @@ StepScheduler::Answers StepScheduler::Return(const Task& task, ExampleRun run, d
   task.stream().account().Finish(done, task.charged(), cost);
   SharedSlice& slice = task.slice();
   ChangeRuns(slice, [&] { slice.Return(std::move(run)); });
-  return Settle(task);  // A slice that nobody wants may be done now.
+  return Settle(task);  // The slice may be done now, if no stream wants it any more.
 }
 
 StepScheduler::Answers StepScheduler::Finish(const Task& task, const ExampleRun& run, double cost) {
@@ -112,7 +112,7 @@ StepScheduler::Answers StepScheduler::Settle(const Task& task) {
     return {};
   }
   if (!slice.error().ok()) shelf_.Remove(slice);
-  // Those that fail leave it meanwhile.
+  // Taken out first, because a stream that fails leaves the slice's makers.
   const std::vector<ScheduledStream*> makers = slice.TakeMakers();
   Answers answers;
   for (ScheduledStream* const stream : makers) {
@@ -124,7 +124,7 @@ StepScheduler::Answers StepScheduler::Settle(const Task& task) {
 
 StepScheduler::Answer StepScheduler::FailAt(ScheduledStream& stream, const SharedSlice& slice,
                                             const absl::Status& status) {
-  // No consumer will get the slices after it.
+  // The stream fails at `slice`, so its consumer will not get the slices after that one.
   while (stream.pending().back().get() != &slice) TakeBackLast(stream);
   TakeBackLast(stream);
   stream.Fail(status);
@@ -134,7 +134,7 @@ StepScheduler::Answer StepScheduler::FailAt(ScheduledStream& stream, const Share
 StepScheduler::Answers StepScheduler::Abandon(const Task& task, const absl::Status& status) {
   const SharedSlice& slice = task.slice();
   Answers answers;
-  // Those that fail leave it meanwhile.
+  // The loop is over a copy, because a stream that fails leaves the slice's makers.
   for (ScheduledStream* const stream : std::vector(slice.makers().begin(), slice.makers().end())) {
     Answer answer = FailAt(*stream, slice, status);
     if (answer.waiter != nullptr) answers.push_back(std::move(answer));
@@ -230,7 +230,7 @@ bool StepScheduler::MayBegin(const ScheduledStream& stream, const SliceBudget::C
 }
 
 bool StepScheduler::MayBegin(const ScheduledStream& stream) const {
-  // The account of a cancelled stream is closed, so it has no claim.
+  // A cancelled stream has no claim, because its account is closed.
   return stream.is_good() && MayBegin(stream, ClaimOf(stream));
 }
 
@@ -266,7 +266,7 @@ void StepScheduler::Begin(ScheduledStream& stream) {
     Hold(stream, std::move(slice));
     return;
   }
-  // Kept slices go first when a stream needs the room.
+  // If the stream needs room, slices that are kept for other streams are given back first.
   while (shelf_.kept() > 0 && !budget_.HasRoom(stream.cost_bytes())) {
     budget_.Return(shelf_.TakeLast()->TakeBuffer());
   }
@@ -279,7 +279,7 @@ void StepScheduler::Begin(ScheduledStream& stream) {
     return;
   }
   const auto [step, core] = stream.PlaceOfNext();
-  // Padding in a group that has a record is made with the record: a task has whole groups.
+  // A task has whole groups. So padding in a group that has a record is made with the record.
   const int64_t records = WholeGroups(plan, plan.order().RecordsOnCore(step, core));
   auto slice = std::make_shared<SharedSlice>(stream.plan(), stream.memory().kind, step, core,
                                              records, *std::move(buffer));
@@ -312,8 +312,9 @@ void StepScheduler::Hold(ScheduledStream& stream, SharedSlicePtr slice) {
   stream.Begin(std::move(slice));
 }
 
-// The stream that holds most gives first. A stream of this process that gave all that it had begins
-// no slice until its consumer waits, or it would take the memory back.
+// The stream that holds most gives slices back first. If a stream with a consumer in this process
+// (gives_away) gave all, it begins no slice until its consumer waits, or it would take the memory
+// back.
 bool StepScheduler::TakeBackLookAhead(const ScheduledStream& starved) {
   const SliceBudget::Claim claim = ClaimOf(starved);
   const auto yields = [&](const ScheduledStream& stream) {
@@ -370,7 +371,7 @@ void StepScheduler::KeepOrRelease(const SharedSlicePtr& slice) {
       shelf_.Keep(*slice);
       return;
     }
-    // The streams that are behind will reach the slices that are kept already before this one.
+    // No room: streams that are behind need the slices that are kept already sooner than this one.
   }
   shelf_.Remove(*slice);
   budget_.Return(slice->TakeBuffer());

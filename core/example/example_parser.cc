@@ -38,7 +38,7 @@ absl::Status ExampleParser::Parse(const ExampleFormat& format, absl::string_view
 absl::StatusOr<ExampleView> ExampleView::Parse(absl::string_view record,
                                                const ExampleFormat& format) {
   ExampleView view(record, format);
-  MadeText made;  // No feature is used, so it may go.
+  MadeText made;  // May be freed at the end, because no feature is used.
   SYSTOLE_RETURN_IF_ERROR(format.Decode(record, made, [](const FeatureView&) {}));
   return view;
 }

@@ -9,7 +9,7 @@ constexpr uint32_t kField1Bytes = WireTag(1, kWireBytes);
 constexpr uint32_t kField2Bytes = WireTag(2, kWireBytes);
 constexpr uint32_t kField3Bytes = WireTag(3, kWireBytes);
 
-// The number of messages around the fields of each.
+// How many messages lie around the fields of each kind of message.
 constexpr int kFeaturesDepth = 1;
 constexpr int kEntryDepth = 2;
 constexpr int kFeatureDepth = 3;
@@ -84,7 +84,7 @@ bool FeatureDecoder::DecodeEntry(absl::string_view entry, FeatureView* view) {
   WireReader reader(entry, kEntryDepth);
   absl::string_view bytes;
   int64_t lists = 0;   // Lists seen, of any kind.
-  int64_t pieces = 0;  // Lists that count.
+  int64_t pieces = 0;  // Lists that count: those since the kind last changed.
   while (!reader.done()) {
     uint32_t tag = 0;
     if (!reader.ReadTag(&tag)) return Fail(reader);

@@ -17,8 +17,8 @@ namespace {
 constexpr uint32_t kPacked = WireTag(1, kWireBytes);
 
 // Calls visit(tag, reader) for each field of a message; `visit` takes the value or skips it, and
-// returns whether to go on. Returns false if it does not go on, or if the message is malformed. The
-// decoder had accepted the message, so in that case it has changed since.
+// returns whether to go on. Returns false if `visit` did, or if the message is malformed. The
+// decoder had accepted the message, so a malformed one has changed since then.
 template <typename Visit>
 bool ForEachField(absl::string_view message, Visit visit) {
   WireReader reader(message);
@@ -176,7 +176,7 @@ FeatureView::Copied FeatureView::ReadFloats(absl::Span<float> out) const {
         if (!reader.ReadBytes(&packed)) return false;
         const size_t there = packed.size() / sizeof(float);
         const size_t count = std::min(there, left.size());
-        // memcpy must not see the null end of an empty span.
+        // memcpy must not get the null pointer of an empty span.
         if (count > 0) std::memcpy(left.data(), packed.data(), count * sizeof(float));
         left.remove_prefix(count);
         return count == there;

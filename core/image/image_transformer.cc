@@ -15,14 +15,14 @@ static_assert(JpegDecoder::kRowPaddingBytes >= BilinearResizer::kRowPaddingBytes
 
 namespace {
 
-// Writes the pixels of a row from right to left. `to` has room for one pixel more.
+// Copies the pixels of a row in reverse order. `to` has room for one pixel more.
 void MirrorRow(const uint8_t* from, int width, int channels, uint8_t* to) {
   if (channels == 1) {
     std::reverse_copy(from, from + width, to);
     return;
   }
-  // Each copy writes four bytes, and the next copy overwrites the fourth one. The first copy has
-  // only three, because it reads the last pixel of `from`.
+  // Each copy has four bytes, and the next copy overwrites the fourth one. The first copy has only
+  // three bytes, because nothing can be read after the last pixel of `from`.
   std::memcpy(to, from + 3 * (width - 1), 3);
   for (int x = 1; x < width; ++x) std::memcpy(to + 3 * x, from + 3 * (width - 1 - x), 4);
 }
@@ -54,7 +54,8 @@ absl::Status ImageTransformer::Transform(const CropRect& crop, bool flip, absl::
 
 absl::Status ImageTransformer::Start(const CropRect& crop, bool flip) {
   if (scaled_) {
-    // Checked before the division: a pixel of the smaller image may cover places outside the image.
+    // The crop is checked before ScaleCrop divides it, because a pixel of the smaller image may
+    // cover places outside the image.
     SYSTOLE_RETURN_IF_ERROR(CheckCropInside(crop, info_.height, info_.width));
     crop_ = ScaleCrop(crop, height_, width_);
   } else {

@@ -1,5 +1,5 @@
-// Writes one JSON value. It adds commas and escapes; the caller must match each Begin with its End
-// (CHECK).
+// Writes one JSON value. It adds commas and escapes. The caller must match each Begin with its End:
+// a CHECK fails otherwise.
 //   JsonWriter json;
 //   json.BeginObject().Field("shards", 16).Key("files").BeginArray().String("a").EndArray();
 //   json.EndObject();   // json.text() == {"shards":16,"files":["a"]}
@@ -28,7 +28,7 @@ class JsonWriter {
   JsonWriter& String(absl::string_view value);
   JsonWriter& Int(int64_t value);
   JsonWriter& Uint(uint64_t value);
-  // The shortest text that reads back as the same number; null if it is not finite.
+  // The shortest text that reads back as the same number; null if `value` is not finite.
   JsonWriter& Double(double value);
   JsonWriter& Bool(bool value);
 

@@ -47,7 +47,8 @@ std::string Rate(MetricUnit unit, double per_second) {
   return absl::StrCat(" (", Amount(unit, per_second), "/s)");
 }
 
-// Empty: there is nothing to say.
+// The values that are not 0, with their rates. Gauges without a label are shown even at 0. Empty
+// if there is nothing to show.
 std::string ValuesText(const MetricReading& reading, const std::vector<MetricReading>& rates) {
   const MetricUnit unit = UnitOf(reading.name);
   const bool shows_zero = reading.kind == MetricKind::kGauge && reading.label.empty();
@@ -64,7 +65,7 @@ std::string ValuesText(const MetricReading& reading, const std::vector<MetricRea
 }
 
 void AppendNumber(double value, JsonWriter& json) {
-  // Whole numbers in full: a double's shortest text of a million is 1e+06.
+  // Whole numbers are written in full. As a double, a million would be written as 1e+06.
   constexpr double kExact = 9e18;
   if (std::trunc(value) == value && std::abs(value) < kExact) {
     json.Int(static_cast<int64_t>(value));

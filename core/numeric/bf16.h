@@ -40,8 +40,8 @@ inline float Bf16ToFloat(uint16_t bf16) {
   return std::bit_cast<float>(static_cast<uint32_t>(bf16) << 16);
 }
 
-// The functions above over whole spans, vectorised; equal to the functions above bit for bit on
-// every CPU. `out.size()` must equal `in.size()` (CHECK). In and out must not overlap.
+// The functions above for whole spans, vectorised. They give the same bits as those above, on every
+// CPU. `out.size()` must equal `in.size()` (CHECK). In and out must not overlap.
 void RoundToBf16(absl::Span<const float> in, absl::Span<uint16_t> out);
 void RoundToBf16Flush(absl::Span<const float> in, absl::Span<uint16_t> out);
 void Bf16ToFloat(absl::Span<const uint16_t> in, absl::Span<float> out);

@@ -146,8 +146,8 @@ HWY_INLINE void Saturate(float factor, int count, Block& block) {
     const V positive = hn::IfThenElseZero(hn::Lt(zero, scaled), scaled);
     const V c = hn::Mul(hn::IfThenElse(hn::Lt(positive, one), positive, one), value);
     const V m = hn::Sub(value, c);
-    // With NaN this is not a sixth, and for a whole circle it is the seventh. Both give black, plus
-    // m.
+    // 0 to 5; but NaN for NaN, and 6 for a hue of a whole circle. These two match no case below and
+    // give black, plus m.
     const V sixth = hn::Floor(sixths);
     const V turn = hn::Sub(sixths, EvenPart(sixth));
     const V x = hn::Mul(c, hn::Sub(one, hn::Abs(hn::Sub(turn, one))));
@@ -193,8 +193,8 @@ HWY_INLINE void Turn(float delta, int count, Block& block) {
     const V part = hn::IfThenElse(hn::Xor(rises, between), hn::Sub(one, ratio), ratio);
     const V angle = hn::IfThenElse(hn::Eq(max, min), zero, hn::Add(begin, part));
 
-    // The angle is 0 to 6 and turns by at most 6 either way. One step brings it back, or two for
-    // 12.
+    // The angle is 0 to 6 and turns by at most 6 either way. Adding or subtracting 6 once brings it
+    // back into the circle; for 12 it is subtracted twice.
     const V turned = hn::Add(angle, hn::Set(d, delta));
     const V raised = hn::IfThenElse(hn::Lt(turned, zero), hn::Add(turned, six), turned);
     const V lowered = hn::IfThenElse(hn::Ge(raised, six), hn::Sub(raised, six), raised);
@@ -203,8 +203,8 @@ HWY_INLINE void Turn(float delta, int count, Block& block) {
     const V rest = hn::Sub(sixths, sixth);
     const V share = hn::IfThenElse(hn::Eq(sixth, EvenPart(sixth)), rest, hn::Sub(one, rest));
     const V mixed = hn::Add(min, hn::Mul(share, hn::Sub(max, min)));
-    // With NaN this is not a sixth. TensorFlow then takes the last sixth, so the last case here is
-    // that one.
+    // For NaN, `sixth` is NaN and matches no case below. TensorFlow then takes the last sixth, so
+    // what remains when no case matches is that one.
     hn::Store(
         hn::IfThenElse(IsOneOf(sixth, 1, 4), mixed, hn::IfThenElse(IsOneOf(sixth, 2, 3), min, max)),
         d, block.r + i);
@@ -233,7 +233,7 @@ HWY_INLINE void StoreGrey(const Block& block, int count, uint8_t* HWY_RESTRICT o
   std::copy_n(grey, count, out);
 }
 
-// Calls compute(count, block, i) for the pixels from i on.
+// Calls compute(n, block, i) for each block: its `n` pixels, which begin at pixel i.
 template <typename T, typename Compute>
 HWY_INLINE void ForEachBlock(const T* pixels, size_t count, const Compute& compute) {
   Block block;

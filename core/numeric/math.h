@@ -2,11 +2,12 @@
 // code (and so different last bits) by instruction set. So nothing that reaches output bytes, crops
 // or losses may call libm.
 //
-// Computed in double with + - * / and bit operations only; never fused (-ffp-contract=off). Errors
-// are below 0.501 ulp of the float result (Exp, Log, Sin, CosPi) and 0.51 ulp (Pow), subnormal
-// results included: nearly always the correctly rounded float. About 5 ns each. Thread-safe: no
-// state. Assumes the default rounding mode; with FTZ/DAZ set, subnormal floats read or written
-// become zero.
+// The functions compute in double, with only + - * / and bit operations, never fused
+// (-ffp-contract=off).
+// Errors are below 0.501 ulp of the float result (Exp, Log, Sin, CosPi) and 0.51 ulp (Pow), for
+// subnormal results, too. So nearly every result is the correctly rounded float. About 5 ns each.
+// Thread-safe: no state. Assumes the default rounding mode. If FTZ/DAZ is set, subnormal floats
+// become zero when they are read or written.
 #ifndef SYSTOLE_CORE_NUMERIC_MATH_H_
 #define SYSTOLE_CORE_NUMERIC_MATH_H_
 
@@ -23,7 +24,8 @@ float Log(float x);
 float Pow(float x, float y);
 
 // x^y in double precision, for tables whose entries are rounded to whole numbers. The relative
-// error is below 2^-42; below e^-200 it gives 0. REQUIRES: 0 < x <= 1 and normal, y > 0 and finite.
+// error is below 2^-42. A result below e^-200 becomes 0. REQUIRES: 0 < x <= 1 and normal, y > 0 and
+// finite.
 double PowDouble(double x, double y);
 
 // sin x, for x in radians. Sin(-0) = -0. The result is NaN for a NaN, an infinity or an angle

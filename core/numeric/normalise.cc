@@ -23,11 +23,11 @@
 namespace systole {
 namespace {
 
-// Enough lanes for the widest vector x86 has.
+// As many lanes as the widest vector of x86 has.
 constexpr int kMaxLanes = 16;
 
-// The factors of value i are at i mod period. The arrays have period + kMaxLanes entries, so that a
-// vector may begin at any phase of the period. REQUIRES: period >= kMaxLanes.
+// The factors of value i are at index i mod period. The arrays have period + kMaxLanes entries, so
+// that a vector may begin at any phase of the period. REQUIRES: period >= kMaxLanes.
 struct Factors {
   size_t period;
   const float* scale;
@@ -66,8 +66,7 @@ HWY_INLINE void NormaliseAs(const In* HWY_RESTRICT in, size_t n, const Factors& 
     const auto scaled = hn::Mul(LoadAsFloat(d, from), hn::LoadU(d, factors.scale + phase));
     store(d, hn::Add(scaled, hn::LoadU(d, factors.bias + phase)), to);
   };
-  Value* to =
-      reinterpret_cast<Value*>(out);  // Only ever stored to through unaligned vector stores.
+  Value* to = reinterpret_cast<Value*>(out);  // Only unaligned vector stores write through it.
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     one(in + i, phase, to + i);
@@ -138,7 +137,7 @@ absl::Status CheckFactors(int channels, const Normalisation& normalisation) {
   return CheckFactor(normalisation.bias, channels, "bias");
 }
 
-// A period of at least kMaxLanes values, the channels in turn.
+// The period, in values, of channels that take turns value by value. It is at least kMaxLanes.
 size_t PeriodOf(int channels) { return kMaxLanes * static_cast<size_t>(channels); }
 
 // Writes the period + kMaxLanes entries of Factors. The channel changes every `inner` values.

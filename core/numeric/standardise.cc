@@ -46,7 +46,7 @@ HWY_INLINE hn::Vec<D> LoadAsFloat(D d, const uint8_t* in) {
   return hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(d8, in)));
 }
 
-// The sum of term(x) over all x. `term` makes a vector of doubles of one of floats.
+// The sum of term(x) over all x. `term` turns a vector of floats into a vector of doubles.
 template <class T, class Term>
 HWY_INLINE double Sum(const T* HWY_RESTRICT in, size_t n, const Term& term) {
   const Doubles dd;

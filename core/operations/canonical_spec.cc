@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-// Writes defaults out, and leaves out auto_shard steps that are OFF, because they select
+// Replaces defaults by what they mean. Removes auto_shard steps that are OFF, because they select
 // everything.
 void WriteSelection(google::protobuf::RepeatedPtrField<v1::Select>& selects) {
   google::protobuf::RepeatedPtrField<v1::Select> steps;
@@ -66,7 +66,7 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
               spec.mutable_mix()->mutable_labels()->end());
   }
   for (v1::Output& output : *spec.mutable_outputs()) {
-    output.clear_cache();  // It changes no byte.
+    output.clear_cache();  // A cache changes no byte of a feed.
     for (v1::Transform& transform : *output.mutable_transforms()) {
       const OperationRow* const row = FindOperation(transform.kind_case());
       if (row != nullptr) transform = WithDefaults(*row, transform);

@@ -15,12 +15,12 @@
 namespace systole {
 namespace {
 
-// The work of a value that a decoder makes of a file.
+// The work for each value that a decoder makes of a file (see kept_value.h).
 constexpr double kDecodeWork = 4;
-// The work of a byte that is copied, and of one that is read from disk.
+// The work for each byte that is copied, and for each one that is read from disk.
 constexpr double kCopyWork = 1.0 / 16;
 constexpr double kDiskWork = 1.0 / 2;
-// The part of the least time that a smaller value may cost.
+// A smaller value is better if it takes at most this share more than the least time.
 constexpr double kTimeForRoom = 0.1;
 
 // A text that says what the first `count` transforms do, and how their value is written.
@@ -43,7 +43,7 @@ std::vector<ValueType> SizedTypes(const Program& program, ImageSize image) {
       made.shape = {std::min<int64_t>(image.height, kMaxImageEdge),
                     std::min<int64_t>(image.width, kMaxImageEdge), made.shape[2]};
     } else if (!made.has_size()) {
-      // It takes images of every size, so the second half is never needed.
+      // The operation takes images of every size, so value_or() never uses its argument.
       made = step.operation->TypeOf(types.back()).value_or(types.back());
     }
     types.push_back(std::move(made));
@@ -58,14 +58,14 @@ bool Resizes(const Operation& operation) {
   });
 }
 
-// The work of the steps from number `first` on, of which the fused pass does `fused`.
+// The work of the steps from number `first` on, if the fused pass does the first `fused` of them.
 double WorkFrom(const Program& program, absl::Span<const ValueType> types, size_t first,
                 size_t fused) {
   double work = 0;
   for (size_t i = first; i < program.steps().size(); ++i) {
     const Operation& operation = *program.steps()[i].operation;
     if (types[i].element == ElementType::kBytes) {
-      if (operation.InputBytes().has_value()) continue;  // It copies.
+      if (operation.InputBytes().has_value()) continue;  // It only copies.
       work += kDecodeWork * static_cast<double>(types[i + 1].num_elements());
     } else if (i >= first + fused || Resizes(operation)) {
       work += static_cast<double>(operation.Work(types[i], types[i + 1]));
@@ -74,8 +74,8 @@ double WorkFrom(const Program& program, absl::Span<const ValueType> types, size_
   return work;
 }
 
-// How many steps from number `first` on the fused pass does. It takes no floats but for the last
-// scale and bias.
+// How many steps the fused pass does, beginning with number `first`. The pass takes floats only for
+// the last scale and bias.
 size_t FusedFrom(const Program& program, size_t first, DType dtype) {
   const LoweredProgram lowered =
       Lower(std::make_shared<const Program>(program.From(first)), dtype, /*read_soon=*/false);
@@ -100,7 +100,7 @@ absl::Status NothingToKeep(bool is_scaled) {
   if (is_scaled) {
     return absl::InvalidArgumentError(
         "has nothing to keep: decode_jpeg { scale: AUTO } and the transforms up to the resize are "
-        "done as one, and one of them draws; use scale: FULL, or leave cache out");
+        "done as one, and one of them is random; use scale: FULL, or leave cache out");
   }
   return absl::InvalidArgumentError(
       "has nothing to keep: the transforms before the first random one only copy stored bytes "
@@ -118,7 +118,7 @@ absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program&
   const std::vector<Program::Step>& steps = program.steps();
   const std::vector<ValueType> types = SizedTypes(program, image);
   const bool is_raw = program.input_bytes().has_value();
-  // The first steps that are done as one. They have no values between them.
+  // How many of the first steps are done as one. There are no values between these.
   const size_t one =
       program.scaled_decoding().has_value() ? program.scaled_decoding()->num_operations() : 1;
   const double read_work = output.cache() == v1::DISK ? kDiskWork : kCopyWork;
@@ -127,7 +127,7 @@ absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program&
 
   KeptValues kept;
   kept.work = WorkFrom(program, types, 0, FusedFrom(program, 0, dtype)) + write_work;
-  bool computes = false;  // Whether more is done than copying stored bytes, or changing each value.
+  bool computes = false;  // Whether a step so far does more than copy bytes or change each value.
   for (size_t i = 0; i < steps.size() && !steps[i].random; ++i) {
     computes = computes || !is_raw || (i > 0 && steps[i].operation->RulesByValue() == 0);
     if (i + 1 < one) continue;
@@ -150,7 +150,7 @@ absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program&
     }
     if (is_end && is_worth_it) {
       std::string made_by = TextOf(output, i + 1);
-      // The same text as if more steps followed, so that such a feed finds the value, too.
+      // If it is the example, the text is the same as above: feeds with further steps find it, too.
       if (!is_example) {
         absl::StrAppend(&made_by, "\nas ", v1::DataType_Name(static_cast<v1::DataType>(dtype)));
       }

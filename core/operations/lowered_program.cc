@@ -15,7 +15,7 @@ class Fusion {
   explicit Fusion(const ValueType& input) : floats_(input.element == ElementType::kFloat32) {}
 
   // Adds an operation, which reads values of type `input`, if this changes no byte of the result.
-  // Returns whether it does.
+  // Returns whether the operation was added.
   bool Take(const Operation& operation, const ValueType& input) {
     const std::vector<OperationPart> parts = operation.Parts();
     Fusion further = *this;
@@ -30,7 +30,7 @@ class Fusion {
 
   bool is_jpeg() const { return is_jpeg_; }
   bool floats() const { return floats_; }
-  // Whether it resizes, cuts or mirrors, which only images allow.
+  // Whether the pass resizes, cuts or mirrors, which only images allow.
   bool moved() const { return resize_.has_value() || !moves_.empty(); }
   const std::optional<ResamplePart>& resample() const { return resample_; }
   const std::vector<MirrorPart>& mirrors() const { return mirrors_; }
@@ -68,8 +68,8 @@ class Fusion {
     return true;
   }
 
-  // A mirrored image does not resize to the mirrored bits, because its weights round differently.
-  // And the resizer takes stored pixels only.
+  // Refuses a resize after a mirror. To resize first gives other bits, because the weights round
+  // differently. And the resizer takes only stored pixels.
   bool TakePart(const ResizePart& part) {
     const bool mirrored = std::any_of(moves_.begin(), moves_.end(), [](const auto& move) {
       return std::holds_alternative<MirrorPart>(move);
@@ -82,8 +82,8 @@ class Fusion {
     return true;
   }
 
-  // A window whose size the spec gives is left to the pass of that size: it may be of any size, but
-  // values whose size only the record gives are bounded.
+  // A window whose size the spec gives is left to the pass of that size. There it may be of any
+  // size. Here it would be bounded, as all values are whose size only the record gives.
   bool TakePart(const ResamplePart& part) {
     if (!is_jpeg_ || !reads_any_size_ || resample_.has_value() || normalise_.has_value()) {
       return false;
@@ -114,7 +114,7 @@ class Fusion {
   std::vector<std::variant<WindowPart, MirrorPart>> moves_;
   std::optional<ResizePart> resize_;
   std::optional<ResamplePart> resample_;
-  std::vector<MirrorPart> mirrors_;  // After it.
+  std::vector<MirrorPart> mirrors_;  // After resample_.
   bool reads_any_size_ = false;  // Whether only the record gives the size that the operation reads.
   bool rounds_ = false;
   std::optional<NormaliseFactors> normalise_;
@@ -124,8 +124,8 @@ class Fusion {
 struct Beginning {
   Fusion fusion;
   size_t steps = 0;
-  ValueType type;              // What they make.
-  size_t before_resample = 0;  // How many come before the step that resamples, or all.
+  ValueType type;              // What these steps make.
+  size_t before_resample = 0;  // The steps before the one that resamples, or all.
 };
 
 // The longest beginning that can be fused. If it decodes a JPEG but fixes no size, the longest one
@@ -143,8 +143,8 @@ Beginning LongestBeginning(const Program& program) {
   return fused.fusion.is_jpeg() && !fused.type.has_size() ? pixels : fused;
 }
 
-// Adds what the references cost from step `first` on, which reads a value of `read_bytes`. They are
-// nullopt if only the record has the value's size.
+// Adds what the references cost from step `first` on. This step reads a value of `read_bytes`. That
+// is nullopt if only the record gives the value's size.
 void AddRest(size_t first, std::optional<int64_t> read_bytes, LoweredProgram& lowered) {
   const std::vector<Program::Step>& steps = lowered.program->steps();
   // A value whose type has no size is bounded by kMaxValueBytes.

@@ -26,7 +26,7 @@ absl::StatusOr<ProgramRunner> ProgramRunner::Create(const LoweredProgram& progra
                                                     std::shared_ptr<HuffmanDecoder> decoder) {
   if (program.way == Way::kInterpreter && program.program != nullptr &&
       program.program->input().element == ElementType::kBytes) {
-    // Checks the library before any record is read: if it can decode nothing, no record is at
+    // Checks libjpeg before any record is read. If libjpeg can decode nothing, no record is at
     // fault.
     SYSTOLE_RETURN_IF_ERROR(JpegDecoder::Create().status());
   }

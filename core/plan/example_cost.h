@@ -1,6 +1,6 @@
-// How much work an example of a feed is for a thread, in values computed. It is estimated from the
-// feed's spec and a sample of the dataset. It is limited, because otherwise a spec of a few hundred
-// bytes could keep a thread, and all that wait for it, busy with one example for minutes.
+// How many values a thread computes to make one example of a feed. The number is estimated from the
+// feed's spec and a sample of the dataset, and is limited. Otherwise a spec of a few hundred bytes
+// could keep a thread busy with one example for minutes, while others wait for the thread.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_EXAMPLE_COST_H_
@@ -16,17 +16,17 @@
 
 namespace systole {
 
-// The most values of an example. They take half a second of a thread, or a few seconds with the
-// slowest transforms.
+// The most values that may be computed for an example. They take half a second of a thread, or a
+// few seconds with the slowest transforms.
 inline constexpr int64_t kMaxExampleElements = int64_t{1} << 28;
-// The most values of a group of examples that are mixed. Only one thread makes a group.
+// The same for all examples of a group that `mix` mixes. Only one thread makes a group.
 inline constexpr int64_t kMaxGroupElements = int64_t{1} << 30;
 
-// Values of an example of `outputs`, which are in the order of `spec`; at least 1. Counts the
-// pixels of the largest image of the sample, or of the default value, the values that each
-// transform computes, and those of `mix`. It is an estimate, because images of the dataset may be
-// larger.
-//   InvalidArgument  more than the limits. The message has the sum and its largest part.
+// How many values are computed for an example; at least 1. `outputs` are in the order of `spec`.
+// `group` is how many examples are mixed. Counts the pixels of the largest image (of the sample, or
+// the default value), the values that each transform computes, and those of `mix`. It is an
+// estimate, because images of the dataset may be larger.
+//   InvalidArgument  the number is above a limit. The message has the sum and its largest part.
 absl::StatusOr<int64_t> CountExampleElements(const v1::FeedSpec& spec, const Dataset& dataset,
                                              absl::Span<const OutputPlan> outputs, int64_t group);
 

@@ -22,7 +22,7 @@ namespace {
 // Bounds that keep arithmetic and allocations in range. No real feed comes near them.
 constexpr int64_t kMaxGlobalBatch = int64_t{1} << 24;
 constexpr int kMaxCores = 1 << 16;
-constexpr int kMaxOutputs = kMaxSliceTensors - 1;  // `valid` is the last one.
+constexpr int kMaxOutputs = kMaxSliceTensors - 1;  // One more tensor is `valid`.
 
 absl::Status CheckEnum(absl::string_view field, const google::protobuf::EnumDescriptor& type,
                        int value) {
@@ -65,9 +65,9 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
     return absl::InvalidArgumentError(
         absl::StrCat("the spec has ", spec.outputs_size(), " outputs, want 1 to ", kMaxOutputs));
   }
-  // A newer client may send fields and, since enumerations are open in proto3, values that this
-  // server does not know. If they were ignored, the feed would have other bytes than those asked
-  // for.
+  // A newer client may send fields that this server does not know. It may also send unknown values
+  // of enumerations, which are open in proto3. If they were ignored, the feed would have other
+  // bytes than those asked for.
   v1::FeedSpec known = spec;
   known.DiscardUnknownFields();
   if (known.ByteSizeLong() != spec.ByteSizeLong()) {
@@ -92,7 +92,8 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
   return absl::OkStatus();
 }
 
-// The tensor of one output: its example's shape with the batch in its place.
+// The tensor of one output: the shape of an example, and the batch dimension where the layout has
+// it.
 SliceTensor TensorOf(const std::string& name, const OutputPlan& plan, int64_t per_core_batch) {
   std::vector<int64_t> shape = plan.shape;
   SliceTensor tensor;
@@ -248,7 +249,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
       new FeedPlan(std::move(typed), std::move(dataset), std::move(order), std::move(layout),
                    std::move(parser), std::move(outputs), std::move(mix), example_elements));
   SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(ScratchBytesOf(plan->outputs(), plan->layout())));
-  // Checked last, when making an example is known to be bounded.
+  // The defaults are checked last, when the work of making an example is known to be bounded.
   int64_t pixels_left = kMaxDefaultPixels;
   for (int i = 0; i < spec.outputs_size(); ++i) {
     const absl::Status fits = CheckDefault(plan->outputs()[static_cast<size_t>(i)], pixels_left);

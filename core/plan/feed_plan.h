@@ -29,7 +29,8 @@ namespace systole {
 // over all outputs: some seconds of a thread's time.
 inline constexpr int64_t kMaxInterpretedElements = int64_t{64} << 20;
 
-// The dataset that `spec` names, or its members, joined. `find` finds a dataset by its name.
+// The dataset that `spec` names. If `spec` names members instead, they are joined into one. `find`
+// finds a dataset by its name.
 //   InvalidArgument  the members are wrong. The message has the field.
 // Also the errors of `find`.
 using FindDataset =
@@ -40,9 +41,9 @@ absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spe
 class FeedPlan {
  public:
   // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are
-  // compared with what the outputs want.
+  // compared with what the outputs need.
   //   InvalidArgument  the message has the field of the spec, what was seen and what was wanted.
-  //   NotFound         the spec names another dataset, or other members than `dataset` was joined of.
+  //   NotFound         the spec names another dataset, or other members than those of `dataset`.
   static absl::StatusOr<std::shared_ptr<const FeedPlan>> Create(
       const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset);
 
@@ -54,8 +55,8 @@ class FeedPlan {
   const std::vector<OutputPlan>& outputs() const { return outputs_; }
   // How examples are mixed with their neighbours; nullopt: they are not mixed.
   const std::optional<MixPlan>& mix() const { return mix_; }
-  // Neighbouring examples of a slice that one thread has to make: a group that is mixed, else 1.
-  // The number divides the per-core batch.
+  // How many neighbouring examples of a slice have to be made by one thread: a whole group if they
+  // are mixed, otherwise 1. The number divides the per-core batch.
   int64_t group() const { return mix_.has_value() ? mix_->group : 1; }
   int num_cores() const { return NumCoresOf(spec_); }
   // What an example costs, in values computed (example_cost.h).
@@ -70,7 +71,7 @@ class FeedPlan {
   // Whether some output is decoded from a JPEG: an example may then wait for another.
   bool decodes_jpegs() const;
 
-  // SpecFingerprint (core/operations/canonical_spec.h).
+  // See SpecFingerprint() in core/operations/canonical_spec.h.
   uint64_t fingerprint() const { return fingerprint_; }
   // See Order::Fingerprint.
   uint64_t order_fingerprint() const { return order_.Fingerprint(dataset_->fingerprint()); }

@@ -83,9 +83,9 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<RecordSource> shard,
                            format->open(std::move(file), options));
   if (!restart_path.empty() && !shard->CheckHoldsRecords().ok()) {
-    // It seems to be no shard, so its owner wants no file beside it. The restart points were
-    // written only to read it.
-    RemoveStored(restart_path).IgnoreError();  // There may be none.
+    // The file seems to be no shard, so nothing is left beside it. The restart points were written
+    // only to read it.
+    RemoveStored(restart_path).IgnoreError();  // There may be no such file.
   }
   return shard;
 }

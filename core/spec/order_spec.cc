@@ -62,7 +62,7 @@ bool NeedShards(const Selects& selects) {
   return steps.ok() && Selection::NeedsShards(*steps);
 }
 
-// The records of one dataset that `selects` leave; null: all of them.
+// The records of one dataset that `selects` leave. Null if they leave all of them.
 absl::StatusOr<std::shared_ptr<const Selection>> SelectionOf(
     const Selects& selects, const DatasetRecords& dataset,
     NoRecords no_records = NoRecords::kRefused) {
@@ -127,7 +127,7 @@ absl::Status SetConcatenation(const v1::FeedSpec& spec, absl::Span<const Dataset
                              Selection::Concatenate(std::move(records), steps));
     order.selection = std::make_shared<const Selection>(std::move(selection));
   } else {
-    // All members together are selected from like one dataset of all shards.
+    // `select` takes records from all members together, as if they were one dataset.
     std::vector<int64_t> per_shard;
     DatasetRecords all;
     for (const DatasetRecords& dataset : datasets) {

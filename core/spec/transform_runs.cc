@@ -14,7 +14,7 @@ constexpr absl::string_view kMeaning =
     "by row: over an image in memory, a few rows at a time, in one pass with its neighbours\n"
     "alone: by itself, over the whole image or list\n";
 
-// "decode_jpeg".
+// The transform's name, such as "decode_jpeg".
 std::string NameOf(const v1::Transform& transform) {
   const auto* const field =
       v1::Transform::descriptor()->FindFieldByNumber(static_cast<int>(transform.kind_case()));
@@ -31,7 +31,7 @@ std::string RunName(v1::TransformRun run) {
       return "by row";
     case v1::ALONE:
       return "alone";
-    default:  // Of a server of another release.
+    default:  // It came from a server of another release.
       return "not known";
   }
 }

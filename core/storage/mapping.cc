@@ -13,7 +13,7 @@
 namespace systole {
 namespace {
 
-// The earlier action of SIGBUS. Written before the handler is installed.
+// The action of SIGBUS before ours. It is written before our handler is installed.
 struct sigaction previous_action;
 
 // The calling thread's newest read. The handler must reach it without a call. Otherwise, in a
@@ -26,7 +26,7 @@ void PassOn(int signal, siginfo_t* info, void* context) {
     previous_action.sa_sigaction(signal, info, context);
     return;
   }
-  const bool sent = info->si_code <= 0;  // By a process. Otherwise the kernel raised it.
+  const bool sent = info->si_code <= 0;  // True: a process sent it. False: the kernel raised it.
   if (previous_action.sa_handler == SIG_IGN && sent) return;
   if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
     previous_action.sa_handler(signal);
@@ -76,12 +76,12 @@ bool Mapping::ReplaceByZeros(uintptr_t address) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
   // Readers stay within the file's bytes.
   if (address < begin || address - begin >= bytes_) return false;
-  failed_.store(true);  // First: a thread that sees a zero must see this.
-  // Replaces all of it at once, so that a mapping fails at most once. This takes no memory.
-  //   This makes the system call itself, which is allowed in a signal handler. mmap() may be
-  // intercepted: ThreadSanitizer's counts as a write to bytes that other threads read. They may
-  // read them just then: they get the file's bytes or zeros, and look at the mark before they trust
-  // either. The call's arguments are whole registers, so none may be an int.
+  failed_.store(true);  // Set first: a thread that sees a zero must see the mark.
+  // Replaces the whole mapping at once, so that it fails at most once. This takes no memory.
+  //   The system call is made directly, which a signal handler may do. mmap() may be intercepted:
+  // ThreadSanitizer's version counts as a write to bytes that other threads read. Those threads may
+  // be reading now. They get the file's bytes or zeros, and look at the mark before they trust what
+  // they got. The call's arguments are whole registers, so none may be an int.
   constexpr int64_t kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   return ::syscall(SYS_mmap, data, bytes_, int64_t{PROT_READ}, kFlags, int64_t{-1}, int64_t{0}) !=
          -1;

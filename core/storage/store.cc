@@ -9,7 +9,7 @@ absl::Status ChangedSinceOpened(absl::string_view name, absl::string_view how) {
   return absl::FailedPreconditionError(
       absl::StrCat("shard \"", ForeignName(BaseName(name)), "\" ", how,
                    " since it was opened; open the dataset anew (restart the server, or make a new "
-                   "LocalFeed) for what is there now"));
+                   "LocalFeed) to read what is there now"));
 }
 
 absl::Status PatternMatchesNothing(absl::string_view pattern) {

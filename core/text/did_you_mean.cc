@@ -22,8 +22,8 @@ std::string Folded(absl::string_view word) {
   return folded;
 }
 
-// Letters to change, add, take away or swap with a neighbour to get from one word to the other
-// (optimal string alignment).
+// How many letters have to be changed, added, removed or swapped with a neighbour to get from one
+// word to the other (optimal string alignment).
 size_t EditDistance(absl::string_view a, absl::string_view b) {
   // Rows i - 2, i - 1 and i of the table.
   std::vector<size_t> two_before(b.size() + 1);

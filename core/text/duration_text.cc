@@ -10,7 +10,7 @@ namespace systole {
 std::optional<absl::Duration> ParseDurationText(absl::string_view text) {
   absl::Duration duration;
   if (double seconds; absl::SimpleAtod(text, &seconds)) {
-    duration = absl::Seconds(seconds);  // NaN becomes infinite, too.
+    duration = absl::Seconds(seconds);  // NaN becomes infinite, so it is refused below.
   } else if (!absl::ParseDuration(text, &duration)) {
     return std::nullopt;
   }

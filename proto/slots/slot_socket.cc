@@ -23,7 +23,7 @@ constexpr absl::string_view kSuffix = ".slots";
 // How many clients may wait in the socket's queue until the server accepts them.
 constexpr int kBacklog = 128;
 
-// Room for more than the one descriptor that a packet may carry, to see that there were too many.
+// A packet may carry one descriptor. There is room for more, so that too many are noticed.
 constexpr size_t kMaxPassed = 4;
 
 absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
@@ -94,8 +94,8 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   }
   const OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");
-  // Only ECONNREFUSED says that no process listens. If the queue is full, or the socket is one
-  // for packets, connect() fails in another way, and a process listens.
+  // Only ECONNREFUSED says that no process listens. connect() can also fail because the queue is
+  // full or the socket is one for packets. Then a process listens.
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
       errno != ECONNREFUSED) {
     return absl::UnavailableError(
@@ -178,7 +178,7 @@ absl::StatusOr<std::optional<SlotSocket::Packet>> SlotSocket::Receive() const {
     for (size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(each) + i * sizeof(int), sizeof(int));
-      packet.passed = OwnedFd(fd);  // Closes the one before.
+      packet.passed = OwnedFd(fd);  // Closes the previous descriptor.
       ++passed;
     }
   }
@@ -207,7 +207,7 @@ absl::StatusOr<SlotListener> SlotListener::Listen(const std::string& path) {
   if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");
   SYSTOLE_RETURN_IF_ERROR(RemoveStaleSocket(path));
   struct stat info = {};
-  // The file gets the mode of the socket: nobody else can connect, not even for a moment.
+  // The file gets the mode of the socket, so no other user can connect, not even for a moment.
   if (::fchmod(fd.get(), S_IRUSR | S_IWUSR) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       ::lstat(path.c_str(), &info) != 0 || ::listen(fd.get(), kBacklog) != 0) {

@@ -17,7 +17,7 @@
 namespace systole {
 
 struct Permissions {
-  // The policy in force when the call came. Null: every caller has every permission.
+  // The policy in force when the call came. If null, every caller has every permission.
   std::shared_ptr<const AccessPolicy> policy;
   Credentials credentials;
   Caller caller;
@@ -45,11 +45,11 @@ absl::StatusOr<Permissions> PermissionsOf(const AccessControl* access, Credentia
 absl::Status NotPermitted(const Caller& caller, absl::string_view what,
                           absl::string_view permission);
 
-// The peer whose share of the places a call takes: the identity or, for an anonymous caller, the
-// host of `address` (as grpc::ServerContext::peer() gives it).
+// The peer that a call's place counts for: the identity or, for an anonymous caller, the host of
+// `address` (as grpc::ServerContext::peer() gives it).
 std::string PeerOf(const Caller& caller, absl::string_view address);
 
-// The caller's identity. Empty if `permissions` is an error, or the caller anonymous.
+// The caller's identity. Empty if `permissions` is an error, or if the caller is anonymous.
 std::string IdentityOf(const absl::StatusOr<Permissions>& permissions);
 
 }  // namespace systole

@@ -43,7 +43,8 @@ void AddFlagsOf(const google::protobuf::Descriptor& message, const FieldDescript
   }
 }
 
-// The value NAME of an enum, in any case of letters; null if there is none.
+// The value of the flag's enum that is called `name`, in upper or lower case. Null if there is
+// none.
 const EnumValueDescriptor* EnumValueNamed(const ConfigFlag& flag, absl::string_view name) {
   return flag.value->enum_type()->FindValueByName(absl::AsciiStrToUpper(name));
 }
@@ -59,11 +60,11 @@ std::vector<std::string> ChoicesOf(const ConfigFlag& flag) {
   return names;
 }
 
-// How the text of a number, TIME or SIZE is read. All become durations, so that bounds are compared
-// in one way.
+// How the text of a number, TIME or SIZE is read. All three become durations, so that bounds are
+// compared in one way.
 struct Measure {
   const char* wanted;
-  // nullopt: `text` is not such a value. A number becomes as many seconds.
+  // Nullopt if `text` is not such a value. A number or SIZE of n becomes n seconds.
   std::optional<absl::Duration> (*read)(absl::string_view text);
 };
 
@@ -95,7 +96,7 @@ absl::Status Wanted(absl::string_view text, absl::string_view wanted) {
   return absl::InvalidArgumentError(absl::StrCat("'", ForeignText(text), "', want ", wanted));
 }
 
-// NAME and GLOB; nullopt if one is missing.
+// NAME and GLOB of the text "NAME=GLOB". Nullopt if one of them is missing.
 std::optional<std::pair<std::string, std::string>> NameAndGlob(absl::string_view text) {
   const size_t equals = text.find('=');
   if (equals == text.npos || equals == 0 || equals + 1 == text.size()) return std::nullopt;
@@ -112,7 +113,7 @@ v1::DatasetConfig& DatasetNamed(const std::string& name, v1::ServerConfig& confi
   return added;
 }
 
-// The value that `config` has as the text that would set it; nullopt if it has none.
+// The flag's value in `config`, as the text that would set it. Nullopt if `config` has none.
 std::optional<std::string> TextIn(const v1::ServerConfig& config, const ConfigFlag& flag) {
   const Message* message = &config;
   if (flag.inside != nullptr) {
@@ -127,7 +128,7 @@ std::optional<std::string> TextIn(const v1::ServerConfig& config, const ConfigFl
     case FieldDescriptor::CPPTYPE_INT64:
       return absl::StrCat(fields.GetInt64(*message, flag.value));
     case FieldDescriptor::CPPTYPE_ENUM: {
-      // Textproto and JSON may have a number that no value has.
+      // Textproto and JSON may set a number that belongs to no value of the enum.
       const int number = fields.GetEnumValue(*message, flag.value);
       const EnumValueDescriptor* const known = flag.value->enum_type()->FindValueByNumber(number);
       return known != nullptr ? known->name() : absl::StrCat(number);

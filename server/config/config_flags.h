@@ -26,11 +26,11 @@ struct ConfigFlag {
   // Help, bounds, default and so on. Lives as long as the program.
   const v1::Flag* about = nullptr;
   // Where the value is: `inside` is null if `value` is a field of ServerConfig itself.
-  // Otherwise it is the field whose message holds `value`.
+  // Otherwise `inside` is the field whose message holds `value`.
   const google::protobuf::FieldDescriptor* inside = nullptr;
   const google::protobuf::FieldDescriptor* value = nullptr;
 
-  // Takes no value: --insecure and --no-insecure stand for "true" and "false".
+  // A switch takes no value: --insecure and --no-insecure stand for "true" and "false".
   bool is_switch() const {
     return value->cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_BOOL;
   }
@@ -42,18 +42,20 @@ struct ConfigFlag {
 // All flags, in the order of the .proto.
 const std::vector<ConfigFlag>& ConfigFlags();
 
-// OK if `text` is a value of `flag`. InvalidArgument with what was seen and what is wanted, but
-// without the name of the flag or field, which the caller knows.
+// OK if `text` is a value of `flag`. Otherwise InvalidArgument. The message says what was seen and
+// what is wanted. It does not name the flag or field, which the caller knows.
 absl::Status CheckFlagText(const ConfigFlag& flag, absl::string_view text);
 
 // Sets the field. REQUIRES: CheckFlagText(flag, text) is OK.
 void SetFlag(const ConfigFlag& flag, absl::string_view text, v1::ServerConfig& config);
 
-// Sets in `config` what `flags` has. Datasets are added; those of the same name become one.
+// Sets in `config` what `flags` has. Datasets are added. If `config` already has one of the
+// same name, that one gets the new shards, too.
 void Override(const v1::ServerConfig& flags, v1::ServerConfig& config);
 
 // `config` with the default of every field that it leaves out.
-//   InvalidArgument  a field's value is out of bounds, or not of its kind; names the field.
+//   InvalidArgument  a field's value is out of bounds, or not of its kind. The message has the
+//                    field's name.
 absl::StatusOr<v1::ServerConfig> CompleteConfig(v1::ServerConfig config);
 
 // The value of a TIME or SIZE field. REQUIRES: `text` is from a CompleteConfig().

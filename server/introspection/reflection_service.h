@@ -1,7 +1,7 @@
-// gRPC's reflection: says to a tool, such as grpcurl, which services this server has and what their
+// gRPC's reflection: tells a tool, such as grpcurl, which services this server has and what their
 // messages look like. It has both names, grpc.reflection.v1 and v1alpha, which are the same on the
-// wire. It is our own, because gRPC's plug-in cannot refuse a caller, and the number of its calls
-// has no bound (README.md).
+// wire. We wrote our own, because gRPC's plug-in cannot refuse a caller, and does not bound the
+// number of calls (README.md).
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_INTROSPECTION_REFLECTION_SERVICE_H_
@@ -20,9 +20,10 @@
 
 namespace systole {
 
-// Most calls at once, shared like the places of streams. A tool has one, for a moment.
+// The most calls at once. Peers share them like the places of streams. A tool has one call, for a
+// moment.
 inline constexpr int kMaxReflectionCalls = 64;
-// Most requests of one call. A tool that walks through all that there is asks for some dozens.
+// The most requests in one call. A tool that asks for everything sends some dozens.
 inline constexpr int kMaxReflectionRequests = 1000;
 
 class ReflectionService final : public grpc::Service {

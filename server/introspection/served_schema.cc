@@ -20,7 +20,7 @@ using google::protobuf::FileDescriptor;
 using google::protobuf::FileDescriptorProto;
 
 // The file of reflection's first version, v1alpha, which differs from v1 only in the package. Tools
-// that are older than v1 ask for it.
+// that are older than v1 ask for this file.
 FileDescriptorProto AlphaOf(const FileDescriptor& v1) {
   FileDescriptorProto proto;
   v1.CopyTo(&proto);

@@ -6,10 +6,10 @@
 namespace systole {
 namespace {
 
-// The least time between two new connections while all together cost too much.
+// While all connections together cost too much, new ones come in at least this far apart.
 constexpr absl::Duration kBetweenTooMany = absl::Milliseconds(100);
-// A connection that costs no more than this goes on, whatever others at its address do. It is the
-// cost of a request of 4 KiB on a connection that has had a call.
+// A connection that costs no more than this goes on, whatever others at its address do. This is
+// the cost of a request of 4 KiB on a connection that has had a call.
 constexpr int64_t kFewCost = 2 * kStreamCost;
 
 }  // namespace
@@ -21,10 +21,10 @@ void Allowance::Take(const Traffic& total, absl::Duration now) {
   const int64_t sent = total.bytes_sent - seen_.bytes_sent;
   int64_t seconds = (now - at_) / absl::Seconds(1);
   at_ += absl::Seconds(seconds);
-  // What the peer does not read stays in memory, so this time earns nothing.
+  // While bytes that the peer does not read stay in memory, time earns nothing.
   if (total.unread) seconds = 0;
-  // Nothing is earned in advance: what is left over is lost. What waits is kept, whatever was
-  // earned meanwhile.
+  // Nothing is earned in advance: earnings that are left over are lost. Bytes and streams that
+  // still wait always count, however much was earned meanwhile.
   bytes_ =
       std::max(total.bytes_waiting, bytes_ - calls * kEarnedByCall - sent / kSentPerEarnedByte -
                                         seconds * kEarnedBytesPerSecond);

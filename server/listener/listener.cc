@@ -25,7 +25,7 @@
 namespace systole {
 namespace {
 
-// Connections taken from one listener before others have their turn.
+// How many connections are taken from one listener before the others have their turn.
 constexpr int kMaxAcceptsAtOnce = 64;
 // How long the listeners rest if nothing can be accepted, not even to be closed. Otherwise they
 // would be ready all the time, and the thread would spin.
@@ -60,7 +60,7 @@ std::string AddressText(int family, const void* address) {
 // The other end of a connection.
 struct Peer {
   std::string name;           // Connections are counted by it: a user or an address.
-  std::string address;        // OpenCalls' name for the connection, if it can know it.
+  std::string address;        // OpenCalls' name for the connection; empty if it has none.
   std::optional<uid_t> user;  // On a Unix socket.
 };
 
@@ -94,8 +94,8 @@ Peer PeerOf(int fd) {
   return {.name = name, .address = absl::StrCat("ipv6:%5B", name, "%5D:", ntohs(in6.sin6_port))};
 }
 
-// Ends a connection over TCP at once. After shutdown() its owner would still read what comes, for
-// as long as something comes. Its owner sees an error, and the listener forgets it then.
+// Ends a connection over TCP at once. After shutdown() its owner would go on reading for as long as
+// bytes come. Here the owner sees an error, and the listener then forgets the connection.
 void Abort(int fd) {
   const sockaddr nobody = {.sa_family = AF_UNSPEC, .sa_data = {}};
   ::connect(fd, &nobody, sizeof(nobody));
@@ -177,7 +177,7 @@ void Listener::EndQuiet() {
           connection.calls->Quiet() < options_.call_timeout) {
         continue;
       }
-      // Its owner sees it as the peer's end, and the listener forgets it then.
+      // To the owner this looks as if the peer ended it. The listener then forgets the connection.
       ::shutdown(fd, SHUT_RDWR);
       connection.ended = true;
       told.emplace_back(connection.peer, absl::StrCat("dropped a connection of ", connection.peer,
@@ -307,8 +307,8 @@ void Listener::HandOverOne(int own, std::optional<uid_t> user) {
     TellNoDescriptor(errno);
     return Forget(own);
   }
-  // No events are asked for, because a hang-up is always reported. It is edge-triggered, because an
-  // error lasts until the owner looks.
+  // No events are asked for, because a hang-up is always reported. The watch is edge-triggered,
+  // because an error lasts until the owner looks.
   if (!Watch(epoll_.get(), own, EPOLLET).ok()) {
     ::close(duplicate);
     return Forget(own);
@@ -380,10 +380,10 @@ void Listener::DropExcess() {
 
 void Listener::Forget(int own) {
   meter_->Remove(own);
-  // The meter may have closed this connection before; that is counted before it is erased.
+  // The meter may have closed this connection already. That has to be counted before the erase.
   DropExcess();
   // Ends the watch before the descriptor is closed: the connection may live on in its owner's
-  // descriptor, and epoll would still report it. It may never have been watched.
+  // descriptor, and epoll would still report it. There may be no watch; then this does nothing.
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, own, nullptr);
   MutexLock lock(mu_);
   const auto connection = connections_.find(own);

@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// What the peer has acknowledged, and whether something waits for it to read.
+// Notes what the peer has acknowledged, and whether bytes wait because the peer does not read.
 void CountSent(int fd, Traffic& traffic) {
   tcp_info info = {};
   socklen_t size = sizeof(info);

@@ -26,7 +26,7 @@ class CountedCall final : public grpc::experimental::Interceptor {
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     using grpc::experimental::InterceptionHookPoints;
-    // Headers, message and status may come together.
+    // One call may have headers, message and status, so the status is looked at first.
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
       will_be_served_ = IsService(methods->GetSendStatus().error_code());
     } else if (methods->QueryInterceptionHookPoint(
@@ -42,7 +42,7 @@ class CountedCall final : public grpc::experimental::Interceptor {
   }
 
   const std::shared_ptr<OpenCalls::Connection> connection_;
-  bool will_be_served_ = false;  // When its answer has gone.
+  bool will_be_served_ = false;  // It counts as served once its answer has gone.
   bool served_ = false;
 };
 

@@ -26,8 +26,8 @@ grpc_ssl_certificate_config_reload_status Fetch(void* files,
   return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
 }
 
-// gRPC's C++ interface has no server credentials that ask for their certificates. Its C interface
-// has.
+// gRPC's C++ interface has no server credentials that call a function to get their certificates.
+// Its C interface has them.
 class FetchingCredentials final : public grpc::ServerCredentials {
  public:
   explicit FetchingCredentials(std::unique_ptr<TlsFiles> files)

@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-// Most names that an error lists.
+// The most names that an error lists.
 constexpr size_t kMaxNamesListed = 20;
 
 bool IsDatasetName(absl::string_view name) {

@@ -18,7 +18,7 @@
 namespace systole {
 namespace {
 
-// Features that DescribeDataset lists; a record may have any number.
+// The most features that DescribeDataset lists. A record may have any number of them.
 constexpr int kMaxFeaturesListed = 1000;
 
 void Summarize(const Dataset& dataset, v1::DatasetSummary& summary) {

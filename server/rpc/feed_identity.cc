@@ -26,7 +26,7 @@ absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdent
                         "global_batch and tail must stay the same",
                         own.order_fingerprint(), expected.order_fingerprint()));
   }
-  // Empty: the client was told to accept any.
+  // The expected version is empty if the client was told to accept any.
   if (!expected.content_version().empty() && expected.content_version() != own.content_version()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the content version is ", own.content_version(), " here, ",

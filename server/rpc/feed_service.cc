@@ -23,16 +23,16 @@
 namespace systole {
 namespace {
 
-// Smaller slices travel as bytes. For each slot there are a descriptor and two mappings, of which a
-// process has some thousands, and a packet each way; that outweighs the copying of so few bytes.
+// Smaller slices travel as bytes, because to copy so few bytes is cheaper than a slot. A slot costs
+// a packet each way, a descriptor and two mappings. A process has only some thousands of these.
 constexpr int64_t kMinSlotBytes = int64_t{256} << 10;
 
-// Most bytes that a client may hold in slots before it has given one back. HTTP/2's windows and the
-// socket's buffers let a stream of bytes run ahead about as far. It is a few slices of usual size.
+// The most bytes that a client may hold in slots before it gives one back: a few slices of usual
+// size. HTTP/2's windows and the socket's buffers let a stream of bytes run ahead about as far.
 constexpr int64_t kSlotWindowBytes = int64_t{16} << 20;
 
-// gRPC's own key for the time after which to ask again, and its value for a client that gets no
-// place. Streams come and go within seconds.
+// gRPC's own key tells a client that gets no place when to ask again. The value is one second,
+// because streams come and go within seconds.
 constexpr const char* kPushbackKey = "grpc-retry-pushback-ms";
 constexpr const char* kPushbackMs = "1000";
 
@@ -58,7 +58,7 @@ absl::Status ReadRequest(const grpc::CallbackServerContext& context, const grpc:
                          google::protobuf::MessageLite& request) {
   const absl::Status status = DecodeGuarded(bytes, context.client_metadata(), request);
   if (!absl::IsDataLoss(status)) return status;
-  // DATA_LOSS is for records; this is worth another attempt.
+  // DATA_LOSS would mean a damaged record. A damaged request is worth another attempt.
   return absl::AbortedError(
       absl::StrCat("the request cannot be used: ", status.message(), "; send it again"));
 }
@@ -134,7 +134,7 @@ void FeedService::Tick() {
       return permissions.ok() ? CheckMayRead(*permissions, stream.datasets) : permissions.status();
     });
   }
-  // The order matters: a stream whose client was hung up on must not go on as bytes.
+  // The slots come first: if a client was hung up on, its stream must not go on with bytes.
   if (slots_ != nullptr) slots_->HangUpOnStalled(options_.stalled_stream_timeout);
   running_.StopStalled(options_.stalled_stream_timeout);
 }
@@ -222,7 +222,7 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> FeedService::PlanStream(
     const v1::StreamStepsRequest& request, const Permissions& permissions) {
   if (counters_.draining) return Draining();
   SYSTOLE_RETURN_IF_ERROR(CheckMayRead(permissions, DatasetsOf(request.spec())));
-  // A slice in a slot is finished, and one stream has one form.
+  // Slices in slots have finished tensors, and a stream cannot mix these with compact ones.
   if (request.compact() && !request.slot_session().empty()) {
     return absl::InvalidArgumentError(
         "the request has compact and a slot_session; leave one out: in shared memory the server "

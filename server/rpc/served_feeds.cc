@@ -14,8 +14,8 @@ namespace {
 // How many feeds are kept. If more are in use at once, a plan has to be made anew now and then.
 constexpr size_t kMaxFeeds = 64;
 
-// Describes how the client finishes what travels compactly. At most 64 outputs have a table of 8
-// KiB each: half of what an answer may have.
+// Describes how the client finishes the tensors that travel compactly (v1::CompactForm). At most 64
+// outputs have a table, of 8 KiB each. All tables together are half of what an answer may have.
 void DescribeForms(const CompactFeed& feed, v1::ResolveFeedResponse& response) {
   for (size_t i = 0; i < feed.tensors.size(); ++i) {
     if (!feed.tensors[i].has_value()) continue;

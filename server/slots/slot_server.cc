@@ -20,8 +20,8 @@ absl::StatusOr<std::unique_ptr<SlotServer>> SlotServer::Listen(const std::string
   SYSTOLE_ASSIGN_OR_RETURN(SlotListener listener, SlotListener::Listen(path));
   auto server = absl::WrapUnique(new SlotServer(std::move(listener), std::move(poller), options));
   // Connections that ask for nothing must not stay in the socket's queue, where they would keep
-  // others out. They do stay if there is no descriptor for them; then the handler is called again
-  // only when another one comes.
+  // others out. They do stay if no descriptor is left for them. Then the handler is called again
+  // only when another connection comes.
   SYSTOLE_RETURN_IF_ERROR(server->poller_->Add(
       server->listener_.fd(),
       [&server = *server] {
@@ -86,7 +86,7 @@ bool SlotServer::LetInLocked() {
   bool all_let_in = true;
   // Accepts no more than can wait at a time, so that a flood of connections cannot hold this caller
   // for good. An error means that descriptors are short: a client that waits goes on waiting, and
-  // its stream gets bytes.
+  // its stream carries bytes instead of slots.
   for (size_t i = 0; i < kMaxGuests; ++i) {
     absl::StatusOr<std::optional<SlotSocket>> accepted = listener_.Accept();
     all_let_in = accepted.ok();

@@ -47,7 +47,7 @@ v1::NotShared SlotSession::Offer(const std::shared_ptr<const SealedMemory>& memo
   if (!is_new && offer.retired.empty()) return v1::NO_REASON;
   const absl::Status sent = socket_.Send(EncodeSlotOffer(offer), is_new ? memory->fd() : -1);
   if (!sent.ok()) {
-    if (!is_new) return v1::NO_REASON;  // These are retired another time.
+    if (!is_new) return v1::NO_REASON;  // A later offer will name the retired slots.
     return absl::IsUnavailable(sent) ? v1::SESSION_OVER : v1::CONNECTION_FULL;
   }
   for (const uint64_t slot : offer.retired) offered_.erase(slot);
@@ -60,7 +60,7 @@ bool SlotSession::TakeMessage() {
   if (packet.ok() && !packet->has_value()) return true;
   if (packet.ok() && !(*packet)->passed.ok()) {
     if (const auto slot = ParseSlotReturn((*packet)->message); slot.ok()) {
-      std::shared_ptr<const void> owner;  // Dropped without the lock.
+      std::shared_ptr<const void> owner;  // Freed after `mu_` is unlocked.
       MutexLock lock(mu_);
       if (const auto lent = lent_.find(*slot); lent != lent_.end()) {
         owner = std::move(lent->second.owner);
@@ -95,7 +95,7 @@ void SlotSession::HangUpIfStalled(absl::Duration timeout) {
 }
 
 void SlotSession::Close() {
-  std::map<uint64_t, Lent> lent;  // Dropped without the lock.
+  std::map<uint64_t, Lent> lent;  // Freed after `mu_` is unlocked.
   {
     MutexLock lock(mu_);
     closed_ = true;

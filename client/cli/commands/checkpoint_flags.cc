@@ -90,8 +90,8 @@ absl::StatusOr<std::optional<ResumedRun>> CheckpointFlags::Load() const {
   const absl::StatusOr<ResumeToken> token = ResumeToken::Decode(checkpoint.feed_token);
   if (!token.ok() || token->next_step != checkpoint.trainer.steps) {
     return In(resume_,
-              absl::DataLossError("the checkpoint is inconsistent: its feed's token is not "
-                                  "valid, or is for another step than its trainer"));
+              absl::DataLossError("the checkpoint is inconsistent: the feed's token in it is "
+                                  "not valid, or is not for the trainer's step"));
   }
   return ResumedRun{.checkpoint = std::move(checkpoint), .token = *token, .file = resume_};
 }

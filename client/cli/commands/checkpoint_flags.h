@@ -37,22 +37,22 @@ class CheckpointFlags {
  public:
   void Declare(OptionList& options);
 
-  // The run of --resume; nullopt without it.
+  // Reads the checkpoint that --resume names. Nullopt if --resume is not given.
   //   InvalidArgument    --checkpoint-every without --checkpoint or less than 0,
   //                      --initial-checkpoint with --resume, or a file that is no checkpoint.
   //   ResourceExhausted  a file larger than any trainer's memory.
   //   DataLoss           a damaged file.
   // Also the errors of opening the file to read and of creating the files to write. The files are
-  // created on trial now, so that an error does not come only after an epoch. Errors of files name
-  // the file.
+  // created on trial now, so that their errors come before the run, not after an epoch. Errors of
+  // files name the file.
   absl::StatusOr<std::optional<ResumedRun>> Load() const;
 
   bool saves() const { return !file_.empty(); }
-  // Whether the run's state before step 0 is wanted.
+  // Whether the run's state before step 0 is to be saved, by SaveInitial().
   bool saves_initial() const { return !initial_.empty(); }
   int64_t every() const { return every_; }
   // Replaces the file that --checkpoint names: the whole file or nothing. It is on the device when
-  // this returns. `version` is the program's. REQUIRES: saves().
+  // this returns. `version` is that of the program. REQUIRES: saves().
   absl::Status Save(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
   // Like Save(), for the file of --initial-checkpoint. REQUIRES: saves_initial().
   absl::Status SaveInitial(const emulator::Checkpoint& checkpoint, absl::string_view version) const;

@@ -52,8 +52,8 @@ class CompileCommand final : public Command {
                      "ws-db, or scalesim-os, scalesim-ws, scalesim-is for chips of one matrix unit "
                      "a core");
     options.Optional("--overlap", "X", &options_.overlap,
-                     "Share of the shorter of matrix and memory time that hides behind the longer, "
-                     "0 to 1. Default: the chip's");
+                     "How much of the shorter of matrix time and memory time the longer one hides, "
+                     "0 (nothing) to 1 (all of it). Default: the chip's");
     options.Optional(
         "--layout", "NAME", &layout_,
         "Layout of the input in the chip's memory: nhwc, hwcn, nhwc-tiled, hwcn-tiled");

@@ -22,7 +22,7 @@ constexpr char kServerHelp[] =
     "(every address of the name), file:PATH (one address a line, read again when changed) or "
     "xds:///NAME";
 
-// Null if no lines are wanted, or if `console` takes none.
+// The log on `console`. Null if `format` is "none", or if the console takes no lines.
 absl::StatusOr<std::shared_ptr<EventLog>> LogTo(const Console& console, absl::string_view format) {
   if (format != "text" && format != "json" && format != "none") {
     return absl::InvalidArgumentError(

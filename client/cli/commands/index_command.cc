@@ -65,7 +65,7 @@ class IndexCommand final : public Command {
     {
       ProgressBar bar(console, {.label = "indexing", .total = static_cast<int64_t>(paths.size())});
       for (const std::string& path : paths) {
-        // A server only logs a note if it cannot write an index file. Here that is an error,
+        // A server that cannot write an index file logs a note and goes on. Here that is an error,
         // because the index files are the purpose of the command.
         SYSTOLE_ASSIGN_OR_RETURN(
             const std::unique_ptr<RecordSource> shard,

@@ -44,7 +44,7 @@ class LookCommand final : public Command {
     options.Required("--out", "FILE", &out_, "Write the page here: one HTML file");
     options.Optional("--first-step", "K", &first_step_, "The first step shown");
     options.Optional("--examples", "N", &examples_,
-                     "Examples shown, 1 to 1024; padding and masked ones count");
+                     "Examples shown, 1 to 1024. Padding and masked examples count, too");
   }
 
   absl::Status Run(const Console& console) override {

@@ -33,7 +33,7 @@ class MakeFlowersCommand final : public Command {
     options.Optional("--images", "N", &images_, "Number of images over all kinds");
     options.Optional("--seed", "S", &seed_, "Another seed draws other flowers");
     options.Optional("--size", "PX", &size_,
-                     "The long side of each picture, the short one is three quarters of it. "
+                     "The long side of each picture. The short side is three quarters of it. "
                      "Default: many shapes of 160 to 360 pixels");
     options.Optional("--texture", "smooth|photo", &texture_,
                      "photo: as fine as photographs, so that a JPEG takes as long to decode as one "

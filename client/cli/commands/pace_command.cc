@@ -1,4 +1,4 @@
-// `systole pace`: would this feed keep that chip busy? Loads the servers at the chip's rate.
+// `systole pace`: would this feed keep that chip busy? Reads the feed at the chip's rate.
 
 #include <cstdint>
 #include <functional>

@@ -139,8 +139,8 @@ class Cli11Options final : public OptionList {
 };
 
 // The message about an argument that no option takes, most likely a typing error; empty if there is
-// none. This message goes before one about a missing option, because the argument may be that
-// option misspelt.
+// no such argument. It is shown instead of a message about a missing option, because the argument
+// may be that option misspelt.
 std::string UnexpectedText(const CLI::App& app,
                            absl::Span<const std::pair<CLI::App*, Command*>> subcommands) {
   const CLI::App* at = &app;
@@ -180,7 +180,7 @@ int RunCommandLine(absl::Span<const std::string> args,
     added.emplace_back(subcommand, command.get());
   }
 
-  // An unknown command. CLI11's message would only say that a subcommand is missing.
+  // An unknown command is handled here. CLI11 would only say that a subcommand is missing.
   std::vector<std::string> names;
   for (const std::unique_ptr<Command>& command : commands) names.push_back(command->name());
   if (!args.empty() && !absl::StartsWith(args[0], "-") &&

@@ -34,11 +34,11 @@ std::string ShortNumber(double value) {
   return absl::StrFormat("%.*f", decimals, value);
 }
 
-// The unit in which numbers of bytes up to `most` are shown.
 struct ByteUnit {
   double bytes;
   const char* name;
 };
+// The unit in which numbers of bytes up to `most` are shown.
 ByteUnit UnitFor(double most) {
   if (most >= 1e9) return {1e9, "GB"};
   if (most >= 1e6) return {1e6, "MB"};

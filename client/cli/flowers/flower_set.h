@@ -17,10 +17,11 @@
 namespace systole {
 
 struct FlowerSetOptions {
-  int64_t images = 0;  // 1 to 1,000,000; each kind gets a fifth, the first kinds one more.
+  // 1 to 1,000,000. Each kind gets a fifth. If a remainder is left, the first kinds get one more.
+  int64_t images = 0;
   uint64_t seed = 0;
   FlowerStyle style;
-  int threads = 1;  // At least 1. Files do not depend on it.
+  int threads = 1;  // At least 1. The files are the same with any number.
 };
 
 struct FlowerSet {
@@ -33,9 +34,9 @@ struct FlowerSet {
 absl::StatusOr<std::string> MakeFlowerJpeg(uint64_t seed, int64_t number,
                                            const FlowerStyle& style = {});
 
-// Writes the set to `dir`, which is created if needed. Replaces files of the same names. `progress`
-// gets, from any thread, how many more images are done; if it returns false, the run stops.
-// Unfinished files of a killed run are removed.
+// Writes the set to `dir`, which is created if needed. Replaces files of the same names. Calls
+// `progress` from any thread with the number of images made since the last call. The run stops if
+// `progress` returns false. Removes the unfinished files of an earlier run that was killed.
 //   InvalidArgument  an option is out of range.
 //   AlreadyExists    a class folder holds a file that is not of this set, so packing the folder
 //                    would give a mixture.

@@ -13,7 +13,7 @@ FlowerSample Over(FlowerSample below, FlowerSample above) {
   return {Mix(below.colour, above.colour, above.alpha / alpha), alpha};
 }
 
-// Half width of a petal, 0..1, at `s` of its length from base (0) to tip (1).
+// These return half the width of a petal, 0..1, at the place `s` between its base (0) and tip (1).
 float RoundedPetal(float s) {
   const float end = s < 0.7f ? 0.0f : (s - 0.7f) / 0.3f;
   return std::min(1.0f, 0.35f + 1.3f * s) * std::sqrt(std::max(0.0f, 1.0f - end * end));
@@ -33,9 +33,9 @@ float CupPetal(float s) {
 struct PetalRow {
   float (*profile)(float s);
   int petals;
-  float phase;          // In petals.
+  float phase;          // How far the row is turned, in petals.
   float length;         // In flower radii.
-  float length_spread;  // The shortest petal is this part shorter.
+  float length_spread;  // By what share of `length` the shortest petal is shorter.
   float width;          // 1: the petals just fill the ring.
   float sway;           // How far a petal may be off its place, in petals.
   float brightness;
@@ -135,7 +135,7 @@ FlowerSample SampleRose(const FlowerForm& form, float x, float y, float pixel) {
     const uint32_t petal = static_cast<uint32_t>(nearest) % petals;
     const float off = places - nearest;  // -0.5 .. 0.5 across one petal.
     const float own = Speckle(petal, form.individual + row, 14);
-    // Broad lobes; each petal leans over its neighbour, so its rim falls off to one side.
+    // Broad lobes. Each petal leans over its neighbour, so the petal's rim falls off to one side.
     const float edge = rim * (1.0f - 0.5f * off * off - 0.10f * (off + 0.5f) - 0.08f * own);
     const float alpha = Clamp01((edge - r) / pixel + 0.5f);
     if (alpha > 0.0f) {

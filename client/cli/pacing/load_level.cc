@@ -48,14 +48,14 @@ class Trainers {
 
   ~Trainers() { Cancel(); }
 
-  // Waits until every trainer has its first step. False if one has ended before.
+  // Waits until every trainer has its first step. Returns false if a trainer ended before that.
   bool WaitForFirstSteps() ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     while (started_ < count() && ended_ == 0) changed_.Wait(mu_);
     return started_ == count();
   }
-  // Waits for `timeout`, or until a trainer has ended, which should not happen before Stop(). False
-  // if a trainer has ended.
+  // Waits for `timeout`, or until a trainer has ended. Returns false if a trainer has ended, which
+  // should not happen before Stop().
   bool WaitWhileRunning(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     if (ended_ == 0) changed_.WaitFor(mu_, timeout);
@@ -70,8 +70,8 @@ class Trainers {
     return std::move(results_);
   }
 
-  // The steps that have arrived in full, for all trainers. Steps are counted and not bytes, because
-  // the size of a step depends on the form in which it travels.
+  // How many steps have arrived in full, at all trainers together. Bytes would not do, because the
+  // size of a step depends on the form in which it travels.
   int64_t steps_received() const {
     int64_t steps = 0;
     for (const auto& queues : queues_) steps += queues->client().stats().steps_received;
@@ -132,7 +132,7 @@ class Trainers {
   int ended_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Status error_ ABSL_GUARDED_BY(mu_);
   std::vector<emulator::PacedResult> results_ ABSL_GUARDED_BY(mu_);
-  WorkerPool threads_;  // Last: they use what is above.
+  WorkerPool threads_;  // The last member: the threads use the others.
 };
 
 struct ServerUse {

@@ -10,7 +10,8 @@
 namespace systole {
 namespace {
 
-// A larger share of the emulator's own time could change a verdict at 90 %.
+// The largest share of the time that the emulator itself may take without a note. A larger share
+// could change whether AU (accelerator utilization) reaches 90 %.
 constexpr double kMuchOverhead = 0.01;
 
 bool IsOnThisMachine(absl::string_view address) {

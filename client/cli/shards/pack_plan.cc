@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kMostShards = 99999;
 
-// The tweaks of the permutations, which make them differ. Class c has kSplitClass + c.
+// Each permutation has its own tweak, so that all differ. The tweak of class c is kSplitClass + c.
 constexpr uint64_t kOrderTrain = 0;
 constexpr uint64_t kOrderValidation = 1;
 constexpr uint64_t kSplitClass = 2;

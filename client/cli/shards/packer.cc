@@ -56,7 +56,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 struct DecodedImage {
-  int stored_channels = 0;  // The JPEG's: 1 or 3.
+  int stored_channels = 0;  // In the JPEG file: 1 or 3.
   RgbImage image;
 };
 
@@ -160,7 +160,7 @@ absl::Status CheckLabels(const fs::path& path, absl::string_view text) {
                    "another folder, or remove that file"));
 }
 
-// Makes the folder the shards go to, and refuses to leave older shards of the prefix among them.
+// Makes the folder for the shards. An error if it holds shards of the same prefix from another run.
 absl::Status PrepareFolder(const std::string& out_prefix, const std::vector<ShardJob>& jobs) {
   const fs::path prefix(out_prefix);
   const fs::path folder = FolderOf(out_prefix);
@@ -221,7 +221,7 @@ absl::StatusOr<ShardCount> WriteShard(const ShardJob& job, const ImageTree& tree
     const ImageFile& file = tree.files[i];
     absl::StatusOr<std::string> record =
         MakeRecord(decoder, file, tree.classes[file.label], options);
-    if (!record.ok()) {  // It was whole in the first pass: it was replaced, or the disk fails.
+    if (!record.ok()) {  // The first pass found it whole: it was replaced, or the disk fails.
       return absl::Status(record.status().code(),
                           absl::StrCat(file.path, ": ", record.status().message()));
     }
@@ -271,7 +271,7 @@ absl::Status TakeOutBadFiles(WorkerPool& pool, bool skip_bad, const PackObserver
   ParallelFor(pool, count, [&](int64_t i) {
     if (pass.stopped()) return;
     checked[i] = CheckFile(tree.files[i].path);
-    pass.Done(1).IgnoreError();  // Checked below.
+    pass.Done(1).IgnoreError();  // stopped() is called below.
   });
   if (pass.stopped()) return Pass::Stopped();
   std::vector<ImageFile> good;
@@ -298,7 +298,7 @@ absl::StatusOr<PackReport> Pack(const std::string& dir, const std::string& out_p
                                 const PackOptions& options, const PackObserver& observer) {
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
   SYSTOLE_ASSIGN_OR_RETURN(ImageTree tree, ListImageTree(dir));
-  // Wrong options are an error now, not after every file was read.
+  // Wrong options are an error now, before all files are read.
   SYSTOLE_RETURN_IF_ERROR(PlanPack(Labels(tree), options.plan).status());
   const fs::path labels_path = FolderOf(out_prefix) / kLabelsFileName;
   SYSTOLE_ASSIGN_OR_RETURN(const std::string labels, LabelsText(tree.classes));

@@ -18,15 +18,15 @@
 namespace systole {
 namespace {
 
-// Records looked at in each shard, and in all shards together.
+// The most records that are looked at in each shard, and in all shards together.
 constexpr int64_t kSamplePerShard = 16;
 constexpr int64_t kMostSampled = 1000;
-// Damaged stretches of a shard whose causes are shown.
+// The most damaged stretches of a shard that are shown with their causes.
 constexpr size_t kMostDamagedShown = 3;
 constexpr int64_t kPreviewValues = 8;
 constexpr size_t kPreviewBytes = 60;
 
-// Widens `range`, which holds `seen` numbers so far, by one more.
+// Widens `range`, the range of `seen` numbers so far, so that it holds `value`, too.
 void Widen(Range& range, int64_t seen, int64_t value) {
   range.least = seen == 0 ? value : std::min(range.least, value);
   range.most = seen == 0 ? value : std::max(range.most, value);

@@ -19,9 +19,9 @@
 namespace systole {
 namespace {
 
-// Shards that are open at a time: far below any limit on file descriptors.
+// How many shards are open at a time: far below any limit on file descriptors.
 constexpr size_t kShardsAtOnce = 64;
-// Records that one thread takes at a time.
+// How many records a thread takes at a time.
 constexpr int64_t kBlockRecords = 64;
 constexpr int64_t kReadBytes = 1 << 20;
 
@@ -36,15 +36,15 @@ struct Block {
   absl::Status status;  // The error that ended the check early.
 };
 
-// The message of a damaged record without the place in front of it, which is printed separately.
+// The message of a damaged record, without the place in front. The place is printed separately.
 std::string CauseOf(absl::string_view message, uint64_t offset) {
   const std::string place = absl::StrCat("at byte offset ", offset, ": ");
   const size_t at = message.find(place);
   return std::string(at == absl::string_view::npos ? message : message.substr(at + place.size()));
 }
 
-// The error in the payload, or Unavailable if there is no memory to check it. Counts in `block` the
-// whole JPEGs and the values that are not JPEGs.
+// The error in the payload, or Unavailable if there is no memory to check it. Adds the intact JPEGs
+// and the values that are not JPEGs to the counts in `block`.
 absl::Status CheckPayload(absl::string_view payload, JpegCheck& jpeg_check, Block& block) {
   SYSTOLE_ASSIGN_OR_RETURN(const ExampleView example,
                            ExampleView::Parse(payload, block.shard->examples()));

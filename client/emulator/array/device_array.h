@@ -1,5 +1,6 @@
-// A piece of an emulated core's memory: a zeroed array on a 64-byte boundary. kArraySlack elements
-// after its end may be read, and written by the owner, so that vector loops need no scalar tail.
+// A piece of an emulated core's memory: a zeroed array on a 64-byte boundary. It has kArraySlack
+// elements after its end, so that vector loops need no scalar tail. They may be read, and its owner
+// may write them.
 //
 // Thread-compatible. A DeviceArray owns its memory. It can be moved but not copied. The trainer
 // compares the sum of all sizes with its memory limit before it makes any array.
@@ -17,7 +18,7 @@
 namespace systole::emulator {
 
 // The number of elements that every DeviceArray has after its end. It is more than the widest
-// vector.
+// vector has.
 inline constexpr int64_t kArraySlack = 64;
 
 template <typename T>

@@ -9,21 +9,21 @@ namespace {
 
 using Patches = PatchMatrix<uint16_t>;
 
-// A block that is copied out has this many elements. They fill half of a common L2 cache, so that
-// oneDNN finds them there.
+// A block that is copied has this many elements, or more if it has only kLeastRows rows. They fill
+// half of a common L2 cache, so that oneDNN finds them there.
 constexpr int64_t kBlockElements = 1 << 18;
-// The fewest rows of a block, because once per block oneDNN prepares the other operand or adds to
-// the result.
+// A block has at least this many rows, because each block has a fixed cost: oneDNN prepares the
+// other operand again, or adds to the result again.
 constexpr int64_t kLeastRows = 256;
 
-// The distance from row to row, if it is the same for all rows, every row is one piece and no two
-// rows overlap. Otherwise nullopt.
+// The distance from row to row. Nullopt unless all distances are the same, every row is one piece,
+// and no two rows overlap.
 std::optional<int64_t> RowStride(const Patches& p) {
   if (p.runs != 1) return std::nullopt;
   const struct {
     int64_t size, stride;
   } dimensions[] = {{p.width, p.x_stride}, {p.height, p.y_stride}, {p.images, p.image_stride}};
-  int64_t rows = 1, stride = p.run_length;  // For the dimensions so far.
+  int64_t rows = 1, stride = p.run_length;  // Of the dimensions looked at so far.
   for (const auto& dimension : dimensions) {
     if (dimension.size == 1) continue;
     if (rows == 1) stride = dimension.stride;
@@ -41,8 +41,8 @@ struct Block {
   int64_t stride;
 };
 
-// Hands out a matrix in blocks of consecutive rows, in ascending order. A block is in place if that
-// is possible. Otherwise it is copied into `copy`.
+// Hands out a matrix in blocks of consecutive rows, in ascending order. A block points into the
+// matrix if its rows have a stride. Otherwise the block is copied into `copy`.
 class BlockReader {
  public:
   BlockReader(const Patches& patches, DeviceArray<uint16_t>& copy)

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kSeed = 20;
 
-// Whether a * b > most, by division, because the product may not fit. REQUIRES: all >= 1.
+// Whether a * b > most. Divides, because the product may be too large. REQUIRES: all >= 1.
 bool ProductExceeds(int64_t a, int64_t b, int64_t most) { return a > most / b; }
 
 // The part of the product that one matrix unit computes: rows [row, row + rows) of a, and `tiles`
@@ -46,7 +46,7 @@ class Shares {
  private:
   UnitSplit split_;
   int64_t rows_, tiles_;
-  int64_t each_, count_;  // The rows or tiles of a share; the number of shares.
+  int64_t each_, count_;  // each_: rows or tiles of a share. count_: shares.
 };
 
 absl::Status CheckSizes(const GemmShape& gemm, const ArrayShape& array, int64_t cycles,
@@ -84,8 +84,8 @@ std::vector<uint16_t> DrawMatrix(int64_t size, CounterRng rng) {
   return values;
 }
 
-// The cycles as the cycle model counts them. SCALE-Sim prints the last cycle's index and does not
-// count the drain.
+// The cycles as the cycle model counts them. For SCALE-Sim's dataflows it counts as SCALE-Sim does,
+// which prints the index of the last cycle, without the drain.
 int64_t CountedAs(Dataflow dataflow, const SteppedArray::Cycles& cycles) {
   if (dataflow == Dataflow::kWsDb) return cycles.total();
   return cycles.load + cycles.stream - 1;

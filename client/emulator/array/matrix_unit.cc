@@ -13,10 +13,11 @@
 //
 #include "hwy/highway.h"
 
-// How a product is cut: b is cut into panels of kTileColumns columns, so that one slab of a panel
-// stays in the L1 cache. a is cut into blocks of kBlockRows rows, so that one slab of a block stays
-// in L2. A tile of kTileRows x kTileColumns sums is held in registers. Packing widens bf16 to f32,
-// so the inner loop is one broadcast and kTileVectors fused multiply-adds per row.
+// How a product is cut: the dimension that is summed over is cut into slabs of kArrayRows. b is cut
+// into panels of kTileColumns columns, so that one slab of a panel stays in the L1 cache. a is cut
+// into blocks of kBlockRows rows, so that one slab of a block stays in L2. A tile of kTileRows x
+// kTileColumns sums is held in registers. Packing widens bf16 to f32, so the inner loop is one
+// broadcast and kTileVectors fused multiply-adds per row.
 
 HWY_BEFORE_NAMESPACE();
 namespace systole::emulator {

@@ -6,9 +6,9 @@
 #include "client/emulator/array/device_array.h"
 #include "dnnl.hpp"
 
-// These functions are libgomp's, which oneDNN runs on. They are declared here, because g++ and
-// clang keep omp.h in different places and clang's needs another package. Both are about the
-// calling thread only.
+// These two functions belong to libgomp, which oneDNN runs on. They are declared here, because g++
+// and clang keep omp.h in different places and clang's needs another package. Both functions affect
+// the calling thread only.
 extern "C" {
 int omp_get_max_threads();
 void omp_set_num_threads(int threads);
@@ -87,7 +87,7 @@ class OneDnnGemm::Impl {
     if (scratch_.size() < product.scratch_bytes) {
       scratch_ = DeviceArray<uint8_t>(product.scratch_bytes);
     }
-    product.a.set_data_handle(const_cast<uint16_t*>(a));  // Read only.
+    product.a.set_data_handle(const_cast<uint16_t*>(a));  // oneDNN only reads `a` and `b`.
     product.b.set_data_handle(const_cast<uint16_t*>(b));
     product.out.set_data_handle(out);
     product.scratch.set_data_handle(scratch_.data());
@@ -108,7 +108,7 @@ OneDnnGemm& OneDnnGemm::operator=(OneDnnGemm&&) noexcept = default;
 
 bool OneDnnGemm::IsSupported() {
   static const bool supported = [] {
-    // The value is a set of bits.
+    // An instruction set's value is a set of bits.
     const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
     return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
   }();

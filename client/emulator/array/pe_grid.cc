@@ -24,7 +24,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 const hn::CappedTag<float, 16> df;
 constexpr int64_t kLanes = hn::MaxLanes(df);
 
-// a moves right by one, a[-1] enters; then sum = fma(a, b, addend). `addend` may be `sum`.
+// Moves the values of `a` one place to the right; a[-1] enters at the left. Then computes
+// sum = fma(a, b, addend). `addend` may be `sum`.
 HWY_INLINE void StepRow(int64_t n, float* a, const float* b, const float* addend, float* sum) {
 #if HWY_NATIVE_FMA
   for (int64_t c = n - kLanes; c >= 0; c -= kLanes) {

@@ -15,8 +15,8 @@ struct Range {
   int64_t begin, end;
 };
 
-// The places of [0, size) that a stream of `length` operands enters at `time`, if it starts at time
-// 0 in place 0 and at time i in place i: those with 0 <= time - i < length.
+// A stream of `length` operands enters each place i of [0, size), one operand at a time, from time
+// i on. Returns the places that get an operand at `time`: those with 0 <= time - i < length.
 Range Skewed(int64_t time, int64_t length, int64_t size) {
   return {std::max<int64_t>(0, time - length + 1), std::min(size, time + 1)};
 }
@@ -97,7 +97,7 @@ SteppedArray::Tile SteppedArray::NextTile() {
       .row = tile % down * grid_.rows(), .column = tile / down * grid_.columns(), .load = cycle_};
 }
 
-// Whether the tile's last operand has met the last PE before `cycle`.
+// Whether the tile's last operand met the last PE (processing element) before `cycle`.
 bool SteppedArray::IsThrough(const Tile& tile, int64_t cycle) const {
   const int64_t way = (grid_.rows() - 1) + (grid_.columns() - 1);
   return cycle - tile.start > map_.streamed - 1 + way;
@@ -121,9 +121,9 @@ void SteppedArray::StationaryOperandStep() {
   if (streams && IsThrough(tiles_.front(), cycle_ + 1)) tiles_.pop_front();
 }
 
-// Starts what is due. A tile's operands enter from the left when the first column of its weights is
-// in place and the tile before has entered as a whole. The next tile's weights enter from above
-// when the shadow registers are free (ws-db) or the array is empty.
+// Starts the tiles that are due. A tile's operands enter from the left when the first column of its
+// weights is in place, and all operands of the previous tile have entered. The next tile's weights
+// enter from above when the shadow registers are free (ws-db) or the array is empty.
 void SteppedArray::AdvanceTiles() {
   const size_t n = tiles_.size();
   if (n > 0 && !tiles_[n - 1].started()) {
@@ -208,7 +208,7 @@ void SteppedArray::FeedTop(const Tile& tile) {
   }
 }
 
-// Adds the sums of the tile's row `row`, which the last row's registers hold, to `out`.
+// The last row's registers hold the sums of the tile's row `row`. Adds these sums to `out`.
 void SteppedArray::CollectRow(const Tile& tile, int64_t row) {
   if (tile.row + row >= map_.on_rows) return;
   const int64_t end = std::min(grid_.columns(), map_.on_columns - tile.column);

@@ -32,8 +32,8 @@ absl::Status CheckNumber(absl::string_view field, double value, bool zero_allowe
                                                  zero_allowed ? "0 or more" : "more than 0"));
 }
 
-// Seconds of the reduce-scatters (or all-gathers) of `parts` parts of the buffer, each of which
-// starts with a different axis.
+// The seconds that the reduce-scatters (or all-gathers) take. The buffer is cut into `parts` parts,
+// and each part starts with a different axis.
 double ScatterSeconds(const AllReduceShape& shape, const std::vector<TorusAxis>& axes,
                       size_t parts) {
   double seconds = 0;
@@ -63,7 +63,7 @@ absl::StatusOr<double> AllReduceSeconds(const AllReduceShape& shape) {
   std::vector<TorusAxis> axes;
   double hops = 0;
   for (const TorusAxis& axis : shape.axes) {
-    if (axis.chips == 1) continue;  // It has no link: a part that began there would only wait.
+    if (axis.chips == 1) continue;  // No link: a part that began there would only wait.
     axes.push_back(axis);
     hops += static_cast<double>(axis.chips - 1);
   }

@@ -4,11 +4,11 @@
 //            input gradient   M = B*H*W     K = kh*kw*Co   N = Ci
 //                             with stride s: no zeros are inserted. The input has s*s phases.
 //                             The places of a phase meet the same weights. Each phase is a product
-//                             with only these weights. (1x1 with stride 2: one phase, the other
-//                             three are zero.)
+//                             with only these weights. (1x1 with stride 2: one phase has a product,
+//                             the gradient of the other three is zero.)
 //   dense    like conv2d with a 1 x 1 window: M = B*positions, K = in, N = out
-//   attention with P positions and heads of D channels: M,K,N of products that every example and
-//            head repeats:
+//   attention with P positions and heads of D channels. The products below are done for every
+//            example and every head, and have M,K,N:
 //            forward          Q*K^T: P,D,P    A*V: P,P,D
 //            input gradient   of V: P,P,D     of A: P,D,P     of Q: P,P,D     of K: P,P,D
 // Other layers have no products.

@@ -12,7 +12,7 @@ namespace {
 
 std::string Milliseconds(double seconds) { return absl::StrFormat("%.3f ms", 1e3 * seconds); }
 
-// "38.5 MB", in kB, MB or GB.
+// A text such as "38.5 MB", in kB, MB or GB.
 std::string Bytes(double bytes) {
   if (bytes >= 1e9) return absl::StrFormat("%.2f GB", bytes / 1e9);
   if (bytes >= 1e6) return absl::StrFormat("%.1f MB", bytes / 1e6);

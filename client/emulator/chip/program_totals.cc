@@ -13,7 +13,7 @@ Bound BoundOf(const LayerCost& layer) {
   return layer.memory_s >= layer.vector_s ? Bound::kMemory : Bound::kVector;
 }
 
-// Adds an operation to the sums that a row and the step both have.
+// Adds an operation's work to the sums of its layer, or to the sums of the whole step.
 template <typename Cost>
 void AddWork(const Op& op, Cost& cost) {
   cost.tiles += op.tiles;

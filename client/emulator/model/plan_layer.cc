@@ -142,7 +142,7 @@ absl::Status Plan(const v1::Attention& attention, LayerPlan& plan) {
   }
   plan.heads = attention.heads();
   plan.output.channels = channels;
-  // Q K^T, and the product of its result with V; positions^2 stays below 2^56.
+  // Two products of equal cost: Q K^T, and its result times V. positions^2 stays below 2^56.
   plan.forward_macs = 2 * plan.output.height * plan.output.height * channels;
   return absl::OkStatus();
 }

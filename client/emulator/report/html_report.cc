@@ -52,7 +52,7 @@ const char* ClaimOf(RunMode mode) {
   return "";
 }
 
-// The model's name, if the report has one.
+// The model's name. If the report has none, the mode's title.
 std::string NameOf(const RunReport& report) {
   for (const Fact& fact : report.facts) {
     const auto* name = std::get_if<std::string>(&fact.value);
@@ -190,8 +190,8 @@ std::string FooterHtml(const RunReport& report) {
   }
   if (report.has_barrier()) {
     html +=
-        "<li>Accelerator utilization (AU) is compute time over total time, the first step left "
-        "out. "
+        "<li>Accelerator utilization (AU) is compute time over total time, without the first "
+        "step. "
         "Infeed is a step's longest infeed stall over its duration. If a core has its data and "
         "waits for cores that do not, that wait is booked as "
         "barrier, not as infeed stall.</li>\n";

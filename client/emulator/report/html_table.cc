@@ -9,7 +9,7 @@
 namespace systole::emulator {
 namespace {
 
-// A <data> element with `value` as in the JSON, which shows `text`.
+// A <data> element that shows `text`. Its `value` is written as in the JSON report.
 std::string DataHtml(absl::string_view key, absl::string_view value, absl::string_view text) {
   return absl::StrCat("<data data-key=\"", EscapeHtml(key), "\" value=\"", EscapeHtml(value), "\">",
                       EscapeHtml(text), "</data>");

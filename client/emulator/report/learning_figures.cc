@@ -46,7 +46,7 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
     range.Add(spread.max);
   }
   std::vector<double> epoch_ends;
-  // The report has all epochs. If the run went on from a checkpoint, it does not have all steps.
+  // The report has all epochs. If the run went on from a checkpoint, the report lacks some steps.
   double at = 0;
   for (const EpochReport& epoch : report.epochs) {
     at += static_cast<double>(epoch.steps);
@@ -108,8 +108,8 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
   return figure;
 }
 
-// The rate of every step. Empty if it never changes, because then a plot shows no more than a
-// number does.
+// The learning rate over the steps. No points if the rate never changes: a plot would then show no
+// more than a number does.
 std::vector<Point> LearningRates(const RunReport& report) {
   std::vector<Point> points;
   bool varies = false;

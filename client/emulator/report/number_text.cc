@@ -100,7 +100,7 @@ std::string TickText(double value, double step, double largest, Unit unit) {
   if (unit == Unit::kFraction) prefix.factor = 0.01;
   int decimals = 0;
   for (double rest = step / prefix.factor; decimals < 9 && rest < 0.9999; rest *= 10) ++decimals;
-  // 2.5 needs a decimal that 1, 2 and 5 do not.
+  // A step of 2.5 needs a decimal; steps of 1, 2 and 5 do not.
   const double scaled_step = step / prefix.factor;
   if (decimals == 0 && scaled_step != std::floor(scaled_step) && scaled_step < 10) decimals = 1;
   return WithUnit(Grouped(absl::StrFormat("%.*f", decimals, value / prefix.factor)),

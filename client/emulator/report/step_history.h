@@ -14,8 +14,8 @@
 
 namespace systole::emulator {
 
-// One step. Times that a mode does not have are zero. Values that it does not have are left out of
-// the report.
+// One step. A time that the run's mode does not have is zero. Loss, accuracy and learning rate are
+// reported only for modes that have them.
 struct StepEntry {
   int64_t step = 0;             // Counted from 0; a run from a checkpoint begins later.
   absl::Duration start;         // Since the run's start.
@@ -41,7 +41,7 @@ struct StepRow {
   int64_t steps = 0;
   absl::Duration start;                           // The first step's.
   absl::Duration infeed_stall, compute, barrier;  // Sums.
-  absl::Duration longest;                         // Stall + compute + barrier of one step.
+  absl::Duration longest;                         // Of the longest step: stall + compute + barrier.
   Spread loss, accuracy;
   double learning_rate = 0;  // The first step's.
 };
@@ -50,7 +50,7 @@ class StepHistory {
  public:
   static constexpr size_t kMaxRows = 1024;
 
-  // Adds the next step. REQUIRES (CHECK): its number is the last one's plus 1. O(1) amortised.
+  // Adds the next step. REQUIRES (CHECK): its number is the last step's plus 1. O(1) amortised.
   void Add(const StepEntry& entry);
 
   // Every row but the last covers steps_per_row() steps.
@@ -67,7 +67,8 @@ class StepHistory {
   int64_t steps_ = 0;
 };
 
-// `rows` merged, in order and in equal numbers, to at most `max_rows`. REQUIRES: max_rows > 0.
+// Merges neighbours of `rows` into at most `max_rows` rows. Each result but the last is made of the
+// same number of rows. REQUIRES: max_rows > 0.
 std::vector<StepRow> MergeRows(absl::Span<const StepRow> rows, size_t max_rows);
 
 }  // namespace systole::emulator

@@ -1,4 +1,5 @@
-// A recording as a file: proto/systole/v1/arrivals.proto says which messages in which order.
+// A recording as a file. proto/systole/v1/arrivals.proto says which messages the file has, and in
+// which order.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_ARRIVALS_FILE_H_
@@ -16,14 +17,14 @@
 namespace systole::emulator {
 
 // Writes and closes the file. `systole_version` is the version of this program. Returns the errors
-// of CheckArrivals(), before anything is written, and of the sink.
+// of the sink, and those of CheckArrivals(). In the latter case nothing was written.
 absl::Status WriteArrivals(const Arrivals& arrivals, absl::string_view systole_version,
                            std::unique_ptr<ByteSink> sink);
 
 // Reads what WriteArrivals() wrote. It takes memory for the times in the file, and up to the same
 // amount of unused memory.
-//   InvalidArgument  not a recording, one of another version, or CheckArrivals() refuses it.
-//   DataLoss         cut short or damaged.
+//   InvalidArgument  this is no recording, is of another version, or fails CheckArrivals().
+//   DataLoss         the file is cut short or damaged.
 absl::StatusOr<Arrivals> ReadArrivals(const ByteSource& source);
 
 }  // namespace systole::emulator

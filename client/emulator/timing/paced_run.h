@@ -9,7 +9,7 @@
 //   * later: the virtual clock is moved on (StepRecord.overhead), because a burst of short steps
 //     would ask more of the feed than the chip does.
 //
-// One thread paces all cores, because their barrier is a computed maximum.
+// One thread paces all cores: the time at which they all meet is only a maximum to compute.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_PACED_RUN_H_
@@ -44,16 +44,16 @@ struct PacedOptions {
 // The emulator's own time, over all steps.
 struct PacingOverhead {
   absl::Duration noticing;      // From when a step is ready until the loop has it: waking, popping.
-  absl::Duration max_noticing;  // The longest of one step.
+  absl::Duration max_noticing;  // The longest for one step.
   absl::Duration work;          // The loop's work between having a step and waiting for its end.
-  absl::Duration max_late;      // The most that a wait for a step's end ended late.
+  absl::Duration max_late;      // The most by which a wait for a step's end was too long.
 };
 
 struct PacedResult {
   TimingBooks books;
   PacingOverhead overhead;
-  // Compute time / wall time from the first step's end to the last one's: the AU if the emulator's
-  // overhead counted as the chip's. nullopt for fewer than two steps.
+  // Compute time / wall time from the first step's end to the last one's. This would be the AU
+  // (utilisation.h) if the emulator's overhead were the chip's. nullopt for fewer than two steps.
   std::optional<double> wall_au;
 };
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr FileFormat kFormat = {.name = "systole checkpoint", .noun = "checkpoint", .version = 1};
 
-// The most elements of a tensor in one message.
+// A message has at most this many elements of a tensor.
 constexpr int64_t kPieceElements = int64_t{1} << 18;
 constexpr int kMaxRank = 8;
 
@@ -165,7 +165,7 @@ int64_t ElementsOf(const v1::CheckpointTensor& message, int64_t most) {
   return elements;
 }
 
-// The file has bytes for `most_elements` elements.
+// Reads the next tensor. The file is too small for more than `most_elements` elements.
 absl::StatusOr<StateTensor> ReadTensor(int64_t most_elements, MessageFileReader& file) {
   v1::CheckpointTensor message;
   SYSTOLE_RETURN_IF_ERROR(file.Next("a tensor", message));
@@ -187,7 +187,7 @@ absl::StatusOr<StateTensor> ReadTensor(int64_t most_elements, MessageFileReader&
       return Inconsistent(absl::StrCat("the piece at element ", begin, " of tensor '",
                                        absl::CEscape(tensor.name.substr(0, 40)), "'"));
     }
-    // Allocated only now, because one piece has been read, and its size agrees with the shape.
+    // Allocated only now that one piece has been read and its size agrees with the shape.
     if (begin == 0) tensor.values.resize(static_cast<size_t>(elements));
     std::memcpy(tensor.values.data() + begin, message.data().data(), bytes);
   }

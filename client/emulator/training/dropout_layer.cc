@@ -8,7 +8,8 @@
 namespace systole::emulator {
 namespace {
 
-// The last word of a counter keeps the uses of one seed apart. For initial weights it is 0.
+// The last word of a Philox counter, so that each use of a seed draws other numbers. The initial
+// weights use 0.
 constexpr uint32_t kDropoutDraws = 1;
 constexpr int64_t kBlock = 4;  // Words of a Philox block.
 

@@ -24,8 +24,8 @@ typename LinearLayer<T>::Geometry LinearLayer<T>::InputGeometry(const LayerPlan&
           .channels = plan.input.channels};
 }
 
-// The image is large enough that every input place finds the whole window of gradients that it
-// contributed to.
+// The image is large enough that every input place finds in it the gradients of all outputs to
+// which this place contributed.
 template <typename T>
 typename LinearLayer<T>::Geometry LinearLayer<T>::GradientGeometry(const LayerPlan& plan,
                                                                    bool needs_d_in) {

@@ -7,7 +7,7 @@
 //
 // All three use the matrix unit. x and d_out are rounded to operands once, into images with a rim
 // of zeros, and patches are gathered from there. A stride > 1 spreads d_out with zeros between.
-// That is simple and exact, but costs stride^2 times the multiply-accumulates of that one product.
+// That is simple and exact, but the input gradient takes stride^2 times the multiply-accumulates.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_LINEAR_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_LINEAR_LAYER_H_

@@ -1,7 +1,7 @@
 // relu, max_pool and average_pool, three layers without parameters.
 //
 // A max pool remembers the place of each largest value (the first of equals) and sends the gradient
-// there. Places that the padding adds count neither as values nor in an average.
+// there. Places in the padding are left out: they have no value and do not count in an average.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_POOL_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_POOL_LAYER_H_
@@ -46,13 +46,13 @@ class PoolLayer : public Layer<T> {
     return plan.kind == LayerKind::kMaxPool ? images * plan.output.size() : 0;
   }
 
-  // Calls visit(output offset, input offset, place in the window, places inside the image) for
-  // every place of every window that is inside; windows in order, places in order.
+  // Goes over all windows in order, and in each over its places inside the image in order. Calls
+  // visit(output offset, input offset, number of the place, how many such places the window has).
   template <typename Visit>
   void ForEachPlace(int64_t images, const Visit& visit) const;
 
   const LayerPlan plan_;
-  DeviceArray<int32_t> place_;  // kMaxPool: per output value.
+  DeviceArray<int32_t> place_;  // For each output value, if this is a kMaxPool.
 };
 
 }  // namespace systole::emulator

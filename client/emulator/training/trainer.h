@@ -1,7 +1,7 @@
 // Trains a model on emulated cores, one global batch at a time. It has no threads besides the
 // worker pool, no clock and no files. The next weights depend only on model, options and the
-// batches so far, to the last bit. In numerics `exact` this holds for any number of host threads
-// and on any CPU.
+// batches so far, to the last bit. With Numerics::kExact this holds for any number of host
+// threads and on any CPU.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_TRAINER_H_
@@ -45,9 +45,9 @@ struct TrainerOptions {
 // One core's slice of one step. The tensors are dense and row-major, and are read only during the
 // call.
 struct CoreInputs {
-  // [per_core_batch, height, width, channels] (or another shape with per_core_batch first and as
-  // many elements); one of kInputDTypes, uint8 as 0 .. 255. It is multiplied by the model's
-  // input_scale.
+  // [per_core_batch, height, width, channels], or another shape with per_core_batch first and as
+  // many elements. Its type is one of kInputDTypes; uint8 counts as 0 .. 255. The values are
+  // multiplied by the model's input_scale.
   TensorView image;
   // [per_core_batch] int64 in [0, classes) where valid.
   TensorView label;
@@ -63,14 +63,14 @@ struct StepResult {
 
 class Trainer {
  public:
-  //   InvalidArgument    an option out of range (names it), or a layer of a kind that can only be
-  //                      priced (names it).
+  //   InvalidArgument    an option is out of range, or a layer is of a kind that can only be
+  //                      priced. The message names the option or the layer.
   //   ResourceExhausted  the model needs more than memory_limit_bytes.
   static absl::StatusOr<Trainer> Create(const Model& model, const TrainerOptions& options);
 
   // One training step. A batch without a valid example changes nothing but the step count.
-  //   InvalidArgument  number of cores, a tensor's dtype or shape, or a label does not fit; names
-  //                    core, tensor and, for a label, the slot. Nothing has changed.
+  //   InvalidArgument  the number of cores, a tensor's dtype or shape, or a label does not fit. The
+  //                    message names core, tensor and, for a label, the slot. Nothing has changed.
   //   Internal         replicas differ after the step.
   absl::StatusOr<StepResult> Step(absl::Span<const CoreInputs> cores);
 
@@ -79,8 +79,8 @@ class Trainer {
   absl::StatusOr<StepResult> Evaluate(absl::Span<const CoreInputs> cores);
 
   TrainerState State();
-  // Sets every core to `state`. InvalidArgument, naming the tensor, if `state` belongs to another
-  // model. Then nothing has changed.
+  // Sets every core to `state`. If `state` belongs to another model, returns InvalidArgument, which
+  // names a tensor, and changes nothing.
   absl::Status Restore(const TrainerState& state);
 
   // The number of steps taken.

@@ -4,8 +4,8 @@
     systole pack data/images data/flowers --shards 4 --validation 0.2
     python flowers_jax.py data
 
-Halfway it saves a checkpoint, drops everything, and goes on from the checkpoint: the batches after
-it are the same, bit for bit. Prints the accuracy on the validation set.
+Halfway it saves a checkpoint, drops everything, and goes on from the checkpoint. The next batch is
+the same as without this break, bit for bit. Prints the accuracy on the validation set.
 """
 
 from __future__ import annotations
@@ -122,14 +122,14 @@ def main(folder: str) -> float:
             for batch in batches:
                 parameters, adam = train_step(parameters, adam, batch["image"], batch["label"])
                 if epoch == EPOCHS // 2 and batch.step % len(feed) == 2:
-                    # The state counts this batch, and not the batches that are already under way.
+                    # The state counts this batch, but no batch that is only fetched ahead.
                     state = {"feed": batches.state_dict(), "model": (parameters, adam)}
                     checkpoint.write_bytes(pickle.dumps(jax.device_get(state)))
                     break
             if epoch == EPOCHS // 2:
                 expected = np.asarray(next(batches)["image"]).tobytes()
                 feed.close()
-                # Like after a crash: only the file is left.
+                # From here on it is like after a crash: only the file is left.
                 saved = pickle.loads(checkpoint.read_bytes())
                 parameters, adam = jax.device_put(saved["model"], everywhere)
                 feed = systole.Feed(server.address, TRAINING)

@@ -83,7 +83,7 @@ def after(data: str) -> Iterable[dict[str, Any]]:
 
 
 def main(data: str) -> dict[str, dict[str, Any]]:
-    """The result of an epoch of each."""
+    """Runs an epoch of each and returns the results."""
     found = {}
     for make in (before, after):
         steps, pixels = 0, 0.0

@@ -4,8 +4,8 @@
     systole pack DATA/images DATA/flowers --shards 16 --resize-short 80
     python from_grain.py DATA
 
-get_state() and set_state() have the same names in both. A feed's state also goes on with another
-number of hosts.
+get_state() and set_state() have the same names in both. A feed can also go on from its state with
+another number of hosts.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def after(data: str) -> systole.LocalFeed:
 
 
 def main(data: str) -> dict[str, dict[str, Any]]:
-    """The result of an epoch of each, and whether a state taken in its middle resumes exactly."""
+    """Runs an epoch of each. Returns results, and whether a mid-epoch state resumes exactly."""
     found = {}
     for make in (before, after):
         batches: Any = make(data)

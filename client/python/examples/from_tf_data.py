@@ -77,7 +77,7 @@ def after(data: str) -> Iterator[dict[str, Any]]:
 
 
 def main(data: str) -> dict[str, dict[str, Any]]:
-    """The result of an epoch of each."""
+    """Runs an epoch of each and returns the results."""
     found = {}
     for make in (before, after):
         steps, pixels = 0, 0.0

@@ -55,8 +55,8 @@ bool SignalRaised() {
   return PyErr_CheckSignals() != 0;
 }
 
-// The same bytes, which a child of fork() never gives back, because that takes a lock that a thread
-// of the parent may have held.
+// The same bytes with an owner that does not give them back in a child of fork(). Giving back takes
+// a lock, which a thread of the parent may have held at the fork.
 std::shared_ptr<const uint8_t> OwnedByThisProcess(const std::shared_ptr<const uint8_t>& bytes) {
   const auto* const owner = new std::shared_ptr<const uint8_t>(bytes);
   return {bytes.get(), [owner, process = getpid()](const uint8_t*) {
@@ -112,8 +112,8 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
                               .allow_mixed_content = allow_mixed_content,
                               .log = LogInto(lines)};
   auto feed = WithoutGil([&] {
-    // Destroyed before the GIL is taken again: this may be the last owner of the engine, and then
-    // joins its threads.
+    // `own` is destroyed before the GIL is taken again. It may be the last owner of the engine, and
+    // then its destructor joins the engine's threads.
     const LocalFeedOptions own = std::move(options);
     return resumed.has_value() ? LocalFeed::Resume(spec, dataset, *resumed, own)
                                : LocalFeed::Create(spec, dataset, own);
@@ -185,7 +185,7 @@ std::shared_ptr<Dataset> JoinDatasets(const std::vector<std::shared_ptr<Dataset>
   return ValueOrRaise(Dataset::Join({members.begin(), members.end()}));
 }
 
-// Remarks on the shards' indexes, with the shards' paths.
+// Remarks on the shards' indexes. Each begins with the shard's path.
 std::vector<std::string> IndexNotesOf(const Dataset& dataset) {
   std::vector<std::string> notes;
   for (const std::shared_ptr<const RecordSource>& shard : dataset.shards()) {
@@ -234,8 +234,8 @@ FeedHandle::~FeedHandle() {
 void FeedHandle::CheckProcess() const {
   if (getpid() == process_) return;
   RaiseIfError(absl::FailedPreconditionError(
-      "this feed was opened in the process that forked this one, and its threads are there: open "
-      "the feed in the process that reads it, or start processes by 'spawn'"));
+      "this feed was opened in the process that forked this one, and the feed's threads run only "
+      "there: open the feed in the process that reads it, or start processes by 'spawn'"));
 }
 
 void FeedHandle::Start() {
@@ -348,7 +348,7 @@ std::string FeedHandle::Digest(const Memory& memory, int core) const {
 }
 
 void DeclareFeeds(nb::module_& module) {
-  nb::class_<Dataset>(module, "Dataset", "Shards of one dataset, opened.")
+  nb::class_<Dataset>(module, "Dataset", "The open shards of one dataset.")
       .def_static("open", &OpenDataset, nb::arg("name"), nb::arg("patterns"),
                   nb::arg("index_dir") = "", nb::arg("compression") = "detect",
                   nb::arg("expect_records") = 0, nb::arg("expect_bytes") = 0)
@@ -356,9 +356,9 @@ void DeclareFeeds(nb::module_& module) {
       .def_prop_ro("name", [](const Dataset& dataset) { return dataset.name(); })
       .def_prop_ro("num_records", &Dataset::num_records)
       .def_prop_ro("index_notes", &IndexNotesOf,
-                   "Remarks on its shards' indexes, such as one that could not be written.")
+                   "Remarks on the shards' indexes, such as an index that could not be written.")
       .def_prop_ro("masked_records", &DamageOf, "The damaged records that feeds met and masked.");
-  nb::class_<ValueCache>(module, "ValueCache", "Values of outputs with `cache`.")
+  nb::class_<ValueCache>(module, "ValueCache", "Keeps values of outputs with `cache`.")
       .def_static("make", &MakeCache, nb::arg("memory_bytes"), nb::arg("disk_folder"),
                   nb::arg("disk_bytes"))
       .def("stats", &CacheStats);

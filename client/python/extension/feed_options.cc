@@ -14,7 +14,7 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// The Python name of each type of field, and the conversion of its values in both directions.
+// Types gives the Python name of each type of field. ToPython and FromPython convert its values.
 struct Types {
   const FeedOption& option;
   const char* operator()(const bool*) const { return "bool"; }

@@ -34,7 +34,7 @@ ProcessEngine& Get() {
 }
 
 void Configure(std::optional<int> threads, std::optional<int64_t> memory_budget) {
-  // Only checks the values.
+  // This engine is dropped at once. Making it only checks the values.
   ValueOrRaise(LocalEngine::Create(
       {.threads = threads.value_or(1), .memory_budget_bytes = memory_budget.value_or(0)}));
   ProcessEngine& known = Get();

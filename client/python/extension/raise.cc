@@ -52,7 +52,7 @@ void DeclareErrors(nb::module_& module) {
         Py_XDECREF(classes);
         classes = errors.ptr();
       },
-      nb::arg("errors"), "From the name of a status code to the class that is raised for it.");
+      nb::arg("errors"), "For the name of each status code, the class that is raised for it.");
 }
 
 }  // namespace systole::python

@@ -96,7 +96,7 @@ def path(name: str, value: Any) -> str:
 
 
 def folder(name: str, value: Any) -> str:
-    """The argument as the path of a folder that exists; "" if there is none."""
+    """The argument as the path of a folder that exists. "" if the argument is None or ""."""
     if value in (None, ""):
         return ""
     where = path(name, value)

@@ -53,7 +53,7 @@ class BaseFeed(Iterator[Batch]):
     the feed.
     """
 
-    # `open_at(token, first_step)` opens the feed of the extension.
+    # `open_at(token, first_step)` opens the extension's feed.
     def __init__(
         self,
         spec: bytes,
@@ -146,9 +146,9 @@ class BaseFeed(Iterator[Batch]):
         self._go_to(self._handle.token_at(step), step)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state after the last batch that was taken. It is the same on every host of a job, and
-        loads on another number of hosts, in a Feed and in a LocalFeed. Works before the first
-        batch, too. Part of PyTorch's protocol Stateful.
+        """The state after the last batch that was taken. It is the same on every host of a job. A
+        job with another number of hosts can load it, in a Feed and in a LocalFeed. This works
+        before the first batch, too. Part of PyTorch's protocol Stateful.
         """
         return self.state_at(self._next_step)
 
@@ -159,8 +159,8 @@ class BaseFeed(Iterator[Batch]):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Goes on where state_dict() was taken.
 
-        Raises FailedPrecondition if the data, their order or the content version differ, and says
-        which.
+        Raises FailedPrecondition if the data, their order or the content version differ. The
+        message says which of them.
         """
         if (
             not isinstance(state_dict, Mapping)
@@ -232,7 +232,7 @@ class BaseFeed(Iterator[Batch]):
         """Counts since the feed was opened, or since skip_to() or load_state_dict().
 
         `waited_seconds` is the time spent waiting for batches, `total_seconds` all time since the
-        first batch was asked for. If the two are close, the feed limits the training.
+        first batch was asked for. If the two are nearly equal, the feed limits the training.
         """
         total = 0.0 if self._began is None else time.monotonic() - self._began
         return {
@@ -318,8 +318,8 @@ class BaseFeed(Iterator[Batch]):
 class Steps(Iterator[Batch]):
     """The rest of a feed, epoch after epoch. Ends with the feed, which may have no end.
 
-    The position is the feed's: this goes on after the batch that was taken last, from here or from
-    the feed.
+    It has no position of its own: its next batch follows the last one that was taken, no matter
+    whether that was taken from here or from the feed.
     """
 
     def __init__(self, feed: BaseFeed) -> None:

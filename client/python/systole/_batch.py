@@ -23,11 +23,12 @@ class ArraySpec:
     shape: tuple[int, ...] | None
     # The shape of one core's part.
     per_core_shape: tuple[int, ...]
-    # The dimension that counts the examples: 0, or the last. In tiles: 3, which counts by 128.
+    # The dimension that counts the examples: 0, or the last. In tiles it is 3, which
+    # counts groups of 128 examples.
     batch_axis: int
-    # In tiles (layout HWCN_TILED): one core's [height, width, channels, examples]; otherwise None.
+    # With layout HWCN_TILED, one core's [height, width, channels, examples]. Otherwise None.
     untiled_shape: tuple[int, ...] | None
-    # Where the first core's part begins in the step's memory; the others follow without gap.
+    # Where the first core's part begins in the step's memory. The other parts follow without gaps.
     offset: int
 
     @property

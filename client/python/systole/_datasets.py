@@ -11,7 +11,8 @@ from systole import _errors, _systole
 from systole._arguments import path, whole_number
 from systole._message import Message
 
-# Name -> glob or globs of its shards; or the globs alone, of the dataset that the spec names.
+# A dict from a dataset's name to the glob or globs of its shards. If the spec names one dataset,
+# the globs alone will do.
 Datasets = Union[str, "os.PathLike[str]", Sequence[str], Mapping[str, str | Sequence[str]]]
 
 
@@ -25,7 +26,7 @@ def check_order(datasets: object) -> None:
 
 
 def log_notes(dataset: _systole.Dataset) -> None:
-    """Logs remarks on a dataset's indexes, in one line; a warning if they cannot be written."""
+    """Logs the remarks on a dataset's indexes in one line. Warns if an index cannot be written."""
     lost = [note for note in dataset.index_notes if "not kept" in note]
     notes = lost or dataset.index_notes
     if not notes:
@@ -38,7 +39,7 @@ def log_notes(dataset: _systole.Dataset) -> None:
 def expected(
     numbers: int | Mapping[str, int] | None, option: str, name: str, names: list[str]
 ) -> int:
-    """The number expected of the dataset `name`; 0: any number."""
+    """The number expected of the dataset `name`, or 0 if any number will do."""
     if numbers is None:
         return 0
     if not isinstance(numbers, Mapping):

@@ -1,4 +1,4 @@
-"""Runs a server for as long as another process needs it: usage: _guard.py FOLDER COMMAND..
+"""Runs a server for as long as another process needs it. Usage: _guard.py FOLDER COMMAND..
 
 Ends the server (SIGTERM, then SIGKILL) when standard input ends: the process that started this one
 has closed it, or has died. Then removes FOLDER. Needs only the standard library. The exit code is
@@ -17,7 +17,7 @@ _SECONDS_TO_DRAIN = 10
 
 
 def main(folder: str, command: list[str]) -> int:
-    # Ctrl-C in a terminal reaches the whole group; whether to end is the parent's choice.
+    # Ctrl-C in a terminal reaches this process, too, but the parent decides when it ends.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     try:
@@ -41,7 +41,7 @@ def main(folder: str, command: list[str]) -> int:
 
 
 def _defaults() -> None:
-    # The server decides about signals by itself. This process has one thread, so this is safe.
+    # The server handles signals itself. A preexec_fn is safe here: this process has one thread.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
 

@@ -16,10 +16,10 @@ def share_of_cores(
     process_index: int | None,
     process_count: int | None,
 ) -> tuple[tuple[int, int], str]:
-    """The cores, [first, last + 1), and where they come from.
+    """The cores, [first, last + 1), and the name of what chose them.
 
-    In this order: the arguments; JAX, if it runs on several processes; RANK and WORLD_SIZE of the
-    environment; all cores.
+    They come from the first of these that is there: the arguments; JAX, if it runs on several
+    processes; RANK and WORLD_SIZE of the environment. Otherwise they are all cores.
     """
     if cores is not None:
         if process_index is not None or process_count is not None:
@@ -74,7 +74,7 @@ def _from_environment(name: str) -> int:
 
 
 def _from_jax() -> tuple[int, int] | None:
-    """JAX's numbers, if it runs on several processes. Does not initialise it."""
+    """JAX's process index and count, if JAX runs on several processes. Does not initialise JAX."""
     jax = sys.modules.get("jax")
     if jax is None:
         return None

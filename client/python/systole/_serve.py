@@ -33,12 +33,12 @@ class serve:
     cache_memory:  bytes of memory for values of outputs with cache="memory" or "disk"; default:
                    none
     cache_disk:    folder for values of outputs with cache="disk", also over restarts
-    start_timeout: how long to wait until it serves, in seconds or as "10m"; building indexes of
-                   large shards takes longer
+    start_timeout: how long to wait until the server serves, in seconds or as "10m"; to build
+                   indexes of large shards takes longer
 
-    It listens on a private Unix socket and shares memory with its clients. It ends with the block,
-    or with this process, even if it is killed, and leaves no file behind. If it does not start,
-    systole.Error contains the server's log.
+    The server listens on a private Unix socket and shares memory with its clients. It ends with the
+    block, or with this process, even if this process is killed. It leaves no file behind. If the
+    server does not start, systole.Error contains its log.
     """
 
     @checks_names("serve")

@@ -21,14 +21,14 @@ from systole._batch import ArraySpec, Batch
 
 
 class Device(Protocol):
-    """jax.Device, whose own name is no type to mypy."""
+    """Stands for jax.Device, which mypy does not take as a type."""
 
     @property
     def platform(self) -> str: ...
 
 
-# One for all arrays, or a dict by name, which leaves all other names out of the batch. A device
-# means a sharding that puts everything on it.
+# One sharding for all arrays, or a dict of shardings by the names of arrays. Arrays that the dict
+# does not name are left out of the batch. A device means a sharding that puts everything on it.
 Shardings = Device | jax.sharding.Sharding | Mapping[str, Device | jax.sharding.Sharding]
 
 
@@ -126,11 +126,11 @@ def _examples(
 
 
 class DevicePrefetch(Iterator[DeviceBatch]):
-    """Batches on devices. `size` of them are under way while the trainer works on another.
+    """Gives batches on devices. `size` of them are under way while the trainer works on another.
 
-    Over a feed it ends with the epoch, and the next loop goes on; over feed.steps() it ends with
-    the feed. state_dict() counts the batches that were taken from here, not those under way, so
-    save this state and not the feed's.
+    Over a feed, a loop ends with the epoch, and the next loop goes on. Over feed.steps(), a loop
+    ends with the feed. state_dict() counts the batches that were taken from here, not those under
+    way, so save this state and not the feed's.
 
     The feed itself is ahead by the batches under way. After a loop that you left early, go on with
     this object: another one over the same feed would skip them.
@@ -192,6 +192,6 @@ def device_prefetch(
 ) -> DevicePrefetch:
     """Double-buffered transfer: batch n + 1 travels while the trainer works on batch n.
 
-    batches:   a feed, for one epoch a loop; or feed.steps(), for all that is left of it
+    batches:   a feed: each loop is one epoch; or feed.steps(): one loop gives all that is left
     """
     return DevicePrefetch(batches, shardings, size)

@@ -24,8 +24,8 @@ def _spec(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
 def dataset(feed: BaseFeed) -> Any:
     """The feed as a tf.data.Dataset of dicts. An iteration is one epoch of the feed.
 
-    tf.data copies each batch once. to_tensors(), for loops in eager Python, does not. The dataset's
-    cardinality is unknown, because an iteration gives the rest of an epoch.
+    tf.data copies each batch once. In a loop in eager Python, to_tensors() avoids that copy. The
+    dataset's cardinality is unknown, because an iteration gives the rest of an epoch.
     """
     joined = {
         name: _spec(name, spec.dtype, spec.shape)
@@ -66,7 +66,7 @@ def to_tensors(batch: Batch) -> dict[str, Any]:
 def per_replica(batch: Batch, strategy: Any) -> dict[str, Any]:
     """One core's part for each of the strategy's local replicas, in order, for strategy.run().
 
-    Raises InvalidSpec if the feed's cores are not as many as the local replicas.
+    Raises InvalidSpec if the feed does not have as many cores as there are local replicas.
     """
     cores = batch.per_core()
     replicas = strategy.extended.worker_devices

@@ -19,7 +19,8 @@
 namespace systole {
 namespace {
 
-// The image has several MCUs each way with any sampling, and the last ones are not full.
+// With any sampling, the image has several MCUs (JPEG's units of coded blocks) across and down. The
+// last ones are not full.
 constexpr int kWidth = 109;
 constexpr int kHeight = 51;
 // A crop that begins and ends inside MCUs, with whole MCUs on all four sides of it.
@@ -89,7 +90,7 @@ absl::StatusOr<std::vector<uint8_t>> DecodeCrop(UncheckedJpegDecoder& decoder,
 absl::StatusOr<std::string> FaultOn(const BuiltIn& built_in, UncheckedJpegDecoder& own,
                                     UncheckedJpegDecoder& library) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::string jpeg, MakeBuiltIn(built_in));
-  // At an eighth only one coefficient of some blocks is decoded.
+  // At an eighth of the size, only one coefficient of some blocks is decoded.
   const CropRect eighth =
       WholeImage(ScaledSide(kHeight, JpegScale::kEighth), ScaledSide(kWidth, JpegScale::kEighth));
   for (const auto& [crop, scale] : {std::pair(WholeImage(kHeight, kWidth), JpegScale::kFull),

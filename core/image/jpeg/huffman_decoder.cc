@@ -44,7 +44,8 @@ void ScanState::Fill() {
     } else if (bytes[next_byte + 1] != 0) {
       at_marker = true;
     } else if (next_byte != first) {
-      // A stuffed zero after fill bytes: libjpeg's result depends on how far libjpeg reads ahead.
+      // A stuffed zero after fill bytes ends the decoding, because libjpeg's result then depends on
+      // how far libjpeg reads ahead.
       at_end = true;
     } else {
       *out++ = 0xff;
@@ -91,8 +92,8 @@ bool ScanState::NextMcu() {
     --mcus_to_restart;
   }
   // After this, the buffer holds a whole MCU, or all bytes before a marker and zeros for the rest
-  // of an MCU. If the bytes end without a marker, libjpeg's result depends on how far it reads
-  // ahead.
+  // of an MCU. If the bytes end without a marker, this decoder gives up, because libjpeg's result
+  // then depends on how far libjpeg reads ahead.
   if (buffer_end - cursor.bits.next < kMaxMcuBytes && !at_marker) {
     if (!at_end) Fill();
     if (buffer_end - cursor.bits.next < kMaxMcuBytes && !at_marker) {
@@ -113,8 +114,8 @@ bool ScanState::NextMcu() {
 
 namespace {
 
-// Bound on the coefficients that wait to be taken, about those of 350,000 pixels. Those of two
-// decoders fit into a second-level cache of 2 MiB.
+// At most this many coefficients wait to be taken: about those of 350,000 pixels. The coefficients
+// of two decoders fit into a second-level cache of 2 MiB.
 constexpr size_t kMaxAheadValues = (size_t{1} << 20) / sizeof(int16_t);
 
 template <typename Table>
@@ -160,7 +161,7 @@ void HuffmanDecoder::Start(const HuffmanScan& scan) {
   s.decoded = s.taken = {};
   const int64_t wanted_mcus = int64_t{std::max(0, s.end_row - scan.first_row)} *
                               std::max(0, scan.end_column - scan.first_column);
-  // At least one MCU, for scans of which nothing is decoded ahead.
+  // At least one MCU, which Take() needs even if nothing of the scan is decoded ahead.
   const size_t want = std::clamp(static_cast<size_t>(wanted_mcus) * s.mcu_values(), s.mcu_values(),
                                  kMaxAheadValues);
   if (s.values.size() < want) s.values.resize(want);
@@ -196,7 +197,7 @@ void HuffmanDecoder::GoFurtherAhead() {
 bool HuffmanDecoder::Take(const Block** blocks) {
   huffman::ScanState& s = *state_;
   if (s.taken == s.decoded) {
-    // Decodes one row, so that its coefficients stay in the first-level cache.
+    // Decodes one row only, so that its coefficients stay in the first-level cache.
     s.end_row = s.decoded.row + 1;
     s.active = !s.failed && s.end_row <= s.scan.rows;
     huffman::DecodeAlone(s);

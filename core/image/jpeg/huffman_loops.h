@@ -17,8 +17,9 @@
 
 namespace systole::huffman {
 
-// An MCU has at most 10 blocks of 64 coefficients. Each has a code of at most 16 bits and a value
-// of at most 15. One spare bit for each leaves room for what BitReader reads beyond an MCU's end.
+// An MCU (JPEG's unit of coded blocks) has at most 10 blocks of 64 coefficients. A coefficient has
+// a code of at most 16 bits and a value of at most 15. One spare bit for each coefficient leaves
+// room for what BitReader reads beyond an MCU's end.
 inline constexpr int64_t kMaxMcuBytes = int64_t{HuffmanScan::kMaxBlocks} * 64 * (16 + 16) / 8;
 inline constexpr int64_t kWindowBytes = sizeof(uint64_t);
 static_assert(kMaxMcuBytes >= HuffmanScan::kMaxBlocks * 64 * (16 + 15) / 8 + 2 * kWindowBytes);
@@ -54,7 +55,7 @@ enum class Mode : uint8_t {
 struct Cursor {
   BitReader bits;
   bool stores = false;  // In kMixed: whether the block is stored.
-  size_t k = 0;         // The last coefficient so far.
+  size_t k = 0;         // The index of the last coefficient so far.
   int16_t* block = nullptr;
   const AcTable* table = nullptr;
 };
@@ -84,9 +85,9 @@ struct ScanState {
   }
 
   HuffmanScan scan;
-  bool has_dc_only = false;  // A block of the scan is marked so.
-  // Neighbouring blocks of an MCU that must be zeros before they are stored: all but those marked
-  // dc_only, whose first coefficient is written and whose others are never read.
+  bool has_dc_only = false;  // A block of the scan is marked dc_only.
+  // Neighbouring blocks of an MCU that must be zeros before they are stored. Blocks marked dc_only
+  // are not among them: their first coefficient is written, and the others are never read.
   struct ZeroedBlocks {
     size_t first = 0;
     size_t count = 0;
@@ -124,12 +125,13 @@ struct ScanState {
   size_t max_values = 0;  // The largest values_end allowed.
 };
 
-// Decode until the scan, or one of the two scans, is no longer active.
+// Decodes until the scan is no longer active.
 void DecodeAlone(ScanState& state);
+// Decodes both scans until one of them is no longer active.
 void DecodeTogether(ScanState& a, ScanState& b);
 
-// Copies the bytes before the first 255, or all bytes if there is none. Returns their number. May
-// write anything to the rest of `to`, which has room for `size` bytes.
+// Copies the bytes before the first byte of 255, or all bytes if there is none. Returns the number
+// of bytes copied. May write anything to the rest of `to`, which has room for `size` bytes.
 size_t CopyPlain(const uint8_t* from, size_t size, uint8_t* to);
 
 }  // namespace systole::huffman

@@ -1,6 +1,6 @@
 #include "core/image/jpeg/jpeg_errors.h"
 
-// After jpeglib.h:
+// Must come after jpeglib.h, which jpeg_errors.h includes.
 #include "jerror.h"
 
 namespace systole {

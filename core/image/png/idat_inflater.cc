@@ -22,7 +22,7 @@ constexpr size_t kMaxIdatBytes = (size_t{1} << 31) - 1;
 IdatInflater::IdatInflater(absl::string_view png)
     : rest_(png.substr(kPngSignatureBytes)),
       state_(std::make_unique_for_overwrite<inflate_state>()) {
-  isal_inflate_init(state_.get());  // Sets all that has to be set. The tables need not be.
+  isal_inflate_init(state_.get());  // Sets all but the tables, which need not be set.
   state_->crc_flag = ISAL_ZLIB;
   std::optional<PngChunkView> chunk = FirstPngChunk(rest_);
   for (; chunk.has_value() && chunk->type != "IDAT"; chunk = FirstPngChunk(rest_)) {
@@ -41,8 +41,8 @@ bool IdatInflater::Read(uint8_t* to, size_t bytes) {
 }
 
 bool IdatInflater::AtEnd() {
-  // The checksum is compared only after all output is taken, and the rows may have ended before the
-  // code that ends the stream.
+  // Asks for one byte more than the rows have. ISA-L compares the checksum only after all output is
+  // taken, and the code that ends the stream may come after the last row.
   uint8_t too_much;
   state_->next_out = &too_much;
   state_->avail_out = 1;

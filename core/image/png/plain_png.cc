@@ -11,8 +11,8 @@
 namespace systole {
 namespace {
 
-// About so many bytes of rows are inflated and then unfiltered, while they are in the cache. A
-// thread works at them for a millisecond before it looks at its interrupt flag.
+// Rows are inflated in pieces of about this many bytes. A piece is unfiltered while it is in the
+// cache. It takes a millisecond, and before the next one the thread looks at its interrupt flag.
 constexpr size_t kPieceBytes = 128 << 10;
 
 using Pixel = std::array<uint8_t, 4>;
@@ -93,7 +93,7 @@ bool DecodePlainPng(absl::string_view png, const PngLayout& layout, int channels
   const size_t stride = 1 + row_bytes;  // A row begins with its filter.
   const size_t piece_rows = std::clamp<size_t>(kPieceBytes / stride, 1, layout.height);
 
-  // The last row of the piece before, then the piece.
+  // Holds the last row of the piece before, and after it the piece.
   const size_t buffer_bytes = stride + piece_rows * stride + kUnfilterPadding;
   const auto buffer = std::make_unique_for_overwrite<uint8_t[]>(buffer_bytes);
   uint8_t* const above = buffer.get();

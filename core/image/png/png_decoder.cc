@@ -95,7 +95,7 @@ PngLayout LayoutOf(const OpenPng& opened) {
   return layout;
 }
 
-// Decodes to 3 channels of 8 bits; to 1 channel if the file is grey. A file that is not plain goes
+// Decodes to 8 bits. `channels` is 3, or 1 if the file is grey. A file that is not plain goes
 // to libspng, which decides whether it is too damaged. REQUIRES: the chunks before the pixels are
 // read.
 absl::Status DecodeSamples(const OpenPng& opened, absl::string_view png, int channels,
@@ -141,7 +141,7 @@ absl::Status DecodePng(absl::string_view png, int channels, absl::Span<uint8_t> 
                                                    pixels * static_cast<size_t>(channels)));
   }
   spng_ctx* const context = opened.context.get();
-  const int error = spng_decode_chunks(context);  // Those before the pixels.
+  const int error = spng_decode_chunks(context);  // The chunks before the pixels.
   if (error != 0) return Failure(error);
   if (channels == 3 || !opened.is_coloured()) return DecodeSamples(opened, png, channels, out);
   if (opened.header.bit_depth == 16) {
@@ -158,8 +158,8 @@ absl::Status DecodePng(absl::string_view png, int channels, absl::Span<uint8_t> 
   }
   std::vector<uint8_t> rgb(pixels * 3);
   spng_iccp profile;
-  // If libspng has decoded the pixels, it gives a profile only if the chunks behind them are good,
-  // too. So that this rule holds for all files, it decodes all that have a profile.
+  // Once libspng has decoded the pixels, it gives a profile only if the chunks after the pixels are
+  // good, too. To keep this rule for all files, libspng decodes every file that has a profile.
   const bool has_profile = spng_get_iccp(context, &profile) == 0;
   SYSTOLE_RETURN_IF_ERROR(has_profile ? DecodeAs(context, SPNG_FMT_RGB8, rgb.data(), rgb.size())
                                       : DecodeSamples(opened, png, 3, absl::MakeSpan(rgb)));

@@ -14,15 +14,15 @@ namespace {
 constexpr int32_t kOne = 100000;
 constexpr int32_t kSrgbGamma = 45455;
 
-// Whether a gamma differs from 1. libpng ignores smaller differences.
+// Whether a gamma differs from 1 by more than 0.05. libpng ignores smaller differences.
 bool IsSignificant(int32_t gamma) { return gamma < kOne - 5000 || gamma > kOne + 5000; }
 
 int32_t Rounded(double x) { return static_cast<int32_t>(std::floor(x + 0.5)); }
 
 int32_t Reciprocal(int32_t x) { return Rounded(1e10 / x); }
 
-// Whether libpng accepts an inflated profile as a consistent one of RGB colours. Faults of which
-// libpng only warns are not checked.
+// Whether libpng accepts an inflated profile: one of RGB colours, without contradictions. Faults of
+// which libpng only warns are not checked.
 bool IsRgbProfile(absl::string_view profile) {
   constexpr size_t kHeader = 132, kTag = 12;
   if (profile.size() < kHeader || BigEndian(profile, 0) != profile.size()) return false;
@@ -42,7 +42,7 @@ bool IsRgbProfile(absl::string_view profile) {
   return true;
 }
 
-// Whether libpng knows the profile to be sRGB: one of www.color.org's or Hewlett-Packard's. libpng
+// Whether the profile is one that libpng knows as sRGB, by www.color.org or Hewlett-Packard. libpng
 // compares two more checksums, but no other profile will have this length and CRC-32.
 bool IsKnownSrgbProfile(absl::string_view profile) {
   struct Known {
@@ -60,7 +60,7 @@ bool IsKnownSrgbProfile(absl::string_view profile) {
   });
 }
 
-// The largest of sBIT's numbers for colours. 0 if one of its numbers is not possible.
+// The most significant bits that the chunk sBIT gives for a colour. 0 if a number is impossible.
 int SignificantBits(absl::string_view chunk, int colour_type, int bit_depth) {
   constexpr int kPalette = 3, kColourAndOpacity = 6;
   if (chunk.size() != (colour_type == kColourAndOpacity ? 4 : 3)) return 0;
@@ -114,7 +114,7 @@ std::vector<uint16_t> TableOf16To8(int32_t exponent, int shift) {
   return table;
 }
 
-// The weights have the unit 2^-15 and are cut off. Blue has the weight that is left.
+// The weights are multiples of 2^-15, rounded down. Blue has the weight that is left.
 uint32_t WeightedSum(uint32_t red, uint32_t green, uint32_t blue) {
   constexpr uint32_t kRed = 9797;
   constexpr uint32_t kGreen = 19234;
@@ -189,7 +189,7 @@ PngGrey::PngGrey(const PngColours& colours, int bit_depth) {
 uint8_t PngGrey::Of8(uint8_t red, uint8_t green, uint8_t blue) const {
   if (red == green && red == blue) return red;
   if (to_linear_.empty()) {
-    return static_cast<uint8_t>(WeightedSum(red, green, blue) >> 15);  // libpng cuts off here.
+    return static_cast<uint8_t>(WeightedSum(red, green, blue) >> 15);  // libpng rounds down.
   }
   const uint32_t sum = WeightedSum(to_linear_[red], to_linear_[green], to_linear_[blue]);
   return static_cast<uint8_t>(from_linear_[(sum + kHalf) >> 15]);

@@ -17,11 +17,12 @@ namespace {
 enum Filter : uint8_t { kNone, kSub, kUp, kAverage, kPaeth };
 
 // The Paeth predictor is whichever of left, above and above left is nearest to left + above - above
-// left. If the two first are called low and high, that is
+// left. Let low be the smaller and high the larger of left and above. Then the predictor is
 //   low         if high <= threshold := 3 * above_left - low - high,
 //   high        if threshold <= low,
 //   above_left  otherwise.
-// This has no absolute values, and the three can be worked at before `left` is known.
+// This needs no absolute values. The filtered byte can be added to each of the three before it is
+// known which one is the predictor.
 inline int Paeth(int left, int above, int above_left) {
   const int low = std::min(left, above), high = std::max(left, above);
   const int threshold = 3 * above_left - left - above;
@@ -44,7 +45,7 @@ inline void AddPredicted(uint8_t* row, const uint8_t* above, size_t row_bytes, s
   }
 }
 
-// One row with pixels of any size and any filter that looks to the left.
+// Unfilters one row, with pixels of any size. REQUIRES: the filter looks to the left.
 inline void UnfilterAnyRow(Filter filter, uint8_t* row, const uint8_t* above, size_t row_bytes,
                            size_t pixel_bytes) {
   if (filter == kSub) {
@@ -84,8 +85,8 @@ using WidePixel = hn::FixedTag<int16_t, 4>;
 using PixelVector = hn::Vec<Pixel>;
 using WideVector = hn::Vec<WidePixel>;
 
-// Sets each pixel of 1 to 4 bytes to unfilter(filtered, above). The bytes of a vector behind the
-// pixel are worked at in vain.
+// Sets each pixel of 1 to 4 bytes to unfilter(filtered, above). A vector has 4 bytes. The results
+// for the bytes behind the pixel are not used.
 template <size_t kPixelBytes, class Unfilter>
 HWY_INLINE void ForEachPixel(uint8_t* row, const uint8_t* above, size_t row_bytes,
                              Unfilter unfilter) {
@@ -94,8 +95,8 @@ HWY_INLINE void ForEachPixel(uint8_t* row, const uint8_t* above, size_t row_byte
   for (size_t i = 0;; i += kPixelBytes) {
     const PixelVector pixel = unfilter(filtered, hn::LoadU(d, above + i));
     const bool is_last = i + kPixelBytes == row_bytes;
-    // A store of four bytes for a pixel of three is faster, and the next pixel overwrites the
-    // fourth byte. So the next pixel is loaded before.
+    // For a pixel of three bytes, a store of four is faster. It overwrites a byte of the next
+    // pixel. So the next pixel is loaded before the store.
     if (!is_last) filtered = hn::LoadU(d, row + i + kPixelBytes);
     if (kPixelBytes >= 3 && !is_last) {
       hn::StoreU(pixel, d, row + i);
@@ -108,8 +109,8 @@ HWY_INLINE void ForEachPixel(uint8_t* row, const uint8_t* above, size_t row_byte
   }
 }
 
-// Each pixel waits for the one before it. So what counts is the number of instructions, one after
-// the other, from `left` to the next `left`.
+// Each pixel waits for the one before it. So the speed depends on how many instructions have to run
+// one after the other from `left` to the next `left`.
 template <size_t kPixelBytes>
 HWY_INLINE void UnfilterPixels(Filter filter, uint8_t* row, const uint8_t* above,
                                size_t row_bytes) {

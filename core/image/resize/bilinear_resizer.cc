@@ -84,7 +84,7 @@ HWY_INLINE hn::Vec<D8> LoadWindows(D8 d8, const uint8_t* row, const int32_t* win
 }
 
 // Resizes rows horizontally. The sources of every 4 values lie within the 16 bytes of their window.
-// Two byte shuffles widen them to 32 bits.
+// Two byte shuffles widen the sources to 32 bits.
 template <bool kTwoRows>
 HWY_INLINE void WindowLines(const uint8_t* HWY_RESTRICT row, const uint8_t* HWY_RESTRICT next_row,
                             const ColumnTables& tables_in_memory, float* HWY_RESTRICT line,
@@ -121,8 +121,8 @@ void WindowLinesKernel(const uint8_t* row, const uint8_t* next_row, const Column
 }
 #endif
 
-// Interpolates `values` values vertically, normalises and casts them. Lines and patterns are
-// padded.
+// Interpolates `values` values vertically, normalises and casts them. The lines are padded to whole
+// blocks.
 template <class Store>
 HWY_INLINE void FinishAs(const float* HWY_RESTRICT top, const float* HWY_RESTRICT bottom,
                          float weight, const float* scale, const float* bias, size_t values,
@@ -216,7 +216,7 @@ absl::Status CheckFactor(const std::vector<float>& factor, int channels, const c
         "BilinearResizerOptions.", name, " has ", factor.size(), " entries, want 1 or ", channels));
   }
   for (const float value : factor) {
-    if (!(std::fabs(value) <= kMaxFactor)) {  // NaN too.
+    if (!(std::fabs(value) <= kMaxFactor)) {  // True for NaN, too.
       return absl::InvalidArgumentError(absl::StrCat("BilinearResizerOptions.", name, " contains ",
                                                      value, ", want at most ", kMaxFactor));
     }
@@ -257,7 +257,7 @@ BilinearResizer::BilinearResizer(BilinearResizerOptions options)
       scale_pattern_(Pattern(options_.scale, options_.channels)),
       bias_pattern_(Pattern(options_.bias, options_.channels)) {
   output_bytes_ = int64_t{options_.height} * values_ * PixelTypeBytes(options_.type);
-  // The padding's weights stay 0. BuildColumns() sets its other entries.
+  // The padding's weights stay 0. BuildColumns() sets the other entries of the padding.
   lower_offset_.resize(padded_values_);
   upper_offset_.resize(padded_values_);
   weight_.resize(padded_values_);
@@ -379,7 +379,7 @@ void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int coun
   while (const uint8_t* row = find(next_line_)) {
     MakeLines(row, find(next_line_ + 1));
     while (!done() && rows_[next_out_].upper < next_line_) {
-      // Skips the rest of an image that is no longer needed.
+      // If the image is no longer needed, skips the rest of it.
       if (InterruptRequested()) return Finish();
       WriteRow(rows_[next_out_]);
     }

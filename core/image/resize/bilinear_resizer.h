@@ -35,7 +35,7 @@ struct BilinearResizerOptions {
   std::vector<float> bias = {0.0f};
   // kUint8 rounds half to even. (TensorFlow's resize gives floats only.)
   PixelType type = PixelType::kUint8;
-  // Whether the output is read at once. It is then never written past the caches.
+  // True if the caller reads the output at once. The output then always goes through the caches.
   bool read_soon = false;
 };
 
@@ -57,7 +57,7 @@ class BilinearResizer {
   absl::Status Start(int in_height, int in_width, bool flip, absl::Span<uint8_t> out) {
     return Start(WholeSide(in_height), WholeSide(in_width), flip, out);
   }
-  // Begins an image of which the output shows a part.
+  // The same, but the output shows only the part of the image that the two sides give.
   absl::Status Start(const SourceSide& in_rows, const SourceSide& in_columns, bool flip,
                      absl::Span<uint8_t> out);
 
@@ -67,7 +67,7 @@ class BilinearResizer {
   void AddRows(const uint8_t* rows, size_t stride_bytes, int count);
   void AddRow(const uint8_t* row) { AddRows(row, 0, 1); }
 
-  // Whether the output is complete. It may not need the last input rows.
+  // Whether the output is complete. This may be so before the last input rows are added.
   bool done() const { return next_out_ == options_.height; }
 
   // Gives the image up: done() becomes true without the last rows. Call it before another thread
@@ -102,8 +102,8 @@ class BilinearResizer {
   // Whether the sources of every 4 values lie within 16 bytes, so that the fast kernel can run.
   bool windows_fit_ = false;
   std::vector<Tap> columns_;
-  AlignedVector<int32_t> lower_offset_;  // Byte in the row, per value.
-  AlignedVector<int32_t> upper_offset_;
+  AlignedVector<int32_t> lower_offset_;  // Per value: the byte in the row of Tap::lower.
+  AlignedVector<int32_t> upper_offset_;  // Per value: the byte in the row of Tap::upper.
   AlignedVector<float> weight_;
   AlignedVector<int32_t> window_;  // The first of 16 bytes in the row, per 4 values.
   // Byte shuffles of the window that widen one byte to 32 bits, per value.

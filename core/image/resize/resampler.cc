@@ -134,7 +134,7 @@ void ResampleArea(const PixelView<const T>& in, const PixelView<float>& out) {
   }
 }
 
-// Sums rows first, for one row of the output at a time, then columns.
+// Makes one row of the output at a time: first sums over input rows, then over columns.
 template <typename T>
 void ResampleSpans(SamplingKernel kernel, bool antialias, const PixelView<const T>& in,
                    const PixelView<float>& out) {
@@ -225,7 +225,7 @@ void Resample(const ResampleOptions& options, const PixelView<const T>& in,
     case ResampleMethod::kArea:
       return ResampleArea(in, out);
     default:
-      SYSTOLE_CHECK(false);  // ResampleNearest() has kNearest.
+      SYSTOLE_CHECK(false);  // For kNearest there is ResampleNearest().
   }
 }
 

@@ -80,7 +80,7 @@ float WeightAt(SamplingKernel kernel, float x) {
 
 SamplingSpans MakeSamplingSpans(SamplingKernel kernel, int in, int out, bool antialias) {
   SYSTOLE_CHECK(in >= 1 && out >= 1 && in <= 65535 && out <= 65535);
-  // TensorFlow computes the scale and divides by it. The result is not in / out to the bit.
+  // TensorFlow divides 1 by out / in. The last bits of the result can differ from in / out.
   const float scale = static_cast<float>(out) / static_cast<float>(in);
   const float inverse_scale = 1.0f / scale;
   const float kernel_scale = antialias ? std::max(inverse_scale, 1.0f) : 1.0f;

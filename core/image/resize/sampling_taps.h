@@ -1,5 +1,5 @@
-// Tables of a resize by two or four pixels in each direction: which input pixels make each output
-// pixel, and with which weights. This is what TensorFlow's kernels of ResizeBilinear and
+// Tables for a resize that makes an output pixel from two or four input pixels in each direction:
+// which pixels, and with which weights. This is what TensorFlow's kernels of ResizeBilinear and
 // ResizeBicubic compute, in f32 and in their order. core/image/resize/sampling_spans.h has the
 // tables of wider kernels.
 //
@@ -34,8 +34,8 @@ struct CubicTap {
   std::array<float, 4> weights = {};
 };
 
-// The tables for `out` pixels from `in` pixels, 1 to 65535 each. Without half-pixel centres, output
-// pixel i is taken at i * in / out.
+// The tables for `out` pixels from `in` pixels, 1 to 65535 each. With half-pixel centres, output
+// pixel i is taken at (i + 0.5) * in / out - 0.5; without them, at i * in / out.
 std::vector<LinearTap> MakeLinearTaps(bool half_pixel_centres, int in, int out);
 std::vector<CubicTap> MakeCubicTaps(bool half_pixel_centres, int in, int out);
 

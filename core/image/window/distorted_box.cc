@@ -39,7 +39,8 @@ std::optional<CropRect> DrawBox(const RandomResizedCropOptions& ranges, float as
   height = std::min(height, max_height);
   if (height < max_height) height += draws.Below(max_height - height + 1);
 
-  // Rounding may have moved the area out of its range. So one row more, then one row less is tried.
+  // Rounding may have moved the area out of its range. A box that is too small gets one row more; a
+  // box that is too large gets one row less.
   int width = width_of(height);
   if (AreaOf(height, width) < min_area) {
     ++height;

@@ -40,7 +40,7 @@ class CentralCrop final : public Operation {
 
  private:
   static CropRect RectOf(double fraction, int height, int width) {
-    // Computed in double, as Python does. The minimum keeps a pixel if the fraction is nearly 0.
+    // Computed in double, as Python does. If the fraction is nearly 0, min() still keeps a pixel.
     const auto start = [fraction](int side) {
       const auto whole = static_cast<double>(side);
       return std::min(static_cast<int>((whole - whole * fraction) / 2), (side - 1) / 2);

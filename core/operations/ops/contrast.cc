@@ -40,8 +40,8 @@ std::vector<float> MeansOf(const T* values, size_t pixels, size_t channels) {
   return sums;
 }
 
-// The same means by another way. Each sum of a later round is a sum of few values of the image. So
-// a piece of a round is made from the image alone, and no round has to be written to memory.
+// Computes the same means in another way. Each sum of a later round is a sum of few values of the
+// image. So a piece of a round is made from the image alone, and no round is written to memory.
 template <typename T>
 class FastMeans {
  public:
@@ -53,7 +53,7 @@ class FastMeans {
   }
 
   std::vector<float> Make() const {
-    // The first round that is one piece is made from the image, and the others from it.
+    // The first round that fits in one piece is made from the image. Later rounds are made from it.
     size_t count = pixels_ * channels_;
     size_t round = 0;
     for (; count > kPiece; ++round) count = rounds_[round].left;
@@ -72,14 +72,15 @@ class FastMeans {
  private:
   static constexpr size_t kPiece = 1024;
 
-  // A round adds `right` values to the first of `left` values.
+  // A round has left + right values. It adds the last `right` values to the first ones, so that
+  // `left` values remain.
   struct Round {
     size_t left = 0;
     size_t right = 0;
   };
 
-  // Writes the sums begin .. begin + count - 1 that there are after so many rounds. REQUIRES: count
-  // <= kPiece.
+  // Writes the sums begin .. begin + count - 1 as they are after `rounds` rounds. REQUIRES:
+  // count <= kPiece.
   void Write(size_t rounds, size_t begin, size_t count, float* out) const {
     if (rounds == 0) {
       for (size_t i = 0; i < count; ++i) out[i] = Unit(values_[begin + i]);
@@ -110,7 +111,7 @@ ChannelPattern FastMeansOf(const std::vector<T>& values, const Value& image) {
 float Adjusted(float x, float mean, float factor) { return mean + (x - mean) * factor; }
 
 void Adjust(const ChannelPattern& by_channel, float factor, absl::Span<float> values) {
-  const ChannelPattern means = by_channel;  // Memory that `values` cannot share.
+  const ChannelPattern means = by_channel;  // A copy, which `values` cannot overlap.
   ApplyByPattern([&](float x, size_t j) { return Adjusted(x, means[j], factor); }, values);
 }
 
@@ -141,7 +142,7 @@ class Contrast final : public Operation {
     return input;
   }
 
-  // For uint8 images. ChangeOf is for the others.
+  // Feeds call Run for uint8 images, and ChangeOf for float32 images.
   absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const override {
     const float factor = factor_.Of(example);
     const auto channels = static_cast<size_t>(input.channels());
@@ -163,7 +164,8 @@ class Contrast final : public Operation {
             factor = factor_.Of(example)](absl::Span<float> rows) { Adjust(means, factor, rows); };
   }
 
-  // The reference's sums, with room for one pixel more if the number of pixels is odd.
+  // For the sums of MeansOf: half of the values, and room for one more pixel, because the number of
+  // pixels may be odd.
   int64_t ScratchBytes(int64_t elements) const override {
     return (elements / 2 + 3) * int64_t{sizeof(float)};
   }

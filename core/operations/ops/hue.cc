@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// A colour by its hue, in sixths of the circle, and its smallest and largest channel.
+// A colour: its hue in sixths of the circle, and the values of its smallest and largest channel.
 struct HueAndRange {
   float sixths = 0;
   float min = 0;
@@ -95,7 +95,7 @@ class Hue final : public Operation {
     return input;
   }
 
-  // For uint8 images. ChangeOf is for the others.
+  // Run() is for uint8 images, and ChangeOf() for the others.
   absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const override {
     const float delta = delta_.Of(example);
     AdjustHue(delta, absl::MakeSpan(input.uint8s));

@@ -26,7 +26,7 @@ absl::Status CheckProbability(absl::string_view kind, float probability) {
 }
 
 // torchvision's rectangle: its sides are sqrt(1 - lambda) of the image's. Each half of a side is
-// cut off to whole pixels, and the rectangle is cut at the image's edges.
+// rounded down to whole pixels, and the rectangle is cut at the image's edges.
 CropRect BoxOf(float lambda, int height, int width, CounterRng& rng) {
   const auto y = static_cast<int>(rng.UniformInt(0, height));
   const auto x = static_cast<int>(rng.UniformInt(0, width));
@@ -86,7 +86,7 @@ absl::StatusOr<MixDraws> MixDraws::Create(const v1::Mix& mix, int height, int wi
   if (full.has_cutmix()) SYSTOLE_RETURN_IF_ERROR(CheckAlpha("cutmix", full.cutmix().alpha()));
   const float mixup = full.mixup().probability();
   const float cutmix = full.cutmix().probability();
-  // Added in float32, where tenths that make up 1, such as 0.3 and 0.7, add up to 1.
+  // Added in float32, because there tenths such as 0.3 and 0.7 add up to exactly 1.
   const float sum = mixup + cutmix;
   if (sum > 1) {
     return absl::InvalidArgumentError(absl::StrCat("mix.mixup.probability is ", mixup,

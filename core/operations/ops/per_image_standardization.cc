@@ -35,7 +35,7 @@ struct Scale {
   float divisor = 1;
 };
 
-// `sum` and `squares` are those of core/numeric/standardise.h.
+// `sum` here and `squares` below are as in core/numeric/standardise.h.
 float MeanOf(double sum, size_t count) {
   return static_cast<float>(sum / static_cast<double>(count));
 }

@@ -85,7 +85,7 @@ void CopyUpwards(const std::vector<T>& from, int64_t row_values, std::vector<T>&
   }
 }
 
-// The two rows (or columns) of the input between which one of the output lies.
+// The two input rows (or columns) between which an output row (or column) lies.
 struct Tap {
   int64_t lower = 0;
   int64_t upper = 0;

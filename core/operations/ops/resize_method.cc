@@ -30,7 +30,7 @@ std::optional<ResampleMethod> MethodOf(v1::Resize::Method method) {
   }
 }
 
-// Half of the pixels that a kernel spans if nothing shrinks. Nullopt if no such kernel is used.
+// How many pixels a kernel reaches to each side if nothing shrinks. nullopt: no kernel is used.
 std::optional<int64_t> SpanRadius(const ResampleOptions& options) {
   switch (options.method) {
     case ResampleMethod::kBilinear:

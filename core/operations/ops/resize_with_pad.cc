@@ -54,11 +54,11 @@ class ResizeWithPad final : public Operation {
     int begin = 0;
     int size = 0;
   };
-  // The place of a side of `resized` pixels in a side of `target` pixels. TensorFlow's rule, in
-  // f32, but at least 1 pixel where TensorFlow would fail.
+  // Where a side of `resized` pixels lies in a side of `target` pixels. This is TensorFlow's rule,
+  // in f32, except that the size is at least 1 pixel, where TensorFlow would fail.
   static Place PlaceOf(float resized, int target) {
     const int begin = static_cast<int>(std::floor((static_cast<float>(target) - resized) / 2.0f));
-    // `resized` may be larger than `target` in its last bit.
+    // By rounding, `resized` may be larger than `target` in its last bit.
     return {.begin = std::max(begin, 0),
             .size = std::clamp(static_cast<int>(std::floor(resized)), 1, target)};
   }

@@ -31,7 +31,7 @@ Hsv HsvOf(const Rgb& pixel) {
   // TensorFlow treats subnormal numbers as 0. Doing so also keeps the division below finite.
   if (range < std::numeric_limits<float>::min()) return hsv;
   const float norm = 1.0f / (6.0f * range);
-  // The sixths are doubles in TensorFlow, too.
+  // 2.0 / 6.0 and 4.0 / 6.0 are doubles in TensorFlow, too.
   if (r == hsv.value) {
     hsv.hue = norm * (g - b);
   } else if (g == hsv.value) {

@@ -19,7 +19,7 @@
 namespace systole {
 namespace {
 
-// In the order of torchvision's table. A draw is a number in this order.
+// In the order of torchvision's table. The number that is drawn is a place in this order.
 enum class Change {
   kIdentity,
   kShearX,
@@ -120,9 +120,9 @@ Value Move(const Value& image, const InverseMap& map) {
   return moved;
 }
 
-// How many units in the last place of a double torchvision's shears differ from s. torchvision
-// computes tan(radians(degrees(atan(s)))) across, and a similar formula down. The difference
-// matters if s times half an edge lies between two floats.
+// torchvision's shears differ a little from s, because it computes tan(radians(degrees(atan(s))))
+// across, and a similar formula down. These are the differences, in units in the last place of a
+// double, for each strength. They matter if s times half an edge lies between two floats.
 constexpr int8_t kShearXUnits[kStrengths] = {0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,  0,  0, 1,  0, -1,
                                              0, 0, -1, 2, 0, 0, 2, 0, 0, 1, -1, -1, 1, -1, 0};
 constexpr int8_t kShearYUnits[kStrengths] = {0, 0, -1, 0, 0, 0, 1, 1, 0, 1, 0,  0, 0, 1,  0, -1,
@@ -135,7 +135,7 @@ double Sheared(float shear, int units) {
 }
 
 InverseMap Rotation(int strength, bool negative) {
-  const double cosine = CosPi(strength / 40.0);  // A strength is 4.5 degrees; 40 are half a turn.
+  const double cosine = CosPi(strength / 40.0);  // A strength of n is a turn by n * 4.5 degrees.
   const double sine = (negative ? -1.0 : 1.0) * CosPi(0.5 - strength / 40.0);
   return {.xx = cosine, .xy = -sine, .yx = sine, .yy = cosine};
 }
@@ -261,7 +261,7 @@ class TrivialAugment final : public Operation {
     switch (change) {
       case Change::kIdentity:
         break;
-      // The top left corner stays where it is.
+      // In both shears the top left corner stays where it is.
       case Change::kShearX: {
         const double shear = Sheared(part, kShearXUnits[strength]);
         return Move(input, {.xy = shear, .x0 = shear * 0.5 * static_cast<double>(input.height())});

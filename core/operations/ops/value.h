@@ -26,7 +26,8 @@ absl::string_view ElementTypeName(ElementType type);
 // Bytes of one element; 1 for kBytes.
 int64_t ElementBytes(ElementType type);
 
-// The largest edge of an image. A larger one is a mistake, and memory is allocated by it.
+// The largest edge of an image. A larger one must be a mistake, and memory would be allocated
+// for it.
 inline constexpr int64_t kMaxImageEdge = 16384;
 
 // A dimension that differs from example to example: height and width after decode_jpeg.
@@ -48,23 +49,23 @@ struct ValueType {
 // Whether values of this type are a float32 image of 1 or 3 channels.
 bool IsFloatImage(const ValueType& type);
 
-// These return InvalidArgument unless `type` is as the line says. The message is the end of a
-// sentence that begins with a transform's name.
+// Each returns InvalidArgument unless `type` is what the comment behind it says. The message is the
+// end of a sentence that begins with a transform's name.
 absl::Status WantNumbers(const ValueType& type);  // kUint8 or kFloat32.
 absl::Status WantImage(const ValueType& type);    // Numbers, [height, width, 1 or 3].
 absl::Status WantColour(const ValueType& type);   // An image of 3 channels.
 absl::Status WantBytes(const ValueType& type);    // kBytes.
 absl::Status WantInt64(const ValueType& type);    // kInt64.
-// InvalidArgument unless an image can have both edges.
+// InvalidArgument unless each edge is 1 to kMaxImageEdge.
 absl::Status WantEdges(int64_t height, int64_t width);
-// InvalidArgument unless a pixel of an image can have both offsets.
+// InvalidArgument unless each offset is 0 to kMaxImageEdge - 1.
 absl::Status WantOffsets(int64_t height, int64_t width);
 
-// The most bytes of a value whose size only the record has.
+// The most bytes of a value whose size is known only from its record.
 inline constexpr int64_t kMaxValueBytes = int64_t{16} << 20;
 
-// The values of one example. Only the member for type.element is used of `bytes`, `uint8s`,
-// `floats` and `int64s`.
+// The values of one example. Of `bytes`, `uint8s`, `floats` and `int64s`, only the one for
+// type.element is used.
 struct Value {
   ValueType type;           // has_size(), except for kBytes.
   absl::string_view bytes;  // Borrowed.
@@ -76,7 +77,7 @@ struct Value {
   int64_t width() const { return type.shape[1]; }
   int64_t channels() const { return type.shape[2]; }
 
-  // The memory of a value of kUint8 or kFloat32.
+  // `uint8s` or `floats`, as bytes. REQUIRES: type.element is kUint8 or kFloat32.
   absl::Span<uint8_t> memory();
   absl::Span<const uint8_t> memory() const;
 
@@ -84,7 +85,7 @@ struct Value {
   static Value Create(ElementType element, std::vector<int64_t> shape);
 };
 
-// Checks the size of an image before Create(), if only the record has that size.
+// Call this before Create() for an image whose size is known only from its record.
 //   ResourceExhausted  the image would take more than kMaxValueBytes.
 absl::Status CheckValueBytes(ElementType element, int64_t height, int64_t width, int64_t channels);
 

@@ -27,20 +27,20 @@ absl::Status ReadFailure(const absl::Status& status) {
                    "try again"));
 }
 
-// Makes `scratch` at least `bytes` large. It grows by at least half, so that not each of a row of
-// ever larger records allocates.
+// Makes `scratch` at least `bytes` large. It grows by at least half, so that in a series of ever
+// larger records only some allocate.
 absl::Status Grow(uint64_t bytes, AlignedBuffer& scratch) {
   if (bytes <= static_cast<uint64_t>(scratch.size())) return absl::OkStatus();
   const int64_t wanted = std::max<int64_t>(bytes, scratch.size() + scratch.size() / 2);
   if (!NeedScratch(ScratchUse::kReads, wanted)) return InterruptedError();
-  scratch = AlignedBuffer();  // First, so that both do not exist at once.
+  scratch = AlignedBuffer();  // Freed first, so that the two do not exist at once.
   absl::StatusOr<AlignedBuffer> larger = AlignedBuffer::Create(wanted);
   if (!larger.ok()) return ReadFailure(larger.status());
   scratch = *std::move(larger);
   return absl::OkStatus();
 }
 
-// The sizes of the payloads of all stretches.
+// The least and the most bytes that a record or damaged stretch has as payload.
 PayloadRange RangeOf(const RecordIndex& index, uint64_t framing_bytes) {
   if (index.num_records() == 0) return {};
   uint64_t least = std::numeric_limits<uint64_t>::max();
@@ -148,8 +148,8 @@ absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const Ma
           Check(record, mapped.bytes().substr(at.offset, at.size));
       if (payload.ok() && !mapped.failed()) {
         const absl::Status wants_more = callback(place, payload);
-        // Checked even if the callback wants no more records: its result for this record must not
-        // be used.
+        // Even if the callback wants no more records: when the mapping has failed meanwhile, the
+        // callback's result for this record must not be used.
         if (!mapped.failed()) {
           SYSTOLE_RETURN_IF_ERROR(wants_more);
           continue;
@@ -160,8 +160,8 @@ absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const Ma
                          "storage, and try again"));
       }
     }
-    // The error comes from reading a copy. If the mapping failed, it says what is wrong with the
-    // storage.
+    // The error comes from reading a copy. If the mapping failed, that error says what is wrong
+    // with the storage.
     SYSTOLE_RETURN_IF_ERROR(callback(place, ReadRecord(record, scratch)));
   }
   return absl::OkStatus();

@@ -34,12 +34,13 @@ std::string HashHead(absl::string_view identity, int64_t num_records) {
 
 std::string HashPath(absl::string_view index_path) { return absl::StrCat(index_path, ".hash"); }
 
-// The content of the index files. An error says why they cannot be used; NotFound: there are none.
-// `content_hash` is nullopt for an index without a hash file, which does not list damage either.
+// The content of the index files. Without a hash file, `content_hash` is nullopt, and the index
+// lists no damage.
 struct StoredIndex {
   RecordIndex index;
   std::optional<uint64_t> content_hash;
 };
+// An error says why the files cannot be used. NotFound: there are none.
 absl::StatusOr<StoredIndex> ReadIndexFiles(const std::string& index_path, uint64_t shard_bytes,
                                            absl::string_view identity) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::string text,

@@ -9,8 +9,8 @@
 namespace systole {
 namespace {
 
-// The bytes that are missing of a payload of `length` bytes and its CRC. REQUIRES: `left`, the
-// bytes that are there, are fewer.
+// How many bytes of a payload of `length` bytes and its CRC are missing if only `left` bytes are
+// there. REQUIRES: `left` is less than the bytes of both.
 uint64_t MissingBytes(uint64_t length, uint64_t left) {
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();  // The length may be anything.
   return (length > kMost - kRecordFooterBytes ? kMost : length + kRecordFooterBytes) - left;

@@ -20,8 +20,8 @@
 namespace systole {
 namespace {
 
-// The most records for which room is made before they are seen; it takes 32 MiB. A shard may begin
-// with small records that are not like the rest.
+// Room is made for at most this many records before they are seen. That room takes 32 MiB. A shard
+// may begin with small records that are not like the rest.
 constexpr uint64_t kMostReserved = 4 << 20;
 
 // PayloadHolds() reads a payload in pieces of this size.
@@ -60,7 +60,7 @@ class Scanner {
  private:
   struct Header {
     std::optional<uint64_t> length;  // Of a payload that ends within the shard.
-    std::string cause;               // Why there is none.
+    std::string cause;               // Why there is no length.
   };
 
   // Makes room for as many records as there are if all of the shard is like its first `seen_bytes`.
@@ -154,8 +154,9 @@ class Scanner {
     return absl::OkStatus();
   }
 
-  // The first place from `offset` on at which a record begins that is followed by the shard's end
-  // or a header, or whose payload has the stored CRC. The shard's end if there is none.
+  // The first place from `offset` on where a record begins, or the shard's end if there is none.
+  // Either the shard's end or a header must follow the record, or its payload must have the stored
+  // CRC.
   absl::StatusOr<uint64_t> FindRecord(uint64_t offset) {
     for (; offset + kRecordFramingBytes <= size_; ++offset) {
       SYSTOLE_ASSIGN_OR_RETURN(const char* const header, window_.At(offset, kRecordHeaderBytes));
@@ -174,13 +175,13 @@ class Scanner {
 
   // Whether the payload after the header at `offset` has the CRC that follows it. If so, the record
   // is good although damage follows. All these checks together read no more bytes than the shard
-  // has, because a shard full of false headers must not cost the square of its size. After that,
-  // the result is false.
+  // has, because a shard full of false headers must not cost the square of its size. Once that many
+  // bytes are read, the result is always false.
   absl::StatusOr<bool> PayloadHolds(uint64_t offset, uint64_t length) {
     if (length > unproven_bytes_) return false;
     unproven_bytes_ -= length;
     uint32_t crc = 0;
-    std::string piece;  // Not through the window, as in IsEndOrHeader().
+    std::string piece;  // Read without the window, for the reason given in IsEndOrHeader().
     for (uint64_t done = 0; done < length; done += piece.size()) {
       piece.resize(std::min<uint64_t>(kPieceBytes, length - done));
       SYSTOLE_RETURN_IF_ERROR(
@@ -196,7 +197,8 @@ class Scanner {
   absl::StatusOr<bool> IsEndOrHeader(uint64_t offset) {
     if (offset == size_) return true;
     if (size_ - offset < kRecordHeaderBytes) return false;
-    char header[kRecordHeaderBytes];  // Not through the window: the search goes on where it was.
+    // Read without the window, because the search goes on at the place where the window is.
+    char header[kRecordHeaderBytes];
     SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(source_, offset, absl::MakeSpan(header)));
     return DecodeRecordHeader(header).has_value();
   }
@@ -228,7 +230,7 @@ absl::StatusOr<ScannedShard> ScanIndexed(const ByteSource& source, RecordIndex i
   SYSTOLE_ASSIGN_OR_RETURN(ReadWindow window, ReadWindow::Create(source, size, 64 << 10));
   ContentHasher hasher;
   DamageList damage;
-  // The header of the next record. A footer and the header after it are one look.
+  // The header of the next record. It is read together with the footer before it.
   std::array<char, kRecordHeaderBytes> header;
   const auto keep_header = [&header](const char* bytes, uint64_t count) {
     std::copy(bytes, bytes + std::min(count, kRecordHeaderBytes), header.begin());

@@ -16,7 +16,7 @@
 namespace systole {
 namespace {
 
-// Bytes asked of storage at a time. A pax header must fit.
+// This many bytes are read from storage at a time. A pax header must fit in them.
 constexpr int64_t kReadBytes = 256 << 10;
 static_assert(kReadBytes >= kMaxTarMetaBytes);
 
@@ -146,7 +146,7 @@ class Scanner {
   ReadWindow window_;
   const uint64_t size_;
   std::optional<Open> open_;
-  std::string doubt_;  // Why a file may have been lost since the last one; empty: none was.
+  std::string doubt_;  // Why a file may have been lost after the last one. Empty if none was.
   uint64_t end_ = 0;   // The end of the last sample that was entered.
   std::vector<uint64_t> ends_;
   std::vector<Sample> samples_;

@@ -28,7 +28,7 @@ using FeatureVisitor = absl::FunctionRef<void(const FeatureView&)>;
 
 constexpr absl::string_view kKeyFeature = "__key__";
 
-// Extensions for which no copy is made.
+// Extensions of which LowerCase() makes no copy.
 constexpr absl::string_view kUsual[] = {"cls", "jpeg", "jpg", "json", "png", "txt"};
 
 absl::string_view LowerCase(absl::string_view extension, MadeText& made) {
@@ -38,7 +38,7 @@ absl::string_view LowerCase(absl::string_view extension, MadeText& made) {
   return made.Keep(absl::AsciiStrToLower(extension));
 }
 
-// The part that decides how a file is read: "png" of "seg.png".
+// The part of an extension that decides how the file is read: "png" of "seg.png".
 absl::string_view LastPart(absl::string_view extension) {
   const size_t dot = extension.rfind('.');
   return dot == absl::string_view::npos ? extension : extension.substr(dot + 1);
@@ -55,7 +55,7 @@ absl::Status RefuseFile(absl::string_view key, absl::string_view extension,
       absl::StrCat("file \"", ForeignName(absl::StrCat(key, ".", extension)), "\" ", what));
 }
 
-// Reads a number as Python's int() does: with blanks around it, and a sign.
+// Reads a number as Python's int() does: it may have blanks around it, and a sign.
 std::optional<int64_t> WholeNumber(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
   if (absl::StartsWith(text, "+") && text.size() > 1 && text[1] != '-') text.remove_prefix(1);

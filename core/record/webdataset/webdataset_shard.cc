@@ -77,7 +77,7 @@ absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_byte
     }
   }
   SYSTOLE_ASSIGN_OR_RETURN(ScannedArchive archive, Scan(file));
-  // It seems not to be an archive, so nothing is written beside it.
+  // The file seems not to be an archive, so nothing is written beside it.
   if (archive.index.all_damaged()) return archive;
   const absl::Status written =
       PutStored(path, SampleIndexText(archive, archive_bytes, file.state.identity));

@@ -77,8 +77,8 @@ bool IsStale(const std::string& path, pid_t process) {
   return !locked;
 }
 
-// InvalidArgument if `path` is not a regular file. A rename would replace a device, a pipe, or a
-// link such as /dev/stdout.
+// InvalidArgument if `path` exists and is not a regular file. A rename would replace a device, a
+// pipe, or a link such as /dev/stdout.
 absl::Status CheckReplaceable(const std::string& path) {
   struct stat there;
   if (::lstat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode)) return absl::OkStatus();

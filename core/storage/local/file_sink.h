@@ -1,5 +1,5 @@
 // Writes a file that is either whole or not there: the bytes go to a temporary file in the same
-// folder, which Close() renames into place. Destroyed without Close(), it leaves nothing behind.
+// folder, which Close() renames into place. A sink that is destroyed before Close() leaves nothing.
 //
 // Thread-compatible. Owns its file descriptor and the temporary file.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SINK_H_
@@ -21,9 +21,9 @@ struct FileSinkOptions {
   // Bytes gathered before a write. A larger number makes fewer calls, and takes that much memory
   // for each open file.
   size_t buffer_bytes = 256 << 10;
-  // Whether Close() waits until the bytes are on the device. Without it a power cut may leave an
-  // empty file under the final name; so turn it off only for files that can be made again, such as
-  // an index.
+  // Whether Close() waits until the bytes are on the device. If not, a power cut may leave an empty
+  // file under the final name. So turn this off only for files that can be made again, such as an
+  // index.
   bool sync = true;
 };
 

@@ -21,7 +21,7 @@ absl::Status CheckName(absl::string_view name) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("\"", ForeignText(name),
-                   "\" names no object in memory; want mem://NAME, or parts between single '/'"));
+                   "\" names no object in memory; want mem://NAME, or mem://PART/PART/.."));
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ struct MemoryStore::Object {
       : source(std::move(bytes), std::move(name)), put(put) {}
 
   const MemorySource source;
-  const uint64_t put;  // The number of this put in the store.
+  const uint64_t put;  // Which put into the store this was, counted from 1.
 
   StoredState State() const {
     const uint64_t bytes = *source.Size();
@@ -82,7 +82,7 @@ class MemoryStore::Sink final : public ByteSink {
 };
 
 MemoryStore& MemoryStore::OfProcess() {
-  static MemoryStore* const store = new MemoryStore();  // Sources may outlive main().
+  static MemoryStore* const store = new MemoryStore();  // Not deleted: sources may outlive main().
   return *store;
 }
 
