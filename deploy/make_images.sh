@@ -2,7 +2,7 @@
 # Makes the pictures of the documentation, deploy/images/*.png.
 #
 #   deploy/make_images.sh [REPORT.html]   REPORT.html is the page of a training run. Default: the
-#                                         page of deploy/demo.sh. Without that page, demo.sh runs first
+#                                         page of deploy/demo.sh. If there is none, demo.sh runs
 #
 # training-report.png is the upper part of that page. peers.png shows the table in
 # bench/README.md. Needs chromium and Python 3 (deploy/install_dependencies.sh --tests).

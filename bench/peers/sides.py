@@ -85,7 +85,7 @@ SIDES = (
 
 @dataclasses.dataclass(frozen=True)
 class Pipeline:
-    """A pipeline of bench/breadth_rows.cc, its corpus and batch there, and the peers that have it."""
+    """A pipeline of bench/breadth_rows.cc, its corpus and batch, and the peers that have it."""
     name: str
     peers: tuple[str, ...]
     corpus: str = "photographs"

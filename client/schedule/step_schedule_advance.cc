@@ -206,7 +206,7 @@ void StepSchedule::Hedge() {
            (steps_.next() - lane.step) % lane.stride == 0;
   });
   if (owner == lanes_.end()) return;
-  // A second copy of the step (a hedge) is tried before the lane is moved. It costs one step, while
+  // A second copy of the step (a hedge) is tried before the lane is moved. The copy costs one step,
   // a move costs all that is on the way.
   const absl::Duration due = owner->second.since + pace_.late_after() / 2;
   if (now_ < due) {

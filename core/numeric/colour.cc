@@ -146,8 +146,8 @@ HWY_INLINE void Saturate(float factor, int count, Block& block) {
     const V positive = hn::IfThenElseZero(hn::Lt(zero, scaled), scaled);
     const V c = hn::Mul(hn::IfThenElse(hn::Lt(positive, one), positive, one), value);
     const V m = hn::Sub(value, c);
-    // 0 to 5; but NaN for NaN, and 6 for a hue of a whole circle. These two match no case below and
-    // give black, plus m.
+    // `sixth` is 0 to 5, except that NaN gives NaN and a whole circle gives 6. NaN and 6 match no
+    // case below and give black, plus m.
     const V sixth = hn::Floor(sixths);
     const V turn = hn::Sub(sixths, EvenPart(sixth));
     const V x = hn::Mul(c, hn::Sub(one, hn::Abs(hn::Sub(turn, one))));

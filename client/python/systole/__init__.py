@@ -59,10 +59,10 @@ def configure(*, threads: int | None = None, memory_budget: int | None = None) -
     """Sets what all LocalFeeds of this process share: `threads` that read, decode and transform at
     the same time, and `memory_budget`, bytes for all steps that are made before they are asked for.
 
-    None is the default. For `threads` it is the number that the first feed asks for, or one for
-    each CPU. For `memory_budget` it is 1 GiB, or four times the prefetch_bytes of the first feed,
-    if that is more. The values apply to feeds opened from now on, also in processes forked from
-    this one. Raises FailedPrecondition while LocalFeeds with other values are open.
+    With None, `threads` is the number that the first feed asks for, or one for each CPU. With None,
+    `memory_budget` is 1 GiB, or four times the prefetch_bytes of the first feed, if that is more.
+    The values apply to feeds opened from now on, also in processes forked from this one. Raises
+    FailedPrecondition while LocalFeeds with other values are open.
     """
     if threads is not None:
         threads = whole_number("threads", threads)

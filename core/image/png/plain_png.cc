@@ -11,8 +11,8 @@
 namespace systole {
 namespace {
 
-// Rows are inflated in pieces of about this many bytes. A piece is unfiltered while it is in the
-// cache. It takes a millisecond, and before the next one the thread looks at its interrupt flag.
+// Rows are inflated in pieces of about this many bytes, and unfiltered while they are in the cache.
+// A piece takes a millisecond. Before the next piece the thread looks at its interrupt flag.
 constexpr size_t kPieceBytes = 128 << 10;
 
 using Pixel = std::array<uint8_t, 4>;
