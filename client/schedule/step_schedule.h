@@ -2,13 +2,13 @@
 // machine. It has no thread, no clock and no connection. Events go in with the time at which they
 // happened. Actions come out, and the caller carries them out.
 //
-//   servers 0, 1, ..   each is asked what the feed yields; only one that answered gets steps
-//   lanes              each has the steps begin, begin + stride, .. below its end, one server and
-//                      at most one stream at a time
+//   servers 0, 1, ..   each is asked what the feed yields; a server gets steps once it answered
+//   lanes              each has the steps begin, begin + stride, .., below its end. At any time it
+//                      has one server, and at most one stream
 //   plan               n lanes for n serving servers: lane j has the steps cut + j, cut + j + n, ..
 //
-// When the serving servers change there is a new plan. It holds from the first step that has no
-// place in the window, of which no lane has received a byte. The lanes of the old plan end there. A
+// When the serving servers change there is a new plan. It begins at the first step beyond the
+// window: no lane has received a byte of such a step. The lanes of the old plan end there. A
 // lane whose server fails or lags goes on with another one, at its first incomplete step. A step
 // that the trainer waits for is hedged: a lane of one step asks another server for a second copy.
 //
@@ -46,8 +46,8 @@ class StepSchedule {
   // the time since some fixed moment and never goes back.
   void Handle(const ScheduleEvent& event, absl::Duration now, ScheduleActions& actions);
 
-  // When Handle(Tick) is due. If it comes much later, the process was not running in between (it
-  // was stopped, or the machine slept): all deadlines move on by that time.
+  // When Handle(Tick) is due. If it comes much later, the process did not run in between (it was
+  // stopped, or the machine slept): all deadlines are put off by the length of that pause.
   absl::Duration wake_at() const { return clock_.wake_at(); }
 
   const ScheduleCounts& counts() const { return counts_; }
@@ -75,8 +75,8 @@ class StepSchedule {
     absl::Duration heard_at;
     int suspect = 0;  // Failures since the last complete step, by kind.
     int damaged = 0;
-    std::optional<int> lost;  // The server that failed first since then, and when.
-    absl::Duration failing_since;
+    std::optional<int> lost;       // The server that failed first since the last complete step.
+    absl::Duration failing_since;  // When it failed, if `lost` is set.
     LaneState state = Seeking();
   };
 
@@ -110,8 +110,8 @@ class StepSchedule {
   void Advance();
   // Whether the lane is closed.
   bool AdvanceLane(int number, Lane& lane);
-  // Whether the lane may open its stream now, besides those that its server has under way. The lane
-  // with the first missing step always may.
+  // Whether the lane may open its stream now, though its server may have other streams open. The
+  // lane with the first missing step always may.
   bool HasTurn(const Lane& lane) const;
   // Gives the lane a server, if one serves, and opens its stream.
   void Seek(int number, Lane& lane);

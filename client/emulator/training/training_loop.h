@@ -40,7 +40,7 @@ struct TrainingProgress {
   double loss = 0;  // This step's.
   double accuracy = 0;
   double learning_rate = 0;
-  absl::Duration start;         // When the step was wanted, since the run's start, without breaks.
+  absl::Duration start;         // Of the step, in time since the run's start, pauses left out.
   absl::Duration infeed_stall;  // Wait until the last core had its slice; 0 for the first step.
   absl::Duration compute;
 };

@@ -35,8 +35,8 @@ struct OperationGuide {
   // why. Empty if TensorFlow has no such operation. parity_test checks each "exact" and each
   // number.
   absl::string_view parity = "";
-  // A function of TensorFlow that does the work of this operation and the one before it, and how
-  // the values compare. Empty: there is none.
+  // A function of TensorFlow that does the work of this operation and the transform before it in
+  // one call, and how its values compare with ours. Empty: there is none.
   absl::string_view combined_tensorflow = "";
   absl::string_view combined_parity = "";
 };
@@ -53,8 +53,8 @@ struct OperationRow {
   // Whether the operation, if `tf_seed` is set, draws as TensorFlow's stateless op does.
   bool tensorflow_draws = false;
 
-  // Creates the operation. InvalidArgument if a field is out of range; the message names the field
-  // and is the end of a sentence.
+  // Creates the operation. InvalidArgument if a field is out of range. The message names the
+  // field; the caller puts the operation's name before it.
   absl::StatusOr<std::unique_ptr<const Operation>> (*create)(const OperationArguments&) = nullptr;
 
   // Writes the defaults into fields that are not set. Null: no field has a default.

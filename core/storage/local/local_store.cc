@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<std::string>> PathsIn(const std::string& folder) {
                              absl::StrCat("cannot read the folder \"", ForeignText(folder), "\""));
 }
 
-// Every path that `pattern` names, whatever it is.
+// Every path that `pattern` names: files, folders and all else.
 absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
   if (const std::optional<mode_t> mode = ModeOf(pattern); mode.has_value()) {
     if (S_ISDIR(*mode)) return PathsIn(pattern);
