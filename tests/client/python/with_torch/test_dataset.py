@@ -90,7 +90,11 @@ def refused(kind: type[Exception], match: str, batches: DataLoader) -> None:
     torch.utils.data._utils.signal_handling._remove_worker_pids(id(iterator))
     iterator._worker_pids_set = False
     for worker in iterator._workers:
-        worker.terminate()
+        worker.kill()
+        worker.join()
+    # Without this the iterator's destructor would tell the workers to end. For that it takes a lock
+    # of all these processes, and a worker may have held it when it was killed.
+    iterator._shutdown = True
 
 
 @pytest.fixture
