@@ -1,6 +1,7 @@
 // The main() of every test program: GoogleTest's, with a deadline for each test.
 //
 //   PROGRAM --tests_of=FILE,..   runs only the tests of these files. Without it, all tests run.
+//   PROGRAM --one_thread         fails if the program has started a thread.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/started_threads.h"
 #include "tests/test_deadline.h"
 
 namespace {
@@ -59,12 +61,26 @@ bool AllStandInFilesOfTests() {
 
 int main(int argc, char** argv) {
   testing::InitGoogleMock(&argc, argv);
-  absl::string_view files = argc > 1 ? argv[1] : "";
-  if (absl::ConsumePrefix(&files, "--tests_of=")) {
-    const std::string filter = FilterOf(absl::StrSplit(files, ','));
-    if (filter.empty() || !AllStandInFilesOfTests()) return 1;
-    GTEST_FLAG_SET(filter, filter);
+  bool one_thread = false;
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view argument = argv[i];
+    if (absl::ConsumePrefix(&argument, "--tests_of=")) {
+      const std::string filter = FilterOf(absl::StrSplit(argument, ','));
+      if (filter.empty() || !AllStandInFilesOfTests()) return 1;
+      GTEST_FLAG_SET(filter, filter);
+    } else if (argument == "--one_thread") {
+      one_thread = true;
+    }
   }
   testing::UnitTest::GetInstance()->listeners().Append(new systole::TestDeadline);  // Owned there.
-  return RUN_ALL_TESTS();
+  const int result = RUN_ALL_TESTS();
+  if (one_thread && systole::StartedThreads() > 0) {
+    std::fprintf(
+        stderr,
+        "FAILED: these tests have started %d threads: give their systole_test() THREADS, so "
+        "that ThreadSanitizer runs them\n",
+        systole::StartedThreads());
+    return 1;
+  }
+  return result;
 }

@@ -1,0 +1,13 @@
+// How many threads this program has started. For the check that tests whose code has threads are
+// declared so (THREADS in systole_test()).
+#ifndef SYSTOLE_TESTS_STARTED_THREADS_H_
+#define SYSTOLE_TESTS_STARTED_THREADS_H_
+
+namespace systole {
+
+// 0 in a build with a sanitizer, where this cannot count. Thread-safe.
+int StartedThreads();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_STARTED_THREADS_H_
