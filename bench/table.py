@@ -100,7 +100,7 @@ def refuse_repeated(rows, path):
         key = (row["figure"], row["ceiling"])
         if key in seen:
             raise results.MalformedResults(
-                f"{path}: {key[0]!r} against {key[1]!r} is there twice; were two runs appended?")
+                f"{path}: {key[0]!r} against {key[1]!r} appears twice: were two runs appended?")
         seen.add(key)
 
 

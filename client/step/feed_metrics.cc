@@ -53,7 +53,8 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .read = ReadField<&Stats::relieved_steps>},
       {.name = "probes",
        .kind = kCounter,
-       .help = "Questions to servers that had failed or lagged, whether they can serve again.",
+       .help = "How often a server that had failed or lagged was asked whether it can serve "
+               "again.",
        .read = ReadField<&Stats::probes>},
       {.name = "membership_changes",
        .kind = kCounter,
@@ -75,14 +76,13 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .read = ReadField<&Stats::longest_wait_step>},
       {.name = "masked_examples",
        .kind = kCounter,
-       .help =
-           "Places of the steps that the trainer has, each counted once, that are zeros because "
-           "their record is damaged and the spec says MASK.",
+       .help = "Examples that the trainer got as zeros, because their record is damaged and the "
+               "spec says MASK.",
        .read = ReadField<&Stats::masked_examples>},
       {.name = "padded_examples",
        .kind = kCounter,
-       .help = "Places of the steps that the trainer has that hold no record: after an epoch's "
-               "last record (tail: PAD), or left empty by `split`.",
+       .help = "Examples that the trainer got as padding: after an epoch's last record (tail: "
+               "PAD), or where `split` leaves a place empty.",
        .read = ReadField<&Stats::padded_examples>},
       {.name = "damaged_chunks",
        .kind = kCounter,

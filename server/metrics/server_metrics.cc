@@ -96,7 +96,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
                  {"other", Refused<EndCause::kFailed>, "anything else"}}},
       {.name = "steps_served",
        .kind = kCounter,
-       .help = "Steps sent, of the cores asked for.",
+       .help = "Steps sent. Of each step a client gets only the cores that it asked for.",
        .read = Service<&Counters::steps_served>},
       {.name = "examples_made",
        .kind = kCounter,

@@ -44,8 +44,10 @@ class LoadCommand final : public Command {
 
   void Declare(OptionList& options) override {
     flags_.Declare(options);
-    options.Required("--spec", "FILE", &spec_,
-                     "The feed spec, taken without end; each trainer adds its number to the seed");
+    options.Required(
+        "--spec", "FILE", &spec_,
+        "The feed spec. Its `epochs` is ignored: the feed has no end. Each trainer adds its "
+        "number to the seed");
     options.Optional(
         "--trainers", "N", &trainers_,
         "Most trainers to try: 1, 2, 4 .. N, then numbers between the last that was fed and the "

@@ -50,7 +50,7 @@ class PaceCommand final : public Command {
   void Declare(OptionList& options) override {
     flags_.Declare(options);
     options.Required("--spec", "FILE", &spec_,
-                     "The feed spec, taken without end: `epochs` does not count");
+                     "The feed spec. Its `epochs` is ignored: the feed has no end");
     timing_.Declare(options);
     options.Optional("--steps", "N", &steps_, "Steps to take");
     options.Optional("--duration", &duration_,

@@ -54,7 +54,7 @@ class ReplayCommand final : public Command {
   void Declare(OptionList& options) override {
     flags_.DeclareOptional(options);
     options.Optional("--spec", "FILE", &spec_,
-                     "The feed spec to record, taken without end: `epochs` does not count");
+                     "The feed spec to record. Its `epochs` is ignored: the feed has no end");
     options.Optional("--steps", "N", &steps_, "Steps to record. Default: 100");
     options.Optional(
         "--save-arrivals", "FILE", &save_arrivals_,

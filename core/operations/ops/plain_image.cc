@@ -123,7 +123,7 @@ absl::Status CheckResampled(const Value& image, const CropRect& rect, const Crop
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       "resizing ", rect.height, " x ", rect.width, " pixels to ", to.height, " x ", to.width,
-      " takes more than ", kMaxResampledElements, " intermediate values; crop before it"));
+      " takes more than ", kMaxResampledElements, " intermediate values: put a crop before it"));
 }
 
 // ResamplePlainly() without its check. `resample` is Resample() or FastResample().

@@ -135,7 +135,7 @@ class Format final : public ExampleFormat {
       }
       const absl::string_view extension = LowerCase(name->extension, made);
       if (std::find(extensions.begin(), extensions.end(), extension) != extensions.end()) {
-        return RefuseFile(*key, extension, "is there twice");
+        return RefuseFile(*key, extension, "appears twice");
       }
       if (extensions.size() > kMaxSampleFiles) {
         return Refuse(absl::StrCat("it has more than ", kMaxSampleFiles, " files"));
