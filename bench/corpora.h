@@ -1,11 +1,11 @@
 // Data sets for benchmarks: TFRecord shards of tf.train.Example with their indices, made when first
-// asked for and used again afterwards. They lie in folders of $SYSTOLE_BENCH_CORPORA (default
-// /tmp/systole-bench-corpora) whose names hold what decides the content: number of records and of
-// shards, and a hash of the first record. How many records there are depends on the amount of work
-// asked for (see rounds.h).
+// asked for and used again afterwards. Each has a folder in $SYSTOLE_BENCH_CORPORA (default
+// /tmp/systole-bench-corpora). The folder's name says what decides the content: the numbers of
+// records and shards, and a hash of the first record. How many records there are depends on the
+// amount of work asked for (see rounds.h).
 //
-// Thread-safe, between processes too: while one makes a corpus, the others wait. If one cannot be
-// made, a message goes to stderr and the program ends with status 2.
+// Thread-safe, between processes too: while one process makes a corpus, the others wait. If a
+// corpus cannot be made, a message goes to stderr and the program ends with status 2.
 #ifndef SYSTOLE_BENCH_CORPORA_H_
 #define SYSTOLE_BENCH_CORPORA_H_
 
@@ -36,7 +36,7 @@ constexpr int64_t kTinyRecordBytes = 64;
 //   PNGs        1,024 in the full run (at least 128): image (320 x 240, see photographs.h)
 //   large       32 photographs of 12 megapixels (at least 8): image, some 4 MB each, as cameras
 //               write them
-//   tiny        50,000 as CIFAR has them: image (3,072 bytes, 32 x 32 x 3 uint8)
+//   tiny        50,000 images like CIFAR's: image (3,072 bytes, 32 x 32 x 3 uint8)
 //   tokens      200,000 lists: tokens (16 to 128 int64 below 50,000)
 //   tables      400,000 rows: row (20 floats)
 std::vector<std::string> PngShards();

@@ -1,6 +1,6 @@
 // A feed made in the trainer's own process: the server's engine without a server. Bytes, digests
 // and tokens are those of a FeedClient, so a token taken here resumes against servers, and the
-// other way round. Feeds may share an engine; their steps do not depend on it.
+// other way round. Feeds may share an engine; sharing does not change their steps.
 //
 // No thread runs before the first call of Next() or WaitForNext(). Touches nothing that belongs to
 // the process: no malloc setting, no limit, no signal.
@@ -32,8 +32,9 @@ struct LocalFeedOptions {
   std::shared_ptr<LocalEngine> engine = nullptr;
   // Threads of the feed's own engine; not used with `engine`.
   int threads = 1;
-  // Memory for steps that are made before they are asked for, in bytes. At least two steps fit, as
-  // far as the engine's budget allows. Steps that Next() has returned do not count.
+  // Memory for steps that are made before they are asked for, in bytes. If two steps need more, the
+  // feed takes that much, as far as the engine's budget allows. Steps that Next() has returned do
+  // not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
 
   // Where the feed keeps values of outputs with `cache`. Feeds may share one. Null: nowhere.
@@ -43,8 +44,8 @@ struct LocalFeedOptions {
   // The cores wanted, core_begin .. core_end - 1. Both 0: all.
   int core_begin = 0;
   int core_end = 0;
-  // Accept a resume token of another content version: steps may differ in a few bits from those of
-  // its run.
+  // Accept a resume token of another content version. Steps may then differ in a few bits from
+  // those of the run in which the token was taken.
   bool allow_mixed_content = false;
   // Next() logs masked examples here. Null: they are not logged.
   std::shared_ptr<EventLog> log = nullptr;
@@ -70,7 +71,7 @@ class LocalFeed final : public Feed {
                                                            const ResumeToken& token,
                                                            const LocalFeedOptions& options);
 
-  // Frees the engine's threads and memory for other feeds, and releases options.cache: waits until
+  // Leaves the engine's threads and memory to other feeds. Releases options.cache, and waits until
   // no thread uses the cache, for 10 seconds at most if a read hangs. The last feed of an engine
   // stops the threads and waits for all of them. Steps may outlive the feed.
   ~LocalFeed() override;

@@ -18,7 +18,7 @@ namespace systole {
 
 struct MissingExamples {
   int64_t padded = 0;
-  // The record_id of each masked place, by core and place.
+  // The record_id of each masked place, sorted by core, then by place.
   std::vector<int64_t> masked_records;
 
   bool empty() const { return masked_records.empty() && padded == 0; }

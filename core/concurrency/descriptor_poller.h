@@ -20,7 +20,7 @@ namespace systole {
 // When a handler is called.
 enum class CallWhen {
   kReadable,   // Again and again while there is something to read.
-  kMoreComes,  // Once when more has come since the last call, read or not.
+  kMoreComes,  // Once after more data has come. Data that stays unread causes no other call.
 };
 
 class DescriptorPoller {
@@ -42,8 +42,8 @@ class DescriptorPoller {
 
   // Watches `fd` until `handler` returns false; nothing else stops it. The first call of `handler`
   // may come before this returns. After the last call the handler is destroyed, on the poller's
-  // thread. `fd` must stay open until then: let the handler own it. After an error the handler is
-  // destroyed here, and was never called. Call this on any thread, even from a handler. REQUIRES:
+  // thread. `fd` must stay open until then: let the handler own it. If Add() fails, it destroys
+  // the handler without having called it. Call this on any thread, even from a handler. REQUIRES:
   // `fd` is not watched already.
   absl::Status Add(int fd, Handler handler, CallWhen when = CallWhen::kReadable)
       ABSL_LOCKS_EXCLUDED(mu_);

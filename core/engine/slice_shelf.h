@@ -1,10 +1,10 @@
-// Slices that streams of one plan share, found by their content. Some are held by a stream. Others
-// were dropped by all streams, but another stream has yet to reach them. These are kept within
-// bounds of bytes and number, until somebody needs the room.
+// Slices that streams of one plan share, found by SharedSlice::Key. Some are held by a stream. The
+// others are held by no stream now, but a stream will come to them later. The shelf keeps these, up
+// to a limit of bytes and a limit of slices, until a stream needs the memory.
 //
-// Once the bounds are reached, nothing more is kept. When room is needed, the slice that was kept
-// last goes first: the streams that are behind reach the oldest ones first. The shelf does not
-// count who has a slice: the scheduler says when nobody has it any more.
+// Once a limit is reached, no more slices are kept. When a stream needs memory, the slice that was
+// kept last is given up first, because the streams that are behind come to the older ones sooner.
+// The shelf does not count who has a slice: the scheduler says when nobody has it any more.
 //
 // A call costs O(log slices), but for TakeUnwanted(). Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_SHELF_H_

@@ -19,8 +19,9 @@
 //
 // Work is estimated: 1 for a value that an operation computes (Operation::Work), 4 for a value that
 // a decoder makes of a file, 1/16 for a byte that is copied. What the fused pass does beside
-// resizing costs nothing, because it is done while the values pass. So a last scale and bias of
-// uint8 pixels is done again for each example: reading four times the bytes would cost more.
+// resizing costs nothing, because it is done while the values pass. So if only a scale and bias of
+// uint8 pixels is left to do, the pixels are kept and not the result: reading four times the bytes
+// would cost more.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_KEPT_VALUE_H_
@@ -52,7 +53,8 @@ struct KeptValue {
   bool finished = false;  // Whether it is the finished example, in the type in which it is fed.
   ValueType type;         // After the steps: an image of uint8 or float32, unless it is finished.
   KeptCost cost;
-  // What makes the value, as a text for cache keys. Equal texts make equal values of equal bytes.
+  // What makes the value, as a text for cache keys. Equal bytes make equal values if the texts
+  // are equal.
   std::string made_by;
 };
 
@@ -60,22 +62,21 @@ struct KeptValues {
   // From the fewest bytes to the most. Each leaves less work than all before it: a value that takes
   // more room than another one and does not leave less work is never best, and is left out.
   std::vector<KeptValue> values;
-  double work = 0;  // To make an example of its record.
+  double work = 0;  // To make an example without a kept value.
 };
 
-// The values of `program`, which makes examples of `dtype`, that could be kept. Images whose size
-// only the record has count as images of `image`. Bytes that decode_raw copies are not worth
-// keeping, nor are floats that are made from them one by one. REQUIRES: `program` is made of the
+// The values of `program` that could be kept. The examples are fed as `dtype`. Images whose size is
+// only in the record are taken to have the size `image`. Bytes that decode_raw copies are not worth
+// keeping, nor are floats if each is made from one copied value. REQUIRES: `program` is made of the
 // output's transforms, and its output has a size.
-//   InvalidArgument  there is no such value. The message is the end of a sentence that begins with
-//                    `cache`.
+//   InvalidArgument  there is no such value. The caller puts the word `cache` before the message.
 absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program& program,
                                         DType dtype, ImageSize image);
 
 // The index of the best of `values`, if an example that is not kept takes `work`. share(bytes) is
-// the share of the records, from 0 to 1, whose value can be kept if values have `bytes` bytes. The
-// value of the fewest bytes is best whose time is at most a tenth above the least time. REQUIRES:
-// there are values, from the fewest bytes to the most.
+// the share of the records, from 0 to 1, whose value can be kept if values have `bytes` bytes. Of
+// the values whose time is at most a tenth above the least time, the one with the fewest bytes is
+// best. REQUIRES: there are values, from the fewest bytes to the most.
 size_t BestKept(absl::Span<const KeptCost> values, double work,
                 absl::FunctionRef<double(int64_t bytes)> share);
 

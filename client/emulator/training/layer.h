@@ -2,8 +2,8 @@
 //
 // Most layers have one phase in each pass. Batch norm must add up statistics over all shards
 // between its phases. So after every phase but a layer's last, the network sums Partials() over the
-// shards in the fixed tree and puts the sums back. T is float for users. Gradient checks use
-// double, which is never rounded to bf16.
+// shards and writes the sums back to each shard. network.h shows the order of the additions. T is
+// float for users. Gradient checks use double, which is never rounded to bf16.
 //
 // Single-thread: a shard's layers are called by one thread at a time. The arrays handed over belong
 // to the network and outlive the layer.
@@ -54,8 +54,8 @@ class Layer {
   virtual int BackwardPhases() const { return 1; }
   // `in` as in Forward(). d_out is the loss's gradient with respect to `out`. Writes the gradient
   // with respect to `in` to d_in, unless d_in is null, as for the model's input. Writes the
-  // parameters' gradients to their place. If a layer has several inputs, d_in is the gradient for
-  // each of them.
+  // parameters' gradients to weight_gradients and bias_gradients. If a layer has several inputs,
+  // they all have the same gradient, and d_in holds it once.
   virtual void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
                         const T* d_out, T* d_in) = 0;
 
@@ -65,8 +65,8 @@ class Layer {
   virtual bool sums_on_core_only() const { return false; }
 
   // Moves the running statistics towards this step's. Called once per core and training step. If
-  // sums_on_core_only(), cores without a valid example are left out. Then the network gives every
-  // core the mean over the cores that were not left out.
+  // sums_on_core_only(), it is called only for cores with a valid example. After that the network
+  // sets the running statistics of every core to the mean over those cores.
   virtual void UpdateStatistics() {}
 };
 

@@ -23,7 +23,7 @@ std::unique_ptr<Layer<T>> MakeLayer(const LayerPlan& plan, int64_t images, bool 
 template <typename T>
 int64_t LayerBytes(const LayerPlan& plan, int64_t images, bool needs_d_in);
 
-// Adds the layer's products to the plan of its shard's scratch memory.
+// Adds the layer's matrix products to the plan of its shard's scratch memory.
 void PlanScratch(const LayerPlan& plan, bool needs_d_in, ScratchPlan& scratch);
 
 }  // namespace systole::emulator

@@ -41,7 +41,7 @@ class UncheckedJpegDecoder {
   // This many bytes beyond the end of a row from NextRows() can be read. They have no meaning.
   static constexpr size_t kRowPaddingBytes = 64;
 
-  // The most bytes of rows that DecodeAhead() makes of an image.
+  // DecodeAhead() makes at most this many bytes of rows for one image.
   static constexpr size_t kMaxKeptBytes = size_t{1} << 20;
 
   // InvalidArgument if an option is out of range.
@@ -76,12 +76,12 @@ class UncheckedJpegDecoder {
   absl::StatusOr<DecodedRows> NextRows(int max_rows);
   absl::StatusOr<const uint8_t*> NextRow();
 
-  // Optional, between StartCrop and NextRows: entropy-decodes two crops together until one of them
-  // is ahead. This takes less time than one after the other, and gives the same pixels. At a
-  // smaller scale it also makes at most kMaxKeptBytes of rows, so that other coefficients can use
-  // the memory of those that the rows are made from. REQUIRES: neither is ahead.
+  // Optional, between StartCrop and NextRows: entropy-decodes two crops together until is_ahead()
+  // is true for one of them. This takes less time than one after the other, and gives the same
+  // pixels. At a smaller scale it also makes rows, at most kMaxKeptBytes of them. Then the memory
+  // of their coefficients can be used again. REQUIRES: is_ahead() is false for both.
   static void DecodeAhead(UncheckedJpegDecoder& a, UncheckedJpegDecoder& b);
-  // Whether nothing is left to decode ahead of NextRows.
+  // Whether DecodeAhead() has nothing left to do for this image.
   bool is_ahead() const;
 
   // Ends the image and frees its memory. The next ReadHeader would do so too.
@@ -91,16 +91,16 @@ class UncheckedJpegDecoder {
   // image's kind, or an oddity in the image.
   bool by_library() const;
 
-  // How many warnings libjpeg gave since the last ReadHeader. If the status is OK, it is above 0
-  // only if !fail_on_warning, or for oddities that change no pixel (padding between markers, an odd
-  // colour profile).
+  // How many warnings libjpeg gave since the last ReadHeader. After calls without an error the
+  // number is above 0 only if !fail_on_warning, or for oddities that change no pixel (padding
+  // between markers, an odd colour profile).
   int64_t warnings() const;
 
  private:
-  // For images of several scans: the part of StartCrop() that the first NextRows() does.
+  // The last part of StartCrop(). For images of several scans, the first NextRows() calls it.
   absl::Status BeginRows();
   void KeepRows();
-  // NextRows() for rows that were not kept.
+  // NextRows() for rows that KeepRows() has not made.
   absl::StatusOr<DecodedRows> DecodeRows(int max_rows);
   absl::Status DecodeByLibrary(int rows);
   explicit UncheckedJpegDecoder(std::unique_ptr<JpegDecompressor> state);
