@@ -225,7 +225,7 @@ class FeedCommand final : public Command {
                             FeedReport& report) {
     const MonotonicClock clock = SteadyClock();
     const absl::Duration begin = clock();
-    const InterruptScope interrupt(console.interrupt, [&client] { client.Cancel(); });
+    const InterruptCallback interrupt(console.interrupt, [&client] { client.Cancel(); });
     ProgressBar bar(console, bar_options);
     while (true) {
       absl::StatusOr<std::optional<Step>> step = client.Next();

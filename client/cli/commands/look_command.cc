@@ -90,7 +90,7 @@ class LookCommand final : public Command {
   static absl::StatusOr<std::vector<Step>> Take(FeedClient& client,
                                                 const ProgressBarOptions& bar_options,
                                                 const Console& console) {
-    const InterruptScope interrupt(console.interrupt, [&client] { client.Cancel(); });
+    const InterruptCallback interrupt(console.interrupt, [&client] { client.Cancel(); });
     ProgressBar bar(console, bar_options);
     std::vector<Step> steps;
     while (true) {

@@ -47,7 +47,7 @@ class MakeFlowersCommand final : public Command {
     absl::StatusOr<FlowerSet> set;
     std::atomic<int64_t> drawn = 0;
     {
-      const InterruptScope interrupt(console.interrupt, [] {});  // Checked after every image.
+      const InterruptCallback interrupt(console.interrupt, [] {});  // Checked after every image.
       ProgressBar bar(console, {.label = "drawing", .total = images_});
       set = MakeFlowerSet(dir_,
                           {.images = images_, .seed = seed_, .style = style, .threads = threads},

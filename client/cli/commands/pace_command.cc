@@ -80,7 +80,7 @@ class PaceCommand final : public Command {
       pop = emulator::Recording(std::move(pop), SteadyClock(), arrivals);
     }
     emulator::StepHistory steps;
-    const InterruptScope interrupt(console.interrupt, [&queues] { queues->Cancel(); });
+    const InterruptCallback interrupt(console.interrupt, [&queues] { queues->Cancel(); });
     SYSTOLE_ASSIGN_OR_RETURN(
         const emulator::PacedResult result,
         Pace(pop, std::move(options), WaitingNotice(client_options.watch), steps, console));

@@ -92,7 +92,7 @@ class PackCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(options_.compression, CompressionToWrite(compression_));
     absl::StatusOr<PackReport> report;
     {
-      const InterruptScope interrupt(console.interrupt, [] {});  // Checked after every file.
+      const InterruptCallback interrupt(console.interrupt, [] {});  // Checked after every file.
       std::optional<ProgressBar> bar;
       report = Pack(dir_, out_prefix_, options_,
                     {.begins =

@@ -185,7 +185,7 @@ class TrainCommand final : public Command {
                                           .steps_per_epoch = client.info().steps_per_epoch(),
                                           .clock = SteadyClock()};
     std::optional<int64_t> saved_steps;  // The steps in the last checkpoint.
-    const InterruptScope interrupt(console.interrupt, [&feeds] { feeds.Cancel(); });
+    const InterruptCallback interrupt(console.interrupt, [&feeds] { feeds.Cancel(); });
     ProgressBar bar(console, {.label = "training",
                               .total = loop.epochs * loop.steps_per_epoch,
                               .done_before = trainer.steps(),

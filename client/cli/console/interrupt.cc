@@ -20,7 +20,7 @@ void Interrupt::Request(int signal) {
     MutexLock lock(mu_);
     if (!signal_.has_value() && on_request_ != nullptr) {
       signal_ = signal;
-      // Called under the lock, so that the scope is not destroyed meanwhile.
+      // Called under the lock, so that the callback is not destroyed meanwhile.
       (*on_request_)();
       return;
     }
@@ -34,7 +34,7 @@ std::optional<int> Interrupt::signal() const {
   return signal_;
 }
 
-InterruptScope::InterruptScope(Interrupt* interrupt, std::function<void()> on_request)
+InterruptCallback::InterruptCallback(Interrupt* interrupt, std::function<void()> on_request)
     : interrupt_(interrupt), on_request_(std::move(on_request)) {
   if (interrupt_ == nullptr) return;
   MutexLock lock(interrupt_->mu_);
@@ -43,7 +43,7 @@ InterruptScope::InterruptScope(Interrupt* interrupt, std::function<void()> on_re
   if (interrupt_->signal_.has_value()) on_request_();
 }
 
-InterruptScope::~InterruptScope() {
+InterruptCallback::~InterruptCallback() {
   if (interrupt_ == nullptr) return;
   MutexLock lock(interrupt_->mu_);
   interrupt_->on_request_ = nullptr;

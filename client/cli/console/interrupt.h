@@ -1,5 +1,5 @@
 // Handles Ctrl-C (SIGINT), SIGTERM and SIGHUP, which ask a program to end. A command that must
-// clean up or print something opens an InterruptScope; without one the program ends at once.
+// clean up or print something holds an InterruptCallback; without one the program ends at once.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_CLI_CONSOLE_INTERRUPT_H_
@@ -22,7 +22,7 @@ inline constexpr int kExitSignalled = 128;
 
 class Interrupt {
  public:
-  // `end_now` ends the program. Called if no scope is open, or on a second request.
+  // `end_now` ends the program. Called if there is no InterruptCallback, or on a second request.
   explicit Interrupt(std::function<void(int signal)> end_now) : end_now_(std::move(end_now)) {}
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
@@ -34,25 +34,25 @@ class Interrupt {
   bool requested() const { return signal().has_value(); }
 
  private:
-  friend class InterruptScope;
+  friend class InterruptCallback;
 
   const std::function<void(int signal)> end_now_;
   mutable Mutex mu_;
   std::optional<int> signal_ ABSL_GUARDED_BY(mu_);
-  // Belongs to the open scope; null if none is open.
+  // Belongs to the InterruptCallback; null if there is none.
   const std::function<void()>* on_request_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 
-// While a scope lives, the first request calls `on_request` once, on another thread. `on_request`
-// must not wait. The command must then end by itself. Only one scope at a time.
-class InterruptScope {
+// While this lives, the first request calls `on_request` once, on another thread. `on_request`
+// must not wait. The command must then end by itself. Only one at a time.
+class InterruptCallback {
  public:
   // `interrupt` may be null: then there are no requests. If there was a request before, the
   // constructor calls `on_request`.
-  InterruptScope(Interrupt* interrupt, std::function<void()> on_request);
-  ~InterruptScope();
-  InterruptScope(const InterruptScope&) = delete;
-  InterruptScope& operator=(const InterruptScope&) = delete;
+  InterruptCallback(Interrupt* interrupt, std::function<void()> on_request);
+  ~InterruptCallback();
+  InterruptCallback(const InterruptCallback&) = delete;
+  InterruptCallback& operator=(const InterruptCallback&) = delete;
 
   bool requested() const { return interrupt_ != nullptr && interrupt_->requested(); }
 

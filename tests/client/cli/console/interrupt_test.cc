@@ -28,10 +28,10 @@ TEST_F(InterruptTest, EndsTheProgramAtOnceWhereNothingIsHeldUp) {
 
 TEST_F(InterruptTest, AsksTheScopeFirstAndEndsTheProgramTheSecondTime) {
   int asked = 0;
-  const InterruptScope scope(&interrupt_, [&asked] { ++asked; });
-  EXPECT_FALSE(scope.requested());
+  const InterruptCallback callback(&interrupt_, [&asked] { ++asked; });
+  EXPECT_FALSE(callback.requested());
   interrupt_.Request(SIGINT);
-  EXPECT_TRUE(scope.requested());
+  EXPECT_TRUE(callback.requested());
   EXPECT_EQ(asked, 1);
   EXPECT_THAT(ended_, IsEmpty());
   interrupt_.Request(SIGINT);
@@ -41,7 +41,7 @@ TEST_F(InterruptTest, AsksTheScopeFirstAndEndsTheProgramTheSecondTime) {
 
 TEST_F(InterruptTest, BehindTheScopeTheProgramEndsAtOnceAgain) {
   {
-    const InterruptScope scope(&interrupt_, [] {});
+    const InterruptCallback callback(&interrupt_, [] {});
   }
   interrupt_.Request(SIGINT);
   EXPECT_THAT(ended_, ElementsAre(SIGINT));
@@ -50,13 +50,13 @@ TEST_F(InterruptTest, BehindTheScopeTheProgramEndsAtOnceAgain) {
 TEST_F(InterruptTest, AScopeThatComesTooLateIsAskedAtOnce) {
   interrupt_.Request(SIGINT);
   bool asked = false;
-  const InterruptScope scope(&interrupt_, [&asked] { asked = true; });
+  const InterruptCallback callback(&interrupt_, [&asked] { asked = true; });
   EXPECT_TRUE(asked);
 }
 
 TEST_F(InterruptTest, WithoutAnInterruptNothingAsks) {
-  const InterruptScope scope(nullptr, [] { FAIL(); });
-  EXPECT_FALSE(scope.requested());
+  const InterruptCallback callback(nullptr, [] { FAIL(); });
+  EXPECT_FALSE(callback.requested());
 }
 
 }  // namespace
