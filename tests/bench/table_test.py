@@ -136,7 +136,7 @@ class TableTest(TempDirTest):
 
     def test_errors_end_it_with_a_message(self):
         for path, message in ((self.write("nonsense\n", name="a"), "a, line 1: Expecting value"),
-                              (self.write(ROW, ROW, name="b"), "'decode' against 'bare' is there"),
+                              (self.write(ROW, ROW, name="b"), "'decode' against 'bare' appears"),
                               (self.folder / "absent", "No such file")):
             done = self.run_script("table.py", path, self.folder)
             self.assertEqual(done.returncode, 1)
