@@ -379,17 +379,12 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", dest="amount", action="store_const", const=QUICK, default=FULL)
     parser.add_argument("--smoke", dest="amount", action="store_const", const=SMOKE)
-    parser.add_argument("--rounds", type=int)
     parser.add_argument("--tune", action="store_true")
     parser.add_argument("--breadth", action="store_true")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--env", type=pathlib.Path, default=ROOT / "build" / "peers" / "env")
     options = parser.parse_args()
-    if options.rounds is not None:
-        if options.rounds < 1:
-            parser.error(f"--rounds is {options.rounds}, want at least 1")
-        options.amount = dataclasses.replace(options.amount, rounds=options.rounds)
     chosen = [side for side in (sides.BREADTH_SIDES if options.breadth else sides.SIDES)
               if not options.only or any(text in side.name for text in options.only)]
     options.chosen = variants(chosen) if options.tune else chosen

@@ -6,7 +6,6 @@
 #   bench/peers/run.sh --smoke      1 tiny one: shows that every side runs, measures nothing
 #   bench/peers/run.sh --tune       instead runs each peer with each of its thread settings
 #   bench/peers/run.sh --breadth    instead runs the pipelines of bench/breadth_rows.cc
-#   --rounds N   another number of rounds
 #   --only TEXT  (repeatable) only sides whose names contain TEXT, such as --only tf.data
 #   --env DIR    where the Python environments are or go; default build/peers/env
 #
