@@ -26,7 +26,7 @@ TEST_F(InterruptTest, EndsTheProgramAtOnceWhereNothingIsHeldUp) {
   EXPECT_EQ(interrupt_.signal(), SIGTERM);
 }
 
-TEST_F(InterruptTest, AsksTheScopeFirstAndEndsTheProgramTheSecondTime) {
+TEST_F(InterruptTest, AsksTheCallbackFirstAndEndsTheProgramTheSecondTime) {
   int asked = 0;
   const InterruptCallback callback(&interrupt_, [&asked] { ++asked; });
   EXPECT_FALSE(callback.requested());
@@ -39,7 +39,7 @@ TEST_F(InterruptTest, AsksTheScopeFirstAndEndsTheProgramTheSecondTime) {
   EXPECT_THAT(ended_, ElementsAre(SIGINT));
 }
 
-TEST_F(InterruptTest, BehindTheScopeTheProgramEndsAtOnceAgain) {
+TEST_F(InterruptTest, BehindTheCallbackTheProgramEndsAtOnceAgain) {
   {
     const InterruptCallback callback(&interrupt_, [] {});
   }
@@ -47,7 +47,7 @@ TEST_F(InterruptTest, BehindTheScopeTheProgramEndsAtOnceAgain) {
   EXPECT_THAT(ended_, ElementsAre(SIGINT));
 }
 
-TEST_F(InterruptTest, AScopeThatComesTooLateIsAskedAtOnce) {
+TEST_F(InterruptTest, ACallbackThatComesTooLateIsAskedAtOnce) {
   interrupt_.Request(SIGINT);
   bool asked = false;
   const InterruptCallback callback(&interrupt_, [&asked] { asked = true; });
