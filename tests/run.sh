@@ -104,7 +104,7 @@ END
 check_tidy() {
   list_compiled "$@" |
     xargs -0 -n 1 -P "$jobs" clang-tidy -p "$1" --quiet --extra-arg=-Werror \
-      --extra-arg=-Wno-unknown-warning-option 2>&1 |
+      --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused-command-line-argument 2>&1 |
     sed '/^[0-9]* warnings\{0,1\} generated\.$/d'
 }
 
