@@ -12,6 +12,9 @@ from nvidia.dali import tfrecord
 
 import measuring
 
+# A feature of bytes: an encoded image, or raw values.
+BYTES = tfrecord.FixedLenFeature((), tfrecord.string, "")
+
 
 def _indexes(files, work):
     """Runs DALI's own tool to make the files of (offset, size) lines that DALI's reader needs."""
@@ -27,58 +30,65 @@ def _indexes(files, work):
     return paths
 
 
-@pipeline_def
-def _pipeline(files, indexes):
+def _graph(files, indexes, name, kind, make):
     records = fn.readers.tfrecord(
         path=files,
         index_path=indexes,
         features={
-            "image": tfrecord.FixedLenFeature((), tfrecord.string, ""),
+            name: kind,
             "label": tfrecord.FixedLenFeature([1], tfrecord.int64, -1),
         },
         random_shuffle=True,
         initial_fill=1024,
         name="Reader")
-    images = fn.decoders.image_random_crop(
-        records["image"],
+    return make(records[name]), records["label"]
+
+
+def batches(options, make, name="image", kind=BYTES, conditionals=False):
+    """Yields the batches as arrays, without end. make(values) adds the operators to the feature
+    `name`, which is of this kind. `conditionals`: it chooses among operators for each example."""
+    pipeline = pipeline_def(_graph, enable_conditionals=conditionals)(
+        options.files, _indexes(options.files, options.work), name, kind, make,
+        batch_size=options.batch,
+        num_threads=options.threads,
+        device_id=None,
+        seed=7)
+    pipeline.build()
+    while True:
+        values, _ = pipeline.run()
+        yield np.asarray(values.as_tensor())
+
+
+def random_part(encoded):
+    """Decodes the part of an image that the common crop rule draws."""
+    return fn.decoders.image_random_crop(
+        encoded,
         device="cpu",
         output_type=types.RGB,
         random_area=measuring.AREA,
         random_aspect_ratio=measuring.ASPECT,
         num_attempts=10)
-    images = fn.resize(images, size=(measuring.SIZE, measuring.SIZE),
+
+
+def _image(encoded):
+    images = fn.resize(random_part(encoded), size=(measuring.SIZE, measuring.SIZE),
                        interp_type=types.INTERP_LINEAR, antialias=False)
-    images = fn.crop_mirror_normalize(
+    return fn.crop_mirror_normalize(
         images,
         dtype=types.FLOAT,
         output_layout="HWC",
         mirror=fn.random.coin_flip(probability=0.5),
         mean=[measuring.MEAN] * 3,
         std=[measuring.STDDEV] * 3)
-    return images, records["label"]
 
 
 def main():
     options = measuring.arguments(__doc__)
     if options.dtype != "f32":
         raise SystemExit("numpy has no bfloat16, and DALI hands its batches over by numpy")
-    pipeline = _pipeline(
-        options.files,
-        _indexes(options.files, options.work),
-        batch_size=options.batch,
-        num_threads=options.threads,
-        device_id=None,
-        seed=7)
-    pipeline.build()
-
-    def batches():
-        while True:
-            images, _ = pipeline.run()
-            yield np.asarray(images.as_tensor())
-
     measuring.report("DALI CPU", dali.__version__,
                      f"decoders.image_random_crop; {options.threads} threads, default executor",
-                     batches(), options)
+                     batches(options, _image), options)
 
 
 if __name__ == "__main__":
