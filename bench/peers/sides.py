@@ -92,28 +92,33 @@ class Pipeline:
     batch: int = 128
 
 
-_TF, _TORCH = "tf.data", "DataLoader + torchvision"
-_BREADTH_PEERS = {_TF: ("tensorflow", "tf_breadth.py", 0), _TORCH: ("torch", "torch_breadth.py", 2)}
+_TF, _TORCH, _DALI = "tf.data", "DataLoader + torchvision", "DALI CPU"
+# The environment, the program, and --threads.
+_BREADTH_PEERS = {
+    _TF: ("tensorflow", "tf_breadth.py", 0),
+    _TORCH: ("torch", "torch_breadth.py", 2),
+    _DALI: ("dali", "dali_breadth.py", 4),
+}
 
 PIPELINES = (
-    Pipeline("crop", (_TF,)),
-    Pipeline("crop_antialias", (_TF, _TORCH)),
+    Pipeline("crop", (_TF, _DALI)),
+    Pipeline("crop_antialias", (_TF, _TORCH, _DALI)),
     Pipeline("crop_tpu_resnet", (_TF,)),
-    Pipeline("center_crop", (_TF,)),
-    Pipeline("center_crop_antialias", (_TF, _TORCH)),
-    Pipeline("resize", (_TF, _TORCH)),
+    Pipeline("center_crop", (_TF, _DALI)),
+    Pipeline("center_crop_antialias", (_TF, _TORCH, _DALI)),
+    Pipeline("resize", (_TF, _TORCH, _DALI)),
     Pipeline("resize_cached", (_TF,)),
-    Pipeline("resize_with_pad", (_TF,)),
-    Pipeline("resize_lanczos3", (_TF,)),
-    Pipeline("standardize", (_TF,)),
-    Pipeline("colours", (_TF, _TORCH)),
-    Pipeline("trivial_augment", (_TORCH,)),
+    Pipeline("resize_with_pad", (_TF, _DALI)),
+    Pipeline("resize_lanczos3", (_TF, _DALI)),
+    Pipeline("standardize", (_TF, _DALI)),
+    Pipeline("colours", (_TF, _TORCH, _DALI)),
+    Pipeline("trivial_augment", (_TORCH, _DALI)),
     Pipeline("mix", (_TORCH,)),
-    Pipeline("large", (_TF, _TORCH), corpus="large-photographs", batch=8),
-    Pipeline("png", (_TF, _TORCH), corpus="pngs"),
-    Pipeline("raw", (_TF, _TORCH), corpus="tiny-images"),
-    Pipeline("tokens", (_TF,), corpus="tokens", batch=1024),
-    Pipeline("tables", (_TF,), corpus="tables", batch=1024),
+    Pipeline("large", (_TF, _TORCH, _DALI), corpus="large-photographs", batch=8),
+    Pipeline("png", (_TF, _TORCH, _DALI), corpus="pngs"),
+    Pipeline("raw", (_TF, _TORCH, _DALI), corpus="tiny-images"),
+    Pipeline("tokens", (_TF, _DALI), corpus="tokens", batch=1024),
+    Pipeline("tables", (_TF, _DALI), corpus="tables", batch=1024),
 )
 
 # The pipelines whose examples are not images.

@@ -126,7 +126,8 @@ class BreadthTest(unittest.TestCase):
 
     def test_a_peer_takes_part_in_the_pipelines_that_its_program_has(self):
         programs = {"tf.data": keys("tf_breadth.py", "IMAGES", "LISTS"),
-                    "DataLoader + torchvision": keys("torch_breadth.py", "IMAGES")}
+                    "DataLoader + torchvision": keys("torch_breadth.py", "IMAGES"),
+                    "DALI CPU": keys("dali_breadth.py", "IMAGES", "LISTS")}
         for peer, names in programs.items():
             with self.subTest(peer):
                 self.assertEqual(names, {pipeline.name for pipeline in sides.PIPELINES
