@@ -72,14 +72,18 @@ absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) 
   return ::fsync(fd) == 0 ? absl::OkStatus() : Failed(errno, "write", path);
 }
 
-// Puts a new file of these bytes and this mode in the place of `path`.
-absl::Status Replace(const std::string& path, absl::string_view bytes, mode_t mode) {
+// Puts a new file of these bytes in the place of `path`, which is `old`. It keeps the owner, the
+// group and the mode: a server that could read the old file can read the new one, whoever adds the
+// token.
+absl::Status Replace(const std::string& path, absl::string_view bytes, const struct stat& old) {
   std::string temporary = absl::StrCat(path, ".XXXXXX");
   const OwnedFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!fd.ok()) return Failed(errno, "replace", path);
   absl::Status status = WriteAll(fd.get(), bytes, path);
-  if (status.ok() &&
-      (::fchmod(fd.get(), mode) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0)) {
+  // The mode comes last, because a change of owner may clear bits of it.
+  if (status.ok() && (::fchown(fd.get(), old.st_uid, old.st_gid) != 0 ||
+                      ::fchmod(fd.get(), old.st_mode & 07777) != 0 ||
+                      ::rename(temporary.c_str(), path.c_str()) != 0)) {
     status = Failed(errno, "replace", path);
   }
   if (!status.ok()) ::unlink(temporary.c_str());
@@ -157,7 +161,7 @@ absl::StatusOr<std::string> AddToken(const std::string& path, absl::string_view 
   if (absl::StatusOr<TokenTable> table = TokenTable::Parse(bytes); !table.ok()) {
     return About(path, table.status());
   }
-  SYSTOLE_RETURN_IF_ERROR(Replace(path, bytes, file.st_mode & 07777));
+  SYSTOLE_RETURN_IF_ERROR(Replace(path, bytes, file));
   return token;
 }
 

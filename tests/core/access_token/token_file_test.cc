@@ -49,6 +49,23 @@ TEST(TokenFileTest, ANewFileIsForItsOwnerAloneAndAModeIsKept) {
   EXPECT_EQ(IdentityOfTokenFile(folder / "tokens").mode & 07777, 0640u);
 }
 
+// Root may add a token to a file of the user that the server runs as.
+TEST(TokenFileTest, AFileKeepsItsOwnerAndItsGroup) {
+  const TempFolder folder;
+  ASSERT_THAT(AddToken(folder / "tokens", "a", std::nullopt), IsOk());
+  const bool is_root = ::geteuid() == 0;
+  const uid_t owner = is_root ? 12345 : ::geteuid();  // Only root can give a file away.
+  const gid_t group = is_root ? 23456 : ::getegid();
+  ASSERT_EQ(::chown((folder / "tokens").c_str(), owner, group), 0);
+  ASSERT_EQ(::chmod((folder / "tokens").c_str(), 0640), 0);
+  ASSERT_THAT(AddToken(folder / "tokens", "b", std::nullopt), IsOk());
+  struct stat file = {};
+  ASSERT_EQ(::stat((folder / "tokens").c_str(), &file), 0);
+  EXPECT_EQ(file.st_uid, owner);
+  EXPECT_EQ(file.st_gid, group);
+  EXPECT_EQ(file.st_mode & 07777, 0640u);
+}
+
 TEST(TokenFileTest, AFileThatOthersCanReadIsRefused) {
   const TempFolder folder;
   const std::string path = folder.Write("tokens", "");
