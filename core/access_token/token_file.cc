@@ -157,7 +157,7 @@ absl::StatusOr<std::string> AddToken(const std::string& path, absl::string_view 
   if (!bytes.empty() && bytes.back() != '\n') bytes += '\n';
   bytes += TokenLine(
       {.name = std::string(name), .hash = HashOfToken(token), .last_day = std::move(last_day)});
-  // A file that a server would refuse is left as it was.
+  // If a server would refuse the new text, the file is left as it was.
   if (absl::StatusOr<TokenTable> table = TokenTable::Parse(bytes); !table.ok()) {
     return About(path, table.status());
   }

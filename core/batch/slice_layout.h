@@ -129,8 +129,9 @@ void ClearExample(const SliceTensor& tensor, int64_t slot, uint8_t* values);
 // tiles. REQUIRES: sizes fit.
 void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* example, uint8_t* slice);
 
-// XXH3-128 (32 hex digits) over the tensors of a slice, sorted by name: for each the length of its
-// name, the name, dtype, rank, dimensions, bytes; numbers as 8 bytes, least significant first.
+// XXH3-128 (32 hex digits) over the tensors of a slice, sorted by name. Of each tensor it covers
+// the length of its name, the name, dtype, rank, dimensions and bytes. Numbers are 8 bytes, least
+// significant first.
 std::string SliceDigest(const SliceLayout& layout, const uint8_t* slice);
 
 // The same hash over the place of one example, with the batch dimension left out of the shapes. In
@@ -158,7 +159,7 @@ struct TiledPieces {
 
   int64_t offset = 0;    // Of the example's first piece, from the tensor's start.
   int64_t channels = 0;  // Channels of an example.
-  int64_t tiles = 0;     // All tiles over channels, of all pixels.
+  int64_t tiles = 0;     // Tiles over channels, summed over all pixels.
   int64_t tiles_of_pixel = 0;
   int64_t tile_stride = 0;  // To the tile with the example's next 8 channels, or next pixel.
 };

@@ -1,11 +1,10 @@
 // Which values a cache keeps: those that came first, as long as their users are active.
 //
 // A feed goes through all of its records before it needs one again. If they do not fit, a cache
-// that always makes room for new values has lost each record by then. So this one is filled and
-// then stays as it is: if half of the records fit, half of the look-ups find something. Each
-// look-up names its user, and a value belongs to the user that found it last. When a user has asked
-// for nothing during many look-ups of others, its feed is gone, and its values are evicted for
-// others.
+// that always makes room for new values has lost each record by then. So this set fills up and then
+// stays as it is: if half of the records fit, half of the look-ups find something. Each look-up
+// names its user, and a value belongs to the user that found it last. When a user has asked for
+// nothing during many look-ups of others, its feed is gone, and its values are evicted for others.
 //
 // Thread-compatible. Knows keys and sizes, not the values.
 #ifndef SYSTOLE_CORE_CACHE_KEPT_SET_H_
@@ -23,8 +22,8 @@ namespace systole {
 
 class KeptSet {
  public:
-  // Look-ups of others after which a user counts as gone; or twice the number of values, if that is
-  // more.
+  // A user counts as gone after this many look-ups of others, or after twice as many as there are
+  // values, if that is more.
   static constexpr int64_t kIdleLookUps = 10'000;
   // The user of values that nobody has asked for yet, such as those found on disk at the start.
   static constexpr uint64_t kNobody = 0;

@@ -66,8 +66,8 @@ class ValueCache {
   // a value that is kept.
   bool Admits(int64_t bytes, CacheStore store) const;
 
-  // How many values of this many bytes an empty cache would keep: what to expect before there are
-  // values. The answer is always the same.
+  // How many values of this many bytes an empty cache would keep. It serves to plan before there
+  // are values. The answer is always the same.
   int64_t RoomFor(int64_t bytes, CacheStore store) const;
 
   // Keeps the value if there is room; a value that is kept already stays. Never fails: a value that

@@ -18,8 +18,8 @@ uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes);
 // The CRC-32C of `bytes`; 0 for no bytes. Any size, 2 GiB and beyond included.
 uint32_t Crc32c(absl::string_view bytes);
 
-// The CRC-32C of the 8 bytes of `value`, least significant first. It guards the length of every
-// record. Takes 1 ns; Crc32c() of 8 bytes takes 18 ns.
+// The CRC-32C of the 8 bytes of `value`, least significant first. TFRecord stores it with the
+// length of every record. Takes 1 ns; Crc32c() of 8 bytes takes 18 ns.
 uint32_t Crc32cOfU64(uint64_t value);
 
 // TFRecord stores a CRC masked: rotated right by 15 bits, plus a constant. The reason: a CRC over

@@ -4,9 +4,9 @@
 
 namespace systole {
 
-// Call this after ISA-L. Its code for AVX-512 leaves the upper parts of the vector registers in
-// use. All SSE code that comes after it, the compiler's own and xxHash's, then takes up to four
-// times as long: each instruction has to preserve the bits above its own 128.
+// Call this after each call of ISA-L. ISA-L's code for AVX-512 leaves the upper parts of the vector
+// registers in use. SSE code that runs afterwards (the compiler's own, and xxHash's) then takes up
+// to four times as long, because each instruction has to preserve the bits above its own 128.
 void ClearUpperParts();
 
 }  // namespace systole

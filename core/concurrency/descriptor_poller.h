@@ -20,7 +20,7 @@ namespace systole {
 // When a handler is called.
 enum class CallWhen {
   kReadable,   // Again and again while there is something to read.
-  kMoreComes,  // Once after more data has come. Data that stays unread causes no other call.
+  kMoreComes,  // Once each time more data has come. Data left unread causes no other call.
 };
 
 class DescriptorPoller {

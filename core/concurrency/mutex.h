@@ -1,6 +1,6 @@
-// A mutex and a condition variable with thread-safety annotations, over the standard library's.
-// Debian's abseil is not built for ThreadSanitizer; these need no suppressions, and clang's
-// -Wthread-safety checks every field that says ABSL_GUARDED_BY.
+// A mutex and a condition variable with thread-safety annotations. They wrap the standard
+// library's. Debian's abseil is not built for ThreadSanitizer; these need no suppressions, and
+// clang's -Wthread-safety checks every field that says ABSL_GUARDED_BY.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_MUTEX_H_
@@ -49,7 +49,7 @@ class CondVar {
   CondVar(const CondVar&) = delete;
   CondVar& operator=(const CondVar&) = delete;
 
-  // Unlocks `mu`, sleeps until signalled (or for no reason), locks again.
+  // Unlocks `mu`, sleeps, and locks again. Wakes when signalled, but may also wake for no reason.
   void Wait(Mutex& mu) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     std::unique_lock<std::mutex> lock(mu.mu_, std::adopt_lock);
     cv_.wait(lock);

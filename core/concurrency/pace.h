@@ -16,8 +16,8 @@ struct Pacer {
   MonotonicClock now = SteadyClock();
   // Sleeps for about this long, rather longer than shorter. Null: the machine's sleep.
   std::function<void(absl::Duration)> sleep;
-  // The last stretch before the deadline, spent looking at the clock. A longer stretch hides later
-  // wake-ups, but keeps a processor busy for longer in every wait.
+  // The last stretch before the deadline, spent looking at the clock. A longer stretch makes up for
+  // wake-ups that come later, but keeps a processor busy for longer in every wait.
   absl::Duration spin = absl::Microseconds(100);
 };
 

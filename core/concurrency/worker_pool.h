@@ -25,7 +25,8 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Runs `task` on one of the threads, soon. A task may submit others; it must not wait for one.
+  // Runs `task` on one of the threads, soon. A task may submit other tasks, but must not wait for
+  // them.
   void Submit(std::function<void()> task) ABSL_LOCKS_EXCLUDED(mu_);
 
   int num_threads() const { return static_cast<int>(threads_.size()); }

@@ -1,4 +1,4 @@
-// A file descriptor that is closed with its owner.
+// A file descriptor with an owner. The owner's destructor closes it.
 //
 // Thread-compatible. Moves, does not copy.
 #ifndef SYSTOLE_CORE_DESCRIPTOR_OWNED_FD_H_

@@ -17,7 +17,7 @@ namespace systole {
 
 class CoreSlice {
  public:
-  // Borrows `buffer` until it calls `release`, which it does when it is destroyed.
+  // Borrows `buffer`. The destructor calls `release`, which ends the loan.
   CoreSlice(std::shared_ptr<const FeedPlan> plan, int64_t step, int core,
             const AlignedBuffer& buffer, std::function<void()> release)
       : plan_(std::move(plan)),
@@ -33,7 +33,7 @@ class CoreSlice {
   int core() const { return core_; }
   const SliceLayout& layout() const { return plan_->layout(); }
   const uint8_t* data() const { return buffer_.data(); }
-  // What another process needs to map the slice; null if its memory is private.
+  // The slice's memory, for another process to map; null if it is private.
   const std::shared_ptr<const SealedMemory>& sealed() const { return buffer_.sealed(); }
 
  private:

@@ -1,8 +1,8 @@
-// How much of an engine one dataset may hold, so that storage that hangs takes nothing from feeds
-// of other datasets: four sevenths of the threads, and at most a quarter of the budget in slices
-// whose reads hang. The next dataset that hangs gets four sevenths of the threads that are left. A
-// dataset's share of the threads is the same whether it hangs or not, because for its first second
-// a read that hangs looks like a slow read.
+// Bounds how much of an engine one dataset may hold. So if the storage of a dataset hangs, feeds of
+// other datasets go on. A dataset gets four sevenths of the threads; threads that hang for other
+// datasets are not counted. Its slices whose reads hang get at most a quarter of the memory budget.
+// The share of the threads is the same whether the dataset hangs or not, because for its first
+// second a read that hangs looks like a slow read.
 //
 // Counts tasks; has no thread and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
@@ -27,7 +27,7 @@ int MaxThreadsFor(int threads);
 // A task whose read hangs.
 struct HungTask {
   const FeedPlan* plan = nullptr;
-  int64_t record = 0;      // The one that it reads, or an earlier one.
+  int64_t record = 0;      // The record that it reads, or an earlier one.
   int64_t cost_bytes = 0;  // The cost of its slice.
   bool timed_out = false;  // Its step has failed because of it.
 };
@@ -50,8 +50,9 @@ class DatasetShares {
         : blocked_(std::move(blocked)) {}
 
     // What happens to streams of `plan`. nullopt: they go on. OK: no task is taken for them,
-    // because one of their datasets has its share. An error: they fail with it, because a read of
-    // that dataset has timed out. A new stream would only wait for the same storage.
+    // because one of their datasets already has its full share. An error: they fail with it,
+    // because a read of that dataset has timed out. A new stream would only wait for the same
+    // storage.
     std::optional<absl::Status> Of(const FeedPlan& plan) const;
 
    private:
@@ -66,7 +67,7 @@ class DatasetShares {
 
  private:
   bool Count(const FeedPlan& plan, int more);
-  // Threads that may work for one dataset while those of others hang.
+  // How many threads may work for one dataset while `stuck_for_others` threads hang for others.
   int ShareOfThreads(int stuck_for_others) const;
 
   const int max_threads_;

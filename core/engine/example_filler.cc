@@ -244,8 +244,9 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
     SYSTOLE_RETURN_IF_ERROR(done);
     return true;
   }
-  // Whether a damaged record can be used must not depend on the cache. So the record is decoded as
-  // without a cache: that may not reach the damaged part, and does not bound an image's size.
+  // Whether a damaged record can be used must not depend on the cache. So the record is decoded
+  // again, in the way that is used without a cache. That way can stop before the damaged part, and
+  // it does not bound an image's size.
   if (output.program.decodes_jpeg()) {
     SYSTOLE_RETURN_IF_ERROR(runners_[i].Begin(output.program, bytes, example_).status());
   }

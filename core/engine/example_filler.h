@@ -29,7 +29,7 @@
 
 namespace systole {
 
-// Memory needed while an example is made. All fillers of a thread share one.
+// Memory needed while an example is made. All fillers of a thread share one FillerScratch.
 struct FillerScratch {
   // Makes room for the examples of `plan`. Unavailable if there is no memory. (ResourceExhausted
   // would mean that a record is too large.)
@@ -55,8 +55,8 @@ class ExampleFiller {
       const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders,
       ValueCache* cache);
 
-  // A record: its number in the dataset; the hash of its shard and its number there, for keys of
-  // the cache; and how it holds features.
+  // A record: its number in the dataset, and the format in which it holds features. For keys of the
+  // cache also the hash of its shard, and its number in the shard.
   struct Record {
     int64_t number = 0;
     uint64_t shard_hash = 0;
@@ -89,9 +89,9 @@ class ExampleFiller {
  private:
   // An output that asks for the cache.
   struct Cached {
-    std::optional<size_t> form;         // What is kept: CachePlan::forms. Not set: no cache.
-    std::optional<ProgramRunner> rest;  // Of KeptForm::rest.
-    // For the example that was begun: the value that was found, or whether one is to be made.
+    std::optional<size_t> form;         // Index in CachePlan::forms. Not set: no cache.
+    std::optional<ProgramRunner> rest;  // Runs KeptForm::rest.
+    // For the example that was begun: the value found in the cache, and whether to keep one there.
     CachedValue found;
     bool fills = false;
   };
@@ -116,7 +116,7 @@ class ExampleFiller {
   // Makes the output from `kept`, a value of its form.
   absl::Status FillFrom(absl::string_view kept, const OutputPlan& output, size_t i,
                         FillerScratch& scratch, absl::Span<uint8_t> out);
-  // Keeps the finished example, if one is to be kept.
+  // Keeps the finished example in the cache, if Cached::fills is set.
   void KeepFinished(const OutputPlan& output, size_t i, absl::Span<const uint8_t> example);
 
   // `length` is the example's place in the length tensor; null if the output is not padded.
@@ -137,7 +137,7 @@ class ExampleFiller {
   bool keeps_images_;
   std::vector<FeatureView> features_;
   std::vector<ProgramRunner> runners_;  // By output.
-  std::vector<Cached> cached_;          // Likewise.
+  std::vector<Cached> cached_;          // By output.
   // These belong to the example that was begun.
   absl::string_view payload_;
   MadeText made_;  // Owns text of features_. Freed with the example.

@@ -47,9 +47,9 @@ class ExampleMaker {
 
   // Makes the examples of `run`, which belong to (step, core). Writes them, `valid` included, into
   // `slice`, a block of plan->layout().slice_bytes(), and mixes them if the plan says so.
-  // Neighbouring records of a shard share reads. Padding becomes zeros. If the spec says MASK, so
-  // does a record that cannot be used, and the dataset's damage log notes it. run.error gets the
-  // error of the lowest slot:
+  // Neighbouring records of a shard share reads. Padding becomes zeros. If the spec says MASK, a
+  // record that cannot be used becomes zeros, too, and the dataset's damage log notes it. run.error
+  // gets the error of the lowest slot:
   //   DataLoss            the record cannot be used and the spec says FAIL; names shard, offset,
   //                       record, output and cause. ResourceExhausted if it is too large.
   //   FailedPrecondition  its shard changed since it was opened.
@@ -57,7 +57,7 @@ class ExampleMaker {
   // Storage may give other errors, too. MASK hides only DataLoss and ResourceExhausted.
   // Asks `turn_is_over` now and then, after an example or a mixed group. If the turn is over,
   // returns false: run.done says how far this call came, and any maker may go on from there. True:
-  // `run` is done. If the thread was interrupted, nothing of the result may be used. REQUIRES: the
+  // `run` is done. If the thread was interrupted, no part of the result may be used. REQUIRES: the
   // run begins and ends at multiples of plan->group().
   using TurnIsOver = absl::FunctionRef<bool()>;
   bool Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core, ExampleRun& run,
@@ -73,7 +73,7 @@ class ExampleMaker {
 
  private:
   // Two examples are made at a time, because two images decoded together take less time than one
-  // after the other. A lane has what one of the two needs, whatever the plan is.
+  // after the other. A lane has what one of the two examples needs, whatever the plan is.
   struct Lane {
     std::vector<std::shared_ptr<HuffmanDecoder>> decoders;  // For its images.
     std::string payload;                                    // A copy, while the example waits.
@@ -118,8 +118,8 @@ class ExampleMaker {
   // run.error.
   absl::StatusOr<bool> Work(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                             ExampleRun& run, uint8_t* slice, TurnIsOver turn_is_over);
-  // Makes the examples of wanted_ from number run.done on, or mixes the run's groups. False: the
-  // turn is over.
+  // MakeWanted() makes the examples of wanted_ from number run.done on. MixGroups() mixes the run's
+  // groups. False: the turn is over.
   absl::StatusOr<bool> MakeWanted(Task& task);
   bool MixGroups(Task& task);
   static ExampleFiller::Record RecordOf(const RecordSource& shard, const Wanted& wanted);
@@ -130,8 +130,8 @@ class ExampleMaker {
   void FreeAll();
   // Ends the turn of scratch_. Frees all memory if it may not be kept.
   void SettleScratch(const FeedPlan& plan);
-  // The bytes that the maker holds beside records while it works for a plan that needs `bytes`, if
-  // its tables grow by `tables` bytes.
+  // The bytes, without records, that the maker holds while it works for a plan that needs `bytes`.
+  // `tables` bytes of new tables are added to those that it has.
   int64_t PlanBytes(const ScratchBytes& bytes, int64_t tables) const;
   int64_t PayloadBytes() const;
   // Copies `payload` into the lane. False: the thread was interrupted.
@@ -163,7 +163,7 @@ class ExampleMaker {
   std::vector<int64_t> shard_records_;  // Numbers in one shard.
   AlignedBuffer record_scratch_;
   std::array<Lane, PairedDecoding::kLanes> lanes_;
-  PairedDecoding decoding_;  // A lane waits while its example does.
+  PairedDecoding decoding_;  // A lane is empty while no example waits in it.
   FillerScratch filler_scratch_;
   std::list<PlanScratch> scratches_;  // Most recently used first.
 };

@@ -13,10 +13,10 @@
 // the peer by L at most. So the times of the two are never more than L apart, as long as each piece
 // is charged what it costs. From any moment on, neither gets more than 2 L more than the other
 // (Theorem 1 of the paper). With T threads, T pieces of unknown cost are under way, and the bound
-// is (T + 1) L. Here no piece may be charged more than L either. A charge is at most a turn and a
-// unit: a piece may have units for many turns, but its rest is given back when a turn ends. The
-// bound does not depend on how fast the peers are served. So it also holds one level down, among
-// the streams of a peer.
+// is (T + 1) L. For this, no piece may be charged more than L either. A charge is at most a turn
+// and a unit (in the engine, an example). A piece may have units for many turns, but its rest is
+// given back when a turn ends. The bound does not depend on how fast the peers are served. So it
+// also holds one level down, among the streams of a peer.
 //
 // A debt stays: a peer whose streams are all closed is remembered until the others have advanced
 // as far. Otherwise a peer could avoid every charge by closing its stream after each piece.
@@ -40,7 +40,7 @@ class FairClock {
  private:
   struct Peer {
     double time = 0;        // Among peers.
-    double now = 0;         // The largest time of its streams when work was taken for one.
+    double now = 0;         // The largest time of a stream when work was taken for it.
     int64_t streams = 0;    // Open streams.
     int64_t wanting = 0;    // Open streams that want work.
     int64_t under_way = 0;  // Pieces that are taken and not done.
@@ -51,7 +51,8 @@ class FairClock {
   // are forgotten.
   static constexpr size_t kMaxDebtors = 1024;
 
-  // The rest of a piece is given back after the unit with which its cost reaches `turn`.
+  // A turn ends after the unit with which the cost of its piece reaches `turn`. The rest of the
+  // piece is then given back.
   explicit FairClock(double turn = std::numeric_limits<double>::infinity()) : turn_(turn) {}
   // Accounts refer to the clock.
   FairClock(const FairClock&) = delete;
@@ -118,7 +119,7 @@ class FairClock {
 
    private:
     FairClock* clock_;
-    std::shared_ptr<Peer> peer_;  // Its streams share it. The clock does, too, until it forgets it.
+    std::shared_ptr<Peer> peer_;  // Shared by its streams, and by the clock until it forgets it.
     double time_ = 0;
     double unit_cost_;
     bool wants_ = false;

@@ -4,9 +4,9 @@
 // Memory matters only to streams that have to begin a slice. Among these, streams that hold nothing
 // go first. The others take turns. If there is no room for the stream whose turn it is, the rest
 // wait: a slice that is too large for now must not be overtaken for ever. While a stream that holds
-// nothing finds no room, each of the others keeps half of its share free. It keeps no more free,
-// because the slice that finds no room may be larger than what is ever free, and must not bring the
-// others down to one slice at a time.
+// nothing finds no room, each of the others keeps half of its share free. They keep no more than
+// half free: the slice that finds no room may be larger than all memory that ever becomes free. It
+// must not bring the others down to one slice at a time.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_QUEUE_H_
@@ -48,7 +48,7 @@ class FairQueue {
   // `first` and `starved` are indexes of candidates.
   struct Choice {
     std::optional<size_t> first;    // nullopt: there is no work.
-    std::optional<size_t> starved;  // Goes first of those that hold nothing and find no room.
+    std::optional<size_t> starved;  // The first that holds nothing and finds no room.
     int64_t wanting = 0;            // Streams that could go on.
   };
 
@@ -59,7 +59,7 @@ class FairQueue {
   FairClock& clock() { return clock_; }
   const FairClock& clock() const { return clock_; }
 
-  // One more task of the peer is overdue, or one fewer.
+  // If `overdue`, one more task of the peer is overdue. Otherwise one fewer is.
   void CountOverdue(const std::string& peer, bool overdue);
   bool IsOverdue(const std::string& peer) const { return overdue_.contains(peer); }
 

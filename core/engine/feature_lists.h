@@ -28,7 +28,7 @@ struct ListScratch {
 
 // Writes the feature's list into `out`, which is one example of the output, and pads it. Returns
 // how many items it has in `out`. REQUIRES: output.padded has a value.
-//   InvalidArgument  the list is of another kind, has too many items or part of one, or a value
+//   InvalidArgument  the list is of another kind, is too long, ends within an item, or has a value
 //                    that does not fit.
 //   DataLoss         the record changed while it was read.
 absl::StatusOr<int32_t> WritePadded(const OutputPlan& output, const FeatureView& feature,

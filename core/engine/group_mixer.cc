@@ -109,7 +109,7 @@ struct Columns {
   bool empty() const { return begin >= end; }
 };
 
-// Which of the elements `run` of row `row` a draw changes.
+// Which elements of `run`, a part of row `row`, the draw changes.
 Columns ChangedBy(const MixDraw& draw, const MixedTensor& tensor, int64_t row, const Columns& run) {
   if (draw.kind == MixDraw::Kind::kNone) return {};
   if (draw.kind == MixDraw::Kind::kMixup || !tensor.is_image) return run;

@@ -13,10 +13,11 @@
 
 namespace systole {
 
-// Mixes slots [begin, begin + places.size()) of `slice`, a block of plan.layout().slice_bytes(), in
-// which these examples are made already, `valid` included. `places` are their places in the feed.
-// An example stays as it is if it or its partner is not valid.
-// REQUIRES: plan.mix() has a value, and both bounds are multiples of its group.
+// Mixes the examples in slots [begin, begin + places.size()) of `slice`, a block of
+// plan.layout().slice_bytes(). `places` are their places in the feed. An example stays as it is if
+// it or its partner is not valid.
+// REQUIRES: these examples are made, `valid` included. plan.mix() has a value, and both bounds are
+// multiples of its group.
 void MixExamples(const FeedPlan& plan, int64_t begin, absl::Span<const Place> places,
                  uint8_t* slice);
 

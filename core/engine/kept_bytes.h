@@ -27,7 +27,8 @@ struct KeptImage {
 // image are ignored.
 int64_t KeptBytes(const ImageInfo& decoded, ValueType type);
 
-// The bytes that are kept of `image`. `type` is that of the images of all records.
+// The bytes that are kept for `image`. `type` is one type for the images of all records, so it may
+// leave the size open.
 std::string ToKept(const Value& image, const ValueType& type);
 
 // The image in `kept`, which is borrowed. Nullopt if it is not such an image.

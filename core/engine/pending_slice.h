@@ -3,7 +3,7 @@
 // slice of many examples needs no more bookkeeping than one of few. A thread that has worked long
 // enough gives the rest of its run back.
 //
-// Thread-compatible, but for unwanted().
+// Thread-compatible, but any thread may use unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_
 #define SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_
 
@@ -29,7 +29,7 @@ struct ExampleRange {
   friend bool operator==(const ExampleRange&, const ExampleRange&) = default;
 };
 
-// Examples that a thread makes in one go, and how far that has come.
+// Examples that a thread makes in one go, and how far it has come with them.
 struct ExampleRun {
   ExampleRange examples;
   // Pieces that are done, in the order in which ExampleMaker does them.

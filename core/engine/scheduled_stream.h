@@ -94,7 +94,8 @@ class ScheduledStream {
   bool is_blocked() const { return blocked_; }
   void SetBlocked(bool blocked) { blocked_ = blocked; }
 
-  // Whether it gave its last slice up for another stream. Until its consumer waits, it begins none.
+  // Whether it gave its last slice up for another stream. Until its consumer waits, it begins no
+  // slice.
   bool gave_way() const { return gave_way_; }
   void SetGaveWay(bool gave_way) { gave_way_ = gave_way; }
 

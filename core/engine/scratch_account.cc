@@ -9,10 +9,11 @@
 namespace systole {
 namespace {
 
-// A waiting thread looks this often whether its work is still wanted: nothing wakes it for that.
+// A waiting thread checks this often whether its work is still wanted, because nothing wakes it
+// when that ends.
 constexpr absl::Duration kLook = absl::Milliseconds(50);
 
-// If an example needed more memory than this, it is given back when the example ends.
+// An example that needed more memory than this gives it back when the example ends.
 constexpr int64_t kExampleBytes = int64_t{2} << 20;
 
 }  // namespace

@@ -35,9 +35,9 @@ void StreamHoldings::Drop() {
 // stream needs more than a share, streams that are over half of their share give back, too. These
 // slices are made again later, in their turn.
 //
-// If the starved stream belongs to this process (then its consumer waits), a stream of this process
-// that no consumer waits for gives back all that it has. A feed that is never read must not stop
-// another one.
+// If the starved stream has its consumer in this process, that consumer waits. Then every stream of
+// this process whose consumer does not wait gives back all that it has. A feed that is never read
+// must not stop another one.
 bool SliceBudget::Yields(const Claim& stream, const Claim& starved) {
   const StreamHoldings& holdings = stream.holdings;
   // A stream whose consumer waits for a slice moves on by itself.

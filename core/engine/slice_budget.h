@@ -1,11 +1,12 @@
 // The memory of slices: what is in flight under one byte budget, how much of it each stream may
-// hold, and which stream gives some back for another.
+// hold, and which stream gives memory back when another one needs it.
 //
 //   budget = used: held by streams, on its way back, or kept (SliceShelf) | free
 //
-// A stream's share is an even part of its peer's even part, and at most a quarter of the budget:
-// one client that stops reading must not starve the others. A stream may have one slice whatever
-// its share, so that every stream makes progress.
+// The budget is divided evenly among peers, and the part of each peer evenly among its streams. So
+// each stream has a share. A share is at most a quarter of the budget: one client that stops
+// reading must not starve the others. A stream may have one slice whatever its share, so that every
+// stream makes progress.
 //
 // Bytes here are the cost of slices: their own bytes, and kSliceOverheadBytes for each.
 // used_bytes() is never more than the budget, and 0 once all memory has come back.
@@ -83,8 +84,8 @@ class SliceBudget {
                .max_sealed = max_sealed_slices,
                .overhead_bytes = kSliceOverheadBytes}) {}
 
-  // The bytes that a stream may hold: the budget divided by `parts`, or by kMinParts if `parts` is
-  // less, and no more than the stream wants.
+  // The bytes that a stream may hold: the budget divided by `parts`, or by kMinParts if that is
+  // more. It is never more than the stream's ahead_bytes.
   int64_t ShareBytes(const StreamHoldings& stream, int64_t parts) const {
     return std::min(stream.memory().ahead_bytes, budget_bytes() / std::max(kMinParts, parts));
   }
@@ -110,8 +111,8 @@ class SliceBudget {
   static bool IsEmptyHanded(const StreamHoldings& stream, bool waits) {
     return stream.held() == 0 && (!stream.memory().gives_away || waits);
   }
-  // Whether the last pending slice of `stream` goes back, so that `starved`, which holds nothing,
-  // finds room.
+  // Whether `stream` has to give its last pending slice back, so that `starved`, which holds
+  // nothing, finds room.
   static bool Yields(const Claim& stream, const Claim& starved);
 
   // Whether `cost_bytes` more fit, once `kept_bytes` of kept slices are gone.
@@ -145,7 +146,7 @@ class SliceBudget {
   static constexpr int64_t kMinParts = 4;
 
   BufferPool pool_;
-  int64_t returning_bytes_ = 0;  // Of slices that nobody wants while a task writes to them.
+  int64_t returning_bytes_ = 0;  // Of unwanted slices that a task still writes to.
 };
 
 }  // namespace systole

@@ -6,7 +6,7 @@
 // kept last is given up first, because the streams that are behind come to the older ones sooner.
 // The shelf does not count who has a slice: the scheduler says when nobody has it any more.
 //
-// A call costs O(log slices), but for TakeUnwanted(). Thread-compatible.
+// A call costs O(log slices), except TakeUnwanted(). Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_SHELF_H_
 #define SYSTOLE_CORE_ENGINE_SLICE_SHELF_H_
 

@@ -152,7 +152,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     ScratchAccount* scratch = nullptr;
   };
 
-  // What one thread does: makes examples for the stream that goes first, until the engine stops.
+  // The body of a worker's thread: makes examples for the stream that goes first, until the engine
+  // stops.
   void Work(int index) ABSL_LOCKS_EXCLUDED(mu_) {
     ScratchAccount scratch(scratch_);
     ExampleMaker maker(&scratch);
@@ -256,7 +257,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     workers_[static_cast<size_t>(first)].wakes.Signal();
   }
 
-  // What one more thread does: looks after the others while they work.
+  // The body of one more thread: looks at the workers now and then while they work.
   void Watch() ABSL_LOCKS_EXCLUDED(mu_) {
     std::vector<ThreadId> threads;
     std::vector<std::optional<ThreadTimes>> times;
@@ -269,9 +270,9 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     }
   }
 
-  // Waits until the next look. Then `threads` has an id for each worker: 0 if nobody has to look at
-  // it, because it has no task, or waits for scratch memory, where more threads would not help.
-  // False: the engine stops.
+  // Waits until the next look. Then `threads` has an id for each worker. The id is 0 if the worker
+  // need not be looked at: it has no task, or it waits for scratch memory, where more threads would
+  // not help. False: the engine stops.
   bool WaitForLook(std::vector<ThreadId>& threads) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     while (watch_.busy() == 0 && !stopping_) {
@@ -353,7 +354,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     const PendingSlice& slice = *made;
     std::function<void()> release;
     if (stream->memory().gives_away) {
-      // Does not refer to the stream, because the consumer may keep the slice for longer.
+      // Does not refer to the stream, because the consumer may keep the slice longer than the
+      // stream.
       release = [self = shared_from_this(), made = std::move(made)] { self->TakeBack(*made); };
     } else {
       release = [self = shared_from_this(), stream, made = std::move(made)] {
@@ -391,7 +393,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);
   std::set<int> idle_ ABSL_GUARDED_BY(mu_);  // Workers that wait and were not woken.
   CondVar watch_wakes_;
-  CondVar rests_;  // No thread works.
+  CondVar rests_;  // Signalled when no thread works.
   bool watch_sleeps_ ABSL_GUARDED_BY(mu_) = false;
   int64_t reads_timed_out_ ABSL_GUARDED_BY(mu_) = 0;
   std::unique_ptr<WorkerPool> pool_;  // Constant until Stop(). Last: it uses what is above.

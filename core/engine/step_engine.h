@@ -5,17 +5,17 @@
 //                 ^ looks ahead as far as its share of the budget goes
 //   slice dropped -> its memory goes to the next slice of some stream
 //
-// Streams of one plan share slices (step_scheduler.h). A stream gets the same memory as another
-// stream that is making the slice, holds it, or has dropped it before this stream needed it.
+// Streams of one plan share slices (step_scheduler.h). If another stream is making or holding the
+// slice that a stream needs, or the engine has kept it, both streams get the same memory.
 //
 // A read that hangs keeps its thread and its slice's memory until it returns. Its step fails. The
 // hanging reads of a dataset get no more than a share of the threads, so streams of other datasets
 // go on.
 //
-// A slice is cut into tasks of a few examples. Each task is cut off when a thread takes it. Peers
-// are served by start-time fair queueing, and so are the streams of each peer: each has a virtual
-// time that advances by the time that threads spent on it, and the least advanced one goes first
-// (fair_clock.h). So neither another stream's look-ahead nor a slice of millions of examples holds
+// A slice is cut into tasks of a few examples. Each task is cut off when a thread takes it.
+// Start-time fair queueing (fair_clock.h) decides among peers, and among the streams of each peer:
+// each has a virtual time that advances by the time that threads spent on it. The least advanced
+// one goes first. So neither another stream's look-ahead nor a slice of millions of examples holds
 // up a stream that waits for its next slice.
 //
 // After each example a thread checks whether its work is still wanted. After 50 ms of work, the
@@ -42,8 +42,8 @@
 namespace systole {
 
 struct StepEngineOptions {
-  // Threads that read, decode and transform at a time. When they wait for storage, more threads
-  // work, so that as many processors are busy (worker_watch.h).
+  // Threads that read, decode and transform at a time. When some of them wait for storage, more
+  // threads work, so that `threads` processors stay busy (worker_watch.h).
   int threads = 1;
   // All threads, including those that work while others wait or hang. 0: 7 * threads, of which one
   // dataset gets 4 * threads at most.

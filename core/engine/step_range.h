@@ -13,8 +13,9 @@
 
 namespace systole {
 
-// What a stream delivers: cores core_begin .. core_end - 1 of the steps first_step,
-// first_step + stride, .., `count` of them or up to the feed's end.
+// The slices that a stream delivers. Its steps are first_step, first_step + stride, ..: `count`
+// steps, or fewer if the feed ends before. Of each step it delivers the cores core_begin ..
+// core_end - 1.
 struct StepRange {
   int64_t first_step = 0;
   int64_t count = 1;

@@ -313,8 +313,8 @@ void StepScheduler::Hold(ScheduledStream& stream, SharedSlicePtr slice) {
 }
 
 // The stream that holds most gives slices back first. If a stream with a consumer in this process
-// (gives_away) gave all, it begins no slice until its consumer waits, or it would take the memory
-// back.
+// (gives_away) gave all, it begins no slice until its consumer waits. Otherwise it would take the
+// memory back.
 bool StepScheduler::TakeBackLookAhead(const ScheduledStream& starved) {
   const SliceBudget::Claim claim = ClaimOf(starved);
   const auto yields = [&](const ScheduledStream& stream) {

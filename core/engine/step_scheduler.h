@@ -14,8 +14,9 @@
 // O(streams), plus the entries that it removes.
 //
 // Streams of one plan share slices. A stream that reaches a slice that another stream has begun
-// joins the slice, whether it is done or not. A slice that all have dropped is kept for streams
-// that have yet to reach it, in memory that no stream needs: a quarter of the budget at most.
+// joins the slice, whether it is done or not. A slice that all streams have dropped is kept for
+// streams that have yet to reach it, as long as no stream needs its memory. Kept slices take a
+// quarter of the budget at most.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_SCHEDULER_H_
@@ -50,7 +51,7 @@ struct StepSchedulerOptions {
   int max_sealed_slices = std::numeric_limits<int>::max();
   // Whether streams of one plan share slices.
   bool share_slices = false;
-  // How much a thread works before it gives the rest of its task back, in the unit of costs.
+  // The cost of its work after which a thread gives the rest of its task back.
   double turn = std::numeric_limits<double>::infinity();
 };
 
@@ -69,7 +70,7 @@ class StepScheduler {
       if (waiter != nullptr) waiter(std::move(delivery));
     }
   };
-  // The answers to streams that waited for one slice.
+  // The answers to several streams.
   using Answers = std::vector<Answer>;
   static void TellAll(Answers answers) {
     for (Answer& answer : answers) answer.Tell();
@@ -203,8 +204,10 @@ class StepScheduler {
   bool TakeBackLookAhead(const ScheduledStream& starved);
   // Throws away the last pending slice. It may be begun again.
   void TakeBackLast(ScheduledStream& stream);
-  // A stream has left `slice`. If no stream has the slice any more, its memory comes back: at once,
-  // or when the last task that writes there is done, or when no other stream has yet to reach it.
+  // A stream has left `slice`. If no stream has the slice any more, its memory comes back at once,
+  // with two exceptions. If a task still writes there, the memory comes back when the last such
+  // task is done. If another stream has yet to reach the slice, the slice may be kept for that
+  // stream.
   void ReleaseIfLeft(const SharedSlicePtr& slice);
 
   bool Shares(const ScheduledStream& stream) const;

@@ -5,17 +5,18 @@
 namespace systole {
 namespace {
 
-// The fewest examples of a task, unless they are costly. Beside so many decodes of half a
-// millisecond, handing a task over costs nothing. With more, one slice of images would keep fewer
-// threads busy.
+// The fewest examples of a task, unless they are costly. Handing a task over costs little beside
+// this many decodes of half a millisecond each. If a task had more examples, one slice of images
+// would keep fewer threads busy.
 constexpr int64_t kMinExamplesPerTask = 8;
 // A task of small examples has this many bytes of records to read, or of padding to write. With
 // fewer, handing over and reading would cost more than the work.
 constexpr int64_t kTaskBytes = 256 << 10;
 // A thread keeps some 64 bytes for each example of its task.
 constexpr int64_t kMaxExamplesPerTask = 4096;
-// The most values that are computed for the examples of a task, if it has several. A turn ends
-// sooner, after some 50 ms. But only one thread at a time works on the rest of a task.
+// The most values that are computed for the examples of a task, if it has several. Turns do not
+// bound this: a turn ends after some 50 ms, but only one thread at a time works on the rest of the
+// task.
 constexpr int64_t kMaxTaskElements = int64_t{1} << 26;
 
 }  // namespace

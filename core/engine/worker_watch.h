@@ -1,14 +1,14 @@
 // Decides how many threads of a StepEngine work at a time, and finds threads that storage holds up.
 //
 //   Begin(worker) .. End(worker)     a task
-//   Look(what the kernel says)       every now and then: limit(), IsStuck(), who has timed out
+//   Look(what the kernel says)       now and then: sets limit() and IsStuck(), says who timed out
 //
 // A thread that waits for storage leaves its processor to another. If threads wait for a part f of
 // their time, it takes `threads` / (1 - f) threads to keep `threads` processors busy. That is the
 // number that may work.
 //
-// A thread that has not run for a second, in the middle of a task, is stuck: its read hangs, as a
-// read of a network file system or a dying disk may. Another thread takes its place meanwhile.
+// A thread that has not run for a second, in the middle of a task, is stuck: its read hangs. Reads
+// of a network file system or a dying disk can hang. Another thread takes its place meanwhile.
 // After `read_timeout` its step fails.
 //
 // A thread that is at one task for much longer than a turn is overdue: it makes a costly example,
@@ -34,7 +34,7 @@ struct WorkerWatchOptions {
   int threads = 1;
   // All threads, at least `threads`. With more of them, more can wait. Each costs scratch memory.
   int max_threads = 1;
-  // How often Look() is called, about.
+  // About how often Look() is called.
   absl::Duration period = absl::Milliseconds(100);
   absl::Duration stuck_after = absl::Seconds(1);
   // A task that takes longer is overdue.
@@ -60,7 +60,8 @@ class WorkerWatch {
   // call. If the whole process was stopped for a while, that time does not count.
   std::vector<int> Look(absl::Duration now, absl::Span<const std::optional<ThreadTimes>> times);
 
-  // Workers that may have a task, besides those that are stuck: threads .. max_threads.
+  // How many workers may have a task, not counting those that are stuck. At least `threads`, at
+  // most `max_threads`.
   int limit() const { return limit_; }
   int busy() const { return busy_; }
   int stuck() const { return stuck_; }

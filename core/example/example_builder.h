@@ -1,6 +1,6 @@
-// Writes a tf.train.Example: what `pack` puts into a record, and what tests read back. Features are
-// sorted by name and numbers packed, so equal content gives equal bytes. They are the bytes of
-// protobuf's deterministic serialisation.
+// Writes a tf.train.Example, for `systole pack` and for tests. Features are sorted by name and
+// numbers packed, so equal content gives equal bytes. They are the bytes of protobuf's
+// deterministic serialisation.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_EXAMPLE_EXAMPLE_BUILDER_H_

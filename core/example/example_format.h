@@ -18,9 +18,9 @@
 namespace systole {
 
 // Names and values that a format has to make, because the record does not hold them in that form.
-// An example is a JSON string without its escapes. The format bounds them to a few MiB for a
-// record: each thread may hold the text of two examples. MadeText takes no memory while it is
-// empty.
+// For instance, it makes a JSON string without the escapes. The format bounds this text to a few
+// MiB for a record, because each thread may hold the text of two records. MadeText takes no memory
+// while it is empty.
 class MadeText {
  public:
   // A copy that stays until Clear().

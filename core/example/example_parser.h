@@ -1,5 +1,5 @@
-// Features of records, whatever their format: chosen ones of many records (ExampleParser), or all
-// of one record (ExampleView). Errors are those of ExampleFormat::Decode.
+// Reads features of records, whatever their format: some features of many records (ExampleParser),
+// or all features of one record (ExampleView). Errors are those of ExampleFormat::Decode.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_EXAMPLE_EXAMPLE_PARSER_H_
@@ -64,8 +64,8 @@ class ExampleView {
   // The feature, of kind kMissing if there is none. If missing, it also borrows `name`.
   FeatureView Find(absl::string_view name ABSL_ATTRIBUTE_LIFETIME_BOUND) const;
 
-  // All features, sorted by name, each name once, those of kind kMissing (present without a list)
-  // included.
+  // All features, sorted by name, each name once. Features that are present without a list are
+  // included, with kind kMissing.
   std::vector<FeatureView> Features() const;
   // Like Features(), but at most kMaxFirstFeatures features and kMaxFirstNameBytes of names. If
   // there are more, only those that come first in the record.
@@ -83,7 +83,7 @@ class ExampleView {
   mutable MadeText made_;  // For all features given out.
 };
 
-// What a record holds, without borrowing from it: for describing a dataset.
+// A feature that a record holds, without borrowing from the record: for describing a dataset.
 struct FeatureDescription {
   std::string name;
   FeatureKind kind = FeatureKind::kMissing;

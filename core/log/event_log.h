@@ -1,6 +1,7 @@
-// What a server or a feed tells the person who runs it, line by line. Here, and only here, text
-// that a peer or a file put into a line is escaped and bounded (core/log/log_line.h). The number of
-// lines that one cause may write in an interval is limited, so peers cannot flood the log.
+// The log: lines in which a server or a feed tells the person who runs it what happens. Here, and
+// only here, text that a peer or a file put into a line is escaped and bounded
+// (core/log/log_line.h). The number of lines that one cause may write in an interval is limited, so
+// peers cannot flood the log.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_LOG_EVENT_LOG_H_
@@ -35,7 +36,7 @@ struct EventLogOptions {
   // Lines below this level are dropped, and not counted.
   LogLevel least = LogLevel::kInfo;
   // Most lines of one cause in one interval. Further ones are counted, and a line gives their
-  // number when the interval ends. Stops a peer from filling the disk.
+  // number when the interval ends. The limit stops a peer from filling the disk.
   int max_lines = 20;
   absl::Duration interval = absl::Seconds(30);
   MonotonicClock clock = SteadyClock();
@@ -72,7 +73,7 @@ class EventLog {
   };
 
   void Settle(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends the interval if it is over; adds a line about what was left out, if anything was.
+  // Ends the interval if it is over. If lines were left out, adds a line with their number.
   void SettleLocked(LogCause cause, absl::Duration now, std::vector<LogLine>& lines)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Write(const std::vector<LogLine>& lines) const;

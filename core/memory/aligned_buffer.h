@@ -43,8 +43,8 @@ class AlignedBuffer {
     return absl::MakeConstSpan(data_.get(), static_cast<size_t>(size_));
   }
 
-  // What a peer needs to map this memory; null unless it was made by CreateSealed(). It is shared
-  // so that a list of memory that peers have mapped can notice when the memory is freed.
+  // The memory, for a peer to map; null unless the buffer was made by CreateSealed(). It is a
+  // shared_ptr, so that a weak_ptr to it tells when the memory is freed.
   const std::shared_ptr<const SealedMemory>& sealed() const { return data_.get_deleter().sealed; }
 
  private:

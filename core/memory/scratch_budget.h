@@ -19,8 +19,8 @@
 // fits. Threads that stepped down count as elders here, until they end their turns or fit.
 //
 // A thread that needs only the memory of ordinary images (kOrdinaryBytes) does not wait for the
-// elder. Threads that need more leave a quarter of the capacity for such threads: large images
-// should not hold up small ones.
+// elder. Threads that need more leave a quarter of the capacity to the threads that do not: large
+// images should not hold up small ones.
 //
 // No lock, no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_SCRATCH_BUDGET_H_
@@ -36,8 +36,8 @@ class ScratchBudget {
   // The memory that a thread takes for photographs of several feeds in turn.
   static constexpr int64_t kOrdinaryBytes = int64_t{8} << 20;
 
-  // The account of a thread. It must outlive its use here, and its last turn must have kept
-  // nothing.
+  // The account of a thread. It must outlive its use here. Its last turn must end with
+  // EndTurn(account, 0).
   class Account {
    public:
     Account() = default;

@@ -23,7 +23,7 @@
 
 namespace systole {
 
-// A mapping that ends with its owner.
+// Mapped memory. The destructor unmaps it.
 class MappedPages {
  public:
   MappedPages() = default;

@@ -1,7 +1,7 @@
-// A metric is one line: a name, a kind, a sentence, and how its value is read from the plain struct
-// or the atomics that count it. Code that shows metrics goes through the lines and does not know
-// their names, so a new metric is just a new line. Counting costs only the field: lines are read
-// only when a reading is asked for.
+// A metric is one line of a table: a name, a kind, a sentence, and how its value is read from the
+// plain struct or the atomics that count it. Code that shows metrics goes through the lines and
+// does not know their names, so a new metric is just a new line. To count, code only changes the
+// field: lines are read only when a reading is asked for.
 //
 //   struct Shop { int64_t visits; int64_t cash; int64_t cards; };
 //   const std::vector<MetricLine<Shop>> lines = {
@@ -51,7 +51,7 @@ template <typename Source>
 struct MetricLine {
   absl::string_view name;
   MetricKind kind;
-  // A sentence or more that is clear on its own: what is counted, and of what.
+  // A sentence or more that is clear on its own: what is counted.
   absl::string_view help;
   double (*read)(const Source& source) = nullptr;
   // The label in which the parts differ. The number of parts is fixed: a label's value never comes

@@ -19,11 +19,10 @@ HWY_BEFORE_NAMESPACE();
 namespace systole {
 namespace HWY_NAMESPACE {
 
-// Three forms of RoundToBf16 for the floats with these bits (D: a uint32_t tag). The result is in
-// the low 16 bits of each lane. They use integer operations only, because Highway's
-// DemoteTo(bfloat16_t) truncates in version 1.0.
-// The first two are for values that cannot be NaN. The first leaves the result in the upper 16
-// bits, and its lower bits are undefined.
+// Three forms of RoundToBf16 for the floats with these bits (D: a uint32_t tag). They use integer
+// operations only, because Highway's DemoteTo(bfloat16_t) truncates in version 1.0.
+// The first two are for values that cannot be NaN. The first leaves the result in the upper 16 bits
+// of each lane, and the lower bits undefined. The others leave the result in the low 16 bits.
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundNumberToUpperBits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;

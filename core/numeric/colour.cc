@@ -125,7 +125,8 @@ HWY_INLINE void Saturate(float factor, int count, Block& block) {
     const V r = hn::Load(d, block.r + i);
     const V g = hn::Load(d, block.g + i);
     const V b = hn::Load(d, block.b + i);
-    // std::max(r, std::max(g, b)) and the like: which argument is returned matters for NaN.
+    // As std::max(r, std::max(g, b)), and below as std::min: for NaN it matters which argument is
+    // returned.
     const V larger = hn::IfThenElse(hn::Lt(g, b), b, g);
     const V value = hn::IfThenElse(hn::Lt(r, larger), larger, r);
     const V smaller = hn::IfThenElse(hn::Lt(b, g), b, g);
@@ -203,8 +204,8 @@ HWY_INLINE void Turn(float delta, int count, Block& block) {
     const V rest = hn::Sub(sixths, sixth);
     const V share = hn::IfThenElse(hn::Eq(sixth, EvenPart(sixth)), rest, hn::Sub(one, rest));
     const V mixed = hn::Add(min, hn::Mul(share, hn::Sub(max, min)));
-    // For NaN, `sixth` is NaN and matches no case below. TensorFlow then takes the last sixth, so
-    // what remains when no case matches is that one.
+    // For NaN, `sixth` is NaN and matches no case below. TensorFlow then takes the last sixth. So
+    // the last sixth is what is left if no case matches.
     hn::Store(
         hn::IfThenElse(IsOneOf(sixth, 1, 4), mixed, hn::IfThenElse(IsOneOf(sixth, 2, 3), min, max)),
         d, block.r + i);

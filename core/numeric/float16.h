@@ -46,7 +46,7 @@ inline float Float16ToFloat(uint16_t float16) {
   const uint32_t magnitude = (float16 & 0x7fffu) << 13;
   if (magnitude >= 0x0f800000u) return std::bit_cast<float>(sign | (magnitude + (224u << 23)));
   if (magnitude >= 0x00800000u) return std::bit_cast<float>(sign | (magnitude + (112u << 23)));
-  // Subnormal: adds the exponent of 2^-14 and subtracts that number again.
+  // Subnormal: the bits become the float 2^-14 + value. Subtracting 2^-14 leaves the value.
   constexpr uint32_t kSmallest = 113u << 23;
   const float value = std::bit_cast<float>(magnitude + kSmallest) - std::bit_cast<float>(kSmallest);
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));

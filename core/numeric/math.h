@@ -32,8 +32,9 @@ double PowDouble(double x, double y);
 // beyond +-2^26: no caller has such angles, and they would need pi to hundreds of digits.
 float Sin(float x);
 
-// cos(pi * x): IEEE 754-2008's cosPi. Taking half turns makes the reduction of x exact, so the
-// error holds for every x. CosPi of an odd multiple of 1/2 is +0; CosPi of an infinity is NaN.
+// cos(pi * x): IEEE 754-2008's cosPi. Because x counts half turns, its reduction is exact. So the
+// bound on the error holds for every x. CosPi of an odd multiple of 1/2 is +0; CosPi of an infinity
+// is NaN.
 float CosPi(float x);
 // cos(pi * x) for finite x in double precision. The relative error is below 2^-50.
 double CosPi(double x);

@@ -10,9 +10,9 @@
 
 namespace systole {
 
-// Both sums are made of eight sums in double precision, value i in sum i mod 8. At the end the
-// eight are added in order, to 0. So the order of the additions does not depend on the CPU, and no
-// addition waits for the one before.
+// SumOf() and SumOfSquares() add in double precision, to eight sums: value i to sum i mod 8. At the
+// end the eight are added in order, to 0. So the order of the additions does not depend on the CPU,
+// and no addition waits for the one before.
 double SumOf(absl::Span<const float> values);
 double SumOf(absl::Span<const uint8_t> values);
 
@@ -22,7 +22,7 @@ double SumOfSquares(absl::Span<const float> values, float mean);
 double SumOfSquares(absl::Span<const uint8_t> values, float mean);
 
 // out[i] = (in[i] - mean) / divisor. REQUIRES: out.size() == in.size() (CHECK). `in` and `out` are
-// the same memory, or apart.
+// the same memory, or do not overlap.
 void Standardise(absl::Span<const float> in, float mean, float divisor, absl::Span<float> out);
 void Standardise(absl::Span<const uint8_t> in, float mean, float divisor, absl::Span<float> out);
 

@@ -14,7 +14,7 @@ Interleave::Interleave(absl::Span<const int64_t> records_per_file, int64_t cycle
                        int64_t block_length)
     : block_length_(block_length) {
   SYSTOLE_CHECK(cycle_length >= 1 && cycle_length <= kMaxCycleLength && block_length >= 1);
-  // More slots than files would stay empty.
+  // Slots beyond the number of files would stay empty.
   const auto num_slots = std::clamp<int64_t>(
       cycle_length, 1, std::max<int64_t>(1, static_cast<int64_t>(records_per_file.size())));
   slots_.resize(static_cast<size_t>(num_slots));

@@ -20,13 +20,13 @@
 
 namespace systole {
 
-// Looking up a record takes time in proportion to the cycle length.
+// The most slots. It is bounded because the time to look up a record grows with the cycle length.
 inline constexpr int64_t kMaxCycleLength = 1024;
 
 class Interleave {
  public:
   struct At {
-    int64_t file = 0;   // Its index.
+    int64_t file = 0;   // The file's index.
     int64_t index = 0;  // The record's index in the file.
   };
 

@@ -62,7 +62,8 @@ void Mixture::MakeTable() {
     // All numbers are multiplied by period * (2k - 2), so that they are whole. Products stay below
     // 2^41.
     std::optional<size_t> chosen;
-    // By how much `chosen` is not late yet. Divided by its weight, this is the time until it is.
+    // How much further `chosen` may fall behind before it is late. Divided by its weight, this is
+    // the time until it is late.
     int64_t least = 0;
     for (size_t i = 0; i < weights_.size(); ++i) {
       const int64_t behind = (2 * k - 2) * (weights_[i] * (turn + 1) - period * had[i]);

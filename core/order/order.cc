@@ -85,7 +85,8 @@ class PassOrder {
     int64_t place = window_begin + in_window.At(position - window_begin);
 
     // Then find the block there. The last block is shorter than the others. After the permutation
-    // it may be anywhere, and every block behind it begins earlier, by what the last block lacks.
+    // it may be anywhere. Every block behind it begins earlier, by as many records as the last
+    // block is shorter.
     const int64_t last_size = num_records_ - (num_blocks_ - 1) * block_;
     int64_t earlier_blocks = 0;
     if (place >= last_begin_) {

@@ -6,8 +6,9 @@
 // An epoch is `steps_per_epoch` global batches. `kDrop` leaves out the last num_records mod
 // global_batch positions; `kPad` fills the last batch up with empty places.
 //
-// In a mixture each member goes through its records in passes of its own, which do not end with the
-// epoch: an epoch goes on where the previous one ended, and no position is left out between them.
+// In a mixture each member goes through its records in passes of its own. A pass does not end with
+// the epoch: an epoch goes on where the previous one ended, and no position is left out between
+// them.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_ORDER_H_
@@ -34,13 +35,13 @@ enum class ShuffleMode {
 enum class Tail { kDrop, kPad };
 
 struct OrderSpec {
-  // A different seed gives a different order. kNone ignores the seed, but it still counts in the
+  // A different seed gives a different order. kNone ignores the seed. The seed still counts in the
   // fingerprint, because augmentation draws from it.
   uint64_t seed = 0;
   ShuffleMode mode = ShuffleMode::kGlobal;
-  // kWindow only, else ignored. Records per block, at least 1: a larger block reads longer runs of
-  // neighbours and mixes less. Records per window, at least 1: a larger window mixes better and
-  // touches more blocks at once (about window_records / block_records + 1).
+  // Records per block and records per window, both at least 1. Only kWindow uses them. A larger
+  // block reads longer runs of neighbours and mixes less. A larger window mixes better and touches
+  // more blocks at once (about window_records / block_records + 1).
   int64_t block_records = 0;
   int64_t window_records = 0;
   // Records in the dataset, or in the selection, 1 .. 2^62.
@@ -79,7 +80,8 @@ class Order {
   const OrderSpec& spec() const { return spec_; }
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
-  // nullopt if endless. PlaceOf() also takes steps beyond it: callers have to check.
+  // The number of steps of the feed; nullopt if it is endless. PlaceOf() does not refuse later
+  // steps: callers have to check.
   std::optional<int64_t> total_steps() const;
 
   // How many records `step`, >= 0, has: global_batch, except in a step that kPad fills up. They are

@@ -78,8 +78,8 @@ class Selection {
                                           absl::Span<const SelectionStep> steps,
                                           NoRecords no_records = NoRecords::kRefused);
 
-  // Selects by `steps` from the records of `members`, one after the other. At least one member has
-  // a selection; otherwise use Create() over the shards of all.
+  // Selects by `steps` from the records of `members`, one member after the other. At least one
+  // member has a selection; otherwise use Create() over the shards of all.
   //   InvalidArgument  as Create(); a step takes whole shards; the members have no record.
   static absl::StatusOr<Selection> Concatenate(std::vector<SelectedRecords> members,
                                                absl::Span<const SelectionStep> steps);

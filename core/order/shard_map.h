@@ -35,7 +35,7 @@ class ShardMap {
  private:
   explicit ShardMap(std::vector<int64_t> begins) : begins_(std::move(begins)) {}
 
-  std::vector<int64_t> begins_;  // num_shards + 1 sums, the first 0.
+  std::vector<int64_t> begins_;  // The first record of each shard; then num_records().
 };
 
 }  // namespace systole

@@ -58,8 +58,8 @@ std::optional<CompactFeed> CompactFeedOf(const FeedPlan& plan,
   if (!any) return std::nullopt;
   absl::StatusOr<std::shared_ptr<const FeedPlan>> compact =
       FeedPlan::Create(spec, std::move(dataset));
-  // This plan does less than the feed's plan, so it should be valid. If it is not, the feed's plan
-  // is valid all the same.
+  // This plan does less than the feed's plan, so it should be valid. If it is not, all tensors are
+  // sent as they are.
   if (!compact.ok()) return std::nullopt;
   feed.plan = *std::move(compact);
   return feed;

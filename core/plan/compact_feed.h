@@ -17,12 +17,13 @@ namespace systole {
 // How one tensor is finished.
 struct CompactTensor {
   CompactForm form;
-  int channel_axis = 0;  // Of the tensor's shape. 0 if all values have one rule.
+  int channel_axis = 0;  // Index in the tensor's shape. 0 if all values have one rule.
 };
 
 struct CompactFeed {
-  // Makes what is sent: a copy of the feed's plan, in which tensors with a form end as uint8. It is
-  // another plan, so engines never mistake its slices for slices of the feed's plan.
+  // Makes the slices that are sent. It is a copy of the feed's plan, in which tensors with a form
+  // end as uint8. It is another plan, so engines never mistake its slices for slices of the feed's
+  // plan.
   std::shared_ptr<const FeedPlan> plan;
   // By tensor of either plan's layout: names, shapes and their order are the same. nullopt: the
   // tensor is sent as it is.

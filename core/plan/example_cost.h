@@ -19,7 +19,7 @@ namespace systole {
 // The most values that may be computed for an example. They take half a second of a thread, or a
 // few seconds with the slowest transforms.
 inline constexpr int64_t kMaxExampleElements = int64_t{1} << 28;
-// The same for all examples of a group that `mix` mixes. Only one thread makes a group.
+// The most values for all examples of a group that `mix` mixes. Only one thread makes a group.
 inline constexpr int64_t kMaxGroupElements = int64_t{1} << 30;
 
 // How many values are computed for an example; at least 1. `outputs` are in the order of `spec`.

@@ -28,7 +28,7 @@ inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
 FeatureKind DeclaredKind(const v1::Output& output);
 
 // The values for records that lack the feature. REQUIRES: output.has_default_value().
-//   InvalidArgument  they are of another kind, or their number is not that of the shape. The
+//   InvalidArgument  they are of another kind, or not as many as the shape has. The
 //                    message ends a sentence that begins with the output.
 absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPlan::Source source,
                                               int64_t stored_elements);
@@ -38,15 +38,15 @@ absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPl
 void SpreadDefault(const OutputPlan& output, std::vector<int64_t>& int64s);
 void SpreadDefault(const OutputPlan& output, std::vector<float>& floats);
 
-// Checks the default as if a record held it. An image is decoded only if it has at most
+// Checks the default value as if a record held it. An image is decoded only if it has at most
 // `pixels_left` pixels, which are then subtracted. REQUIRES: the output is compiled, and making an
 // example of it is bounded.
-//   InvalidArgument  as above.
+//   InvalidArgument  the value does not fit. The message is as for DefaultValuesOf().
 absl::Status CheckDefault(const OutputPlan& output, int64_t& pixels_left);
 
 // Sets the fields that make room for a list: stored_elements, shape, dtype and padded. REQUIRES:
 // output.has_padded(), source and stored_shape are set.
-//   InvalidArgument  as above.
+//   InvalidArgument  `padded` does not fit the output. The message is as for DefaultValuesOf().
 absl::Status SetPadded(const v1::Output& output, OutputPlan& plan);
 
 }  // namespace systole

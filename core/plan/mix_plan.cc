@@ -31,7 +31,8 @@ absl::Status CheckGroup(int64_t group, const SliceLayout& layout) {
                    " examples of a step; want a group that divides them"));
 }
 
-// Finds the output `name`. `field` is such as "mix.images[0]"; `seen` has the names listed before.
+// Finds the output `name`. `field` is for messages, like "mix.images[0]". `seen` has the names that
+// were listed before.
 absl::StatusOr<const OutputPlan*> Find(absl::string_view field, const std::string& name,
                                        const v1::FeedSpec& spec,
                                        absl::Span<const OutputPlan> outputs,

@@ -38,7 +38,7 @@ struct DefaultValues {
   std::string bytes;
 };
 
-// A value of each record that a cache can keep.
+// A kind of value that a cache can keep for each record.
 struct KeptForm {
   KeptValue value;
   // Hash of all that decides the value of a record: the feature, the transforms up to the value,
@@ -50,7 +50,7 @@ struct KeptForm {
   // one after the other (ProgramRunner::RunFrom): the fused pass would take the floats for stored
   // ones, and turn -0 into 0.
   std::optional<LoweredProgram> rest;
-  int64_t known_rest_bytes = 0;  // LoweredProgram::known_rest_bytes of the other steps.
+  int64_t known_rest_bytes = 0;  // LoweredProgram::known_rest_bytes of these steps.
 };
 
 // What Output.cache asks for, checked.
@@ -80,7 +80,7 @@ struct OutputPlan {
   // Index into FeedPlan::parser().names(), or -1: the whole record.
   int feature = -1;
   std::vector<int64_t> stored_shape;  // Output.shape.
-  int64_t stored_elements = 1;        // Values that a record has, or at most has if padded.
+  int64_t stored_elements = 1;        // Values that a record has; if padded, at most.
   // Set if the source is kFloatList or kBytes, or if the output has transforms. Not set if
   // `padded`.
   LoweredProgram program;

@@ -14,7 +14,7 @@ inline constexpr int kExitDamage = 1;       // The data are damaged, or no longe
 inline constexpr int kExitUsage = 2;        // The command line, a file or the spec cannot be used.
 inline constexpr int kExitNotFound = 3;     // No such file, shard or dataset.
 inline constexpr int kExitUnavailable = 4;  // No answer, or the address is taken; may work later.
-inline constexpr int kExitInternal = 5;     // Our bug, or the machine's (disk full, I/O error).
+inline constexpr int kExitInternal = 5;     // A bug, or the machine's fault (full disk, I/O error).
 
 // For `--help` and the README.
 inline constexpr char kExitCodesText[] =
@@ -25,7 +25,7 @@ inline constexpr char kExitCodesText[] =
 //   1  DataLoss; FailedPrecondition: a shard that was replaced, servers that differ, a resume token
 //      of other data
 //   2  InvalidArgument, OutOfRange, AlreadyExists, PermissionDenied, Unauthenticated;
-//      ResourceExhausted: over a stated limit, so that repeating it is no use
+//      ResourceExhausted: over a stated limit, so trying again does not help
 //   3  NotFound
 //   4  Unavailable, DeadlineExceeded
 //   5  everything else

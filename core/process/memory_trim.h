@@ -1,6 +1,6 @@
 // Decides when a process gives unused memory of its malloc back to the kernel.
 //
-// Thread-compatible. It uses no clock and no malloc: the caller does (allocator.h).
+// Thread-compatible. It reads no clock and trims nothing itself: the caller does (allocator.h).
 #ifndef SYSTOLE_CORE_PROCESS_MEMORY_TRIM_H_
 #define SYSTOLE_CORE_PROCESS_MEMORY_TRIM_H_
 

@@ -41,8 +41,8 @@ class TensorFlowRng {
   int used_ = 4;  // Words of block_ already drawn.
 };
 
-// tf.random.fold_in(seed, data) for `data` of type int64: the seed of one of many things, such as a
-// record.
+// tf.random.fold_in(seed, data) for `data` of type int64: makes the seed for one of many things,
+// such as a record.
 TensorFlowSeed FoldIn(const TensorFlowSeed& seed, int64_t data);
 
 }  // namespace systole

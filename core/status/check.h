@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-// If `condition` is false, prints it with its place and aborts.
+// If `condition` is false, prints it with its file and line, and aborts.
 #define SYSTOLE_CHECK(condition)                                                         \
   do {                                                                                   \
     if (!(condition)) {                                                                  \

@@ -1,5 +1,5 @@
-// Text that comes from outside (a peer, a file's name, a file's content), made fit for a message, a
-// terminal or a line of a log: it stays on its line, moves no cursor and has a bounded
+// Makes text that comes from outside (a peer, a file's name, a file's content) fit for a message, a
+// terminal or a line of a log. The text then stays on its line, moves no cursor and has a bounded
 // length.
 //
 // Thread-safe: no state.
@@ -18,11 +18,11 @@ inline constexpr size_t kMaxForeignNameBytes = 160;
 // Enough for any sensible message.
 inline constexpr size_t kMaxForeignTextBytes = 2048;
 
-// `text` with every byte that is not a printable character written as \n, \t, .. or \x1b. These are
-// control characters (C0, DEL, C1), bytes that are not UTF-8, and characters that break lines or
-// change their direction (U+2028 and U+2029, the bidirectional marks). Other UTF-8 stays. Returns
-// at most `max_bytes`. If the text was cut, the last bytes say how long it was. A backslash is not
-// escaped, so a second pass changes nothing.
+// `text` with the bytes of every character that is not printable written as \n, \t, .. or \x1b. Not
+// printable are control characters (C0, DEL, C1), bytes that are not UTF-8, and characters that
+// break lines or change their direction (U+2028 and U+2029, the bidirectional marks). Other UTF-8
+// stays. Returns at most `max_bytes`. If the text was cut, the last bytes say how long it was. A
+// backslash is not escaped, so a second pass changes nothing.
 // REQUIRES: max_bytes >= 40.
 std::string ForeignText(absl::string_view text, size_t max_bytes = kMaxForeignTextBytes);
 

@@ -12,8 +12,8 @@
 
 namespace systole {
 
-// How many bytes the sequence has that `text` begins with. 0: it begins with none, and `code_point`
-// is unspecified. REQUIRES: `text` is not empty.
+// How many bytes the first sequence of `text` has. 0: `text` does not begin with a valid sequence,
+// and `code_point` is unspecified. REQUIRES: `text` is not empty.
 size_t Utf8SequenceBytes(absl::string_view text, uint32_t& code_point);
 
 bool IsUtf8(absl::string_view text);

@@ -28,7 +28,7 @@ namespace {
 constexpr size_t kMaxErrors = 20;
 
 // Every message type that a message of `type` can contain; `type` itself comes first. Our messages
-// have few.
+// contain few types.
 std::vector<const google::protobuf::Descriptor*> TypesIn(const google::protobuf::Descriptor* type) {
   std::vector<const google::protobuf::Descriptor*> types = {type};
   for (size_t i = 0; i < types.size(); ++i) {
@@ -147,7 +147,7 @@ class ErrorList : public google::protobuf::io::ErrorCollector {
     errors_.push_back(line < 0 ? absl::StrCat(source_, ": ", text)
                                : absl::StrCat(source_, ":", line + 1, ":", column + 1, ": ", text));
   }
-  // Only deprecated fields warn, and there are none.
+  // protobuf warns only of deprecated fields, and our messages have none.
   void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
 
   std::string Joined() const { return absl::StrJoin(errors_, "\n"); }
