@@ -1,6 +1,6 @@
-// A kept value as the bytes that a cache holds. A finished example is kept as it is fed, but before
-// its layout is applied. An image is kept as its values. If its size depends on the record, height,
-// width and channels come first, in 4 bytes each.
+// Converts values to the bytes that a cache keeps, and back. A finished example is kept as it is
+// fed, but before its layout is applied. An image is kept as its values. If its size depends on the
+// record, height, width and channels come first, in 4 bytes each.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_ENGINE_KEPT_BYTES_H_

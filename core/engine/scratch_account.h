@@ -35,7 +35,7 @@ class SharedScratch {
   ScratchBudget budget_ ABSL_GUARDED_BY(mu_);
 };
 
-// Single-thread, but for waits() and StepDown().
+// Single-thread, except waits() and StepDown().
 class ScratchAccount final : public ScratchSource {
  public:
   // The bytes of each use.

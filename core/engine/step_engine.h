@@ -50,18 +50,19 @@ struct StepEngineOptions {
   int max_threads = 0;
   // A step fails if one of its reads takes longer.
   absl::Duration read_timeout = absl::Seconds(60);
-  // Bound on all slices in flight, in bytes: being made, waiting, or on their way to the kernel.
-  // Each counts for 1 KiB more than its bytes (kSliceOverheadBytes). The bound stops slow clients
-  // from filling the memory. A larger bound lets each stream look further ahead.
+  // Bound on the bytes of all slices in flight: those that are being made, that wait, or that are
+  // on their way to the kernel. Each counts for 1 KiB more than its bytes (kSliceOverheadBytes).
+  // The bound stops slow clients from filling the memory. A larger bound lets each stream look
+  // further ahead.
   int64_t memory_budget_bytes = int64_t{1} << 30;
   // Bound on the memory beside slices that all threads together take for making examples, and keep
   // between tasks. One thread's example may take more (core/memory/scratch_budget.h). A larger
   // bound lets more threads make large examples at a time. 0: a third of memory_budget_bytes, but
   // at least what `threads` need for ordinary images.
   int64_t scratch_budget_bytes = 0;
-  // Bound on the slices in sealed memory: made, lent or kept for reuse. Each takes a file
-  // descriptor here and a mapping at every client that has had it. Other slices are in private
-  // memory.
+  // Bound on the number of slices in sealed memory: those that are made, lent or kept for reuse.
+  // Each takes a file descriptor here and a mapping at every client that has had it. Other slices
+  // are in private memory.
   int max_sealed_slices = std::numeric_limits<int>::max();
 };
 

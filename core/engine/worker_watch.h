@@ -32,7 +32,8 @@ namespace systole {
 struct WorkerWatchOptions {
   // Threads that should run at a time.
   int threads = 1;
-  // All threads, at least `threads`. With more of them, more can wait. Each costs scratch memory.
+  // All threads, at least `threads`. With more threads, more of them can wait. Each costs scratch
+  // memory.
   int max_threads = 1;
   // About how often Look() is called.
   absl::Duration period = absl::Milliseconds(100);
@@ -68,7 +69,7 @@ class WorkerWatch {
   // The state at the last look. A worker that is stuck is not overdue.
   bool IsOverdue(int worker) const { return workers_[static_cast<size_t>(worker)].overdue; }
   bool IsStuck(int worker) const { return workers_[static_cast<size_t>(worker)].stuck; }
-  // Whether it is stuck, and has been for `read_timeout`.
+  // Whether it has been stuck for `read_timeout`.
   bool HasTimedOut(int worker) const { return workers_[static_cast<size_t>(worker)].timed_out; }
 
  private:

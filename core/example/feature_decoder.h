@@ -1,5 +1,5 @@
 // Reads the features of one tf.train.Example in the order in which they are encoded, and checks
-// everything it passes. An inner part of example_parser.h; other folders do not use it.
+// everything it passes. Only tensorflow_example.cc uses it.
 //
 // Thread-compatible. Borrows the record.
 #ifndef SYSTOLE_CORE_EXAMPLE_FEATURE_DECODER_H_

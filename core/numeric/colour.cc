@@ -205,7 +205,7 @@ HWY_INLINE void Turn(float delta, int count, Block& block) {
     const V share = hn::IfThenElse(hn::Eq(sixth, EvenPart(sixth)), rest, hn::Sub(one, rest));
     const V mixed = hn::Add(min, hn::Mul(share, hn::Sub(max, min)));
     // For NaN, `sixth` is NaN and matches no case below. TensorFlow then takes the last sixth. So
-    // the last sixth is what is left if no case matches.
+    // if no case matches, the result is that of the last sixth.
     hn::Store(
         hn::IfThenElse(IsOneOf(sixth, 1, 4), mixed, hn::IfThenElse(IsOneOf(sixth, 2, 3), min, max)),
         d, block.r + i);

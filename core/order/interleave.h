@@ -31,7 +31,7 @@ class Interleave {
   };
 
   // REQUIRES: 1 <= cycle_length <= kMaxCycleLength, block_length >= 1; sizes >= 0, their sum <=
-  // 2^62. O(files log cycle_length) time, 40 bytes a file.
+  // 2^62. O(files log files) time. Keeps up to 150 bytes a file.
   Interleave(absl::Span<const int64_t> records_per_file, int64_t cycle_length,
              int64_t block_length);
 

@@ -1,5 +1,5 @@
-// Several datasets that take turns by weight, as a function of the position: which dataset has the
-// turn there, and how many of its examples came before.
+// A mixture: several datasets that take turns by weight. It is a function of the position: which
+// dataset has the turn there, and how many of its examples came before.
 //
 // The turns are Tijdeman's answer to the chairman assignment problem (R. Tijdeman, "The chairman
 // assignment problem", Discrete Mathematics 32, 1980): each turn goes to a member that has had too

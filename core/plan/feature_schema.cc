@@ -112,7 +112,7 @@ absl::Status CheckAlone(const v1::Output& output, Source source) {
   return wrong.empty() ? absl::OkStatus() : absl::InvalidArgumentError(wrong);
 }
 
-// Runs on the default those steps that run on a record's values and can fail.
+// Runs the output's steps on the default value, but only those steps that can fail.
 absl::Status MakeDefault(const OutputPlan& output, int64_t& pixels_left) {
   const Program* const program = output.program.program.get();
   Value value;

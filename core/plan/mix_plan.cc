@@ -16,8 +16,8 @@
 namespace systole {
 namespace {
 
-// With this bound, an image's area and a place in it can be computed in int and double without
-// overflow.
+// With this bound, a place in an image can be computed in int, and the image's area is exact in
+// double.
 constexpr int64_t kMaxMixedSide = int64_t{1} << 16;
 
 absl::Status CheckGroup(int64_t group, const SliceLayout& layout) {

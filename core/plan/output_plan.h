@@ -80,7 +80,7 @@ struct OutputPlan {
   // Index into FeedPlan::parser().names(), or -1: the whole record.
   int feature = -1;
   std::vector<int64_t> stored_shape;  // Output.shape.
-  int64_t stored_elements = 1;        // Values that a record has; if padded, at most.
+  int64_t stored_elements = 1;        // Values in a record; if padded, the most of any.
   // Set if the source is kFloatList or kBytes, or if the output has transforms. Not set if
   // `padded`.
   LoweredProgram program;

@@ -1,5 +1,5 @@
-// Messages from text that a person wrote: textproto or JSON. Parsing is strict: an unknown field is
-// an error, and an error says where it is.
+// Reads protobuf messages from text that a person wrote: textproto or JSON. Parsing is strict: an
+// unknown field is an error, and an error says where it is.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_TEXTPROTO_MESSAGE_TEXT_H_
