@@ -1,4 +1,5 @@
-// Measures the stepped array's speed in array-cycles a second. One array-cycle moves every PE once.
+// Measures the stepped array's speed in array-cycles a second. In one array-cycle, every processing
+// element (PE) takes one step.
 #include <algorithm>
 #include <cstdint>
 #include <string>

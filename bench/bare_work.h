@@ -16,7 +16,7 @@
 
 namespace systole::bench {
 
-// The work of one example, in this order. What is empty is not done.
+// The work of one example, in this order. Empty members are left out.
 struct BareExample {
   absl::string_view jpeg = {};  // The part `rect` of it is decoded, by libjpeg-turbo.
   CropRect rect = {};

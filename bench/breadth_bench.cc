@@ -71,8 +71,9 @@ struct Resizing {
   ImageSize size;
   // resize_with_pad keeps the image's aspect ratio within `size`.
   bool keeps_aspect = false;
-  // This plan cuts the same windows out of the images. It resizes them by the default method,
-  // because only such a plan can be asked for its windows. Null: the images are resized whole.
+  // A plan that cuts the same windows out of the images as the feed does. It resizes them by the
+  // default method, because only such a plan can be asked for its windows. Null: the images are
+  // resized whole.
   std::shared_ptr<const FeedPlan> windows;
 
   ImageSize OutputOf(const ImageSize& in) const {

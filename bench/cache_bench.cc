@@ -1,6 +1,6 @@
 // Measures what the `cache` of an output saves.
 //   BM_CachedExample  A hit: pixels in memory become a random crop, mirrored, normalised, in bf16.
-//                     Compared with memcpy of as many bytes, and with the same from the JPEG.
+//                     Compared with memcpy of as many bytes, and with making it from the JPEG.
 //   BM_FinishedFeed   A feed without random steps. The cache keeps its finished examples or its
 //                     rounded images. Compared with memcpy of the examples.
 //   BM_CachedFeed     A feed with all images in the cache, and one with room for a tenth of them.

@@ -294,7 +294,7 @@ class ClientCommand final : public TimerCommand {
     JsonWriter json;
     json.BeginObject();
     SYSTOLE_RETURN_IF_ERROR(TimeSteps(AmountOf(spec), server_pid_, next, json));
-    // How the bytes came. run.py checks that this is the way that it asked for.
+    // Reports how the bytes came. run.py checks that they came in the way that it asked for.
     const FeedClientStats stats = client->stats();
     json.Field("shared_bytes", stats.shared_payload_bytes)
         .Field("compact_steps", stats.compact_steps);

@@ -126,7 +126,8 @@ void BM_Multiply(benchmark::State& state, Numerics numerics) {
                  benchmark::DoNotOptimize(out.data());
                });
 }
-// The yardstick, then a convolution's forward products: 64x64 and 32x32 images, 8 per core.
+// The first product is square, for comparison. The others are the forward products of convolutions,
+// for 8 images of 64x64 or 32x32 pixels.
 void MultiplyShapes(benchmark::internal::Benchmark* benchmark) {
   benchmark->Iterations(1)
       ->ArgNames({"m", "k", "n"})
@@ -175,8 +176,8 @@ void TransposedShapes(benchmark::internal::Benchmark* benchmark) {
 BENCHMARK_CAPTURE(BM_MultiplyTransposed, exact, Numerics::kExact)->Apply(TransposedShapes);
 BENCHMARK_CAPTURE(BM_MultiplyTransposed, fast, Numerics::kFast)->Apply(TransposedShapes);
 
-// oneDNN's product of two dense bf16 matrices, called as oneDNN's manual says. It is made once.
-// Unlike the matrix unit, it may choose how its operands lie in memory.
+// oneDNN's product of two dense bf16 matrices, called as oneDNN's manual says. oneDNN plans the
+// product once. Unlike the matrix unit, it may choose how the operands lie in memory.
 class BareProduct {
  public:
   BareProduct(int64_t m, int64_t k, int64_t n)

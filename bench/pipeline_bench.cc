@@ -1,8 +1,8 @@
 // Measures the host pipeline (record -> JPEG -> random-resized crop -> flip -> normalise -> cast).
 // The ceiling is bare libjpeg-turbo, which decodes the same crops of the same JPEGs and drops the
-// pixels: nobody who uses libjpeg can be faster. The pipeline is complete: a StepEngine over shards
-// in files (in the page cache), with checksums, parsing, order, budget and hand-over. Bare decode
-// finds its JPEGs in memory.
+// pixels: no program that decodes with libjpeg can be faster. The pipeline is complete: a
+// StepEngine over shards in files (in the page cache), with checksums, parsing, order, budget and
+// hand-over. Bare decode finds its JPEGs in memory.
 #include <atomic>
 #include <cstdint>
 #include <memory>

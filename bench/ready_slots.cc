@@ -72,14 +72,15 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     bool writing = true;
     int64_t lent = 0;
   };
-  // Applies what has happened, and goes on if that is possible now.
+  // Calls `happened`, which notes an event. Then sends the next slice if that is possible now.
   static void Advance(Flow& flow, const std::function<void(Flow&)>& happened) {
-    std::shared_ptr<const void> lent;  // Dropped after `lock` is released: this may take it.
+    // Dropped after `lock` is released, because dropping it may lock `flow.mu`.
+    std::shared_ptr<const void> lent;
     MutexLock lock(flow.mu);
     happened(flow);
     if (flow.writer != nullptr && !flow.writing) lent = flow.writer->Next();
   }
-  // Returns a reference to the slot that it has lent. The client may have given it back already.
+  // Returns a reference to the slot that it has lent. The client may have returned it already.
   std::shared_ptr<const void> Next() {
     if (step_ == end_) {
       flow_->writer = nullptr;
@@ -87,7 +88,7 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
       return nullptr;
     }
     const int64_t slice_bytes = slots_.ready().layout.slice_bytes();
-    // The engine counts in the same way: two slices may be out, however large they are.
+    // Two slices may be lent, however large they are. The engine has the same rule.
     if (flow_->lent >= 2 * slice_bytes && flow_->lent > kWindowBytes - slice_bytes) return nullptr;
     const std::shared_ptr<const SealedMemory>& slot = slots_.slot(step_, core_);
     std::shared_ptr<const void> owner(slot.get(), [flow = flow_, slice_bytes](const void*) {

@@ -94,7 +94,7 @@ struct Point {
 };
 void ReportPoint(const Point& point);
 
-// The middle one of a copy of `values`, which must not be empty.
+// The median of `values`, which must not be empty.
 double Median(std::vector<double> values);
 
 // For main(): runs this program's benchmarks. The command line has Google Benchmark's flags. If the

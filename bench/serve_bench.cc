@@ -47,7 +47,7 @@ void TakeFromServer(const std::string& address, const v1::FeedSpec& spec, int64_
     absl::StatusOr<std::optional<Step>> taken = (*client)->Next();
     SYSTOLE_CHECK(taken.ok() && taken->has_value());
   }
-  // A client falls back to another way by itself. The way must be the one that the row names.
+  // If a way fails, the client silently takes another one. Checks that it took the row's way.
   const FeedClientStats stats = (*client)->stats();
   SYSTOLE_CHECK((stats.shared_payload_bytes > 0) == absl::StartsWith(address, "unix:"));
   SYSTOLE_CHECK((stats.compact_steps > 0) == (*client)->can_be_compact());
@@ -71,7 +71,7 @@ v1::FeedSpec Compact(v1::FeedSpec spec) {
   return spec;
 }
 
-// A row: a way from the server to the client.
+// A row of the table: one way from the server to the client.
 struct Figure {
   std::string name;     // Its name in the table.
   std::string counter;  // The prefix of its counters' names.

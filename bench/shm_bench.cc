@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kNumCores = 8;
 
-// The ceiling: one thread copies slice by slice from the ready steps to one of two other steps.
+// The ceiling: one thread copies the ready steps, slice by slice, to two other places in turn.
 Sample MeasureMemcpy(const ReadySteps& ready, int64_t steps, AlignedBuffer (&destination)[2]) {
   const int64_t slice_bytes = ready.layout.slice_bytes();
   return Measure(static_cast<double>(ready.bytes() * steps), [&] {

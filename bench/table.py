@@ -19,7 +19,7 @@ import sys
 import plot
 import results
 
-CLAIM_ROUNDS = 5  # A median of fewer rounds claims nothing.
+CLAIM_ROUNDS = 5  # The fewest rounds whose median may be published.
 
 
 def cpu_model():

@@ -27,7 +27,8 @@ struct TapsPass {
 
 // The passes of a resample of 3 channels, in the order that the references fix. The default method
 // resamples along rows first, each row of the input once. The other methods resample along columns
-// first, all those that some output pixel needs. REQUIRES: a method other than kNearest and kArea.
+// first: all columns that some output pixel needs. REQUIRES: a method other than kNearest and
+// kArea.
 std::vector<TapsPass> PassesOf(const ResampleOptions& options, ImageSize in, ImageSize out);
 
 class TapsLoop {

@@ -41,7 +41,7 @@ constexpr int kCores = 8;
 // wire_bench --generated GLOBAL_BATCH STEPS prints the seconds that generated code takes, and ends.
 constexpr char kGeneratedFlag[] = "--generated";
 
-// A server as a first version would have it: one message a step, generated code on both ends.
+// The simplest server: it sends one message a step, with generated code on both ends.
 class GeneratedService final : public v1::Systole::Service {
  public:
   explicit GeneratedService(const ReadySteps& ready) : ready_(ready) {}

@@ -46,7 +46,7 @@ def _graph(files, indexes, name, kind, make):
 
 def batches(options, make, name="image", kind=BYTES, conditionals=False):
     """Yields the batches as arrays, without end. make(values) adds the operators to the feature
-    `name`, which is of this kind. `conditionals`: it chooses among operators for each example."""
+    `name` of this `kind`. `conditionals`: `make` chooses among operators for each example."""
     pipeline = pipeline_def(_graph, enable_conditionals=conditionals)(
         options.files, _indexes(options.files, options.work), name, kind, make,
         batch_size=options.batch,

@@ -11,7 +11,7 @@ class Side:
     # The program and its options; run.py adds those that all programs take (measuring.py).
     command: tuple[str, ...]
     dtype: str = "f32"
-    # For --threads: the best of `tried` on two cores (run.sh --tune). 0: the peer chooses itself.
+    # For --threads: the best of `tried` on two cores (run.sh --tune). 0: the peer chooses a number.
     threads: int = 0
     tried: tuple[int, ...] = ()
     # True: it sends ready tensors, so there are no pixels to compare.

@@ -28,8 +28,8 @@ def _random_part(encoded):
 
 
 def _tpu_resnet_part(encoded):
-    """The training crop of the reference TPU ResNet. The reference crops otherwise if the box is as
-    large as the image. That is left out, because there are nearly no such boxes."""
+    """The training crop of the reference TPU ResNet. If the box is as large as the image, the
+    reference crops in another way. This case is left out, because it hardly ever occurs."""
     begin, size, _ = tf.image.sample_distorted_bounding_box(
         tf.image.extract_jpeg_shape(encoded),
         bounding_boxes=tf.constant([0.0, 0.0, 1.0, 1.0], shape=[1, 1, 4]),
