@@ -32,7 +32,7 @@ class ChunkCache {
   ChunkCache(const ChunkCache&) = delete;
   ChunkCache& operator=(const ChunkCache&) = delete;
 
-  // The most bytes that a chunk may have: two of them fit.
+  // The most bytes that a chunk may have: two such chunks fit.
   uint64_t max_chunk_bytes() const { return max_bytes_ / 2; }
 
   // Bytes of all chunks now, including those that are being made.

@@ -23,9 +23,9 @@ enum class Compression {
 // CompressionOf() looks at this many bytes of a file's beginning.
 inline constexpr size_t kCompressionMagicBytes = 4;
 
-// The compression of a file that begins with `begin`. kNone if no compressed file begins so.
-// A plain file can begin like a compressed one, so look first for the beginning that the plain file
-// should have.
+// The compression of a file that begins with `begin`. kNone if no compressed file begins like this.
+// A plain file can begin like a compressed one. So first check whether the file begins as a plain
+// file of the expected kind does.
 Compression CompressionOf(absl::string_view begin);
 
 // "detect", "none", "gzip", "zlib", "zstd".

@@ -96,7 +96,7 @@ class RestartScan {
 std::string RestartTableBytes(const StoredState& file, Compression compression,
                               const RestartPoints& points);
 
-// The trailing part of RestartTableBytes(): says how long the table is.
+// The bytes of a table's last part, the trailer. It says how long the table is.
 inline constexpr size_t kRestartTrailerBytes = 56;
 // Bytes of the table that ends with `trailer`, including the trailer.
 //   InvalidArgument  it is not a trailer, or names more than kMaxRestartPoints.

@@ -13,8 +13,8 @@ namespace {
 // At most this many records are tried until one can be described. If more were tried, a server
 // would start slowly with a damaged or foreign dataset.
 constexpr int64_t kMaxProbedRecords = 16;
-// How many records are looked at, spread over the dataset. Each costs a random read. Fewer are
-// looked at if these hold kMaxSpreadBytes or more.
+// How many records are looked at, spread over the dataset. Each costs a random read. The sample
+// ends earlier once its records have kMaxSpreadBytes or more.
 constexpr int64_t kSpreadRecords = 8;
 constexpr size_t kMaxSpreadBytes = 32 << 20;
 // Sizes of at most this many features are kept, because a record may have any number of them.

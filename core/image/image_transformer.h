@@ -73,8 +73,8 @@ class ImageTransformer {
  private:
   friend class PairedDecoding;
 
-  // Decodes both images until one of them is ahead. REQUIRES: both were started and neither is
-  // ahead.
+  // Decodes both images until is_ahead() is true for one of them. REQUIRES: both were started, and
+  // is_ahead() is false for both.
   static void DecodeAhead(ImageTransformer& a, ImageTransformer& b);
   bool is_ahead() const { return decoder_.is_ahead(); }
 

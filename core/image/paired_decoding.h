@@ -1,5 +1,5 @@
 // Decodes the images of two examples together, which takes less time than one after the other. Each
-// example has a lane of its own. Its images must have been started.
+// example has a lane of its own. An image must be started before it is added.
 //
 //   Add(0, a)   Add(1, b)   Add(1, c)      an example may have several images
 //   Advance() -> 0                         a is decoded ahead as far as possible, b or c in part

@@ -14,8 +14,8 @@
 namespace systole {
 namespace {
 
-// Replaces defaults by what they mean. Removes auto_shard steps that are OFF, because they select
-// everything.
+// Replaces each default by the value that it stands for. Removes auto_shard steps that are OFF,
+// because they select everything.
 void WriteSelection(google::protobuf::RepeatedPtrField<v1::Select>& selects) {
   google::protobuf::RepeatedPtrField<v1::Select> steps;
   for (v1::Select& step : selects) {
@@ -35,7 +35,7 @@ void WriteSelection(google::protobuf::RepeatedPtrField<v1::Select>& selects) {
 void WriteWeights(google::protobuf::RepeatedPtrField<v1::Member>& mixture) {
   int64_t divisor = 0;
   for (const v1::Member& member : mixture) {
-    if (member.weight() < 1) return;  // No feed has this spec.
+    if (member.weight() < 1) return;  // The spec is not valid.
     divisor = std::gcd(divisor, member.weight());
   }
   for (v1::Member& member : mixture) member.set_weight(member.weight() / divisor);

@@ -1,6 +1,7 @@
 // The rule for which values may travel as uint8 (v1::CompactForm). The client then does the last
-// steps of the program: as many as change each value by itself (Operation::RulesByValue) and begin
-// with uint8. It uses factors, or a table of what the reference operations make of each value.
+// steps of the program. These are as many as possible: each of them changes every value by itself
+// (Operation::RulesByValue), and the values before them are uint8. The client uses factors, or a
+// table of what the reference operations make of each value.
 //
 //   decode_jpeg  random_resized_crop  round_to_uint8 | gamma  normalize  (cast to BFLOAT16)
 //   '--------- the server, as uint8 ---------------'   '----------- the client -----------'
@@ -30,11 +31,11 @@ struct CompactForm {
   int rules = 1;
 };
 
-// None if the values of an output of `dtype` must travel as they are: `dtype` is not a float type,
-// the values are uint8 before no such last steps, or there are too many channels. The server does
-// at least the first `kept_steps` steps. They make the smallest value that its cache can keep of a
-// record (KeptValuesOf), so its cache can keep a value in this form, too. Steps that belong to
-// decode_jpeg { scale: AUTO } stay together.
+// None if the values of an output of `dtype` must travel as they are. Reasons: `dtype` is not a
+// float type, the values are not uint8 at any place from which the client could go on, or there are
+// too many channels. The server does at least the first `kept_steps` steps. They make the smallest
+// value that its cache can keep of a record (KeptValuesOf), so its cache can keep a value in this
+// form, too. Steps that belong to decode_jpeg { scale: AUTO } stay together.
 std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype,
                                          size_t kept_steps = 0);
 

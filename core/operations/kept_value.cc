@@ -118,7 +118,7 @@ absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program&
   const std::vector<Program::Step>& steps = program.steps();
   const std::vector<ValueType> types = SizedTypes(program, image);
   const bool is_raw = program.input_bytes().has_value();
-  // How many of the first steps are done as one. There are no values between these.
+  // How many of the first steps run as one operation. There are no values between these steps.
   const size_t one =
       program.scaled_decoding().has_value() ? program.scaled_decoding()->num_operations() : 1;
   const double read_work = output.cache() == v1::DISK ? kDiskWork : kCopyWork;
@@ -150,7 +150,8 @@ absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program&
     }
     if (is_end && is_worth_it) {
       std::string made_by = TextOf(output, i + 1);
-      // If it is the example, the text is the same as above: feeds with further steps find it, too.
+      // If the value is the example, byte for byte, it has the text of an unfinished value. So
+      // feeds with further steps find it, too.
       if (!is_example) {
         absl::StrAppend(&made_by, "\nas ", v1::DataType_Name(static_cast<v1::DataType>(dtype)));
       }

@@ -4,9 +4,10 @@
 //              |         |                   |                      |         |
 //            an image   an image     a finished example           an image   an image
 //
-// A value can be kept if no step before it draws random numbers. It is an image between two steps
-// or, if no step draws at all, the finished example in the type in which it is fed. A finished
-// example only has to be copied, but as float32 it takes four times the room of its pixels.
+// A value can be kept if no step before it draws random numbers. Such a value is an image between
+// two steps or, if no step draws at all, the finished example in the type in which it is fed. A
+// finished example only has to be copied, but as float32 it takes four times the room of its
+// pixels.
 //
 // The best value is the one with which an epoch takes the least time. A record whose value is kept
 // takes only the work that comes after the value. Any other record takes all of the work. So a
@@ -18,10 +19,10 @@
 //   a third    decoded images: 197 kB each, because decoding takes most of the time
 //
 // Work is estimated: 1 for a value that an operation computes (Operation::Work), 4 for a value that
-// a decoder makes of a file, 1/16 for a byte that is copied. What the fused pass does beside
-// resizing costs nothing, because it is done while the values pass. So if only a scale and bias of
-// uint8 pixels is left to do, the pixels are kept and not the result: reading four times the bytes
-// would cost more.
+// a decoder makes of a file, 1/16 for a byte that is copied. What the fused pass
+// (lowered_program.h) does beside resizing costs nothing, because it is done while the values pass.
+// So if only a scale and bias of uint8 pixels is left to do, the pixels are kept and not the
+// float32 result, because reading four times the bytes would cost more.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_KEPT_VALUE_H_
@@ -59,8 +60,8 @@ struct KeptValue {
 };
 
 struct KeptValues {
-  // From the fewest bytes to the most. Each leaves less work than all before it: a value that takes
-  // more room than another one and does not leave less work is never best, and is left out.
+  // From the fewest bytes to the most. Each leaves less work than all before it. A value is left
+  // out if another one takes less room and leaves no more work, because it would never be best.
   std::vector<KeptValue> values;
   double work = 0;  // To make an example without a kept value.
 };
@@ -74,9 +75,9 @@ absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program&
                                         DType dtype, ImageSize image);
 
 // The index of the best of `values`, if an example that is not kept takes `work`. share(bytes) is
-// the share of the records, from 0 to 1, whose value can be kept if values have `bytes` bytes. Of
-// the values whose time is at most a tenth above the least time, the one with the fewest bytes is
-// best. REQUIRES: there are values, from the fewest bytes to the most.
+// the share of the records, from 0 to 1, whose value can be kept if each value has `bytes` bytes.
+// Of the values whose time is at most a tenth above the least time, the one with the fewest bytes
+// is best. REQUIRES: there are values, from the fewest bytes to the most.
 size_t BestKept(absl::Span<const KeptCost> values, double work,
                 absl::FunctionRef<double(int64_t bytes)> share);
 

@@ -82,8 +82,9 @@ class Fusion {
     return true;
   }
 
-  // A window whose size the spec gives is left to the pass of that size. There it may be of any
-  // size. Here it would be bounded, as all values are whose size only the record gives.
+  // Takes only windows whose size the record decides. If the spec gives a window's size, the pass
+  // ends before the resample and makes the window, however large it is. Together with the resample,
+  // the window would be limited to kMaxValueBytes, like all values whose size the record decides.
   bool TakePart(const ResamplePart& part) {
     if (!is_jpeg_ || !reads_any_size_ || resample_.has_value() || normalise_.has_value()) {
       return false;
@@ -143,8 +144,8 @@ Beginning LongestBeginning(const Program& program) {
   return fused.fusion.is_jpeg() && !fused.type.has_size() ? pixels : fused;
 }
 
-// Adds what the references cost from step `first` on. This step reads a value of `read_bytes`. That
-// is nullopt if only the record gives the value's size.
+// Adds what the references cost from step `first` on. `read_bytes` is the size of the value that
+// this step reads; nullopt if the record decides it.
 void AddRest(size_t first, std::optional<int64_t> read_bytes, LoweredProgram& lowered) {
   const std::vector<Program::Step>& steps = lowered.program->steps();
   // A value whose type has no size is bounded by kMaxValueBytes.
@@ -226,7 +227,7 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
     return lowered;
   }
 
-  // The fused pass writes the final values, or those from which the references continue.
+  // The fused pass writes the final values, or the values from which the references continue.
   const bool ends = rest == steps_end;
   const DType made =
       ends ? dtype : (type.element == ElementType::kUint8 ? DType::kUint8 : DType::kFloat32);

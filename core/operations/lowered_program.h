@@ -7,7 +7,8 @@
 // The fused part is the longest beginning that the rules in lowered_program.cc accept. No rule
 // changes a byte of the result.
 //
-// If the size of what the fused part makes depends on the record, one pass decodes the window:
+// If the size of the fused part's result depends on the record, one pass decodes the window, which
+// is the part of the image that the crops keep:
 //
 //   steps        decode_jpeg  random_crop  random_flip | contrast  resize       windows, mirrors
 //   steps        decode_jpeg  random_resized_crop { antialias: true }  random_flip  normalize
@@ -63,7 +64,8 @@ struct LoweredProgram {
   DType dtype = DType::kUint8;  // The type of the final result.
   Way way = Way::kInterpreter;
 
-  // For kJpeg, kPixels and kWindow. With kWindow this output is never made, so it has one pixel.
+  // For kJpeg, kPixels and kWindow. A kWindow program never makes `image.output`, which then has
+  // one pixel.
   ImageTransformerOptions image;
   std::vector<std::variant<WindowPart, MirrorPart>> moves;  // In the order of the program.
   // For kWindow, after the moves. If resamples_rows(), the mirrors and `finish` follow.
@@ -80,8 +82,8 @@ struct LoweredProgram {
   // The type after the last fused step. The steps from `rest` on are interpreted.
   ValueType fused;
   size_t rest = 0;
-  // The references do the steps before `rest_end`. If one step is left, it normalises with the
-  // factors `last`, and one pass does this and the cast.
+  // The references do the steps before `rest_end`. If one step is left after them, it normalises
+  // with the factors `last`, in one pass with the cast.
   size_t rest_end = 0;
   NormaliseFactors last;
   // Whether an example begins with a JPEG, which ProgramRunner::Begin() starts to decode.
@@ -94,8 +96,8 @@ struct LoweredProgram {
   // that are not yet normalised, or for a kept window. `rest_bytes` is for the references' values.
   int64_t rounded_bytes = 0;
   int64_t rest_bytes = 0;
-  // `rest_bytes` without images whose size depends on the record. They are counted once the size is
-  // known.
+  // `rest_bytes` without images whose size depends on the record. These images are counted once
+  // their size is known.
   int64_t known_rest_bytes = 0;
   // How many elements the references make for an example, as a measure of their time.
   int64_t interpreted_elements = 0;

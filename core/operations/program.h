@@ -65,7 +65,7 @@ class Program {
   // of scaled_decoding().
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first,
                                   size_t end) const;
-  // Makes the same values to the bit, by Operation::Run and RowChanges in place of the references.
+  // Makes the same values as Interpret(), to the bit, by Operation::Run and RowChanges.
   absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end) const;
   // Does the same, but only stores the row changes of the last steps in `left`. The caller makes
   // them together with its own. REQUIRES: `left` is empty.

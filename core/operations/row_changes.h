@@ -26,8 +26,8 @@ class RowChanges {
   // one for which they were added. If the thread is interrupted, some floats stay as they are.
   void Make(Value& value);
 
-  // Does the same, but `value` may be any value of floats. As soon as some of them are changed,
-  // calls `use` with these floats and the number of the first one.
+  // Does the same, but `value` may be any value of floats. As soon as some floats are changed,
+  // calls `use` with them and the number of the first one.
   void Make(Value& value,
             const std::function<void(size_t first, absl::Span<const float> values)>& use);
 

@@ -1,11 +1,12 @@
 // Reads a source's bytes in place, without a system call or a copy: the bytes of a file in the page
 // cache. If the source is cut meanwhile, or its storage fails, the process goes on.
 //
-// Touching a page that a file no longer has raises SIGBUS. The first mapping installs a handler
-// for it, once in the process. On a fault inside a mapping that the faulting thread is reading (see
-// MappedRead), the handler puts zeros in place of the whole mapping and marks it failed, and the
-// thread goes on. The reader must not trust the zeros, so it looks at the mark after use. A failed
-// mapping stays failed. The source is then read by ReadAt(), which says what is wrong.
+// Touching a page that a file no longer has raises SIGBUS. The first mapping installs a handler for
+// it, once in the process. The handler acts on a fault inside a mapping that the faulting thread is
+// reading (see MappedRead). It puts zeros in place of the whole mapping and marks the mapping
+// failed. Then the thread goes on. The reader must not trust the zeros, so it looks at the mark
+// after use. A failed mapping stays failed. The source is then read by ReadAt(), which says what is
+// wrong.
 //   Any other SIGBUS goes to the handler that was there before, or has its default action. A
 //   program that installs a handler later must do the same: pass on faults that are not its own to
 //   the handler that it replaces. A forked child inherits the handler and the mappings.
@@ -44,8 +45,8 @@ class Mapping {
   explicit Mapping(uint64_t bytes) : bytes_(bytes) {}
 
   // A new mapping of the first `bytes` bytes, for reading; the base class unmaps it. MAP_FAILED if
-  // there can be none. Called before the first read, maybe by several threads at a time, and never
-  // again once it has returned. REQUIRES: bytes > 0.
+  // there can be none. Called before the first read, maybe by several threads at a time. Not called
+  // again once one of these calls has returned. REQUIRES: bytes > 0.
   virtual void* Map(uint64_t bytes) const = 0;
 
  private:

@@ -1,9 +1,9 @@
-// Makes the pixels of an image at an eighth of its size from its coefficients. They are the pixels
-// that libjpeg makes with scale_denom = 8, without libjpeg's work for each MCU, which takes longer
-// than the arithmetic. A block of luma becomes one pixel, its mean. A block of colour that is
-// subsampled both ways becomes 2 x 2 pixels, by a transform that leaves some frequencies out
-// (libjpeg's jidctred.c). Any other block becomes one pixel, which is repeated where colour is
-// subsampled.
+// Makes the pixels of an image at an eighth of its size from its coefficients. They equal the
+// pixels that libjpeg makes with scale_denom = 8. This class saves libjpeg's other work for each
+// MCU, which takes longer than the arithmetic. A block of luma becomes one pixel, its mean. A block
+// of colour that is subsampled both ways becomes 2 x 2 pixels, by a transform that leaves some
+// frequencies out (libjpeg's jidctred.c). Any other block becomes one pixel, which is repeated
+// where colour is subsampled.
 //
 // Single-thread. Reusable.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_EIGHTH_SCALE_H_
@@ -43,9 +43,10 @@ class EighthScale {
   // and Cr.
   void Start(const Format& format, int first_mcu, int num_mcus);
 
-  // Adds the blocks of the MCU in `column` to a row of MCUs. They replace those of the row before.
-  // Returns false if a coefficient is larger than any encoder makes it; builds of libjpeg differ in
-  // what they make of such a coefficient. REQUIRES: first_mcu <= column < first_mcu + num_mcus.
+  // Adds the blocks of the MCU in `column` to a row of MCUs. They replace the blocks of the row
+  // before. Returns false if a coefficient is larger than any encoder makes it; builds of libjpeg
+  // differ in what they make of such a coefficient.
+  // REQUIRES: first_mcu <= column < first_mcu + num_mcus.
   bool AddMcu(const HuffmanDecoder::Block* blocks, int column);
 
   // Writes `width` pixels from column `x` on. `row` is a row of the MCUs that were added last,

@@ -1,5 +1,5 @@
-// Checks that our entropy decoder works with the libjpeg that this process has loaded. It may be
-// another libjpeg than the one that the program was compiled for.
+// Checks that our entropy decoder works with the libjpeg that this process has loaded. The loaded
+// libjpeg may differ from the one that the program was compiled for.
 //
 // Thread-safe: the answer does not change.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_ENTROPY_CHECK_H_

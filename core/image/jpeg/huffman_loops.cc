@@ -44,7 +44,8 @@ HWY_INLINE Progress TakeSymbols(Cursor& cursor) {
     if constexpr (kStore) {
       const size_t last = k + entry.run;
       if (last < 63 || (last & kBeyond) == 0) {
-        // The order matters: if there is no second value, the first one overwrites its zero.
+        // The order matters: if there is no second value, the first one overwrites the zero that is
+        // stored for it.
         block[natural_order[last]] = entry.second_value();
         block[natural_order[first]] = entry.first_value(bits.window);
         bits.Drop(entry.bits);

@@ -95,7 +95,7 @@ struct BitReader {
 };
 static_assert(kEntriesPerRefill * kMaxEntryBits + kLookupBits <= 56);
 
-// What the next kLookupBits bits begin with, which is one of:
+// The beginning of the next kLookupBits bits. It is one of:
 //   one symbol and its value,
 //   two symbols and their values,
 //   either of these and the end of the block, or

@@ -1,7 +1,7 @@
-// Decodes a rectangle of a JPEG to 8-bit pixels. They equal the pixels cut from the decoded whole
-// image, but take less time: columns outside the rectangle are not transformed, rows above are only
-// entropy-decoded, and rows below are not read. Can also decode at a half, a quarter or an eighth
-// of the size: see JpegScale.
+// Decodes a rectangle of a JPEG to 8-bit pixels. The pixels equal those of the same rectangle in
+// the decoded whole image. Decoding takes less time: columns outside the rectangle are not
+// transformed, rows above are only entropy-decoded, and rows below are not read. Can also decode at
+// a half, a quarter or an eighth of the size: see JpegScale.
 //
 // Single-thread. Reusable, like its base class.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_DECODER_H_

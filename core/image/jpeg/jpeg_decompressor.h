@@ -21,7 +21,7 @@
 #include "core/image/jpeg/jpeg_errors.h"
 #include "core/image/jpeg/jpeg_options.h"
 #include "core/image/window/crop.h"
-// Last: needs <cstdio>, defines many macros.
+// Included last, because it needs <cstdio> and defines many macros.
 #include "jpeglib.h"
 
 namespace systole {
@@ -76,9 +76,10 @@ struct JpegDecompressor {
   ~JpegDecompressor() { jpeg_destroy_decompress(&cinfo); }
 
   bool IsCmyk() const { return cinfo.out_color_space == JCS_CMYK; }
-  // At a smaller scale libjpeg may make more pixels of a block of colour than of a block of luma,
-  // so that it has less to interpolate. jpeg_crop_scanline does not expect this. With a sampling
-  // factor of 2 nothing is left to interpolate, so it does no harm.
+  // Whether jpeg_crop_scanline works. At a smaller scale libjpeg may make more pixels of a block of
+  // colour than of a block of luma, so that it has less to interpolate. jpeg_crop_scanline does not
+  // expect this. With a sampling factor of at most 2 nothing is left to interpolate, so the call is
+  // safe.
   bool CanCropColumns() const { return scale == JpegScale::kFull || cinfo.max_h_samp_factor <= 2; }
   absl::Status Error() const;
   bool MakeRows();

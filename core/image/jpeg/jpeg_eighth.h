@@ -1,7 +1,7 @@
 // Makes rows of a JPEG at an eighth of its size by EighthScale, from the coefficients that
-// JpegEntropyDecoder decodes. libjpeg only reads the headers. Accepts the kinds that photographs
-// are: grey, or YCbCr with colour subsampled or not. Only JpegDecompressor and UncheckedJpegDecoder
-// use this file.
+// JpegEntropyDecoder decodes. libjpeg only reads the headers. Accepts the kinds of JPEG that
+// photographs have: grey, or YCbCr with or without subsampled colour. Only JpegDecompressor and
+// UncheckedJpegDecoder use this file.
 //
 // Single-thread. Reusable.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_EIGHTH_H_

@@ -16,8 +16,9 @@ namespace systole {
 namespace {
 
 // Whether libjpeg makes one pixel of each of the component's blocks. For this it needs only the
-// first coefficient. It does so at an eighth of the size, except for colour that is subsampled both
-// ways: of such a block it makes more pixels, instead of interpolating.
+// first coefficient. At an eighth of the size this is so for all components but colour that is
+// subsampled both ways. From a block of such colour, libjpeg makes more pixels, instead of
+// interpolating.
 bool IsOnePixel(const jpeg_decompress_struct& cinfo, const jpeg_component_info& info,
                 int block_side) {
   return block_side == 1 && (cinfo.max_h_samp_factor % (2 * info.h_samp_factor) != 0 ||
@@ -114,9 +115,9 @@ void JpegEntropyDecoder::Replace(j_decompress_ptr cinfo, JDIMENSION first_column
   end_column_ = (first_column + cinfo->output_width + mcu_width - 1) / mcu_width;
   scan.first_column = static_cast<int>(first_column_);
   scan.end_column = static_cast<int>(end_column_);
-  // Interpolated colour of a row depends on the rows of colour above and below it. Each of them
-  // covers as many rows as colour is subsampled by. libjpeg transforms whole rows of MCUs. A lone
-  // component's sampling factor says how many of the scan's rows one of these is.
+  // Interpolated colour of a row depends on the rows of colour above and below it. A row of colour
+  // covers at most max_v_samp_factor rows of pixels. libjpeg transforms whole rows of MCUs. If the
+  // image has only one component, such a row consists of v_samp_factor rows of the scan.
   block_side_ = block_side;
   rows_in_mcu_ = cinfo->max_v_samp_factor * block_side;
   mcu_rows_ = cinfo->comps_in_scan == 1 ? cinfo->cur_comp_info[0]->v_samp_factor : 1;

@@ -20,7 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "core/image/jpeg/huffman_decoder.h"
 #include "core/image/window/crop.h"
-// Last: needs <cstdio>, defines many macros.
+// Included last, because it needs <cstdio> and defines many macros.
 #include "jpeglib.h"
 // After jpeglib.h:
 #include "jpegint.h"
@@ -46,8 +46,9 @@ class JpegEntropyDecoder {
   // first coefficient is decoded. `mcus` are the MCUs of the scan that are wanted. REQUIRES:
   // Knows(cinfo).
   void StartAlone(j_decompress_ptr cinfo, const CropRect& mcus);
-  // Takes the next MCU, as HuffmanDecoder::Take(). Returns false if it gave up: then gave_up() is
-  // true. It also gives up if the last MCU is not followed by the marker that ends the scan.
+  // Takes the next MCU, as HuffmanDecoder::Take(). Returns false if the decoder gave up: then
+  // gave_up() is true. The decoder also gives up if the last MCU is not followed by the marker that
+  // ends the scan.
   bool Take(const HuffmanDecoder::Block** blocks);
   // Whether the end-of-image marker follows the scan. REQUIRES: the last MCU was taken.
   bool ends_image() const;
@@ -66,7 +67,7 @@ class JpegEntropyDecoder {
   static void DecodeAhead(JpegEntropyDecoder& a, JpegEntropyDecoder& b) {
     HuffmanDecoder::DecodeAhead(*a.decoder_, *b.decoder_);
   }
-  // Whether nothing is left to decode before libjpeg asks for it.
+  // Whether nothing is left to be decoded ahead of libjpeg.
   bool is_ahead() const { return !in_place_ || decoder_->is_ahead(); }
   // libjpeg can make the rows before this one from what is decoded already.
   int ready_row() const {

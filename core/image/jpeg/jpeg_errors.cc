@@ -24,8 +24,8 @@ bool IsLackOfMemory(int message_code) {
                                                     : absl::StatusCode::kDataLoss);
 }
 
-// Whether the warning cannot change a pixel: an unknown colour transform or profile, a newer JFIF
-// version, or padding between markers before the image data.
+// Whether the warning is one of those that change no pixel: an unknown colour transform or profile,
+// a newer JFIF version, or padding between markers before the image data.
 bool IsHarmless(const JpegErrors& errors) {
   switch (errors.manager.msg_code) {
     case JWRN_ADOBE_XFORM:

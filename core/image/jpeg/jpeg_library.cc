@@ -9,7 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-// Last: needs <cstdio>, defines many macros.
+// Included last, because it needs <cstdio> and defines many macros.
 #include "jpeglib.h"
 
 namespace systole {
@@ -26,15 +26,15 @@ struct KnownBuild {
   const char* version;
 };
 
-// Build ids, as `readelf -n` of the library prints them. Add a build here once the golden digests
-// hold with it.
+// Build ids, as `readelf -n` of the library prints them. Add a build here once the tests of golden
+// digests pass with it.
 constexpr KnownBuild kKnownBuilds[] = {
     // Debian 12, amd64: libjpeg62-turbo 1:2.1.5-2.
     {"75b71ddb85234be3659c097f2561a765b45993bd", "2.1.5"},
 };
 
-// Enough for SHA-1's 20 bytes, and for other build ids. The id is part of the content version, and
-// that has a limit, too.
+// Enough for SHA-1's 20 bytes, and for other build ids. The id is part of the content version,
+// whose length is limited.
 constexpr size_t kMaxBuildIdBytes = 32;
 
 struct MappedLibrary {

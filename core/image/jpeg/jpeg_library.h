@@ -20,7 +20,8 @@ namespace systole {
 //                                    the headers that it was compiled with is known
 const std::string& JpegLibraryVersion();
 
-// Whether `address` lies in libjpeg's code, or in the code of the program libjpeg is linked into.
+// Whether `address` lies in libjpeg's code, or in the code of the program that libjpeg is linked
+// into.
 bool IsJpegLibraryCode(uintptr_t address);
 
 // The parts of JpegLibraryVersion(). A build id is in hexadecimal digits, empty if there is none.

@@ -95,9 +95,9 @@ absl::StatusOr<UncheckedJpegDecoder> UncheckedJpegDecoder::Create(
 
 absl::StatusOr<ImageInfo> UncheckedJpegDecoder::ReadHeader(absl::string_view jpeg) {
   JpegDecompressor* s = state_.get();
-  // Each image has a libjpeg decoder of its own, which takes 0.2 us. A decoder that is used again
-  // would decode an image that lacks tables with the tables of an earlier image. It would also keep
-  // a freed pointer to an earlier image's colour converter if plain upsampling makes no new one.
+  // Makes a new libjpeg decoder for each image, which takes 0.2 us. An old decoder would decode an
+  // image that lacks tables with the tables of an earlier image. It would also keep a freed pointer
+  // to an earlier image's colour converter if plain upsampling makes no new one.
   // jpeg_skip_scanlines (2.1) would write through that pointer, into this image's coefficients.
   jpeg_destroy_decompress(&s->cinfo);
   s->error.manager.num_warnings = 0;

@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// A PNG file begins with a signature of so many bytes. The first chunk follows it.
+// A PNG file begins with a signature of this many bytes. The first chunk follows it.
 inline constexpr size_t kPngSignatureBytes = 8;
 
 // The number in the four bytes at `at`, most significant first. REQUIRES: the bytes are there.

@@ -60,7 +60,8 @@ bool IsKnownSrgbProfile(absl::string_view profile) {
   });
 }
 
-// The most significant bits that the chunk sBIT gives for a colour. 0 if a number is impossible.
+// The chunk sBIT says how many bits of each channel are significant. Returns the largest of these
+// numbers. 0 if one of them is impossible.
 int SignificantBits(absl::string_view chunk, int colour_type, int bit_depth) {
   constexpr int kPalette = 3, kColourAndOpacity = 6;
   if (chunk.size() != (colour_type == kColourAndOpacity ? 4 : 3)) return 0;

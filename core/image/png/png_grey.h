@@ -25,9 +25,9 @@ struct PngColours {
 
 // `profile` is the inflated content of the first iCCP chunk, if it can be read. As in libpng
 // 1.6.43, chunks with wrong checksums are ignored, sRGB has priority over gAMA, and everything
-// after a value that is out of range is ignored. Unlike libpng, this ignores cHRM, which libpng may
-// find out of range, and damaged iCCP chunks. REQUIRES: `png` is a coloured PNG file whose header
-// is good.
+// after a value that is out of range is ignored. Unlike libpng, this ignores two things: cHRM
+// (libpng may find it out of range) and damaged iCCP chunks. REQUIRES: `png` is a coloured PNG file
+// whose header is good.
 PngColours ReadPngColours(absl::string_view png, std::optional<absl::string_view> profile);
 
 class PngGrey {

@@ -279,8 +279,8 @@ void BilinearResizer::FillTaps(const SourceSide& in, int out, std::vector<Tap>* 
     if (static_cast<float>(floor) > source) --floor;
     const float weight = source - static_cast<float>(floor);
     const int ceil = weight > 0 ? floor + 1 : floor;
-    // With TensorFlow's sizes the outer min changes nothing. With others it keeps a rounded place
-    // inside the image.
+    // The outer min is only a guard: rounding must not move a place out of the image. It never
+    // makes a result differ from TensorFlow's.
     (*taps)[i] = {std::min(std::max(floor, 0), last), std::min(ceil, last), weight};
   }
 }
@@ -320,15 +320,15 @@ void BilinearResizer::BuildColumns(const SourceSide& in_columns, bool flip) {
   windows_fit_ = widest <= 16;
 }
 
-// Makes the vertical tables. Replaces the input rows of the taps by line numbers: the number of a
-// line is how many of the rows that are needed come before it.
+// Makes the vertical tables. Replaces the input rows of the taps by line numbers. Line n is made
+// from needed input row n, counted from 0.
 void BilinearResizer::BuildRows(const SourceSide& in_rows) {
   in_rows_ = in_rows;
   FillTaps(in_rows, options_.height, &rows_);
   line_rows_.clear();
   const auto line_of = [&](int row) {
     if (line_rows_.empty() || line_rows_.back() < row) line_rows_.push_back(row);
-    // The row is the last line or, for a lower row, perhaps the one before it.
+    // The row is the last line. A Tap::lower may also be the line before the last.
     return static_cast<int>(line_rows_.size()) - (line_rows_.back() == row ? 1 : 2);
   };
   for (Tap& tap : rows_) {

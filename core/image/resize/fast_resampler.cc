@@ -239,7 +239,7 @@ void Widen(const uint8_t* row, size_t values, float* line) {
 }
 void Widen(const float* row, size_t values, float* line) { std::copy_n(row, values, line); }
 
-// The rows of a result, in their places in an image.
+// The rows of a result, made in their places in an image.
 struct RowsInPlace {
   const PixelView<float>& out;
 
@@ -247,7 +247,7 @@ struct RowsInPlace {
   void Finish(int /*y*/) const {}
 };
 
-// The rows of a result, some at a time.
+// The rows of a result, made and passed on a few at a time.
 class RowsInTurn {
  public:
   RowsInTurn(int height, size_t row_values, TakeRows take)
@@ -317,7 +317,7 @@ std::vector<WeightedSpan> SpansOf(const SamplingSpans& spans, int in) {
   return made;
 }
 
-// How many weights are left without those of 0 at the end.
+// The number of weights without the zeros at the end.
 int64_t UsedWeights(const WeightedSpan& span) {
   int64_t count = span.count;
   while (count > 0 && span.weights[count - 1] == 0) --count;
@@ -356,7 +356,7 @@ void ResampleBilinear(const std::vector<LinearTap>& rows, const std::vector<Line
   std::vector<float> lines[2];
   for (std::vector<float>& line : lines) line.resize(out_values + kLinePadding);
   int64_t rows_of_lines[2] = {-1, -1};
-  // The line of `row`. Keeps the line of `other`, if there is one.
+  // Returns the line of `row`, and makes it if needed. Keeps the line of `other`, if there is one.
   const auto line_of = [&](int64_t row, int64_t other) -> const float* {
     size_t slot = rows_of_lines[1] == row ? 1 : 0;
     if (rows_of_lines[slot] != row) {
@@ -382,7 +382,7 @@ void ResampleBilinear(const std::vector<LinearTap>& rows, const std::vector<Line
 template <typename T, typename Rows>
 void ResampleTo(const ResampleOptions& options, const PixelView<const T>& in, int height, int width,
                 bool mirrored, Rows out) {
-  // The columns of a mirrored result are those of the result, from right to left.
+  // A mirrored result has the same columns, from right to left.
   const auto arranged = [mirrored](auto columns) {
     if (mirrored) std::reverse(columns.begin(), columns.end());
     return columns;

@@ -2,9 +2,9 @@
 // CPU kernels: f32, every operation rounded, in the same order. So values are equal to the bit,
 // except for Lanczos and the Gaussian (core/image/resize/sampling_spans.h says why).
 //
-// The fused pass has only the default method (core/image/resize/bilinear_resizer.h). This file has
-// all of them, as scalar code with tables for each size. Its bits are right by definition;
-// core/image/resize/fast_resampler.h makes the same bits faster.
+// BilinearResizer (core/image/resize/bilinear_resizer.h), which also normalises and casts, has only
+// the default method. This file has all of them, as scalar code with tables for each size. Its bits
+// are right by definition; core/image/resize/fast_resampler.h makes the same bits faster.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_RESAMPLER_H_

@@ -21,8 +21,9 @@ struct CropRect {
   friend bool operator==(const CropRect&, const CropRect&) = default;
 };
 
-// One side of a crop whose edges may lie within pixels. It is [begin, begin + extent) of `pixels`
-// pixels in a row, the first of which is [0, 1). 0 <= begin, 0 < extent, begin + extent <= pixels.
+// One side of a crop whose edges may lie within pixels. The source has `pixels` pixels along this
+// side, and pixel i covers [i, i + 1). The crop covers [begin, begin + extent).
+// 0 <= begin, 0 < extent, begin + extent <= pixels.
 struct SourceSide {
   int pixels = 0;
   float begin = 0;

@@ -58,10 +58,11 @@ void WriteMixDefaults(v1::Mix& mix) {
   if (mix.has_cutmix() && cutmix == 0) mix.mutable_cutmix()->set_probability(1 - mixup);
 }
 
-// Student's t of 2 * alpha degrees of freedom is sqrt(2 alpha * q) with a random sign, where
-// q = (U^(-1/alpha) - 1) * cos^2(pi V) (Bailey 1994), and 1/2 + 1/2 * t / sqrt(2 alpha + t^2) is
-// Beta(alpha, alpha). Unlike a quotient of two gamma draws this needs no attempts and no logarithm
-// of a number that underflows. The code computes q * w with w = U^(1/alpha), because w may be 0.
+// Student's t of 2 * alpha degrees of freedom is sqrt(2 alpha * q) with a random sign, where q =
+// (U^(-1/alpha) - 1) * cos^2(pi V) (Bailey 1994). With this t, 1/2 + 1/2 * t / sqrt(2 alpha + t^2)
+// is Beta(alpha, alpha). Unlike a quotient of two gamma draws, this method needs no attempts and no
+// logarithm of a number that underflows. The code computes q * w with w = U^(1/alpha), because w
+// may be 0.
 float SymmetricBeta(float alpha, CounterRng& rng) {
   const float u = 1 - rng.UniformFloat();  // More than 0.
   // The middle of one of 2^23 parts of [0, 1]. So the cosine is never 0, and neither is the divisor

@@ -15,7 +15,7 @@
 namespace systole {
 
 // The number that keys the draws of v1::Mix. It is far from the numbers of transforms
-// (OperationRow::draws), which count from 1. It decides bytes of feeds: never renumber.
+// (OperationRow::draws), which count from 1. The bytes of feeds depend on it, so never change it.
 inline constexpr uint32_t kMixPurpose = 1 << 10;
 
 // The most examples of a group. One thread makes a group, so a larger group would delay others.

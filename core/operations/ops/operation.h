@@ -83,10 +83,10 @@ class Operation {
     return Apply(std::move(input), example);
   }
 
-  // Whether the operation changes each row of a float32 image by itself. If so, feeds do not call
-  // Run for such images, but ChangeOf: the change that makes what Apply makes, to the bit. Unless
-  // by_row() is kAfterReadingAll, `image` may lack changes that are still to be made, so only its
-  // type may be read. REQUIRES: by_row() is not kNo. `image` has 1 or 3 channels.
+  // Whether the operation can change a float32 image row by row. If so, feeds call ChangeOf for
+  // such images instead of Run. The change makes what Apply makes, to the bit. Unless by_row() is
+  // kAfterReadingAll, `image` may lack changes that are still to be made, so only its type may be
+  // read. REQUIRES: by_row() is not kNo. `image` has 1 or 3 channels.
   virtual ByRow by_row() const { return ByRow::kNo; }
   virtual RowChange ChangeOf(const Value& /*image*/, const ExampleKey& /*example*/) const {
     return nullptr;
@@ -107,10 +107,10 @@ class Operation {
   virtual int64_t ScratchBytes(int64_t /*elements*/) const { return 0; }
 
   // How many rules the operation has, if it draws nothing and changes each value by a rule that
-  // depends only on the value and its channel: 1 for all values, or one for each channel. The last
-  // dimension is the channels. 0 if the operation is not like that. A client can do the end of a
-  // program if all its steps are such operations (compact_form.h). REQUIRES: TypeOf() is OK for
-  // uint8 or float32.
+  // depends only on the value and its channel. 1: all values have the same rule. Otherwise there is
+  // one rule for each channel; the last dimension is the channels. 0: the operation is not of this
+  // kind. A client can do the end of a program if all its steps are such operations
+  // (compact_form.h). REQUIRES: TypeOf() is OK for uint8 or float32.
   virtual int RulesByValue() const { return 0; }
 
   // The operation's parts. Empty if no fused path knows the operation, so that Run() must do it.

@@ -18,7 +18,7 @@ namespace systole {
 
 // What an operation is made from.
 struct OperationArguments {
-  const v1::Transform& transform;  // WithDefaults().
+  const v1::Transform& transform;  // From WithDefaults().
   Draws draws;
   absl::Span<const int64_t> stored_shape;  // Output.shape.
 };

@@ -75,8 +75,8 @@ std::vector<v1::TransformRun> PossibleRuns(const OperationRow& row) {
     return row.create(
         {.transform = transform, .draws = Draws(row.draws, 0, ""), .stored_shape = stored_shape});
   };
-  // decode_raw needs a shape, and the other decoders refuse one. In which ways an operation can run
-  // does not depend on the shape.
+  // decode_raw needs a shape, and the other decoders refuse one. The shape does not change the ways
+  // in which an operation can run.
   auto operation = create({});
   if (!operation.ok()) operation = create({1, 1, 3});
   SYSTOLE_CHECK(operation.ok());

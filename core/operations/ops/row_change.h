@@ -38,7 +38,7 @@ inline ChannelPattern PatternOf(absl::Span<const float> by_channel) {
 
 // Replaces each value by compute(value, j). Entry j of a ChannelPattern belongs to the value's
 // channel. REQUIRES: the first value belongs to the first channel. `compute` must not read memory
-// that `values` may share: no compiler would vectorise it.
+// that may overlap `values`, because compilers would then not vectorise the loop.
 template <typename Compute>
 void ApplyByPattern(const Compute& compute, absl::Span<float> values) {
   constexpr size_t kLength = std::tuple_size_v<ChannelPattern>;

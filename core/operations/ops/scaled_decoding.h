@@ -20,7 +20,7 @@ namespace systole {
 class ScaledDecoding {
  public:
   // For the first operations of a program. Nullopt unless they are a decode_jpeg { scale: AUTO },
-  // then crops or none, then a resize that has parts.
+  // then crops or none, then a resize whose Operation::Parts() is not empty.
   static std::optional<ScaledDecoding> Create(absl::Span<const Operation* const> operations);
 
   // How many operations it stands for: 2 or more.

@@ -120,9 +120,10 @@ Value Move(const Value& image, const InverseMap& map) {
   return moved;
 }
 
-// torchvision's shears differ a little from s, because it computes tan(radians(degrees(atan(s))))
-// across, and a similar formula down. These are the differences, in units in the last place of a
-// double, for each strength. They matter if s times half an edge lies between two floats.
+// torchvision does not use the shear s of a strength itself. It computes
+// tan(radians(degrees(atan(s)))) across, and a similar formula down. The tables say how much the
+// result differs from s, for each strength, in units in the last place of a double. The difference
+// matters if s times half an edge lies between two floats.
 constexpr int8_t kShearXUnits[kStrengths] = {0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,  0,  0, 1,  0, -1,
                                              0, 0, -1, 2, 0, 0, 2, 0, 0, 1, -1, -1, 1, -1, 0};
 constexpr int8_t kShearYUnits[kStrengths] = {0, 0, -1, 0, 0, 0, 1, 1, 0, 1, 0,  0, 0, 1,  0, -1,

@@ -20,7 +20,7 @@ namespace systole {
 ValueType ImageOfAnySize(int channels);
 
 // These return InvalidArgument for an output with a shape, for channels other than 1 and 3, and for
-// a number that no Dct has. The message is the end of a sentence that begins with a transform's
+// a number that is no Dct. The message is the end of a sentence that begins with a transform's
 // name.
 absl::Status WantNoStoredShape(const OperationArguments& arguments);
 absl::StatusOr<int> ChannelsOf(int channels);

@@ -1,4 +1,5 @@
-// TFRecord as a format of shards: one file and its index, records in any order, each checked.
+// TFRecord as a format of shards: reads the records of one file in any order, by an index, and
+// checks each.
 //
 // Thread-compatible: immutable, so any number of threads may read. Owns its bytes.
 #ifndef SYSTOLE_CORE_RECORD_TFRECORD_TFRECORD_SHARD_H_

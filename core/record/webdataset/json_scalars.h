@@ -24,11 +24,11 @@ inline constexpr int kMaxJsonScalars = 1000;
 // A boolean is 0 or 1. A whole number that fits is an int64_t, any other number a float.
 using JsonScalar = std::variant<std::string, int64_t, float>;
 
-// Checks all of `text`, and calls `visit` with each member of it that is a string, a number or a
-// boolean. Skips null, lists and objects, and all that is inside them. If a name comes twice, the
-// later member counts. A text that is not an object has no members. DataLoss, with the cause and
-// the byte: the text is not JSON in UTF-8, has a number that is not a float, has half a surrogate
-// pair, or is above a limit. NaN and Infinity are numbers here, as Python writes them.
+// Checks all of `text`, and calls `visit` with each member of the object that is a string, a number
+// or a boolean. Skips null, lists and objects, and all that is inside them. If a name comes twice,
+// the later member counts. A text that is not an object has no members. DataLoss, with the cause
+// and the byte: the text is not JSON in UTF-8, has a number that is not a float, has half a
+// surrogate pair, or is above a limit. NaN and Infinity are numbers here, as Python writes them.
 absl::Status VisitJsonScalars(
     absl::string_view text,
     absl::FunctionRef<void(absl::string_view name, JsonScalar value)> visit);

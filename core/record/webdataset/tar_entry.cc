@@ -140,7 +140,7 @@ std::string NameOf(const char* block) {
   return prefix.empty() ? std::string(name) : absl::StrCat(prefix, "/", name);
 }
 
-// The next entry begins at `end`.
+// A damaged entry. The next entry begins at `end`.
 TarEntry Damaged(std::string cause, uint64_t end) {
   TarEntry entry;
   entry.kind = TarEntry::Kind::kDamaged;
@@ -149,7 +149,7 @@ TarEntry Damaged(std::string cause, uint64_t end) {
   return entry;
 }
 
-// The next entry begins at `end` or later.
+// A damaged entry after which it is unknown where the next one begins: at `end` or later.
 TarEntry Lost(std::string cause, uint64_t end) {
   TarEntry entry = Damaged(std::move(cause), end);
   entry.is_lost = true;

@@ -1,7 +1,7 @@
 // The entries of a tar archive, one at a time: ustar, pax and GNU's long names, as Python's tarfile
 // reads them, which webdataset uses.
 //   archive := entry*  block of zeros  zeros to the end
-//   entry   := [headers of type x, g, L or K, each with content]  header  content
+//   entry   := [headers of type x, X, g, L or K, each with content]  header  content
 //   content := bytes, padded with zeros to whole blocks of 512
 //
 // Thread-safe: no state.
@@ -25,8 +25,8 @@ inline constexpr uint64_t kTarBlockBytes = 512;
 inline constexpr size_t kMaxTarNameBytes = 4096;
 // The largest content of a pax header or a long name, in bytes. tarfile writes some hundred.
 inline constexpr uint64_t kMaxTarMetaBytes = 64 << 10;
-// The most such headers before one file. Without this limit, an archive of nothing but such headers
-// would be one entry.
+// The most headers for pax or a long name before one file. Without this limit, an archive of only
+// such headers would be one entry.
 inline constexpr int kMaxTarMetaHeaders = 16;
 
 struct TarEntry {

@@ -61,10 +61,10 @@ class FileSink final : public ByteSink {
 // that work for a long time before they write.
 absl::Status CheckWritable(const std::string& path);
 
-// Removes from `folder` the temporary files of FileSinks whose process ended without removing them
-// (killed, or no power), if `is_ours` returns true for the base name of the file that was being
-// written. Files of a running process stay, even if it runs on another machine or in another
-// container. A file that cannot be removed stays; it does no harm.
+// Removes from `folder` temporary files that FileSinks left there because their process was killed
+// or lost power. Removes only those for which `is_ours` returns true. `is_ours` gets the base name
+// of the file that was being written. Files of a running process stay, even if it runs on another
+// machine or in another container. A file that cannot be removed stays; it does no harm.
 void RemoveStaleTemporaries(const std::string& folder,
                             absl::FunctionRef<bool(absl::string_view base_name)> is_ours);
 
