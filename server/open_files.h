@@ -14,7 +14,7 @@ namespace systole {
 struct OpenFilesNeed {
   int64_t shards = 0;       // Each stays open.
   int64_t connections = 0;  // At once; each costs two descriptors (server/listener).
-  // Whether memory is shared. That adds MaxSlotsFor(limit) slots, a second socket for each
+  // Whether memory is shared. Sharing adds MaxSlotsFor(limit) slots, a second socket for each
   // connection, and clients that wait for their stream.
   bool shares = false;
 };

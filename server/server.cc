@@ -39,8 +39,10 @@ namespace {
 constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kMaxMetadataBytes = 16 << 10;
 
-// For the kernel, a client whose window stays closed is silent, too (ListenerOptions). A trainer in
-// a debugger or in a long evaluation is such a client. It must not lose its connection at once.
+// gRPC pings a silent client after kKeepaliveMs, and drops it if no answer comes within
+// kKeepaliveTimeoutMs. This timeout is also ListenerOptions::silence_timeout, after which the
+// kernel drops a client whose window stays closed. A trainer in a debugger or in a long evaluation
+// is such a client. It must not lose its connection at once.
 constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 180'000;
 
@@ -250,7 +252,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                       .silence_timeout = absl::Milliseconds(kKeepaliveTimeoutMs),
                       .calls = calls,
                       // Longer than gRPC's idle timeout. So gRPC ends an idle connection first, and
-                      // does that in better form.
+                      // tells the client so (GOAWAY).
                       .call_timeout = idle_timeout + handshake_timeout,
                       .tls = tls.on(),
                       .clock = service.clock,

@@ -18,7 +18,7 @@
 namespace systole {
 namespace {
 
-// An attempt fails if the server that had the lock ends during it, and so removes the lock's file.
+// An attempt fails if meanwhile the server that had the lock ends and removes the lock's file.
 constexpr int kMaxAttempts = 100;
 
 absl::Status CannotLock(int error, const std::string& lock_path) {

@@ -151,7 +151,8 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
   CodedInputStream in(&reader);
   const auto message_bytes = static_cast<int64_t>(message.Length());
   ChunkHeader& header = chunk.header_;
-  // The bytes before header_crc32c. Set only while nothing but `data` has followed it.
+  // The number of bytes before header_crc32c. Unset as soon as anything but one `data` follows that
+  // field.
   std::optional<int64_t>& guarded_bytes = chunk.guarded_bytes_;
   bool has_data = false;
   while (in.CurrentPosition() < message_bytes) {

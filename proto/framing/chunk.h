@@ -47,9 +47,9 @@ struct ChunkHeader {
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };
 
-// Makes the message of `header` and `data`, with the header's CRC. The message refers to `data`. It
-// holds `owner`, which must keep `data` alive, until the kernel has the last byte. Any of gRPC's
-// threads may drop `owner`.
+// Makes the message of `header` and `data`, with the header's CRC. The message refers to `data`.
+// The message holds `owner`, which must keep `data` alive, until the kernel has the last byte. Any
+// of gRPC's threads may drop `owner`.
 grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t> data,
                              std::shared_ptr<const void> owner);
 

@@ -1,6 +1,6 @@
 // A whole message with a checksum. The checksum travels in the call's metadata, so damage to the
-// message cannot hide it: key kMessageChecksumKey, value 8 lower-case hex digits, the CRC-32C of
-// the message's bytes.
+// message cannot hide it. The metadata's key is kMessageChecksumKey. The value is the CRC-32C of
+// the message's bytes, as 8 lower-case hex digits.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_PROTO_FRAMING_GUARDED_MESSAGE_H_

@@ -22,7 +22,8 @@ inline constexpr size_t kMaxRetiredInOffer = 256;
 // would fill the client's table of mappings (some 65,000).
 inline constexpr int kMaxMappedSlots = 4096;
 // Most slots that a server has at a time. Any slot may be offered to any client, so this keeps a
-// client below its bound. A client counts a retired slot, too, until the server has told it.
+// client below kMaxMappedSlots. A client also counts a retired slot until it learns from the server
+// that the slot is retired.
 inline constexpr int kMaxSlots = 3072;
 
 // A new session's id, from the kernel's random source. It is a secret: a process that knows it can

@@ -60,8 +60,9 @@ class AccessControl {
   const std::set<std::string> datasets_;
   const WallClock clock_;
   const MonotonicClock monotonic_;
-  // Only Reload() uses these: the file that it looked at last, good or bad; whether any token is
-  // valid now; and since when the file has been without tokens, if that does not count yet.
+  // Only Reload() uses the next three: the file that it read last, good or bad; whether any token
+  // is valid now; and since when the file has been without tokens, if the old tokens are not
+  // withdrawn yet.
   std::optional<TokenFileIdentity> looked_at_;
   bool has_tokens_ = false;
   std::optional<absl::Duration> empty_since_;

@@ -1,5 +1,5 @@
 // Who may do what: a server's `access` block (systole/v1/config.proto) and the tokens that are
-// valid now. Knows no gRPC and no clock.
+// valid now. Uses neither gRPC nor a clock.
 //
 // Thread-compatible; immutable once made.
 #ifndef SYSTOLE_SERVER_ACCESS_ACCESS_POLICY_H_
@@ -29,7 +29,7 @@ struct Credentials {
   // DNS and URI names of the client's certificate, if the connection proved that the client has its
   // key.
   std::vector<std::string> certificate_names;
-  // The user at the other end of a Unix socket, if one of unix_users().
+  // The user at the other end of a Unix socket, if it is one of unix_users().
   std::optional<uid_t> unix_user;
 };
 
@@ -47,8 +47,8 @@ class AccessPolicy {
                                              const std::set<std::string>& datasets,
                                              TokenTable tokens);
 
-  // The caller with these credentials. If there is a token, it alone decides. Without one the
-  // certificate decides, if one of its names is known, and then the user.
+  // The caller with these credentials. If there is a token, it alone decides. Without a token, the
+  // certificate decides if one of its names is known. Otherwise the user decides.
   //   Unauthenticated  the token is unknown or has expired. Such a caller is never taken for
   //                    anonymous.
   absl::StatusOr<Caller> Identify(const Credentials& credentials, absl::Time now) const;

@@ -1,6 +1,6 @@
-// The server's options: the fields of v1::ServerConfig that are marked as flags. The table of them
-// is proto/systole/v1/config.proto; here they are read from a file and from the command line,
-// checked, and given their defaults.
+// The server's options: the fields of v1::ServerConfig that are marked as flags. Their table is
+// proto/systole/v1/config.proto. This file checks the options, sets them from text, lets the
+// command line override a config file, and adds the defaults.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_CONFIG_CONFIG_FLAGS_H_
@@ -49,8 +49,8 @@ absl::Status CheckFlagText(const ConfigFlag& flag, absl::string_view text);
 // Sets the field. REQUIRES: CheckFlagText(flag, text) is OK.
 void SetFlag(const ConfigFlag& flag, absl::string_view text, v1::ServerConfig& config);
 
-// Sets in `config` what `flags` has. Datasets are added. If `config` already has one of the
-// same name, that one gets the new shards, too.
+// Sets in `config` each field that `flags` has. Adds the datasets of `flags`. If `config` already
+// has a dataset of the same name, adds the shards to that dataset.
 void Override(const v1::ServerConfig& flags, v1::ServerConfig& config);
 
 // `config` with the default of every field that it leaves out.

@@ -45,8 +45,8 @@ class GuardedCalls {
   // Whether the call may be answered at all. Refusals are logged and counted.
   //   Unauthenticated, PermissionDenied  the call is not permitted.
   absl::Status Check(const grpc::CallbackServerContext& context) const;
-  // Checks a call that stays open, as Check() does, and gives it a place until Remove(). Other
-  // errors:
+  // Checks a call that stays open, as Check() does, and gives it a place until Remove(). Errors of
+  // Check(), and:
   //   Unavailable        the server is draining.
   //   ResourceExhausted  all places are taken.
   absl::StatusOr<std::shared_ptr<StreamHandle>> Admit(grpc::CallbackServerContext& context);

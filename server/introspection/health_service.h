@@ -1,5 +1,5 @@
 // gRPC's health service, grpc.health.v1: SERVING until the server drains, then NOT_SERVING. The
-// code is our own. gRPC's own service cannot refuse a caller, and an open Watch call of it delays a
+// code is our own. gRPC's own service cannot refuse a caller, and its open Watch calls delay a
 // draining server.
 //
 // Thread-safe.

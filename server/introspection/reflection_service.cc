@@ -87,8 +87,8 @@ ServerReflectionResponse AnswerTo(const ServerReflectionRequest& request,
 
 }  // namespace
 
-// A call: one request, its answer, the next request. One read or write is pending at a time, so no
-// lock is needed. Owned by gRPC: deletes itself when the call is over.
+// A call: a request, its answer, the next request, and so on. One read or write is pending at a
+// time, so no lock is needed. Owned by gRPC: deletes itself when the call is over.
 class ReflectionService::Call final : public grpc::ServerBidiReactor<Request, Response> {
  public:
   Call(const ServedSchema& schema, GuardedCalls& calls, std::shared_ptr<StreamHandle> handle)

@@ -8,8 +8,8 @@ namespace {
 
 // While all connections together cost too much, new ones come in at least this far apart.
 constexpr absl::Duration kBetweenTooMany = absl::Milliseconds(100);
-// A connection that costs no more than this goes on, whatever others at its address do. This is
-// the cost of a request of 4 KiB on a connection that has had a call.
+// A connection that costs no more than this stays open, whatever other connections of its peer do.
+// This is the cost of a request of 4 KiB on a connection that has had a call.
 constexpr int64_t kFewCost = 2 * kStreamCost;
 
 }  // namespace

@@ -35,7 +35,7 @@ inline constexpr int64_t kMaxUnearnedBytes = int64_t{256} << 10;
 inline constexpr int64_t kMaxUnearnedStreams = 128;
 // Most bytes of one list of headers, on the wire: twice the metadata that gRPC accepts.
 inline constexpr int64_t kMaxHeaderBytes = int64_t{32} << 10;
-// How many bytes must be sent to a connection for it to earn one. Its client needs what it earns
+// How many bytes must be sent to a connection for it to earn one. Its client needs the earned bytes
 // to open windows and to answer pings.
 inline constexpr int64_t kSentPerEarnedByte = 100;
 // What a connection earns in each second, for keepalive pings and Watch of the health service.
@@ -51,8 +51,8 @@ inline constexpr int64_t kTlsConnectionCost = int64_t{72} << 10;
 inline constexpr int64_t kMaxUnearnedCost = int64_t{24} << 20;
 // The least part of the bound that a peer has: a TLS handshake and a request.
 inline constexpr int64_t kLeastPart = int64_t{128} << 10;
-// Debts: what all peers together pay off in a millisecond; the most that a peer can owe; and the
-// debt above which a peer's new connections wait.
+// Debts, in bytes of memory: what all peers together pay off in a millisecond, the most that a peer
+// can owe, and the debt above which a peer's new connections wait.
 inline constexpr int64_t kPaidPerMs = 8 << 10;
 inline constexpr int64_t kMaxDebt = int64_t{32} << 20;
 inline constexpr int64_t kWaitingDebt = int64_t{4} << 20;
@@ -63,9 +63,9 @@ struct Traffic {
   int64_t bytes_sent = 0;  // To the peer, which has acknowledged them.
   int64_t calls_served = 0;
   int64_t streams_opened = 0;
-  // The present state: streams without an answer (their request has not ended, or the answer was
-  // not sent), bytes of requests that have not ended, and whether something was sent to the peer
-  // that it has not read.
+  // The present state. Streams without an answer: the request has not ended, or the answer was not
+  // sent. The bytes of requests that have not ended. Whether something that was sent to the
+  // peer is still unread.
   int64_t streams_waiting = 0;
   int64_t bytes_waiting = 0;
   bool unread = false;
@@ -149,7 +149,7 @@ class Allowances {
 
   std::map<int64_t, Connection> connections_;
   std::map<std::string, Peer> peers_;  // The peers that cost something.
-  int64_t cost_ = 0;                   // The sum over `connections_`, and so of `peers_`.
+  int64_t cost_ = 0;                   // The sum over `connections_`, and also over `peers_`.
   int64_t debt_ = 0;                   // The sum over `peers_`.
   absl::Duration paid_at_;
   // When a connection last came in while all together were over the bound.

@@ -30,7 +30,7 @@ constexpr int kMaxAcceptsAtOnce = 64;
 // How long the listeners rest if nothing can be accepted, not even to be closed. Otherwise they
 // would be ready all the time, and the thread would spin.
 constexpr int kPauseMs = 100;
-// How often connections that wait are tried.
+// How often the listener tries to let waiting connections in.
 constexpr int kWaitingMs = 2;
 
 absl::Status Watch(int epoll, int fd, uint32_t events) {
@@ -94,8 +94,9 @@ Peer PeerOf(int fd) {
   return {.name = name, .address = absl::StrCat("ipv6:%5B", name, "%5D:", ntohs(in6.sin6_port))};
 }
 
-// Ends a connection over TCP at once. After shutdown() its owner would go on reading for as long as
-// bytes come. Here the owner sees an error, and the listener then forgets the connection.
+// Ends a connection over TCP at once. shutdown() would not do this: the owner would go on reading
+// for as long as bytes come. After Abort() the owner sees an error, and the listener then forgets
+// the connection.
 void Abort(int fd) {
   const sockaddr nobody = {.sa_family = AF_UNSPEC, .sa_data = {}};
   ::connect(fd, &nobody, sizeof(nobody));
@@ -278,7 +279,7 @@ void Listener::LetIn(OwnedFd connection) {
 }
 
 void Listener::HandOverWaiting() {
-  // Goes once around the peers, from the one after the peer that came in last.
+  // Visits each waiting peer once, beginning after the peer that was let in last.
   std::string peer = last_in_;
   for (size_t left = waiting_.size(); left > 0; --left) {
     auto next = waiting_.upper_bound(peer);

@@ -35,9 +35,9 @@ class Meter : public std::enable_shared_from_this<Meter> {
     std::string what;  // What it has sent, for the log.
   };
 
-  // `connection_cost`: kPlainConnectionCost or kTlsConnectionCost. With the time on `clock`,
-  // connections earn an allowance. `tell` is called when TakeExcess() has something to
-  // return, on any thread, with the meter's lock held.
+  // `connection_cost`: kPlainConnectionCost or kTlsConnectionCost. Connections earn an allowance as
+  // time passes on `clock`. `tell` is called when TakeExcess() has something to return, on any
+  // thread, with the meter's lock held.
   Meter(int64_t connection_cost, MonotonicClock clock, std::function<void()> tell)
       : connection_cost_(connection_cost), clock_(std::move(clock)), tell_(std::move(tell)) {}
 

@@ -1,8 +1,8 @@
 // Shows us what gRPC reads from a connection, before gRPC sees it. gRPC parses all that it can
-// read, makes a call of each stream, and shows a call to nobody until its request is whole. It has
-// no hook for this. So read_observer.cc has functions that replace recvmsg(2), with which gRPC
-// reads, and SSL_new(3) and SSL_read(3), with which it decrypts. For every other caller they behave
-// as the originals.
+// read, makes a call of each stream, and shows a call to nobody until its request is whole. gRPC
+// has no hook that shows the bytes. So read_observer.cc has functions that replace recvmsg(2), with
+// which gRPC reads, and SSL_new(3) and SSL_read(3), with which it decrypts. For every other caller
+// they behave as the originals.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_READ_OBSERVER_H_

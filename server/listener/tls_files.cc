@@ -37,7 +37,7 @@ absl::Status Bad(const char* flag, const std::string& path, absl::string_view wh
   return absl::InvalidArgumentError(absl::StrCat(flag, " '", ForeignName(path), "': ", why));
 }
 
-// `secret`: nobody but the user may read it.
+// `secret`: other users must not be able to read the file.
 absl::StatusOr<std::string> ReadFile(const char* flag, const std::string& path, bool secret) {
   const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat info = {};

@@ -50,8 +50,9 @@ absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsOptions& options);
 
 class TlsFiles {
  public:
-  // TakeChange() calls `tell` when it has read (`good`) or refused changed files, with a sentence
-  // that says so. `tell` may be null. Errors of ReadTlsFiles().
+  // TakeChange() calls `tell`, with a sentence for people, when files have changed: with `good`
+  // true if it has read them, and false if it refuses them. `tell` may be null. Errors of
+  // ReadTlsFiles().
   static absl::StatusOr<std::unique_ptr<TlsFiles>> Open(
       TlsOptions options, std::function<void(absl::string_view text, bool good)> tell);
 

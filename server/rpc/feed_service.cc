@@ -262,7 +262,8 @@ absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::Refuse(
     const grpc::CallbackServerContext& context, const absl::Status& status, LogFields about) {
   refusals_.Add(context, "StreamSteps", status, std::move(about));
-  // The refused stream's client has connected to the slot socket, too.
+  // The refused stream's client may have connected to the slot socket. Takes its connection out of
+  // the socket's queue.
   if (slots_ != nullptr) slots_->LetIn();
   return new RefusedStream(status);
 }
@@ -284,8 +285,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
   const absl::StatusOr<std::shared_ptr<const ServedFeed>> feed = PlanStream(parsed, *permissions);
   if (!feed.ok()) return Refuse(*context, feed.status(), about);
   about.feed = (*feed)->plan->fingerprint();
-  // The place is taken first and given back if the stream cannot begin: requests that come at once
-  // must not all find the last place free.
+  // Takes the place before it opens the stream, and gives the place back if the stream cannot
+  // begin. Otherwise requests that come at once could all find the last place free.
   const auto handle = std::make_shared<StreamHandle>(context->c_call(), options_.clock);
   const std::string peer = PeerOf(permissions->caller, context->peer());
   if (!running_.Add({.peer = peer,

@@ -1,5 +1,5 @@
-// Feeds that clients ask for, by spec, each with its full and its compact plan; and ResolveFeed's
-// answer.
+// The feeds that clients ask for, by spec. Each has a full plan, and a compact one if there can be
+// one. Also makes the answer to ResolveFeed.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_RPC_SERVED_FEEDS_H_

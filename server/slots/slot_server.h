@@ -30,8 +30,8 @@ namespace systole {
 // descriptor left cannot accept a connection.
 int MaxSlotsFor(uint64_t open_files);
 
-// The most clients that may have connected without having asked for a stream. More than this
-// never ask at the same time. Beyond it the server hangs up on the client that has waited longest.
+// The most clients that may be connected before they ask for a stream. So many clients do not ask
+// at the same time. Beyond this number the server hangs up on the client that has waited longest.
 inline constexpr size_t kMaxGuests = 256;
 
 struct SlotServerOptions {

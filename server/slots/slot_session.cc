@@ -99,8 +99,8 @@ void SlotSession::Close() {
   {
     MutexLock lock(mu_);
     closed_ = true;
-    // Comes first: a client that can still send a SlotReturn knows that the slot was its own until
-    // then.
+    // Shuts down before it takes the slots back. So a client that can still send a SlotReturn knows
+    // that the slot was its own until then.
     socket_.Shutdown();
     lent.swap(lent_);
   }

@@ -26,8 +26,8 @@ namespace systole {
 
 // What all sessions of a server have in common.
 struct SlotAccount {
-  // All clients together hold at most so many bytes. A client that gives nothing back keeps what it
-  // holds until HangUpIfStalled(), but it cannot take the rest of the memory budget.
+  // All clients together hold at most this many bytes. A client that gives nothing back keeps what
+  // it holds until HangUpIfStalled(), but it cannot take the rest of the memory budget.
   int64_t max_lent_bytes = 0;
   // Measures stalls.
   MonotonicClock clock = SteadyClock();

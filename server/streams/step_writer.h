@@ -1,6 +1,6 @@
 // Sends the slices of one StepStream: as chunks that refer to their memory or, if the client shares
-// memory, as messages that name the shared slot. One write is outstanding at a time. This and
-// HTTP/2's windows, or the stream's own window (StreamMemory), are the backpressure.
+// memory, as messages that name the shared slot. One write is outstanding at a time. Backpressure
+// comes from this limit, and from HTTP/2's windows or the stream's own window (StreamMemory).
 //
 //   Next() -> slice -> chunk, chunk, .. -> Next() -> .. -> Finish
 //
@@ -33,10 +33,10 @@ namespace systole {
 // Owned by gRPC: deletes itself when the call is over.
 class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
-  // Begins to send. Slices in sealed memory are lent through the session of `slots`, as far as it
-  // takes them. All others go as bytes, with the reason. `running`, `counters` and `not_shared`
-  // must outlive the call. The caller has added the stream to `running` and active_streams. At the
-  // stream's end the writer takes it out of both and logs it.
+  // Begins to send. Slices in sealed memory are lent through the session of `slots`, if the session
+  // accepts them. All other slices go as bytes, with the reason. `running`, `counters` and
+  // `not_shared` must outlive the call. The caller has added the stream to `running` and
+  // active_streams. At the stream's end the writer takes it out of both and logs it.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                            StreamSlots slots, std::shared_ptr<StreamHandle> handle,
                            RunningStreams& running, ServiceCounters& counters,
@@ -64,7 +64,8 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   const std::unique_ptr<StepStream> stream_;
   const StepRange range_;
-  const StreamSlots slots_;  // The session is shared with the thread that hears the client.
+  // Its session is shared with the thread that receives the client's messages.
+  const StreamSlots slots_;
   const std::shared_ptr<StreamHandle> handle_;  // Shared with the threads that may end the stream.
   RunningStreams& running_;
   ServiceCounters& counters_;

@@ -27,7 +27,8 @@ class StreamHandle {
   StreamHandle(const StreamHandle&) = delete;
   StreamHandle& operator=(const StreamHandle&) = delete;
 
-  // Called by the stream: its client has something to take from now on, or has taken it.
+  // The stream calls Offered() when its client has something to take, and Taken() when the client
+  // has taken it.
   void Offered() ABSL_LOCKS_EXCLUDED(mu_);
   void Taken() ABSL_LOCKS_EXCLUDED(mu_);
 
