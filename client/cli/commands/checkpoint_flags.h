@@ -1,5 +1,5 @@
 // The options that save a training run and let it go on: --initial-checkpoint, --checkpoint,
-// --checkpoint-every, --resume. Reads and writes the files they name.
+// --checkpoint-every, --resume. Reads and writes the files that these options name.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_CHECKPOINT_FLAGS_H_
@@ -42,9 +42,9 @@ class CheckpointFlags {
   //                      --initial-checkpoint with --resume, or a file that is no checkpoint.
   //   ResourceExhausted  a file larger than any trainer's memory.
   //   DataLoss           a damaged file.
-  // Also the errors of opening the file to read and of creating the files to write. The files are
-  // created on trial now, so that their errors come before the run, not after an epoch. Errors of
-  // files name the file.
+  // Also the errors of opening the file to read and of creating the files to write. This function
+  // already creates those files, on trial, so that such errors come before the run and not after an
+  // epoch. Errors of files name the file.
   absl::StatusOr<std::optional<ResumedRun>> Load() const;
 
   bool saves() const { return !file_.empty(); }

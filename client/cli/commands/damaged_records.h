@@ -22,10 +22,10 @@ void PrintDamagedRecords(const google::protobuf::RepeatedPtrField<v1::DamagedRec
 // "1 damaged stretch was found while indexing, of 1 record or more".
 std::string FoundWhileIndexing(int64_t num_damaged);
 
-// "met while reading: 1 example masked; the damaged record:", to stand above `num_records` lines.
+// The heading of `num_records` lines: "met while reading: 1 example masked; the damaged record:".
 std::string MetWhileReading(int64_t masked_examples, int num_records);
 
-// Adds the field `key`, a list, to the object that is open.
+// Adds the field `key`, a list, to the JSON object that is open.
 void AppendDamagedRecords(absl::string_view key,
                           const google::protobuf::RepeatedPtrField<v1::DamagedRecord>& records,
                           JsonWriter& json);

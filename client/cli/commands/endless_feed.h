@@ -1,5 +1,5 @@
-// Opens a spec's feed without end, for `pace` and `replay --save-arrivals`, and starts its
-// recording.
+// Opens a spec's feed as one that never ends (epochs: 0), for `pace` and `replay --save-arrivals`,
+// and starts its recording.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_ENDLESS_FEED_H_
@@ -17,7 +17,7 @@ namespace systole {
 
 struct EndlessFeed {
   std::unique_ptr<FeedClient> client;
-  // The recording, with origin, tensors and cores, and without times so far.
+  // The recording. It has the feed's origin, tensors and cores, but no arrival times yet.
   emulator::Arrivals arrivals;
 };
 

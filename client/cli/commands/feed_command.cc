@@ -219,7 +219,7 @@ class FeedCommand final : public Command {
     return OpenFeed(spec, options, console, token);
   }
 
-  // `report` also counts what came before an error.
+  // After an error, `report` has the counts up to the error.
   static absl::Status Drain(FeedClient& client, const StepPrinter& printer,
                             const ProgressBarOptions& bar_options, const Console& console,
                             FeedReport& report) {

@@ -60,7 +60,7 @@ class LookCommand final : public Command {
     SYSTOLE_RETURN_IF_ERROR(CheckWritable(out_));
     SYSTOLE_ASSIGN_OR_RETURN(FeedClientOptions options, flags_.ToOptions(console));
     options.first_step = first_step_;
-    // At least 1, for the division. A server refuses a spec without global_batch.
+    // At least 1, because it is a divisor. A server refuses a spec without global_batch.
     const int64_t batch = std::max<int64_t>(spec.global_batch(), 1);
     options.steps = (examples_ - 1) / batch + 1;
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<FeedClient> client,

@@ -21,8 +21,8 @@ struct Entry {
   std::string name;
   const Descriptor& parameters;
   const OperationGuide& guide;
-  std::string example;  // Text for an output; of a mix, for the spec.
-  std::string runs;     // "fused, by row"; empty for a mix.
+  std::string example;  // Text to put into an output of a spec or, for a mix, into the spec.
+  std::string runs;     // How it can run: "fused, by row". Empty for a mix.
 };
 
 std::string RunsOf(const OperationRow& row) {

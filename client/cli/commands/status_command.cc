@@ -33,7 +33,8 @@ namespace systole {
 namespace {
 
 constexpr absl::Duration kLongestWait = absl::Hours(24);
-// How many servers are asked at the same time. One that is down takes the whole --connect-timeout.
+// How many servers are asked at the same time. A server that is down may take the whole
+// --connect-timeout.
 constexpr size_t kMaxAskedAtOnce = 32;
 
 // A server's answer, and when it came.
@@ -52,7 +53,7 @@ struct Answer {
 
 struct ServerReport {
   std::string address;
-  absl::StatusOr<Answer> answer;  // The last one.
+  absl::StatusOr<Answer> answer;  // The server's last answer.
   // How much each counter grew per second between two answers. Nullopt if there are not two
   // answers, or if the server was restarted between them.
   std::optional<std::vector<MetricReading>> rates;

@@ -1,4 +1,5 @@
-// Prints a step for `feed`: digests or the values of one output, a line per core or example.
+// Prints a step for `systole feed`: digests or the values of one output, a line per core or
+// example.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_STEP_PRINTER_H_
@@ -40,7 +41,7 @@ class StepPrinter {
   int output_;
 };
 
-// The element of `dtype` at `bytes` as text: the shortest that reads back as the same value.
+// The element of `dtype` at `bytes`, as the shortest text that reads back as the same value.
 std::string ElementText(DType dtype, const uint8_t* bytes);
 
 }  // namespace systole

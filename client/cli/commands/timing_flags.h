@@ -24,7 +24,8 @@
 
 namespace systole {
 
-// The cores to be timed, and the program that they run, unless the step's time was given.
+// The cores to be timed, and the program that they run. There is no program if the step's time was
+// given.
 struct TimedFeed {
   emulator::TimedCores cores;
   std::optional<emulator::ChipProgram> program;
@@ -36,7 +37,7 @@ struct TimedSteps {
   struct ModelOnSlice {
     emulator::Model model;
     v1::Chip chip;
-    std::string slice;  // Its name, in the chip's list.
+    std::string slice;  // The name of one of the chip's slices.
     std::string image_output;
   };
 
@@ -58,12 +59,12 @@ class TimingFlags {
   void Declare(OptionList& options);
 
   // Reads the model and the chip. Call it before connecting: an error needs no server.
-  //   InvalidArgument  not just one of --model with --slice, --step-time-us and --rate; a value out
-  //                    of range; a file that is no model or chip.
+  //   InvalidArgument  not exactly one of --model (with --slice), --step-time-us and --rate; a
+  //                    value out of range; a file that is no model or chip.
   //   NotFound         no such model, chip or slice.
   absl::StatusOr<TimedSteps> Load() const;
 
-  // InvalidArgument if an option for the time of a step was given: a recording needs none.
+  // InvalidArgument if an option for the time of a step was given: a recording needs no such time.
   absl::Status CheckRecordsOnly() const;
   // --queue-depth. InvalidArgument unless it is 1 to 65536.
   absl::StatusOr<int64_t> QueueDepth() const;

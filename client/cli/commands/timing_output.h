@@ -19,7 +19,7 @@
 
 namespace systole {
 
-// Adds `record` if it counts: every step but the run's first.
+// Adds `record` to `steps`, unless it is the run's first step, which does not count.
 void AddCounted(const emulator::StepRecord& record, emulator::StepHistory& steps);
 
 // Writes text or JSON to the console, and the files of `flags`. `origin` is the feed's. The

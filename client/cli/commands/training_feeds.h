@@ -32,7 +32,8 @@ class TrainingFeeds {
   // Ends all feeds: every Pop() returns Cancelled from now on.
   void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // A sentence about masked examples for each of the two kinds of feed that has some.
+  // Sentences about masked examples: one for the training feed, and one for all validation feeds
+  // together. Each is left out if there are no masked examples.
   std::vector<std::string> MaskedNotes() const ABSL_LOCKS_EXCLUDED(mu_);
   // The missing examples of all feeds together.
   MissingTally missing() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -138,8 +138,8 @@ class Cli11Options final : public OptionList {
   bool takes_time_ = false;
 };
 
-// The message about an argument that no option takes, most likely a typing error; empty if there is
-// no such argument. It is shown instead of a message about a missing option, because the argument
+// The message about an argument that no option takes, most likely a typing error. Empty if there is
+// no such argument. If an option is missing, too, only this message is shown, because the argument
 // may be that option misspelt.
 std::string UnexpectedText(const CLI::App& app,
                            absl::Span<const std::pair<CLI::App*, Command*>> subcommands) {

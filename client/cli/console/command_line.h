@@ -29,7 +29,7 @@ class OptionList {
  public:
   virtual ~OptionList() = default;
 
-  // If given, it turns the field into the opposite of its default.
+  // A flag that, if given, sets the field to the opposite of its default.
   virtual void Flag(const std::string& name, bool* field, const std::string& help) = 0;
   // A flag that may carry a value: `--digest` stores `bare`, `--digest=example` stores "example".
   virtual void FlagWithValue(const std::string& name, const std::string& bare, std::string* field,

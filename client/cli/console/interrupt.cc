@@ -54,8 +54,8 @@ absl::StatusOr<std::unique_ptr<DescriptorPoller>> WatchSignals(Interrupt& interr
   sigemptyset(&watched);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action;
-    // nohup and shells make a background program ignore some signals. A descriptor would receive
-    // those, too.
+    // nohup and shells make a background program ignore some signals. The descriptor would receive
+    // even ignored signals, so these are not watched.
     if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
       sigaddset(&watched, signal);
     }

@@ -44,7 +44,8 @@ class Interrupt {
 };
 
 // While this lives, the first request calls `on_request` once, on another thread. `on_request`
-// must not wait. The command must then end by itself. Only one at a time.
+// must not wait. The command must then end by itself. At most one InterruptCallback may live at a
+// time.
 class InterruptCallback {
  public:
   // `interrupt` may be null: then there are no requests. If there was a request before, the

@@ -47,7 +47,8 @@ struct ProgressBarOptions {
   std::string label;
   std::optional<int64_t> total;  // See Progress.
   ProgressUnit unit = ProgressUnit::kItems;
-  // What an earlier run has done. It counts in the part that is done, but not in the rate.
+  // The part of `total` that an earlier run has done. The bar shows it as done, but does not count
+  // it in the rate.
   int64_t done_before = 0;
   // Called each time the bar is drawn; returns Progress::notice. May be null. The bar holds its
   // lock during the call.

@@ -65,7 +65,7 @@ class Canvas {
   void DrawDisc(Point centre, float radius, float softness, Rgb colour, float alpha);
 
   // A leaf: a lens from `base` to `tip` with the given half width in the middle, a midrib, and
-  // `shade` mixed in towards one side. `bend` bows it sideways by that part of its length.
+  // `shade` mixed in towards one side. The leaf is bowed sideways by `bend` times its length.
   void DrawLeaf(Point base, Point tip, float half_width, float bend, Rgb colour, Rgb shade);
 
   // A bowed stroke of constant half width, lighter along its middle.

@@ -138,7 +138,7 @@ struct Pose {
   Point centre;
   float radius;    // Pixels.
   float rotation;  // In turns. A tulip's is its lean off the vertical.
-  float squash;    // Seen from the side: 1 is face on.
+  float squash;    // 1: seen face on. Below 1: seen more from the side, so narrower.
   float tilt;      // The axis it is squashed along, in turns.
 };
 

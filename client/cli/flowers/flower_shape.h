@@ -36,12 +36,13 @@ struct FlowerForm {
   uint32_t individual = 0;      // Decides the irregularities of the petals.
 };
 
-// The flower at (x, y) in units of its radius, y down, tulips standing upright. `pixel` is the size
-// of one pixel in those units: edges fade over it. Alpha 0 is outside.
+// What one point of a flower shows. Alpha 0 is outside the flower.
 struct FlowerSample {
   Rgb colour;
   float alpha = 0;
 };
+// The flower at (x, y), in units of its radius. y points down, and a tulip stands upright. `pixel`
+// is the size of one pixel in those units: edges fade over it.
 FlowerSample SampleFlower(const FlowerForm& form, float x, float y, float pixel);
 
 }  // namespace systole

@@ -244,8 +244,8 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
 }
 
 absl::StatusOr<int> LargestFed(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed) {
-  int fed = 0;             // The largest known to be fed.
-  int starved = most + 1;  // The smallest known not to be fed, or most + 1.
+  int fed = 0;             // The largest number of trainers known to be fed.
+  int starved = most + 1;  // The smallest number known not to be fed, or most + 1.
   for (int ask = 1; ask < starved; ask = std::min(2 * ask, most)) {
     SYSTOLE_ASSIGN_OR_RETURN(const bool yes, is_fed(ask));
     (yes ? fed : starved) = ask;

@@ -1,7 +1,7 @@
 // Runs a number of paced trainers on real servers at once, and measures the servers' work.
 //
-// Each trainer has a feed of its own: its seed is the spec's plus the trainer's number. So no two
-// trainers can share a step that a server has made.
+// Each trainer has a feed of its own. The feed's seed is the spec's seed plus the trainer's number.
+// So no two trainers can share a step that a server has made.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_CLI_PACING_LOAD_LEVEL_H_
@@ -51,11 +51,13 @@ struct LoadLevel {
   // How often trainers asked again, or asked another server, from their first steps on.
   int64_t retries = 0;
 
-  // The lowest AU of a trainer, and the lowest by the wall clock.
+  // The lowest AU (accelerator utilization, utilisation.h) of a trainer, and the lowest AU by the
+  // wall clock (PacedResult::wall_au).
   double lowest_au() const;
   double lowest_wall_au() const;
-  // Every trainer's AU is at least 90 %, counting the emulator's own lost time. Trainers that this
-  // machine cannot pace ask less of the servers than chips would, so they prove nothing.
+  // Whether every trainer's AU is at least 90 %, even by the wall clock, which counts the time that
+  // the emulator itself loses. Trainers that this machine cannot pace ask less of the servers than
+  // chips would, so they prove nothing.
   bool fed() const { return std::min(lowest_au(), lowest_wall_au()) >= emulator::kHighAu; }
   // The waits of all trainers.
   emulator::LatencyHistogram waits() const;
@@ -77,8 +79,8 @@ struct LoadLevel {
   std::optional<double> cores_fed_per_server_cpu() const;
 };
 
-// Runs `trainers` trainers. `on_time` is called with the part of the duration that has passed; it
-// may be null. An error of any trainer ends the level.
+// Runs `trainers` trainers. `on_time` is called now and then with the time that has passed, at most
+// options.duration. It may be null. An error of any trainer ends the level.
 //   Unavailable  a trainer's feed came to an end, so its steps show no rate.
 absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
                                        const std::function<void(absl::Duration)>& on_time);

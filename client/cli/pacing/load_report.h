@@ -22,8 +22,8 @@ namespace systole {
 
 struct LoadReport {
   int most_trainers = 0;              // The largest number to try.
-  bool ramp = false;                  // All numbers up to it were tried, fed or not.
-  int largest_fed = 0;                // Most trainers that all had an AU of 90 % or more, or 0.
+  bool ramp = false;                  // RampUp(), not LargestFed(), chose the numbers to try.
+  int largest_fed = 0;                // The most trainers that were fed (LoadLevel::fed()), or 0.
   std::vector<LoadLevel> levels;      // In the order they ran; at least one.
   MissingTally missing;               // Over all levels.
   std::vector<emulator::Fact> facts;  // About the feed.
@@ -36,7 +36,7 @@ struct LoadReport {
 };
 
 // A note if clearly more steps arrived than the trainers take; else empty. Clients fill their
-// windows at first, and in a short run that is much of what arrives.
+// windows at first. In a short run the steps in the windows are a large part of what arrives.
 std::string WindowsText(const LoadLevel& level);
 
 // The report for emulator::ToJson and ToHtml.

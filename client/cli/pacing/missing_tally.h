@@ -29,11 +29,11 @@ class MissingTally {
   // "3 examples are masked ..": how many, which records, and where to look. Empty if no example is
   // masked.
   std::string MaskedText() const;
-  // Records whose places were masked, as far as feeds keep them.
+  // The record_ids of masked records. Each feed lists only its first kMaxMaskedRecords.
   const std::set<int64_t>& records() const { return records_; }
   // The counts, for a run's report.
   std::vector<emulator::Fact> Facts() const;
-  // The counts and the records as fields of the object that is open.
+  // The counts and the records as fields of the JSON object that is open.
   void AppendTo(JsonWriter& json) const;
   // The records alone.
   void AppendRecordsTo(JsonWriter& json) const;

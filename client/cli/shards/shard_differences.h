@@ -17,7 +17,7 @@ namespace systole {
 // Prints a line for each difference.
 void PrintShardDifferences(absl::Span<const ShardDifference> differences, std::ostream& out);
 
-// Adds the field `differences`, a list, to the object that is open.
+// Adds the field `differences`, a list, to the JSON object that is open.
 void AppendShardDifferences(absl::Span<const ShardDifference> differences, JsonWriter& json);
 
 // "2 shards are not what the manifest beside them says". REQUIRES: number > 0.

@@ -63,8 +63,8 @@ struct FeatureDetail {
   std::string name;
   FeatureKind kind = FeatureKind::kMissing;
   int64_t count = 0;
-  // The first values as text. Strings are quoted and cut. For other bytes it gives their length
-  // and, for a JPEG, its size.
+  // The first values as text. Strings are quoted and cut. For other bytes the text gives their
+  // number and, for a JPEG, its width, height and components.
   std::string preview;
 };
 

@@ -9,8 +9,8 @@
 //   scalesim-ws  F * (2R + C + M - 2) - 1                    F = cd(K,R) * cd(N,C)
 //   scalesim-is  F * (2R + C + N - 2) - 1                    F = cd(K,R) * cd(M,C)
 //                What SCALE-Sim v2 and v3 print as "Total Cycles" without stalls: folds run one
-//                after the other, each charged the full array. The - 1 is SCALE-Sim's: its number
-//                is the index of the last cycle, counted from 0.
+//                after the other, and each costs as much as if it filled the array. The - 1 is
+//                SCALE-Sim's: its number is the index of the last cycle, counted from 0.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_CYCLE_MODEL_H_
@@ -41,8 +41,10 @@ struct GemmShape {
   int64_t n = 0;
 };
 
-// How a core's matrix units share a product. Each gets the whole product (one unit), or
-// cd(M, units) rows of it with all tiles, or cd(F, units) tiles with all rows.
+// How a core's matrix units share a product:
+//   kNone    there is one unit, which gets the whole product
+//   kRows    each unit gets at most cd(M, units) rows, with all tiles
+//   kTiles   each unit gets at most cd(F, units) tiles, with all rows
 enum class UnitSplit { kNone, kRows, kTiles };
 // "none", "rows" or "tiles".
 absl::string_view UnitSplitName(UnitSplit split);
@@ -50,8 +52,8 @@ absl::string_view UnitSplitName(UnitSplit split);
 struct GemmCycles {
   int64_t folds = 0;   // F of the whole product.
   int64_t cycles = 0;  // In SCALE-Sim's dataflows 1 too few: see the - 1 above.
-  // M * K * N / (cycles * R * C * units). SCALE-Sim's - 1 can make it larger than 1 on an array of
-  // one element. A product that prints 0 cycles counts as 1 cycle.
+  // M * K * N / (cycles * R * C * units), in which 0 cycles count as 1. SCALE-Sim's - 1 can make it
+  // larger than 1 on an array of one element.
   double utilisation = 0;
   UnitSplit split = UnitSplit::kNone;
 };

@@ -1,6 +1,6 @@
 // A piece of an emulated core's memory: a zeroed array on a 64-byte boundary. It has kArraySlack
-// elements after its end, so that vector loops need no scalar tail. They may be read, and its owner
-// may write them.
+// elements after its end, so that vector loops need no scalar tail. Any code may read those
+// elements, and the array's owner may write them.
 //
 // Thread-compatible. A DeviceArray owns its memory. It can be moved but not copied. The trainer
 // compares the sum of all sizes with its memory limit before it makes any array.

@@ -84,8 +84,8 @@ std::vector<uint16_t> DrawMatrix(int64_t size, CounterRng rng) {
   return values;
 }
 
-// The cycles as the cycle model counts them. For SCALE-Sim's dataflows it counts as SCALE-Sim does,
-// which prints the index of the last cycle, without the drain.
+// The cycles as the cycle model counts them. For SCALE-Sim's dataflows this is the number that
+// SCALE-Sim prints: the index of the last cycle, without the drain.
 int64_t CountedAs(Dataflow dataflow, const SteppedArray::Cycles& cycles) {
   if (dataflow == Dataflow::kWsDb) return cycles.total();
   return cycles.load + cycles.stream - 1;

@@ -58,7 +58,7 @@ class PeGrid {
   // One cycle with stationary sums: a moves right, b moves down, sum = fma(a, b, sum).
   void AccumulateCycle();
   // One cycle in which stationary sums leave: sums move down, +0 enters from above; a and b move as
-  // before.
+  // in AccumulateCycle().
   void DrainCycle();
 
   // Rows of registers are padded: a row has at most this many numbers more than the grid has

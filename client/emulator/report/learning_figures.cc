@@ -46,7 +46,8 @@ Figure LearningCurve(const RunReport& report, const Curve& curve) {
     range.Add(spread.max);
   }
   std::vector<double> epoch_ends;
-  // The report has all epochs. If the run went on from a checkpoint, the report lacks some steps.
+  // If the run went on from a checkpoint, the report has the earlier epochs, but not their steps.
+  // Those epochs are not drawn.
   double at = 0;
   for (const EpochReport& epoch : report.epochs) {
     at += static_cast<double>(epoch.steps);

@@ -14,14 +14,14 @@
 namespace systole::emulator {
 namespace {
 
-// A line over the numbers of trainers.
+// One line of a figure. The figure's x axis is the number of trainers.
 struct LevelCurve {
   std::string series;
   std::string label;
   std::function<double(const LevelReport&)> value_of;
 };
 
-// A level and its number in the JSON.
+// A level's index in the report's list, which is also its index in the JSON, and the level.
 using Numbered = std::pair<size_t, const LevelReport*>;
 
 // The levels by number of trainers. They did not run in this order, because the search for the

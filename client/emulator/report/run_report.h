@@ -76,7 +76,7 @@ struct Roofline {
 struct LevelReport {
   int64_t trainers = 0;
   bool fed = false;             // Every trainer's AU is high, by the wall clock too.
-  std::vector<double> au;       // Each trainer's. Here and below: NaN if not known.
+  std::vector<double> au;       // Each trainer's (utilisation.h). Here and below: NaN if not known.
   std::vector<double> wall_au;  // Each trainer's, with the emulator's own lost time counted.
   double lowest_au = 0;
   double lowest_wall_au = 0;
@@ -114,7 +114,7 @@ struct RunReport {
   std::vector<CoreTimes> cores;
   std::optional<Roofline> roofline;
   std::vector<LevelReport> levels;      // In the order they ran.
-  std::vector<int64_t> masked_records;  // Load tests: records whose places were masked.
+  std::vector<int64_t> masked_records;  // Load tests: the record_ids of masked records.
   std::vector<std::string> notes;       // Remarks that qualify the numbers; a sentence each.
 
   bool has_barrier() const { return mode != RunMode::kFunctional; }

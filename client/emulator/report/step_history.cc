@@ -12,7 +12,8 @@ Spread SpreadOf(double value) {
   return {.mean = value, .min = value, .max = value, .values = std::isfinite(value) ? 1 : 0};
 }
 
-// A loss that is not finite must not blank a whole row of good ones, so it has no weight.
+// A value that is not finite has no weight. Otherwise one such loss would make the mean of a whole
+// row NaN.
 Spread Merged(const Spread& a, const Spread& b) {
   if (a.values == 0) return b;
   if (b.values == 0) return a;

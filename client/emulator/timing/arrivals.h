@@ -39,7 +39,8 @@ struct Arrivals {
   std::vector<ArrivalTensor> tensors;  // 1 to kMaxSliceTensors; all have the same batch.
   int64_t first_step = 0;
   int num_cores = 0;
-  std::vector<int64_t> ns;  // [step][core], at most kMaxArrivalTimes.
+  // When each slice arrived: [step][core], at most kMaxArrivalTimes, since the recording began.
+  std::vector<int64_t> ns;
 
   int64_t steps() const { return static_cast<int64_t>(ns.size()) / num_cores; }
   int64_t per_core_batch() const { return tensors[0].per_core_batch(); }

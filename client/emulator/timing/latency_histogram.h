@@ -27,7 +27,7 @@ class LatencyHistogram {
 
   int64_t count() const { return count_; }
   absl::Duration max() const { return max_; }
-  // The smallest value that at least `fraction` of all values do not exceed. It is rounded up to
+  // The smallest value v for which at least `fraction` of all values are <= v. It is rounded up to
   // its bucket's end, but not above max(). 0 if there are no values. REQUIRES: 0 <= fraction <= 1.
   absl::Duration Percentile(double fraction) const;
 

@@ -5,11 +5,12 @@
 // its steps are the deadlines, so lateness of this loop does not add up. The wall clock only times
 // waits. The time that the loop itself loses is measured (PacingOverhead) and never booked as a
 // stall:
-//   * late by less than a step: the next step's deadline absorbs it;
-//   * later: the virtual clock is moved on (StepRecord.overhead), because a burst of short steps
-//     would ask more of the feed than the chip does.
+//   * If the loop is late by less than a step, the next step's deadline absorbs it.
+//   * If it is later, the virtual clock is moved on (StepRecord.overhead), because a burst of short
+//     steps would ask more of the feed than the chip does.
 //
-// One thread paces all cores: the time at which they all meet is only a maximum to compute.
+// One thread paces all cores. That is enough, because the time at which all cores meet is only the
+// maximum of their times.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_PACED_RUN_H_

@@ -1,11 +1,11 @@
 // Replay mode: record once when a feed's slices arrive; then compute offline how busy that feed
 // would have kept any chip. The same file gives the same numbers every time.
 //
-// A recording at full drain speed never makes the feed wait. So it has the arrivals of a feed with
-// endless room ahead of the cores. With a slower chip, the feed could only run ahead by its
-// client's window and queue. In the recording, steps that came early may hide a hiccup that would
-// stall the real chip. So the replayed AU is an upper bound, which is close for a steady feed.
-// Pacing (paced_run.h) measures the real AU for one chip.
+// A recording that takes slices as fast as they come never makes the feed wait. So it has the
+// arrivals of a feed with endless room ahead of the cores. With a slower chip, the feed could only
+// run ahead by its client's window and queue. In the recording, steps that came early may hide a
+// hiccup that would stall the real chip. So the replayed AU (utilisation.h) is an upper bound. The
+// bound is close for a steady feed. Pacing (paced_run.h) measures the real AU for one chip.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_REPLAY_H_

@@ -1,5 +1,5 @@
-// add: the sum of two or more inputs of one shape, ((in[0] + in[1]) + in[2]) + .. The gradient by
-// each input is the gradient by the sum.
+// add: the sum of two or more inputs of one shape, ((in[0] + in[1]) + in[2]) + .. The gradient with
+// respect to each input is the gradient with respect to the sum.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_ADD_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_ADD_LAYER_H_

@@ -1,7 +1,7 @@
 // Where the backward pass of a model keeps its gradients. The pass goes from the last layer to the
-// first. The gradient by a layer's output is complete when the pass is through with all layers that
-// take this output. It is needed until the pass is through with the layer itself. So a few buffers
-// ("slots") are used in turns. A chain of layers needs two.
+// first. The gradient with respect to a layer's output is complete when the pass is through with
+// all layers that take this output. It is needed until the pass is through with the layer itself.
+// So a few buffers ("slots") are used in turns. A chain of layers needs two.
 //
 // If several layers take an output, its gradient is summed in the order of the backward pass, from
 // the last of these layers to the first. If a layer takes it twice (an add), the order is that of
@@ -18,13 +18,14 @@
 namespace systole::emulator {
 
 struct GradientPlan {
-  // Copies or adds the gradient in the slot that the layer wrote to the slot of one of its inputs.
+  // Copies or adds the gradient from the slot that the layer wrote to the slot of one of the
+  // layer's inputs.
   struct Delivery {
     int64_t to = 0;
     bool adds = false;  // False: this is the first contribution, so it is copied.
   };
   struct Step {
-    int64_t output = 0;  // The slot of the gradient by the layer's output.
+    int64_t output = 0;  // The slot of the gradient with respect to the layer's output.
     // The slot for the layer's input gradient; -1 if no layer needs it. It is the slot of the first
     // input itself, if the layer takes this input once and is the first to contribute to its
     // gradient. Then `deliveries` has only the other inputs.

@@ -68,7 +68,7 @@ class Network {
     T loss = 0;  // Mean over valid examples; 0 if there is none.
     int64_t correct = 0, valid = 0;
   };
-  // Computes the loss of the batch. Training uses batch statistics, drops values and prepares
+  // Computes the loss of the batch. Training uses batch statistics and dropout, and prepares
   // Backward(). `step` is the number of the run's step, from 0. Dropout's draws depend on it.
   Result Forward(bool training, int64_t step = 0);
   // Computes every shard's gradients with respect to all parameters. REQUIRES: Forward(true) came

@@ -63,8 +63,8 @@ struct StepResult {
 
 class Trainer {
  public:
-  //   InvalidArgument    an option is out of range, or a layer is of a kind that can only be
-  //                      priced. The message names the option or the layer.
+  //   InvalidArgument    an option is out of range, or a layer cannot be computed (see
+  //                      Model::first_untrainable). The message names the option or the layer.
   //   ResourceExhausted  the model needs more than memory_limit_bytes.
   static absl::StatusOr<Trainer> Create(const Model& model, const TrainerOptions& options);
 

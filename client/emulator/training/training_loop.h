@@ -40,7 +40,8 @@ struct TrainingProgress {
   double loss = 0;  // This step's.
   double accuracy = 0;
   double learning_rate = 0;
-  absl::Duration start;         // Of the step, in time since the run's start, pauses left out.
+  // When the step began: the run's time so far. The breaks before a resumed run do not count.
+  absl::Duration start;
   absl::Duration infeed_stall;  // Wait until the last core had its slice; 0 for the first step.
   absl::Duration compute;
 };
