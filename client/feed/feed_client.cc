@@ -24,7 +24,7 @@
 namespace systole {
 namespace {
 
-// The most steps in the window. Even of tiny steps, more are not needed to hide a short delay.
+// The most steps in the window. This many hide a short delay, however small the steps are.
 constexpr int64_t kMaxWindowSteps = 4096;
 
 WantedSteps WantedStepsOf(const FeedClientOptions& options) {

@@ -5,10 +5,10 @@
 //   server 1 --> lane 1: steps f+1, f+1+K, .. -+--> window of W steps --> Next(), in order
 //   ..           K servers, K lanes          --+    (client/lanes/step_window.h)
 //
-// A lane that loses its server, or whose server lags, goes on with another one, at its first
-// incomplete step (client/schedule/step_schedule.h). So the steps are the same whatever fails. No
-// thread waits on a socket, and a lane reads only steps for which the window has room: when the
-// trainer stops taking steps, the servers stop too.
+// If a lane loses its server, or the server lags, the lane goes on with another server, at the
+// lane's first incomplete step (client/schedule/step_schedule.h). So the steps are the same
+// whatever fails. No thread waits on a socket. A lane reads only steps for which the window has
+// room: when the trainer stops taking steps, the servers stop too.
 //
 // Thread-compatible, but for Cancel() and stats(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_FEED_FEED_CLIENT_H_
@@ -77,7 +77,7 @@ class FeedClient final : public Feed {
 
   // The server's answer about the spec.
   const v1::ResolveFeedResponse& info() const;
-  // Whether the client may finish tensors (FeedClientOptions::finish) and there is one that can
+  // Whether the client may finish tensors (FeedClientOptions::finish), and at least one tensor can
   // travel as uint8 (v1::CompactForm).
   bool can_be_compact() const;
   // The number of steps that may wait to be taken: W.

@@ -35,10 +35,11 @@ struct FeedClientOptions {
   // bytes. The steps are the same either way.
   bool share_memory = true;
 
-  // Who finishes tensors whose values are whole numbers until the last transforms, if these change
-  // each value by itself, such as normalize, gamma or the cast to bfloat16. If the client does, the
-  // tensors travel as uint8: half or a quarter of the bytes, for some of the trainer's CPU time.
-  // The steps are the same either way.
+  // Which side finishes a tensor, which means: applies its last transforms. The client can do so if
+  // the values are whole numbers before these transforms, and each transform changes every value by
+  // itself, such as normalize, gamma or the cast to bfloat16. Then the tensor travels as uint8:
+  // half or a quarter of the bytes, for some of the trainer's CPU time. The steps are the same
+  // either way.
   //   auto    the client over a network, the server on the same machine (unix:PATH)
   //   server  always the server: for trainers that are short of CPU
   //   client  the client, except for what comes through shared memory
@@ -54,8 +55,8 @@ struct FeedClientOptions {
   int core_begin = 0;
   int core_end = 0;
 
-  // Memory for steps that wait to be taken, in bytes. More hides longer hiccups. Always has room
-  // for two steps and for one step more than there are servers, however large they are.
+  // Memory for steps that wait to be taken, in bytes. More hides longer hiccups. There is always
+  // room for two steps, and for one step more than there are servers, however large the steps are.
   int64_t prefetch_bytes = int64_t{256} << 20;
   // The largest step accepted, in bytes, summed over the cores wanted. The server's description of
   // its tensors decides how much is allocated; this limit stops a mistaken or hostile server.
@@ -64,12 +65,12 @@ struct FeedClientOptions {
   StepMemory memory;
   StepPlacement placement = StepPlacement::kCoreMajor;
 
-  // How long to wait for the first answer of a server. Then, how long the trainer waits for the
-  // first step while no server is making it.
+  // How long Create() or Resume() waits for the first answer of a server. After that: how long the
+  // trainer waits for the first step while no server is making it.
   absl::Duration connect_timeout = absl::Seconds(10);
-  // How long the trainer waits for a step, without any step arriving, before the feed ends. Bytes
-  // alone do not count, so this also bounds a server that sends a few at a time. Time in which the
-  // trainer does not wait, or its process is stopped, does not count either.
+  // The feed ends when the trainer has waited this long for a step, and no step at all arrived.
+  // Bytes alone do not count, so a server cannot prolong the wait by sending a few at a time. Time
+  // in which the trainer does not wait, or its process is stopped, does not count either.
   absl::Duration retry_for = absl::Minutes(10);
   // A server counts as lost if it sends nothing for this long while the client wants a step from
   // it. Must be longer than a server takes for one step.
@@ -78,8 +79,9 @@ struct FeedClientOptions {
   // most this part of all steps (0 to 1), plus two, are requested twice. A larger part hides
   // more hiccups, and makes servers do more work. 0: never.
   double hedge_fraction = 0.02;
-  // The pause before a server that failed again is asked again: doubled each time, from `backoff`
-  // up to `max_backoff`, each up to a quarter longer by chance.
+  // A server that failed is asked again at once. If it fails again, there is a pause before each
+  // further attempt. The pause doubles each time, from `backoff` up to `max_backoff`. Each pause is
+  // up to a quarter longer, by chance.
   absl::Duration backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
 

@@ -34,7 +34,7 @@ struct FeedLane {
   bool stopping = false;  // The schedule wants it to end.
   // Holds the step under way. Kept for the next stream when one breaks.
   StepBuffer buffer;
-  std::optional<LaneEnding> reason;  // Our reason; takes precedence over gRPC's status.
+  std::optional<LaneEnding> reason;  // Why we end the stream; precedes gRPC's status.
   std::optional<StreamEnd> ended;
 
   // Notes why the lane ends its stream; returns the verdict that ends it.

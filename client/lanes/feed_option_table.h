@@ -27,7 +27,7 @@ struct FeedOption {
   absl::string_view flag = {};
   // What the help calls the value: TIME, N, X, FILE, NAME. Empty: the option is on or off.
   absl::string_view value = {};
-  // Its field in `options`. The value in FeedClientOptions() is the default.
+  // Returns the option's field in `options`. Its value in FeedClientOptions() is the default.
   Field (*field)(FeedClientOptions& options);
   absl::string_view help;
   // Bounds of a number, both included. Those of a TIME are in seconds.

@@ -16,7 +16,8 @@
 namespace systole {
 
 struct KeeperWork {
-  std::vector<std::unique_ptr<ServerLink>> forgotten_links;  // Destroyed last: others may use them.
+  // Destroyed last, because streams and calls use links.
+  std::vector<std::unique_ptr<ServerLink>> forgotten_links;
   std::vector<std::unique_ptr<ChunkStream>> ended_streams;
   std::vector<std::unique_ptr<ResolveCall>> ended_calls;
   std::vector<StepBuffer> unused;

@@ -55,7 +55,7 @@ StepBuffer LaneTable::TakeStep(int lane) { return std::exchange(lanes_.at(lane).
 
 StepBuffer LaneTable::Close(int lane) {
   const auto found = lanes_.find(lane);
-  if (found == lanes_.end()) return nullptr;  // It never had a stream.
+  if (found == lanes_.end()) return nullptr;  // The lane never had a stream.
   StepBuffer unused = std::move(found->second.buffer);
   lanes_.erase(found);
   return unused;

@@ -30,8 +30,8 @@ namespace systole {
 class LandedChunk {
  public:
   // Copies the chunk's data to its place, or finishes it there. Call it without a lock: it may copy
-  // a megabyte. Nothing else touches the step's memory meanwhile. Only this stream's callbacks do,
-  // and the keeper once the stream has ended.
+  // a megabyte. Nothing else touches the step's memory meanwhile: only this stream's callbacks use
+  // it and, once the stream has ended, the keeper.
   void Put(const ArrivedChunk& chunk);
 
  private:
@@ -52,8 +52,8 @@ class LaneTable {
   // Passes `listener` to the streams.
   explicit LaneTable(ChunkListener& listener) : listener_(listener) {}
 
-  // The shape of steps. Call it once, before all functions below. `finisher` is null if nothing
-  // travels compactly; `always_compact`: FeedClientOptions::finish is "client".
+  // Sets the shape of steps. Call it once, before all functions below. `finisher` is null if
+  // nothing travels compactly; `always_compact`: FeedClientOptions::finish is "client".
   void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
              bool always_compact, std::shared_ptr<StepShelf> shelf);
   const std::shared_ptr<const StepShape>& shape() const { return shape_; }
@@ -61,8 +61,8 @@ class LaneTable {
   // A stream for `action`, to be started. `request` has the spec and the identity.
   ChunkStream* Open(const OpenStream& action, const ServerLink& link,
                     v1::StreamStepsRequest request);
-  // Adds the stream to those that `work` cancels. But the callback of the lane `reading` runs now
-  // and ends its stream itself.
+  // Adds the lane's stream to those that `work` cancels, unless the lane is `reading`. The callback
+  // of that lane runs now, and ends the stream itself.
   void Stop(const StopStream& action, int reading, KeeperWork& work);
   ChunkStream* StreamOf(int lane) const { return lanes_.at(lane).stream.get(); }
   // Hands out the complete step of the lane.

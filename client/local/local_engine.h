@@ -50,8 +50,8 @@ class LocalEngine {
   // 0 until the first Admit(), if the options say 0.
   int64_t memory_budget_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Admits a feed that wants up to `ahead_bytes` made ahead, in slices that each take `slice_bytes`
-  // of the budget.
+  // Admits a feed that wants up to `ahead_bytes` of steps made ahead, in slices that each take
+  // `slice_bytes` of the budget.
   //   ResourceExhausted  one slice is more than the whole budget.
   absl::Status Admit(int64_t slice_bytes, int64_t ahead_bytes) ABSL_LOCKS_EXCLUDED(mu_);
 

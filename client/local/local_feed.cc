@@ -45,8 +45,8 @@ ResumeToken TokenOf(const FeedPlan& plan, int64_t next_step) {
           .next_step = next_step};
 }
 
-// A plan of the same feed with fewer, larger cores. One of them has the examples of all the cores
-// wanted, so its slice is the whole step. Null if there is no such plan.
+// A plan of the same feed with fewer, larger cores. One of these cores has the examples of all the
+// cores wanted, so its slice is the whole step. Null if there is no such plan.
 std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepShape& shape,
                                                const std::shared_ptr<const Dataset>& dataset) {
   const int cores = shape.num_cores();

@@ -15,9 +15,9 @@ FailureKind KindOf(absl::StatusCode code, bool has_pushback, bool running) {
     case absl::StatusCode::kResourceExhausted:
       if (has_pushback) return FailureKind::kLost;
       return running ? FailureKind::kSuspect : FailureKind::kFinal;
-    // gRPC answers kUnimplemented if the path of a request was damaged. A proxy does so if its
-    // server is about to come back. With the other two codes, the token may have been damaged on
-    // the way, or its file is being written.
+    // gRPC answers kUnimplemented if the path of a request was damaged, and a proxy answers it if
+    // its server is about to come back. With the other two codes, the token may have been damaged
+    // on the way, or its file is being written.
     case absl::StatusCode::kUnimplemented:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:

@@ -36,8 +36,8 @@ class ServerRoster {
 
   // The question to the server was answered well.
   void Answered(int number);
-  // The question to the server failed. Returns whether the server rests because of this:
-  // false if it has left, if it rested already, or if failures no longer count (`matters`).
+  // The question to the server failed. Returns whether the server rests because of this: false if
+  // it has left, if it rested already, or if failures no longer count (not `matters`).
   bool AskFailed(int number, const Failure& failure, absl::Duration now, bool matters);
   // Whether questions to the server have failed so often in a row that another one is of no use.
   bool IsUseless(int number) const;
@@ -99,7 +99,8 @@ class ServerRoster {
     // Failed questions in a row, of each kind of failure.
     int suspect = 0;
     int damaged = 0;
-    std::optional<absl::Duration> failing_since;  // When that began. Unset once it answers.
+    // When the server first failed since it last answered. Unset once it answers.
+    std::optional<absl::Duration> failing_since;
 
     bool serves() const { return !left && std::holds_alternative<Serving>(state); }
     bool is_expected() const {

@@ -101,14 +101,14 @@ class StepSchedule {
   bool IsAwaited(const Lane& lane) const;
   // The serving server with the fewest lanes, but not `avoided`.
   std::optional<int> ChooseServer(std::optional<int> avoided = std::nullopt) const;
-  // Streams of the server that are open or not seen to have ended.
+  // The number of the server's streams: open ones, and cancelled ones whose end was not seen yet.
   int64_t StreamsOf(int server) const;
   void AddLane(int64_t step, int64_t stride, int64_t end, int server, bool hedge);
   // Makes a plan for the servers that are expected now, unless it is the plan already.
   void Plan();
   // Ends what is over, opens what can be opened, asks the servers that are due.
   void Advance();
-  // Whether the lane is closed.
+  // Advances one lane. Returns whether the lane is closed now.
   bool AdvanceLane(int number, Lane& lane);
   // Whether the lane may open its stream now, though its server may have other streams open. The
   // lane with the first missing step always may.

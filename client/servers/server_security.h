@@ -56,7 +56,7 @@ class ChannelSecurity {
   //   InvalidArgument    certificate without key or the reverse; TLS files without `tls`; a file
   //                      without a token, or a token that would go to one of `servers` in plain
   //                      text; `tls` without `server_name`, although `servers` has two dns:///
-  //                      names, or one and other addresses.
+  //                      names, or a dns:/// name and other addresses.
   //   PermissionDenied   other users can read the token or the key.
   //   Errors of ReadSmallFile(); each names the file.
   static absl::StatusOr<std::shared_ptr<const ChannelSecurity>> Open(

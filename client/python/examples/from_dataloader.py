@@ -50,7 +50,7 @@ class Flowers(Dataset[Any]):
 
 
 def before(data: str) -> Iterable[dict[str, Any]]:
-    # In a job of several ranks: with a DistributedSampler, and set_epoch() before each epoch.
+    # A job of several ranks needs a DistributedSampler here, and set_epoch() before each epoch.
     return DataLoader(Flowers(data), BATCH, shuffle=True, num_workers=2, drop_last=True)
 
 

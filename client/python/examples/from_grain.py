@@ -50,7 +50,7 @@ def before(data: str) -> Iterator[dict[str, Any]]:
         .random_map(Transform())
         .batch(BATCH, drop_remainder=True)
     )
-    return iter(pipeline.to_iter_dataset())  # .mp_prefetch() runs it in processes.
+    return iter(pipeline.to_iter_dataset())  # .mp_prefetch() would run it in processes.
 
 
 SPEC = systole.FeedSpec(
@@ -75,7 +75,7 @@ SPEC = systole.FeedSpec(
 
 
 def after(data: str) -> systole.LocalFeed:
-    # Threads, not processes; and with systole.Feed the same batches come from other machines.
+    # Works in threads, not in processes. systole.Feed gets the same batches from other machines.
     return systole.LocalFeed(f"{data}/flowers-train-*.tfrecord", SPEC)
 
 

@@ -52,7 +52,7 @@ SPEC = systole.FeedSpec(
     dataset="flowers",
     seed=7,
     epochs=1,
-    shuffle=systole.Shuffle("global"),  # All records, without memory; not a buffer.
+    shuffle=systole.Shuffle("global"),  # Shuffles all records, without a buffer.
     global_batch=BATCH,  # On all hosts together, as in tf.data.
     num_cores=1,
     tail="drop",  # drop_remainder=True

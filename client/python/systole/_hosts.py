@@ -16,10 +16,10 @@ def share_of_cores(
     process_index: int | None,
     process_count: int | None,
 ) -> tuple[tuple[int, int], str]:
-    """The cores, [first, last + 1), and the name of what chose them.
+    """The cores, [first, last + 1), and the name of the source that says so.
 
-    They come from the first of these that is there: the arguments; JAX, if it runs on several
-    processes; RANK and WORLD_SIZE of the environment. Otherwise they are all cores.
+    The source is the first of these that exists: the arguments; JAX, if it runs on several
+    processes; RANK and WORLD_SIZE of the environment. Without any, they are all cores.
     """
     if cores is not None:
         if process_index is not None or process_count is not None:

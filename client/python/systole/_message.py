@@ -42,8 +42,8 @@ class Message:
     _lists: frozenset[str] = frozenset()
     # Lists of messages with a name. A dict, name -> message, may be given in place of a list.
     _named: frozenset[str] = frozenset()
-    # Lists of messages with a oneof: field -> class that may be given in place of such a
-    # message -> the member of the oneof that holds it.
+    # For each list of messages with a oneof: class -> member of the oneof. An object of the class
+    # may be given in place of a message, and goes into this member.
     _choices: Mapping[str, Mapping[str, str]] = {}
     # Fields that are messages -> their class.
     _messages: Mapping[str, str] = {}

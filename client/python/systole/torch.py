@@ -100,7 +100,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
             self._options.update(
                 process_index=distributed.get_rank(), process_count=distributed.get_world_size()
             )
-        # For workers, which cannot ask JAX about this process.
+        # Found out here, because workers cannot ask JAX about this process.
         self._cores, _ = share_of_cores(
             spec_fields(spec_bytes(spec))["num_cores"],
             options.get("cores"),
@@ -239,8 +239,8 @@ class _Orders:
     """The main process's orders to its workers: the epoch at which to begin.
 
     A worker follows an order in one loop only. Otherwise workers that are made anew for each loop
-    would give the same epoch again and again. New workers follow the last order from before they
-    were made. Persistent workers see later orders in shared memory.
+    would give the same epoch again and again. New workers follow the last order that was given
+    before they were made. Persistent workers see later orders in shared memory.
     """
 
     def __init__(self) -> None:
@@ -275,7 +275,8 @@ class _Orders:
             self._cells[2 + worker] = max(followed, self._number)
 
     def follow_next(self, worker: int, order: tuple[int, int], ended: bool) -> bool:
-        """Call it in later loops of a worker. True: begin with `epoch`; False: go on."""
+        """Call it in later loops of a worker. Returns True if the loop begins with `epoch`, False
+        if it goes on from the last one."""
         number, epoch = order
         if number == self._number:
             if not ended:
