@@ -121,7 +121,7 @@ TEST(SliceLayoutTest, ExampleDigestIsTheSameInEveryPlaceAndBatch) {
 
 // Error paths: descriptions may come from a peer.
 
-// 65 tensors are the most that a feed has: 64 outputs and `valid`.
+// A feed has at most 65 tensors: 64 outputs and `valid`.
 TEST(SliceLayoutTest, SixtyFiveTensorsAreASliceAndOneMoreIsNone) {
   std::vector<SliceTensor> tensors = {Tensor("valid", DType::kUint8, {2})};
   while (tensors.size() < 65) {

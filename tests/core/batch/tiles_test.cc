@@ -57,7 +57,8 @@ TEST(TilesTest, TheShapePadsChannelsToEightAndExamplesTo128) {
   EXPECT_THAT(TiledShape({1, 1, 9, 129}), ElementsAre(1, 1, 2, 2, 4, 128, 2));
 }
 
-// The buffer held something else before. Some places hold an example now, some were cleared.
+// The buffer is filled with other bytes first. Then most places get an example, and the others are
+// cleared.
 TEST(TilesTest, EveryElementStandsWhereTheRuleSaysAndAllElseIsZero) {
   for (const int64_t channels : {1, 2, 3, 7, 8, 9, 16, 19}) {
     for (const int64_t batch : {1, 3, 127, 128, 129, 257}) {
@@ -159,7 +160,7 @@ TEST(TilesTest, DescriptionsThatContradictThemselvesAreRefused) {
   tensor = good;
   tensor.untiled_shape[3] = 131;
   refuses(tensor, "holds 131 examples");
-  // Nothing overflows on the way to the refusal.
+  // The largest sizes are refused, too, without an overflow.
   tensor.untiled_shape = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
   refuses(tensor, "has the shape [4,3,1,2,4,128,2]");
 }

@@ -61,7 +61,7 @@ TEST(ValueCacheTest, SaysForHowManyValuesItHasRoomInMemoryOrOnDisk) {
   }
   EXPECT_EQ(found, room);
   EXPECT_EQ(cache->RoomFor(600, CacheStore::kMemory), room);
-  EXPECT_EQ(cache->RoomFor(600, CacheStore::kDisk), 256);  // Files of 4 KiB.
+  EXPECT_EQ(cache->RoomFor(600, CacheStore::kDisk), 256);  // Each value takes a file of 4 KiB.
   EXPECT_EQ(cache->RoomFor(0, CacheStore::kDisk), 256);
   EXPECT_EQ(cache->RoomFor(20'000, CacheStore::kMemory), 0);
   EXPECT_EQ(cache->RoomFor(20'000, CacheStore::kDisk), 51);

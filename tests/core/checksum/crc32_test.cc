@@ -18,14 +18,16 @@ uint32_t SlowCrc32(absl::string_view bytes) {
   return ~crc;
 }
 
-// The customary check value of the nine digits, and what every PNG file ends with.
+// The customary check value, which is the CRC of the nine digits, and the CRC at the end of every
+// PNG file.
 TEST(Crc32Test, MatchesPublishedValues) {
   EXPECT_EQ(Crc32("123456789"), 0xcbf43926u);
   EXPECT_EQ(Crc32("IEND"), 0xae426082u);
   EXPECT_EQ(Crc32(""), 0u);
 }
 
-// ISA-L has other code for short, medium and long inputs and for the odd bytes at both ends.
+// ISA-L has different code for short, medium and long inputs, and for the bytes left over at both
+// ends.
 TEST(Crc32Test, MatchesTheDefinitionAtEverySizeAndAlignment) {
   std::string bytes(4200, '\0');
   uint32_t x = 1;

@@ -51,7 +51,8 @@ TEST(Crc32cTest, MatchesPublishedVectors) {
   EXPECT_EQ(Crc32c(""), 0u);
 }
 
-// ISA-L has other code for short, medium and long inputs and for the odd bytes at both ends.
+// ISA-L has different code for short, medium and long inputs, and for the bytes left over at both
+// ends.
 TEST(Crc32cTest, MatchesTheDefinitionAtEverySizeAndAlignment) {
   const std::string bytes = Bytes(4200);
   for (size_t size = 0; size <= 1100; ++size) {
@@ -101,8 +102,9 @@ TEST(Crc32cTest, MaskRotatesRightBy15AndAddsTheConstant) {
   EXPECT_EQ(MaskCrc32c(Crc32c("")), 0xa282ead8u);
 }
 
-// Sets every bit of each vector register. The compiler is not told of the change, or it would clear
-// the upper parts at the end. Every call may overwrite these registers anyway.
+// Sets every bit of each vector register. The asm statement does not tell the compiler of the
+// change, because the compiler would then clear the upper parts at the end of the function. This is
+// safe, because every call may overwrite these registers.
 __attribute__((target("avx"), noinline)) void FillVectorRegisters() {
   asm volatile(
       "vcmptrueps %%ymm0, %%ymm0, %%ymm0\n\tvcmptrueps %%ymm1, %%ymm1, %%ymm1\n\t"
@@ -115,7 +117,7 @@ __attribute__((target("avx"), noinline)) void FillVectorRegisters() {
       "vcmptrueps %%ymm14, %%ymm14, %%ymm14\n\tvcmptrueps %%ymm15, %%ymm15, %%ymm15" ::);
 }
 
-// Stores the bits above the lower 128 of each vector register.
+// Stores the upper part of each vector register: the bits above the lower 128.
 __attribute__((target("avx"))) void StoreUpperParts(uint8_t (&to)[16][16]) {
   asm volatile(
       "vextractf128 $1, %%ymm0, 0x00(%0)\n\tvextractf128 $1, %%ymm1, 0x10(%0)\n\t"
@@ -131,9 +133,10 @@ __attribute__((target("avx"))) void StoreUpperParts(uint8_t (&to)[16][16]) {
       : "memory");
 }
 
-// SSE code is slow while these parts are not empty. The test fills them first, so that the result
-// does not depend on whether ISA-L uses them on this CPU. A CPU without AVX has no such parts and
-// no instruction that clears them: there the test shows that ISA-L executes none.
+// SSE code is slow while the upper parts are not empty. The test fills them first, so that the
+// result does not depend on whether ISA-L uses them on this CPU. A CPU without AVX has no upper
+// parts, and it traps on the instruction that clears them. There the test shows that ISA-L does not
+// execute that instruction.
 TEST(Crc32cTest, LeavesTheUpperPartsOfVectorRegistersEmpty) {
   const bool has_upper_parts = __builtin_cpu_supports("avx");
   uint8_t upper[16][16] = {};
@@ -155,8 +158,8 @@ TEST(Crc32cTest, LeavesTheUpperPartsOfVectorRegistersEmpty) {
   }
 }
 
-// ISA-L takes the length as an int. The mapping is never written, so it costs page tables, not
-// memory.
+// ISA-L takes the length as an int. The test never writes to its mapping, so the mapping takes
+// memory only for page tables.
 TEST(Crc32cTest, InputsAbove2GiBAreWhole) {
   const size_t size = (size_t{2} << 30) + (3 << 20);
   void* zeros = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

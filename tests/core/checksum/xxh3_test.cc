@@ -10,7 +10,8 @@
 namespace systole {
 namespace {
 
-// The buffer over which xxHash publishes its sanity values: a byte generator of two primes.
+// The buffer for which xxHash publishes its sanity values. A generator with two primes makes its
+// bytes.
 std::string SanityBuffer(size_t size) {
   std::string bytes;
   uint64_t generator = 2654435761u;
@@ -27,7 +28,8 @@ struct Vector {
   const char* hash128;
 };
 
-// Sizes on both sides of each of XXH3's internal paths: 0, 1-3, 4-8, 9-16, 17-128, 129-240, blocks.
+// XXH3 has separate code for the sizes 0, 1-3, 4-8, 9-16, 17-128, 129-240 and larger ones (blocks).
+// The table has sizes on both sides of each border.
 const Vector kPublished[] = {
     {0, 0x2d06800538d394c2u, "99aa06d3014798d86001c324468d497f"},
     {1, 0xc44bdff4074eecdbu, "a6cd5e9392000f6ac44bdff4074eecdb"},

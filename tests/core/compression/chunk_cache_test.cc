@@ -39,10 +39,10 @@ TEST(ChunkCacheTest, AChunkIsMadeOnceAndTheLeastRecentlyUsedGoesFirst) {
   EXPECT_EQ(source.Read(1, 8), "bbbbbbbb");
   EXPECT_EQ(source.Read(0, 8), "aaaaaaaa");
   EXPECT_EQ(source.fills, 2);
-  EXPECT_EQ(source.Read(2, 10), "cccccccccc");  // Chunk 1 made room.
+  EXPECT_EQ(source.Read(2, 10), "cccccccccc");  // Chunk 1 was evicted.
   EXPECT_EQ(source.Read(0, 8), "aaaaaaaa");
   EXPECT_EQ(source.fills, 3);
-  EXPECT_EQ(source.Read(1, 8), "bbbbbbbb");  // Chunk 2 made room.
+  EXPECT_EQ(source.Read(1, 8), "bbbbbbbb");  // Chunk 2 was evicted.
   EXPECT_EQ(source.fills, 4);
 }
 
@@ -82,8 +82,8 @@ TEST(ChunkCacheTest, WhoWaitsForRoomGetsItBesideOthersThatReadAllTheTime) {
   const auto use = [](absl::string_view) {};
   WorkerPool pool(4);
   ParallelFor(pool, 4, [&](int64_t thread) {
-    // Thread 0 reads two chunks of half of the cache's size in turns. The others read small chunks.
-    // No thread may wait forever.
+    // Thread 0 reads two chunks in turns, each of half of the cache's size. The others read small
+    // chunks. No thread may wait forever.
     for (size_t i = 0; i < 3'000; ++i) {
       const size_t chunk = thread == 0 ? 1'000 + i % 2 : i % 8;
       const uint64_t bytes = thread == 0 ? kLarge : 100;

@@ -32,7 +32,7 @@ struct Pair {
     EXPECT_EQ(send(a.get(), message.data(), message.size(), 0),
               static_cast<ssize_t>(message.size()));
   }
-  // Returns "" at the end.
+  // Returns "" if the peer is gone or no message has come.
   std::string Receive() const {
     char bytes[100];
     const ssize_t got = recv(b.get(), bytes, sizeof(bytes), 0);
@@ -105,8 +105,8 @@ TEST(DescriptorPollerTest, WhoIsCalledWhenMoreComesMayLeaveWhatThereIs) {
     pair.Send("unread");
     ASSERT_TRUE(WaitUntil([&] { return calls == i; }));
   }
-  // If the poller called it again for the unread bytes, that call would come before this handler's
-  // turn.
+  // If the poller called the first handler again for the unread bytes, that call would come before
+  // the call of the second handler.
   last.Send("last");
   EXPECT_THAT(got.Pop(), IsOkAndHolds(testing::Optional(std::string("last"))));
   EXPECT_EQ(calls, 3);

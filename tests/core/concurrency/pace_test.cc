@@ -10,7 +10,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// Each look at the clock moves it on by a microsecond. Each sleep takes longer than asked for.
+// Each reading of the clock advances it by a microsecond. Each sleep takes longer than was asked
+// for.
 struct ManualClock {
   absl::Duration now;
   absl::Duration oversleep = absl::Microseconds(60);
@@ -30,7 +31,7 @@ struct ManualClock {
 TEST(PaceTest, SleepsUntilShortlyBeforeAndSpinsTheRest) {
   ManualClock clock;
   EXPECT_EQ(PaceUntil(absl::Microseconds(1000), clock.pacer()), absl::Microseconds(1000));
-  EXPECT_THAT(clock.sleeps, ElementsAre(absl::Microseconds(899)));  // The first look cost 1 us.
+  EXPECT_THAT(clock.sleeps, ElementsAre(absl::Microseconds(899)));  // The first reading took 1 us.
 }
 
 TEST(PaceTest, ASleepThatEndsEarlyIsRepeated) {
@@ -41,7 +42,7 @@ TEST(PaceTest, ASleepThatEndsEarlyIsRepeated) {
     clock.now += clock.sleeps.size() == 1 ? length / 2 : length;
   };
   EXPECT_EQ(PaceUntil(absl::Microseconds(1001), pacer), absl::Microseconds(1001));
-  // The first sleep asks for 900 us, from 1 us on, and ends half way. The second one sleeps the
+  // The first sleep begins at 1 us, asks for 900 us and ends half way. The second one sleeps the
   // rest.
   EXPECT_THAT(clock.sleeps, ElementsAre(absl::Microseconds(900), absl::Microseconds(449)));
 }

@@ -39,7 +39,7 @@ TEST_F(ProcessorQuotaTest, TheLeastOfTheGroupAndThoseAroundItCounts) {
   SetQuota("pods/two", "200000 100000");
   EXPECT_EQ(ProcessorQuota(root_, "0::/pods/one\n"), 4);
   EXPECT_EQ(ProcessorQuota(root_, "1:cpu:/elsewhere\n0::/pods/two\n"), 2);
-  // This group has no such file, as a group without limits of its own.
+  // The group pods/three has no quota file, like any group without a limit of its own.
   EXPECT_EQ(ProcessorQuota(root_, "0::/pods/three\n"), 4);
 }
 

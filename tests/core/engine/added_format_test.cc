@@ -1,5 +1,5 @@
-// A feed of two formats: TFRecord, and one that is not in the table of formats. Nothing but the
-// format itself has to be added.
+// A feed of shards in two formats: TFRecord, and one that is not in the table of formats
+// (line_format.h). To add a format, nothing but the format itself has to be written.
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// Feeds whose outputs ask for a cache have the same bytes as without one, at less work.
+// A feed whose outputs ask for a cache has the same bytes as without one, and takes less work.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -26,8 +26,8 @@ namespace {
 constexpr int kRecords = 24;
 constexpr int kOutputs = 4;  // The outputs that keep a value.
 
-// Four outputs: an image with draws, an image that is resized before it is kept, an image that is
-// interpreted, and raw bytes. CACHE marks the place of the `cache` field.
+// Four outputs: an image with random steps, an image that is resized before it is kept, an image
+// that the interpreter makes, and raw bytes. CACHE marks the place of the `cache` field.
 std::string SpecText(const std::string& more = "") {
   return absl::StrCat(
       "dataset: 'test' seed: 3 shuffle { mode: GLOBAL } global_batch: 6 "
@@ -209,7 +209,7 @@ TEST(CachedFeedTest, ADefaultValueIsNotKeptAsTheRecords) {
   EXPECT_EQ(cache->stats().memory_bytes, 0);
 }
 
-// No transform draws, so finished examples are kept if they have room.
+// No transform is random, so finished examples are kept if the cache has room for them.
 std::string FinishedText(const std::string& dtype, const std::string& layout) {
   return absl::StrCat(
       "dataset: 'test' shuffle { mode: GLOBAL } seed: 3 global_batch: 8 num_cores: 1 epochs: 3 "
@@ -220,12 +220,12 @@ std::string FinishedText(const std::string& dtype, const std::string& layout) {
 
 TEST(CachedFeedTest, FinishedExamplesAreCopiedInEveryTypeAndLayout) {
   const auto dataset = OpenTestDataset(TestShards({24}));
-  // All in one cache: what is kept for one type is not found for another.
+  // All feeds share one cache. A value that was kept for one type is not found for another.
   const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = 64 << 20});
   int64_t types = 0;
   for (const std::string dtype : {"UINT8", "FLOAT32", "BFLOAT16", "FLOAT16"}) {
     ++types;
-    // Examples are kept as they are before they are laid out, so the layouts share them.
+    // Examples are kept before they are laid out, so all layouts share them.
     for (const std::string layout : {"NHWC", "NCHW", "HWCN"}) {
       const std::string text = FinishedText(dtype, layout);
       const auto plan = PlanOf(text, kMemory, dataset);
@@ -248,7 +248,7 @@ TEST(CachedFeedTest, LessRoomKeepsSmallerImagesInsteadOfSomeFinishedExamples) {
   for (const int64_t bytes : {240'000, 4'000'000}) {
     const std::shared_ptr<ValueCache> cache = MakeCache({.memory_bytes = bytes});
     EXPECT_EQ(Digests(plan, cache), wanted) << bytes;
-    // All are found, so what is kept is small enough.
+    // Each record is found in both later epochs, so the kept values are small enough.
     EXPECT_EQ(cache->stats().misses, kRecords);
     EXPECT_EQ(cache->stats().memory_hits, 2 * kRecords);
     EXPECT_GT(cache->stats().memory_bytes, 8 * bytes_before);

@@ -42,7 +42,8 @@ Plan PlanOver(const std::string& name) {
 
 DatasetShares Shares(int max_threads) { return DatasetShares(max_threads, absl::Seconds(7)); }
 
-// Gives each dataset in turn as many threads as an engine would, and lets all of them hang.
+// Gives each dataset in turn as many threads as an engine would, and lets the reads of all threads
+// hang.
 std::vector<int> ThreadsOfDatasetsThatHang(int max_threads, int num_datasets) {
   DatasetShares shares = Shares(max_threads);
   std::vector<HungTask> hung;
@@ -95,7 +96,8 @@ TEST(DatasetSharesTest, SlicesOfHangingReadsHoldAQuarterOfTheBudget) {
   EXPECT_THAT(shares.Judge(hung, kBudgetBytes).Of(*a), Optional(IsOk()));
   hung[0].cost_bytes -= 1;
   EXPECT_EQ(shares.Judge(hung, kBudgetBytes).Of(*a), std::nullopt);
-  // Three datasets together may hold half of the budget.
+  // All datasets that hang share half of the budget. So each of three may hold a sixth of the
+  // budget.
   hung.push_back({.plan = b.get(), .cost_bytes = 1});
   hung.push_back({.plan = c.get(), .cost_bytes = 1});
   EXPECT_THAT(shares.Judge(hung, kBudgetBytes).Of(*a), Optional(IsOk()));

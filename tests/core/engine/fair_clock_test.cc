@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::Each;
 
-// A stream that always wants, and whose pieces of work all cost the same.
+// A stream that always wants work. All its pieces of work cost the same.
 struct Party {
   Party(FairClock& clock, const std::string& peer, double cost, double guess = 1)
       : peer(peer), account(clock, peer, guess), cost(cost) {
@@ -40,7 +40,7 @@ Party& First(const std::vector<Party*>& parties) {
   return *next;
 }
 
-// Serves whoever goes first until `total` is spent.
+// Serves the party that goes first, again and again, until `total` is spent.
 void Serve(const std::vector<Party*>& parties, double total) {
   for (double spent = 0; spent < total;) {
     Party& next = First(parties);
@@ -81,7 +81,7 @@ TEST_P(FairClockTest, AGuessFarOffIsMadeGood) {
 TEST_P(FairClockTest, WorkUnderWayIsCharged) {
   std::vector<Party> parties;
   for (int i = 0; i < 3; ++i) parties.emplace_back(clock_, Peer(i), 5, /*guess=*/5);
-  // No piece has finished yet, as with many threads. The parties still take turns.
+  // No piece finishes, as if many threads worked at once. The parties still take turns.
   std::vector<int> taken(3, 0);
   for (int i = 0; i < 30; ++i) {
     Party& next = First({&parties[0], &parties[1], &parties[2]});
@@ -123,7 +123,7 @@ TEST(FairClockOfPeersTest, APeerGetsItsPartHoweverManyStreamsOthersHave) {
   for (Party& party : crowd) all.push_back(&party);
   Serve(all, 20'000);
   EXPECT_NEAR(alone.had, 10'000, 10);
-  // Inside the crowd each stream gets its part.
+  // Each stream of the crowd gets the same part.
   for (const Party& party : crowd) EXPECT_NEAR(party.had, 50, 15);
 }
 
@@ -132,7 +132,7 @@ TEST(FairClockOfPeersTest, ClosingAStreamAfterEachPieceOwesAllTheSame) {
   Party honest(clock, "honest", 1);
   double taken = 0;
   for (int i = 0; i < 2'000; ++i) {
-    // Each piece of this stream costs a hundred times what a new stream is charged with.
+    // A new stream is first charged with a guess of 1. The piece costs a hundred times as much.
     Party fresh(clock, "closes", 100);
     Serve({&honest, &fresh}, 1);
     taken += fresh.had;
@@ -202,7 +202,7 @@ TEST_P(FairClockTest, APieceIsChargedWithOneTurnHoweverManyItHasUnitsFor) {
 }
 
 // The header promises: with one thread, peers that always want work are never further apart than
-// two pieces. It holds whatever their pieces cost and whichever other streams come and go.
+// two pieces. This holds whatever their pieces cost, and whichever other streams come and go.
 TEST(FairClockOfPeersTest, TwoPeersAreNeverFurtherApartThanTwoOfTheLargestPieces) {
   constexpr double kLargest = 50;
   for (uint64_t seed = 0; seed < 50; ++seed) {
@@ -217,8 +217,8 @@ TEST(FairClockOfPeersTest, TwoPeersAreNeverFurtherApartThanTwoOfTheLargestPieces
     std::map<std::string, double> had;
     double least_difference = 0, most_difference = 0;
     for (int i = 0; i < 5'000; ++i) {
-      // Streams of the other peers come and go. At least one stream of peer 0 and of peer 1 always
-      // wants.
+      // Streams of the other peers come and go. The streams of peer 0 and of peer 1 always want
+      // work.
       Party& moody = parties[static_cast<size_t>(random.UniformInt(0, 40))];
       if (moody.peer != "peer 0" && moody.peer != "peer 1") {
         moody.account.SetWants(random.UniformInt(0, 2) == 0);

@@ -25,7 +25,7 @@ using Candidate = FairQueue::Candidate;
 
 constexpr double kEndlessTurn = std::numeric_limits<double>::infinity();
 
-// Streams and what they want. The accounts do not move in memory.
+// Streams, and what each of them wants. `candidates` points to the accounts, which must not move.
 struct Streams {
   Streams(FairQueue& queue, const std::vector<std::string>& peers) {
     accounts.reserve(peers.size());
@@ -43,7 +43,8 @@ struct Streams {
   std::vector<Candidate> candidates;
 };
 
-// The rule of the header, written plainly: sets of candidates, and the least advanced one of each.
+// The choice by the rule of fair_queue.h, and all candidates that the rule lets go first. Model()
+// writes the rule plainly: it takes the least advanced candidate of each set.
 struct Expected {
   FairQueue::Choice choice;
   std::vector<size_t> can_be_first;
@@ -109,7 +110,7 @@ TEST(FairQueueTest, ChoosesAsTheHeaderSaysWhateverStreamsWant) {
       const FairQueue::Choice choice = FairQueue::Choose(streams.candidates);
       const auto [want, can_be_first] = Model(streams.candidates);
       ASSERT_EQ(choice.first.has_value(), want.first.has_value());
-      if (choice.first != want.first) {  // Either may go if both are as far.
+      if (choice.first != want.first) {  // Of two that are equally advanced, either may go.
         ASSERT_THAT(can_be_first, Contains(*choice.first));
         ASSERT_FALSE(streams.accounts[*want.first].GoesBefore(streams.accounts[*choice.first]));
       }
@@ -127,7 +128,7 @@ TEST(FairQueueTest, ChoosesAsTheHeaderSaysWhateverStreamsWant) {
   }
 }
 
-// Holds with any number of streams, and while other peers come and go.
+// This holds for any number of streams of a peer, and while other peers come and go.
 TEST(FairQueueTest, TwoPeersThatAlwaysHaveWorkAreNeverMoreThanOneUnitApart) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);

@@ -1,5 +1,6 @@
-// Compares mixed feeds with plain code over the same feeds unmixed, for all kinds of outputs,
-// layouts, groups, threads and cores, and with damaged or missing examples.
+// Compares mixed feeds with plain code, which mixes the slices of the same feeds when they are
+// unmixed. Covers all kinds of outputs, layouts, groups, threads and cores, and damaged or missing
+// examples.
 #include "core/engine/group_mixer.h"
 
 #include <algorithm>
@@ -354,8 +355,8 @@ TEST(GroupMixerTest, EveryNanIsTheSame) {
     return absl::MakeSpan(reinterpret_cast<uint32_t*>(slice.data() + layout->tensors()[1].offset),
                           4);
   };
-  // Infinity and minus infinity, whose sum is a NaN with the processor's sign; and a NaN with a
-  // payload.
+  // Infinity is mixed with minus infinity: the processor chooses the sign of the resulting NaN. A
+  // NaN with a payload is mixed with 1.
   const uint32_t values[] = {0x7f800000, 0xffc12345, 0xff800000, 0x3f800000};
   std::copy(std::begin(values), std::end(values), x().begin());
   const MixDraw half = {.kind = MixDraw::Kind::kMixup, .own_share = 0.5f};

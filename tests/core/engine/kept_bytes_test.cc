@@ -11,7 +11,7 @@
 namespace systole {
 namespace {
 
-// An image of numbers from 1 on.
+// An image whose values count up, from 1 (uint8) or 1.5 (float32).
 Value ImageOf(ElementType element, std::vector<int64_t> shape) {
   Value image = Value::Create(element, std::move(shape));
   std::iota(image.uint8s.begin(), image.uint8s.end(), uint8_t{1});

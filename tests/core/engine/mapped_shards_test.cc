@@ -151,7 +151,7 @@ TEST(MappedShardsTest, RecordsAreReadInPlaceOnceTheirImagesAreKept) {
   const auto plan = MakePlan(numbers, kKeptOutputs, files);
   const std::vector<std::string> digests =
       Digests(MakePlan(numbers, kKeptOutputs, OpenTestDataset(shards)));
-  // With room for all images, and for a part.
+  // One cache has room for all images, the other one for some of them.
   for (const int64_t bytes : {10'000'000, 100'000}) {
     const std::shared_ptr<ValueCache> cache = *ValueCache::Create({.memory_bytes = bytes});
     EXPECT_EQ(Digests(plan, cache), digests);
@@ -163,7 +163,7 @@ TEST(MappedShardsTest, RecordsAreReadInPlaceOnceTheirImagesAreKept) {
     EXPECT_THAT(ReadWholeFile("/proc/self/maps"), HasSubstr(folder / "shard-0.tfrecord"));
     EXPECT_GT(cache->stats().memory_hits, 0);
   }
-  EXPECT_EQ(files->damage().masked_examples(), 4);  // Once in each epoch.
+  EXPECT_EQ(files->damage().masked_examples(), 4);  // Once in each of four feeds of one epoch.
 }
 
 TEST(MappedShardsTest, ACutShardIsFoundThoughItsImagesAreKept) {

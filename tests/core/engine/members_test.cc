@@ -98,7 +98,7 @@ TEST(MembersTest, AConcatenationFeedsWhatOneDatasetOfAllShardsDoes) {
   EXPECT_EQ((*joined)->order_fingerprint(), (*whole)->order_fingerprint());
 }
 
-// The feed of tf.data's a.repeat(2).concatenate(b).
+// The same feed as tf.data's a.repeat(2).concatenate(b).
 TEST(MembersTest, AMemberThatIsNamedTwiceIsRepeated) {
   const auto plan =
       PlanOf(absl::StrCat("concatenation { dataset: 'a' } concatenation { dataset: 'a' } "
@@ -110,7 +110,7 @@ TEST(MembersTest, AMemberThatIsNamedTwiceIsRepeated) {
   const std::vector<int64_t> pairs = Values<int64_t>(*plan, "pair");
   ASSERT_EQ(ids.size(), 29u);
   for (size_t i = 0; i < ids.size(); ++i) {
-    EXPECT_EQ(ids[i], i);  // Each repetition has other ids, so an id names one place.
+    EXPECT_EQ(ids[i], i);  // Each repetition has its own ids, so an id names one place.
     EXPECT_EQ(pairs[2 * i], i < 9 ? i : i - 9);
   }
 }

@@ -1,5 +1,5 @@
-// Memory that threads take beside slices is counted, waited for, and given back however a turn
-// ends.
+// The memory that threads take beside slices is counted. A thread waits for such memory if there is
+// no room, and gives it back however its turn ends.
 #include "core/engine/scratch_account.h"
 
 #include <malloc.h>
@@ -96,7 +96,7 @@ std::shared_ptr<Dataset> LargeImages(bool damaged) {
   return OpenTestDataset({builder.Build()});
 }
 
-// Specs in one pass, and with whole images between transforms.
+// A spec that is computed in one pass, and a spec with whole images between transforms.
 std::vector<std::string> Specs(const std::string& on_corrupt) {
   std::vector<std::string> specs;
   for (const char* const flip : {"", "transforms { random_flip {} }"}) {

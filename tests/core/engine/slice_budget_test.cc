@@ -22,7 +22,7 @@ constexpr int kThreads = 2;
 
 using Claim = SliceBudget::Claim;
 
-// A stream and the memory of its slices. It holds as lists what StreamHoldings counts.
+// A stream and the memory of its slices: lists of the buffers that StreamHoldings only counts.
 struct Stream {
   Stream(int64_t slice_bytes, int num_cores, const StreamMemory& memory)
       : slice_bytes(slice_bytes), holdings(slice_bytes, num_cores, memory) {}
@@ -30,7 +30,7 @@ struct Stream {
   const int64_t slice_bytes;
   StreamHoldings holdings;
   std::deque<AlignedBuffer> pending;
-  std::vector<AlignedBuffer> delivered;  // Not the slices that were given away.
+  std::vector<AlignedBuffer> delivered;  // Without the slices that were given away.
 };
 
 int64_t CostOf(const AlignedBuffer& buffer) { return buffer.size() + kSliceOverheadBytes; }
@@ -228,8 +228,9 @@ TEST(SliceBudgetTest, AConsumerWithAWindowGetsTwoSlicesWhateverItsBytes) {
   EXPECT_FALSE(holdings.window_is_full());
 }
 
-// For all that streams may hold and want: a stream with its share or less, or with one slice, keeps
-// it.
+// A stream yields a slice if its consumer does not wait, it holds more than one slice, and it holds
+// more than its share. If the starved stream's slice is larger than that stream's own share, half
+// of the share is the limit.
 TEST(SliceBudgetTest, OnlyWhatIsOverTheShareYields) {
   const int64_t cost = Holding(1).cost_bytes();
   for (int held = 0; held < 6; ++held) {

@@ -62,7 +62,7 @@ absl::StatusOr<int> Drain(StepEngine& engine, const std::shared_ptr<const FeedPl
 TEST(SlowStorageTest, MoreThreadsReadWhereReadsMakeThemWait) {
   const auto gate = std::make_shared<Gate>();
   const auto plan = PlanOver(OpenGated("slow", gate));
-  // No read returns before six reads wait at a time.
+  // A read returns only once six reads wait at the same time.
   gate->Shut(/*crowd=*/6);
   StepEngine engine({.threads = 2});
   EXPECT_THAT(Drain(engine, plan), IsOkAndHolds(8));
@@ -71,7 +71,7 @@ TEST(SlowStorageTest, MoreThreadsReadWhereReadsMakeThemWait) {
 TEST(SlowStorageTest, AThreadOfACancelledStreamReadsNothingMore) {
   const auto gate = std::make_shared<Gate>();
   const auto dataset = OpenGated("slow", gate);
-  // A step is one task with a read of each of the eight shards.
+  // A step is one task, which reads once from each of the eight shards.
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
       SpecFromText("dataset: 'slow' shuffle { mode: GLOBAL } global_batch: 128 num_cores: 1 "
                    "outputs { name: 'path' feature: 'path' shape: 3 dtype: FLOAT32 }"),
@@ -97,7 +97,7 @@ TEST(SlowStorageTest, AReadThatNeverReturnsFailsItsStepAndLeavesOtherDatasetsAlo
   const auto healthy = PlanOver(OpenTestDataset(TestShards({16, 16}), "healthy"));
   gate->Shut();
   StepEngine engine({.threads = 1, .max_threads = 4, .read_timeout = absl::Milliseconds(300)});
-  // Each of these streams is another trainer that tries again.
+  // Each of these streams stands for a trainer that tries again.
   for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(Drain(engine, hung),
                 StatusIs(absl::StatusCode::kUnavailable,

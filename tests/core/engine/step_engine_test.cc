@@ -78,7 +78,6 @@ TEST(StepEngineTest, BytesDoNotDependOnThreads) {
   EXPECT_EQ(DrainAll(eight, plan, all), digests);
 }
 
-// A task sorts its records, so what the order puts side by side is read side by side.
 TEST(StepEngineTest, StreamsOfOnePlanHaveTheSameBytesAndMakeThemOnce) {
   const std::string spec = ShuffledSpec("global_batch: 6 num_cores: 2 epochs: 3 ");
   const auto dataset = OpenTestDataset(TestShards({9, 0, 11}));
@@ -105,6 +104,8 @@ TEST(StepEngineTest, StreamsOfOnePlanHaveTheSameBytesAndMakeThemOnce) {
   EXPECT_EQ(engine.GetStats().examples_made, 2 * 9 * 6);
 }
 
+// A task sorts its records by number. So records that lie side by side in a shard are read
+// together, whatever the order of the feed.
 TEST(StepEngineTest, NeighboursInAShardShareReadsAndStandInTheirPlaces) {
   ShardBuilder builder;
   for (int i = 0; i < 64; ++i) builder.Add(std::string(10, static_cast<char>('0' + i)));
@@ -456,8 +457,8 @@ TEST(StepEngineTest, ARecordThatDoesNotFitTheSpecIsDamageWithItsPlaceAndOutput) 
 }
 
 TEST(StepEngineTest, AReadThatFailsIsNoDamageAndNeverMasked) {
-  // The storage's error, and the code that comes of it. absl makes ResourceExhausted of ENOMEM, for
-  // one.
+  // The storage's error, and the code of the feed's error. absl::ErrnoToStatus() makes
+  // ResourceExhausted of ENOMEM, for example.
   const std::pair<absl::Status, absl::StatusCode> kFailures[] = {
       {absl::UnknownError("input/output error"), absl::StatusCode::kUnknown},
       {absl::ErrnoToStatus(ENOMEM, "input/output error"), absl::StatusCode::kUnavailable},
@@ -581,7 +582,7 @@ TEST(StepEngineTest, ANewStreamGetsItsFirstSliceThoughPausedOnesHoldTheWholeBudg
   const StepRange range = {.count = 5, .core_end = 4};
   const Digests digests = DrainAll(engine, plan, range);
   EXPECT_EQ(digests.size(), 20u);
-  // The slices that were taken back from the other streams come all the same.
+  // The paused streams still get the slices that were taken back from them.
   for (const std::unique_ptr<StepStream>& stream : paused) {
     for (const auto& [place, digest] : digests) {
       StepStream::Result slice = stream->Next();
@@ -621,7 +622,7 @@ TEST(StepEngineTest, LookAheadIsBoundedHoweverManyAndSmallTheSlices) {
   absl::StatusOr<std::unique_ptr<StepStream>> stream =
       engine.Open(plan, {.count = 2, .core_end = 65536});
   ASSERT_THAT(stream, IsOk());
-  // The memory around a slice is far larger than its 128 bytes.
+  // The overhead of a slice is far larger than its 128 bytes, and counts in the budget.
   ASSERT_TRUE(WaitUntil(
       [&] { return engine.GetStats().memory_used_bytes >= 1024 * BudgetBytesOf(*plan); }));
   EXPECT_THAT((*stream)->Next(), IsOk());
@@ -647,8 +648,8 @@ TEST(StepEngineTest, BadRangesAreRefused) {
     EXPECT_THAT(engine.Open(plan, range),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("")));
   }
-  // A range that begins just after the last step is empty, and no error. A finished feed can be
-  // asked again.
+  // A range that begins just after the last step is empty, which is no error. So a client can ask
+  // again for a finished feed.
   EXPECT_TRUE(DrainAll(engine, plan, {.first_step = 5}).empty());
 }
 

@@ -1,5 +1,5 @@
-// Threads, consumers and a watch call a scheduler in any order that a StepEngine allows. A model of
-// the slices' memory says what must come of it.
+// Calls a StepScheduler as threads, consumers and a WorkerWatch do, in any order that a StepEngine
+// allows. Compares the results with a model of the slices and their memory.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -44,7 +44,7 @@ std::shared_ptr<const FeedPlan> MakePlan(const std::shared_ptr<Dataset>& dataset
   return *plan;
 }
 
-// The records are so large that a task has 8 of them. So slices have several tasks.
+// The records are so large that a task has only 8 of them, so slices have several tasks.
 std::shared_ptr<Dataset> LargeRecords() {
   ShardBuilder builder;
   for (int i = 0; i < 60; ++i) {
@@ -72,7 +72,7 @@ struct Consumer {
   std::vector<Slice> held;
   bool waits = false;
   bool cancelled = false;
-  bool ended = false;  // It was told the end or an error.
+  bool ended = false;  // The consumer was told the end or an error.
 
   // Step and core of the slice that comes next.
   int64_t step() const { return range.first_step + delivered / range.num_cores() * range.stride; }
@@ -138,7 +138,7 @@ class Model {
 
   void Open() {
     if (consumers_.size() == kMaxConsumers) return;
-    // Mostly the streams have one plan and steps that other streams are at.
+    // Most streams have the same plan, and steps that other streams need, too.
     const auto& plan = plans_[Pick(2) == 0 ? 0 : static_cast<size_t>(Pick(std::ssize(plans_)))];
     auto consumer = std::make_unique<Consumer>();
     StepRange& range = consumer->range;
@@ -259,7 +259,7 @@ class Model {
     return absl::OkStatus();
   }
 
-  // A thread ends its turn, or its task.
+  // A thread ends its task if `finish`, otherwise its turn or its task.
   void Stop(bool finish) {
     if (running_.empty()) return;
     const auto at = running_.begin() + Pick(std::ssize(running_));
@@ -297,7 +297,8 @@ class Model {
     EXPECT_TRUE(task.unwanted().is_raised());
   }
 
-  // Blocks a plan until the next call: either nothing is taken of it, or all of its streams fail.
+  // Blocks a plan until the next call: either no task of the plan is taken, or all of its streams
+  // fail.
   void Block() {
     const FeedPlan* const blocked = plans_[static_cast<size_t>(Pick(std::ssize(plans_)))].get();
     const bool fails = Pick(4) == 0;

@@ -251,7 +251,8 @@ TEST(StepSchedulerTest, PeersShareTheBudgetHoweverManyStreamsEachHas) {
     if (!work.task.has_value()) break;
     of_alone += work.task->plan() == plan ? 1 : 0;
   }
-  // One stream gets at most a quarter of the budget. Each stream of the crowd holds 2 of 32 slices.
+  // A stream gets at most a quarter of the budget. The crowd's peer gets half of the budget, 32
+  // slices. So each of its 16 streams holds 2.
   EXPECT_EQ(of_alone, kSlices / 4);
   EXPECT_EQ(scheduler.budget().used_bytes(), (kSlices / 4 + 16 * 2) * CostOf(*plan));
 }
@@ -333,8 +334,8 @@ TEST(StepSchedulerTest, LookAheadComesBackForAStreamThatHoldsNothing) {
   for (int i = 0; i < 8; ++i) running.push_back(MustTake(scheduler));
   EXPECT_FALSE(scheduler.Take().task.has_value());
   const Stream late = MustAdd(scheduler, MakePlan(4));
-  // All slices are still written to. One slice is taken back for the late stream, and no second
-  // one.
+  // Threads still write to all slices. One slice is taken back for the late stream, but not a
+  // second one.
   EXPECT_FALSE(scheduler.Take().task.has_value());
   EXPECT_FALSE(scheduler.Take().task.has_value());
   for (const Task& task : running) Finish(scheduler, task, 1);
@@ -363,7 +364,7 @@ TEST(StepSchedulerTest, AStreamThatWantsTheWholeBudgetLeavesOthersHalfTheirShare
   const Stream starved = MustAdd(scheduler, whole);
   EXPECT_FALSE(scheduler.Take().task.has_value());
   EXPECT_EQ(scheduler.budget().used_bytes(), share / 2 * CostOf(*plan));
-  // So the holder may go on, with two slices at a time and more.
+  // Half of the share is two slices or more, so the holder can go on.
   const std::shared_ptr<SharedSlice> slice = Deliver(scheduler, holder);
   scheduler.GiveBack(*holder, slice);
   EXPECT_EQ(MustTake(scheduler).plan(), holder->plan());
@@ -398,8 +399,7 @@ TEST(StepSchedulerTest, InOneProcessWhatNobodyWaitsForGivesWayToWhatSomebodyWait
   finish(next_task(late));
   EXPECT_EQ(answers, 1);
   for (int i = 0; i < 3; ++i) {
-    // Slices are made ahead for `late` and not for `stalled`, until a consumer asks for one of
-    // `stalled`.
+    // Until a consumer asks for a slice of `stalled`, slices are made ahead only for `late`.
     finish(next_task(late));
     EXPECT_NE(Deliver(scheduler, late), nullptr);
   }
@@ -442,7 +442,7 @@ TEST(StepSchedulerTest, WhatStandsAroundTinySlicesIsInTheBudget) {
   for (int i = 0; i < 4; ++i) streams.push_back(MustAdd(scheduler, plan));
   int slices = 0;
   while (scheduler.Take().task.has_value()) ++slices;
-  EXPECT_EQ(slices, 4 * (kBudget / 4 / CostOf(*plan)));  // Their bytes alone would allow 512.
+  EXPECT_EQ(slices, 4 * (kBudget / 4 / CostOf(*plan)));  // By their bytes alone 512 would fit.
 }
 
 TEST(StepSchedulerTest, AnotherThreadIsToldOnlyOfMoreWork) {
@@ -515,7 +515,7 @@ TEST(SliceSharingTest, BothThatWaitForASliceAreTold) {
   const Stream b = MustAdd(scheduler, plan);
   for (const Stream& stream : {a, b}) scheduler.Wait(*stream, [](Delivery) {});
   const Task task = MustTake(scheduler);
-  // The other stream joins the slice that is being made, and looks ahead.
+  // The other stream joins the slice that is being made. The next task makes a slice ahead.
   const Task next = MustTake(scheduler);
   EXPECT_EQ(next.step(), 1);
   EXPECT_EQ(Finish(scheduler, task, 1).size(), 2u);
@@ -528,7 +528,7 @@ TEST(SliceSharingTest, AStreamThatIsBehindGetsWhatTheOtherHasDropped) {
   const Stream behind = MustAdd(scheduler, plan);
   const std::vector<const uint8_t*> made = Consume(scheduler, ahead, 20);
   EXPECT_EQ(Consume(scheduler, behind, 20), made);
-  EXPECT_LE(scheduler.examples_made(), 4 * (20 + 4));  // And what both look ahead.
+  EXPECT_LE(scheduler.examples_made(), 4 * (20 + 4));  // 20, and 4 that are made ahead.
 }
 
 TEST(SliceSharingTest, WhatIsKeptIsBoundedAndTheRestIsMadeAgain) {
@@ -538,7 +538,8 @@ TEST(SliceSharingTest, WhatIsKeptIsBoundedAndTheRestIsMadeAgain) {
   const Stream ahead = MustAdd(scheduler, plan);
   const Stream behind = MustAdd(scheduler, plan);
   Consume(scheduler, ahead, 200);
-  // Each stream looks ahead four slices. A quarter of the budget is kept.
+  // Each stream looks ahead four slices. Slices that are kept for sharing take at most a quarter of
+  // the budget.
   EXPECT_LE(scheduler.budget().used_bytes(), (4 + 4 + 10) * CostOf(*plan));
   Consume(scheduler, behind, 200);
   EXPECT_LE(scheduler.examples_made(), 1024 * (2 * 200 - 10));

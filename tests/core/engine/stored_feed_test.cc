@@ -99,7 +99,7 @@ TEST(StoredFeedTest, IndexFilesAreKeptInTheStoreAndTrustedForThisStateAlone) {
   ASSERT_THAT(hash, IsOk());
   hash->replace(hash->size() - 17, 16, "0123456789abcdef");
   ASSERT_THAT(PutStored(index + ".hash", *hash), IsOk());
-  EXPECT_NE(OpenStoredDataset()->fingerprint(), fingerprint);  // It trusts the hash file.
+  EXPECT_NE(OpenStoredDataset()->fingerprint(), fingerprint);  // The dataset trusts the hash file.
   PutShards(TestShards({9}));
   const std::shared_ptr<Dataset> again = OpenStoredDataset();
   EXPECT_EQ(again->fingerprint(), fingerprint);

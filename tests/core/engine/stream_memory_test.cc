@@ -78,8 +78,8 @@ struct Asked {
   StepStream::Result last ABSL_GUARDED_BY(mu) = std::optional<SlicePtr>();
 };
 
-// Waits until an engine of one thread has made this many slices of one example. All but the last of
-// them are then there for the consumer.
+// Waits until an engine of one thread has made this many slices of one example. All of them but the
+// last are then ready for the consumer.
 void WaitForSlices(const StepEngine& engine, int64_t slices) {
   EXPECT_TRUE(WaitUntil([&] { return engine.GetStats().examples_made >= slices; }));
 }
@@ -119,7 +119,7 @@ TEST(StreamMemoryTest, AConsumerThatHoldsItsWindowGetsASliceWhenItDropsOne) {
   std::vector<SlicePtr> held;
   for (int i = 0; i < 3; ++i) held.push_back(MustNext(*stream));
   WaitForSlices(engine, 3 + kAhead);
-  Asked asked(*stream);  // Made already, but the window is full.
+  Asked asked(*stream);  // The slice is made already, but the window is full.
   EXPECT_EQ(asked.Answers(), 0);
   held.erase(held.begin());
   EXPECT_EQ(asked.Answers(), 1);
@@ -170,7 +170,7 @@ TEST(StreamMemoryTest, CancelAnswersAConsumerWithAFullWindowExactlyOnce) {
 TEST(StreamMemoryTest, LookAheadBehindAFullWindowIsTakenBackForANewStream) {
   const auto plan = MakePlan();
   const int64_t budget = 16 * (plan->layout().slice_bytes() + kSliceOverheadBytes);
-  // A stream gets a quarter of the budget: two slices held and two ahead.
+  // A stream gets a quarter of the budget, four slices: two that are held and two made ahead.
   StepEngine engine({.threads = 1, .max_threads = 1, .memory_budget_bytes = budget});
   std::vector<std::unique_ptr<StepStream>> streams;
   std::vector<std::vector<SlicePtr>> held;
@@ -189,7 +189,7 @@ TEST(StreamMemoryTest, LookAheadBehindAFullWindowIsTakenBackForANewStream) {
     EXPECT_NE(MustNext(*streams.back()), nullptr);
   }
   for (const auto& each : asked) EXPECT_EQ(each->Answers(), 0);
-  for (const auto& stream : streams) stream->Cancel();  // Answers before `asked` is destroyed.
+  for (const auto& stream : streams) stream->Cancel();  // Answers `asked` before it is destroyed.
 }
 
 }  // namespace

@@ -99,8 +99,8 @@ std::vector<uint16_t> TilesOf(const SliceTensor& plain, const uint8_t* slice) {
   return tiles;
 }
 
-// A core's batch fills a part of a tile, a whole tile, or more than one. There are masked and
-// padded places and unequal cores.
+// A core's batch fills a part of a tile, a whole tile, or more than one. Some places are masked or
+// padded, and cores get different numbers of examples.
 TEST(TiledFeedTest, TilesHoldWhatHwcnHoldsAndZeros) {
   const std::shared_ptr<Dataset> dataset = DamagedDataset();
   for (const int global_batch : {7, 256, 259}) {

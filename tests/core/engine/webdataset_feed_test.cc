@@ -24,7 +24,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Adds sample number `i`. The Example below has the same content.
+// Adds sample number `i`. ExampleOf() has the same content.
 void AddSample(int i, absl::string_view cls, ArchiveBuilder& archive) {
   const std::string key = absl::StrCat("train/", i);
   archive.Add(absl::StrCat(key, ".jpg"), TestJpeg(i))

@@ -60,7 +60,7 @@ TEST(WorkerWatchTest, WhoIsNotLookedAtForAWhileIsNotStuckAfterwards) {
   const std::optional<ThreadTimes> times = std::exchange(machine.times[0], std::nullopt);
   for (int i = 0; i < 1000; ++i) machine.Pass({});
   machine.times[0] = times;
-  // Its read takes half a second.
+  // The thread's read takes half a second.
   for (int i = 0; i < 5; ++i) {
     EXPECT_THAT(machine.Pass({0}), IsEmpty());
     EXPECT_FALSE(machine.watch.IsStuck(0));
@@ -102,7 +102,8 @@ TEST(WorkerWatchTest, BesideATaskThatIsOverdueOthersMayBegin) {
   EXPECT_TRUE(machine.watch.IsOverdue(0));
   EXPECT_FALSE(machine.watch.MayBegin());
   EXPECT_TRUE(machine.watch.MayBeginBeside());
-  // Two tasks may begin beside it, as many as the pool has threads at first, and no more.
+  // Two tasks may begin beside the overdue task, and no more: as many as the pool has threads at
+  // first.
   machine.watch.Begin(2, machine.now);
   EXPECT_TRUE(machine.watch.MayBeginBeside());
   machine.watch.Begin(3, machine.now);
@@ -130,8 +131,8 @@ TEST(WorkerWatchTest, AThreadThatIsStuckIsNotOverdue) {
 TEST(WorkerWatchTest, IdleTimeIsNotWaiting) {
   Machine machine(1, 8);
   for (int i = 0; i < 50; ++i) {
-    // The thread works for a tenth of the period, without waiting. It has a task again at the next
-    // look.
+    // The thread works for a tenth of the period, without waiting. It has a new task when the watch
+    // looks next.
     machine.watch.Begin(0, machine.now);
     machine.watch.End(0, machine.now + 0.1 * kPeriod);
     machine.watch.Begin(0, machine.now + kPeriod);
@@ -155,7 +156,7 @@ TEST(WorkerWatchTest, WhoDoesNotRunForASecondIsStuckAndAnotherTakesItsPlace) {
   for (int i = 0; i < 50; ++i) machine.Pass({0, 1});
   EXPECT_EQ(machine.watch.limit(), 1);
   EXPECT_FALSE(machine.watch.MayBegin());
-  // It goes on. For the rest of its task there is one thread more.
+  // The stuck thread goes on. Until its task ends, one thread more than the limit has a task.
   machine.Pass({0.5, 1});
   EXPECT_EQ(machine.watch.stuck(), 0);
   machine.watch.End(0, machine.now);

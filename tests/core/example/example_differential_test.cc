@@ -160,8 +160,8 @@ TEST(ExampleDifferentialTest, EveryChangedByteIsReadAlike) {
   }
 }
 
-// Bytes cut out of one record and put into another. They make wrong lengths, and entries inside
-// entries.
+// Bytes are cut out of one record and put into another one. This makes wrong lengths, and entries
+// inside entries.
 TEST(ExampleDifferentialTest, SplicedRecordsAreReadAlike) {
   const std::vector<std::string> records = GoodRecords();
   uint64_t state = 1;

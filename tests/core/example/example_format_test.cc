@@ -1,4 +1,4 @@
-// What a format other than tf.train.Example can give.
+// Tests the features that a format other than tf.train.Example can give.
 #include "core/example/example_format.h"
 
 #include <string>

@@ -1,6 +1,6 @@
-// Compares odd records with TensorFlow's parsers. tests/golden/tensorflow/examples.tfrecord has
-// each record with TensorFlow's results. make_examples.py beside it shows how the file was made.
-// core/example/README.md describes the differences.
+// Compares odd records with TensorFlow's parsers. tests/golden/tensorflow/examples.tfrecord holds
+// each of these records, with TensorFlow's results. make_examples.py beside it shows how the file
+// was made. core/example/README.md describes the differences.
 #include <algorithm>
 #include <optional>
 #include <string>

@@ -53,7 +53,7 @@ TEST(WireReaderTest, ReadsLengthsOfOneTwoAndMoreBytes) {
     ASSERT_TRUE(reader.ReadBytes(&view)) << size;
     EXPECT_EQ(view, std::string(size, 'x'));
     EXPECT_EQ(bytes.substr(static_cast<size_t>(reader.position() - bytes.data())), "behind");
-    // The bytes end one before the length says.
+    // The bytes end one byte before the end that the length claims.
     const size_t short_by_one = bytes.size() - 7;
     WireReader cut(absl::string_view(bytes).substr(0, short_by_one));
     EXPECT_FALSE(cut.ReadBytes(&view)) << size;

@@ -31,8 +31,8 @@ TEST(ImageSizeTest, IsWhatTheHeaderSays) {
   EXPECT_EQ(png->height, 50);
 }
 
-// Otherwise one damaged header in a dataset's sample would make every feed of the dataset look too
-// costly.
+// An image that is too large to be decoded has no size here. Otherwise one damaged header among the
+// records that a dataset samples would make every feed of the dataset look too costly.
 TEST(ImageSizeTest, OfWhatIsNeverDecodedThereIsNone) {
   EXPECT_TRUE(SizeOfImage(PngHeader(1 << 13, 1 << 12)).has_value());
   EXPECT_FALSE(SizeOfImage(PngHeader(1 << 13, (1 << 12) + 1)).has_value());

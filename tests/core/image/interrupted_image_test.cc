@@ -1,5 +1,5 @@
 // Long loops over images end within a row or so after the result is no longer wanted. The flag is
-// raised from the start, so bytes that stay untouched were not worked at.
+// raised from the start, so a loop that ends in time leaves the bytes of the output untouched.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -52,7 +52,7 @@ TEST_F(InterruptedImageTest, AJpegOfAnyKindEndsBeforeItsFirstRows) {
             JpegDecoder::Create({.library_entropy_decoder = by_library});
         ASSERT_THAT(decoder, IsOk());
         const int side = ScaledSide(kSide, scale);
-        // Rows before this crop are skipped.
+        // The decoder skips the rows before this crop.
         const CropRect crop = {.y = side / 4, .x = 0, .height = side / 2, .width = side};
         std::vector<uint8_t> out(size_t(crop.height) * crop.width * 3, kUntouched);
         {

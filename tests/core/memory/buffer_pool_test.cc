@@ -41,7 +41,7 @@ TEST(AlignedBufferTest, NegativeSizeIsRefused) {
 }
 
 TEST(AlignedBufferTest, MoreThanTheMachineHasIsResourceExhausted) {
-  if (kAddressSanitizer) return;  // Its allocator ends the program instead of answering null.
+  if (kAddressSanitizer) return;  // Its allocator ends the program and never returns null.
   EXPECT_THAT(AlignedBuffer::Create(int64_t{1} << 60),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("refused")));
 }

@@ -21,8 +21,8 @@
 
 namespace systole {
 
-// Runs `work` on a thread of its own. fcntl() refuses F_SEAL_FUTURE_WRITE there and on all threads
-// that it starts.
+// Runs `work` on a thread of its own. On that thread, and on all threads that it starts, fcntl()
+// refuses F_SEAL_FUTURE_WRITE.
 inline void OnOldKernel(absl::FunctionRef<void()> work) {
   std::thread([work] {
     const auto load = [](size_t offset) {

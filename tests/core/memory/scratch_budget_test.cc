@@ -33,7 +33,7 @@ TEST(ScratchBudgetTest, WhatFitsIsTakenAndGivenBack) {
 TEST(ScratchBudgetTest, TheElderTakesWhatItNeedsAndTheOthersWaitInLine) {
   ScratchBudget budget(kCapacity);
   Account elder, second, third;
-  EXPECT_TRUE(budget.Take(elder, 1000 * kMiB));  // No other account takes so much.
+  EXPECT_TRUE(budget.Take(elder, 1000 * kMiB));  // Only the elder may take so much.
   EXPECT_TRUE(budget.IsElder(elder));
   EXPECT_FALSE(budget.Take(second, 1000 * kMiB));
   EXPECT_FALSE(budget.Take(third, 500 * kMiB));
@@ -96,7 +96,7 @@ TEST(ScratchBudgetTest, AnElderThatHangsHoldsNobodyUp) {
   EXPECT_TRUE(budget.Take(second, 1000 * kMiB));
   EXPECT_TRUE(budget.Take(small, kMiB));
   EXPECT_FALSE(budget.Take(third, 500 * kMiB));
-  EXPECT_FALSE(budget.Take(hangs, kMiB));  // It goes on and waits like others.
+  EXPECT_FALSE(budget.Take(hangs, kMiB));  // The hung thread goes on, and waits like others.
   EXPECT_TRUE(budget.EndTurn(second, 0));
   EXPECT_TRUE(budget.Take(third, 500 * kMiB));
   EXPECT_TRUE(budget.EndTurn(third, 0));

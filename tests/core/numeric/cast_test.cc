@@ -46,7 +46,7 @@ std::vector<float> Values(size_t count) {
   return values;
 }
 
-// The definition, one value at a time.
+// Computes the definition, one value at a time.
 std::vector<uint8_t> CastOneByOne(const std::vector<float>& in, PixelType type) {
   std::vector<uint8_t> out(in.size() * PixelTypeBytes(type));
   for (size_t i = 0; i < in.size(); ++i) {

@@ -146,8 +146,8 @@ TEST(TensorNormaliserTest, PiecesOfEveryLayoutEqualTheDefinitionOnEveryTarget) {
     SCOPED_TRACE(target);
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
     for (const int channels : {1, 3}) {
-      // Interleaved channels, short runs (one pattern), and runs just within and beyond the longest
-      // pattern.
+      // `inner` is the length of a run of one channel: 1 (interleaved channels), short runs, runs
+      // just within and beyond the longest pattern, and long runs.
       for (const int64_t inner : {1, 2, 5, 16, 682, 683, 3000}) {
         std::vector<uint8_t> in;
         std::vector<float> as_floats;  // Interleaved, for the definition.

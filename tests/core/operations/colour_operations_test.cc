@@ -223,8 +223,8 @@ TEST(ColourOperationsTest, OperationsOfDifferentKindsDrawApart) {
 }
 
 TEST(ColourOperationsTest, SaturationAndHueTakeNumbersThatAreNoColours) {
-  // The hue would be infinite if the range of the colours is subnormal. TensorFlow takes such a
-  // range for 0.
+  // If the range of the colours is subnormal, the hue would be infinite. TensorFlow treats such a
+  // range as 0.
   const float tiny = std::numeric_limits<float>::denorm_min();
   for (const char* operation :
        {"saturation { factor_min: 2 factor_max: 2 }", "hue { delta_min: 0.5 delta_max: 0.5 }"}) {
@@ -416,7 +416,7 @@ TEST(ColourOperationsTest, DefaultsAreTheirValuesInTheCanonicalForm) {
       "grayscale {}", "grayscale { channels: 3 }", "label_map { keys: 1 values: 2 }",
       // A default of 0 differs from no default.
       "label_map { keys: 1 values: 2 default_value: 0 }",
-      // A map of which no feed can be made has a form as well.
+      // A map that no feed accepts has a canonical form, too.
       "label_map { keys: [1, 2] values: 2 }", "random_flip {}", "random_flip {} tf_seed: [0, 0]"};
   for (const char* one : others) {
     for (const char* other : others) {

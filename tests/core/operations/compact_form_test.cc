@@ -25,7 +25,7 @@ namespace {
 using testing::ElementsAre;
 using testing::Optional;
 
-// The form of a program over the bytes of a feature. An image file brings its own shape.
+// The compact form of a program whose feature has bytes. If these are a JPEG, `shape` is ignored.
 std::optional<CompactForm> FormOf(const std::string& transforms, DType dtype = DType::kFloat32,
                                   std::vector<int64_t> shape = {2, 2, 3}, size_t kept_steps = 0) {
   v1::Output output;
@@ -202,7 +202,8 @@ std::vector<uint8_t> Finished(const CompactForm& form, const Value& sent, DType 
   return out;
 }
 
-// Programs of the fuzzer, finished by a client where possible, compared with the references.
+// Draws programs as the fuzzer does. If a client can finish a program's values, the result must be
+// that of the references.
 TEST(CompactFormTest, WhatAClientFinishesIsWhatTheReferencesMake) {
   std::mt19937 random(7);  // Chooses the programs, always the same.
   int finished = 0;

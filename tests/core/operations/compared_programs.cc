@@ -28,8 +28,8 @@ absl::Status RunRest(const RandomProgram& drawn, const std::shared_ptr<const Pro
   return runner->Run(rest, {.bytes = bytes, .shape = kept.type.shape}, drawn.example, pixels, out);
 }
 
-// Returns the difference if the steps go on from one of the images that a cache can keep. An image
-// that cannot be made is not kept, as in a feed.
+// Makes the example from each image that a cache can keep. Returns the first difference from
+// `want`, or "". An image that cannot be made is not kept, as in a feed.
 std::string CompareCached(const RandomProgram& drawn, const std::shared_ptr<const Program>& program,
                           absl::Span<const uint8_t> want) {
   const absl::StatusOr<KeptValues> kept =

@@ -1,4 +1,4 @@
-// Compares what feeds run with the references, on every instruction set.
+// Compares the operations that feeds run with the references, on every instruction set.
 #include <bit>
 #include <cmath>
 #include <cstdint>

@@ -215,7 +215,7 @@ TEST(GeometryTest, HalfOfTheImagesAreTurnedUpsideDown) {
     const std::vector<uint8_t> pixels = MakeOf({"random_flip_up_down {}"}, record).uint8s;
     EXPECT_TRUE(pixels == upright || pixels == turned);
     count += pixels == turned ? 1 : 0;
-    // Both flips draw independently.
+    // The two kinds of flips draw independently.
     const bool mirrored = MakeOf({"random_flip {}"}, record).uint8s != upright;
     as_left_right += mirrored == (pixels == turned) ? 1 : 0;
   }
@@ -225,7 +225,7 @@ TEST(GeometryTest, HalfOfTheImagesAreTurnedUpsideDown) {
   EXPECT_LT(as_left_right, 130);
 }
 
-// The row holds 0 to 5, so pixels show where they come from.
+// Each pixel of the image has its own value, which shows where a pixel of the crop comes from.
 TEST(GeometryTest, RulesOfTheRandomResizedCropAreThoseOfTheirBoxes) {
   const auto crop_of = [](const std::string& rule) {
     return "random_resized_crop { height: 4 width: 4 method: NEAREST rule: " + rule + " }";
@@ -248,7 +248,7 @@ TEST(GeometryTest, RulesOfTheRandomResizedCropAreThoseOfTheirBoxes) {
   EXPECT_NE(centre, whole);
 }
 
-// A box as large as the image counts as none, as in the reference.
+// A box as large as the image counts as no box, as in the reference TPU ResNet.
 TEST(GeometryTest, TheTpuResNetTakesTheCentreWhereTheBoxIsTheImage) {
   const Value square = MakeOf({"crop { height: 4 width: 4 }",
                                "random_resized_crop { height: 8 width: 8 method: NEAREST rule: "

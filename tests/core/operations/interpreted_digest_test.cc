@@ -1,5 +1,5 @@
-// The bytes of the references, the same in every release. Whoever changes them on purpose raises
-// the content version.
+// Pins the bytes that the references make: they are the same in every release. A deliberate change
+// of these bytes needs a new content version.
 #include <cstdint>
 #include <memory>
 #include <vector>

@@ -21,7 +21,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// Makes an output of "shape: .." or nothing, and of transforms, whose braces it adds.
+// Makes an output. `shape` is "shape: .." or "". Each of `transforms` is the content of one
+// `transforms { .. }`.
 v1::Output OutputOf(const std::string& shape, const std::vector<std::string>& transforms) {
   std::string text = shape;
   for (const std::string& transform : transforms) {
@@ -42,7 +43,8 @@ absl::StatusOr<KeptValues> KeptOf(const v1::Output& output, DType dtype = DType:
   return KeptValuesOf(output, *program, dtype, {.height = 100, .width = 120});
 }
 
-// Names of the values that could be kept: after how many steps, or "finished".
+// Names of the values that could be kept. A name is the number of steps before the value, or
+// "finished".
 std::vector<std::string> ValuesOf(const std::vector<std::string>& transforms,
                                   DType dtype = DType::kFloat32, const std::string& shape = "") {
   const absl::StatusOr<KeptValues> kept = KeptOf(OutputOf(shape, transforms), dtype);
@@ -120,7 +122,7 @@ TEST(KeptValueTest, MayBeAnImageOfFloats) {
 }
 
 TEST(KeptValueTest, TakesNoMoreRoomForNothing) {
-  // A crop of fixed size and a mirror cost nothing where a scale and bias pass anyway.
+  // A value before the crop takes more room and saves no work.
   EXPECT_THAT(ValuesOf({kJpeg, kResize, kRound, "crop { height: 60 width: 60 }", kRandomCrop}),
               ElementsAre("4"));
   // Padding makes an image larger, and costs time.

@@ -58,7 +58,7 @@ TEST(LoweredProgramTest, SaysHowEachTransformRuns) {
       runs(absl::StrCat(kJpeg, "transforms { resize { height: 4 width: 5 method: LANCZOS3 } }",
                         kNormalize, "transforms { rot90 { k: 1 } }")),
       ElementsAre(fused, fused, fused, v1::ALONE));
-  // The window is decoded; the resize of it runs by itself.
+  // The window is decoded. Its resize runs alone.
   EXPECT_THAT(runs(absl::StrCat(kJpeg, kWindow,
                                 "transforms { resize { height: 4 width: 5 method: "
                                 "AREA } }")),
@@ -99,7 +99,7 @@ TEST(LoweredProgramTest, WhatCannotBeFusedIsLeftToTheReferences) {
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kBrightness), 1);
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kBrightness + kFlip + kNormalize), 3);
   EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kWindow), 1);  // The resizer makes whole images.
-  EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kResize), 1);  // It takes stored pixels only.
+  EXPECT_EQ(rest(std::string(kJpeg) + kCrop + kResize), 1);  // A resize takes only stored pixels.
   EXPECT_EQ(rest(std::string(kRaw) + kFlip + kResize), 1);   // Mirrored weights round otherwise.
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kRound), 1);
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kNormalize), 1);

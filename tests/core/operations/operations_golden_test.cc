@@ -26,7 +26,7 @@
 namespace systole {
 namespace {
 
-// The features of a record, by name.
+// A record whose features can be read by name.
 class Golden {
  public:
   explicit Golden(absl::string_view record) : record_(record) {
@@ -77,9 +77,9 @@ std::vector<Golden> ReadGoldens(absl::string_view name, absl::string_view file =
 
 // The largest difference from TensorFlow that a case may have, relative to its largest value. Where
 // TensorFlow calls libm (sines, exponentials), no bits can be promised, because libm's last bits
-// depend on the CPU. An error of one unit in the last place of each sine moves a weight by 2^-22 of
-// itself. So sums of these images move by less than 1e-6; 2.4e-7 was measured. parity_test has the
-// bound for all images. Everything else is equal to the bit.
+// depend on the CPU. If each sine is off by one unit in its last place, a weight moves by 2^-22 of
+// its value. So sums of these images move by less than 1e-6; 2.4e-7 was measured. parity_test has
+// the bound for all images. Everything else is equal to the bit.
 double BoundOf(const std::string& output) {
   for (const char* const method : {"LANCZOS3", "LANCZOS5", "GAUSSIAN"}) {
     if (absl::StrContains(output, method)) return 1e-6;

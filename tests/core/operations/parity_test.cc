@@ -1,8 +1,8 @@
 // Checks each claim of the operation table about TensorFlow's values.
 //
 // For "within ..", TensorFlow's formula is written plainly, in float32 and in TensorFlow's order.
-// It is compared with ours over the whole range of inputs, by the number in the table. "exact" is
-// checked here as well, or with TensorFlow's own results: operations_golden_test and
+// It is compared with ours over the whole range of inputs. The number in the table is the bound.
+// "exact" is checked here as well, or with TensorFlow's own results: operations_golden_test and
 // tensorflow_colour_test compare every case of tests/golden/tensorflow.
 #include <algorithm>
 #include <bit>
@@ -482,8 +482,8 @@ const std::map<std::string, Check>& Checks() {
   return *checks;
 }
 
-// The claim for each operation, and for an operation together with the one before it, under
-// TensorFlow's name for both. "different: .." alone claims nothing.
+// The claim for each operation, by its name. Also the claim for an operation together with the one
+// before it, by TensorFlow's name for the two. "different: .." alone claims nothing.
 std::map<std::string, std::string> Claims() {
   std::map<std::string, std::string> claims;
   const auto add = [&claims](absl::string_view name, absl::string_view parity) {

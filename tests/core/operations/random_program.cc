@@ -341,7 +341,7 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
   output.set_dtype(dtypes[bytes.Below(3)]);
   const int count = bytes.Below(9);
   for (int i = 0; i < count; ++i) DrawTransform(bytes, channels, *output.add_transforms());
-  // These come last, so that bytes of the time before they existed keep their meaning.
+  // These are drawn last, so that older files of the corpus keep their meaning.
   const int more = bytes.Below(4);
   for (int i = 0; i < more; ++i) InsertGeometry(bytes, output);
   const int later = bytes.Below(5);

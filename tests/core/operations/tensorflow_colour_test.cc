@@ -91,8 +91,8 @@ const std::vector<Case>& Cases() {
   return *cases;
 }
 
-// The largest difference from TensorFlow's number in these cases. Everything else is equal to the
-// bit. parity_test has the bounds for all inputs.
+// The largest allowed difference from TensorFlow's values in the cases of an operation. Operations
+// without a bound are equal to the bit. parity_test has the bounds for all inputs.
 struct Bound {
   double relative = 0;
   double absolute = 0;
@@ -105,8 +105,8 @@ Bound BoundOf(const Case& one) {
       // rounds once more. uint8 rounds down, so a last bit may decide the level.
       {"gamma", {.relative = 3e-7, .levels = 1}},
       // TensorFlow adds in float32, in an order that depends on its number of threads. Our sums are
-      // float64. So the mean and the deviation differ in their last bits. Near the mean only the
-      // difference of the means is left, so that bound is absolute.
+      // float64. So the mean and the deviation differ in their last bits. For a value near the
+      // mean, only the difference of the two means is left. So that bound is absolute.
       {"per_image_standardization", {.relative = 1e-6, .absolute = 1e-6}},
   };
   const auto found = bounds.find(one.operation());

@@ -1,5 +1,5 @@
-// Programs whose image has a size that only the record gives: only its window is decoded. That the
-// bytes are those of the references, lowered_program_test.cc compares for random programs.
+// Programs whose image size only the record gives. Only a window of the image is decoded. For
+// random programs, lowered_program_test.cc compares the bytes with those of the references.
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -25,8 +25,8 @@ std::string Name(const Shuffle& s) {
                       s.block_records, " window ", s.window_records);
 }
 
-// Powers of two, where the network's width changes, and their neighbours. 32 is the smallest size
-// that the promise covers.
+// Powers of two, where the width of the permutation's network changes, and their neighbours. 32 is
+// the smallest size that the promise covers.
 const Shuffle kShuffles[] = {
     {ShuffleMode::kGlobal, 32, 0, 0},      {ShuffleMode::kGlobal, 33, 0, 0},
     {ShuffleMode::kGlobal, 63, 0, 0},      {ShuffleMode::kGlobal, 64, 0, 0},

@@ -118,7 +118,8 @@ TEST(CounterRngTest, UniformFloatIsTheTop24BitsOfAWord) {
   for (int i = 0; i < 9; ++i) EXPECT_EQ(rng.UniformFloat() * 0x1p24f, plain.NextU32() >> 8);
 }
 
-TEST(CounterRngTest, ValuesArePinned) {  // They are content: see the room's README.
+// The values decide the content of feeds: see core/random/README.md.
+TEST(CounterRngTest, ValuesArePinned) {
   CounterRng rng(1, 2, 3, 4);
   EXPECT_EQ(rng.NextU64(), 14779911552828989521u);
   EXPECT_EQ(rng.UniformInt(0, 1000000), 859279);

@@ -53,8 +53,8 @@ TEST(KeyedPermutationTest, InverseUndoesAtForEverySizeUpTo600) {
   }
 }
 
-// No table can hold these sizes. A function with a two-sided inverse on sampled places is injective
-// there.
+// A table of all values would be too large, so the test samples places. If the inverse undoes At()
+// and At() undoes the inverse at these places, no two of them have the same value.
 TEST(KeyedPermutationTest, InverseUndoesAtForHugeSizes) {
   std::vector<int64_t> sizes = {1281167, 1000000007, KeyedPermutation::kMaxSize};
   for (int bits = 20; bits < 62; ++bits) {
@@ -84,8 +84,8 @@ TEST(KeyedPermutationTest, EachPartOfTheKeyCounts) {
   EXPECT_EQ(Values(KeyedPermutation(100, 1, 1, 1)), base);
 }
 
-// Sizes 101 and 100 have the same width of network. Without the size in the key, the order of 101
-// with 100 cut out would nearly be the order of 100.
+// For the sizes 101 and 100 the network has the same width. Without the size in the key, the order
+// of 101 with 100 cut out would nearly be the order of 100.
 TEST(KeyedPermutationTest, SizeIsPartOfTheKey) {
   const std::vector<int64_t> smaller = Values(KeyedPermutation(100, 1, 1));
   const std::vector<int64_t> larger = Values(KeyedPermutation(101, 1, 1));
@@ -140,7 +140,8 @@ TEST(KeyedPermutationTest, NeighboursAreIndependent) {
   }
 }
 
-TEST(KeyedPermutationTest, ValuesArePinned) {  // They are content: see the room's README.
+// The values decide the content of feeds: see core/random/README.md.
+TEST(KeyedPermutationTest, ValuesArePinned) {
   EXPECT_EQ(Values(KeyedPermutation(10, 1, 2, 3)),
             (std::vector<int64_t>{3, 5, 9, 7, 4, 0, 2, 1, 8, 6}));
   EXPECT_EQ(KeyedPermutation(1281167, 42, 0).At(0), 605963);

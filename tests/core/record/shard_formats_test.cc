@@ -18,7 +18,7 @@ using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// The table with one more row.
+// The first row of the table of formats, and one more format.
 const ShardFormat* const kFormats[] = {ShardFormats().front(), &kLineFormat};
 
 std::unique_ptr<RecordSource> MustOpenOne(const std::string& path) {

@@ -59,7 +59,7 @@ Rgb ToRgb(int y, int cb, int cr) {
           Clamped(y + RoundedShift(fixed(1.772) * (cb - 128), 16))};
 }
 
-// Draws a small table. With it few samples are clamped, as for an encoder's images.
+// Draws a table of small factors. With it few samples are clamped, as in the images of an encoder.
 Quantization DrawQuantization(CounterRng& rng) {
   Quantization q;
   for (uint16_t& factor : q) factor = static_cast<uint16_t>(rng.UniformInt(1, 20));
@@ -157,8 +157,8 @@ TEST(EighthScaleTest, GreyIsTheMeanOfEachBlock) {
   }
 }
 
-// Whether a row of one MCU of 2 x 2 can be made when a block of Cb has this coefficient and 0
-// elsewhere.
+// Whether the rows of one MCU of 2 x 2 blocks can be made if the block of Cb has `value` as this
+// coefficient and 0 elsewhere.
 bool IsMade(size_t coefficient, int16_t value, uint16_t factor) {
   CounterRng rng(/*seed=*/7, 0, 0, 0);
   EighthScale::Format format = ColourFormat(2, 2, rng);
@@ -194,7 +194,7 @@ TEST(EighthScaleTest, ValuesThatNoEncoderMakesAreRefused) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// Each coefficient is within its limit, but their sum has more than 10 bits.
+// Each coefficient is within its limit, but the sum of the coefficients has more than 10 bits.
 TEST(EighthScaleTest, ASampleThatNoEncoderMakesIsRefused) {
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);

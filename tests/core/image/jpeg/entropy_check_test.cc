@@ -1,4 +1,4 @@
-// Tests in a process whose libjpeg has other internals than the headers say (other_libjpeg.h).
+// Tests in a process whose libjpeg has other internals than its headers say (other_libjpeg.h).
 #include "core/image/jpeg/entropy_check.h"
 
 #include <cstdint>
@@ -50,7 +50,8 @@ TEST(EntropyCheckTest, AnEntropyDecoderThatIsNotLibjpegsIsNotReplaced) {
 
 // Without the check the pixels would be wrong: OtherPixelsAreFound shows it.
 TEST(EntropyCheckTest, DecodersOfAnUnfitProcessLeaveEntropyDecodingToLibjpeg) {
-  ASSERT_EQ(other_libjpeg, OtherLibjpeg::kOtherTables);  // As for the first decoder.
+  // The first decoder of the process is created with these tables, so the process's check fails.
+  ASSERT_EQ(other_libjpeg, OtherLibjpeg::kOtherTables);
   JpegDecoder decoder = *JpegDecoder::Create();
   EXPECT_THAT(OwnJpegEntropyDecoding(),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("gives other pixels")));

@@ -152,7 +152,7 @@ std::vector<int> AcSymbols() {
   return symbols;
 }
 
-// Draws a block: from empty ones to full ones, from small values to the largest.
+// Draws a block, which has any share of zeros and values of any size.
 Block RandomBlock(CounterRng& rng) {
   Block block = {};
   const int range = 1 << rng.UniformInt(0, 10);
@@ -272,8 +272,8 @@ void WantPart(HuffmanScan& scan, CounterRng& rng) {
   for (int b = 0; b < scan.num_blocks; ++b) scan.blocks[b].wanted = scan.blocks[b].component != 1;
 }
 
-// A grey scan with codes of 2 or 3 bits. DC has the sizes 0 to 3. AC has 0/1, 0/2, 15/1, ZRL and
-// the end. 111 is no code.
+// A grey scan with codes of 2 or 3 bits. DC has the sizes 0 to 3. AC has, as run/size, 0/1, 0/2 and
+// 15/1, and also ZRL (16 zeros) and the end of a block. 111 is no code.
 HuffmanScan SmallScan(absl::string_view bytes) {
   HuffmanScan scan;
   scan.num_blocks = 1;
@@ -283,7 +283,7 @@ HuffmanScan SmallScan(absl::string_view bytes) {
   return scan;
 }
 
-// A block for which the codes of SmallScan() have all symbols.
+// A block that the codes of SmallScan() can write.
 Block Small() {
   Block block = {};
   for (int k = 0; k < 3; ++k) block[kZigzag[k]] = 1;
@@ -308,7 +308,7 @@ TEST(HuffmanDecoderTest, WhatIsWrittenIsReadOnEverySimdTarget) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// As in a feed, a new scan replaces each one that is done, and is decoded beside the rest of the
+// As in a feed, a new scan replaces each scan that is done. It is decoded beside the rest of the
 // other scan.
 TEST(HuffmanDecoderTest, ScansDecodedTogetherAreReadAsAloneOnEverySimdTarget) {
   const std::vector<std::string> targets = SupportedSimdTargets();
@@ -329,7 +329,7 @@ TEST(HuffmanDecoderTest, ScansDecodedTogetherAreReadAsAloneOnEverySimdTarget) {
       while (!decoders[0].is_ahead() && !decoders[1].is_ahead()) {
         HuffmanDecoder::DecodeAhead(decoders[0], decoders[1]);
       }
-      // Sometimes the scan that is not ahead is read, and goes on by itself.
+      // Sometimes the scan that is not ahead is read: its decoder then goes on alone.
       const int done = decoders[0].is_ahead() != (rng.UniformInt(0, 4) == 0) ? 0 : 1;
       scans[done].ExpectAllIsRead(decoders[done]);
       start(done);
@@ -349,7 +349,7 @@ TEST(HuffmanDecoderTest, WhatIsAheadIsReadWithoutItsBytes) {
     written.scan.ac_codes[0] = RandomCodes(AcSymbols(), rng);
     for (int m = 0; m < 20 * 20; ++m) written.mcus.push_back({RandomBlock(rng)});
     written.bytes = Write(written.mcus, written.scan);
-    ASSERT_GT(written.bytes.size(), 10000u);  // The decoder looks at these more than once.
+    ASSERT_GT(written.bytes.size(), 10000u);  // More than fit into the decoder's buffer.
     written.Start(decoders[i]);
   }
   HuffmanDecoder::DecodeAhead(decoders[0], decoders[1]);
@@ -412,8 +412,8 @@ TEST(HuffmanDecoderTest, ScansOfMoreBlocksThanThereIsMemoryForAreRead) {
   for (int i = 0; i < 2; ++i) scans[i].ExpectAllIsRead(decoders[i]);
 }
 
-// mallinfo2 does not see AddressSanitizer's memory. There the claimed size alone would end the
-// test.
+// mallinfo2 does not see AddressSanitizer's memory. With AddressSanitizer an allocation of the
+// claimed size would end the test.
 TEST(HuffmanDecoderTest, MemoryDoesNotGrowWithTheClaimedSize) {
   const auto used = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
   HuffmanDecoder decoder;
@@ -443,7 +443,7 @@ TEST(HuffmanDecoderTest, LargeValuesAfterShortCodesAreRead) {
 }
 
 TEST(HuffmanDecoderTest, ABlockMayBeFullInTheMiddleOfALookup) {
-  // The last coefficient and the next block's first symbols are within a few bits.
+  // The last coefficient and the next block's first symbols take only a few bits together.
   for (int first = 1; first < 64; ++first) {
     Block full = {};
     for (int k = first; k < 64; ++k) full[kZigzag[k]] = 1;
@@ -504,7 +504,7 @@ TEST(HuffmanDecoderTest, ASkippedFullBlockLeavesTheNextBlocksCode) {
   EXPECT_EQ(McusOf(scan, 2), 2);
 }
 
-// Entries with as many bits as possible follow each other and use up all bits of a refill.
+// Lookup entries with as many bits as possible follow each other and use up all bits of a refill.
 TEST(HuffmanDecoderTest, LargeValuesInARowAreReadAndSkipped) {
   HuffmanScan scan;
   scan.num_blocks = 1;
@@ -517,7 +517,7 @@ TEST(HuffmanDecoderTest, LargeValuesInARowAreReadAndSkipped) {
   EXPECT_EQ(McusOf(scan, 2), 2);
 }
 
-// Symbols of up to 31 bits, before and after entries with as many bits as possible.
+// Symbols of up to 31 bits, before and after lookup entries with as many bits as possible.
 TEST(HuffmanDecoderTest, LongCodesOfTheLargestValuesAreReadAndSkipped) {
   Written written;
   written.scan = Sized({.num_blocks = 1}, 10, 10);
@@ -543,7 +543,7 @@ TEST(HuffmanDecoderTest, LongCodesOfTheLargestValuesAreReadAndSkipped) {
 // T.81 has one code for the end of a block. libjpeg takes every symbol without a value as the end,
 // except sixteen zeros.
 TEST(HuffmanDecoderTest, AnySymbolWithoutAValueEndsABlock) {
-  for (const int length : {3, 13}) {  // Within a lookup's bits, and not.
+  for (const int length : {3, 13}) {  // The code fits into a lookup's bits, or not.
     for (int end = 0x00; end < kSixteenZeros; end += 0x10) {
       SCOPED_TRACE(absl::StrCat("symbol ", end, " of ", length, " bits"));
       Written written;
@@ -612,7 +612,7 @@ TEST(HuffmanDecoderTest, AMarkerBeforeTheLastMcuIsGivenUp) {
     writer.Marker(marker);
     std::string bytes = writer.bytes();
     bytes.append(5000, '\0');  // A decoder that reads on finds blocks here.
-    // The one bits that fill the last byte are no code.
+    // The last byte is filled with ones, which are no code.
     EXPECT_EQ(McusOf(SmallScan(bytes), 4), 3) << marker;
   }
 }
@@ -664,7 +664,7 @@ TEST(HuffmanDecoderTest, AnEndThatDoesNotFollowTheLastMcuIsNone) {
   EXPECT_EQ(end(std::string("\x0f\xff\xff\xff\xd9", 5)), 3u);        // Fill before the marker.
   EXPECT_EQ(end(std::string("\x0f\x00\xff\xd9", 4)), std::nullopt);  // A byte too many.
   EXPECT_EQ(end(std::string("\x00\x0f\xff\xd9", 4)), std::nullopt);  // Two blocks too many.
-  EXPECT_EQ(end(absl::StrCat(std::string(9000, '\0'), "\xff\xd9")), std::nullopt);  // Too much.
+  EXPECT_EQ(end(absl::StrCat(std::string(9000, '\0'), "\xff\xd9")), std::nullopt);  // Far too many.
 }
 
 TEST(HuffmanDecoderTest, BytesWithoutAMarkerAreGivenUp) {

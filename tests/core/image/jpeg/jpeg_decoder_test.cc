@@ -123,8 +123,8 @@ void ExpectCropsEqualCutsOfWhole(const JpegDecoderOptions& options, int crops_pe
             << oracle.divisor << " as 1: crop y " << crop.y << " x " << crop.x << " " << crop.height
             << "x" << crop.width;
         ASSERT_EQ(decoder.warnings(), 0);
-        // libjpeg takes over these kinds only. For the others our decoder foresees what libjpeg
-        // asks for.
+        // libjpeg does the entropy decoding of these kinds only. For all others our decoder
+        // foresees which blocks libjpeg asks for.
         ASSERT_EQ(decoder.by_library(), kind.progressive || kind.separate_scans || kind.arithmetic)
             << kind.name;
       }
@@ -155,8 +155,8 @@ TEST(JpegDecoderTest, CropEqualsCutOfWholeImageAtEveryScale) {
   }
 }
 
-// Skipping rows to the middle of a block or of a pair of rows takes code paths of its own in
-// libjpeg.
+// libjpeg has separate code for crops whose first row is in the middle of a block or of a pair of
+// rows.
 TEST(JpegDecoderTest, EveryFirstRowEqualsTheCutOfTheWholeImage) {
   for (const bool fancy : {true, false}) {
     JpegDecoder decoder = MakeDecoder({.fancy_upsampling = fancy});
@@ -175,9 +175,10 @@ TEST(JpegDecoderTest, EveryFirstRowEqualsTheCutOfTheWholeImage) {
   }
 }
 
-// libjpeg 2.1 skips rows through the colour converter. Plain 4:2:0 upsampling has none, so libjpeg
-// uses the one of a previous image, whose memory is freed. The next image's coefficients may lie
-// there by then. Pixels are wrong only in that case; valgrind always sees the stray access.
+// libjpeg 2.1 skips rows through the colour converter. Plain 4:2:0 upsampling has no converter, so
+// libjpeg uses that of a previous image, whose memory is freed. By then the next image's
+// coefficients may lie in that memory. Pixels are wrong only in this case, but valgrind always sees
+// the stray access.
 TEST(JpegDecoderTest, PlainUpsamplingDoesNotWriteIntoThePreviousImage) {
   JpegDecoder decoder = MakeDecoder({.fancy_upsampling = false});
   for (int side = 16; side < 64; side += 3) {
@@ -368,7 +369,8 @@ TEST(JpegDecoderTest, OtherMissingTablesAreDataLoss) {
               StatusIs(kDataLoss, HasSubstr("Huffman table 0x00 was not defined")));
 }
 
-// mallinfo2 does not see AddressSanitizer's memory. There LeakSanitizer finds a leak.
+// mallinfo2 does not see AddressSanitizer's memory. In such a build LeakSanitizer would find a
+// leak.
 TEST(JpegDecoderTest, ImagesLeaveNoMemoryBehind) {
   JpegDecoder decoder = MakeDecoder();
   const std::string jpeg = MakeJpeg(k420, 8, 8, 3);
@@ -511,8 +513,8 @@ TEST(JpegDecoderTest, ScansOfAProgressiveImageAreLimited) {
   EXPECT_THAT(DecodeAll(enough, jpeg), IsOk());
 }
 
-// The coefficients take 6 MB. mallinfo2 does not see AddressSanitizer's memory, so there the test
-// finds nothing.
+// The coefficients take 6 MB. mallinfo2 does not see AddressSanitizer's memory, so under
+// AddressSanitizer the test shows nothing.
 TEST(JpegDecoderTest, AnImageOfSeveralScansTakesItsMemoryWhenItsRowsAreTaken) {
   const std::string jpeg = MakeJpeg({.name = "", .progressive = true}, 1024, 1024, 3);
   const auto used = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
@@ -667,8 +669,8 @@ TEST(JpegDecoderTest, CropsDecodedTogetherEqualCropsAlone) {
   EXPECT_GT(together, 100);
 }
 
-// The images are so large that coefficients must leave memory on the way, and are kept as rows. For
-// some of the images there is no room for these rows.
+// The images are so large that the memory for coefficients fills up on the way. What was decoded is
+// then kept as rows. For some of the images there is no room for these rows.
 TEST(JpegDecoderTest, ScaledCropsDecodedTogetherEqualCropsAlone) {
   struct Outcome {
     std::vector<uint8_t> pixels;
@@ -750,7 +752,8 @@ TEST(JpegDecoderTest, WhatFollowsTheLastRowIsCheckedAsLibjpegChecksIt) {
   }
 }
 
-// For such values libjpeg's C code and its vector code differ. libjpeg chooses which of them runs.
+// For such values libjpeg's C code and its vector code give different pixels. libjpeg chooses which
+// of them runs.
 TEST(JpegDecoderTest, AtAnEighthValuesThatNoEncoderMakesAreLeftToLibjpeg) {
   JpegDecoder decoder = MakeDecoder();
   std::string jpeg = MakeJpeg(k420, 300, 200, /*seed=*/9);
@@ -768,7 +771,7 @@ TEST(JpegDecoderTest, AtAnEighthValuesThatNoEncoderMakesAreLeftToLibjpeg) {
 }
 
 // The image ends with a comment that claims more bytes than there are. The memory after the image
-// looks like the rest of it.
+// looks like the rest of the comment.
 TEST(JpegDecoderTest, BytesBehindTheImageAreNotRead) {
   const std::string whole = MakeJpeg(k420, 48, 32, /*seed=*/9);
   const std::string jpeg = whole.substr(0, whole.size() - 2) + std::string("\xff\xfe\x00\x20", 4);

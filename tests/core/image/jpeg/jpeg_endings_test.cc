@@ -1,5 +1,5 @@
-// The ending of an image decides whether it is whole or damaged. It does not change the pixels. The
-// verdict must be libjpeg's for every ending, also if our code decodes the entropy-coded bytes.
+// The ending of an image decides whether it is whole or damaged. It does not change the pixels. Our
+// verdict must be libjpeg's for every ending, even if our own code decodes the entropy-coded bytes.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -87,8 +87,9 @@ absl::Status ReadRows(JpegDecoder& decoder, const std::string& jpeg, const CropR
 
 class JpegEndingsTest : public ::testing::Test {
  protected:
-  // Reads the rows alone, and the rows with all bytes after them. The image must be refused if
-  // libjpeg raises an error or warning. Otherwise the pixels must be equal.
+  // Reads the rows alone, and the rows with all bytes after them. If libjpeg raises an error, our
+  // decoder must refuse the image. If libjpeg only warns, the strict decoder must refuse it, too.
+  // Otherwise the pixels must be equal.
   void ExpectLibjpegsVerdict(const std::string& jpeg) {
     const int channels = grey_ ? 1 : 3;
     JpegDecoder& strict = grey_ ? grey_strict_ : strict_;
@@ -161,7 +162,8 @@ TEST_F(JpegEndingsTest, EveryEndingHasLibjpegsVerdict) {
 }
 
 // Fill bytes belong to the marker after them. Before a stuffed zero they are odd: libjpeg accepts
-// them without a warning, but does not always decode the same pixels.
+// them without a warning, but does not always decode the same pixels. So our decoder leaves such
+// images to libjpeg.
 TEST_F(JpegEndingsTest, FillAnywhereHasLibjpegsVerdict) {
   for (const JpegKind& kind : Kinds()) {
     grey_ = kind.colour == JpegColour::kGrey;

@@ -31,8 +31,9 @@ constexpr uint32_t kBuildId = 3;
 const char kDebian12BuildId[] = "75b71ddb85234be3659c097f2561a765b45993bd";
 std::string Gnu() { return std::string("GNU\0", 4); }
 
-// The golden digests were made on Debian 12. If this fails with another libjpeg, run the golden
-// tests to see whether its pixels are the same, then add its build id to the table.
+// The golden digests were made on Debian 12. If this test fails with another libjpeg, run the
+// golden tests to see whether that libjpeg makes the same pixels. If so, add its build id to the
+// table.
 TEST(JpegLibraryTest, OnDebian12TheVersionIsThatOfTheRelease) {
   EXPECT_EQ(JpegLibraryVersion(), "libjpeg-turbo-2.1.5");
 }

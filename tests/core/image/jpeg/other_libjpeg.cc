@@ -25,7 +25,7 @@ boolean DecodeMcu(j_decompress_ptr cinfo, JBLOCKROW* blocks) {
 }
 
 // Changes one symbol: a run of 6 zeros before a value of one bit becomes a run of 5. libjpeg has
-// made its lookup tables before and does not read short codes again.
+// already made its lookup tables, so it does not read short codes from this table again.
 void ChangeOneSymbol(JHUFF_TBL& table) {
   std::replace(std::begin(table.huffval), std::end(table.huffval), UINT8{0x61}, UINT8{0x51});
 }

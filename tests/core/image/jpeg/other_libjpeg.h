@@ -1,7 +1,7 @@
 // Makes libjpeg look like a release with other internals, in a program that links this file or
 // preloads it. For tests.
 //
-// Not thread-safe: change it only while no image is decoded.
+// Not thread-safe: change `other_libjpeg` only while no image is decoded.
 #ifndef SYSTOLE_TESTS_CORE_IMAGE_JPEG_OTHER_LIBJPEG_H_
 #define SYSTOLE_TESTS_CORE_IMAGE_JPEG_OTHER_LIBJPEG_H_
 

@@ -94,7 +94,7 @@ TEST(PlainPngTest, AnInterruptEndsIt) {
   EXPECT_FALSE(IsPlain(png, kind));
 }
 
-// Decodes as users do, and compares with libspng. Returns whether the file is good.
+// Decodes with the public functions, and compares with libspng. Returns whether the file is good.
 bool ExpectLikeSpng(const std::string& png) {
   const std::optional<std::vector<uint8_t>> expected = DecodeBySpng(png);
   const absl::StatusOr<PngInfo> info = ReadPngHeader(png, 3);
@@ -127,7 +127,8 @@ TEST(PngDecoderTest, FilesOfAnyKindAndAnyDamageAreDecodedOrRefusedLikeByLibspng)
   EXPECT_GT(bad, 1000);
 }
 
-// The README says which damage libspng alone finds, behind checksums that are right.
+// core/image/png/README.md names the damage that only libspng finds although all checksums are
+// right. So the test compares only files that libspng decodes.
 TEST(PngDecoderTest, WhatLibspngDecodesOfDamagedStreamsHasTheSamePixels) {
   RandomBits bits(7);
   int good = 0;
@@ -142,7 +143,7 @@ TEST(PngDecoderTest, WhatLibspngDecodesOfDamagedStreamsHasTheSamePixels) {
   EXPECT_GT(good, 10);
 }
 
-// Larger than the pieces in which files are read and rows are made.
+// These images are larger than the pieces in which files are read and rows are made.
 TEST(PngDecoderTest, LargeImagesAreDecodedLikeByLibspngWithEveryTarget) {
   RandomBits bits(7);
   for (const auto& [colour_type, bit_depth] :

@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// As the PNG specification says it.
+// The Paeth predictor as the PNG specification defines it.
 int PaethPredictor(int a, int b, int c) {
   const int p = a + b - c;
   const int pa = std::abs(p - a), pb = std::abs(p - b), pc = std::abs(p - c);
@@ -34,7 +34,7 @@ void UnfilterByDefinition(uint8_t* rows, size_t count, size_t row_bytes, size_t 
   }
 }
 
-// `count` rows below one, with each filter in turn.
+// A first row and `count` rows below it, with each filter in turn.
 std::vector<uint8_t> FilteredRows(size_t count, size_t row_bytes, uint32_t values) {
   std::vector<uint8_t> rows;
   uint32_t x = 1;

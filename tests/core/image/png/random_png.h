@@ -128,7 +128,7 @@ inline std::string RandomPng(RandomBits& bits, int max_side) {
   std::string deflated = Deflated(bits, rows);
   if (damage == 5) deflated.back() ^= 1;  // The stream's checksum.
   if (damage == 6) deflated += "behind the stream";
-  if (damage == 7) deflated[0] = static_cast<char>(0x88), deflated[1] = 0x1c;  // The window.
+  if (damage == 7) deflated[0] = static_cast<char>(0x88), deflated[1] = 0x1c;  // The window size.
   std::string before;
   if (Below(bits, 4) == 0) before += PngChunk("tEXt", std::string("Comment\0text", 12));
   if (Below(bits, 8) == 0) before += PngChunk("gAMA", BigEndian(45455));

@@ -1,4 +1,5 @@
-// Decodes PNG files by libspng alone. Which files are good, and their pixels, is defined by this.
+// Decodes PNG files by libspng alone. The result defines which files are good, and which pixels
+// they have.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_IMAGE_PNG_SPNG_REFERENCE_H_

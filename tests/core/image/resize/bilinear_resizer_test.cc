@@ -178,8 +178,8 @@ TEST(BilinearResizerTest, ReuseAcrossSizesLeavesNoTrace) {
 TEST(BilinearResizerTest, RowsGivenTogetherGiveTheBytesOfRowsGivenOneByOne) {
   for (const std::string& target : SupportedSimdTargets()) {
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
-    // The sizes go up, down, and so far down that rows between the needed ones are left out. The
-    // last one is too wide for the windows of the fast kernel.
+    // One size is scaled up. Others are scaled down, some so far that rows between the needed ones
+    // are left out. The last one is too wide for the windows of the fast kernel.
     for (const auto& [in_height, in_width] : {std::pair(13, 40), {50, 61}, {111, 90}, {97, 400}}) {
       SCOPED_TRACE(absl::StrCat(target, " from ", in_height, "x", in_width));
       auto resizer = BilinearResizer::Create({.height = 24, .width = 50, .channels = 3});
@@ -203,7 +203,8 @@ TEST(BilinearResizerTest, RowsGivenTogetherGiveTheBytesOfRowsGivenOneByOne) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// A large image of whole blocks that begins on a cache line is written past the caches.
+// A large output whose rows are whole blocks is written past the caches if it begins on a cache
+// line.
 TEST(BilinearResizerTest, WhereTheOutputLiesDoesNotChangeIt) {
   constexpr int kInSide = 150;
   const std::vector<uint8_t> pixels = Noise(size_t{kInSide} * kInSide * 3, 6);

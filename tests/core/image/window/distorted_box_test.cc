@@ -32,7 +32,7 @@ TEST(DistortedBoxTest, BoxesLieInsideAndWithinTheirRanges) {
     ASSERT_GE(area, 0.1);  // min_object_covered.
     ASSERT_LE(area, 1.0);
     if (box == WholeImage(375, 500)) continue;
-    ASSERT_GT(aspect, 0.75 * 0.99);  // Whole columns move it a little.
+    ASSERT_GT(aspect, 0.75 * 0.99);  // Rounding to whole columns moves it.
     ASSERT_LT(aspect, 1.33 * 1.01);
   }
 }

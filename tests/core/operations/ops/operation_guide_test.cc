@@ -1,4 +1,5 @@
-// The operation table's texts for people, and the table in core/README.md that is made of them.
+// Checks the operation table's texts for people, and the table in core/README.md that is made of
+// them.
 #include <cstdint>
 #include <fstream>
 #include <set>

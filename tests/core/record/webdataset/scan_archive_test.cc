@@ -88,9 +88,9 @@ TEST(ScanArchiveTest, AFlippedBitOfAHeaderCostsTheSamplesThatMayHaveLostTheFile)
     int block;
     std::vector<std::string> samples;
   } kCases[] = {
-      {0, {"0-4!", "4-8", "8-12"}},   // In a's first file.
-      {2, {"0-2!", "2-8!", "8-12"}},  // In a's last file, or b's first one.
-      {4, {"0-4!", "4-8!", "8-12"}},  // In b's first file, or a's last one.
+      {0, {"0-4!", "4-8", "8-12"}},   // The damaged file is a's first one.
+      {2, {"0-2!", "2-8!", "8-12"}},  // It may be a's last file or b's first one.
+      {4, {"0-4!", "4-8!", "8-12"}},  // It may be b's first file or a's last one.
       {10, {"0-4", "4-8", "8-10!"}},
   };
   for (const auto& c : kCases) {

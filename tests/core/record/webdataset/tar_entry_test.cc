@@ -103,7 +103,8 @@ TEST(TarEntryTest, EveryFlippedBitOfAHeaderIsDamage) {
     std::string bad = good;
     bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ (1 << bit % 8));
     const TarEntry entry = Read(bad);
-    // The sum's last two bytes end it, with any value. Its first byte may be a blank.
+    // The last two bytes of the checksum field only end the number, and may have any value. The
+    // field's first byte may be a blank.
     if (bit / 8 == 154 || bit / 8 == 155 || (bit / 8 == 148 && entry.kind == Kind::kFile)) continue;
     EXPECT_EQ(entry.kind, Kind::kDamaged) << bit;
     EXPECT_THAT(entry.cause, HasSubstr("tar header")) << bit;

@@ -126,7 +126,8 @@ TEST(WebDatasetShardTest, ASampleThatChangedBehindItsIndexIsDamageByItsCrc) {
                                        "the sample is 0x"),
                              HasSubstr("the index says 0x"), Not(HasSubstr(folder.path())))));
   EXPECT_THAT(shard->ReadRecord(2, scratch), IsOk());
-  // A scan that ignores the index finds the damage by comparing with it.
+  // With kIgnore the archive is scanned. Its samples are still compared with those of the index,
+  // where the changed sample has another CRC-32C.
   const auto scanned = OpenShard(folder / "a.tar", {.index_use = IndexUse::kIgnore});
   ASSERT_THAT(scanned, IsOk());
   ASSERT_EQ((*scanned)->num_damaged(), 1);

@@ -126,7 +126,7 @@ TEST(FileMappingTest, FileCutWhileItIsReadIsZerosAndMarked) {
   EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data()), 'a');  // Not cut.
   EXPECT_EQ(*static_cast<const volatile char*>(mapped.bytes().data() + 3 * kPage - 1), '\0');
   EXPECT_TRUE(mapped.failed());
-  EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));  // All pages are gone at once.
+  EXPECT_EQ(FirstOfEachPage(mapped.bytes()), std::string(3, '\0'));  // Now all pages are zeros.
 }
 
 TEST(FileMappingTest, WhatFailedOnceIsNotReadAgain) {
@@ -261,7 +261,8 @@ TEST_F(FileMappingDeathTest, HandlerThatWasThereGetsWhatIsNotOurs) {
 }
 
 TEST_F(FileMappingDeathTest, ForkedChildIsGuardedToo) {
-  // Runs as the child of a test, whose exit code is that of the forked child.
+  // Runs in the death test's process. This process forks a child, and ends with the child's exit
+  // code.
   const auto fork_and_cut = [] {
     const AnonymousFile file(ThreePages());
     FileMapping mapping(file.fd(), 3 * kPage);
