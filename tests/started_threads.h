@@ -1,5 +1,5 @@
-// How many threads this program has started. For the check that tests whose code has threads are
-// declared so (THREADS in systole_test()).
+// How many threads this program has started. The main() of the tests uses it to check that a test
+// whose code has threads says so (THREADS in systole_test()).
 #ifndef SYSTOLE_TESTS_STARTED_THREADS_H_
 #define SYSTOLE_TESTS_STARTED_THREADS_H_
 

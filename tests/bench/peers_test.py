@@ -180,7 +180,7 @@ class SanityTest(unittest.TestCase):
 
 
 class WayTest(unittest.TestCase):
-    """If our client is refused shared memory, it goes on with bytes over the connection."""
+    """A client whose way fails silently takes another one. Samples that came so are refused."""
 
     def test_what_came_as_the_side_says_is_taken(self):
         shared = sides.Side("s", None, sides.SERVED, unix=True)

@@ -94,9 +94,10 @@ std::vector<float> Shrink(const std::string& jpeg, int height, int width, bool s
   return pixels;
 }
 
-// Checks what core/image/README.md says of images that are decoded at a smaller scale. Their pixels
-// are the means of squares. An image shrunk from them differs from one shrunk from all pixels:
-// there the resize takes four pixels and leaves out the rest.
+// Checks what core/image/README.md says of images that are decoded at a smaller scale. Each of
+// their pixels is the mean of a square block of pixels. An image that is shrunk from them differs
+// from one that is shrunk from the full decode. For each new pixel of the latter the resize reads
+// four pixels and skips the others.
 TEST(PhotographsTest, ScaledPixelsAreMeansAndDifferFromThoseOfTheFullDecodeAsStated) {
   struct Case {
     JpegScale scale;

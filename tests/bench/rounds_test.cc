@@ -49,7 +49,7 @@ TEST(RoundsTest, SidesTakeTurnsAndNoneIsAlwaysFirst) {
   EXPECT_EQ(order, "abbaab");
   ASSERT_EQ(samples.size(), 2u);
   ASSERT_EQ(samples[1].size(), 3u);
-  EXPECT_EQ(samples[1][0].amount, 2);  // b came second, third and last.
+  EXPECT_EQ(samples[1][0].amount, 2);  // b had turns 2, 3 and 6.
   EXPECT_EQ(samples[1][1].amount, 3);
   EXPECT_EQ(samples[1][2].amount, 6);
   EXPECT_EQ(samples[1][2].rate(), 3);

@@ -44,7 +44,7 @@ class ChaosTest : public testing::Test {
 
   // Starts one more server behind a proxy of its own. `args` are flags besides `--dataset`.
   void AddServer(const std::vector<std::string>& args = {}, const ProcessOptions& options = {});
-  // Starts server `i`, which has ended, again.
+  // Starts server `i` again. REQUIRES: it has ended.
   void Restart(int i);
   FaultProxy& proxy(int i) { return *places_[static_cast<size_t>(i)].proxy; }
   Process& server(int i) { return places_[static_cast<size_t>(i)].server->process(); }

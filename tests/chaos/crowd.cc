@@ -18,7 +18,7 @@ namespace {
 constexpr int kOtherMachine = 2;
 constexpr int kRoundsASecond = 20;
 
-// What an HTTP/2 client says first, and an empty SETTINGS frame after it.
+// The connection preface of an HTTP/2 client, and an empty SETTINGS frame after it.
 constexpr absl::string_view kHello("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
 
 }  // namespace

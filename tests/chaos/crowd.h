@@ -43,8 +43,8 @@ class IdleCrowd {
 
 // How many readers of each kind there are.
 struct Readers {
-  int honest = 0;  // Read all that comes, at once.
-  int slow = 0;    // Read a message a second each.
+  int honest = 0;  // Read everything as soon as it comes.
+  int slow = 0;    // Each reads one message a second.
   int silent = 0;  // Read nothing at all.
 };
 
@@ -69,7 +69,7 @@ class ReaderCrowd {
   // Reads the calls from `begin` to before `end`, one message a second from each.
   void ReadSlowly(int begin, int end);
 
-  // First the honest ones, then the slow, then the silent.
+  // First the honest readers' calls, then those of the slow ones, then those of the silent ones.
   std::vector<std::unique_ptr<Call>> calls_;
   std::atomic<bool> stopping_ = false;
   std::vector<std::thread> threads_;  // Last, because they use the members above.

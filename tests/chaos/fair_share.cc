@@ -9,7 +9,8 @@
 namespace systole {
 namespace {
 
-// A feed must keep this part of the rate that it has beside as many honest readers.
+// Beside a crowd a feed must reach this part of the rate that it reaches beside as many honest
+// readers.
 constexpr double kRateKept = 0.5;
 
 double Median(std::vector<double> values) {

@@ -1,5 +1,5 @@
-// Checks what a feed keeps while others try to take all of a server: its bytes, and at least half
-// of the rate that it has beside as many honest readers.
+// Checks what a feed gets while others try to take all of a server: the right bytes, and at least
+// half of the rate that it gets beside as many honest readers.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CHAOS_FAIR_SHARE_H_
@@ -15,10 +15,10 @@ namespace systole {
 
 class FairShareTest : public ChaosTest {
  protected:
-  // Expects that a feed of server 0 gets its bytes while what `disturb` returns is alive. In the
-  // full run the feed must also have half of the rate that it has beside `honest` readers. Both
-  // rates are measured in turns and their medians compared, because the machine has other work,
-  // too.
+  // Expects that a feed of server 0 gets the right bytes while the object that `disturb` returns is
+  // alive. In the full run the feed must also get half of the rate that it gets beside `honest`
+  // readers. Both rates are measured in turns and their medians are compared, because the machine
+  // has other work, too.
   template <typename Disturb>
   void ExpectFairShare(int honest, Disturb disturb) {
     {

@@ -4,8 +4,8 @@
 //
 //   client --TCP--> FaultProxy --TCP--> server
 //
-// The proxy's address does not change, so a server that is restarted on another port keeps its
-// name.
+// The proxy's address does not change, so a server that is restarted on another port stays
+// reachable under the same address.
 //
 // Thread-safe.
 #ifndef SYSTOLE_TESTS_CHAOS_FAULT_PROXY_H_

@@ -1,6 +1,6 @@
-// A server that says at random what no honest server says, in several places at once, beside an
-// honest server. The client must end in time, its error must be printable, and the steps that it
-// hands out must be right.
+// A hostile server sends random values that no honest server sends, in several places at once. In
+// half of the feeds it runs beside an honest server. The client must end in time, its error must be
+// printable, and the steps that it hands out must be right.
 #include <memory>
 #include <optional>
 #include <random>

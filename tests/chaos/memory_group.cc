@@ -22,7 +22,8 @@ namespace {
 constexpr char kRoot[] = "/sys/fs/cgroup";
 
 // Returns the cgroup of this process in the hierarchy that limits memory, and the limit's name
-// there. cgroup v2 allows no group below one that has processes, so there it returns the root.
+// there. Returns the root under cgroup v2, where a group that has processes may have no groups
+// below it.
 std::pair<std::string, std::string> Hierarchy() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

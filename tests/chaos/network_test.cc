@@ -17,7 +17,8 @@ TEST_F(NetworkTest, ConnectionsAreCutAtAnyByte) {
   for (int i = 0; i < 3; ++i) AddServer();
   SetAll({.bytes_per_cut = 12 << 20});
   const int wanted = Times(20, 1000);
-  const int steps = Times(400, 7200);  // 2 MiB each, so a cut every six: more than are wanted.
+  // A step has 2 MiB, so on average every sixth step is cut. These are more cuts than are wanted.
+  const int steps = Times(400, 7200);
   const auto feed = StartFeed(steps);
   ExpectUndisturbed(*feed, steps);
   int64_t cuts = 0;

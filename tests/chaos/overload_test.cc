@@ -1,5 +1,6 @@
-// More peers than a server has room for, and a disk without room. Feeds keep their bytes and a fair
-// share of the time, the server keeps to its memory, and afterwards everything is as before.
+// More peers than a server has room for, and a disk without room. Feeds get the right bytes and a
+// fair share of the time, and the server stays within its memory limit. Afterwards the server
+// serves the same bytes as before.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -23,7 +24,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 
 class OverloadTest : public FairShareTest {
  protected:
-  // Checks that the server is there and serves what it always served.
+  // Checks that the server still runs and serves the same bytes as before the test.
   void TearDown() override {
     if (num_servers() > 0) {
       EXPECT_TRUE(server(0).IsRunning());
@@ -41,11 +42,11 @@ struct Crowds {
 
 TEST_F(OverloadTest, CrowdsOfConnectionsToAServerWithFewDescriptors) {
   AddServer({}, {.open_files = 128});
-  // The honest readers are a few of those that the server has room for.
+  // The server has room for more honest readers than these.
   ExpectFairShare(/*honest=*/8, [&] {
     return std::make_unique<IdleCrowd>(PortOf(address(0)), /*idle=*/1000, /*each_second=*/200);
   });
-  // The cap on connections turned away those that were too many, before descriptors ran out.
+  // The cap on connections turned away the surplus before descriptors ran out.
   EXPECT_THAT(server(0).err(), HasSubstr("--max-connections-per-peer"));
   EXPECT_THAT(server(0).err(), Not(HasSubstr("Too many open files")));
 }

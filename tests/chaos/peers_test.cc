@@ -1,5 +1,5 @@
 // Peers that send what nobody should: bytes at random, requests without sense, names of files. The
-// server refuses them and serves the others as before.
+// server refuses them and still serves the other peers.
 #include <sys/socket.h>
 
 #include <memory>
@@ -29,7 +29,7 @@ class PeersTest : public ChaosTest {
         grpc::CreateChannel(proxy(0).address(), grpc::InsecureChannelCredentials()));
     random_.seed(ChaosSeed());
   }
-  // Checks that the server is there and serves what it always served.
+  // Checks that the server still runs and serves the same bytes as before the test.
   void TearDown() override {
     EXPECT_TRUE(server(0).IsRunning());
     const auto feed = StartFeed(10);
@@ -96,7 +96,7 @@ void PeersTest::Scramble(google::protobuf::Message& message, int depth) {
         break;
       case FieldDescriptor::CPPTYPE_STRING: {
         std::string text = SomeText();
-        // A string that is not UTF-8 would not be sent by protobuf.
+        // protobuf would refuse to send a string that is not UTF-8.
         if (field->type() == FieldDescriptor::TYPE_STRING) {
           for (char& byte : text) byte = static_cast<char>(byte & 0x7f);
         }
@@ -183,7 +183,7 @@ TEST_F(PeersTest, BytesAtRandom) {
   for (int i = 0; i < Times(100, 1000); ++i) {
     const OwnedFd socket = ConnectOnLoopback(PortOf(proxy(0).address()));
     ASSERT_TRUE(socket.ok());
-    // Some begin with the bytes of an HTTP/2 client.
+    // Every other peer begins with the connection preface of an HTTP/2 client.
     std::string bytes = Noise(random_() % 20'000);
     if (i % 2 == 0) bytes = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes;
     ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);

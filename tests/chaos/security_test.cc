@@ -203,8 +203,8 @@ TEST_F(SecurityTest, CertificatesAreReplacedAgainAndAgainWhileAFeedRuns) {
   // The feed connects before its authority is replaced, and runs to the end of the test.
   std::string printed;
   const auto feed = FeedInMidStream(steps, printed, Credentials("first"));
-  // Each time the authority is a new one. A client that trusts only this one succeeds only if the
-  // server shows the new certificate.
+  // Each time the authority is a new one. A client that trusts only the new authority succeeds only
+  // if the server shows the new certificate.
   for (int replaced = 0; replaced < Times(3, 20); ++replaced) {
     const std::string next = absl::StrCat("tls-", replaced);
     MakeCertificates(next);

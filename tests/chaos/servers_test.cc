@@ -146,7 +146,8 @@ TEST_F(ServersTest, AllServersAreGoneForAWhileAndComeBack) {
   ExpectUndisturbed(*feed, steps, printed);
 }
 
-// Each life takes a random number of steps and is killed in the middle of the next one.
+// Each life of the trainer takes a random number of steps, and ends by a kill in the middle of the
+// next step.
 TEST_F(ServersTest, ATrainerIsKilledAndResumedFromItsLastTokenAgainAndAgain) {
   for (int i = 0; i < 2; ++i) AddServer();
   std::string lines;
@@ -193,8 +194,8 @@ TEST_F(ServersTest, TheTokenOfOneHostIsGoodForFourAndBack) {
   ExpectUndisturbed(lines, done);
 }
 
-// A list of servers is replaced again and again. Which of four servers are in it is random. Those
-// that are not listed are killed, and started again when they are.
+// The list of servers is replaced again and again. Which of four servers are in it is random. A
+// server that leaves the list is killed, and started again when it is back in the list.
 TEST_F(ServersTest, ServersThatAreAddedAndRemovedAgainAndAgain) {
   for (int i = 0; i < 4; ++i) AddServer();
   SetAll({.bytes_per_second = 40 << 20});

@@ -20,9 +20,10 @@ namespace systole {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// The most that the median of the last quarter of all looks may lie above that of the second
-// quarter. A leak at each fault, of a chunk or a connection, is many times as much after some
-// minutes. Smaller growth is what malloc and gRPC keep of their busiest moment.
+// How far the median memory of the last quarter of the measurements may lie above that of the
+// second quarter. If each fault leaked a chunk or a connection, the growth after some minutes would
+// be many times as much. Smaller growth is memory that malloc and gRPC keep from their busiest
+// moment.
 constexpr int64_t kMostGrowth = 16 * kMiB;
 
 struct Look {

@@ -52,7 +52,7 @@ class StorageTest : public ChaosTest {
     ASSERT_EQ(::flock(gate_.get(), LOCK_UN), 0);
   }
 
-  // Expects that the feed of the other dataset gives what it always gives.
+  // Expects that a feed of the other dataset gives all slices of its first 5 steps.
   void ExpectOtherUnharmed() {
     const Finished finished = RunSystole(
         {"feed", "--server", Servers(), "--spec", other_spec_, "--digest", "--steps", "5"});

@@ -1,5 +1,5 @@
-// Strangers without a credential flood a server from several machines at once. A running feed keeps
-// its bytes, and the server its memory.
+// Strangers without a credential flood a server from several machines at once. A running feed still
+// gets the right bytes, and the server stays within its memory limit.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>

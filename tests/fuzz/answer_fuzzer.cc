@@ -1,6 +1,6 @@
-// Any bytes as a server's answer to ResolveFeed, as they are or as changes of a good answer. An
-// accepted answer has a layout and an order with as many steps as it says, and can be printed. The
-// first byte chooses the spec and one of these two ways.
+// Any bytes as a server's answer to ResolveFeed: as the whole answer, or as changes of a good
+// answer. The first byte chooses the spec and one of these two ways. An accepted answer has a
+// layout and an order with as many steps as it says, and can be printed.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,8 +29,8 @@ struct Feed {
   v1::ResolveFeedResponse honest;
 };
 
-// A feed of two cores with four places each. An example of `x` has three values. `honest` has the
-// number of records.
+// A feed of two cores with four places each. An example of `x` has three values. `honest` is the
+// part of the answer that has the number of records.
 Feed MakeFeed(const std::string& spec, const std::string& honest, DType dtype = DType::kUint8) {
   using google::protobuf::TextFormat;
   Feed feed;

@@ -1,5 +1,5 @@
-// Any bytes as a recording, as they are and as records with good checksums. It is refused, or it is
-// written again as it was and the counts of its replay add up.
+// Any bytes as a recording, as they are and as records with good checksums. An accepted recording
+// is written back equal, and its replay has all its steps and times that add up.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

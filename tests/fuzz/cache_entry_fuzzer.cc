@@ -1,4 +1,4 @@
-// Any bytes as the file of a kept value. An accepted entry is written back equal. The bytes are
+// Any bytes as a file of the disk cache. An accepted entry is written back equal. The bytes are
 // also tried with a good hash, or almost nothing would be accepted.
 #include <cstddef>
 #include <cstdint>

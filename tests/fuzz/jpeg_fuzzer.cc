@@ -1,7 +1,7 @@
 // Any bytes as a JPEG: header, a crop, the whole image and the fused transform, strict and lenient.
 // No input may crash, leak or allocate beyond the limits (run with -malloc_limit_mb=64 under
-// libFuzzer). If an image decodes whole without a warning, a crop must equal the cut of it. Our
-// entropy decoder must give the pixels, errors and warnings of libjpeg's. The same holds for a
+// libFuzzer). If an image decodes whole without a warning, a crop must equal that part of it. Our
+// entropy decoder must give the same pixels, errors and warnings as libjpeg's. The same holds for a
 // decoder that has seen other images, for one that decodes beside another, and for other image
 // endings.
 #include <algorithm>
@@ -60,8 +60,8 @@ void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, b
   SYSTOLE_CHECK(library.Decode(crop, absl::MakeSpan(theirs)) == status);
   SYSTOLE_CHECK(ours == theirs && own.warnings() == library.warnings());
   if (!whole) return;
-  // Reads rows alone. Bytes after the last row are not looked at, unless entropy decoding reads
-  // ahead.
+  // Reads only the rows. Then bytes after the last row are not looked at, unless entropy decoding
+  // reads ahead.
   Rows rows[2];
   for (JpegDecoder* decoder : {&own, &library}) {
     if (!decoder->ReadHeader(jpeg).ok()) std::abort();  // It could be read before.
@@ -72,8 +72,8 @@ void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, b
   SYSTOLE_CHECK(rows[0] == rows[1] && own.warnings() == library.warnings());
 }
 
-// Replaces some of the last bytes of `jpeg` by fill and markers, or by bytes that look like them.
-// All bytes decide which, so that any change tries other endings.
+// Replaces some of the last bytes of `jpeg` by fill and markers, or by bytes that look like them. A
+// hash of all bytes chooses the ending, so that any change of the input tries another one.
 std::string WithOtherEnding(absl::string_view jpeg) {
   static const std::string* const kPieces = new std::string[8]{"\xff",
                                                                "\xff\xff",
@@ -123,7 +123,7 @@ void DecodeTogether(JpegDecoder& a, JpegDecoder& b, absl::string_view jpeg, Jpeg
   }
 }
 
-// A crop at a smaller scale must equal the cut of the whole image at that scale, also with
+// A crop at a smaller scale must equal that part of the whole image at this scale, also with
 // libjpeg's own entropy decoder.
 void DecodeScaled(JpegDecoder& decoder, absl::string_view jpeg) {
   const JpegScale scale =

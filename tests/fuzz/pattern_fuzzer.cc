@@ -1,5 +1,5 @@
-// Any bytes as a pattern and as names of objects. No pattern may take a name that a listing would
-// not give. Only names that begin with SCHEME:// have a scheme.
+// Any bytes as a pattern and as names of objects. A pattern must take exactly the names that a
+// listing gives. Only names that begin with SCHEME:// have a scheme.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Any bytes as a PNG, as they are and with good checksums: the header, then all pixels as grey and
 // as colour. Both must decode or both must fail, and decoding twice gives the same. A grey image
-// has the same pixels in both. What libspng decodes has the same pixels here.
+// has the same pixels in both. An image that libspng decodes has libspng's pixels.
 #include <zlib.h>
 
 #include <algorithm>

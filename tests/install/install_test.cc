@@ -91,8 +91,8 @@ TEST(InstallTest, ProgramsSayTheProjectsVersion) {
   }
 }
 
-// If a room links the header's target but not the targets of what the header includes, it compiles
-// here and nowhere else.
+// In this tree every header can be included, also one whose target is not linked. An installation
+// has only the headers of linked targets.
 TEST(InstallTest, WhatInstalledHeadersIncludeIsInstalled) {
   const TempFolder prefix;
   ASSERT_NO_FATAL_FAILURE(Install(prefix.path()));
@@ -118,7 +118,7 @@ TEST(InstallTest, WhatInstalledHeadersIncludeIsInstalled) {
   EXPECT_GT(found, 100);
 }
 
-// A trainer gets finished batches, or finishes them as the server says.
+// A trainer decodes nothing. It gets finished batches, or finishes them as the server says.
 TEST(InstallTest, TheLibraryHasNoDecoderAndNoOperation) {
   const TempFolder prefix;
   ASSERT_NO_FATAL_FAILURE(Install(prefix.path()));

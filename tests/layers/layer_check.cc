@@ -142,7 +142,7 @@ size_t EndOfLiteral(absl::string_view text, size_t begin) {
 bool OpensLiteral(absl::string_view text, size_t at) {
   const bool after_word = at > 0 && (absl::ascii_isalnum(text[at - 1]) || text[at - 1] == '_');
   if (text[at] == '"') return true;
-  if (text[at] == '\'') return !after_word;  // A separator, as in 1'000.
+  if (text[at] == '\'') return !after_word;  // Within a word: a separator, as in 1'000.
   return text[at] == 'R' && !after_word && absl::StartsWith(text.substr(at), "R\"");
 }
 
@@ -355,8 +355,8 @@ std::vector<std::string> CheckCircles(const std::vector<SourceFile>& sources) {
       if (needed != stem && needs.contains(needed)) needs[stem].insert(needed);
     }
   }
-  // Removes, again and again, the files that need no remaining file. The rest is in circles or
-  // needs a circle.
+  // Removes the files that need no remaining file, until there are no more such files. The rest is
+  // in circles or needs a circle.
   for (bool taken = true; taken;) {
     taken = false;
     for (auto it = needs.begin(); it != needs.end();) {

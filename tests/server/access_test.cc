@@ -350,7 +350,7 @@ TEST_F(AccessTest, RefusalsAreCountedByTheirCause) {
   EXPECT_EQ(MetricOf(counted_, "streams_opened"), 1);
 }
 
-// The clock stands still.
+// The clock stands still, so time earns nothing.
 TEST_F(AccessTest, RefusedCallsDoNotAccountForWhatAConnectionSends) {
   StartForA();
   const v1::FeedSpec spec = Endless("cats").spec();

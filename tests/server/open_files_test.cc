@@ -24,7 +24,8 @@ TEST(CheckOpenFilesTest, CountsShardsTwoAConnectionAndItsOwn) {
 
 TEST(CheckOpenFilesTest, SharingTakesAQuarterInSlotsAndASocketMoreForEachConnection) {
   const OpenFilesNeed need = {.shards = 2, .connections = 100, .shares = true};
-  // The need is 2 + 3 * 100 + 256 + 64 = 622. A limit of 829 has room for it beside its quarter.
+  // The need is 2 + 3 * 100 + 256 + 64 = 622. Slots get a quarter of the limit, and 829 - 829 / 4
+  // is 622.
   EXPECT_THAT(CheckOpenFiles(need, 829), IsOk());
   EXPECT_THAT(CheckOpenFiles(need, 828), StatusIs(absl::StatusCode::kResourceExhausted,
                                                   HasSubstr("828 files and could need 829: ")));

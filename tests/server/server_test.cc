@@ -224,7 +224,7 @@ TEST_F(ServerTest, TensorsLargerThanAChunkArriveInPieces) {
 }
 
 TEST_F(ServerTest, FeedsOfSmallTensorsBeginOnEveryConnection) {
-  // Only the stream itself makes the server send on its connection.
+  // On each connection the stream is the only call that makes the server send.
   constexpr int kStreams = 16;
   std::atomic<int> complete = 0;
   std::vector<std::thread> threads;
@@ -605,8 +605,8 @@ TEST_F(ServerTest, TwoClientsOfOneFeedGetTheSameStepsAndShareSlices) {
   Restart({});
   // The first client reads one chunk and no more. Its connection has a window of 64 KiB that does
   // not grow, so its stream stands still before step 50, with slices that were made ahead. The
-  // second stream reaches them; or it overtakes the first one before, which then takes the
-  // second's. They share slices either way.
+  // second stream takes these slices when it reaches them. If it overtakes the first stream before,
+  // the first stream takes the second's. They share slices either way.
   grpc::ChannelArguments small_window;
   small_window.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   small_window.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -848,7 +848,7 @@ TEST_F(ServerTest, ItsEndDoesNotWaitForGrpcsOwn) {
   stub_ = nullptr;
   channel_ = nullptr;
   server_ = nullptr;
-  // No code of ours uses gRPC now. Yet gRPC was not shut down, since its shutdown waits for its
+  // None of our code uses gRPC now. Yet gRPC was not shut down, since its shutdown waits for its
   // threads.
   EXPECT_NE(grpc_is_initialized(), 0);
 }

@@ -121,7 +121,7 @@ class SharedMemoryTest : public testing::Test {
     EXPECT_TRUE(WaitUntil([&] { return MetricOf(Status(), "memory_used_bytes") == 0; }));
   }
 
-  // Expects that the server and its only client both give `reason` why batches are sent.
+  // Expects that the server and its only client both give `reason` for sending batches.
   void ExpectTold(const FeedClient& client, int reason) const {
     EXPECT_THAT(told_, ElementsAre(HasSubstr(NotSharedText(reason))));
     EXPECT_THAT(client.stats().not_shared, StartsWith(NotSharedText(reason)));
@@ -129,7 +129,7 @@ class SharedMemoryTest : public testing::Test {
 
   const TempFolder folder_;
   std::vector<std::string> told_;
-  // Only one stream asks, so only one thread writes here.
+  // Only one stream asks for shared memory, so only one thread writes here.
   EventLog events_{[this](LogLevel, const std::string& line) {
     if (absl::StrContains(line, "not shared")) told_.push_back(line);
   }};
@@ -309,7 +309,7 @@ TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
   EXPECT_EQ(MetricOf(Status(), "memory_used_bytes"),
             (kWindowSlices + kMadeAhead) * (slice_bytes + kSliceOverheadBytes));
   EXPECT_EQ(MetricOf(Status(), "shared_payload_bytes"), shared);
-  // Nothing changes any more, as a whole feed of another client shows.
+  // The paused client gets no more slots while another client takes a whole feed.
   const auto other = Client(/*share_memory=*/false, 40);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(Drain(*other).size(), 40u * kCores);

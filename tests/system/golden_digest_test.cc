@@ -55,8 +55,8 @@ std::string Path(const std::string& relative) {
   return (std::filesystem::path(SYSTOLE_SOURCE_DIR) / relative).string();
 }
 
-// Data sets without pictures, for the specs that want one. The values follow from the record's
-// number.
+// A shard without pictures, for the specs that want such a data set. The values follow from the
+// record's number.
 std::string TextShard() {
   ShardBuilder shard;
   for (int64_t record = 0; record < 100; ++record) {

@@ -22,9 +22,10 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// The bound is the sum of: what nobody asked for, what a stream may be sent ahead, twice that while
-// gRPC reads it, what comes between two looks, and the program (client/servers/README.md). Without
-// the client's limits, memory would be several times as much.
+// The bound is the sum of: bytes that nobody asked for, bytes that a stream may be sent ahead,
+// twice the latter while gRPC reads them, bytes that come between two counts of the client, and the
+// program (client/servers/README.md). Without the client's limits, memory would be several times as
+// much.
 constexpr int64_t kMostBytes = (kAddressSanitizer ? 768 : 192) * kMiB;
 constexpr int64_t kFloodBytes = 1024 * kMiB;
 constexpr char kCutOff[] = "16 MiB more than was asked for";

@@ -64,8 +64,8 @@ TEST_F(LibjpegTest, OneThatOurDecoderDoesNotFitIntoIsLeftAloneAndToldOf) {
   const auto ordinary = Serve();
   ASSERT_THAT(ordinary, IsOk());
   const auto unfit = Serve({absl::StrCat("LD_PRELOAD=", SYSTOLE_OTHER_LIBJPEG),
-                            // In a build with AddressSanitizer, its library then is not the first
-                            // one.
+                            // In a build with AddressSanitizer, LD_PRELOAD puts another library
+                            // before the sanitizer's.
                             "ASAN_OPTIONS=verify_asan_link_order=0:allocator_may_return_null=1"});
   ASSERT_THAT(unfit, IsOk());
 
@@ -105,7 +105,7 @@ TEST_F(LibjpegTest, AnotherBuildIsAnotherContentVersion) {
   EXPECT_THAT(StatusOf(**other).content_version(),
               HasSubstr(absl::StrCat("+libjpeg-build-11", std::string(kBuildId).substr(2))));
   EXPECT_THAT(StatusOf(**unknown).content_version(), HasSubstr("+libjpeg-unknown-headers-2.1.5"));
-  // Both are still libjpeg.
+  // The code of both is still that of libjpeg, so our decoder fits into both.
   EXPECT_EQ(StatusOf(**other).jpeg_fallback(), "");
   EXPECT_EQ(StatusOf(**unknown).jpeg_fallback(), "");
   const Finished mixed = Digest(absl::StrCat((*ordinary)->address(), ",", (*other)->address()));

@@ -88,8 +88,8 @@ class MemoryTest : public testing::Test {
     feed->context.TryCancel();
   }
 
-  // Opens a feed of each spec, and waits until what they made ahead fills most of the budget. Three
-  // quarters of the budget are for that.
+  // Opens a feed of each spec, and waits until what they made ahead fills three quarters of its
+  // part of the budget. This part is three quarters of the budget.
   void Fill(int64_t budget, const std::vector<std::string>& specs,
             std::vector<std::unique_ptr<Call>>& calls) {
     for (const std::string& spec : specs) calls.push_back(Open(*stub_, spec));
@@ -123,7 +123,8 @@ constexpr char kGiantSlice[] =
     "dataset: 'raw' global_batch: 16777216 num_cores: 1 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";
 
-// Slices of one example take 128 bytes, and the server needs a thousand times as many of them.
+// Slices of one example take 128 bytes. The budget holds a thousand times as many of them as of
+// slices of 128 KiB.
 constexpr char kTinySlices[] =
     "dataset: 'raw' global_batch: 65536 num_cores: 65536 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";
@@ -168,7 +169,7 @@ std::vector<std::string> FeedsOfSlices(int64_t slice_bytes, int count) {
   return specs;
 }
 
-// malloc keeps freed blocks below 128 KiB, and a larger block does not fit there.
+// malloc keeps freed blocks of less than 128 KiB, but cannot use them for a larger block.
 TEST_F(MemoryTest, FeedsOfOtherSlicesUseTheSameMemory) {
   constexpr int64_t kSmallBudget = 128 * kMiB;
   Serve(kSmallBudget);
@@ -180,7 +181,8 @@ TEST_F(MemoryTest, FeedsOfOtherSlicesUseTheSameMemory) {
   EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + kBeside);
 }
 
-// These slices have next to no page of their own, so the server must tell malloc to trim.
+// Tiny slices share their pages, so no page becomes free by itself: the server must tell malloc to
+// trim.
 TEST_F(MemoryTest, WhatFeedsOfTinySlicesLeaveComesBack) {
   constexpr int64_t kSmallBudget = 256 * kMiB;
   Serve(kSmallBudget);
@@ -245,8 +247,8 @@ TEST_F(MemoryTest, ImagesOfEveryLayoutOutOfCompressedShardsAndCachesKeepTheBound
   EXPECT_LE(PeakBytes(), idle_bytes_ + kSmallBudget + 2 * kCache + kBeside);
 }
 
-// Progressive images of 16 megapixels: each takes 48 MB of the thread that decodes it. They are
-// flat, so that the test needs memory but little time.
+// Progressive images of 16 megapixels. A thread that decodes one takes 48 MB. The images are flat,
+// so that the test needs memory but little time.
 TEST_F(MemoryTest, LargeProgressiveImagesOnManyThreadsKeepTheBound) {
   constexpr int64_t kSmallBudget = 256 * kMiB;
   constexpr int kThreads = 16;

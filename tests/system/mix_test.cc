@@ -75,7 +75,8 @@ TEST_F(MixTest, DigestsDoNotDependOnThreadsServersOrResumePoints) {
   EXPECT_EQ(Digest(absl::StrCat((*one)->address(), ",", (*three)->address()), spec,
                    {"--digest", "--steps", all}),
             reference);
-  for (const int step : {1, 5, 6, 11}) {  // In an epoch, its padded end, the next one.
+  // An earlier step of each epoch, and the padded last step of each.
+  for (const int step : {1, 5, 6, 11}) {
     const std::string head =
         Digest((*three)->address(), spec, {"--digest", "--steps", absl::StrCat(step)});
     const std::string tail = Digest(
@@ -88,8 +89,8 @@ TEST_F(MixTest, DigestsDoNotDependOnThreadsServersOrResumePoints) {
 TEST_F(MixTest, AnExampleIsTheSameOnAnyNumberOfCores) {
   const auto server = Serve(3);
   ASSERT_THAT(server, IsOk());
-  // The digests of the examples, without step, core and place in the core. They all differ, because
-  // each example has its record's number.
+  // The digests of the examples, without step, core and place in the core. Except for padding they
+  // all differ, because each example has its record's number.
   const auto examples = [&](int cores) {
     std::multiset<std::string> digests;
     for (const std::string& line :

@@ -1,6 +1,6 @@
 // Every operation with every parameter and type of output, as a trainer gets it: from a server
-// process and from LocalFeed, compared with the interpreter's bytes. The cases come from the table
-// of operations, so a new row is tested without more.
+// process and from LocalFeed. The bytes are compared with the interpreter's. The cases come from
+// the table of operations, so a new row is tested without more.
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -92,7 +92,8 @@ struct Beginning {
   std::string transforms;
   std::vector<int64_t> shape;
   ElementType stored = ElementType::kBytes;
-  // Tests only the example itself here, because a feed has room for few images of unknown size.
+  // Here only the table's example is tested, because a feed has room for few images of unknown
+  // size.
   bool only_example = false;
 };
 
@@ -170,7 +171,7 @@ void CutDown(Message& operation, std::initializer_list<const char*> names, int32
   }
 }
 
-// Adds variants of `example`: for each parameter without it, and with other values of it.
+// Adds variants of `example`. For each parameter: one without it, and some with other values of it.
 void AddVariants(const v1::Transform& example, std::vector<v1::Transform>& variants) {
   v1::Transform copy = example;
   const Message& operation = *OperationOf(copy);

@@ -289,7 +289,7 @@ TEST(ReadmeTest, EveryOptionThatAReadmeNamesExists) {
   for (const fs::path& readme : AllReadmes()) {
     for (const std::string& line : Lines(CommandLinesOf(readme))) {
       SCOPED_TRACE(absl::StrCat(readme.string(), ": ", line));
-      std::optional<std::string> command;  // The one that the next words belong to.
+      std::optional<std::string> command;  // The command that the next words belong to.
       std::string before;
       for (const std::string& word :
            std::vector<std::string>(absl::StrSplit(line, ' ', absl::SkipEmpty()))) {

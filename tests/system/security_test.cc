@@ -171,7 +171,8 @@ TEST_F(SecurityTest, TheConfigFileNamesTheFilesAsTheFlagsDo) {
 TEST_F(SecurityTest, OnlyTls12AndTls13AreSpoken) {
   const auto server = ServeTls(/*verify_clients=*/false);
   ASSERT_THAT(server, IsOk());
-  // With SECLEVEL=0 openssl(1) itself would speak the old versions.
+  // With SECLEVEL=0 openssl(1) itself would speak the old versions, so only the server refuses
+  // them.
   const auto shakes_hands = [&](const std::string& version) {
     return std::system(absl::StrCat("openssl s_client -connect ", (*server)->address(), " -",
                                     version, " -alpn h2 -cipher DEFAULT@SECLEVEL=0 -CAfile ",

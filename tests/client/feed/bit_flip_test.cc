@@ -80,9 +80,10 @@ class BitFlipTest : public testing::Test {
     }
   }
 
-  // Flips each bit of the `message`th message in `direction`, in a feed for each bit. Under a
+  // Runs a feed for each bit of the `message`th message in `direction`, and flips this bit. Under a
   // sanitizer only each 7th bit is flipped, so that each place in a byte has its turn. Feeds mostly
-  // wait, so four run at a time. Returns the number of bits, rounded up.
+  // wait, so four run at a time. Returns the number of bits, under a sanitizer rounded up to a
+  // multiple of 7.
   int64_t FlipEachBit(const std::string& finish, Direction direction, int64_t message,
                       int64_t FeedClientStats::*counter) {
     const Taken whole = Take(finish, server_->address());

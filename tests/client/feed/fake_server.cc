@@ -269,7 +269,7 @@ class FakeServer::Service : public v1::Systole::Service {
 
   void Hang(const grpc::ServerContext& context) {
     MutexLock lock(mu_);
-    // gRPC signals nobody when a client goes, so the server looks every 2 ms.
+    // gRPC does not signal that a client has gone, so the server looks every 2 ms.
     while (!stopping_ && !context.IsCancelled()) changed_.WaitFor(mu_, absl::Milliseconds(2));
   }
 

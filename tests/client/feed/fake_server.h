@@ -83,7 +83,8 @@ struct FakeFeed {
 // The spec that a FakeFeed serves.
 v1::FeedSpec SpecOf(const FakeFeed& feed);
 
-// Names the first place where `step` does not hold FakeByte(), or a float of it. Empty: none.
+// Names the first place whose value is not FakeByte(), or FakeByte() as a float in a FLOAT32
+// tensor. Empty: there is none.
 std::string WrongBytesOf(const Step& step);
 
 class FakeServer {

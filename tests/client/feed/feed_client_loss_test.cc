@@ -72,7 +72,7 @@ TEST(FeedClientLossTest, AServerWhoseStreamBrokeAfterItsLastStepIsAskedBeforeItG
   second.spoil = [&first_broke](int, int, FakeChunk& piece) {
     if (piece.header.step != 19) return;
     EXPECT_TRUE(WaitUntil([&] { return first_broke.load(); }));
-    absl::SleepFor(absl::Milliseconds(100));  // Lets the client see it.
+    absl::SleepFor(absl::Milliseconds(100));  // Lets the client notice.
     piece.end = absl::UnavailableError("gone, too");
   };
   const FakeServer a(first), b(second);
@@ -131,8 +131,8 @@ TEST(FeedClientLossTest, ARunningFeedOutlivesAnswersOfWhoeverHasNeverServedIt) {
        {absl::StatusCode::kUnimplemented, absl::StatusCode::kResourceExhausted,
         absl::StatusCode::kUnauthenticated, absl::StatusCode::kPermissionDenied}) {
     SCOPED_TRACE(absl::StatusCodeToString(code));
-    // The errors come in answers and at the ends of streams. Each comes once less than would end
-    // the feed.
+    // The errors come in answers and at the ends of streams. Either kind comes one time less than
+    // would end the feed.
     int asked = 0;
     const FakeFeed feed = {.spoil =
                                [code](int stream, int, FakeChunk& piece) {

@@ -1,5 +1,5 @@
 // A FeedClient whose servers are late, send little by little, are full, or come and go. The tests
-// check who gets which steps.
+// check which server sends which steps.
 #include <atomic>
 #include <functional>
 #include <memory>

@@ -31,7 +31,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-// A server on a Unix socket, and beside it a slot socket for which the test speaks.
+// A server on a Unix socket. Beside it is a slot socket, on which the test itself plays the server.
 class FeedClientSlotsTest : public testing::Test {
  protected:
   FeedClientSlotsTest() {

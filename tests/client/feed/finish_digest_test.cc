@@ -47,9 +47,10 @@ std::unique_ptr<Server> StartServer(const TempFolder& folder, const std::string&
   return *std::move(server);
 }
 
-// Outputs of pixels of each layout, type, number of channels and last transforms, finished by
-// factors, by a table of one rule or by a table for each channel; and outputs of all other kinds. A
-// spec has 64 outputs at most, so `part` chooses half of each kind of pixels.
+// Outputs of pixels of each layout, type, number of channels and last transforms. They are finished
+// by factors, by one table for all channels or by a table for each channel. Outputs of all other
+// kinds are there, too. A spec has 64 outputs at most, so `part` chooses half of each kind of
+// pixels.
 std::string Outputs(int part) {
   const std::string unit = "transforms { cast { dtype: FLOAT32 scale: true } } ";
   const std::string three =
@@ -155,7 +156,7 @@ TEST_F(FinishDigestTest, EveryFormGivesTheSameBytesOnEverySimdTarget) {
   for (const int part : {0, 1}) {
     const v1::FeedSpec spec = Spec(Outputs(part));
     const Digests finished = DigestsOf("server", spec);
-    ASSERT_EQ(finished.size(), 2u * 2u * 2u);  // Epochs, steps of 8 out of 13, cores.
+    ASSERT_EQ(finished.size(), 2u * 2u * 2u);  // 2 epochs, 2 steps of 8 for 13 records, 2 cores.
     for (const std::string& target : SupportedSimdTargets()) {
       ASSERT_THAT(ForceSimdTarget(target), IsOk());
       EXPECT_EQ(DigestsOf("client", spec), finished) << target;
@@ -239,8 +240,8 @@ TEST_F(FinishDigestTest, CompactTravelsWithFewerBytes) {
   EXPECT_EQ(finished->stats().compact_steps, 0);
   EXPECT_EQ(compact->stats().delivered_bytes, finished->stats().delivered_bytes);
   EXPECT_EQ(compact->stats().compact_steps, 4);
-  // The outputs have FLOAT32 and types half as wide, so their compact bytes are a half or less.
-  // Other outputs travel unchanged; the tiled one of these is mostly padding.
+  // The pixels have FLOAT32 or a type half as wide, so as uint8 they take half of their bytes or
+  // less. Other outputs travel unchanged; the tiled one of these is mostly padding.
   EXPECT_LT(compact->stats().payload_bytes, finished->stats().payload_bytes * 7 / 10);
   EXPECT_GT(compact->stats().payload_bytes, finished->stats().payload_bytes * 3 / 10);
   EXPECT_EQ(compact->info().bytes_per_step(), finished->info().bytes_per_step());

@@ -24,8 +24,8 @@ namespace {
 constexpr int kData = 0, kHeaders = 1, kPriority = 2, kReset = 3, kSettings = 4, kPushPromise = 5,
               kPing = 6, kGoAway = 7, kWindowUpdate = 8, kContinuation = 9, kUnknown = 0xbb;
 constexpr int kEndHeaders = 4;
-constexpr size_t kBlockBytes = 256 << 10;               // About this much is sent at a time,
-constexpr std::chrono::microseconds kBlockPause(2500);  // and then nothing for this long.
+constexpr size_t kBlockBytes = 256 << 10;               // About this much is sent at a time.
+constexpr std::chrono::microseconds kBlockPause(2500);  // After that nothing is sent for so long.
 
 std::string Times(const std::string& bytes, size_t times) {
   std::string all;
@@ -130,7 +130,8 @@ int64_t FloodingServer::Answer(int fd) const {
   int64_t sent = 0;
   for (const std::string* bytes = &flood_.begin; sent < flood_bytes_; bytes = &flood_.again) {
     for (size_t begin = 0; begin < bytes->size();) {
-      // The client's answers are read too, because the client reads no further than it can answer.
+      // The client's answers are read too, because a client that cannot send its answers reads no
+      // further.
       pollfd ready = {.fd = fd, .events = POLLIN | POLLOUT, .revents = 0};
       ::poll(&ready, 1, -1);
       char answer[4096];

@@ -35,8 +35,8 @@ FeedClientOptions Wary(const FakeServer& server) {
   return options;
 }
 
-// Takes the feed as far as it goes, and checks all that a program might print. With `any_bytes`,
-// the server's description may lead to other bytes.
+// Takes the feed as far as it goes, and checks all that a program might print. With `any_bytes` the
+// tensors may have any bytes, because the server describes them wrongly.
 absl::Status TakeFeed(const FakeFeed& feed, bool any_bytes = false) {
   const FakeServer server(feed);
   const absl::StatusOr<std::unique_ptr<FeedClient>> client =

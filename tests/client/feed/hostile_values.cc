@@ -175,7 +175,7 @@ void AddList(const Path& path, std::vector<Mutation>& mutations) {
                            } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT) {
                              reflection.AddFloat(&holder, field, 1);
                            } else {
-                             std::abort();  // No list of this kind existed.
+                             std::abort();  // The messages have no list of this kind.
                            }
                          }
                        }});
@@ -229,7 +229,7 @@ void FillEveryField(Message& message) {
     } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
       reflection.SetEnumValue(&message, field, 1);
     } else {
-      std::abort();  // No field of this kind existed.
+      std::abort();  // The messages have no field of this kind.
     }
   }
 }

@@ -182,7 +182,7 @@ TEST(InfeedPumpTest, StopsInAnyState) {
     const auto client = MustCreate(feed, Quick({server.address()}));
     ASSERT_NE(client, nullptr);
     Queues queues(2, 2);
-    std::optional<CoreStep> kept;  // Shares memory of the client, which goes first.
+    std::optional<CoreStep> kept;  // Shares memory of the client, and outlives the pump.
     {
       const InfeedPump pump(*client, queues.all);
       for (int i = 0; i < popped; ++i) {

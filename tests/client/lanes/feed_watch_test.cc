@@ -84,7 +84,7 @@ TEST(FeedWatchTest, TellsTheServerThatWasLostAndTheOneThatIsAsked) {
   EXPECT_EQ(seen->asking, address);  // There is no other server.
   EXPECT_TRUE(seen->started);
   EXPECT_EQ(seen->limit, options.retry_for);
-  EXPECT_FALSE(options.watch->waiting().has_value());  // A cancelled feed has nobody waiting.
+  EXPECT_FALSE(options.watch->waiting().has_value());  // Nobody waits for a cancelled feed.
 }
 
 TEST(FeedWatchTest, TheNextServerIsNamedAndALaneThatMovesAgainWaitsForNothing) {

@@ -82,7 +82,7 @@ TEST(StepFinisherTest, WithoutAFormThereIsNothingToFinish) {
   EXPECT_THAT(StepFinisher::Create(answer, finished), IsOkAndHolds(testing::IsNull()));
 }
 
-// CheckFeedAnswer() refuses such answers. The test shows that they would do no harm.
+// CheckFeedAnswer() already refuses such answers. The test shows that StepFinisher does, too.
 TEST(StepFinisherTest, AFormThatCannotBeDoneIsRefused) {
   const auto finished = ShapeOf(DType::kFloat32, {4, 3});
   v1::CompactForm none;
@@ -139,7 +139,8 @@ void ExpectFinished(DType dtype, std::vector<int64_t> shape, int batch_axis, int
   for (int core = 3; core < 5; ++core) {
     const uint8_t* const slice = step.data() + (core - 3) * finished->layout.slice_bytes();
     const SliceTensor& x = finished->layout.tensors()[1];
-    int64_t inner = 1, outer = 1;  // Adjacent values of one channel, and of one example.
+    // How many adjacent values belong to one channel, and to one example.
+    int64_t inner = 1, outer = 1;
     for (size_t i = static_cast<size_t>(channel_axis) + 1; i < shape.size(); ++i) inner *= shape[i];
     for (size_t i = static_cast<size_t>(batch_axis) + 1; i < shape.size(); ++i) outer *= shape[i];
     for (int64_t i = 0; i < x.spec.num_bytes() / DTypeBytes(dtype); ++i) {
@@ -170,7 +171,7 @@ TEST(StepFinisherTest, EveryLayoutAndTypeIsWhatTheDefinitionSays) {
     for (const bool as_table : {false, true}) {
       ExpectFinished(dtype, {5, 4, 6, 3}, 0, 3, as_table);
       ExpectFinished(dtype, {5, 3, 4, 6}, 0, 1, as_table);
-      // A run is longer than the longest pattern.
+      // A run of one channel is longer than the longest pattern (core/numeric/normalise.cc).
       ExpectFinished(dtype, {2, 3, 32, 32}, 0, 1, as_table);
       ExpectFinished(dtype, {4, 6, 3, 5}, 3, 2, as_table);
     }

@@ -35,7 +35,7 @@ TEST(StepWindowTest, GivesStepsInOrderHoweverTheyComplete) {
   }
   EXPECT_EQ(window.TakeNext(), std::nullopt);
   EXPECT_TRUE(window.Allows(15));
-  EXPECT_FALSE(window.HasNext());  // Step 15 has the place that step 10 had.
+  EXPECT_FALSE(window.HasNext());  // Step 13 has the place that step 10 had.
 }
 
 }  // namespace

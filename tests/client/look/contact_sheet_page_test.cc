@@ -75,8 +75,8 @@ std::string SamplePage(const std::string& name = std::string(100, 'n')) {
   return page.value_or("");
 }
 
-// Returns the window's and the page's width, how many of the pictures are loaded, and what reaches
-// beyond the window without being in a box that scrolls.
+// Returns the window's and the page's width, how many of the pictures are loaded, and which
+// elements reach beyond the window. Elements in a box that scrolls do not count.
 constexpr char kMeasure[] = R"js(
   const images = [...document.images];
   const wide = [...document.querySelectorAll('body *')].filter(

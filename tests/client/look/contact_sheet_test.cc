@@ -103,7 +103,7 @@ TEST(ContactSheetTest, RangesAndMeansAreOfAllValidExamplesOfAllSteps) {
       {"weights", DType::kBfloat16, {3}, v1::NHWC, [](int64_t, int64_t example, int64_t element) {
          return element == 1 ? 0.5 : static_cast<double>(example) - 4;
        }});
-  // A value that a double cannot hold exactly. PutValue() makes an int64 of it.
+  // A value above 2^53, where a double cannot hold every integer. PutValue() makes an int64 of it.
   feed.tensors.push_back({"big", DType::kInt64, {}, v1::NHWC, [](int64_t, int64_t, int64_t) {
                             return 9007199254740994.0;
                           }});

@@ -25,8 +25,8 @@
 
 namespace systole {
 
-// The images are [16, 24, channels]. Their blocks of 8 x 8 pixels are those of a JPEG, so the
-// colours survive JPEG.
+// The images are [16, 24, channels]. Their blocks have 8 x 8 pixels, as the blocks of a JPEG have,
+// so the colours survive JPEG.
 inline constexpr int kBlock = 8, kImageHeight = 16, kImageWidth = 24;
 
 // The colour of the block at (y, x). It depends on the example, the block and the channel.
@@ -156,7 +156,7 @@ inline std::vector<Step> MakeSteps(const SheetFeed& feed, int64_t first, int64_t
   return steps;
 }
 
-// A tensor of images of the coloured blocks. `put` makes a value of a pixel.
+// A tensor of images of the coloured blocks. `put` turns a pixel into a value.
 inline SheetTensor BlocksTensor(const std::string& name, DType dtype, v1::Layout layout,
                                 int64_t channels,
                                 std::function<double(uint8_t pixel, int64_t channel)> put) {

@@ -7,7 +7,8 @@
 # The environment is build/python/KIND/env. It is made again when its requirements have changed. The
 # package is built as `pip install ./client/python` builds it, but in build/package, so that the next
 # time only what has changed is compiled. Compiler and options are those of the preset `release`. If that
-# was built, ccache has the objects. SYSTOLE_PYTHON_EXECUTABLE is the interpreter (default: /usr/bin/python3).
+# preset was built before, ccache has the objects. SYSTOLE_PYTHON_EXECUTABLE is the interpreter (default:
+# /usr/bin/python3).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."

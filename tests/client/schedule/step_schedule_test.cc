@@ -1,4 +1,4 @@
-// Tests single decisions of the schedule. simulation_test.cc has what must hold whatever happens.
+// Tests single decisions of the schedule. simulation_test.cc tests what must hold whatever happens.
 #include "client/schedule/step_schedule.h"
 
 #include <optional>
@@ -289,7 +289,8 @@ TEST(StepScheduleTest, AServerThatFailsAgainAndAgainIsAskedLessOften) {
     feed.Tell(AskFailed{.server = 0, .failure = {}});
     absl::Duration pause = absl::ZeroDuration();
     if (feed.All<AskServer>().empty()) pause = *feed.WaitFor<AskServer>(absl::Seconds(5));
-    pauses.push_back(pause / absl::Milliseconds(50));  // Rounded down; up to a quarter is random.
+    // In units of 50 ms, rounded down. Up to a quarter of a pause is random.
+    pauses.push_back(pause / absl::Milliseconds(50));
   }
   EXPECT_THAT(pauses, ElementsAre(0, 1, testing::AnyOf(2), testing::AnyOf(4, 5),
                                   testing::AnyOf(6, 7), testing::AnyOf(6, 7)));

@@ -10,7 +10,7 @@
 
 namespace systole {
 
-// Slow enough for that, but fast enough for a test.
+// At this rate a busy client still counts the bytes in time, and a test does not take long.
 inline constexpr uint32_t kPacedBytesPerSecond = 200'000'000;
 
 // An option for ServerBuilder::SetOption(): the kernel sends no more than kPacedBytesPerSecond on

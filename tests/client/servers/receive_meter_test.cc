@@ -89,7 +89,7 @@ TEST(ReceiveMeterTest, ACallMaySendAheadAndNoMoreOnceItHasEnded) {
                 StatusIs(absl::StatusCode::kUnavailable, "gone"));
   }
   MeteredCall next(meter, kMiB);
-  ASSERT_TRUE(connection.Send(2 * kMiB));  // What the ended call got ahead is not owed again.
+  ASSERT_TRUE(connection.Send(2 * kMiB));  // The ended call's 8 MiB ahead are not allowed again.
   meter->Look();
   EXPECT_TRUE(connection.is_closed());
   EXPECT_THAT(next.End(absl::UnavailableError("gone")),
@@ -178,7 +178,7 @@ TEST(ReceiveMeterTest, WhatIsTakenMayComeForEver) {
   Connection connection(*meter);
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(
-        connection.Send(kMiB + kMiB / 8));  // The frames are so small that they are an eighth.
+        connection.Send(kMiB + kMiB / 8));  // The headers of small frames add an eighth to this.
     meter->Look();
     call.Took(kMiB);
   }

@@ -94,7 +94,7 @@ TEST(ServerAnswerTest, NoMoreTransformsRunThanTheSpecHas) {
   v1::ResolveFeedResponse answer = Answer();
   answer.mutable_tensors(1)->add_runs(v1::FUSED);
   EXPECT_THAT(CheckFeedAnswer(answer, spec), IsOk());
-  // Another release may run it in another way, or not say how.
+  // Another release of the server may run a transform in another way, or not say how.
   EXPECT_THAT(CheckSameFeed(Answer(), answer, /*allow_mixed_content=*/false), IsOk());
   answer.mutable_tensors(1)->add_runs(v1::ALONE);
   EXPECT_THAT(CheckFeedAnswer(answer, spec),
@@ -130,7 +130,7 @@ TEST(ServerAnswerTest, FormsThatCannotBeDoneAreRefused) {
   refuses("with channel_axis -1", [](auto& form) { Factors(form, 1, 1, -1); });
   refuses("for 3 channels, but dimension 1 counts 2", [](auto& form) { Factors(form, 3, 3, 1); });
   refuses("for 2 channels, but dimension 2 counts 3", [](auto& form) { Table(form, 512, 2); });
-  // There are as many examples as the form has channels.
+  // Dimension 0 counts 4 examples, as many as the form has channels.
   refuses("for 4 channels, but dimension 0 counts examples",
           [](auto& form) { Table(form, 4 * 256, 0); });
   refuses(

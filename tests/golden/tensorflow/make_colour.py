@@ -69,7 +69,7 @@ def ramp(levels):
 
 
 def odd_floats():
-    """Colours beyond 0 to 1, greys, and numbers that are none."""
+    """Colours outside of 0 to 1, greys, infinities and NaNs."""
     nan, inf, big = np.nan, np.inf, 3e38
     return np.array(
         [
@@ -149,7 +149,7 @@ def point_operations():
                 image,
                 tf.image.adjust_saturation(image, factor),
             )
-        # Around the whole circle and back.
+        # Over the whole colour circle, in both directions.
         for delta in (-1.0, -0.4, 0.05, 0.5, 0.97):
             add(
                 f"hue/{name}/{delta}",

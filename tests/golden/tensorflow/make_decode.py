@@ -163,7 +163,8 @@ def profile(size=400, *, intent=0, space=b"RGB ", tag=(144, 12)):
 def forged(size, intent, adler, crc):
     """A profile with the checksums of one that libpng knows to be sRGB."""
     data = profile(size, intent=intent)
-    # First Adler-32. It has a sum, and a sum weighted by the distance from the end.
+    # First Adler-32. It consists of a sum of the bytes, and of a sum weighted by their distance
+    # from the end.
     begin, furthest = 200, 900
     missing = ((adler & 0xFFFF) - (zlib.adler32(data) & 0xFFFF) + 32760) % 65521 - 32760
     for i in range(abs(missing)):

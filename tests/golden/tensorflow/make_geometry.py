@@ -44,7 +44,7 @@ METHODS = [
 
 
 def pixels(height, width, channels, dtype=np.uint8):
-    """Half of it smooth, half noise."""
+    """A smooth pattern, with noise of half its range added."""
     y, x, c = np.ogrid[:height, :width, :channels]
     smooth = (y * 11 + x * 7 + c * 40) % 256
     image = (smooth + RANDOM.randint(0, 128, (height, width, channels))) % 256
@@ -77,7 +77,7 @@ class Golden:
         self._writer.write(example.SerializeToString(deterministic=True))
 
     def case(self, transform, image, want):
-        """`transform`, in textproto, makes `want` of `image`."""
+        """Writes a case: `transform`, in textproto, turns `image` into `want`."""
         want = np.asarray(want)
         shape = " ".join(f"shape: {size}" for size in image.shape)
         dtype = "UINT8" if want.dtype == np.uint8 else "FLOAT32"

@@ -24,14 +24,15 @@ from torchvision.transforms.v2 import InterpolationMode, TrivialAugmentWide
 
 STRENGTHS = 31
 SHOWN = (0, 1, 15, 16, 30)
-# Of odd and even edges, squares, and one pixel; every grey and colour meets every strength.
+# Shapes of odd and even edges, squares, and one pixel. Every grey and colour meets every strength.
 DRAWN = ((1, 1, 3), (1, 7, 1), (5, 1, 3), (2, 2, 1), (31, 31, 3), (32, 32, 1), (57, 83, 3))
 DRAWN += ((64, 97, 1), (224, 224, 3), (150, 301, 3))
 
 
 def images():
     rng = np.random.default_rng(3)
-    # Smooth, so that auto_contrast and equalize have something to do; enough pixels for the latter.
+    # This image is smooth, so that auto_contrast and equalize have something to do. It has enough
+    # pixels for equalize.
     y, x = np.mgrid[0:18, 0:16]
     smooth = np.stack([90 + 3 * x + y, 40 + 5 * y, 200 - 2 * x - 3 * y], axis=-1)
     yield (smooth + rng.integers(0, 9, smooth.shape)).clip(0, 255).astype(np.uint8)

@@ -110,7 +110,7 @@ TEST(AccessControlTest, AFileWithoutTokensCountsOnlyAfterAWhile) {
     guarded.now += absl::Milliseconds(1);
     EXPECT_FALSE(guarded.LetsIn("one"));  // All tokens were withdrawn.
     guarded.Write(Line("two"));
-    EXPECT_TRUE(guarded.LetsIn("two"));  // At once.
+    EXPECT_TRUE(guarded.LetsIn("two"));  // New tokens count at once.
   }
 }
 

@@ -97,8 +97,8 @@ TEST(AllowanceTest, ACallPaysForWhatCameBeforeItAndForNothingLater) {
   EXPECT_TRUE(allowance.IsOver());
 }
 
-// A reader sends 26 bytes to open a window for 64 KiB or more, so 16 times for a message of 1 MiB
-// at most. It answers a ping with 17 bytes.
+// A reader sends 26 bytes to open a window for 64 KiB or more, so at most 16 times for a message of
+// 1 MiB. It answers a ping with 17 bytes.
 TEST(AllowanceTest, AReaderEarnsByWhatItIsSent) {
   Allowance allowance(kPlainConnectionCost, kStart);
   Traffic traffic = {.bytes_received = 2 * kKiB, .calls_served = 1, .streams_opened = 1};
@@ -176,7 +176,7 @@ TEST(AllowancesTest, WhatTimeHasEarnedMeanwhileIsNoExcess) {
   EXPECT_EQ(all.FindExcess(After(100)), std::nullopt);
 }
 
-// When a peer has gone, freeing what it made takes time.
+// The memory that a peer used is freed only some time after the peer has gone.
 TEST(AllowancesTest, WhoHasGoneLeavesADebtThatTimePays) {
   Allowances all;
   all.Add(1, "a", kPlainConnectionCost, kStart);
@@ -193,7 +193,7 @@ TEST(AllowancesTest, WhoHasGoneLeavesADebtThatTimePays) {
   EXPECT_EQ(all.cost(), 0);
 }
 
-// Floods with connections of `peer` that end, until they have cost `cost`.
+// Floods with connections of `peer` that end, until together they have cost `cost`.
 void Owe(Allowances& all, const std::string& peer, int64_t cost) {
   const int64_t before = all.cost();
   for (int id = 5000; all.cost() < before + cost; ++id) {

@@ -230,7 +230,7 @@ TEST_F(SlotServerTest, MemoryThatThePoolFreedIsRetiredWithTheNextOffer) {
   ASSERT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
   EXPECT_THAT(OfferTo(client).retired, ElementsAre(gone_id));
   ASSERT_EQ(session->Lend(Memory(), nullptr), v1::NO_REASON);
-  // Only the one before, not `gone` again.
+  // The offer retires the memory of the offer before. It does not retire `gone` again.
   EXPECT_THAT(OfferTo(client).retired, testing::SizeIs(1));
 }
 
@@ -408,8 +408,9 @@ TEST_F(SlotServerTest, AFloodWhileAnotherIsServed) {
   EXPECT_LE(place, 2) << "of " << kFlood;
 }
 
-// ---- Clients that give back wrong slots. The server hangs up before it takes its memory back.
-// ----
+// ---- Clients that give back wrong slots ----
+//
+// The server hangs up on such a client before it takes its memory back.
 
 class BadReturnTest : public SlotServerTest {
  protected:

@@ -338,7 +338,7 @@ TEST_F(FeedCommandTest, ExitCodesTellWhatWentWrong) {
     }});
     const CommandRun run = Feed(server, {"--digest"});
     EXPECT_EQ(run.exit_code, test.exit_code) << run.err;
-    // The output shows what came before the error, and the error how to go on.
+    // stdout has the steps before the error. stderr says how to go on.
     EXPECT_EQ(Lines(run.out).size(), 4u);
     EXPECT_THAT(run.err, AllOf(HasSubstr("after 2 steps; --resume systole1:"),
                                HasSubstr(std::string(test.status.message()))));

@@ -347,7 +347,7 @@ TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
   std::atomic<int> asked = 0;
   feed.status = [&asked](v1::ServerStatusResponse& answer) {
     AddMetric(answer, "cpus", 4, v1::Metric::GAUGE);
-    // One second more for each level and server.
+    // Each server reports one second more after a level than before it.
     AddMetric(answer, "cpu_seconds", 10 + asked++ / 2);
     return absl::OkStatus();
   };

@@ -95,8 +95,8 @@ TEST(TimingFlagsTest, AGivenStepTimeNeedsNoChip) {
 }
 
 // A step of ResNet-50 with 128 examples a core takes 272 ms on v2-8 and 144 ms on v3-8, as in the
-// compiler's own tests. Padding makes 8 channels of 3 and 8 rows of labels; the batch fills its 128
-// lanes. Two cores share a link of 16 GB/s.
+// compiler's own tests. Padding turns 3 channels into 8, and the one row of labels into 8. The
+// batch fills its 128 lanes. Two cores share a link of 16 GB/s.
 TEST(TimingFlagsTest, ModelAndSliceGiveTheStepOfTheCompiledProgram) {
   const absl::StatusOr<TimedCores> v2 = Cores({{"--model", "resnet50"}, {"--slice", "v2-8"}});
   ASSERT_THAT(v2, IsOk());

@@ -159,7 +159,7 @@ TEST(RunLoadLevelTest, CountsStepsInWhateverFormTheyTravel) {
         .duration = absl::Milliseconds(500)};
     const absl::StatusOr<LoadLevel> level = RunLoadLevel(options, 1, nullptr);
     ASSERT_THAT(level, IsOk());
-    // `taken` is the plain count of what the trainer took. The window begins after the first step
+    // `taken` is the number of steps that the trainer took. The window begins after the first step
     // and ends before the trainer does. It also counts steps that had arrived and were not taken
     // yet.
     const int64_t taken = level->trainers[0].books.steps();

@@ -1,4 +1,5 @@
-// Numerics `fast` on a CPU without bf16 products. ONEDNN_MAX_CPU_ISA makes oneDNN treat any CPU so.
+// Numerics `fast` on a CPU without bf16 products. ONEDNN_MAX_CPU_ISA makes oneDNN treat any CPU
+// like such a one.
 #include <random>
 #include <vector>
 

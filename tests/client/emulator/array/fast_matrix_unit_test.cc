@@ -256,8 +256,8 @@ TEST(FastMatrixUnitTest, TheSameProductGivesTheSameBitsAgain) {
   }
 }
 
-// Uses the units as the shards of a network do: several at once, each by any free thread, and by
-// another thread the next time.
+// Uses the units as the shards of a network do. Several units multiply at once, each in any free
+// thread, and the next time in another thread.
 TEST(FastMatrixUnitTest, UnitsMayBeHandedFromThreadToThread) {
   std::mt19937 random(7);
   const Pictures pictures(2, 16, 16, 8, random);

@@ -86,9 +86,9 @@ TEST(SteppedArrayTest, TakesTheCyclesOfTheWorkedExamples) {
   }
 }
 
-// On many shapes, with four dataflows and every instruction set, the array gives the bits of the
-// exact loop and the cycles of the formulas. M is below, at and above R. There are one tile and
-// many. Operands flush and overflow.
+// On many shapes, with four dataflows and every instruction set, the array must give the bits of
+// the exact loop and the cycles of the formulas. M may be below, at or above R. A product may take
+// one tile or many. Some operands are flushed, some overflow.
 TEST(SteppedArrayTest, EqualsTheExactLoopAndTheFormulasOnRandomShapes) {
   constexpr int kShapes = kSanitized ? 100 : 500;
   std::mt19937 random(8);
@@ -151,7 +151,8 @@ TEST(SteppedArrayTest, OnlyTheFirstTileOfWsDbWaitsForItsWeights) {
   EXPECT_EQ(serial.stream, 16 * (64 + 16 + 16 - 2));
 }
 
-// Several arrays that share the tiles leave the bits of one array that takes all.
+// Several arrays that share the tiles of a product give the same bits as one array that takes all
+// tiles.
 TEST(SteppedArrayTest, TilesOfAProductCanBeShared) {
   std::mt19937 random(9);
   const int64_t m = 5, k = 20, n = 9;  // 5 x 3 tiles of 4 x 4.
@@ -161,7 +162,7 @@ TEST(SteppedArrayTest, TilesOfAProductCanBeShared) {
     std::vector<float> whole(m * n), shared(m * n);
     SteppedArray array(4, 4);
     array.Multiply(a.data(), b.data(), m, k, n, whole.data(), dataflow);
-    for (const int64_t first : {0, 7, 14, 21}) {  // They take 7, 7, 1 and 0 tiles.
+    for (const int64_t first : {0, 7, 14, 21}) {  // The turns take 7, 7, 1 and 0 tiles.
       array.Start({.a = a.data(),
                    .b = b.data(),
                    .shape = {m, k, n},

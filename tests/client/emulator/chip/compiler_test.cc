@@ -293,7 +293,8 @@ TEST(CompilerTest, ATransformerBlockIsPriced) {
   const LayerCost& attention = program.layers[2];
   EXPECT_EQ(attention.kind, "attention");
   EXPECT_EQ(attention.repeats, 64 * 12);
-  // 2 products forward and 4 backward, each with 2 flops for 196 * 64 * 196 products.
+  // There are 2 matrix products forward and 4 backward. Each has 196 * 64 * 196
+  // multiply-accumulates of 2 flops.
   EXPECT_DOUBLE_EQ(attention.flops, 6 * 2. * 196 * 64 * 196 * 64 * 12);
   EXPECT_GT(attention.utilisation, 0);
   EXPECT_LT(program.step.utilisation, 1);

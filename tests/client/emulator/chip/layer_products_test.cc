@@ -44,7 +44,8 @@ TEST(LayerProductsTest, AConvolutionOfStrideOneHasThree) {
   EXPECT_THAT(NumbersOf(products.input_gradient), ElementsAre(Numbers(360, 63, 5, 1)));
 }
 
-// With 3x3 and stride 2 a place meets 2 or 1 of the 3 rows of weights. The same is true of columns.
+// With 3x3 and stride 2 a row of the input meets 2 or 1 of the 3 rows of weights. The same is true
+// of columns.
 TEST(LayerProductsTest, TheInputGradientOfAStrideFallsIntoPhases) {
   const LayerProducts products =
       ProductsOf(FirstLayer("8, 8, 5", "layers { conv2d { filters: 7 kernel: 3 stride: 2 } }"), 3);

@@ -9,7 +9,7 @@
 namespace systole::emulator {
 namespace {
 
-// The costs of the model's first row with 2 examples. So 4 x 4 x 4 values are 256 bytes, and 16
+// The costs of the model's first row with 2 examples. So 4 x 4 x 4 values take 256 bytes, and 16
 // rows of the vector unit's 8 lanes. A lane does 2 operations in a microsecond.
 PassCosts FirstPass(const std::string& layers, bool training = true,
                     const std::string& input = "4, 4, 4") {
@@ -58,9 +58,9 @@ TEST(PassCostTest, AnEpilogueHasNoBytesOfItsOwn) {
   }
 }
 
-// 4 positions, 2 heads, 6 channels: there are 4 * 2 / 6 scores for each of 48 results, which are 6
-// rows. Forward there are a cast and 6 operations a score; backward the casts of three gradients
-// and 4 operations a score.
+// 4 positions, 2 heads, 6 channels: there are 4 * 2 / 6 scores for each of 48 results. The results
+// take 6 rows. Forward there are a cast and 6 operations a score; backward the casts of three
+// gradients and 4 operations a score.
 TEST(PassCostTest, AnAttentionHasItsSoftmaxInTheEpilogue) {
   const PassCosts costs =
       FirstPass("layers { attention { heads: 2 } }", /*training=*/true, /*input=*/"4, 18");

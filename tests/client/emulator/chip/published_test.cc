@@ -11,7 +11,8 @@ namespace {
 
 using testing::IsEmpty;
 
-// The emulator is close to the mature runs. With few images a core it is known to be too fast.
+// From 64 images a core on, the emulator is close to the measured rates. With few images a core it
+// is known to be too fast.
 TEST(PublishedTest, ResNet50IsComparedAtEveryMeasurementsOwnSliceAndBatch) {
   const Model model = ShippedModel("resnet50");
   const absl::StatusOr<std::vector<Comparison>> v2 =

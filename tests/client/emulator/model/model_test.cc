@@ -277,7 +277,7 @@ TEST(ModelTest, NamesThatCouldNotStandInAReportAreRefused) {
               IsInvalid(HasSubstr(absl::StrCat("name is '", longest, "'"))));
 }
 
-// Parameters do not bound the attention heads: 2^41.4 multiply-accumulates each.
+// An attention may have few parameters and many multiply-accumulates: here 2^41.4 each.
 TEST(ModelTest, SumOfMultiplyAccumulatesIsBounded) {
   const auto heads = [](int count) {
     std::string layers, names;

@@ -44,7 +44,7 @@ struct Frame {
 };
 
 struct MeasuredFrames {
-  std::string error, console;         // As of OpenedPage.
+  std::string error, console;         // As in OpenedPage.
   std::vector<std::string> measured;  // What the script returned in each frame, as HTML.
 };
 

@@ -324,7 +324,8 @@ TEST(ReportPageTest, HostileNamesStayText) {
 // ---- Widths ----
 
 // Returns the window's and the page's width, the number of plots, the smallest text size of a plot,
-// the contrast of the verdict's colours, and what reaches beyond the window or its figure.
+// the contrast of the verdict's colours, and the plots and texts that reach beyond the window or
+// their figure.
 constexpr char kMeasure[] = R"js(
 const cut = [];
 let smallest = 99, plots = 0;

@@ -108,9 +108,10 @@ TEST(InfeedClockTest, OneLateCore) {
   EXPECT_EQ(books.utilisation.cores[1].barrier, Ms(0));
 }
 
-// Two cores are late in turn, by 3 and by 7. Each core pays for its own slice, and a step waits as
-// long as its latest core. The first step ends at 10. Core 0 is ready at 13, core 1 at 17: step 1
-// starts at 17 and ends at 27. Core 0 is ready at 34, core 1 at 30: step 2 starts at 34.
+// Both cores are late in each step, one by 3 and the other by 7, in turn. Each core pays for its
+// own slice, and a step waits as long as its latest core. The first step ends at 10. Core 0 is
+// ready at 13, core 1 at 17: step 1 starts at 17 and ends at 27. Core 0 is ready at 34, core 1 at
+// 30: step 2 starts at 34.
 //   AU = 20 / (17 + 17), infeed 7/17 in both; core 0: stall 3 + 7, barrier 4 + 0.
 TEST(InfeedClockTest, BothLateEachPaysItsOwn) {
   const Books books = Simulate({.num_cores = 2, .step_time = Ms(10)}, {{0, 0}, {13, 17}, {34, 30}});

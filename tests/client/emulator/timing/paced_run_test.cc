@@ -1,5 +1,5 @@
-// The pacing loop on a clock turned by hand. Sleeping turns the clock, and so does what the test
-// says takes time.
+// The pacing loop on a clock turned by hand. Sleeping turns the clock. So does everything for which
+// a test sets a duration.
 #include "client/emulator/timing/paced_run.h"
 
 #include <algorithm>

@@ -23,7 +23,7 @@ LayerPlan PlanOf(int64_t size, float rate, int64_t number = 3) {
           .drop_rate = rate};
 }
 
-// What the layer makes of ones.
+// The layer's output if all inputs are one.
 std::vector<float> Dropped(const LayerPlan& plan, const StepContext<float>& step) {
   const std::vector<float> ones(static_cast<size_t>(step.images * plan.input.size()), 1.0f);
   std::vector<float> out(ones.size());

@@ -153,8 +153,8 @@ TEST(GradientTest, AddEqualsCentralDifferences) {
                 " layers { inputs: ['d', 'flat'] add {} }"));
 }
 
-// Two blocks as in ResNet v1.5. The first has a stride and brings its input along by a 1x1
-// convolution. The second adds its input unchanged.
+// Two blocks as in ResNet v1.5. The first has a stride, so its input passes a 1x1 convolution
+// before it is added. The second adds its input unchanged.
 TEST(GradientTest, ResidualBlocksEqualCentralDifferences) {
   ExpectGradientsEqualDifferences(ModelText(
       "[6, 6, 2]",

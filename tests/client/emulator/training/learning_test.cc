@@ -26,8 +26,8 @@ constexpr int64_t kCores = 4, kPerCore = 16;
 
 using Pixels = std::vector<uint8_t>;
 
-// Paints 28 x 28 pixels. Every digit has blots of its own. On every picture they are a little
-// elsewhere and more or less dark.
+// Paints 28 x 28 pixels. Every digit has blots of its own. Their place and darkness vary a little
+// from picture to picture.
 Pixels PaintDigit(int64_t digit, std::mt19937& random) {
   Pixels image(784);
   for (uint8_t& pixel : image) pixel = static_cast<uint8_t>(random() % 60);
@@ -97,7 +97,7 @@ struct Task {
   std::string model;
   int64_t classes;
   Pixels (*paint)(int64_t, std::mt19937&);
-  float mean, scale;  // They normalise as a feed would.
+  float mean, scale;  // Pixels are normalised with these, as in a feed.
   std::vector<int64_t> shape;
   int64_t steps;
 };
@@ -116,8 +116,8 @@ absl::StatusOr<Trainer> MakeTrainer(const Task& task, Numerics numerics) {
       model, {.num_cores = kCores, .per_core_batch = kPerCore, .threads = 2, .numerics = numerics});
 }
 
-// Trains in both numerics on the same batches. Each must get most of 512 unseen examples right, and
-// the two may differ by two in a hundred.
+// Trains in both numerics on the same batches. `exact` must get 95 % of 512 unseen examples right,
+// and `fast` may differ from it by 2 % of the examples.
 void ExpectLearnsAlike(const Task& task) {
   absl::StatusOr<Trainer> exact = MakeTrainer(task, Numerics::kExact);
   absl::StatusOr<Trainer> fast = MakeTrainer(task, Numerics::kFast);
@@ -127,7 +127,8 @@ void ExpectLearnsAlike(const Task& task) {
     return Batch(number * kCores * kPerCore, task.classes, task.paint, task.mean, task.scale,
                  task.shape);
   };
-  // A sanitizer makes a step take two seconds. It looks at what a step does, not at how many teach.
+  // A sanitizer makes a step take two seconds. Fewer steps are enough for it, because it checks the
+  // code of a step and not the result of the training.
   const int64_t steps = kSanitized ? task.steps / 10 : task.steps;
   for (int64_t step = 0; step < steps; ++step) {
     const auto examples = batch(step);

@@ -18,7 +18,7 @@ namespace {
 
 std::atomic<int64_t> held_bytes = 0;
 
-// How many bytes are needed for the size before the block that is handed out.
+// How many bytes before the block that is handed out hold the block's size.
 size_t Header(std::align_val_t alignment) {
   return std::max(static_cast<size_t>(alignment), sizeof(size_t));
 }
@@ -92,7 +92,8 @@ TEST(NetworkMemoryTest, BytesAreThoseOfConvolutionsAndPools) {
       " layers { average_pool {} }"));
 }
 
-// A packed row of 50,000 numbers takes 128 times as much, far more than the layer's own arrays.
+// A packed row of 50,000 numbers takes 128 times the memory of the row. This is far more than the
+// layer's own arrays.
 TEST(NetworkMemoryTest, BytesAreThoseOfTheScratchOfAWideLayer) {
   ExpectBytesAreHeld(ModelOf("[50000]", ""));
   ExpectBytesAreHeld(ModelOf("[4]", "layers { dense { units: 30000 } }", "adam {}"));

@@ -170,9 +170,9 @@ TEST(NetworkTest, UpdateIsMomentumWithDecayOfWeightsOnly) {
   }
 }
 
-// The gradients of five shards are summed as ((g0 + g1) + (g2 + g3)) + g4. A shard has one example,
-// so its gradient is a fifth of that of the lone example. The softmax divides by the number of
-// examples, so the lone gradient is measured beside four idle shards.
+// The gradients of five shards are summed as ((g0 + g1) + (g2 + g3)) + g4. A shard has one example.
+// The softmax divides by the number of all examples, so a shard's own gradient is measured beside
+// four other shards, too.
 TEST(NetworkTest, SumWithoutAPartnerMovesUpTheTreeAlone) {
   const absl::StatusOr<Model> model = ParseModel(
       "input: [4] layers { dense { units: 3 } } loss { softmax_cross_entropy {} }"

@@ -123,10 +123,10 @@ TEST(ResidualTrainingTest, InstructionSetChangesNoBit) {
 }
 
 // One shard of 16 sums its gradients and statistics in one go, eight shards of 2 in a tree. So f32
-// sums are in another order and differ by some 2^-24 each. Now and then bf16 then rounds an
-// activation to the other side, which is 2^-8 of it. The tolerance is 2^-9 of the gradient's norm,
-// as if half of everything were rounded to the other side; the difference seen is 2e-5. Without
-// rounding to bf16 only f64's own rounding is left.
+// sums are in another order and differ by some 2^-24 each. Now and then such a difference makes
+// bf16 round an activation to the neighbouring value, 2^-8 of it away. The tolerance is 2^-9 of the
+// gradient's norm, as if half of all activations were rounded differently; the difference seen is
+// 2e-5. Without rounding to bf16 only f64's own rounding is left.
 TEST(ResidualTrainingTest, PlainSingleCoreFollowsEightCoresWithinTheRounding) {
   const Model model = ModelWith(kMomentum);
   const auto gradients = [&model](auto zero, int64_t cores, int64_t images) {

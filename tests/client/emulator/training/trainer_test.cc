@@ -121,7 +121,7 @@ TEST(TrainerTest, FastStaysNearExact) {
   EXPECT_THAT(fast, testing::Pointwise(testing::DoubleNear(1e-2), exact));
 }
 
-// The sum must be 1/8 of each single example's gradient (exact), with neighbours added first.
+// The sum adds 1/8 of each single example's gradient, neighbours first. The division by 8 is exact.
 TEST(TrainerTest, GradientsAreSummedInTheDocumentedTree) {
   const Model model = *ParseModel(kMlp, "test");
   const auto batch = ToyBatch(8, 1, kMlpShape, 4, 1);
@@ -179,8 +179,8 @@ TEST(TrainerTest, MlpLearnsAToyProblem) {
 
 TEST(TrainerTest, CnnWithBatchNormLearnsAndEvaluatesWithRunningStatistics) {
   Trainer trainer = MakeTrainer(kCnn, {.num_cores = 4, .per_core_batch = 8, .threads = 2});
-  // The bump's place within the three channels moves with the row, so only the shape identifies the
-  // class.
+  // ToyBatch() adds 1 to every fourth element. With three channels these elements are not in the
+  // same channel of every pixel, so only their pattern identifies the class.
   for (uint32_t step = 0; step < 50; ++step) {
     ASSERT_THAT(trainer.Step(InputsOf(ToyBatch(4, 8, kCnnShape, 4, step))), IsOk());
   }
@@ -248,7 +248,7 @@ TEST(TrainerTest, BatchWithoutValidExampleChangesNothing) {
   EXPECT_EQ(result->valid, 0);
   EXPECT_EQ(result->loss, 0);
   EXPECT_EQ(trainer.WeightsHash(), before);
-  EXPECT_EQ(trainer.steps(), 1);  // The schedule and Adam's corrections go on.
+  EXPECT_EQ(trainer.steps(), 1);  // The step counts for the schedule and for Adam's corrections.
   EXPECT_THAT(trainer.Evaluate(InputsOf(batch)), IsOk());
 }
 

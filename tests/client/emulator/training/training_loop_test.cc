@@ -122,7 +122,7 @@ TEST(TrainingLoopTest, AStallIsBookedOnTheCoreThatWasLateNotOnTheFirstAsked) {
   ASSERT_THAT(report, IsOk());
   EXPECT_THAT(report->infeed_stall(), ElementsAre(absl::Milliseconds(160), absl::Milliseconds(60)));
   ToyFeed early(5, &now);
-  early.wait_ms = {40, -15};  // Was there before the step was wanted.
+  early.wait_ms = {40, -15};  // Core 1's slice is there before the step is wanted.
   const absl::StatusOr<TrainingReport> fed = RunTraining(
       trainer, early.pop(), {.epochs = 1, .steps_per_epoch = 5, .clock = [&now] { return now; }});
   ASSERT_THAT(fed, IsOk());
@@ -143,7 +143,7 @@ TEST(TrainingLoopTest, TellsWhenAStepBeganAndWhatItWaited) {
               IsOk());
   ASSERT_EQ(steps.size(), 4u);
   EXPECT_EQ(steps[0].infeed_stall, absl::ZeroDuration());
-  EXPECT_EQ(steps[0].start, absl::Microseconds(2 * 500));  // The wait and the computing.
+  EXPECT_EQ(steps[0].start, absl::Microseconds(2 * 500));  // Two readings of the clock.
   for (size_t step = 1; step < 4; ++step) {
     EXPECT_EQ(steps[step].infeed_stall, absl::Microseconds(30000 + 500));
     EXPECT_GT(steps[step].start, steps[step - 1].start + steps[step - 1].compute);

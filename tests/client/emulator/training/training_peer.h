@@ -1,4 +1,4 @@
-// What tests read and change of a network and a trainer beyond their interfaces.
+// Gives tests access to private data of a network and a trainer, to read and to change it.
 #ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_TRAINING_TRAINING_PEER_H_
 #define SYSTOLE_TESTS_CLIENT_EMULATOR_TRAINING_TRAINING_PEER_H_
 

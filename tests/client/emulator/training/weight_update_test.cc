@@ -86,7 +86,7 @@ TEST(WeightUpdateTest, PiecesCoverEveryParameterOnce) {
   }
   EXPECT_THAT(covered, Each(1));
   ASSERT_GT(update.pieces().size(), 5);
-  // The bits depend on the size of the pieces, by which LARS's norms are summed.
+  // LARS sums its norms piece by piece, so the bits depend on the size of the pieces.
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(update.pieces()[i].end - update.pieces()[i].begin, 8192);
   }

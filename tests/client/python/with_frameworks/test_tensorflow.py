@@ -79,7 +79,8 @@ def test_tensors_outlive_batch_and_feed(open_feed):
 
 
 def test_kernels_take_parts_of_single_cores(open_feed):
-    # Four labels of a core are 16 bytes. TensorFlow would end the process if a tensor began there.
+    # The labels of a core take 16 bytes, so those of most cores do not begin at a multiple of 64
+    # bytes. TensorFlow would end the process if a tensor began there.
     for part in next(open_feed()).per_core():
         for array in part.values():
             tensor = systole.tensorflow.to_tensor(array)

@@ -1,4 +1,4 @@
-"""What the LocalFeeds of a process share. Each test has its own interpreter, so its own engine."""
+"""Tests what the LocalFeeds of a process share. Each test has its own interpreter and engine."""
 
 from __future__ import annotations
 

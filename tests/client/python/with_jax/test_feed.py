@@ -376,7 +376,7 @@ def test_a_selection_is_the_same_here_and_from_servers(select, server, shards):
         feed.load_state_dict(state)
 
 
-# Decoded images are kept, or finished examples.
+# The cache keeps decoded images or finished examples.
 @pytest.mark.parametrize(
     "made",
     [
