@@ -182,8 +182,8 @@ void ChaosTest::ExpectEachRecordOnce(const std::string& printed, int steps) {
         ServerProcess::Start({"--dataset", absl::StrCat("raw=", folder_ / "raw-*.tfrecord")});
     EXPECT_THAT(server, IsOk());
     if (!server.ok()) return known;
-    // What `systole feed` prints of each example of the first step, without the step, core and
-    // place.
+    // The values that `systole feed` prints for the examples of the first step, without step, core
+    // and place.
     const auto first_step = [&](const std::string& what, int words_of_place) {
       std::vector<std::string> values;
       const Finished finished = RunSystole(

@@ -25,8 +25,8 @@
 
 namespace systole {
 
-// What happens from now on to all connections, also to open ones. `delay` and `bytes_per_second`
-// hold for each direction by itself.
+// The faults of all connections from now on, also of open ones. `delay` and `bytes_per_second` hold
+// for each direction by itself.
 struct Faults {
   // Each piece (64 KiB at most) waits this long before it is passed on.
   absl::Duration delay = absl::ZeroDuration();

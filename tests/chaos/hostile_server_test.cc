@@ -22,7 +22,7 @@
 namespace systole {
 namespace {
 
-// What a hostile server does. All of it is drawn from a seed.
+// The behaviour of a hostile server, drawn from a seed.
 class HostileMood {
  public:
   HostileMood(uint64_t seed, const v1::ResolveFeedResponse& honest_answer) : random_(seed) {

@@ -22,5 +22,5 @@ int main(int argc, char** argv) {
     }
   }
   std::printf("replayed %d corpus files\n", files);
-  return files > 0 ? 0 : 1;  // A check of no file could not fail.
+  return files > 0 ? 0 : 1;  // A check of no file would prove nothing.
 }

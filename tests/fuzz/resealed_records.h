@@ -1,5 +1,5 @@
-// Makes TFRecords with good checksums and fitting lengths of any bytes, so that changes of a file's
-// messages get past the framing.
+// Turns any bytes into TFRecords with good checksums and fitting lengths, so that changes of a
+// file's messages get past the framing.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_FUZZ_RESEALED_RECORDS_H_

@@ -58,7 +58,7 @@ void CheckSample(const std::string& bytes) {
   }
 }
 
-// Makes the sums of all headers again, so that a changed header is not noticed.
+// Computes the checksums of all headers again, so that a changed header is accepted.
 std::string Resealed(std::string bytes) {
   for (size_t at = 0; at + kTarBlockBytes <= bytes.size(); at += kTarBlockBytes) {
     if (bytes.compare(at + 257, 5, "ustar") != 0) continue;

@@ -1,4 +1,4 @@
-// Who may do what, how places are shared, and how streams are ended from outside, over real
+// Tests who may do what, how places are shared, and how streams are ended from outside, over real
 // connections.
 #include <unistd.h>
 

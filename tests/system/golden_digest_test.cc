@@ -1,6 +1,6 @@
 // `systole feed --digest` prints for the first steps of every shipped spec what the golden files in
-// tests/golden/digests/ say. A change of the code that changes these bytes is a bug, or it raises
-// the content version.
+// tests/golden/digests/ say. A change of the code that changes these bytes is a bug, unless it
+// raises the content version.
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -23,8 +23,8 @@
 namespace systole {
 namespace {
 
-// The images are drawn once and packed several times. This quickly makes more than the largest
-// batch (1,024).
+// The images are drawn once and packed several times. This quickly makes more images than the
+// largest batch has (1,024).
 constexpr int kImages = 130;
 constexpr int kCopies = 8;
 

@@ -1,5 +1,5 @@
-// Which records an epoch holds, and what the trainer makes of them: the real programs with the
-// shipped specs and models.
+// The real programs with the shipped specs and models. The tests check which records an epoch
+// holds, and what a training on them reports.
 #include <algorithm>
 #include <filesystem>
 #include <memory>

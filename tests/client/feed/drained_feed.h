@@ -26,7 +26,7 @@ namespace systole {
 
 struct DrainedFeed {
   std::vector<int64_t> steps;  // In the order they came.
-  std::string wrong;           // Where bytes were wrong.
+  std::string wrong;           // The places of wrong bytes; empty: none.
   absl::Status end;
 };
 

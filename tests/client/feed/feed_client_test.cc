@@ -255,8 +255,7 @@ TEST(FeedClientTest, ATrainerThatStopsStopsTheServer) {
   ASSERT_NE(client, nullptr);
   ASSERT_EQ(client->window_steps(), 3);
   // The client reads no further than its window. The test waits until another client has received a
-  // whole feed from the same server, and then looks that the first client has received nothing
-  // more.
+  // whole feed from the same server. Then it checks that the first client has got nothing more.
   ASSERT_TRUE(WaitUntil([&] { return client->stats().steps_received >= 3; }));
   const auto other = MustCreate(feed, Quick({server.address()}));
   ASSERT_NE(other, nullptr);

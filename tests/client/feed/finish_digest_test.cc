@@ -1,5 +1,5 @@
-// A real server and a real client. The trainer must get the same bytes, whoever finishes the
-// tensors.
+// A real server and a real client. The trainer must get the same bytes whether the server or the
+// client finishes the tensors.
 #include <cstdint>
 #include <iterator>
 #include <map>

@@ -31,8 +31,8 @@ made from [feed.proto](systole/v1/feed.proto) and the table of operations. A tes
 
 )";
 
-// Examples with numbers and names that could as well be others. For bools and enums the page shows
-// a value that is not the default.
+// Examples of fields, with arbitrary numbers and names. For bools and enums the page shows a value
+// that is not the default.
 const std::map<std::string, std::string>& Examples() {
   static const auto* const examples = new std::map<std::string, std::string>{
       {"FeedSpec.dataset", "dataset: 'flowers'"},

@@ -137,7 +137,7 @@ TEST_F(HealthTest, ItIsForThoseWhoMay) {
 }
 
 TEST_F(HealthTest, ThereAreSoManyWatchesAtOnceAndNoMore) {
-  // Each connection gets a few, because it has a limit of its own.
+  // Each connection opens only so many watches, because it has a limit of its own.
   constexpr int kOnOne = 32;
   std::vector<std::unique_ptr<Health::Stub>> stubs;
   std::vector<std::unique_ptr<Watcher>> watchers;

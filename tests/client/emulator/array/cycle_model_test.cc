@@ -23,7 +23,7 @@ int64_t Cycles(const GemmShape& gemm, const ArrayShape& array, Dataflow dataflow
   return cost.ok() ? cost->cycles : -1;
 }
 
-// These four numbers come from SCALE-Sim's own golden files. One row has its utilisation too.
+// The numbers come from SCALE-Sim's own golden files: four of cycles, and one of utilisation.
 TEST(CycleModelTest, PrintsWhatScaleSimsGoldenFilesHold) {
   EXPECT_EQ(Cycles({256, 256, 128}, {32, 32}, Dataflow::kScaleSimOs), 10175);
   EXPECT_EQ(Cycles({256, 256, 128}, {32, 32}, Dataflow::kScaleSimWs), 11199);

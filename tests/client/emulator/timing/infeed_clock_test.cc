@@ -54,8 +54,8 @@ Books Simulate(InfeedOptions options, const std::vector<std::vector<int>>& arriv
 }
 
 // Two chips of one core, steps of 10, transfers of 4 that hide behind the steps. All slices are
-// there at 0. The first step waits 4 for its transfer, which does not count. After that no step
-// waits.
+// there at 0. The first step waits 4 for its transfer, but this wait does not count. After that no
+// step waits.
 //   start 4, 14, 24, 34; AU = 30 / 30.
 TEST(InfeedClockTest, NeverLate) {
   for (const int depth : {1, 2}) {
@@ -171,9 +171,9 @@ TEST(InfeedClockTest, TheLinkTakesWhatCameFirst) {
   EXPECT_THAT(books.starts_ms, ElementsAre(12));
 }
 
-// What the queue's depth changes. Chips have one core, transfers take 12, steps 10. Core 0's slice
-// of step 1 comes at 100, all others at 0. Step 1 starts at 112 and ends at 122. Core 1's slice of
-// step 1 was ready at 24 (stall 2, barrier 88). Core 0's slice of step 2 is ready at 124.
+// Compares queues of depth 1 and 2. Chips have one core, transfers take 12, steps 10. Core 0's
+// slice of step 1 comes at 100, all others at 0. Step 1 starts at 112 and ends at 122. Core 1's
+// slice of step 1 was ready at 24 (stall 2, barrier 88). Core 0's slice of step 2 is ready at 124.
 //   depth 1: core 1's step 2 has room when step 1 is taken, at 112: ready at 124, a stall of 2.
 //   depth 2: core 1's step 2 has room when step 0 starts, at 12. It is ready at 36, so core 1 waits
 //            2 at the barrier.

@@ -216,8 +216,8 @@ TEST(TrainerTest, InvalidExamplesContributeNothing) {
   EXPECT_EQ(run(1e30f, 1 << 20), want);
 }
 
-// The same six examples are trained with and without examples that do not count. The losses must be
-// equal, and also the weights, up to the grouping of sums.
+// Trains on the same six examples with and without examples that do not count. The losses of each
+// step must be nearly equal, because only the grouping of sums differs.
 TEST(TrainerTest, MaskedBatchTrainsLikeTheSmallerBatch) {
   Trainer masked = MakeTrainer(kCnn, {.num_cores = 2, .per_core_batch = 4});
   Trainer small = MakeTrainer(kCnn, {.num_cores = 2, .per_core_batch = 3});

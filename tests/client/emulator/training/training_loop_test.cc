@@ -116,7 +116,7 @@ TEST(TrainingLoopTest, AStallIsBookedOnTheCoreThatWasLateNotOnTheFirstAsked) {
   absl::Duration now;
   Trainer trainer = MakeTrainer();
   ToyFeed feed(5, &now);
-  feed.wait_ms = {40, 15};  // Core 1's slice is there when it is asked.
+  feed.wait_ms = {40, 15};  // Core 1's slice is there before core 1 is asked.
   const absl::StatusOr<TrainingReport> report = RunTraining(
       trainer, feed.pop(), {.epochs = 1, .steps_per_epoch = 5, .clock = [&now] { return now; }});
   ASSERT_THAT(report, IsOk());
