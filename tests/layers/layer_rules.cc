@@ -48,8 +48,11 @@ std::vector<Room> SystoleRooms() {
       {"core/access_token", 1, Join({status, {"core/descriptor"}})},
       {"core/numeric", 1, status},
       {"core/random", 1, status},
+      // Every thread and every wait.
+      {"core/concurrency", 1, Join({status, {"core/descriptor"}})},
+      // Fetches objects of the web. It knows no shard and no store.
+      {"core/http", 2, Join({status, {"core/interrupt", "core/random", "core/concurrency"}})},
       {"core/storage", 2, ground},
-      {"core/concurrency", 2, ground},
       // The stores. None of them knows another one.
       {"core/storage/local", 3, Join({status, {"core/storage"}})},
       {"core/storage/memory", 3, Join({status, {"core/storage", "core/concurrency"}})},
@@ -311,12 +314,14 @@ std::vector<Library> ForeignLibraries() {
        {"core/compression/zstd.cc", "core/compression/compressing_sink.cc"},
        {}},
       // Hashes tokens, reads certificates and keys, and observes bytes that gRPC's TLS has
-      // decrypted. `systole` also keeps it loaded until the end. gRPC does TLS itself.
+      // decrypted. `systole` and core/http also keep it loaded until the end. gRPC and libcurl do
+      // TLS themselves.
       {"OpenSSL",
        {"openssl/"},
-       {"core/access_token/token_table.cc", "server/listener/read_observer.cc",
-        "server/listener/tls_files.cc", "client/cli/main.cc"},
+       {"core/access_token/token_table.cc", "core/http/client_loop.cc",
+        "server/listener/read_observer.cc", "server/listener/tls_files.cc", "client/cli/main.cc"},
        {}},
+      {"libcurl", {"curl/"}, {"core/http/"}, {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
       // The decoder, the encoder, and code that they share or that replaces a part of libjpeg.
       // Their public headers may not include libjpeg.

@@ -1,0 +1,202 @@
+#include "core/http/client_loop.h"
+
+#include <signal.h>
+
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "openssl/crypto.h"
+
+namespace systole {
+namespace {
+
+// The thread looks after abandoned transfers at least so often. It is woken for each, so this only
+// bounds a wake-up that is lost.
+constexpr int kLongestPollMs = 1000;
+
+// Once in the process, and for its whole life.
+CURLcode PrepareLibcurl() {
+  static const CURLcode code = [] {
+    // The thread may be in a TLS connection when the process exits. OpenSSL must not clean up
+    // before.
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+    return curl_global_init(CURL_GLOBAL_DEFAULT);
+  }();
+  return code;
+}
+
+absl::Status ClientEnded() { return absl::CancelledError("the HTTP client has ended"); }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ClientLoop>> ClientLoop::Create(const HttpClientOptions& options) {
+  if (const CURLcode code = PrepareLibcurl(); code != CURLE_OK) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("libcurl cannot be prepared: ", curl_easy_strerror(code)));
+  }
+  CURLM* const multi = curl_multi_init();
+  if (multi == nullptr) return absl::ResourceExhaustedError("no memory for an HTTP client");
+  // No more transfers are added than there may be connections. These limits also count connections
+  // that are kept, and the oldest of them makes room.
+  curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, long{options.max_connections});
+  curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, long{options.max_connections});
+  curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, long{options.max_connections_per_origin});
+  curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
+  std::unique_ptr<ClientLoop> loop = absl::WrapUnique(new ClientLoop(options, multi));
+  try {
+    loop->thread_ = std::make_unique<WorkerPool>(1);
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the system gives no thread for an HTTP client (", error.what(),
+                     "); raise the limit of threads or of memory"));
+  }
+  loop->thread_->Submit([loop = loop.get()] { loop->Run(); });
+  return loop;
+}
+
+ClientLoop::ClientLoop(const HttpClientOptions& options, CURLM* multi)
+    : options_(options), multi_(multi) {}
+
+ClientLoop::~ClientLoop() {
+  {
+    MutexLock lock(mu_);
+    ending_ = true;
+    changed_.SignalAll();
+  }
+  curl_multi_wakeup(multi_);
+  thread_.reset();
+  {
+    MutexLock lock(mu_);
+    while (calls_ > 0) changed_.Wait(mu_);
+  }
+  curl_multi_cleanup(multi_);
+}
+
+ClientLoop::Call::Call(ClientLoop& loop) : loop_(loop) {
+  MutexLock lock(loop_.mu_);
+  ++loop_.calls_;
+}
+
+ClientLoop::Call::~Call() {
+  MutexLock lock(loop_.mu_);
+  --loop_.calls_;
+  loop_.changed_.SignalAll();
+}
+
+bool ClientLoop::HasRoom() const {
+  return ending_ || static_cast<int>(waiting_.size()) < options_.max_waiting;
+}
+
+bool ClientLoop::AddWithin(absl::Duration slice, const std::shared_ptr<Transfer>& transfer) {
+  {
+    MutexLock lock(mu_);
+    if (!HasRoom()) changed_.WaitFor(mu_, slice);
+    if (!HasRoom()) return false;
+    if (ending_) {
+      transfer->EndWith(ClientEnded());
+      return true;
+    }
+    waiting_.push_back(transfer);
+  }
+  curl_multi_wakeup(multi_);
+  return true;
+}
+
+void ClientLoop::Drop(const std::shared_ptr<Transfer>& transfer) {
+  {
+    MutexLock lock(mu_);
+    if (std::erase(waiting_, transfer) > 0) {
+      changed_.SignalAll();
+      return;
+    }
+  }
+  curl_multi_wakeup(multi_);
+}
+
+void ClientLoop::Run() {
+  // OpenSSL may write to a connection that its peer has closed. The signal would end the process.
+  sigset_t broken_pipe;
+  ::sigemptyset(&broken_pipe);
+  ::sigaddset(&broken_pipe, SIGPIPE);
+  ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
+  while (StartWaiting()) {
+    int running = 0;
+    curl_multi_perform(multi_, &running);
+    const int freed = EndFinished() + EndAbandoned();
+    // A transfer that has just ended may have made room for one that waits.
+    curl_multi_poll(multi_, nullptr, 0, freed > 0 ? 0 : kLongestPollMs, nullptr);
+  }
+  while (!active_.empty()) Remove(active_.begin()->first)->EndWith(ClientEnded());
+  MutexLock lock(mu_);
+  for (const std::shared_ptr<Transfer>& transfer : waiting_) transfer->EndWith(ClientEnded());
+  waiting_.clear();
+}
+
+bool ClientLoop::StartWaiting() {
+  std::vector<std::shared_ptr<Transfer>> starting;
+  {
+    MutexLock lock(mu_);
+    if (ending_) return false;
+    size_t room = static_cast<size_t>(options_.max_connections) - active_.size();
+    for (auto at = waiting_.begin(); at != waiting_.end() && room > 0;) {
+      int& of_origin = active_by_origin_[(*at)->origin()];
+      if (of_origin >= options_.max_connections_per_origin) {
+        ++at;
+        continue;
+      }
+      ++of_origin;
+      --room;
+      starting.push_back(std::move(*at));
+      at = waiting_.erase(at);
+    }
+    if (!starting.empty()) changed_.SignalAll();
+  }
+  for (std::shared_ptr<Transfer>& transfer : starting) Start(std::move(transfer));
+  return true;
+}
+
+void ClientLoop::Start(std::shared_ptr<Transfer> transfer) {
+  CURL* const handle = transfer->handle();
+  active_.emplace(handle, std::move(transfer));
+  if (const CURLMcode code = curl_multi_add_handle(multi_, handle); code != CURLM_OK) {
+    Remove(handle)->EndWith(absl::ResourceExhaustedError(
+        absl::StrCat("libcurl cannot start a transfer: ", curl_multi_strerror(code))));
+  }
+}
+
+std::shared_ptr<Transfer> ClientLoop::Remove(CURL* handle) {
+  curl_multi_remove_handle(multi_, handle);
+  const auto found = active_.find(handle);
+  std::shared_ptr<Transfer> transfer = std::move(found->second);
+  active_.erase(found);
+  if (const auto of_origin = active_by_origin_.find(transfer->origin()); --of_origin->second == 0) {
+    active_by_origin_.erase(of_origin);
+  }
+  return transfer;
+}
+
+int ClientLoop::EndFinished() {
+  int freed = 0;
+  int left = 0;
+  while (const CURLMsg* const message = curl_multi_info_read(multi_, &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    const CURLcode code = message->data.result;  // Removing the handle frees the message.
+    Remove(message->easy_handle)->EndWith(code);
+    ++freed;
+  }
+  return freed;
+}
+
+int ClientLoop::EndAbandoned() {
+  std::vector<CURL*> abandoned;
+  for (const auto& [handle, transfer] : active_) {
+    if (transfer->is_abandoned()) abandoned.push_back(handle);
+  }
+  for (CURL* const handle : abandoned) Remove(handle);
+  return static_cast<int>(abandoned.size());
+}
+
+}  // namespace systole

@@ -1,0 +1,83 @@
+// The one thread that moves the bytes of all transfers of a client, and the list of transfers that
+// wait for a connection. For http_client.cc.
+#ifndef SYSTOLE_CORE_HTTP_CLIENT_LOOP_H_
+#define SYSTOLE_CORE_HTTP_CLIENT_LOOP_H_
+
+#include <curl/curl.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/http/http_client_options.h"
+#include "core/http/transfer.h"
+
+namespace systole {
+
+// Thread-safe. libcurl's multi handle is used by the thread alone, but for waking it up.
+class ClientLoop {
+ public:
+  // Prepares libcurl, once in the process, and starts the thread. Errors as HttpClient::Create().
+  static absl::StatusOr<std::unique_ptr<ClientLoop>> Create(const HttpClientOptions& options);
+  // Ends all transfers with Cancelled and waits until every Call is over.
+  ~ClientLoop();
+  ClientLoop(const ClientLoop&) = delete;
+  ClientLoop& operator=(const ClientLoop&) = delete;
+
+  // A thread is in a call of the client for as long as this lives.
+  class Call {
+   public:
+    explicit Call(ClientLoop& loop);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    ClientLoop& loop_;
+  };
+
+  // Puts the transfer last in the list, which is bounded. Waits at most `slice` for room; false if
+  // there was none. After the end began, ends the transfer at once.
+  bool AddWithin(absl::Duration slice, const std::shared_ptr<Transfer>& transfer)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // The caller has abandoned the transfer: its connection is freed soon.
+  void Drop(const std::shared_ptr<Transfer>& transfer) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  ClientLoop(const HttpClientOptions& options, CURLM* multi);
+
+  void Run() ABSL_LOCKS_EXCLUDED(mu_);
+  // Starts waiting transfers while there are connections for them. False once the end has begun.
+  bool StartWaiting() ABSL_LOCKS_EXCLUDED(mu_);
+  void Start(std::shared_ptr<Transfer> transfer);
+  // Return how many connections they have freed.
+  int EndFinished();
+  int EndAbandoned();
+  // Takes a transfer out of the multi handle, which closes its connection if it is not over.
+  std::shared_ptr<Transfer> Remove(CURL* handle);
+  bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const HttpClientOptions options_;
+  CURLM* const multi_;
+  // Of the thread alone.
+  std::map<CURL*, std::shared_ptr<Transfer>> active_;
+  std::map<std::string, int> active_by_origin_;
+
+  Mutex mu_;
+  CondVar changed_;
+  std::deque<std::shared_ptr<Transfer>> waiting_ ABSL_GUARDED_BY(mu_);
+  int calls_ ABSL_GUARDED_BY(mu_) = 0;
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<WorkerPool> thread_;  // Last: it uses what is above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_HTTP_CLIENT_LOOP_H_

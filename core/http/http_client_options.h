@@ -1,0 +1,50 @@
+// The limits, authorities and proxies of an HttpClient.
+//
+// Thread-compatible: values.
+#ifndef SYSTOLE_CORE_HTTP_HTTP_CLIENT_OPTIONS_H_
+#define SYSTOLE_CORE_HTTP_HTTP_CLIENT_OPTIONS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace systole {
+
+// A thread that waits here looks so often at InterruptRequested().
+inline constexpr absl::Duration kInterruptLook = absl::Milliseconds(20);
+
+struct HttpClientOptions {
+  // Connections in all, and to one origin. More of them carry more at a time, cost a buffer of
+  // 256 KiB each, and weigh on the servers. A request beyond them waits.
+  int max_connections = 64;
+  int max_connections_per_origin = 64;
+  // Requests that may wait for a connection. Later ones wait until there is room among these, so
+  // that the list stays short, however many threads ask.
+  int max_waiting = 1024;
+  // For DNS, TCP and TLS together. A dead address would otherwise use up a request's whole timeout.
+  absl::Duration connect_timeout = absl::Seconds(20);
+  // A transfer that brings less than 1 KiB a second for so long ends (whole seconds). A server that
+  // accepts and says nothing would otherwise use up a request's whole timeout.
+  absl::Duration stall_timeout = absl::Seconds(30);
+  // A file, and a folder, of certificates of authorities. Empty: the system's.
+  std::string ca_file = {};
+  std::string ca_folder = {};
+  // Proxies, as [http://][USER:PASSWORD@]HOST:PORT, for addresses of each scheme. Empty: none.
+  std::string http_proxy = {};
+  std::string https_proxy = {};
+  // Hosts that are asked directly: names, endings of names, or *, between commas.
+  std::string no_proxy = {};
+};
+
+// Options by the usual variables of the environment: CURL_CA_BUNDLE or SSL_CERT_FILE, SSL_CERT_DIR,
+// http_proxy, https_proxy or HTTPS_PROXY, all_proxy or ALL_PROXY, no_proxy or NO_PROXY. An upper
+// case HTTP_PROXY is not read: in a CGI program it is a header of the client's.
+HttpClientOptions HttpOptionsOfEnvironment();
+
+// InvalidArgument, with the field, if an option is out of range.
+absl::Status CheckHttpClientOptions(const HttpClientOptions& options);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_HTTP_HTTP_CLIENT_OPTIONS_H_
