@@ -1,11 +1,15 @@
 #include "core/storage/byte_source.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
 
 absl::string_view BaseName(absl::string_view path) {
+  if (absl::StartsWith(path, "https://") || absl::StartsWith(path, "http://")) {
+    path = path.substr(0, path.find('?'));
+  }
   const size_t slash = path.rfind('/');
   return slash == absl::string_view::npos ? path : path.substr(slash + 1);
 }

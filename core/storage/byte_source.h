@@ -51,8 +51,8 @@ class ByteSource {
   ByteSource() = default;
 };
 
-// The part of `path` after the last '/': all that a client may see of a shard's path. A view into
-// `path`.
+// The part of `path` after the last '/': all that a client may see of a shard's path. Of an address
+// of the web it is the part before the query, which may hold a secret. A view into `path`.
 absl::string_view BaseName(absl::string_view path);
 
 // Reads exactly out.size() bytes at `offset`. DataLoss, with source and offset, if the source ends

@@ -56,9 +56,11 @@ std::vector<Room> SystoleRooms() {
       // The stores. None of them knows another one.
       {"core/storage/local", 3, Join({status, {"core/storage"}})},
       {"core/storage/memory", 3, Join({status, {"core/storage", "core/concurrency"}})},
+      {"core/storage/web", 3, Join({status, {"core/storage", "core/concurrency", "core/http"}})},
       // Finds the store of a name. Code that reads shards knows this room and no store.
       {"core/storage/stores", 4,
-       Join({status, {"core/storage", "core/storage/local", "core/storage/memory"}})},
+       Join({status,
+             {"core/storage", "core/storage/local", "core/storage/memory", "core/storage/web"}})},
       // Messages of servers and feeds to the person who runs them.
       {"core/log", 3, Join({status, {"core/json", "core/concurrency"}})},
       // Values by key, in memory and on disk. It knows no images.

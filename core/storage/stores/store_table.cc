@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/storage/local/local_store.h"
 #include "core/storage/memory/memory_store.h"
+#include "core/storage/web/web_store.h"
 #include "core/text/foreign_text.h"
 
 namespace systole {
@@ -20,6 +21,8 @@ constexpr StoreRow kStores[] = {
        return *store;
      }},
     {"mem", "mem://", []() -> const Store& { return MemoryStore::OfProcess(); }},
+    {"https", "https://", []() -> const Store& { return WebStore::OfProcess(); }},
+    {"http", "http://", []() -> const Store& { return WebStore::OfProcess(); }},
 };
 
 }  // namespace

@@ -67,5 +67,11 @@ TEST(BaseNameTest, IsWhatStandsAfterTheLastSlash) {
   EXPECT_EQ(BaseName(""), "");
 }
 
+TEST(BaseNameTest, OfAnAddressOfTheWebItIsWhatStandsBeforeTheQuery) {
+  EXPECT_EQ(BaseName("https://host/a.tfrecord?sig=x/y"), "a.tfrecord");
+  EXPECT_EQ(BaseName("http://host/a.tfrecord"), "a.tfrecord");
+  EXPECT_EQ(BaseName("folder/a?b"), "a?b");
+}
+
 }  // namespace
 }  // namespace systole

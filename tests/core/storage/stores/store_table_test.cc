@@ -35,7 +35,7 @@ TEST(StoreTableTest, ASchemeIsLettersDigitsAndThreeSigns) {
 }
 
 TEST(StoreTableTest, AnUnknownSchemeIsRefusedWithTheKnownOnesAndTheRemedy) {
-  for (const char* url : {"gs://bucket/a-*.tfrecord", "s3://bucket/a", "https://host/a.tfrecord",
+  for (const char* url : {"gs://bucket/a-*.tfrecord", "s3://bucket/a", "ftp://host/a.tfrecord",
                           "file:///data/a.tfrecord", "MEM://a"}) {
     const auto refused =
         StatusIs(absl::StatusCode::kInvalidArgument,
