@@ -38,7 +38,10 @@ absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view text);
 absl::StatusOr<HttpUrl> ResolveHttpUrl(const HttpUrl& at, absl::string_view reference);
 
 // `text` for messages: without user name, password, query and fragment, which may hold secrets.
-// Takes any text, and returns text of bounded length (ForeignText).
+// What stands between "://" and the last '@' of host and path is "..." instead, because a password
+// may have a '/'. If the text is no address and has a '@' behind its first '?' or '#', all of it
+// may be a password, and only the scheme is shown. Takes any text, and returns text of bounded
+// length (ForeignText).
 std::string ShownUrl(absl::string_view text);
 
 }  // namespace systole

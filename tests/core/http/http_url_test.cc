@@ -1,7 +1,14 @@
 #include "core/http/http_url.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/random/counter_rng.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
@@ -92,11 +99,64 @@ TEST(HttpUrlTest, ALocationIsResolvedAgainstTheAddressThatSentIt) {
 
 TEST(HttpUrlTest, WhatIsShownHasNoSecrets) {
   EXPECT_EQ(ShownUrl("https://a:1/b/c?secret#secret"), "https://a:1/b/c");
-  EXPECT_EQ(ShownUrl("https://user:secret@a/b"), "https://a/b");
-  EXPECT_EQ(ShownUrl("https://secret@secret@a"), "https://a");
-  EXPECT_EQ(ShownUrl("user:secret@a/b"), "a/b");
-  EXPECT_EQ(ShownUrl("https://a/b@c"), "https://a/b@c");
+  EXPECT_EQ(ShownUrl("https://user:secret@a/b"), "https://...@a/b");
+  EXPECT_EQ(ShownUrl("https://secret@secret@a"), "https://...@a");
+  EXPECT_EQ(ShownUrl("https://user:sec/ret@a/b"), "https://...@a/b");
+  EXPECT_EQ(ShownUrl("https://user:sec?ret@a/b"), "https://...");
+  EXPECT_EQ(ShownUrl("https://user:sec#ret@a/b"), "https://...");
+  EXPECT_EQ(ShownUrl("user:secret@a/b"), "...@a/b");
+  EXPECT_EQ(ShownUrl("user:secret@a://b"), "...@a://b");
+  EXPECT_EQ(ShownUrl("https://a/b?mail=x@y"), "https://a/b");
+  EXPECT_EQ(ShownUrl("https://a/b@c"), "https://...@c");
   EXPECT_EQ(ShownUrl("a\nb"), "a\\nb");
+}
+
+// Texts of separators and of words that occur once each, so that a word that is shown tells where
+// it comes from.
+TEST(HttpUrlTest, OfAnyTextNeitherThePartBeforeTheLastAtNorTheQueryIsShown) {
+  constexpr const char* kSeparators[] = {"://", "/", "/", ":", ":", "@",  "@", "@", "?",
+                                         "#",   ".", "[", "]", "%", "//", " ", "\n"};
+  CounterRng draws(/*seed=*/1, /*epoch=*/0, /*record=*/0, /*purpose=*/0);
+  const auto draw = [&draws](size_t count) {
+    return static_cast<size_t>(draws.UniformInt(0, static_cast<int64_t>(count)));
+  };
+  for (int i = 0; i < 20000; ++i) {
+    // Where each word begins, and the word.
+    std::vector<std::pair<size_t, std::string>> words;
+    std::string text = draw(2) == 0 ? "https://" : "";
+    for (size_t pieces = draw(12); pieces > 0; --pieces) {
+      if (draw(2) == 0) {
+        text += kSeparators[draw(std::size(kSeparators))];
+      } else {
+        words.emplace_back(text.size(), absl::StrCat("w", words.size(), "w"));
+        text += words.back().second;
+      }
+    }
+    const size_t end = std::min(text.find_first_of("?#"), text.size());
+    const size_t at = text.substr(0, end).rfind('@');
+    const size_t colon = text.find("://");
+    const size_t begin = colon == std::string::npos ? 0 : colon + 3;
+    const bool is_address = ParseHttpUrl(text).ok();
+    const bool all_may_be_secret = !is_address && text.find('@', end) != std::string::npos;
+    const std::string shown = ShownUrl(text);
+    for (const auto& [place, word] : words) {
+      const bool hidden = place >= end ||
+                          (at != std::string::npos && place >= begin && place < at) ||
+                          (all_may_be_secret && place >= begin);
+      EXPECT_FALSE(hidden && absl::StrContains(shown, word)) << text << " is shown as " << shown;
+    }
+    EXPECT_EQ(shown.find_first_of("?#\n"), std::string::npos) << text;
+    const absl::Status refused = ParseHttpUrl(text).status();
+    if (refused.ok()) continue;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(absl::StrCat("\"", shown, "\"")));
+  }
+}
+
+TEST(HttpUrlTest, APasswordInAnAddressThatIsTooLongIsNotShown) {
+  const std::string text = "http://user:secret" + std::string(kMaxUrlBytes, 'x') + "@a/b";
+  EXPECT_THAT(ParseHttpUrl(text),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("http://...@a/b"), Not(HasSubstr("secret")))));
 }
 
 }  // namespace
