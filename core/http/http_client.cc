@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "core/http/client_loop.h"
+#include "core/http/http_names.h"
 #include "core/http/transfer.h"
 #include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
@@ -20,20 +21,23 @@ constexpr int kMaxRedirects = 5;
 // Headers that let their bearer in.
 constexpr absl::string_view kSecretHeaders[] = {"authorization", "cookie", "proxy-authorization"};
 
-absl::Status CheckRequest(const HttpRequest& request) {
+absl::StatusOr<HttpUrl> CheckRequest(const HttpRequest& request, const HttpNames& names) {
   for (const auto& [name, value] : request.headers) {
     if (!IsSendableHeader(name, value)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("a request to ", ShownUrl(request.url),
+          absl::StrCat("a request for ", names.object(),
                        " has a header that cannot be sent; want a name in lower case, and a value "
                        "of printable ASCII"));
     }
   }
   if (request.range.has_value() && request.range->begin >= request.range->end) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a request to ", ShownUrl(request.url), " asks for an empty range of bytes"));
+        absl::StrCat("a request for ", names.object(), " asks for an empty range of bytes"));
   }
-  return absl::OkStatus();
+  absl::StatusOr<HttpUrl> url = ParseHttpUrl(request.url);
+  if (url.ok()) return url;
+  return absl::InvalidArgumentError(names.Detail(
+      url.status().message(), absl::StrCat(names.object(), ": its address is malformed")));
 }
 
 bool IsRedirect(int status) {
@@ -41,21 +45,24 @@ bool IsRedirect(int status) {
 }
 
 // Where the answer to a request to `at` leads.
-absl::StatusOr<HttpUrl> NextUrl(const HttpUrl& at, const HttpResponse& response) {
-  const std::string from = ShownUrl(at.Text());
+absl::StatusOr<HttpUrl> NextUrl(const HttpNames& names, const HttpUrl& at,
+                                const HttpResponse& response) {
   const absl::string_view location = FindHeader(response.headers, "location");
   if (location.empty()) {
-    return absl::DataLossError(absl::StrCat(from, ": the server redirects to nowhere (status ",
+    return absl::DataLossError(absl::StrCat(names.object(),
+                                            ": the server redirects to nowhere (status ",
                                             response.status, " without Location)"));
   }
   absl::StatusOr<HttpUrl> next = ResolveHttpUrl(at, location);
   if (!next.ok()) {
     return absl::DataLossError(
-        absl::StrCat(from, ": the server redirects to ", next.status().message()));
+        absl::StrCat(names.object(), ": the server redirects to ",
+                     names.Detail(next.status().message(), "what is no address")));
   }
   if (at.scheme == "https" && next->scheme != "https") {
     return absl::FailedPreconditionError(
-        absl::StrCat(from, ": the server redirects to ", ShownUrl(next->Text()),
+        absl::StrCat(names.object(), ": the server redirects to ",
+                     names.Detail(ShownUrl(next->Text()), "an address"),
                      ", which is not encrypted; name an address that stays with https"));
   }
   return next;
@@ -77,11 +84,12 @@ HttpClient::~HttpClient() {
   if (::getpid() != process_) static_cast<void>(loop_.release());
 }
 
-absl::StatusOr<HttpResponse> HttpClient::FetchOnce(const HttpRequest& request, const HttpUrl& url,
+absl::StatusOr<HttpResponse> HttpClient::FetchOnce(const HttpRequest& request,
+                                                   const HttpNames& names, const HttpUrl& url,
                                                    const HttpHeaders& headers,
                                                    absl::Duration deadline) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<Transfer> transfer,
-                           Transfer::Create(options_, request, url, headers));
+                           Transfer::Create(options_, request, names, url, headers));
   bool added = false;
   while (true) {
     const absl::Duration left = deadline - now_();
@@ -90,7 +98,7 @@ absl::StatusOr<HttpResponse> HttpClient::FetchOnce(const HttpRequest& request, c
       if (added) loop_->Drop(transfer);
       if (InterruptRequested()) return InterruptedError();
       return absl::DeadlineExceededError(absl::StrCat(
-          ShownUrl(url.Text()), ": no whole answer within ", absl::FormatDuration(request.timeout),
+          names.object(), ": no whole answer within ", absl::FormatDuration(request.timeout),
           added ? "" : ", all of it spent in waiting for a connection",
           "; check that the server and the way to it are not overloaded"));
     }
@@ -104,29 +112,30 @@ absl::StatusOr<HttpResponse> HttpClient::FetchOnce(const HttpRequest& request, c
 }
 
 absl::StatusOr<HttpResponse> HttpClient::Fetch(const HttpRequest& request) {
+  const HttpNames names(request);
   if (::getpid() != process_) {
     return absl::FailedPreconditionError(
-        absl::StrCat(ShownUrl(request.url),
+        absl::StrCat(names.object(),
                      ": this process was forked after its parent had begun to read from "
                      "the web, and has no thread for that; start processes by spawn"));
   }
-  SYSTOLE_RETURN_IF_ERROR(CheckRequest(request));
-  SYSTOLE_ASSIGN_OR_RETURN(HttpUrl url, ParseHttpUrl(request.url));
+  SYSTOLE_ASSIGN_OR_RETURN(HttpUrl url, CheckRequest(request, names));
   const ClientLoop::Call call(*loop_);
   const absl::Duration deadline = now_() + request.timeout;
   HttpHeaders headers = request.headers;
   for (int redirects = 0; redirects <= kMaxRedirects; ++redirects) {
-    SYSTOLE_ASSIGN_OR_RETURN(HttpResponse response, FetchOnce(request, url, headers, deadline));
+    SYSTOLE_ASSIGN_OR_RETURN(HttpResponse response,
+                             FetchOnce(request, names, url, headers, deadline));
     if (!IsRedirect(response.status)) return response;
-    SYSTOLE_ASSIGN_OR_RETURN(HttpUrl next, NextUrl(url, response));
+    SYSTOLE_ASSIGN_OR_RETURN(HttpUrl next, NextUrl(names, url, response));
     if (next.Origin() != url.Origin()) {
       for (const absl::string_view secret : kSecretHeaders) RemoveHeader(headers, secret);
     }
     url = std::move(next);
   }
   return absl::FailedPreconditionError(
-      absl::StrCat(ShownUrl(request.url), ": the server redirects more than ", kMaxRedirects,
-                   " times, the last time to ", ShownUrl(url.Text()),
+      absl::StrCat(names.object(), ": the server redirects more than ", kMaxRedirects, " times",
+                   names.Detail(absl::StrCat(", the last time to ", ShownUrl(url.Text())), ""),
                    "; name the address that it should lead to"));
 }
 

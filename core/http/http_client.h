@@ -19,6 +19,7 @@
 namespace systole {
 
 class ClientLoop;
+class HttpNames;
 
 // Thread-safe. A child of fork() has no thread for its parent's client, so Fetch() fails there.
 class HttpClient {
@@ -44,14 +45,15 @@ class HttpClient {
   //                       too many; a server that ignores `range`.
   //   DataLoss            an answer that is not HTTP, or a redirect to nowhere.
   //   Cancelled           InterruptRequested(), or the client was destroyed.
-  // Messages name the address as ShownUrl() shows it.
+  // Messages name the object as HttpRequest::called says.
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
 
  private:
   HttpClient(const HttpClientOptions& options, std::unique_ptr<ClientLoop> loop);
 
-  absl::StatusOr<HttpResponse> FetchOnce(const HttpRequest& request, const HttpUrl& url,
-                                         const HttpHeaders& headers, absl::Duration deadline);
+  absl::StatusOr<HttpResponse> FetchOnce(const HttpRequest& request, const HttpNames& names,
+                                         const HttpUrl& url, const HttpHeaders& headers,
+                                         absl::Duration deadline);
 
   const HttpClientOptions options_;
   const MonotonicClock now_ = SteadyClock();

@@ -34,6 +34,10 @@ struct HttpRequest {
   // If it is not empty, the body of an answer 2xx is written here, and its size is the most bytes
   // of the body. Must live until Fetch() returns; nothing is written after that.
   absl::Span<char> into = {};
+  // What messages call the object, for errors that others see than the person who wrote the
+  // address. Then no message holds an address or a path, be it of a redirect. Empty: messages name
+  // the address, and what it leads to, as ShownUrl() shows them.
+  std::string called = {};
 };
 
 struct HttpResponse {

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/http/transfer_error.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {
@@ -61,8 +62,9 @@ long Milliseconds(absl::Duration time) {
 
 }  // namespace
 
-Transfer::Transfer(const HttpRequest& request, const HttpUrl& url)
-    : shown_url_(ShownUrl(url.Text())),
+Transfer::Transfer(const HttpRequest& request, const HttpNames& names, const HttpUrl& url)
+    : names_(names),
+      server_(names.Server(url)),
       origin_(url.Origin()),
       method_(request.method),
       is_ranged_(request.range.has_value()),
@@ -76,9 +78,10 @@ Transfer::~Transfer() {
 
 absl::StatusOr<std::shared_ptr<Transfer>> Transfer::Create(const HttpClientOptions& options,
                                                            const HttpRequest& request,
+                                                           const HttpNames& names,
                                                            const HttpUrl& url,
                                                            const HttpHeaders& headers) {
-  const std::shared_ptr<Transfer> transfer = absl::WrapUnique(new Transfer(request, url));
+  const std::shared_ptr<Transfer> transfer = absl::WrapUnique(new Transfer(request, names, url));
   bool good = true;
   if (request.range.has_value()) {
     good = Append(transfer->lines_,
@@ -86,7 +89,7 @@ absl::StatusOr<std::shared_ptr<Transfer>> Transfer::Create(const HttpClientOptio
   }
   if (!good || !transfer->SetUp(options, url, headers)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("no memory for a request to ", transfer->shown_url_));
+        absl::StrCat("no memory for a request for ", transfer->names_.object()));
   }
   return transfer;
 }
@@ -96,6 +99,7 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpUrl& url,
   for (const auto& [name, value] : headers) {
     if (!Append(lines_, absl::StrCat(name, ": ", value))) return false;
   }
+  ca_file_ = options.ca_file;
   handle_ = curl_easy_init();
   if (handle_ == nullptr) return false;
   const std::string& proxy = url.scheme == "https" ? options.https_proxy : options.http_proxy;
@@ -117,7 +121,6 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpUrl& url,
          Set(handle_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L) &&
          SetIfGiven(handle_, CURLOPT_CAINFO, options.ca_file) &&
          SetIfGiven(handle_, CURLOPT_CAPATH, options.ca_folder) &&
-         Set(handle_, CURLOPT_ERRORBUFFER, curl_text_.data()) &&
          Set(handle_, CURLOPT_HEADERFUNCTION, &Transfer::OnHeader) &&
          Set(handle_, CURLOPT_HEADERDATA, static_cast<void*>(this)) &&
          Set(handle_, CURLOPT_WRITEFUNCTION, &Transfer::OnBody) &&
@@ -131,7 +134,7 @@ bool Transfer::Fail(absl::Status status) {
 
 absl::Status Transfer::TooLarge() const {
   return absl::ResourceExhaustedError(absl::StrCat(
-      shown_url_, ": the server sends a body of more than ", max_body_bytes_,
+      names_.object(), ": the server sends a body of more than ", max_body_bytes_,
       " bytes, the limit here; check that the address leads to the object that you mean"));
 }
 
@@ -152,7 +155,7 @@ bool Transfer::TakeHeader(absl::string_view line) {
   header_bytes_ += line.size();
   if (header_bytes_ > kMaxHeaderBytes) {
     return Fail(absl::ResourceExhaustedError(
-        absl::StrCat(shown_url_, ": the server sends more than ", kMaxHeaderBytes,
+        absl::StrCat(names_.object(), ": the server sends more than ", kMaxHeaderBytes,
                      " bytes of headers; check that the address leads to a server of files")));
   }
   if (absl::StripAsciiWhitespace(line).empty()) {
@@ -176,7 +179,7 @@ bool Transfer::TakeEndOfHeaders() {
   const std::optional<uint64_t> bytes =
       ParseContentLength(FindHeader(answer_.headers, "content-length"));
   if (bytes.value_or(0) > max_body_bytes_) {
-    return Fail(is_ranged_ && answer_.status == 200 ? RangesIgnored(shown_url_) : TooLarge());
+    return Fail(is_ranged_ && answer_.status == 200 ? RangesIgnored(names_.object()) : TooLarge());
   }
   // A string that grows by doubling could hold twice the limit.
   if (into_.empty() && bytes.has_value()) answer_.body.reserve(*bytes);
@@ -194,7 +197,7 @@ bool Transfer::TakeBody(absl::string_view bytes) {
     return !enough_;
   }
   if (bytes.size() > max_body_bytes_ - answer_.body_bytes) {
-    return Fail(is_ranged_ && answer_.status == 200 ? RangesIgnored(shown_url_) : TooLarge());
+    return Fail(is_ranged_ && answer_.status == 200 ? RangesIgnored(names_.object()) : TooLarge());
   }
   if (!into_.empty()) {
     std::memcpy(into_.data() + answer_.body_bytes, bytes.data(), bytes.size());
@@ -209,20 +212,23 @@ bool Transfer::TakeBody(absl::string_view bytes) {
   return true;
 }
 
+absl::Status Transfer::ErrorOf(CURLcode code) const {
+  TransferFacts facts = {
+      .code = code, .object = names_.object(), .server = server_, .body_bytes = answer_.body_bytes};
+  if (!ca_file_.empty()) {
+    facts.ca_file = names_.Detail(absl::StrCat(" \"", ForeignText(ca_file_), "\""), "");
+  }
+  curl_easy_getinfo(handle_, CURLINFO_OS_ERRNO, &facts.system_error);
+  curl_easy_getinfo(handle_, CURLINFO_SSL_VERIFYRESULT, &facts.tls_verdict);
+  curl_easy_getinfo(handle_, CURLINFO_HTTP_CONNECTCODE, &facts.proxy_status);
+  return TransferError(facts);
+}
+
 void Transfer::EndWith(CURLcode code) {
-  long system_error = 0;
-  curl_easy_getinfo(handle_, CURLINFO_OS_ERRNO, &system_error);
   MutexLock lock(mu_);
   // A callback that refuses bytes makes libcurl report an error of its own. Its reason says more.
-  if (status_.ok() && !enough_ && code != CURLE_OK) {
-    status_ = TransferError({.code = code,
-                             .url = shown_url_,
-                             .origin = origin_,
-                             .detail = curl_text_.data(),
-                             .system_error = static_cast<int>(system_error),
-                             .body_bytes = answer_.body_bytes});
-  }
-  if (status_.ok() && answer_.status < 200) status_ = NotHttp(shown_url_);
+  if (status_.ok() && !enough_ && code != CURLE_OK) status_ = ErrorOf(code);
+  if (status_.ok() && answer_.status < 200) status_ = NotHttp(names_.object());
   over_ = true;
   over_changed_.SignalAll();
 }

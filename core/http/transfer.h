@@ -4,7 +4,6 @@
 
 #include <curl/curl.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,6 +19,7 @@
 #include "core/http/http_client_options.h"
 #include "core/http/http_headers.h"
 #include "core/http/http_message.h"
+#include "core/http/http_names.h"
 #include "core/http/http_url.h"
 
 namespace systole {
@@ -29,9 +29,10 @@ namespace systole {
 class Transfer {
  public:
   // The handle is made here, and used by the other thread. ResourceExhausted without memory.
-  // `headers` take the place of the request's.
+  // `url` and `headers` take the place of the request's.
   static absl::StatusOr<std::shared_ptr<Transfer>> Create(const HttpClientOptions& options,
                                                           const HttpRequest& request,
+                                                          const HttpNames& names,
                                                           const HttpUrl& url,
                                                           const HttpHeaders& headers);
   // REQUIRES: the handle is in no multi handle.
@@ -57,7 +58,7 @@ class Transfer {
   absl::StatusOr<HttpResponse> TakeAnswer() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  Transfer(const HttpRequest& request, const HttpUrl& url);
+  Transfer(const HttpRequest& request, const HttpNames& names, const HttpUrl& url);
 
   // Sets all options of the handle. False without memory.
   bool SetUp(const HttpClientOptions& options, const HttpUrl& url, const HttpHeaders& headers);
@@ -72,8 +73,10 @@ class Transfer {
   // Keeps the first error. Returns false.
   bool Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status TooLarge() const;
+  absl::Status ErrorOf(CURLcode code) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const std::string shown_url_;
+  const HttpNames names_;
+  const std::string server_;  // For messages.
   const std::string origin_;
   const HttpMethod method_;
   const bool is_ranged_;
@@ -81,7 +84,7 @@ class Transfer {
   const absl::Span<char> into_;  // Written under mu_, unless abandoned_.
   CURL* handle_ = nullptr;
   curl_slist* lines_ = nullptr;  // The headers of the request.
-  std::array<char, CURL_ERROR_SIZE> curl_text_ = {};
+  std::string ca_file_;          // HttpClientOptions::ca_file.
 
   mutable Mutex mu_;
   CondVar over_changed_;

@@ -7,18 +7,23 @@
 #include <curl/curl.h>
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace systole {
 
+// Numbers, and names that may be shown. libcurl's own texts about a transfer are not among them:
+// they hold user names and passwords of proxies, and names of hosts.
 struct TransferFacts {
   CURLcode code = CURLE_OK;
-  absl::string_view url;     // As ShownUrl() shows it.
-  absl::string_view origin;  // "https://host:port".
-  absl::string_view detail;  // libcurl's own words. May be empty.
-  int system_error = 0;      // errno of the last connection, or 0.
+  std::string object = {};   // HttpNames::object().
+  std::string server = {};   // HttpNames::Server().
+  std::string ca_file = {};  // Begins with a blank. Empty: there is none, or it must not be shown.
+  long system_error = 0;     // errno of the last connection, or 0.
+  long tls_verdict = 0;      // CURLINFO_SSL_VERIFYRESULT.
+  long proxy_status = 0;     // Of the proxy's answer to CONNECT, or 0.
   uint64_t body_bytes = 0;   // That came.
 };
 
@@ -26,10 +31,11 @@ struct TransferFacts {
 // REQUIRES: facts.code != CURLE_OK.
 absl::Status TransferError(const TransferFacts& facts);
 
-// The whole object came instead of the range that was asked for.
-absl::Status RangesIgnored(absl::string_view url);
+// The whole object came instead of the range that was asked for. In both functions `object` is
+// HttpNames::object().
+absl::Status RangesIgnored(absl::string_view object);
 
-absl::Status NotHttp(absl::string_view url);
+absl::Status NotHttp(absl::string_view object);
 
 }  // namespace systole
 

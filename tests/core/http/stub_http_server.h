@@ -19,6 +19,10 @@ struct ssl_ctx_st;
 
 namespace systole {
 
+// A name that no host can have: a part of a name has at most 63 characters. So the resolver refuses
+// it and asks no name server.
+inline const std::string kImpossibleHost(64, 'x');
+
 struct StubRequest {
   std::string method;
   std::string target;  // Path and query.
