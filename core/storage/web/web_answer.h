@@ -15,9 +15,9 @@
 
 namespace systole {
 
-// The most bytes of an object. A server could say anything, and buffers for an index are made by
-// this size.
-inline constexpr uint64_t kMaxWebObjectBytes = uint64_t{1} << 48;
+// The most bytes of an object, 8 TiB. A server could say anything, and buffers for an index are
+// made by this size. The largest objects of buckets have 5 TiB (S3, GCS).
+inline constexpr uint64_t kMaxWebObjectBytes = uint64_t{1} << 43;
 
 struct WebObject {
   uint64_t size_bytes = 0;

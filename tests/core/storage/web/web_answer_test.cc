@@ -61,6 +61,13 @@ TEST(WebAnswerTest, AHeadThatDoesNotTellLeadsToAGet) {
 TEST(WebAnswerTest, ASizeBeyondAllShardsIsRefused) {
   EXPECT_THAT(ObjectOfHead(kName, Answer(200, {{"content-length", "9223372036854775807"}})),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("9223372036854775807")));
+  // 8 TiB, and a byte more.
+  EXPECT_THAT(ObjectOfHead(kName, Answer(200, {{"content-length", "8796093022208"}})), IsOk());
+  EXPECT_THAT(ObjectOfHead(kName, Answer(200, {{"content-length", "8796093022209"}})),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("8796093022209")));
+  EXPECT_THAT(
+      ObjectOfFirstByte(kName, Answer(206, {{"content-range", "bytes 0-0/8796093022209"}}, 1)),
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("8796093022209")));
 }
 
 TEST(WebAnswerTest, ARefusalSaysWhatToDoAndNoSecret) {
