@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/http/http_headers.h"
 #include "core/http/http_retry.h"
-#include "core/http/http_url.h"
 #include "core/status/status_macros.h"
 #include "core/storage/store.h"
 #include "core/text/foreign_text.h"
@@ -33,11 +32,11 @@ std::string LastModifiedOf(const HttpResponse& response) {
   return fit ? std::string(date) : "";
 }
 
-absl::StatusOr<WebObject> ObjectOf(absl::string_view name, uint64_t size_bytes,
+absl::StatusOr<WebObject> ObjectOf(absl::string_view called, uint64_t size_bytes,
                                    const HttpResponse& response) {
   if (size_bytes > kMaxWebObjectBytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(ShownUrl(name), ": the server says that it has ", size_bytes,
+        absl::StrCat(called, ": the server says that it has ", size_bytes,
                      " bytes, which no shard has; want at most ", kMaxWebObjectBytes));
   }
   return WebObject{.size_bytes = size_bytes,
@@ -45,12 +44,12 @@ absl::StatusOr<WebObject> ObjectOf(absl::string_view name, uint64_t size_bytes,
                    .last_modified = LastModifiedOf(response)};
 }
 
-absl::Status WrongRange(absl::string_view name, const HttpRange& asked,
+absl::Status WrongRange(absl::string_view called, const HttpRange& asked,
                         const HttpResponse& response) {
   return absl::DataLossError(
-      absl::StrCat(ShownUrl(name), ": the server was asked for the bytes ", asked.begin, "-",
-                   asked.end - 1, " and answers with status ", response.status,
-                   " and Content-Range \"", ForeignName(Header(response, "content-range")),
+      absl::StrCat(called, ": the server was asked for the bytes ", asked.begin, "-", asked.end - 1,
+                   " and answers with status ", response.status, " and Content-Range \"",
+                   ForeignName(Header(response, "content-range")),
                    "\"; a cache or proxy on the way may be broken: name the server itself"));
 }
 
@@ -73,9 +72,9 @@ std::string WebObject::Identity() const {
   return last_modified.empty() ? "" : absl::StrCat(size_bytes, " modified ", last_modified);
 }
 
-absl::Status RefusalOf(absl::string_view name, const HttpResponse& response) {
+absl::Status RefusalOf(absl::string_view called, const HttpResponse& response) {
   const std::string what =
-      absl::StrCat(ShownUrl(name), ": the server answers with status ", response.status);
+      absl::StrCat(called, ": the server answers with status ", response.status);
   switch (response.status) {
     case 404:
     case 410:
@@ -98,13 +97,13 @@ absl::Status RefusalOf(absl::string_view name, const HttpResponse& response) {
       absl::StrCat(what, ", want 200 or 206; check that the address leads to a server of files"));
 }
 
-absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view name,
+absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
                                                       const HttpResponse& response) {
   switch (response.status) {
     case 200: {
       const std::optional<uint64_t> bytes = ParseContentLength(Header(response, "content-length"));
       if (!bytes.has_value()) return std::nullopt;  // It is made as it is sent.
-      return ObjectOf(name, *bytes, response);
+      return ObjectOf(called, *bytes, response);
     }
     // HEAD is not allowed. An address that was signed for GET is answered with 403.
     case 403:
@@ -112,39 +111,44 @@ absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view name,
     case 501:
       return std::nullopt;
     default:
-      return RefusalOf(name, response);
+      return RefusalOf(called, response);
   }
 }
 
-absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view name, const HttpResponse& response) {
-  if (response.status == 200) return ObjectOf(name, response.body_bytes, response);
-  if (response.status != 206 && response.status != 416) return RefusalOf(name, response);
+absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called,
+                                            const HttpResponse& response) {
+  if (response.status == 200) return ObjectOf(called, response.body_bytes, response);
+  if (response.status != 206 && response.status != 416) return RefusalOf(called, response);
   const std::optional<ContentRange> range = ParseContentRange(Header(response, "content-range"));
   const bool empty = response.status == 416 && range.has_value() && range->total == 0;
   const bool first_byte = response.status == 206 && range.has_value() && range->begin == 0 &&
                           range->end == 1 && response.body_bytes == 1;
-  if (!empty && !first_byte) return WrongRange(name, {.begin = 0, .end = 1}, response);
+  if (!empty && !first_byte) return WrongRange(called, {.begin = 0, .end = 1}, response);
   if (!range->total.has_value()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(ShownUrl(name),
+        absl::StrCat(called,
                      ": the server does not say how many bytes the object has; store the object as "
                      "a file, not as the output of a program"));
   }
-  return ObjectOf(name, *range->total, response);
+  return ObjectOf(called, *range->total, response);
 }
 
-absl::Status CheckPiece(absl::string_view name, const WebObject& object, const HttpRange& asked,
+bool ProvesSameObject(const WebObject& object, const HttpResponse& response) {
+  return !object.etag.empty() && EtagOf(response) == object.etag;
+}
+
+absl::Status CheckPiece(absl::string_view called, const WebObject& object, const HttpRange& asked,
                         const HttpResponse& response) {
-  const absl::Status replaced = ChangedSinceOpened(name, "was replaced");
-  if (IsGone(response.status)) return ChangedSinceOpened(name, "was removed");
+  const absl::Status replaced = ChangedSinceOpened(called, "was replaced");
+  if (IsGone(response.status)) return ChangedSinceOpened(called, "was removed");
   if (response.status == 412) return replaced;  // If-Match does not hold.
   if (response.status != 200 && response.status != 206 && response.status != 416) {
-    return RefusalOf(name, response);
+    return RefusalOf(called, response);
   }
   if (!MayBeOf(object, response)) return replaced;
   const uint64_t wanted = asked.end - asked.begin;
   if (response.status == 200) {
-    if (wanted != object.size_bytes) return WrongRange(name, asked, response);
+    if (wanted != object.size_bytes) return WrongRange(called, asked, response);
     const std::optional<uint64_t> bytes = ParseContentLength(Header(response, "content-length"));
     if (bytes.value_or(wanted) != wanted) return replaced;
   } else {
@@ -156,11 +160,11 @@ absl::Status CheckPiece(absl::string_view name, const WebObject& object, const H
         range.has_value() && (range->total.has_value() || !object.etag.empty());
     if (response.status == 416 || !same_object || range->begin != asked.begin ||
         range->end != asked.end) {
-      return WrongRange(name, asked, response);
+      return WrongRange(called, asked, response);
     }
   }
   if (response.body_bytes == wanted) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat(ShownUrl(name), ": the answer ended early, after ",
+  return absl::UnavailableError(absl::StrCat(called, ": the answer ended early, after ",
                                              response.body_bytes, " of ", wanted,
                                              " bytes at offset ", asked.begin, "; try again"));
 }

@@ -29,24 +29,28 @@ struct WebObject {
 };
 
 // The object of an answer to HEAD. Nullopt: the answer does not tell, and a GET may. In these
-// functions `name` is the object's address; messages show it without its query.
-absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view name,
+// functions `called` is what messages call the object, fit to be shown.
+absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
                                                       const HttpResponse& response);
 
 // The object of an answer to a GET of its first byte.
-absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view name, const HttpResponse& response);
+absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& response);
 
 // OK if the body of an answer to a GET is just the bytes `asked` of `object`, which was opened.
 //   FailedPrecondition  the object has changed, or the server ignores ranges.
 //   DataLoss            another range than was asked for.
 //   Unavailable         a body that ended early: a retry may help.
 // REQUIRES: asked.end <= object.size_bytes.
-absl::Status CheckPiece(absl::string_view name, const WebObject& object, const HttpRange& asked,
+absl::Status CheckPiece(absl::string_view called, const WebObject& object, const HttpRange& asked,
                         const HttpResponse& response);
+
+// Whether the answer itself says that it is of `object`: it has the same strong ETag. That the
+// request had `If-Match` says nothing, because servers may ignore it.
+bool ProvesSameObject(const WebObject& object, const HttpResponse& response);
 
 // The error of an answer that gives no object: NotFound, PermissionDenied, Unavailable or another,
 // with the status and what to do.
-absl::Status RefusalOf(absl::string_view name, const HttpResponse& response);
+absl::Status RefusalOf(absl::string_view called, const HttpResponse& response);
 
 }  // namespace systole
 

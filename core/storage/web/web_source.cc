@@ -4,8 +4,9 @@
 #include <optional>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_replace.h"
+#include "core/http/http_names.h"
 #include "core/http/http_url.h"
+#include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "core/storage/store.h"
 #include "core/text/foreign_text.h"
@@ -17,6 +18,17 @@ namespace {
 // hold its connection while others wait.
 constexpr size_t kPieceBytes = size_t{8} << 20;
 
+// What stands after the last '/' of the path. Never empty: an object without a name of its own
+// would be called by its address.
+std::string BaseOf(const std::string& name) {
+  const absl::StatusOr<HttpUrl> url = ParseHttpUrl(name);
+  SYSTOLE_CHECK(url.ok());
+  const absl::string_view target = url->target;
+  const absl::string_view path = target.substr(0, target.find('?'));
+  const absl::string_view base = path.substr(path.rfind('/') + 1);
+  return base.empty() ? "the object" : ForeignName(base);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WebConnection>> WebConnection::Create(
@@ -25,9 +37,12 @@ absl::StatusOr<std::unique_ptr<WebConnection>> WebConnection::Create(
   return absl::WrapUnique(new WebConnection(options, std::move(client)));
 }
 
-HttpRequest WebConnection::RequestFor(const std::string& name) const {
+HttpRequest WebConnection::RequestFor(const std::string& name, const std::string& called) const {
   // Compressed on the way, an object would have other lengths and offsets.
-  return {.url = name, .headers = {{"accept-encoding", "identity"}}, .timeout = options_.timeout};
+  return {.url = name,
+          .headers = {{"accept-encoding", "identity"}},
+          .timeout = options_.timeout,
+          .called = called};
 }
 
 absl::StatusOr<HttpResponse> WebConnection::Fetch(const HttpRequest& request) {
@@ -35,25 +50,48 @@ absl::StatusOr<HttpResponse> WebConnection::Fetch(const HttpRequest& request) {
                         [this](const HttpRequest& attempt) { return client_->Fetch(attempt); });
 }
 
-absl::StatusOr<WebObject> WebConnection::Look(const std::string& name) {
-  HttpRequest request = RequestFor(name);
+absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std::string& called) {
+  HttpRequest request = RequestFor(name, called);
+  const std::string shown = HttpNames(request).object();
   request.method = HttpMethod::kHead;
   SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse head, Fetch(request));
-  SYSTOLE_ASSIGN_OR_RETURN(std::optional<WebObject> object, ObjectOfHead(name, head));
+  SYSTOLE_ASSIGN_OR_RETURN(std::optional<WebObject> object, ObjectOfHead(shown, head));
   if (object.has_value()) return *std::move(object);
   request.method = HttpMethod::kGet;
   request.range = {.begin = 0, .end = 1};
   request.max_body_bytes = 1;
   SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(request));
-  return ObjectOfFirstByte(name, first_byte);
+  return ObjectOfFirstByte(shown, first_byte);
 }
 
-absl::Status WebConnection::Read(const std::string& name, const WebObject& object, uint64_t offset,
-                                 absl::Span<char> out) {
+absl::StatusOr<SeenObject> WebConnection::Look(const std::string& name, const std::string& called) {
+  const absl::Duration asked = options_.now();
+  absl::StatusOr<WebObject> object = Ask(name, called);
+  if (!object.ok()) {
+    recent_.Forget(name);
+    return object.status();
+  }
+  SeenObject seen = {.object = *std::move(object), .asked = asked};
+  recent_.Remember(name, seen);
+  return seen;
+}
+
+absl::StatusOr<SeenObject> WebConnection::LookIfNotSeen(const std::string& name,
+                                                        const std::string& called) {
+  std::optional<SeenObject> seen = recent_.Find(name, options_.now());
+  if (seen.has_value()) return *std::move(seen);
+  return Look(name, called);
+}
+
+absl::StatusOr<bool> WebConnection::Read(const std::string& name, const std::string& called,
+                                         const WebObject& object, uint64_t offset,
+                                         absl::Span<char> out) {
+  bool proven = true;
   while (!out.empty()) {
     const absl::Span<char> piece = out.subspan(0, kPieceBytes);
     const HttpRange range = {.begin = offset, .end = offset + piece.size()};
-    HttpRequest request = RequestFor(name);
+    HttpRequest request = RequestFor(name, called);
+    const std::string shown = HttpNames(request).object();
     if (!object.etag.empty()) request.headers.emplace_back("if-match", object.etag);
     request.range = range;
     request.into = piece;
@@ -62,35 +100,38 @@ absl::Status WebConnection::Read(const std::string& name, const WebObject& objec
           SYSTOLE_ASSIGN_OR_RETURN(HttpResponse answer, client_->Fetch(attempt));
           if (MayBeTriedAgain(answer)) return answer;
           // A body that ended early is tried again, too.
-          SYSTOLE_RETURN_IF_ERROR(CheckPiece(name, object, range, answer));
+          SYSTOLE_RETURN_IF_ERROR(CheckPiece(shown, object, range, answer));
           return answer;
         });
     if (!response.ok()) return response.status();
-    if (MayBeTriedAgain(response)) return RefusalOf(name, *response);
+    if (MayBeTriedAgain(response)) return RefusalOf(shown, *response);
+    proven = proven && ProvesSameObject(object, *response);
     offset += piece.size();
     out.remove_prefix(piece.size());
   }
-  return absl::OkStatus();
+  return proven;
+}
+
+WebSource::WebSource(WebConnection& connection, std::string name, SeenObject seen)
+    : connection_(connection),
+      name_(std::move(name)),
+      called_(BaseOf(name_)),
+      object_(std::move(seen.object)) {
+  Confirm(seen.asked);
 }
 
 absl::StatusOr<size_t> WebSource::ReadAt(uint64_t offset, absl::Span<char> out) const {
   if (offset >= object_.size_bytes) return size_t{0};
   out = out.subspan(0, std::min<uint64_t>(out.size(), object_.size_bytes - offset));
   if (out.empty()) return size_t{0};
-  const absl::Duration asked = now_();
-  SYSTOLE_RETURN_IF_ERROR(Shown(connection_.Read(name_, object_, offset, out)));
-  if (!object_.etag.empty()) Confirm(asked);
+  const absl::Duration asked = connection_.options().now();
+  const absl::StatusOr<bool> proven = connection_.Read(name_, called_, object_, offset, out);
+  if (!proven.ok()) {
+    connection_.Forget(name_);  // The object may be another one.
+    return proven.status();
+  }
+  if (*proven) Confirm(asked);
   return out.size();
-}
-
-absl::Status WebSource::Shown(const absl::Status& status) const {
-  const absl::StatusOr<HttpUrl> url = ParseHttpUrl(name_);
-  if (status.ok() || !url.ok()) return status;
-  const std::string base = ForeignName(BaseName(name_));
-  return absl::Status(status.code(),
-                      absl::StrReplaceAll(status.message(), {{ShownUrl(name_), base},
-                                                             {ShownUrl(url->Text()), base},
-                                                             {url->Origin(), "its server"}}));
 }
 
 void WebSource::Confirm(absl::Duration time) const {
@@ -98,16 +139,17 @@ void WebSource::Confirm(absl::Duration time) const {
 }
 
 absl::Status WebSource::CheckUnchanged() const {
-  const absl::Duration asked = now_();
+  const absl::Duration now = connection_.options().now();
   const absl::Duration confirmed = absl::Nanoseconds(confirmed_ns_.load(std::memory_order_relaxed));
-  if (asked - confirmed < connection_.options().trust) return absl::OkStatus();
-  const absl::StatusOr<WebObject> found = connection_.Look(name_);
-  if (absl::IsNotFound(found.status())) return ChangedSinceOpened(name_, "was removed");
-  if (!found.ok()) return Shown(found.status());
-  if (found->size_bytes != object_.size_bytes || found->Identity() != object_.Identity()) {
-    return ChangedSinceOpened(name_, "was replaced");
+  if (now - confirmed < connection_.options().trust) return absl::OkStatus();
+  const absl::StatusOr<SeenObject> seen = connection_.Look(name_, called_);
+  if (absl::IsNotFound(seen.status())) return ChangedSinceOpened(called_, "was removed");
+  if (!seen.ok()) return seen.status();
+  if (seen->object.size_bytes != object_.size_bytes ||
+      seen->object.Identity() != object_.Identity()) {
+    return ChangedSinceOpened(called_, "was replaced");
   }
-  Confirm(asked);
+  Confirm(seen->asked);
   return absl::OkStatus();
 }
 

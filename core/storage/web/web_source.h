@@ -20,6 +20,7 @@
 #include "core/http/http_message.h"
 #include "core/http/http_retry.h"
 #include "core/storage/byte_source.h"
+#include "core/storage/web/recent_objects.h"
 #include "core/storage/web/web_answer.h"
 
 namespace systole {
@@ -30,9 +31,11 @@ struct WebStoreOptions {
   // For each request with all of its retries. A shorter one turns failures of the network into
   // errors of the feed sooner.
   absl::Duration timeout = absl::Minutes(5);
-  // CheckUnchanged() asks the server only if its last answer is older than this. A feed calls it
-  // after each group of reads, and each read with an identity is checked by itself.
+  // What the server has said of an object is asked again only if it is older than this. A shard is
+  // listed, opened and looked at within milliseconds. A feed calls CheckUnchanged() after each
+  // group of reads, whose answers say the same. 0: each call asks.
   absl::Duration trust = absl::Seconds(1);
+  MonotonicClock now = SteadyClock();  // For `trust`.
 };
 
 // Thread-safe. Sends the requests of a store, with retries.
@@ -41,36 +44,46 @@ class WebConnection {
   // Errors of HttpClient::Create().
   static absl::StatusOr<std::unique_ptr<WebConnection>> Create(const WebStoreOptions& options);
 
+  // In these functions `called` is HttpRequest::called.
+
   // What the server says of the object now. NotFound, PermissionDenied, Unavailable, and others of
   // HttpClient::Fetch() and of ObjectOfFirstByte().
-  absl::StatusOr<WebObject> Look(const std::string& name);
+  absl::StatusOr<SeenObject> Look(const std::string& name, const std::string& called);
+  // The same, or what it has said less than WebStoreOptions::trust ago.
+  absl::StatusOr<SeenObject> LookIfNotSeen(const std::string& name, const std::string& called);
 
-  // Fills `out` with the bytes of `object` at `offset`. Errors of HttpClient::Fetch() and of
-  // CheckPiece().
-  absl::Status Read(const std::string& name, const WebObject& object, uint64_t offset,
-                    absl::Span<char> out);
+  // Fills `out` with the bytes of `object` at `offset`. True if each answer has proven that it is
+  // of `object` (ProvesSameObject). Errors of HttpClient::Fetch() and of CheckPiece().
+  absl::StatusOr<bool> Read(const std::string& name, const std::string& called,
+                            const WebObject& object, uint64_t offset, absl::Span<char> out);
+
+  // LookIfNotSeen() asks the server again.
+  void Forget(const std::string& name) { recent_.Forget(name); }
 
   const WebStoreOptions& options() const { return options_; }
 
  private:
   WebConnection(const WebStoreOptions& options, std::unique_ptr<HttpClient> client)
-      : options_(options), client_(std::move(client)), retrier_(options.retry) {}
+      : options_(options),
+        client_(std::move(client)),
+        retrier_(options.retry),
+        recent_(options.trust) {}
 
-  HttpRequest RequestFor(const std::string& name) const;
+  HttpRequest RequestFor(const std::string& name, const std::string& called) const;
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
+  absl::StatusOr<WebObject> Ask(const std::string& name, const std::string& called);
 
   const WebStoreOptions options_;
   const std::unique_ptr<HttpClient> client_;
   HttpRetrier retrier_;
+  RecentObjects recent_;
 };
 
 // Thread-safe. Borrows the connection, which must outlive it.
 class WebSource final : public ByteSource {
  public:
-  WebSource(WebConnection& connection, std::string name, WebObject object)
-      : connection_(connection), name_(std::move(name)), object_(std::move(object)) {
-    Confirm(now_());
-  }
+  // REQUIRES: `name` is the address of an object.
+  WebSource(WebConnection& connection, std::string name, SeenObject seen);
 
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   absl::StatusOr<uint64_t> Size() const override { return object_.size_bytes; }
@@ -79,16 +92,16 @@ class WebSource final : public ByteSource {
   absl::string_view name() const override { return name_; }
 
  private:
-  // An error as clients may see it: without the server and the folders of the address.
-  absl::Status Shown(const absl::Status& status) const;
   // The server has said at `time` that the object is still there and the same.
   void Confirm(absl::Duration time) const;
 
   WebConnection& connection_;
   const std::string name_;
+  // What errors of reads and checks call it, without the server and the folders of the address:
+  // clients see them.
+  const std::string called_;
   const WebObject object_;
-  const MonotonicClock now_ = SteadyClock();
-  mutable std::atomic<int64_t> confirmed_ns_ = 0;  // On now_.
+  mutable std::atomic<int64_t> confirmed_ns_ = 0;  // On WebStoreOptions::now.
 };
 
 }  // namespace systole

@@ -49,10 +49,11 @@ absl::StatusOr<WebConnection*> WebStore::Connection() const {
   return connection_.get();
 }
 
-absl::StatusOr<WebObject> WebStore::Look(const std::string& name) const {
+absl::StatusOr<SeenObject> WebStore::Look(const std::string& name) const {
   SYSTOLE_RETURN_IF_ERROR(CheckName(name));
   SYSTOLE_ASSIGN_OR_RETURN(WebConnection* const connection, Connection());
-  return connection->Look(name);
+  // Operators see these errors, so they name the address.
+  return connection->LookIfNotSeen(name, /*called=*/"");
 }
 
 absl::StatusOr<std::vector<std::string>> WebStore::List(const std::string& pattern,
@@ -68,14 +69,14 @@ absl::StatusOr<std::vector<std::string>> WebStore::ListFolder(const std::string&
 }
 
 absl::StatusOr<std::unique_ptr<ByteSource>> WebStore::Open(const std::string& name) const {
-  SYSTOLE_ASSIGN_OR_RETURN(WebObject object, Look(name));
+  SYSTOLE_ASSIGN_OR_RETURN(SeenObject seen, Look(name));
   SYSTOLE_ASSIGN_OR_RETURN(WebConnection* const connection, Connection());
-  return std::make_unique<WebSource>(*connection, name, std::move(object));
+  return std::make_unique<WebSource>(*connection, name, std::move(seen));
 }
 
 absl::StatusOr<StoredState> WebStore::Stat(const std::string& name) const {
-  SYSTOLE_ASSIGN_OR_RETURN(const WebObject object, Look(name));
-  return StoredState{.size_bytes = object.size_bytes, .identity = object.Identity()};
+  SYSTOLE_ASSIGN_OR_RETURN(const SeenObject seen, Look(name));
+  return StoredState{.size_bytes = seen.object.size_bytes, .identity = seen.object.Identity()};
 }
 
 absl::StatusOr<std::unique_ptr<ByteSink>> WebStore::Create(const std::string& name) const {

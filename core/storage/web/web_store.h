@@ -48,7 +48,8 @@ class WebStore final : public Store {
 
  private:
   absl::StatusOr<WebConnection*> Connection() const ABSL_LOCKS_EXCLUDED(mu_);
-  absl::StatusOr<WebObject> Look(const std::string& name) const;
+  // What the server says of an object, or has just said.
+  absl::StatusOr<SeenObject> Look(const std::string& name) const;
 
   const std::optional<WebStoreOptions> options_;  // Nullopt: by the environment.
 

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/http/stub_objects.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/dead_address.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
 
@@ -25,6 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr absl::Duration kLong = absl::FromChrono(kLongestWait);
 
@@ -97,9 +99,9 @@ TEST(WebStoreTest, ALongReadIsCutIntoPiecesOfEightMiB) {
   const std::string bytes = SomeBytes((size_t{16} << 20) + 5);
   const WebStore store(Eager());
   const auto source = MustOpen(store, objects.Put("/a", bytes));
-  const absl::StatusOr<std::string> read = ReadWhole(*source, bytes.size());
-  ASSERT_THAT(read, IsOk());
-  EXPECT_TRUE(*read == bytes);  // A failure would print both.
+  std::string out(bytes.size(), '\0');
+  ASSERT_THAT(source->ReadAt(0, absl::MakeSpan(out)), IsOkAndHolds(bytes.size()));
+  EXPECT_TRUE(out == bytes);  // A failure would print both.
   std::vector<std::string> ranges;
   for (const StubRequest& request : objects.server().requests()) {
     if (request.method != "GET") continue;
@@ -177,7 +179,8 @@ TEST(WebStoreTest, ReplacedBetweenTwoPiecesOfOneReadIsNoticed) {
     return answer;
   });
   const WebStore store(Eager());
-  EXPECT_THAT(ReadWhole(*MustOpen(store, name), bytes.size()),
+  std::string out(bytes.size(), '\0');
+  EXPECT_THAT(MustOpen(store, name)->ReadAt(0, absl::MakeSpan(out)),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was replaced")));
 }
 
@@ -281,6 +284,29 @@ TEST(WebStoreTest, LastingFaultsOfTheServerAreErrorsWithoutItsAddress) {
   EXPECT_THAT(fails(Reply(206, "abcd", {{"Content-Range", "bytes 0-2/3"}})),
               is(absl::StatusCode::kResourceExhausted, "3 bytes"));
   EXPECT_EQ(asked, 1);
+}
+
+TEST(WebStoreTest, ErrorsOfReadsNameNoServerThatARedirectLeadsTo) {
+  StubObjects objects;
+  const std::string name = objects.Put("/dir/a", "abc");
+  const WebStore store(Eager());
+  const auto source = MustOpen(store, name);
+  const std::string dead = DeadAddress();
+  for (const std::string& location :
+       {absl::StrCat("http://", dead, "/dir/b"), absl::StrCat("http://", kImpossibleHost, "/dir/b"),
+        std::string("ftp://other.example/dir/b"), objects.server().Url("/dir/a")}) {
+    objects.SetFault([&location](const StubRequest&) -> std::optional<StubAnswer> {
+      return StubAnswer{.bytes = Head(302, {{"Location", location}, {"Content-Length", "0"}})};
+    });
+    for (const absl::Status& status : {ReadWhole(*source, 3).status(), source->CheckUnchanged()}) {
+      EXPECT_FALSE(status.ok()) << location;
+      EXPECT_THAT(std::string(status.message()),
+                  AllOf(StartsWith("a: "), Not(HasSubstr("127.0.0.1")), Not(HasSubstr("/dir")),
+                        Not(HasSubstr("example")), Not(HasSubstr(kImpossibleHost))));
+    }
+    // An operator sees where the redirect leads, and from which address.
+    EXPECT_THAT(std::string(store.Open(name).status().message()), StartsWith(name));
+  }
 }
 
 TEST(WebStoreTest, AServerWithoutRangesServesOnlyObjectsThatAreReadAtOnce) {
