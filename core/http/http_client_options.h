@@ -14,9 +14,13 @@ namespace systole {
 // A thread that waits here looks so often at InterruptRequested().
 inline constexpr absl::Duration kInterruptLook = absl::Milliseconds(20);
 
+// libcurl receives into a buffer of its own for each connection that is in use; no budget of memory
+// counts these. libcurl's 16 KiB cost a system call for each.
+inline constexpr int kReceiveBufferBytes = 64 << 10;
+
 struct HttpClientOptions {
   // Connections in all, and to one origin. More of them carry more at a time, cost a buffer of
-  // 256 KiB each, and weigh on the servers. A request beyond them waits.
+  // kReceiveBufferBytes each, and weigh on the servers. A request beyond them waits.
   int max_connections = 64;
   int max_connections_per_origin = 64;
   // Requests that may wait for a connection. Later ones wait until there is room among these, so

@@ -22,8 +22,6 @@ constexpr size_t kMaxHeaderBytes = size_t{64} << 10;
 // used again.
 constexpr uint64_t kKeptRefusalBytes = 4096;
 constexpr uint64_t kReadRefusalBytes = uint64_t{64} << 10;
-// Read at a time. libcurl's own 16 KiB cost a system call for each.
-constexpr long kReceiveBytes = 256 << 10;
 constexpr long kStallBytesPerSecond = 1024;
 
 bool IsSuccess(int status) { return status >= 200 && status < 300; }
@@ -111,7 +109,8 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpUrl& url,
          Set(handle_, CURLOPT_HTTPHEADER, lines_) && Set(handle_, CURLOPT_USERAGENT, "systole") &&
          Set(handle_, CURLOPT_FOLLOWLOCATION, 0L) && Set(handle_, CURLOPT_NOSIGNAL, 1L) &&
          // If a name server does not answer, nobody waits for the thread that asks it.
-         Set(handle_, CURLOPT_QUICK_EXIT, 1L) && Set(handle_, CURLOPT_BUFFERSIZE, kReceiveBytes) &&
+         Set(handle_, CURLOPT_QUICK_EXIT, 1L) &&
+         Set(handle_, CURLOPT_BUFFERSIZE, long{kReceiveBufferBytes}) &&
          Set(handle_, CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(options.connect_timeout)) &&
          Set(handle_, CURLOPT_LOW_SPEED_LIMIT, kStallBytesPerSecond) &&
          Set(handle_, CURLOPT_LOW_SPEED_TIME, stall_s) && Set(handle_, CURLOPT_TCP_KEEPALIVE, 1L) &&

@@ -322,6 +322,11 @@ TEST(HttpClientTest, OptionsOutOfRangeAreRefusedByName) {
   }
 }
 
+TEST(HttpClientTest, TheBuffersOfAllConnectionsHaveFourMiB) {
+  // No budget of memory counts them, so they must stay small.
+  EXPECT_LE(HttpClientOptions().max_connections * kReceiveBufferBytes, 4 << 20);
+}
+
 TEST(HttpClientTest, TlsIsSpokenWithTheNamedAuthority) {
   const TempFolder folder;
   const StubCertificate certificate = MakeCertificate("IP:127.0.0.1");
