@@ -1,7 +1,11 @@
 #include "core/http/http_client_options.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -17,12 +21,28 @@ std::string FirstOf(std::initializer_list<const char*> variables) {
   return "";
 }
 
+// Where distributions keep the certificates of authorities.
+constexpr const char* kCaFiles[] = {
+    "/etc/ssl/certs/ca-certificates.crt",  // Debian, Ubuntu, Arch, Gentoo.
+    "/etc/pki/tls/certs/ca-bundle.crt",    // Fedora, RHEL.
+    "/etc/ssl/ca-bundle.pem",              // openSUSE.
+    "/etc/ssl/cert.pem",                   // Alpine.
+};
+
 }  // namespace
 
 HttpClientOptions HttpOptionsOfEnvironment() {
+  return HttpOptionsOfEnvironment([](const char* path) { return ::access(path, R_OK) == 0; });
+}
+
+HttpClientOptions HttpOptionsOfEnvironment(absl::FunctionRef<bool(const char* path)> can_be_read) {
   HttpClientOptions options;
   options.ca_file = FirstOf({"CURL_CA_BUNDLE", "SSL_CERT_FILE"});
   options.ca_folder = FirstOf({"SSL_CERT_DIR"});
+  if (options.ca_file.empty()) {
+    const auto found = std::find_if(std::begin(kCaFiles), std::end(kCaFiles), can_be_read);
+    if (found != std::end(kCaFiles)) options.ca_file = *found;
+  }
   options.http_proxy = FirstOf({"http_proxy", "all_proxy", "ALL_PROXY"});
   options.https_proxy = FirstOf({"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"});
   options.no_proxy = FirstOf({"no_proxy", "NO_PROXY"});

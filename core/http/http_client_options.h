@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
@@ -31,7 +32,7 @@ struct HttpClientOptions {
   // A transfer that brings less than 1 KiB a second for so long ends (whole seconds). A server that
   // accepts and says nothing would otherwise use up a request's whole timeout.
   absl::Duration stall_timeout = absl::Seconds(30);
-  // A file, and a folder, of certificates of authorities. Empty: the system's.
+  // A file, and a folder, of certificates of authorities. Empty: those that libcurl was built for.
   std::string ca_file = {};
   std::string ca_folder = {};
   // Proxies, as [http://][USER:PASSWORD@]HOST:PORT, for addresses of each scheme. Empty: none.
@@ -44,7 +45,13 @@ struct HttpClientOptions {
 // Options by the usual variables of the environment: CURL_CA_BUNDLE or SSL_CERT_FILE, SSL_CERT_DIR,
 // http_proxy, https_proxy or HTTPS_PROXY, all_proxy or ALL_PROXY, no_proxy or NO_PROXY. An upper
 // case HTTP_PROXY is not read: in a CGI program it is a header of the client's.
+//
+// If none of them names a file of authorities, ca_file is the first of the usual files of Linux
+// distributions that can be read; empty if there is none. Where libcurl looks by itself depends on
+// the system that it was built for, and a wheel brings Debian's libcurl to other systems.
 HttpClientOptions HttpOptionsOfEnvironment();
+// The same, where `can_be_read` says which files there are.
+HttpClientOptions HttpOptionsOfEnvironment(absl::FunctionRef<bool(const char* path)> can_be_read);
 
 // InvalidArgument, with the field, if an option is out of range.
 absl::Status CheckHttpClientOptions(const HttpClientOptions& options);

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -355,7 +356,7 @@ TEST(HttpClientTest, TheEnvironmentNamesProxiesAndAuthoritiesAsUsual) {
                                     "HTTP_PROXY",     "https_proxy",   "HTTPS_PROXY",  "all_proxy",
                                     "ALL_PROXY",      "no_proxy",      "NO_PROXY"};
   for (const char* variable : kVariables) ::unsetenv(variable);
-  HttpClientOptions options = HttpOptionsOfEnvironment();
+  HttpClientOptions options = HttpOptionsOfEnvironment([](const char*) { return false; });
   EXPECT_EQ(options.ca_file + options.ca_folder + options.http_proxy + options.https_proxy +
                 options.no_proxy,
             "");
@@ -372,12 +373,26 @@ TEST(HttpClientTest, TheEnvironmentNamesProxiesAndAuthoritiesAsUsual) {
   ::setenv("SSL_CERT_DIR", "folder", 1);
   ::setenv("https_proxy", "lower", 1);
   ::setenv("all_proxy", "all", 1);
-  options = HttpOptionsOfEnvironment();
+  options = HttpOptionsOfEnvironment([](const char*) { return true; });
   EXPECT_EQ(options.ca_file, "curl");
   EXPECT_EQ(options.ca_folder, "folder");
   EXPECT_EQ(options.http_proxy, "all");
   EXPECT_EQ(options.https_proxy, "lower");
   for (const char* variable : kVariables) ::unsetenv(variable);
+}
+
+TEST(HttpClientTest, WithoutAFileOfAuthoritiesInTheEnvironmentTheFirstUsualOneIsTaken) {
+  for (const char* variable : {"CURL_CA_BUNDLE", "SSL_CERT_FILE"}) ::unsetenv(variable);
+  const std::vector<std::string> usual = {"/etc/ssl/certs/ca-certificates.crt",
+                                          "/etc/pki/tls/certs/ca-bundle.crt",
+                                          "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"};
+  for (size_t first = 0; first <= usual.size(); ++first) {
+    const HttpClientOptions options = HttpOptionsOfEnvironment([&](const char* path) {
+      return std::find(usual.begin() + static_cast<ptrdiff_t>(first), usual.end(), path) !=
+             usual.end();
+    });
+    EXPECT_EQ(options.ca_file, first < usual.size() ? usual[first] : "");
+  }
 }
 
 }  // namespace
