@@ -28,6 +28,22 @@ CURLcode PrepareLibcurl() {
   return code;
 }
 
+// While this lives, no signal comes to its thread, nor ever to the threads that it starts.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_ = {};
+};
+
 absl::Status ClientEnded() { return absl::CancelledError("the HTTP client has ended"); }
 
 }  // namespace
@@ -47,6 +63,10 @@ absl::StatusOr<std::unique_ptr<ClientLoop>> ClientLoop::Create(const HttpClientO
   curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
   std::unique_ptr<ClientLoop> loop = absl::WrapUnique(new ClientLoop(options, multi));
   try {
+    // The thread may be older than the program's own arrangements for signals, and a library may
+    // not take a signal that these wait for. OpenSSL also writes to connections that their peers
+    // have closed, and SIGPIPE would end the process. libcurl's threads inherit this.
+    const SignalsBlocked signals_blocked;
     loop->thread_ = std::make_unique<WorkerPool>(1);
   } catch (const std::system_error& error) {
     return absl::ResourceExhaustedError(
@@ -117,11 +137,6 @@ void ClientLoop::Drop(const std::shared_ptr<Transfer>& transfer) {
 }
 
 void ClientLoop::Run() {
-  // OpenSSL may write to a connection that its peer has closed. The signal would end the process.
-  sigset_t broken_pipe;
-  ::sigemptyset(&broken_pipe);
-  ::sigaddset(&broken_pipe, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
   while (StartWaiting()) {
     int running = 0;
     curl_multi_perform(multi_, &running);
