@@ -232,7 +232,9 @@ TEST(HttpClientTest, TheDestructorEndsCallsThatRunAndCallsThatWait) {
                   StatusIs(absl::StatusCode::kCancelled, HasSubstr("has ended")));
     });
   }
-  // One call has the connection, and the other the only place to wait, once a third gets neither.
+  // One call has the connection when its request has come. The other then has the only place to
+  // wait once a third one gets none: nobody else could have it.
+  EXPECT_TRUE(WaitUntil([&] { return server.requests().size() == 1; }));
   HttpRequest third = Get(server.Url("/"));
   third.timeout = absl::Milliseconds(50);
   EXPECT_TRUE(WaitUntil([&] {
