@@ -84,65 +84,106 @@ ClientLoop::~ClientLoop() {
   {
     MutexLock lock(mu_);
     ending_ = true;
-    changed_.SignalAll();
+    for (Sleeper* const sleeper : wanting_room_) sleeper->wake.Signal();
+    for (Sleeper* const sleeper : wanting_time_) sleeper->wake.Signal();
   }
   curl_multi_wakeup(multi_);
   thread_.reset();
   {
     MutexLock lock(mu_);
-    while (calls_ > 0) changed_.Wait(mu_);
+    while (calls_ > 0) calls_changed_.Wait(mu_);
   }
   curl_multi_cleanup(multi_);
 }
 
-ClientLoop::Call::Call(ClientLoop& loop) : loop_(loop) {
+ClientLoop::Call::Call(ClientLoop& loop)
+    : loop_(loop), interruptible_(HeededInterruptFlag() != nullptr) {
   MutexLock lock(loop_.mu_);
   ++loop_.calls_;
+  if (interruptible_) ++loop_.interruptible_calls_;
 }
 
 ClientLoop::Call::~Call() {
   MutexLock lock(loop_.mu_);
   --loop_.calls_;
-  loop_.changed_.SignalAll();
+  if (interruptible_) --loop_.interruptible_calls_;
+  loop_.calls_changed_.SignalAll();
 }
 
 bool ClientLoop::HasRoom() const {
-  return ending_ || static_cast<int>(waiting_.size()) < options_.max_waiting;
+  return static_cast<int>(waiting_.size()) < options_.max_waiting;
 }
 
-bool ClientLoop::AddWithin(absl::Duration slice, const std::shared_ptr<Transfer>& transfer) {
+void ClientLoop::TellOfRoom() {
+  for (Sleeper* const sleeper : wanting_room_) sleeper->wake.Signal();
+}
+
+bool ClientLoop::AddBefore(absl::Duration deadline, const std::shared_ptr<Transfer>& transfer) {
   {
     MutexLock lock(mu_);
-    if (!HasRoom()) changed_.WaitFor(mu_, slice);
-    if (!HasRoom()) return false;
-    if (ending_) {
-      transfer->EndWith(ClientEnded());
+    if (!HasRoom()) {
+      // The thread may be in a long poll, which began when there was no flag to look at.
+      curl_multi_wakeup(multi_);
+      Sleeper self;
+      wanting_room_.insert(&self);
+      for (absl::Duration left = deadline - now_();
+           !HasRoom() && !ending_ && !InterruptRequested() && left > absl::ZeroDuration();
+           left = deadline - now_()) {
+        self.wake.WaitFor(mu_, left);
+      }
+      wanting_room_.erase(&self);
+    }
+    if (ending_ || InterruptRequested()) {
+      transfer->EndWith(ending_ ? ClientEnded() : InterruptedError());
       return true;
     }
+    if (!HasRoom()) return false;
     waiting_.push_back(transfer);
   }
   curl_multi_wakeup(multi_);
   return true;
 }
 
+absl::Status ClientLoop::SleepFor(absl::Duration time) {
+  const absl::Duration end = now_() + time;
+  MutexLock lock(mu_);
+  curl_multi_wakeup(multi_);  // As in AddBefore().
+  Sleeper self;
+  wanting_time_.insert(&self);
+  for (absl::Duration left = time; !ending_ && !InterruptRequested() && left > absl::ZeroDuration();
+       left = end - now_()) {
+    self.wake.WaitFor(mu_, left);
+  }
+  wanting_time_.erase(&self);
+  if (ending_) return ClientEnded();
+  return InterruptRequested() ? InterruptedError() : absl::OkStatus();
+}
+
 void ClientLoop::Drop(const std::shared_ptr<Transfer>& transfer) {
   {
     MutexLock lock(mu_);
     if (std::erase(waiting_, transfer) > 0) {
-      changed_.SignalAll();
+      TellOfRoom();
       return;
     }
   }
   curl_multi_wakeup(multi_);
 }
 
+int ClientLoop::LongestPollMs() const {
+  MutexLock lock(mu_);
+  return interruptible_calls_ > 0 ? static_cast<int>(absl::ToInt64Milliseconds(kInterruptLook))
+                                  : kLongestPollMs;
+}
+
 void ClientLoop::Run() {
   while (StartWaiting()) {
     int running = 0;
     curl_multi_perform(multi_, &running);
-    const int freed = EndFinished() + EndAbandoned();
-    // A transfer that has just ended may have made room for one that waits.
-    curl_multi_poll(multi_, nullptr, 0, freed > 0 ? 0 : kLongestPollMs, nullptr);
+    const int freed = EndFinished() + EndAbandoned() + EndInterrupted();
+    // A transfer that has just ended may have made room for one that waits. A call that begins
+    // after the length of this poll was decided wakes it up.
+    curl_multi_poll(multi_, nullptr, 0, freed > 0 ? 0 : LongestPollMs(), nullptr);
   }
   while (!active_.empty()) Remove(active_.begin()->first)->EndWith(ClientEnded());
   MutexLock lock(mu_);
@@ -167,7 +208,7 @@ bool ClientLoop::StartWaiting() {
       starting.push_back(std::move(*at));
       at = waiting_.erase(at);
     }
-    if (!starting.empty()) changed_.SignalAll();
+    if (!starting.empty()) TellOfRoom();
   }
   for (std::shared_ptr<Transfer>& transfer : starting) Start(std::move(transfer));
   return true;
@@ -212,6 +253,35 @@ int ClientLoop::EndAbandoned() {
   }
   for (CURL* const handle : abandoned) Remove(handle);
   return static_cast<int>(abandoned.size());
+}
+
+int ClientLoop::EndInterrupted() {
+  const absl::Duration now = now_();
+  if (now < next_look_) return 0;
+  next_look_ = now + kInterruptLook;
+  {
+    MutexLock lock(mu_);
+    if (interruptible_calls_ == 0) return 0;
+    for (const std::set<Sleeper*>* const sleepers : {&wanting_room_, &wanting_time_}) {
+      for (Sleeper* const sleeper : *sleepers) {
+        // It looks at its flag under mu_ before it sleeps. So it has seen the flag, or hears this.
+        if (sleeper->flag != nullptr && sleeper->flag->is_raised()) sleeper->wake.Signal();
+      }
+    }
+    const size_t ended = std::erase_if(waiting_, [](const std::shared_ptr<Transfer>& transfer) {
+      const bool interrupted = transfer->is_interrupted();
+      if (interrupted) transfer->EndWith(InterruptedError());
+      return interrupted;
+    });
+    if (ended > 0) TellOfRoom();
+  }
+  std::vector<CURL*> interrupted;
+  for (const auto& [handle, transfer] : active_) {
+    if (transfer->is_interrupted()) interrupted.push_back(handle);
+  }
+  // In this order: nothing is written to the caller's memory once its thread goes on.
+  for (CURL* const handle : interrupted) Remove(handle)->EndWith(InterruptedError());
+  return static_cast<int>(interrupted.size());
 }
 
 }  // namespace systole

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -10,7 +9,6 @@
 #include "core/http/client_loop.h"
 #include "core/http/http_names.h"
 #include "core/http/transfer.h"
-#include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -90,25 +88,20 @@ absl::StatusOr<HttpResponse> HttpClient::FetchOnce(const HttpRequest& request,
                                                    absl::Duration deadline) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<Transfer> transfer,
                            Transfer::Create(options_, request, names, url, headers));
-  bool added = false;
-  while (true) {
-    const absl::Duration left = deadline - now_();
-    if (left <= absl::ZeroDuration() || InterruptRequested()) {
-      transfer->Abandon();
-      if (added) loop_->Drop(transfer);
-      if (InterruptRequested()) return InterruptedError();
-      return absl::DeadlineExceededError(absl::StrCat(
-          names.object(), ": no whole answer within ", absl::FormatDuration(request.timeout),
-          added ? "" : ", all of it spent in waiting for a connection",
-          "; check that the server and the way to it are not overloaded"));
-    }
-    const absl::Duration slice = std::min(left, kInterruptLook);
-    if (!added) {
-      added = loop_->AddWithin(slice, transfer);
-    } else if (transfer->WaitFor(slice)) {
-      return transfer->TakeAnswer();
-    }
-  }
+  const bool added = now_() < deadline && loop_->AddBefore(deadline, transfer);
+  if (added && transfer->WaitUntil(deadline, now_)) return transfer->TakeAnswer();
+  transfer->Abandon();
+  if (added) loop_->Drop(transfer);
+  return absl::DeadlineExceededError(absl::StrCat(
+      names.object(), ": no whole answer within ", absl::FormatDuration(request.timeout),
+      added ? "" : ", all of it spent in waiting for a connection",
+      "; check that the server and the way to it are not overloaded"));
+}
+
+absl::Status HttpClient::SleepFor(absl::Duration time) {
+  if (::getpid() != process_) return absl::OkStatus();  // Fetch() tells that there is no thread.
+  const ClientLoop::Call call(*loop_);
+  return loop_->SleepFor(time);
 }
 
 absl::StatusOr<HttpResponse> HttpClient::Fetch(const HttpRequest& request) {

@@ -28,8 +28,8 @@ class HttpClient {
   //   InvalidArgument    an option is out of range.
   //   ResourceExhausted  the system gives no thread or no memory.
   static absl::StatusOr<std::unique_ptr<HttpClient>> Create(const HttpClientOptions& options);
-  // Ends all calls of Fetch() with Cancelled, waits until they have returned, and closes all
-  // connections.
+  // Ends all calls of Fetch() and SleepFor() with Cancelled, waits until they have returned, and
+  // closes all connections.
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
@@ -46,7 +46,11 @@ class HttpClient {
   //   DataLoss            an answer that is not HTTP, or a redirect to nowhere.
   //   Cancelled           InterruptRequested(), or the client was destroyed.
   // Messages name the object as HttpRequest::called says.
+  // The calling thread sleeps all the while, so whoever watches it sees that it waits.
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
+
+  // Sleeps for so long. Returns early, with Cancelled, when Fetch() would.
+  absl::Status SleepFor(absl::Duration time);
 
  private:
   HttpClient(const HttpClientOptions& options, std::unique_ptr<ClientLoop> loop);

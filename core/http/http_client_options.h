@@ -12,9 +12,6 @@
 
 namespace systole {
 
-// A thread that waits here looks so often at InterruptRequested().
-inline constexpr absl::Duration kInterruptLook = absl::Milliseconds(20);
-
 // libcurl receives into a buffer of its own for each connection that is in use; no budget of memory
 // counts these. libcurl's 16 KiB cost a system call for each.
 inline constexpr int kReceiveBufferBytes = 64 << 10;

@@ -7,13 +7,12 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "core/http/http_client_options.h"
 #include "core/http/http_headers.h"
 #include "core/interrupt/interrupt.h"
 #include "core/random/counter_rng.h"
 #include "core/status/check.h"
+#include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
@@ -21,21 +20,8 @@ namespace {
 // A draw of this room, for CounterRng.
 constexpr uint32_t kPurpose = 0x68747470;
 
-void SleepUnlessInterrupted(const MonotonicClock& now, absl::Duration time) {
-  const absl::Duration end = now() + time;
-  Mutex mu;
-  CondVar never;
-  MutexLock lock(mu);
-  for (absl::Duration left = time; left > absl::ZeroDuration() && !InterruptRequested();
-       left = end - now()) {
-    never.WaitFor(mu, std::min(left, kInterruptLook));
-  }
-}
-
 RetrySurroundings Complete(RetrySurroundings given) {
-  if (given.sleep == nullptr) {
-    given.sleep = [now = given.now](absl::Duration time) { SleepUnlessInterrupted(now, time); };
-  }
+  SYSTOLE_CHECK(given.sleep != nullptr);
   if (given.draw == nullptr) {
     // Waits change no result, so their draws may differ from run to run, and must.
     const auto draws = std::make_shared<CounterRng>(
@@ -120,7 +106,7 @@ absl::StatusOr<HttpResponse> HttpRetrier::Fetch(const HttpRequest& request, Atte
                           absl::StrCat(outcome.status().message(), " (attempts: ", attempts, "; ",
                                        why_no_more, ")"));
     }
-    surroundings_.sleep(wait);
+    SYSTOLE_RETURN_IF_ERROR(surroundings_.sleep(wait));
     if (InterruptRequested()) return InterruptedError();
     bounded.timeout = deadline - surroundings_.now();
     if (bounded.timeout <= absl::ZeroDuration()) {

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/concurrency/monotonic_clock.h"
@@ -45,8 +46,8 @@ absl::Duration WaitBeforeRetry(const RetryOptions& options, int attempt,
 // What HttpRetrier takes from its surroundings, so that tests need no clock and no chance.
 struct RetrySurroundings {
   MonotonicClock now = SteadyClock();
-  // Waits for so long, or until InterruptRequested(). Null: on the machine's clock.
-  std::function<void(absl::Duration)> sleep = {};
+  // Waits for so long, as HttpClient::SleepFor(). An error ends the request.
+  std::function<absl::Status(absl::Duration)> sleep = {};
   // Uniform in [0, 1). Null: other draws in each process. Called by one thread at a time.
   std::function<double()> draw = {};
 };
@@ -57,7 +58,8 @@ class HttpRetrier {
   // Makes one attempt. Its errors tell by their codes whether another may help.
   using Attempt = absl::FunctionRef<absl::StatusOr<HttpResponse>(const HttpRequest& request)>;
 
-  explicit HttpRetrier(const RetryOptions& options, RetrySurroundings surroundings = {});
+  // REQUIRES: surroundings.sleep.
+  HttpRetrier(const RetryOptions& options, RetrySurroundings surroundings);
 
   // Calls `attempt` until it succeeds, fails for good, or may not be made again. Each attempt has
   // what is left of request.timeout, and none begins after that. Returns the last outcome; the

@@ -245,9 +245,17 @@ bool Transfer::is_abandoned() const {
   return abandoned_;
 }
 
-bool Transfer::WaitFor(absl::Duration slice) {
+bool Transfer::is_interrupted() const {
   MutexLock lock(mu_);
-  if (!over_) over_changed_.WaitFor(mu_, slice);
+  return !over_ && !abandoned_ && flag_ != nullptr && flag_->is_raised();
+}
+
+bool Transfer::WaitUntil(absl::Duration deadline, const MonotonicClock& now) {
+  MutexLock lock(mu_);
+  for (absl::Duration left = deadline - now(); !over_ && left > absl::ZeroDuration();
+       left = deadline - now()) {
+    over_changed_.WaitFor(mu_, left);
+  }
   return over_;
 }
 

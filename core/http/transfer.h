@@ -15,12 +15,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/http/http_client_options.h"
 #include "core/http/http_headers.h"
 #include "core/http/http_message.h"
 #include "core/http/http_names.h"
 #include "core/http/http_url.h"
+#include "core/interrupt/interrupt.h"
 
 namespace systole {
 
@@ -28,7 +30,8 @@ namespace systole {
 // either may be the last that needs it.
 class Transfer {
  public:
-  // The handle is made here, and used by the other thread. ResourceExhausted without memory.
+  // The handle is made here, by the thread that waits, and used by the other thread.
+  // ResourceExhausted without memory.
   // `url` and `headers` take the place of the request's.
   static absl::StatusOr<std::shared_ptr<Transfer>> Create(const HttpClientOptions& options,
                                                           const HttpRequest& request,
@@ -49,9 +52,12 @@ class Transfer {
   // The transfer is over, unless it was before.
   void EndWith(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   bool is_abandoned() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether the thread that waits is interrupted.
+  bool is_interrupted() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // For the thread that waits. Waits for at most `slice`; true once the transfer is over.
-  bool WaitFor(absl::Duration slice) ABSL_LOCKS_EXCLUDED(mu_);
+  // For the thread that waits. Waits until `deadline` on the clock; true once the transfer is over.
+  // The thread does not run meanwhile, and somebody must end the transfer if it is interrupted.
+  bool WaitUntil(absl::Duration deadline, const MonotonicClock& now) ABSL_LOCKS_EXCLUDED(mu_);
   // Nothing is written to HttpRequest::into from now on.
   void Abandon() ABSL_LOCKS_EXCLUDED(mu_);
   // The answer, once. REQUIRES: the transfer is over.
@@ -75,6 +81,8 @@ class Transfer {
   absl::Status TooLarge() const;
   absl::Status ErrorOf(CURLcode code) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // Of the thread that waits. Null: nobody interrupts it. Looked at only while it waits.
+  const InterruptFlag* const flag_ = HeededInterruptFlag();
   const HttpNames names_;
   const std::string server_;  // For messages.
   const std::string origin_;

@@ -66,7 +66,9 @@ class WebConnection {
   WebConnection(const WebStoreOptions& options, std::unique_ptr<HttpClient> client)
       : options_(options),
         client_(std::move(client)),
-        retrier_(options.retry),
+        retrier_(options.retry,
+                 {.sleep = [client = client_.get()](
+                               absl::Duration time) { return client->SleepFor(time); }}),
         recent_(options.trust) {}
 
   HttpRequest RequestFor(const std::string& name, const std::string& called) const;

@@ -303,7 +303,8 @@ TEST(HttpFaultsTest, FaultsThatPassAreOutlasted) {
   });
   const absl::StatusOr<std::unique_ptr<HttpClient>> client = HttpClient::Create(Patient());
   HttpRetrier retrier(
-      {.first_backoff = absl::Milliseconds(1), .max_retry_after = absl::Milliseconds(5)});
+      {.first_backoff = absl::Milliseconds(1), .max_retry_after = absl::Milliseconds(5)},
+      {.sleep = [&](absl::Duration time) { return (*client)->SleepFor(time); }});
   std::string out = "....";
   HttpRequest request = Get(server.Url("/"));
   request.range = {.begin = 0, .end = 4};

@@ -29,7 +29,7 @@ class Scene {
  public:
   explicit Scene(const RetryOptions& options = {}, double draw = 0.5)
       : retrier_(options, {.now = [this] { return now_; },
-                           .sleep = [this](absl::Duration time) { Sleep(time); },
+                           .sleep = [this](absl::Duration time) { return Sleep(time); },
                            .draw = [draw] { return draw; }}) {}
 
   // The outcome after the last one of the list is the last one again.
@@ -49,12 +49,14 @@ class Scene {
   std::vector<absl::Duration> timeouts;
   absl::Duration attempt_takes;
   InterruptFlag* raised_by_sleep = nullptr;
+  absl::Status outcome_of_sleep;
 
  private:
-  void Sleep(absl::Duration time) {
+  absl::Status Sleep(absl::Duration time) {
     sleeps.push_back(time);
     now_ += time;
     if (raised_by_sleep != nullptr) raised_by_sleep->Raise();
+    return outcome_of_sleep;
   }
 
   absl::Duration now_ = absl::Hours(5);
@@ -171,21 +173,12 @@ TEST(HttpRetryTest, AWaitThatIsNoLongerWantedEndsWithoutAnotherAttempt) {
   EXPECT_EQ(scene.attempts, 1);
 }
 
-TEST(HttpRetryTest, TheMachinesClockIsWaitedForUnlessInterrupted) {
-  HttpRetrier retrier({.max_attempts = 2, .first_backoff = absl::Milliseconds(1)});
-  int attempts = 0;
-  const auto failing = [&](const HttpRequest&) -> Outcome {
-    ++attempts;
-    return absl::UnavailableError("down");
-  };
-  EXPECT_FALSE(retrier.Fetch({.url = "http://a"}, failing).ok());
-  EXPECT_EQ(attempts, 2);
-  HttpRetrier patient({.first_backoff = absl::Hours(1), .max_backoff = absl::Hours(1)});
-  InterruptFlag unwanted;
-  const InterruptScope scope(unwanted);
-  unwanted.Raise();
-  EXPECT_THAT(patient.Fetch({.url = "http://a", .timeout = absl::Hours(5)}, failing),
-              StatusIs(absl::StatusCode::kCancelled, HasSubstr("")));
+TEST(HttpRetryTest, AWaitThatFailsEndsTheRequest) {
+  Scene scene;
+  scene.outcome_of_sleep = absl::CancelledError("the client has ended");
+  EXPECT_THAT(scene.Fetch({Answer(503)}),
+              StatusIs(absl::StatusCode::kCancelled, "the client has ended"));
+  EXPECT_EQ(scene.attempts, 1);
 }
 
 }  // namespace
