@@ -28,12 +28,14 @@ CURLcode PrepareLibcurl() {
   return code;
 }
 
-// While this lives, no signal comes to its thread, nor ever to the threads that it starts.
+// While this lives, no signal of the process comes to its thread, nor ever to the threads that it
+// starts. Faults of the thread itself still reach their handlers, which report them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
     sigset_t all;
     ::sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) ::sigdelset(&all, fault);
     ::pthread_sigmask(SIG_BLOCK, &all, &before_);
   }
   ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
