@@ -67,7 +67,8 @@ absl::StatusOr<std::unique_ptr<DecompressedSource>> DecompressedSource::Open(
   if (!path.empty() && !options.rebuild) loaded = source->LoadPoints(path);
   if (!loaded.ok()) {
     if (!absl::IsNotFound(loaded)) {
-      AddNote(note, absl::StrCat("restart points \"", path, "\" not used: ", loaded.message()));
+      AddNote(note, absl::StrCat("restart points \"", ShownName(path),
+                                 "\" not used: ", loaded.message()));
     }
     const absl::Status found = source->FindPoints(path, note);
     if (!found.ok()) return OfFile(found, *source->file_);

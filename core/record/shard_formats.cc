@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
                                                                       formats, begin) != nullptr;
                                                          }));
   if (rebuild && file.compression != Compression::kNone && !StatStored(restart_path).ok()) {
-    return absl::PermissionDeniedError(absl::StrCat(path, ": ", file.note));
+    return absl::PermissionDeniedError(absl::StrCat(ShownName(path), ": ", file.note));
   }
   SYSTOLE_ASSIGN_OR_RETURN(const ShardFormat* const format, FormatOf(formats, *file.bytes));
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<RecordSource> shard,

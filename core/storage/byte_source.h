@@ -51,8 +51,13 @@ class ByteSource {
   ByteSource() = default;
 };
 
+// `name`, which may be a path or the name of an object in any store, as messages, logs and outputs
+// show it: an address of the web without the secrets that may be in it (ShownAddress), anything
+// else as it is. Not escaped.
+std::string ShownName(absl::string_view name);
+
 // The part of `path` after the last '/': all that a client may see of a shard's path. Of an address
-// of the web it is the part before the query, which may hold a secret. A view into `path`.
+// of the web it is AddressBaseName(), without secrets. A view into `path`.
 absl::string_view BaseName(absl::string_view path);
 
 // Reads exactly out.size() bytes at `offset`. DataLoss, with source and offset, if the source ends

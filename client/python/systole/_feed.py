@@ -79,8 +79,10 @@ def addresses_of(servers: str | Sequence[str] | serve) -> list[str]:
                 f'servers has {address!r}; want addresses, such as "127.0.0.1:8470"'
             )
         if "*" in address or address.endswith(".tfrecord"):
+            # An address of the web may hold secrets before and after the name.
+            shown = os.path.basename(address.split("?")[0])
             raise _errors.InvalidSpec(
-                f"servers is {address!r}, which looks like shards, not like the address of a "
+                f"servers is {shown!r}, which looks like shards, not like the address of a "
                 "server: read shards on this machine by systole.LocalFeed(shards, spec), or for "
                 "PyTorch by FeedDataset(None, spec, datasets=shards)"
             )

@@ -32,7 +32,7 @@ std::string HashHead(absl::string_view identity, int64_t num_records) {
   return absl::StrCat("systole-hash-1 ", identity, " ", num_records, " ");
 }
 
-std::string HashPath(absl::string_view index_path) { return absl::StrCat(index_path, ".hash"); }
+std::string HashPath(absl::string_view index_path) { return WithEnding(index_path, ".hash"); }
 
 // The content of the index files. Without a hash file, `content_hash` is nullopt, and the index
 // lists no damage.
@@ -138,12 +138,12 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
         return loaded;
       }
       // Only our own scan says where damage begins and ends; otherwise two servers might disagree.
-      AddNote(loaded.note,
-              absl::StrCat("index \"", index_path, "\" not used: ", looked_at.index.num_damaged(),
-                           " of its records have damaged framing"));
+      AddNote(loaded.note, absl::StrCat("index \"", ShownName(index_path),
+                                        "\" not used: ", looked_at.index.num_damaged(),
+                                        " of its records have damaged framing"));
     } else if (!absl::IsNotFound(stored.status())) {
-      AddNote(loaded.note,
-              absl::StrCat("index \"", index_path, "\" not used: ", stored.status().message()));
+      AddNote(loaded.note, absl::StrCat("index \"", ShownName(index_path),
+                                        "\" not used: ", stored.status().message()));
     }
   }
   SYSTOLE_ASSIGN_OR_RETURN(ScannedShard scanned, ScanShard(shard));

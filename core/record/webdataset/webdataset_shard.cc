@@ -73,7 +73,7 @@ absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_byte
     }
     if (stored.ok()) return stored;
     if (!absl::IsNotFound(stored.status())) {
-      note = absl::StrCat("index \"", path, "\" not used: ", stored.status().message());
+      note = absl::StrCat("index \"", ShownName(path), "\" not used: ", stored.status().message());
     }
   }
   SYSTOLE_ASSIGN_OR_RETURN(ScannedArchive archive, Scan(file));

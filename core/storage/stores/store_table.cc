@@ -10,6 +10,7 @@
 #include "core/storage/memory/memory_store.h"
 #include "core/storage/web/web_store.h"
 #include "core/text/foreign_text.h"
+#include "core/text/web_address.h"
 
 namespace systole {
 namespace {
@@ -46,9 +47,9 @@ absl::StatusOr<const Store*> StoreOf(absl::string_view name) {
     if (row.scheme == scheme) return &row.store();
     absl::StrAppend(&known, known.empty() ? "" : ", ", row.called);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", ForeignText(name), "\" is a URL, and only these are read: ", known,
-                   "; mount the store as a folder or copy the shards here, and give their path"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"", ForeignText(ShownAddress(name)), "\" is a URL, and only these are read: ", known,
+      "; mount the store as a folder or copy the shards here, and give their path"));
 }
 
 }  // namespace systole
