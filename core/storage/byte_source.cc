@@ -1,11 +1,19 @@
 #include "core/storage/byte_source.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "core/status/status_macros.h"
 #include "core/text/foreign_text.h"
 #include "core/text/web_address.h"
 
 namespace systole {
+namespace {
+
+// ReadWhole() asks a source that is not local for this many bytes at first.
+constexpr uint64_t kFirstPieceBytes = 1 << 20;
+
+}  // namespace
 
 std::string ShownName(absl::string_view name) {
   return IsWebAddress(name) ? ShownAddress(name) : std::string(name);
@@ -34,8 +42,13 @@ absl::StatusOr<std::string> ReadWhole(const ByteSource& source, uint64_t max_byt
                                                      "\" has ", size, " bytes, want at most ",
                                                      max_bytes));
   }
-  std::string bytes(size, '\0');
-  SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(source, 0, absl::MakeSpan(bytes)));
+  std::string bytes;
+  while (bytes.size() < size) {
+    const size_t begin = bytes.size();
+    const uint64_t piece = source.is_local() ? size : std::max<uint64_t>(kFirstPieceBytes, begin);
+    bytes.resize(begin + std::min(piece, size - begin));
+    SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(source, begin, absl::MakeSpan(bytes).subspan(begin)));
+  }
   return bytes;
 }
 
