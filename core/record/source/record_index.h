@@ -18,6 +18,11 @@ namespace systole {
 // badly damaged file must not fill the memory.
 inline constexpr size_t kMaxDamagedListed = 100;
 
+// The most records of a file whose index is read from another file. Their places take 4 GiB of
+// memory. An index file that claims more is not read: most likely it comes from a server that
+// claims a shard of any size. A file of more records is scanned each time.
+inline constexpr uint64_t kMaxIndexedRecords = uint64_t{1} << 29;
+
 // One record's place in its file, framing included; or a stretch in which no record can be read.
 struct RecordSpan {
   uint64_t offset = 0;  // From the file's beginning.

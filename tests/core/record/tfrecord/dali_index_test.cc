@@ -117,5 +117,21 @@ TEST(DaliIndexTest, TextTooLongForTheShardIsRefusedUnread) {
                                                   HasSubstr("too many for a shard of 100")));
 }
 
+// A server may claim a shard of any size, and an index beside it.
+TEST(DaliIndexTest, TheBoundOfATextFollowsFromTheNumbersThatItCanHold) {
+  for (const uint64_t shard_bytes : {0, 15, 16, 100, 999, 1000}) {
+    // Frames and stretches of a byte in turn are the most lines. The longest lines are the last
+    // ones.
+    std::string text;
+    for (uint64_t end = 0; end + 17 <= shard_bytes; end += 17) {
+      absl::StrAppend(&text, end, " 16\n", end + 16, " 1\n");
+    }
+    EXPECT_LE(text.size(), MaxDaliIndexBytes(shard_bytes)) << shard_bytes;
+  }
+  EXPECT_EQ(MaxDaliIndexBytes(1000), (2 * 62 + 1) * uint64_t{10});
+  EXPECT_LE(MaxDaliIndexBytes(uint64_t{1} << 48), kMaxIndexedRecords * 32);
+  EXPECT_LE(MaxDaliIndexBytes(std::numeric_limits<uint64_t>::max()), kMaxIndexedRecords * 42);
+}
+
 }  // namespace
 }  // namespace systole
