@@ -18,7 +18,7 @@ struct ScanOptions {
   // each record, if records are large.
   bool verify_payloads = false;
   // Bytes asked of storage at a time, at least 4096. A larger number makes fewer calls, and takes
-  // that much memory.
+  // that much memory. A source that is not local is asked for more (read_window.h).
   int64_t read_bytes = 256 << 10;
 };
 
@@ -40,7 +40,7 @@ struct ScannedShard {
 absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptions& options = {});
 
 // Scans a shard whose index is known: looks at the framing of each indexed record and does not
-// search. Costs at most one small read a record. REQUIRES: the index covers `source`.
+// search. Costs at most one read a record. REQUIRES: the index covers `source`.
 absl::StatusOr<ScannedShard> ScanIndexed(const ByteSource& source, RecordIndex index);
 
 }  // namespace systole

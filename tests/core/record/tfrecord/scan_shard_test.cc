@@ -270,6 +270,27 @@ TEST(ScanShardTest, IndexOfLargeRecordsReadsOneSmallPieceEach) {
   EXPECT_LE(source.bytes_read(), 70'000u);  // Of 2,000,320. The first window is most.
 }
 
+// A request for each record would take hours for a shard on a server.
+TEST(ScanShardTest, AShardThatIsNotLocalTakesFewReadsAndLargeRecordsOneSmallReadEach) {
+  ShardBuilder small;
+  for (int i = 0; i < 200; ++i) small.Add(std::string(100'000, 'x'));
+  ShardBuilder large;
+  for (int i = 0; i < 4; ++i) large.Add(std::string(3 << 20, 'x'));
+  ErrorSource of_small(small.Build());
+  ErrorSource of_large(large.Build());
+  for (ErrorSource* const source : {&of_small, &of_large}) source->MoveAway();
+  const absl::StatusOr<ScannedShard> scanned = ScanShard(of_small);
+  ASSERT_THAT(scanned, IsOk());
+  EXPECT_EQ(scanned->index.num_records(), 200);
+  EXPECT_EQ(of_small.num_reads(), 7);
+  of_small.ResetCounts();
+  EXPECT_THAT(ScanIndexed(of_small, scanned->index), IsOk());
+  EXPECT_EQ(of_small.num_reads(), 7);
+  ASSERT_THAT(ScanShard(of_large), IsOk());
+  EXPECT_EQ(of_large.num_reads(), 5);
+  EXPECT_LT(of_large.bytes_read(), uint64_t{300'000});
+}
+
 TEST(ScanShardTest, FullScanReadsEveryByteAboutOnce) {
   ShardBuilder builder;
   for (int i = 0; i < 200; ++i) builder.Add(std::string(10'000, 'x'));
