@@ -79,12 +79,14 @@ class Dataset {
   //                    numbers of records or bytes than a manifest says.
   //   NotFound         a pattern matches nothing, or a shard that a manifest lists is missing.
   //   FailedPrecondition  the shards do not hold what is expected. The message has both numbers.
-  //   Cancelled        `interrupted`, which is called before each shard, returned true.
+  //   Cancelled        InterruptRequested(), whatever else may have failed by then.
   // Also returns the errors of reading a shard.
-  static absl::StatusOr<std::shared_ptr<Dataset>> Open(
-      std::string name, absl::Span<const std::string> patterns, const ShardOptions& options = {},
-      const ExpectedContent& expected = {}, const std::function<bool()>& interrupted = nullptr);
-  // Makes a dataset of shards that are open already. Compares them with nothing.
+  static absl::StatusOr<std::shared_ptr<Dataset>> Open(std::string name,
+                                                       absl::Span<const std::string> patterns,
+                                                       const ShardOptions& options = {},
+                                                       const ExpectedContent& expected = {});
+  // Makes a dataset of shards that are open already. Compares them with nothing. Returns the error
+  // of storage that fails (IsOutage) before the features of a record are known.
   static absl::StatusOr<std::shared_ptr<Dataset>> Create(
       std::string name, std::vector<std::unique_ptr<const RecordSource>> shards);
   // Makes a dataset of the records of all `members`, one member after the other. It shares their

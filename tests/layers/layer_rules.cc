@@ -60,7 +60,8 @@ std::vector<Room> SystoleRooms() {
       // Finds the store of a name. Code that reads shards knows this room and no store.
       {"core/storage/stores", 4,
        Join({status,
-             {"core/storage", "core/storage/local", "core/storage/memory", "core/storage/web"}})},
+             {"core/interrupt", "core/storage", "core/storage/local", "core/storage/memory",
+              "core/storage/web"}})},
       // Messages of servers and feeds to the person who runs them.
       {"core/log", 3, Join({status, {"core/json", "core/concurrency"}})},
       // Values by key, in memory and on disk. It knows no images.

@@ -269,8 +269,23 @@ def interrupted(code: str, *arguments: str) -> str:
     child.stdout.readline()
     time.sleep(0.2)
     child.send_signal(signal.SIGINT)
-    _, said = child.communicate()
+    _, said = child.communicate(timeout=120)
     return said
+
+
+def test_ctrl_c_ends_the_wait_for_shards_on_a_web_server(write_spec):
+    said = interrupted(
+        """
+        import os, socket, sys
+        os.environ["no_proxy"] = "127.0.0.1"
+        import systole
+        silent = socket.create_server(("127.0.0.1", 0))
+        print("waiting")
+        systole.LocalFeed(f"http://127.0.0.1:{silent.getsockname()[1]}/a.tfrecord", sys.argv[1])
+        """,
+        write_spec(),
+    )
+    assert "KeyboardInterrupt" in said
 
 
 def test_ctrl_c_ends_the_wait_for_a_server(write_spec):

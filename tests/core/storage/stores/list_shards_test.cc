@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/interrupt/interrupt.h"
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -166,6 +167,17 @@ TEST(ListShardsTest, StoresAreListedTogetherByName) {
 TEST(ListShardsTest, NoPatternIsInvalid) {
   EXPECT_THAT(ListShards({}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no pattern")));
+}
+
+TEST(ListShardsTest, NothingIsListedForWorkThatIsNotWanted) {
+  const TempFolder folder;
+  const std::string shard = folder.Write("a", "");
+  InterruptFlag unwanted;
+  const InterruptScope scope(unwanted);
+  EXPECT_THAT(ListShards({shard, shard}), IsOk());
+  unwanted.Raise();
+  EXPECT_THAT(ListShards({shard, shard}),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("no longer needed")));
 }
 
 }  // namespace
