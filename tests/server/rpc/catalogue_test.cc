@@ -4,8 +4,11 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
+#include "core/record/tfrecord/tfrecord_shard.h"
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -147,6 +150,63 @@ TEST(CatalogueTest, AShardDamagedInPartsIsServed) {
   EXPECT_EQ(damaged[1].record, 2);
   EXPECT_EQ(damaged[1].offset, 0);
   EXPECT_EQ(dataset.DamagedRecords(1).size(), 1u);
+}
+
+TEST(CatalogueTest, WhatIsSaidOfARefusedDatasetHoldsNoSecretOfItsAddresses) {
+  const TempFolder folder;
+  folder.Write("good.tfrecord", GoodShard());
+  // Nothing is sent: the addresses are refused before that.
+  const Catalogue catalogue = MustOpen(
+      absl::StrCat(DatasetText("good", folder / "good.tfrecord"),
+                   DatasetText("password", "https://user:SECRET@host/a.tfrecord"),
+                   DatasetText("glob", "https://host/a-*.tfrecord?sig=SECRET"),
+                   "datasets { name: 'mixed' shards: '", folder / "good.tfrecord",
+                   "' shards: 'HTTPS://host/a?SECRET' }", "datasets { name: 'expecting' shards: '",
+                   folder / "good.tfrecord", "' expect_records: 7 }"));
+  EXPECT_EQ(catalogue.refused().size(), 4u);
+  for (const auto& [name, refusal] : catalogue.refused()) {
+    EXPECT_THAT(std::string(refusal.status.message()), Not(HasSubstr("SECRET"))) << name;
+    EXPECT_THAT(refusal.reason, Not(HasSubstr("SECRET"))) << name;
+  }
+  v1::ServerConfig config;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      DatasetText("https://user:SECRET@host/a?x", folder / "good.tfrecord"), &config));
+  EXPECT_THAT(Catalogue::Open(config, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("dataset name"), Not(HasSubstr("SECRET")))));
+}
+
+InterruptFlag* raised_while_opening = nullptr;
+int opened = 0;
+
+// TFRecord, but the flag is raised while the first shard is opened.
+constexpr ShardFormat kRaising = {.name = "TFRecord",
+                                  .begins = nullptr,
+                                  .ending = {},
+                                  .open = [](ShardFile file, const ShardOptions& options) {
+                                    ++opened;
+                                    raised_while_opening->Raise();
+                                    return TfRecordFormat().open(std::move(file), options);
+                                  }};
+constexpr const ShardFormat* kFormats[] = {&kRaising};
+
+TEST(CatalogueTest, AnInterruptionEndsItAndRefusesNoDataset) {
+  const TempFolder folder;
+  folder.Write("a.tfrecord", GoodShard());
+  v1::ServerConfig config;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      absl::StrCat(DatasetText("a", folder / "a.tfrecord"),
+                   DatasetText("b", folder / "a.tfrecord")),
+      &config));
+  InterruptFlag unwanted;
+  raised_while_opening = &unwanted;
+  const InterruptScope scope(unwanted);
+  for (const int expected : {1, 0}) {  // The second time, the flag is raised from the beginning.
+    opened = 0;
+    EXPECT_THAT(Catalogue::Open(config, {.formats = kFormats}),
+                StatusIs(absl::StatusCode::kCancelled, HasSubstr("'a'")));
+    EXPECT_EQ(opened, expected);
+  }
 }
 
 TEST(CatalogueTest, AnUnknownNameIsToldWhatThereIs) {
