@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/text/foreign_text.h"
+#include "core/text/web_address.h"
 
 namespace systole {
 namespace {
@@ -16,34 +17,8 @@ constexpr size_t kMaxHostBytes = 255;  // Of a name in DNS.
 
 int OwnPortOf(absl::string_view scheme) { return scheme == "https" ? 443 : 80; }
 
-// The bytes of a scheme and its "://" at the beginning of `text`; 0 if there are none.
-size_t SchemePrefixBytes(absl::string_view text) {
-  const size_t end = text.find("://");
-  if (end == absl::string_view::npos) return 0;
-  const absl::string_view scheme = text.substr(0, end);
-  const bool fit = std::all_of(scheme.begin(), scheme.end(), [](char c) {
-    return absl::ascii_isalnum(c) || c == '+' || c == '-' || c == '.';
-  });
-  return fit ? end + 3 : 0;
-}
-
-// See ShownUrl(). A password with a '/', '?' or '#' ends the host and the path of an address where
-// its writer did not mean them to end. So what may be a password is found without a parser.
-std::string WithoutSecrets(absl::string_view text, bool is_address) {
-  const absl::string_view scheme = text.substr(0, SchemePrefixBytes(text));
-  const size_t end = std::min(text.find_first_of("?#"), text.size());
-  if (!is_address && text.find('@', end) != absl::string_view::npos) {
-    return ForeignText(absl::StrCat(scheme, "..."));
-  }
-  const absl::string_view shown = text.substr(0, end);
-  const size_t at = shown.rfind('@');
-  if (at == absl::string_view::npos) return ForeignText(shown);
-  return ForeignText(absl::StrCat(scheme, "...", shown.substr(at)));
-}
-
 absl::Status Malformed(absl::string_view text, absl::string_view why) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", WithoutSecrets(text, /*is_address=*/false), "\" ", why));
+  return absl::InvalidArgumentError(absl::StrCat("\"", ShownUrl(text), "\" ", why));
 }
 
 // The scheme before "://", in lower case; empty if there is none.
@@ -139,8 +114,6 @@ absl::StatusOr<HttpUrl> ResolveHttpUrl(const HttpUrl& at, absl::string_view refe
   return ParseHttpUrl(absl::StrCat(at.Origin(), before, reference));
 }
 
-std::string ShownUrl(absl::string_view text) {
-  return WithoutSecrets(text, ParseHttpUrl(text).ok());
-}
+std::string ShownUrl(absl::string_view text) { return ForeignText(ShownAddress(text)); }
 
 }  // namespace systole

@@ -37,11 +37,8 @@ absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view text);
 // dropped. Errors of ParseHttpUrl().
 absl::StatusOr<HttpUrl> ResolveHttpUrl(const HttpUrl& at, absl::string_view reference);
 
-// `text` for messages: without user name, password, query and fragment, which may hold secrets.
-// What stands between "://" and the last '@' of host and path is "..." instead, because a password
-// may have a '/'. If the text is no address and has a '@' behind its first '?' or '#', all of it
-// may be a password, and only the scheme is shown. Takes any text, and returns text of bounded
-// length (ForeignText).
+// `text` for messages: ShownAddress() (core/text/web_address.h), escaped and of bounded length
+// (ForeignText). Takes any text.
 std::string ShownUrl(absl::string_view text);
 
 }  // namespace systole

@@ -15,8 +15,8 @@
 
 namespace systole {
 
-// The most bytes of an object, 8 TiB. A server could say anything, and buffers for an index are
-// made by this size. The largest objects of buckets have 5 TiB (S3, GCS).
+// The most bytes of an object, 8 TiB. A server could say anything. The largest objects of buckets
+// have 5 TiB (S3, GCS).
 inline constexpr uint64_t kMaxWebObjectBytes = uint64_t{1} << 43;
 
 struct WebObject {

@@ -5,8 +5,6 @@
 
 #include "absl/memory/memory.h"
 #include "core/http/http_names.h"
-#include "core/http/http_url.h"
-#include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "core/storage/store.h"
 #include "core/text/foreign_text.h"
@@ -18,14 +16,9 @@ namespace {
 // hold its connection while others wait.
 constexpr size_t kPieceBytes = size_t{8} << 20;
 
-// What stands after the last '/' of the path. Never empty: an object without a name of its own
-// would be called by its address.
-std::string BaseOf(const std::string& name) {
-  const absl::StatusOr<HttpUrl> url = ParseHttpUrl(name);
-  SYSTOLE_CHECK(url.ok());
-  const absl::string_view target = url->target;
-  const absl::string_view path = target.substr(0, target.find('?'));
-  const absl::string_view base = path.substr(path.rfind('/') + 1);
+// What errors call the object. Never empty: then it would be called by its address.
+std::string CalledName(const std::string& name) {
+  const absl::string_view base = BaseName(name);
   return base.empty() ? "the object" : ForeignName(base);
 }
 
@@ -115,7 +108,7 @@ absl::StatusOr<bool> WebConnection::Read(const std::string& name, const std::str
 WebSource::WebSource(WebConnection& connection, std::string name, SeenObject seen)
     : connection_(connection),
       name_(std::move(name)),
-      called_(BaseOf(name_)),
+      called_(CalledName(name_)),
       object_(std::move(seen.object)) {
   Confirm(seen.asked);
 }
