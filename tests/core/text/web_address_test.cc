@@ -42,7 +42,8 @@ TEST(WebAddressTest, UserPasswordQueryAndFragmentAreNotShown) {
         "https://user:secret@host/a", "https://user:p@secret@host/a", "HTTPS://user:secret@host/a",
         " https://user:secret@host/a", "https:/user:secret@host/a", "https:user:secret@host/a",
         "https:///user:secret@host/a", "https:\\\\user:secret@host\\a", "s3://user:secret@host/a",
-        "//user:secret@host/a", "user:secret@host/a?secret", "https://user:secret@", "/a?secret"}) {
+        "//user:secret@host/a", "secret:/secret@host/a", "user:secret@host/a?secret",
+        "https://user:secret@", "/a?secret"}) {
     EXPECT_THAT(ShownAddress(address), Not(HasSubstr("secret"))) << address;
     EXPECT_THAT(std::string(AddressBaseName(address)), Not(HasSubstr("secret"))) << address;
   }
