@@ -42,14 +42,15 @@ struct PayloadRange {
 };
 
 // Whether `error`, met while reading a record, is one of the storage and not of the record: a
-// server that does not answer, a file that was replaced, or an interruption. All other records
-// would fail in the same way, each perhaps after minutes of retries. A bad sector is not such an
-// error (EIO is Unknown): the records beside it may be read.
+// server that does not answer, a signed address that has run out, a file that was replaced, or an
+// interruption. All other records would fail in the same way, each perhaps after minutes of
+// retries. A bad sector is not such an error (EIO is Unknown): the records beside it may be read.
 inline bool IsOutage(const absl::Status& error) {
   switch (error.code()) {
     case absl::StatusCode::kCancelled:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kUnavailable:
       return true;
     default:

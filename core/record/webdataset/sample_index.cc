@@ -35,9 +35,9 @@ absl::Status Wrong(absl::string_view what) {
 
 }  // namespace
 
-uint64_t MaxSampleIndexBytes(uint64_t archive_bytes) {
+uint64_t MaxSampleIndexBytes(uint64_t archive_bytes, uint64_t max_samples) {
   // A sample has at least one block.
-  const uint64_t samples = std::min(archive_bytes / kTarBlockBytes + 1, kMaxIndexedRecords);
+  const uint64_t samples = std::min(archive_bytes / kTarBlockBytes + 1, max_samples);
   return kMaxHeadBytes + kMaxSampleLineBytes * samples +
          kMaxDamagedListed * (kMaxCauseBytes + kMaxSampleLineBytes);
 }

@@ -38,7 +38,7 @@ TEST(DaliIndexTest, EmptyTextIsTheIndexOfAnEmptyShardOnly) {
   EXPECT_EQ(DaliIndexText(*index), "");
   EXPECT_THAT(ParseDaliIndex("", 1),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ends at byte 0")));
-  EXPECT_THAT(ParseDaliIndex("0 16\n", 0),
+  EXPECT_THAT(ParseDaliIndex("0 1\n", 0),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("index line 1")));
 }
 
@@ -129,6 +129,7 @@ TEST(DaliIndexTest, TheBoundOfATextFollowsFromTheNumbersThatItCanHold) {
     EXPECT_LE(text.size(), MaxDaliIndexBytes(shard_bytes)) << shard_bytes;
   }
   EXPECT_EQ(MaxDaliIndexBytes(1000), (2 * 62 + 1) * uint64_t{10});
+  EXPECT_EQ(MaxDaliIndexBytes(1000, 7), 7 * uint64_t{10});
   EXPECT_LE(MaxDaliIndexBytes(uint64_t{1} << 48), kMaxIndexedRecords * 32);
   EXPECT_LE(MaxDaliIndexBytes(std::numeric_limits<uint64_t>::max()), kMaxIndexedRecords * 42);
 }

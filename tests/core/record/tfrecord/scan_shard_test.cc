@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/checksum/xxh3.h"
 #include "core/record/tfrecord/dali_index.h"
 #include "core/storage/memory_source.h"
@@ -16,9 +17,11 @@
 namespace systole {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Offset and size of each record in a shard of these bytes, and the numbers of the damaged records.
 struct Found {
@@ -297,6 +300,21 @@ TEST(ScanShardTest, FullScanReadsEveryByteAboutOnce) {
   const ErrorSource source(builder.Build());
   ASSERT_THAT(ScanShard(source, {.verify_payloads = true}), IsOk());
   EXPECT_LE(source.bytes_read(), builder.size() + 16 * 16);
+}
+
+TEST(ScanShardTest, AShardOfMoreRecordsThanAllowedIsRefusedByBaseName) {
+  ShardBuilder builder;
+  for (int i = 0; i < 5; ++i) builder.Add("abc");
+  const std::string damaged = builder.Build().substr(0, 40) + std::string(60, 'x');
+  for (const std::string& bytes : {builder.Build(), damaged}) {
+    const MemorySource source(bytes, "/dir/a.tfrecord");
+    const auto records = static_cast<uint64_t>(ScanShard(source)->index.num_records());
+    EXPECT_THAT(ScanShard(source, {.max_records = records}), IsOk());
+    EXPECT_THAT(ScanShard(source, {.max_records = records - 1}),
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         AllOf(HasSubstr("\"a.tfrecord\""), Not(HasSubstr("dir")),
+                               HasSubstr(absl::StrCat("more than ", records - 1)))));
+  }
 }
 
 TEST(ScanShardTest, ErrorsOfTheSourceArePassedOn) {

@@ -334,7 +334,8 @@ TEST(ReadRecordsTest, AReadThatFailsForOneRecordIsSplitUp) {
 TEST(ReadRecordsTest, AnOutageEndsItAfterOneRead) {
   for (const absl::Status& outage :
        {absl::UnavailableError("away"), absl::DeadlineExceededError("away"),
-        absl::FailedPreconditionError("replaced"), absl::CancelledError("not wanted")}) {
+        absl::FailedPreconditionError("replaced"), absl::PermissionDeniedError("run out"),
+        absl::CancelledError("not wanted")}) {
     for (const int64_t max_read_bytes : {0, 1000}) {
       for (const std::vector<int64_t>& records :
            {std::vector<int64_t>{0, 1, 2}, std::vector<int64_t>{2, 0, 1}}) {

@@ -114,6 +114,7 @@ TEST(SampleIndexTest, ANumberOfSamplesThatIsClaimedTakesNoMemory) {
   EXPECT_THAT(ParseSampleIndex(text, archive_bytes, kFile),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line for sample 1")));
   EXPECT_LE(MaxSampleIndexBytes(archive_bytes), (uint64_t{1} << 35));
+  EXPECT_LE(MaxSampleIndexBytes(archive_bytes, kMaxFarRecords), (uint64_t{1} << 31));
 }
 
 }  // namespace
