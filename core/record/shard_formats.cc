@@ -40,7 +40,7 @@ absl::StatusOr<const ShardFormat*> FormatOf(Formats formats, const ByteSource& b
       format != nullptr) {
     return format;
   }
-  absl::string_view name = bytes.name();
+  absl::string_view name = BaseName(bytes.name());  // Without the query of an address.
   for (const absl::string_view ending : kCompressedEndings) {
     if (absl::ConsumeSuffix(&name, ending)) break;
   }

@@ -18,9 +18,10 @@ namespace systole {
 namespace {
 
 bool LiesBesideShards(absl::string_view path) {
-  return absl::EndsWith(path, ".idx") || absl::EndsWith(path, ".idx.hash") ||
-         absl::EndsWith(path, ".idx.restart") || absl::EndsWith(path, kLabelsFileName) ||
-         absl::EndsWith(path, kManifestSuffix) || absl::EndsWith(path, ".json");
+  const absl::string_view name = BaseName(path);  // Without the query of an address.
+  return absl::EndsWith(name, ".idx") || absl::EndsWith(name, ".idx.hash") ||
+         absl::EndsWith(name, ".idx.restart") || absl::EndsWith(name, kLabelsFileName) ||
+         absl::EndsWith(name, kManifestSuffix) || absl::EndsWith(name, ".json");
 }
 
 }  // namespace

@@ -164,6 +164,15 @@ TEST(ListShardsTest, StoresAreListedTogetherByName) {
   EXPECT_FALSE(PatternTakes(folder / "*", "mem://together/b"));
 }
 
+TEST(ListShardsTest, WhatLiesBesideShardsOfTheWebIsKnownWithoutItsQuery) {
+  EXPECT_THAT(ListShards({"https://host/a.tfrecord?b=.idx"}),
+              IsOkAndHolds(ElementsAre("https://host/a.tfrecord?b=.idx")));
+  for (const char* beside : {"https://host/a.idx?sig", "https://host/labels.txt?sig"}) {
+    EXPECT_THAT(ListShards({beside}),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr("beside shards")));
+  }
+}
+
 TEST(ListShardsTest, NoPatternIsInvalid) {
   EXPECT_THAT(ListShards({}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no pattern")));
