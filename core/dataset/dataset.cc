@@ -6,8 +6,10 @@
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/types/optional.h"
 #include "core/checksum/xxh3.h"
 #include "core/dataset/manifest.h"
 #include "core/interrupt/interrupt.h"
@@ -16,9 +18,32 @@
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
 #include "core/text/foreign_text.h"
+#include "core/text/web_address.h"
 
 namespace systole {
 namespace {
+
+// The payload of an error whose message is not for clients: what they may know instead.
+constexpr char kReasonUrl[] = "systole/reason-for-clients";
+
+absl::Status WithReason(absl::Status error, absl::string_view reason) {
+  error.SetPayload(kReasonUrl, absl::Cord(reason));
+  return error;
+}
+
+// The error of ListShards(), which names patterns.
+absl::Status CannotList(const absl::Status& error) {
+  return WithReason(error, absl::IsNotFound(error) ? "no file matches its pattern"
+                                                   : "its files cannot be listed");
+}
+
+// The error of OpenShard() for an address of the web. It is for the person who wrote the address,
+// and names the server, what it redirects to, or the files of authorities.
+absl::Status CannotOpen(const absl::Status& error, const std::string& path) {
+  return WithReason(
+      error, absl::StrCat("shard \"", ForeignName(BaseName(path)), "\" cannot be opened (",
+                          absl::StatusCodeToString(error.code()), "); the server's log says why"));
+}
 
 // Clients see these errors too, and must not learn the server's folders. A message has the path as
 // it is, or as it may be shown.
@@ -49,15 +74,19 @@ using Shards = std::vector<std::unique_ptr<const RecordSource>>;
 // The shards of the dataset `name`, compared with manifests and with `expected`.
 absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::string> patterns,
                                   const ShardOptions& options, const ExpectedContent& expected) {
-  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(patterns));
+  const absl::StatusOr<std::vector<std::string>> paths = ListShards(patterns);
+  if (!paths.ok()) return CannotList(paths.status());
   Shards shards;
-  shards.reserve(paths.size());
+  shards.reserve(paths->size());
   ShardOptions sharing = options;
   if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
-  for (const std::string& path : paths) {
+  for (const std::string& path : *paths) {
     if (InterruptRequested()) return InterruptedError();
     absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(path, sharing);
-    if (!shard.ok()) return WithoutFolder(shard.status(), path);
+    if (!shard.ok()) {
+      return IsWebAddress(path) ? CannotOpen(shard.status(), path)
+                                : WithoutFolder(shard.status(), path);
+    }
     shards.push_back(*std::move(shard));
   }
   std::vector<ShardCount> opened;
@@ -83,6 +112,11 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
 }
 
 }  // namespace
+
+std::string ReasonForClients(const absl::Status& error) {
+  const absl::optional<absl::Cord> reason = error.GetPayload(kReasonUrl);
+  return reason.has_value() ? std::string(*reason) : std::string(error.message());
+}
 
 void DamageLog::Add(Entry entry) {
   if (entry.cause.size() > kMaxCauseBytes) entry.cause.resize(kMaxCauseBytes);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -68,11 +69,16 @@ struct ExpectedContent {
   int64_t bytes = 0;
 };
 
+// What clients may know of an error of Dataset::Open(): not the folders of this machine, nor the
+// servers of shards. Names files by their base names.
+std::string ReasonForClients(const absl::Status& error);
+
 class Dataset {
  public:
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
   // indexes. Compares them with `expected` and with the manifests beside them (manifest.h). Errors
-  // name files by base name, and patterns as given.
+  // name files by base name, patterns as given, and servers of shards that cannot be opened:
+  // ReasonForClients() holds only the base names.
   //   InvalidArgument  the shards hold no record at all, a file is not a shard (but an image, for
   //                    example), a manifest is malformed, or a number in `expected` is negative.
   //   DataLoss         a shard is not empty, but nothing in it can be read; or a shard has other

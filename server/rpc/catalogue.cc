@@ -9,7 +9,6 @@
 #include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
-#include "core/storage/stores/list_shards.h"
 #include "core/text/did_you_mean.h"
 #include "core/text/foreign_text.h"
 
@@ -75,16 +74,6 @@ absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
           absl::StrCat("dataset '", entry.name(), "' is named twice; rename one"));
     }
     const std::vector<std::string> patterns(entry.shards().begin(), entry.shards().end());
-    const absl::StatusOr<std::vector<std::string>> paths = ListShards(patterns);
-    if (InterruptRequested()) return Interrupted(entry);
-    if (!paths.ok()) {
-      catalogue.refused_.emplace(
-          entry.name(),
-          Refusal{.status = paths.status(),
-                  .reason = absl::IsNotFound(paths.status()) ? "no file matches its pattern"
-                                                             : "its files cannot be listed"});
-      continue;
-    }
     ShardOptions own = options;
     SYSTOLE_ASSIGN_OR_RETURN(own.compression, StatedCompression(entry));
     absl::StatusOr<std::shared_ptr<Dataset>> dataset =
@@ -92,13 +81,13 @@ absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
                       {.records = entry.expect_records(), .bytes = entry.expect_bytes()});
     if (InterruptRequested()) return Interrupted(entry);
     if (!dataset.ok()) {
-      const std::string reason(dataset.status().message());
+      const absl::Status& error = dataset.status();
       catalogue.refused_.emplace(
-          entry.name(), Refusal{.status = absl::Status(
-                                    dataset.status().code(),
-                                    absl::StrCat(reason, " (--dataset ", entry.name(), "=",
+          entry.name(),
+          Refusal{.status = absl::Status(
+                      error.code(), absl::StrCat(error.message(), " (--dataset ", entry.name(), "=",
                                                  absl::StrJoin(patterns, ", ", AppendShown), ")")),
-                                .reason = reason});
+                  .reason = ReasonForClients(error)});
       continue;
     }
     catalogue.datasets_.emplace(entry.name(), *std::move(dataset));

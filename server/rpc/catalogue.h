@@ -22,7 +22,7 @@ namespace systole {
 struct Refusal {
   // For the log: has the patterns as they are configured, but without secrets (ShownName).
   absl::Status status;
-  // For clients, which must not learn of folders: names files by their base names.
+  // For clients, which must not learn of folders and of servers of shards (ReasonForClients).
   std::string reason;
 };
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "tests/core/http/stub_objects.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
@@ -174,6 +176,41 @@ TEST(CatalogueTest, WhatIsSaidOfARefusedDatasetHoldsNoSecretOfItsAddresses) {
   EXPECT_THAT(Catalogue::Open(config, {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("dataset name"), Not(HasSubstr("SECRET")))));
+}
+
+TEST(CatalogueTest, ClientsLearnNothingOfServersOfShardsWhateverFails) {
+  StubObjects objects;
+  const std::string host = objects.server().Url("");
+  const std::string good = objects.Put("/dir/good.tfrecord", GoodShard());
+  objects.Put("/dir/packed.tfrecord", "\x1f\x8b\x08 the rest of a gzip file");
+  objects.Put("/dir/few.tfrecord", GoodShard());
+  objects.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (request.target == "/dir/forbidden.tfrecord") return Reply(403, "");
+    if (request.target == "/dir/round.tfrecord") {
+      return Reply(302, "", {{"Location", request.target}});
+    }
+    return std::nullopt;
+  });
+  std::string config;
+  for (const char* name : {"forbidden", "round", "missing", "packed"}) {
+    absl::StrAppend(&config, "datasets { name: '", name, "' shards: '", good, "' shards: '", host,
+                    "/dir/", name, ".tfrecord' } ");
+  }
+  absl::StrAppend(&config, "datasets { name: 'few' shards: '", host,
+                  "/dir/few.tfrecord' expect_records: 7 } ",
+                  DatasetText("glob", host + "/dir/a-*.tfrecord"));
+  const Catalogue catalogue = MustOpen(config);
+  EXPECT_EQ(catalogue.refused().size(), 6u);
+  for (const auto& [name, refusal] : catalogue.refused()) {
+    for (const std::string& said :
+         {refusal.reason, std::string(catalogue.Find(name).status().message())}) {
+      EXPECT_THAT(said, AllOf(Not(HasSubstr("127.0.0.1")), Not(HasSubstr("dir")))) << name;
+    }
+    EXPECT_THAT(std::string(refusal.status.message()), HasSubstr("127.0.0.1")) << name;
+  }
+  EXPECT_THAT(catalogue.refused().find("forbidden")->second.reason,
+              AllOf(HasSubstr("\"forbidden.tfrecord\""), HasSubstr("PERMISSION_DENIED")));
+  EXPECT_THAT(catalogue.refused().find("few")->second.reason, HasSubstr("expect_records"));
 }
 
 InterruptFlag* raised_while_opening = nullptr;
