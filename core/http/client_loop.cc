@@ -20,9 +20,9 @@ constexpr int kLongestPollMs = 1000;
 // Once in the process, and for its whole life.
 CURLcode PrepareLibcurl() {
   static const CURLcode code = [] {
-    // The thread may be in a TLS connection when the process exits. OpenSSL must not clean up
-    // before.
-    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+    // From here on OpenSSL has its handler of the exit, so that those which are added later run
+    // before it (HttpClient::End).
+    OPENSSL_init_crypto(0, nullptr);
     return curl_global_init(CURL_GLOBAL_DEFAULT);
   }();
   return code;
@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<ClientLoop>> ClientLoop::Create(const HttpClientO
 ClientLoop::ClientLoop(const HttpClientOptions& options, CURLM* multi)
     : options_(options), multi_(multi) {}
 
-ClientLoop::~ClientLoop() {
+void ClientLoop::End() {
   {
     MutexLock lock(mu_);
     ending_ = true;
@@ -91,6 +91,10 @@ ClientLoop::~ClientLoop() {
   }
   curl_multi_wakeup(multi_);
   thread_.reset();
+}
+
+ClientLoop::~ClientLoop() {
+  End();
   {
     MutexLock lock(mu_);
     while (calls_ > 0) calls_changed_.Wait(mu_);

@@ -32,10 +32,14 @@ class ClientLoop {
  public:
   // Prepares libcurl, once in the process, and starts the thread. Errors as HttpClient::Create().
   static absl::StatusOr<std::unique_ptr<ClientLoop>> Create(const HttpClientOptions& options);
-  // Ends all transfers and sleeps with Cancelled, and waits until every Call is over.
+  // Ends as End() does, and waits until every Call is over.
   ~ClientLoop();
   ClientLoop(const ClientLoop&) = delete;
   ClientLoop& operator=(const ClientLoop&) = delete;
+
+  // Ends the thread, and with Cancelled all transfers and sleeps, those that come later, too. Not
+  // for several threads at a time.
+  void End() ABSL_LOCKS_EXCLUDED(mu_);
 
   // A thread is in a call of the client for as long as this lives. While the thread waits, it
   // sleeps, and the loop's thread looks at its InterruptFlag.

@@ -77,6 +77,10 @@ absl::StatusOr<std::unique_ptr<HttpClient>> HttpClient::Create(const HttpClientO
 HttpClient::HttpClient(const HttpClientOptions& options, std::unique_ptr<ClientLoop> loop)
     : options_(options), process_(::getpid()), loop_(std::move(loop)) {}
 
+void HttpClient::End() {
+  if (::getpid() == process_) loop_->End();
+}
+
 HttpClient::~HttpClient() {
   // In a forked child there is no thread that could be waited for.
   if (::getpid() != process_) static_cast<void>(loop_.release());

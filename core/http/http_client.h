@@ -31,6 +31,11 @@ class HttpClient {
   // Ends all calls of Fetch() and SleepFor() with Cancelled, waits until they have returned, and
   // closes all connections.
   ~HttpClient();
+  // Ends the thread and all calls, and later ones, with Cancelled. For a client that is not
+  // destroyed: at exit OpenSSL cleans up, and the thread must not be in a TLS connection. Register
+  // a handler of the exit that calls this after Create(), which lets OpenSSL register its own:
+  // handlers run in reverse order. Does nothing in a child of fork().
+  void End();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
@@ -46,7 +51,7 @@ class HttpClient {
   //   DataLoss            an answer that is not HTTP, or a redirect to nowhere.
   //   Cancelled           InterruptRequested(), or the client was destroyed.
   // Messages name the object as HttpRequest::called says.
-  // The calling thread sleeps all the while, so whoever watches it sees that it waits.
+  // The calling thread sleeps all the while, so that a watchdog sees that it waits.
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
 
   // Sleeps for so long. Returns early, with Cancelled, when Fetch() would.

@@ -32,7 +32,8 @@ struct HttpClientOptions {
   // A file, and a folder, of certificates of authorities. Empty: those that libcurl was built for.
   std::string ca_file = {};
   std::string ca_folder = {};
-  // Proxies, as [http://][USER:PASSWORD@]HOST:PORT, for addresses of each scheme. Empty: none.
+  // Proxies, as [SCHEME://][USER:PASSWORD@]HOST:PORT, for addresses of each scheme. SCHEME is http
+  // if none is written; libcurl also knows https, socks5 and others. Empty: none.
   std::string http_proxy = {};
   std::string https_proxy = {};
   // Hosts that are asked directly: names, endings of names, or *, between commas.

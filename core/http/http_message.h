@@ -34,8 +34,8 @@ struct HttpRequest {
   // If it is not empty, the body of an answer 2xx is written here, and its size is the most bytes
   // of the body. Must live until Fetch() returns; nothing is written after that.
   absl::Span<char> into = {};
-  // What messages call the object, for errors that others see than the person who wrote the
-  // address. Then no message holds an address or a path, be it of a redirect. Empty: messages name
+  // What messages call the object, if clients see them, who must not learn its address. Then no
+  // message holds an address or a path, not even one that a redirect led to. Empty: messages name
   // the address, and what it leads to, as ShownUrl() shows them.
   std::string called = {};
 };
@@ -43,8 +43,9 @@ struct HttpRequest {
 struct HttpResponse {
   int status = 0;  // 200 and above.
   HttpHeaders headers = {};
-  std::string body = {};    // Empty if it was written to HttpRequest::into.
-  uint64_t body_bytes = 0;  // There, or in `body`. Of an answer that is no 2xx, the beginning.
+  // Empty if it was written to HttpRequest::into, and of an answer that is no 2xx.
+  std::string body = {};
+  uint64_t body_bytes = 0;  // There, or in `body`.
 };
 
 }  // namespace systole

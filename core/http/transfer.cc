@@ -18,9 +18,8 @@ namespace {
 
 // Headers of an answer, all together. A server could send them without end.
 constexpr size_t kMaxHeaderBytes = size_t{64} << 10;
-// The body of an answer that is no 2xx: kept for messages, and read so that the connection can be
-// used again.
-constexpr uint64_t kKeptRefusalBytes = 4096;
+// The body of an answer that is no 2xx is read, so that the connection can be used again, and not
+// kept: it is text of a server that no message may show.
 constexpr uint64_t kReadRefusalBytes = uint64_t{64} << 10;
 constexpr long kStallBytesPerSecond = 1024;
 
@@ -120,6 +119,8 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpUrl& url,
          Set(handle_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L) &&
          SetIfGiven(handle_, CURLOPT_CAINFO, options.ca_file) &&
          SetIfGiven(handle_, CURLOPT_CAPATH, options.ca_folder) &&
+         SetIfGiven(handle_, CURLOPT_PROXY_CAINFO, options.ca_file) &&
+         SetIfGiven(handle_, CURLOPT_PROXY_CAPATH, options.ca_folder) &&
          Set(handle_, CURLOPT_HEADERFUNCTION, &Transfer::OnHeader) &&
          Set(handle_, CURLOPT_HEADERDATA, static_cast<void*>(this)) &&
          Set(handle_, CURLOPT_WRITEFUNCTION, &Transfer::OnBody) &&
@@ -188,9 +189,6 @@ bool Transfer::TakeEndOfHeaders() {
 bool Transfer::TakeBody(absl::string_view bytes) {
   if (abandoned_) return false;
   if (!IsSuccess(answer_.status)) {
-    const uint64_t kept = std::min<uint64_t>(bytes.size(), kKeptRefusalBytes - answer_.body.size());
-    answer_.body.append(bytes.data(), kept);
-    answer_.body_bytes = answer_.body.size();
     refused_bytes_ += bytes.size();
     enough_ = refused_bytes_ > kReadRefusalBytes;
     return !enough_;

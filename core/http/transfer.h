@@ -56,7 +56,7 @@ class Transfer {
   bool is_interrupted() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // For the thread that waits. Waits until `deadline` on the clock; true once the transfer is over.
-  // The thread does not run meanwhile, and somebody must end the transfer if it is interrupted.
+  // The thread does not run meanwhile; the loop's thread ends the transfer if it is interrupted.
   bool WaitUntil(absl::Duration deadline, const MonotonicClock& now) ABSL_LOCKS_EXCLUDED(mu_);
   // Nothing is written to HttpRequest::into from now on.
   void Abandon() ABSL_LOCKS_EXCLUDED(mu_);

@@ -42,7 +42,8 @@ absl::Status RangesIgnored(absl::string_view object) {
   return absl::FailedPreconditionError(absl::StrCat(
       object,
       ": the server was asked for a range of bytes and sends the whole object; use a server "
-      "that supports ranges (nginx, Apache and buckets do, python3 -m http.server does not)"));
+      "that supports ranges (nginx, Apache and buckets do, python3 -m http.server does not), or "
+      "start again if a longer object took its place"));
 }
 
 absl::Status NotHttp(absl::string_view object) {
@@ -102,7 +103,8 @@ absl::Status TransferError(const TransferFacts& facts) {
     case CURLE_URL_MALFORMAT:
       return absl::InvalidArgumentError(absl::StrCat(at, "its address is malformed"));
     case CURLE_OUT_OF_MEMORY:
-      return absl::ResourceExhaustedError(absl::StrCat(at, "no memory for the transfer"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          at, "no memory for the transfer, or its headers have a line of more than 100 KB"));
     default:
       // Mostly a connection that was reset, or closed before the answer. The words belong to the
       // number and hold nothing of the transfer.

@@ -317,8 +317,8 @@ std::vector<Library> ForeignLibraries() {
        {"core/compression/zstd.cc", "core/compression/compressing_sink.cc"},
        {}},
       // Hashes tokens, reads certificates and keys, and observes bytes that gRPC's TLS has
-      // decrypted. `systole` and core/http also keep it loaded until the end. gRPC and libcurl do
-      // TLS themselves.
+      // decrypted. `systole` also keeps it loaded until the end, and core/http ends before it does.
+      // gRPC and libcurl do TLS themselves.
       {"OpenSSL",
        {"openssl/"},
        {"core/access_token/token_table.cc", "core/http/client_loop.cc",

@@ -104,7 +104,7 @@ TEST(HttpClientTest, AnErrorIsAnAnswerAndItsBodyStaysOutOfTheCallersMemory) {
     const absl::StatusOr<HttpResponse> response = client->Fetch(request);
     ASSERT_THAT(response, IsOk());
     EXPECT_EQ(response->status, 404);
-    EXPECT_EQ(response->body, std::string(4096, 'x'));
+    EXPECT_EQ(response->body, "");
   }
   EXPECT_EQ(out, "....");
   EXPECT_EQ(server.connections(), 1);
@@ -309,7 +309,7 @@ TEST(HttpClientTest, AMalformedRequestIsRefusedBeforeAnythingIsSent) {
   EXPECT_THAT(client->Fetch(request),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("empty range")));
   EXPECT_THAT(client->Fetch(Get("a b")),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("http")));
   EXPECT_TRUE(server.requests().empty());
 }
 

@@ -127,14 +127,14 @@ TEST(HttpFaultsTest, ABodyThatEndsEarlyIsUnavailable) {
       StatusIs(absl::StatusCode::kUnavailable, AllOf(HasSubstr("ended early, after 4 bytes"))));
   EXPECT_THAT(ErrorOf({.bytes = Head(200, {{"Transfer-Encoding", "chunked"}}) + "a\r\nonly",
                        .closes = true}),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("after 4 bytes")));
 }
 
 TEST(HttpFaultsTest, AConnectionThatIsClosedBeforeTheAnswerIsUnavailable) {
   EXPECT_THAT(ErrorOf({.bytes = "", .closes = true}),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("try again")));
   EXPECT_THAT(ErrorOf({.bytes = "HTTP/1.1 200 Wo", .closes = true}),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("")));
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("try again")));
 }
 
 TEST(HttpFaultsTest, WhatIsNotHttpIsDataLoss) {
@@ -152,7 +152,7 @@ TEST(HttpFaultsTest, ALargeBodyIsRefusedByItsLengthAndWithoutOneWhenItIsOverTheL
               refused);
   EXPECT_THAT(ErrorOf({.bytes = Head(200, {{"Content-Length", "99999999999999999999"}}),
                        .endless = std::string(100000, 'x')}),
-              Not(IsOk()));
+              refused);
   EXPECT_THAT(ErrorOf(Reply(200, std::string(1000, 'x'))), IsOk());
 }
 
@@ -185,7 +185,7 @@ TEST(HttpFaultsTest, TheBodyOfAnErrorIsNotReadWithoutEnd) {
   const absl::StatusOr<HttpResponse> response = Fetch(Get(server.Url("/")));
   ASSERT_THAT(response, IsOk());
   EXPECT_EQ(response->status, 500);
-  EXPECT_EQ(response->body.size(), 4096u);
+  EXPECT_EQ(response->body, "");
 }
 
 TEST(HttpFaultsTest, GiantHeadersAreRefused) {
@@ -196,7 +196,7 @@ TEST(HttpFaultsTest, GiantHeadersAreRefused) {
                        .hangs = true}),
               refused);
   EXPECT_THAT(ErrorOf({.bytes = "HTTP/1.1 200 OK\r\nA: ", .endless = std::string(10000, 'x')}),
-              Not(IsOk()));
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 100 KB")));
   EXPECT_THAT(ErrorOf({.bytes = "", .endless = Head(103, {{"a", "b"}})}), refused);
 }
 
