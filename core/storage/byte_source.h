@@ -78,8 +78,8 @@ absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span
 // All bytes of the source. ResourceExhausted, before anything is read, if there are more than
 // `max_bytes`; DataLoss if the source ends before its size. Errors name the source;
 // ResourceExhausted names its folder, too. A source that is not local is read in growing pieces, so
-// that a size which is not true takes no memory: it never has more than twice the bytes that have
-// come, plus 1 MiB.
+// that a size which is not true takes no memory: it never takes more than three times the bytes
+// that have come, plus 1 MiB.
 absl::StatusOr<std::string> ReadWhole(const ByteSource& source, uint64_t max_bytes);
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// What a server said of objects a moment ago. Listing, opening and checking a shard ask for the
+// What a server said of objects a moment ago. Opening a shard and looking at its state ask for the
 // same within milliseconds, and each answer costs a way to the server and back.
 #ifndef SYSTOLE_CORE_STORAGE_WEB_RECENT_OBJECTS_H_
 #define SYSTOLE_CORE_STORAGE_WEB_RECENT_OBJECTS_H_

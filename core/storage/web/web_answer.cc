@@ -86,6 +86,11 @@ absl::Status RefusalOf(absl::string_view called, const HttpResponse& response) {
           what,
           ": it may not be read; make the object readable without a login, or name it by a "
           "signed address that has not run out"));
+    case 407:
+      return absl::FailedPreconditionError(
+          absl::StrCat(what,
+                       ": the proxy wants a user name and a password; write them into "
+                       "http_proxy, as http://USER:PASSWORD@HOST:PORT"));
     default:
       break;
   }
@@ -102,7 +107,8 @@ absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
   switch (response.status) {
     case 200: {
       const std::optional<uint64_t> bytes = ParseContentLength(Header(response, "content-length"));
-      if (!bytes.has_value()) return std::nullopt;  // It is made as it is sent.
+      // It is made as it is sent, or HEAD is answered by something that does not know.
+      if (bytes.value_or(0) == 0) return std::nullopt;
       return ObjectOf(called, *bytes, response);
     }
     // HEAD is not allowed. An address that was signed for GET is answered with 403.
@@ -115,11 +121,16 @@ absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
   }
 }
 
-absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called,
+absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& head,
                                             const HttpResponse& response) {
   if (response.status == 200) return ObjectOf(called, response.body_bytes, response);
   if (response.status != 206 && response.status != 416) return RefusalOf(called, response);
   const std::optional<ContentRange> range = ParseContentRange(Header(response, "content-range"));
+  const bool has_no_length = Header(response, "content-range").empty();
+  if (response.status == 416 && has_no_length && head.status == 200 &&
+      ParseContentLength(Header(head, "content-length")) == 0) {
+    return ObjectOf(called, 0, head);
+  }
   const bool empty = response.status == 416 && range.has_value() && range->total == 0;
   const bool first_byte = response.status == 206 && range.has_value() && range->begin == 0 &&
                           range->end == 1 && response.body_bytes == 1;
@@ -134,7 +145,11 @@ absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called,
 }
 
 bool ProvesSameObject(const WebObject& object, const HttpResponse& response) {
-  return !object.etag.empty() && EtagOf(response) == object.etag;
+  if (!object.etag.empty()) return EtagOf(response) == object.etag;
+  if (LastModifiedOf(response) != object.last_modified) return false;
+  if (response.status == 200) return response.body_bytes == object.size_bytes;
+  const std::optional<ContentRange> range = ParseContentRange(Header(response, "content-range"));
+  return range.has_value() && range->total == object.size_bytes;
 }
 
 absl::Status CheckPiece(absl::string_view called, const WebObject& object, const HttpRange& asked,

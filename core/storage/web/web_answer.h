@@ -28,13 +28,16 @@ struct WebObject {
   std::string Identity() const;
 };
 
-// The object of an answer to HEAD. Nullopt: the answer does not tell, and a GET may. In these
+// The object of an answer to HEAD. Nullopt: the answer does not tell, and a GET may. Nor does it
+// tell with a length of 0, which servers send that have one handler for every HEAD. In these
 // functions `called` is what messages call the object, fit to be shown.
 absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
                                                       const HttpResponse& response);
 
-// The object of an answer to a GET of its first byte.
-absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& response);
+// The object of an answer to a GET of its first byte, asked after `head` did not tell. It is empty
+// if `head` has the length 0 and there is no first byte (416).
+absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& head,
+                                            const HttpResponse& response);
 
 // OK if the body of an answer to a GET is just the bytes `asked` of `object`, which was opened.
 //   FailedPrecondition  the object has changed, or the server ignores ranges.
@@ -44,8 +47,10 @@ absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const Http
 absl::Status CheckPiece(absl::string_view called, const WebObject& object, const HttpRange& asked,
                         const HttpResponse& response);
 
-// Whether the answer itself says that it is of `object`: it has the same strong ETag. That the
-// request had `If-Match` says nothing, because servers may ignore it.
+// Whether the answer to a GET itself says that it is of `object`: it has the same strong ETag. Of
+// an object without one it has the same Last-Modified and the same size of the whole, and an answer
+// to HEAD would not say more. That the request had `If-Match` says nothing, because servers may
+// ignore it.
 bool ProvesSameObject(const WebObject& object, const HttpResponse& response);
 
 // The error of an answer that gives no object: NotFound, PermissionDenied, Unavailable or another,

@@ -1,6 +1,7 @@
 #include "core/storage/web/web_source.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 #include "absl/memory/memory.h"
@@ -20,6 +21,14 @@ constexpr size_t kPieceBytes = size_t{8} << 20;
 std::string CalledName(const std::string& name) {
   const absl::string_view base = BaseName(name);
   return base.empty() ? "the object" : ForeignName(base);
+}
+
+// Threads that read one object may come here in any order.
+void RaiseTo(std::atomic<int64_t>& latest_ns, absl::Duration time) {
+  const int64_t time_ns = absl::ToInt64Nanoseconds(time);
+  int64_t seen_ns = latest_ns.load(std::memory_order_relaxed);
+  while (seen_ns < time_ns && !latest_ns.compare_exchange_weak(seen_ns, time_ns)) {
+  }
 }
 
 }  // namespace
@@ -43,8 +52,10 @@ absl::StatusOr<HttpResponse> WebConnection::Fetch(const HttpRequest& request) {
                         [this](const HttpRequest& attempt) { return client_->Fetch(attempt); });
 }
 
-absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std::string& called) {
+absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std::string& called,
+                                             absl::Duration timeout) {
   HttpRequest request = RequestFor(name, called);
+  request.timeout = timeout;
   const std::string shown = HttpNames(request).object();
   request.method = HttpMethod::kHead;
   SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse head, Fetch(request));
@@ -54,12 +65,13 @@ absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std:
   request.range = {.begin = 0, .end = 1};
   request.max_body_bytes = 1;
   SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(request));
-  return ObjectOfFirstByte(shown, first_byte);
+  return ObjectOfFirstByte(shown, head, first_byte);
 }
 
-absl::StatusOr<SeenObject> WebConnection::Look(const std::string& name, const std::string& called) {
+absl::StatusOr<SeenObject> WebConnection::Look(const std::string& name, const std::string& called,
+                                               absl::Duration timeout) {
   const absl::Duration asked = options_.now();
-  absl::StatusOr<WebObject> object = Ask(name, called);
+  absl::StatusOr<WebObject> object = Ask(name, called, timeout);
   if (!object.ok()) {
     recent_.Forget(name);
     return object.status();
@@ -73,7 +85,7 @@ absl::StatusOr<SeenObject> WebConnection::LookIfNotSeen(const std::string& name,
                                                         const std::string& called) {
   std::optional<SeenObject> seen = recent_.Find(name, options_.now());
   if (seen.has_value()) return *std::move(seen);
-  return Look(name, called);
+  return Look(name, called, options_.open_timeout);
 }
 
 absl::StatusOr<bool> WebConnection::Read(const std::string& name, const std::string& called,
@@ -109,9 +121,9 @@ WebSource::WebSource(WebConnection& connection, std::string name, SeenObject see
     : connection_(connection),
       name_(std::move(name)),
       called_(CalledName(name_)),
-      object_(std::move(seen.object)) {
-  Confirm(seen.asked);
-}
+      object_(std::move(seen.object)),
+      confirmed_ns_(absl::ToInt64Nanoseconds(seen.asked)),
+      unproven_ns_(std::numeric_limits<int64_t>::min()) {}
 
 absl::StatusOr<size_t> WebSource::ReadAt(uint64_t offset, absl::Span<char> out) const {
   if (offset >= object_.size_bytes) return size_t{0};
@@ -123,26 +135,30 @@ absl::StatusOr<size_t> WebSource::ReadAt(uint64_t offset, absl::Span<char> out) 
     connection_.Forget(name_);  // The object may be another one.
     return proven.status();
   }
-  if (*proven) Confirm(asked);
+  if (*proven) {
+    RaiseTo(confirmed_ns_, asked);
+  } else {
+    RaiseTo(unproven_ns_, connection_.options().now());
+  }
   return out.size();
-}
-
-void WebSource::Confirm(absl::Duration time) const {
-  confirmed_ns_.store(absl::ToInt64Nanoseconds(time), std::memory_order_relaxed);
 }
 
 absl::Status WebSource::CheckUnchanged() const {
   const absl::Duration now = connection_.options().now();
-  const absl::Duration confirmed = absl::Nanoseconds(confirmed_ns_.load(std::memory_order_relaxed));
-  if (now - confirmed < connection_.options().trust) return absl::OkStatus();
-  const absl::StatusOr<SeenObject> seen = connection_.Look(name_, called_);
+  const int64_t confirmed_ns = confirmed_ns_.load(std::memory_order_relaxed);
+  if (now - absl::Nanoseconds(confirmed_ns) < connection_.options().trust &&
+      confirmed_ns > unproven_ns_.load(std::memory_order_relaxed)) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<SeenObject> seen =
+      connection_.Look(name_, called_, connection_.options().timeout);
   if (absl::IsNotFound(seen.status())) return ChangedSinceOpened(called_, "was removed");
   if (!seen.ok()) return seen.status();
   if (seen->object.size_bytes != object_.size_bytes ||
       seen->object.Identity() != object_.Identity()) {
     return ChangedSinceOpened(called_, "was replaced");
   }
-  Confirm(seen->asked);
+  RaiseTo(confirmed_ns_, seen->asked);
   return absl::OkStatus();
 }
 

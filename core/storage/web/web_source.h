@@ -31,9 +31,12 @@ struct WebStoreOptions {
   // For each request with all of its retries. A shorter one turns failures of the network into
   // errors of the feed sooner.
   absl::Duration timeout = absl::Minutes(5);
+  // The same for what Open() and Stat() ask. Shards are opened one after the other, and one whose
+  // server says nothing keeps the others waiting.
+  absl::Duration open_timeout = absl::Minutes(1);
   // What the server has said of an object is asked again only if it is older than this. A shard is
-  // listed, opened and looked at within milliseconds. A feed calls CheckUnchanged() after each
-  // group of reads, whose answers say the same. 0: each call asks.
+  // opened and looked at within milliseconds. A feed calls CheckUnchanged() after each group of
+  // reads, whose answers say the same. 0: each call asks.
   absl::Duration trust = absl::Seconds(1);
   MonotonicClock now = SteadyClock();  // For `trust`.
 };
@@ -46,10 +49,11 @@ class WebConnection {
 
   // In these functions `called` is HttpRequest::called.
 
-  // What the server says of the object now. NotFound, PermissionDenied, Unavailable, and others of
-  // HttpClient::Fetch() and of ObjectOfFirstByte().
-  absl::StatusOr<SeenObject> Look(const std::string& name, const std::string& called);
-  // The same, or what it has said less than WebStoreOptions::trust ago.
+  // What the server says of the object now, for each of two requests at most `timeout`. NotFound,
+  // PermissionDenied, Unavailable, and others of HttpClient::Fetch() and of ObjectOfFirstByte().
+  absl::StatusOr<SeenObject> Look(const std::string& name, const std::string& called,
+                                  absl::Duration timeout);
+  // The same with WebStoreOptions::open_timeout, or what it has said less than `trust` ago.
   absl::StatusOr<SeenObject> LookIfNotSeen(const std::string& name, const std::string& called);
 
   // Fills `out` with the bytes of `object` at `offset`. True if each answer has proven that it is
@@ -59,6 +63,9 @@ class WebConnection {
 
   // LookIfNotSeen() asks the server again.
   void Forget(const std::string& name) { recent_.Forget(name); }
+
+  // See HttpClient.
+  void End() { client_->End(); }
 
   const WebStoreOptions& options() const { return options_; }
 
@@ -73,7 +80,8 @@ class WebConnection {
 
   HttpRequest RequestFor(const std::string& name, const std::string& called) const;
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
-  absl::StatusOr<WebObject> Ask(const std::string& name, const std::string& called);
+  absl::StatusOr<WebObject> Ask(const std::string& name, const std::string& called,
+                                absl::Duration timeout);
 
   const WebStoreOptions options_;
   const std::unique_ptr<HttpClient> client_;
@@ -94,16 +102,18 @@ class WebSource final : public ByteSource {
   absl::string_view name() const override { return name_; }
 
  private:
-  // The server has said at `time` that the object is still there and the same.
-  void Confirm(absl::Duration time) const;
-
   WebConnection& connection_;
   const std::string name_;
-  // What errors of reads and checks call it, without the server and the folders of the address:
-  // clients see them.
+  // What errors of reads and checks call it. Clients see them, and must not learn the server and
+  // the folders of the address.
   const std::string called_;
   const WebObject object_;
-  mutable std::atomic<int64_t> confirmed_ns_ = 0;  // On WebStoreOptions::now.
+  // Times on WebStoreOptions::now. When the server was last asked for the object and said, perhaps
+  // with an answer to a read, that it is still there and the same.
+  mutable std::atomic<int64_t> confirmed_ns_;
+  // When the last read ended whose answers did not say so. What was said before that is no check of
+  // this read.
+  mutable std::atomic<int64_t> unproven_ns_;
 };
 
 }  // namespace systole

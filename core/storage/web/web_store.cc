@@ -1,5 +1,7 @@
 #include "core/storage/web/web_store.h"
 
+#include <cstdlib>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -16,16 +18,14 @@ constexpr char kHowToName[] =
 // InvalidArgument unless `name` can be the address of an object. A server may answer for a folder,
 // too, with a page for people.
 absl::Status CheckName(const std::string& name) {
+  SYSTOLE_ASSIGN_OR_RETURN(const HttpUrl url, ParseHttpUrl(name));
   // A '?' begins the query of an address, so it is no sign of a glob here.
-  if (absl::string_view(name).substr(0, name.find('?')).find_first_of("*[]{}") !=
-          std::string::npos &&
-      !absl::StrContains(name, "://[")) {
+  const absl::string_view path = absl::string_view(url.target).substr(0, url.target.find('?'));
+  if (path.find_first_of("*[]{}") != absl::string_view::npos) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", ShownUrl(name), "\" is a pattern with wildcards", kHowToName));
   }
-  SYSTOLE_ASSIGN_OR_RETURN(const HttpUrl url, ParseHttpUrl(name));
-  const absl::string_view target = url.target;
-  if (absl::EndsWith(target.substr(0, target.find('?')), "/")) {
+  if (absl::EndsWith(path, "/")) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", ShownUrl(name), "\" is a folder, want a file", kHowToName));
   }
@@ -45,8 +45,14 @@ absl::StatusOr<WebConnection*> WebStore::Connection() const {
     WebStoreOptions options = options_.value_or(WebStoreOptions());
     if (!options_.has_value()) options.client = HttpOptionsOfEnvironment();
     SYSTOLE_ASSIGN_OR_RETURN(connection_, WebConnection::Create(options));
+    if (!options_.has_value()) std::atexit([] { OfProcess().End(); });
   }
   return connection_.get();
+}
+
+void WebStore::End() const {
+  MutexLock lock(mu_);
+  if (connection_ != nullptr) connection_->End();
 }
 
 absl::StatusOr<SeenObject> WebStore::Look(const std::string& name) const {
@@ -58,7 +64,7 @@ absl::StatusOr<SeenObject> WebStore::Look(const std::string& name) const {
 
 absl::StatusOr<std::vector<std::string>> WebStore::List(const std::string& pattern,
                                                         NameFilter wanted) const {
-  SYSTOLE_RETURN_IF_ERROR(Look(pattern).status());
+  SYSTOLE_RETURN_IF_ERROR(CheckName(pattern));
   if (!wanted(pattern)) return std::vector<std::string>();
   return std::vector<std::string>{pattern};
 }

@@ -23,13 +23,13 @@ namespace systole {
 class WebStore final : public Store {
  public:
   // The store of this process, with the proxies and authorities of its environment at the first
-  // use.
+  // use. Its thread ends when the process exits, and its requests are then Cancelled.
   static const WebStore& OfProcess();
 
   explicit WebStore(const WebStoreOptions& options) : options_(options) {}
 
-  // A pattern is the name of an object. InvalidArgument, with the remedy, for a glob or a folder:
-  // HTTP has no lists.
+  // A pattern is the name of an object. Nothing is asked: whether there is such an object, Open()
+  // says. InvalidArgument, with the remedy, for a glob or a folder: HTTP has no lists.
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
   bool Takes(const std::string& pattern, const std::string& name) const override {
@@ -47,6 +47,8 @@ class WebStore final : public Store {
   std::string FullName(const std::string& name) const override;
 
  private:
+  // Ends the connection's thread, if there is one.
+  void End() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<WebConnection*> Connection() const ABSL_LOCKS_EXCLUDED(mu_);
   // What the server says of an object, or has just said.
   absl::StatusOr<SeenObject> Look(const std::string& name) const;

@@ -54,8 +54,10 @@ TEST(WebAnswerTest, AHeadThatDoesNotTellLeadsToAGet) {
     EXPECT_THAT(ObjectOfHead(kName, Answer(status, {})), IsOkAndHolds(testing::Eq(std::nullopt)));
   }
   EXPECT_THAT(ObjectOfHead(kName, Answer(200, {})), IsOkAndHolds(testing::Eq(std::nullopt)));
-  EXPECT_THAT(ObjectOfHead(kName, Answer(200, {{"content-length", "many"}})),
-              IsOkAndHolds(testing::Eq(std::nullopt)));
+  for (const char* length : {"many", "0"}) {
+    EXPECT_THAT(ObjectOfHead(kName, Answer(200, {{"content-length", length}})),
+                IsOkAndHolds(testing::Eq(std::nullopt)));
+  }
 }
 
 TEST(WebAnswerTest, ASizeBeyondAllShardsIsRefused) {
@@ -65,9 +67,9 @@ TEST(WebAnswerTest, ASizeBeyondAllShardsIsRefused) {
   EXPECT_THAT(ObjectOfHead(kName, Answer(200, {{"content-length", "8796093022208"}})), IsOk());
   EXPECT_THAT(ObjectOfHead(kName, Answer(200, {{"content-length", "8796093022209"}})),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("8796093022209")));
-  EXPECT_THAT(
-      ObjectOfFirstByte(kName, Answer(206, {{"content-range", "bytes 0-0/8796093022209"}}, 1)),
-      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("8796093022209")));
+  EXPECT_THAT(ObjectOfFirstByte(kName, Answer(403, {}),
+                                Answer(206, {{"content-range", "bytes 0-0/8796093022209"}}, 1)),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("8796093022209")));
 }
 
 TEST(WebAnswerTest, ARefusalSaysWhatToDo) {
@@ -80,6 +82,7 @@ TEST(WebAnswerTest, ARefusalSaysWhatToDo) {
            {429, absl::StatusCode::kUnavailable, "try again"},
            {503, absl::StatusCode::kUnavailable, "try again"},
            {400, absl::StatusCode::kFailedPrecondition, "server of files"},
+           {407, absl::StatusCode::kFailedPrecondition, "http_proxy"},
            {204, absl::StatusCode::kFailedPrecondition, "server of files"}}) {
     EXPECT_THAT(RefusalOf(kName, Answer(status, {})),
                 StatusIs(code, AllOf(HasSubstr(words), HasSubstr(absl::StrCat(status)),
@@ -88,15 +91,23 @@ TEST(WebAnswerTest, ARefusalSaysWhatToDo) {
 }
 
 TEST(WebAnswerTest, TheFirstByteTellsTheSize) {
-  const auto size = [](const HttpResponse& response) -> absl::StatusOr<uint64_t> {
-    const absl::StatusOr<WebObject> object = ObjectOfFirstByte(kName, response);
+  const auto size = [](const HttpResponse& response,
+                       const HttpResponse& head = Answer(403, {})) -> absl::StatusOr<uint64_t> {
+    const absl::StatusOr<WebObject> object = ObjectOfFirstByte(kName, head, response);
     if (!object.ok()) return object.status();
     return object->size_bytes;
   };
   EXPECT_THAT(size(Answer(206, {{"content-range", "bytes 0-0/70"}}, 1)), IsOkAndHolds(70u));
   EXPECT_THAT(size(Answer(416, {{"content-range", "bytes */0"}})), IsOkAndHolds(0u));
   EXPECT_THAT(size(Answer(200, {}, 1)), IsOkAndHolds(1u));
-  EXPECT_THAT(size(Answer(403, {})), StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("")));
+  EXPECT_THAT(size(Answer(403, {})),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("status 403")));
+  // A server that does not say it is empty where there is no first byte has said so before.
+  const HttpResponse empty = Answer(200, {{"content-length", "0"}});
+  EXPECT_THAT(size(Answer(416, {}), empty), IsOkAndHolds(0u));
+  EXPECT_THAT(size(Answer(416, {})), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("416")));
+  EXPECT_THAT(size(Answer(416, {{"content-range", "bytes */70"}}), empty),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("*/70")));
   EXPECT_THAT(size(Answer(206, {{"content-range", "bytes 0-0/*"}}, 1)),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("how many bytes")));
   for (const char* range : {"", "bytes 1-1/70", "bytes 0-1/70", "bytes */70", "nonsense"}) {
@@ -128,10 +139,11 @@ TEST(WebAnswerTest, AnotherRangeIsDataLossWithBoth) {
   }
   EXPECT_THAT(Checked(Answer(416, {{"content-range", "bytes */100"}})),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("status 416")));
-  EXPECT_THAT(Checked(Answer(200, {}, 100)), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("")));
+  EXPECT_THAT(Checked(Answer(200, {}, 100)),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("the bytes 10-19")));
   // Without an ETag only the size tells that it is the same object.
   EXPECT_THAT(Checked(Answer(206, {{"content-range", "bytes 10-19/*"}}, 10), {.size_bytes = 100}),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bytes 10-19/*")));
 }
 
 TEST(WebAnswerTest, AnotherObjectIsFailedPreconditionByBaseName) {
@@ -161,7 +173,23 @@ TEST(WebAnswerTest, OnlyTheSameStrongEtagProvesThatItIsTheSameObject) {
   EXPECT_FALSE(ProvesSameObject(object, Answer(206, {})));
   EXPECT_FALSE(ProvesSameObject(object, Answer(206, {{"etag", "\"b\""}})));
   EXPECT_FALSE(ProvesSameObject(object, Answer(206, {{"etag", "W/\"a\""}})));
-  EXPECT_FALSE(ProvesSameObject({.size_bytes = 100}, Answer(206, {})));
+}
+
+TEST(WebAnswerTest, WithoutAnEtagTheSameTimeAndSizeProveAsMuchAsAHead) {
+  const WebObject dated = {.size_bytes = 100, .last_modified = "then"};
+  const std::pair<std::string, std::string> range = {"content-range", "bytes 10-19/100"};
+  EXPECT_TRUE(ProvesSameObject(dated, Answer(206, {{"last-modified", "then"}, range}, 10)));
+  EXPECT_FALSE(ProvesSameObject(dated, Answer(206, {range}, 10)));
+  EXPECT_FALSE(ProvesSameObject(dated, Answer(206, {{"last-modified", "later"}, range}, 10)));
+  EXPECT_FALSE(ProvesSameObject(dated, Answer(206, {{"last-modified", "then"}}, 10)));
+  for (const char* other : {"bytes 10-19/*", "bytes 10-19/99"}) {
+    EXPECT_FALSE(ProvesSameObject(
+        dated, Answer(206, {{"last-modified", "then"}, {"content-range", other}}, 10)));
+  }
+  EXPECT_TRUE(ProvesSameObject(dated, Answer(200, {{"last-modified", "then"}}, 100)));
+  EXPECT_FALSE(ProvesSameObject(dated, Answer(200, {{"last-modified", "then"}}, 99)));
+  EXPECT_TRUE(ProvesSameObject({.size_bytes = 100}, Answer(206, {range}, 10)));
+  EXPECT_FALSE(ProvesSameObject({.size_bytes = 100}, Answer(206, {}, 10)));
 }
 
 TEST(WebAnswerTest, AWholeObjectIsAcceptedOnlyIfAllOfItWasAskedFor) {
@@ -171,7 +199,7 @@ TEST(WebAnswerTest, AWholeObjectIsAcceptedOnlyIfAllOfItWasAskedFor) {
   EXPECT_THAT(CheckPiece(kName, object, all, Answer(200, {{"content-length", "9"}}, 9)),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was replaced")));
   EXPECT_THAT(CheckPiece(kName, object, {.begin = 1, .end = 10}, Answer(200, {}, 9)),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("the bytes 1-9")));
 }
 
 TEST(WebAnswerTest, ABodyShorterThanItsRangeIsUnavailable) {

@@ -1,7 +1,10 @@
 // The store over a server that serves objects well, and that injects a fault here and there.
 #include "core/storage/web/web_store.h"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -39,6 +42,7 @@ WebStoreOptions Eager(HttpClientOptions client = {}) {
                     .first_backoff = absl::Milliseconds(1),
                     .max_retry_after = absl::Milliseconds(5)},
           .timeout = kLong,
+          .open_timeout = kLong,
           .trust = absl::ZeroDuration()};
 }
 
@@ -149,6 +153,17 @@ TEST(WebStoreTest, AServerWithoutHeadIsAskedForTheFirstByte) {
     EXPECT_THAT(store.Stat(objects.server().Url("/none")),
                 StatusIs(absl::StatusCode::kNotFound, HasSubstr("/none")));
   }
+}
+
+TEST(WebStoreTest, AHeadThatSaysZeroForEveryObjectMakesNoShardEmpty) {
+  StubObjects objects;
+  objects.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (request.method != "HEAD") return std::nullopt;
+    return StubAnswer{.bytes = Head(200, {{"Content-Length", "0"}})};
+  });
+  const WebStore store(Eager());
+  EXPECT_EQ(store.Stat(objects.Put("/a", "0123456789"))->size_bytes, 10u);
+  EXPECT_EQ(store.Stat(objects.Put("/empty", ""))->size_bytes, 0u);
 }
 
 TEST(WebStoreTest, ReplacedIsFailedPreconditionByBaseNameForChecksAndForReads) {
@@ -336,7 +351,8 @@ TEST(WebStoreTest, AReadThatIsNoLongerWantedEnds) {
   InterruptFlag unwanted;
   std::thread reader([&] {
     const InterruptScope scope(unwanted);
-    EXPECT_THAT(ReadWhole(*source, 3), StatusIs(absl::StatusCode::kCancelled, HasSubstr("")));
+    EXPECT_THAT(ReadWhole(*source, 3),
+                StatusIs(absl::StatusCode::kCancelled, HasSubstr("no longer needed")));
   });
   EXPECT_TRUE(WaitUntil([&] { return asked.load(); }));
   unwanted.Raise();
@@ -352,7 +368,8 @@ TEST(WebStoreTest, APatternIsTheNameOfAnObject) {
   EXPECT_THAT(store.List(name, all), IsOkAndHolds(ElementsAre(name)));
   EXPECT_THAT(store.List(name + "?version=2", all), IsOkAndHolds(ElementsAre(name + "?version=2")));
   EXPECT_THAT(store.List(name, none), IsOkAndHolds(IsEmpty()));
-  EXPECT_THAT(store.List(objects.server().Url("/none"), all),
+  EXPECT_TRUE(objects.server().requests().empty());
+  EXPECT_THAT(store.Open(objects.server().Url("/none")),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/none")));
   EXPECT_TRUE(store.Takes(name, name));
   EXPECT_FALSE(store.Takes(name, name + "b"));
@@ -369,6 +386,9 @@ TEST(WebStoreTest, GlobsAndFoldersAreRefusedWithTheRemedyAndNothingIsSent) {
     EXPECT_THAT(store.List(pattern, all), refused) << target;
     EXPECT_THAT(store.Open(pattern), refused) << target;
   }
+  EXPECT_THAT(store.List("http://[::1]:80/a-*.tfrecord", all),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("wildcards")));
+  EXPECT_THAT(store.List("http://[::1]:80/a.tfrecord?b=*", all), IsOk());
   EXPECT_THAT(store.ListFolder(objects.server().Url("/dir/")),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("cannot be listed")));
   EXPECT_EQ(objects.server().connections(), 0);
@@ -410,6 +430,26 @@ TEST(WebStoreTest, NamesOfOneObjectHaveOneFullName) {
   EXPECT_EQ(store.FullName("https://HOST:443/a"), "https://host/a");
   EXPECT_NE(store.FullName("https://host/a"), store.FullName("https://host/b"));
   EXPECT_NE(store.FullName("https://host/a"), store.FullName("http://host/a"));
+}
+
+const std::string* asked_at_exit = nullptr;
+
+TEST(WebStoreDeathTest, TheStoreOfTheProcessHasEndedBeforeOlderHandlersOfTheExitRun) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // The child must have no store before.
+  StubObjects objects;
+  const std::string name = objects.Put("/a", "abc");
+  asked_at_exit = &name;
+  EXPECT_EXIT(
+      {
+        // OpenSSL's handler may be as old as this one.
+        std::atexit([] {
+          const absl::Status ended = WebStore::OfProcess().Stat(*asked_at_exit + "b").status();
+          ::_exit(absl::IsCancelled(ended) ? 7 : 8);
+        });
+        EXPECT_THAT(WebStore::OfProcess().Stat(name), IsOk());
+        std::exit(1);
+      },
+      testing::ExitedWithCode(7), "");
 }
 
 TEST(WebStoreTest, TheStoreOfTheProcessTakesAuthoritiesFromTheEnvironment) {

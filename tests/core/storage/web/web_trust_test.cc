@@ -1,6 +1,8 @@
 // For how long an answer of a server counts, and which answers do. On a clock that the tests turn.
+#include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -18,14 +20,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A store that trusts answers for a second.
+// A store that trusts answers for a second, or for longer.
 class Scene {
  public:
-  Scene() : store_(Options()) {}
+  explicit Scene(absl::Duration trust = absl::Seconds(1)) : store_(Options(trust)) {}
 
   StubObjects& objects() { return objects_; }
   const WebStore& store() const { return store_; }
-  void Wait(int64_t milliseconds) { now_ += absl::Milliseconds(milliseconds); }
+  void Wait(int64_t milliseconds) { now_ms_ += milliseconds; }
 
   std::unique_ptr<ByteSource> Open(const std::string& name) {
     absl::StatusOr<std::unique_ptr<ByteSource>> source = store_.Open(name);
@@ -42,33 +44,40 @@ class Scene {
   }
 
  private:
-  WebStoreOptions Options() {
+  WebStoreOptions Options(absl::Duration trust) {
     WebStoreOptions options;
     options.client.connect_timeout = absl::FromChrono(kLongestWait);
     options.client.stall_timeout = absl::FromChrono(kLongestWait);
     options.retry.max_attempts = 1;
     options.timeout = absl::FromChrono(kLongestWait);
-    options.trust = absl::Seconds(1);
-    options.now = [this] { return now_; };
+    options.open_timeout = options.timeout;
+    options.trust = trust;
+    options.now = [this] { return absl::Milliseconds(now_ms_.load()); };
     return options;
   }
 
-  absl::Duration now_ = absl::Hours(5);
+  std::atomic<int64_t> now_ms_ = 5 * 3600 * 1000;  // The server's threads turn it, too.
   StubObjects objects_;
   WebStore store_;
 };
 
 bool All(absl::string_view) { return true; }
 
+void WithoutEtag(std::string& answer) {
+  const size_t etag = answer.find("ETag: ");
+  answer.erase(etag, answer.find("\r\n", etag) + 2 - etag);
+}
+
 TEST(WebTrustTest, ListingOpeningAndLookingAtAnObjectTakesOneQuestion) {
   Scene scene;
   const std::string name = scene.objects().Put("/a", "abc");
   EXPECT_THAT(scene.store().List(name, All), IsOkAndHolds(ElementsAre(name)));
-  scene.Wait(500);
+  EXPECT_EQ(scene.Heads(), 0);
   EXPECT_EQ(scene.store().Stat(name)->size_bytes, 3u);
+  scene.Wait(999);
   EXPECT_EQ(scene.Open(name)->identity(), "etag \"1\"");
   EXPECT_EQ(scene.Heads(), 1);
-  scene.Wait(500);
+  scene.Wait(1);
   EXPECT_THAT(scene.store().Stat(name), IsOk());
   EXPECT_EQ(scene.Heads(), 2);
 }
@@ -123,10 +132,7 @@ TEST(WebTrustTest, AReadCountsAsACheckOnlyIfEachOfItsAnswersHasTheEtag) {
       StubRequest careless = request;
       RemoveHeader(careless.headers, "if-match");
       StubAnswer answer = scene.objects().Usual(careless);
-      if (absl::StartsWith(FindHeader(request.headers, "range"), part)) {
-        const size_t etag = answer.bytes.find("ETag: ");
-        answer.bytes.erase(etag, answer.bytes.find("\r\n", etag) + 2 - etag);
-      }
+      if (absl::StartsWith(FindHeader(request.headers, "range"), part)) WithoutEtag(answer.bytes);
       return answer;
     });
     const auto source = scene.Open(name);
@@ -142,6 +148,65 @@ TEST(WebTrustTest, AReadCountsAsACheckOnlyIfEachOfItsAnswersHasTheEtag) {
                   StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was replaced")));
     }
   }
+}
+
+TEST(WebTrustTest, WhatWasSaidBeforeAReadThatProvesNothingIsNoCheckOfIt) {
+  Scene scene(absl::Hours(1));
+  const std::string name = scene.objects().Put("/a", "abc");
+  // A cache that ignores If-Match, and whose answers to GET have no ETag.
+  scene.objects().SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (request.method == "HEAD") return std::nullopt;
+    StubRequest careless = request;
+    RemoveHeader(careless.headers, "if-match");
+    StubAnswer answer = scene.objects().Usual(careless);
+    WithoutEtag(answer.bytes);
+    return answer;
+  });
+  const auto source = scene.Open(name);
+  EXPECT_THAT(source->CheckUnchanged(), IsOk());
+  EXPECT_EQ(scene.Heads(), 1);
+  scene.objects().Put("/a", "xyz");
+  scene.Wait(1);
+  std::string out(3, '\0');
+  ASSERT_THAT(source->ReadAt(0, absl::MakeSpan(out)), IsOkAndHolds(3u));
+  EXPECT_EQ(out, "xyz");
+  scene.Wait(1);
+  EXPECT_THAT(source->CheckUnchanged(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was replaced")));
+}
+
+TEST(WebTrustTest, AnObjectWithoutAnyIdentityIsNotAskedForAfterEachRead) {
+  Scene scene(absl::Hours(1));
+  scene.objects().SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
+    StubRequest careless = request;
+    RemoveHeader(careless.headers, "if-match");
+    StubAnswer answer = scene.objects().Usual(careless);
+    WithoutEtag(answer.bytes);
+    return answer;
+  });
+  const auto source = scene.Open(scene.objects().Put("/a", "abc"));
+  EXPECT_EQ(source->identity(), "");
+  for (int i = 0; i < 5; ++i) {
+    scene.Wait(1);
+    EXPECT_THAT(ReadWhole(*source, 3), IsOkAndHolds("abc"));
+    EXPECT_THAT(source->CheckUnchanged(), IsOk());
+  }
+  EXPECT_EQ(scene.Heads(), 1);
+}
+
+TEST(WebTrustTest, OpeningManyObjectsTakesOneQuestionForEachHoweverLongItTakes) {
+  Scene scene;
+  scene.objects().SetFault([&](const StubRequest&) -> std::optional<StubAnswer> {
+    scene.Wait(50);
+    return std::nullopt;
+  });
+  std::vector<std::string> names;
+  for (int i = 0; i < 60; ++i) {
+    names.push_back(scene.objects().Put(absl::StrCat("/", i), "abc"));
+  }
+  for (const std::string& name : names) EXPECT_THAT(scene.store().List(name, All), IsOk());
+  for (const std::string& name : names) scene.Open(name);
+  EXPECT_EQ(scene.Heads(), 60);
 }
 
 SeenObject Seen(uint64_t size_bytes, absl::Duration asked) {
