@@ -82,6 +82,9 @@ auto Interruptibly(const Work& work) {
     {
       MutexLock lock(mu);
       if (!made.has_value()) changed.WaitFor(mu, kWaitAtMost);
+      // The work may have been done before it saw the flag. A Python function that returns a value
+      // and has raised an exception ends in a SystemError.
+      if (made.has_value() && unwanted.is_raised()) return decltype(work())(InterruptedError());
       if (made.has_value()) return *std::move(made);
     }
     if (!unwanted.is_raised() && SignalRaised()) unwanted.Raise();

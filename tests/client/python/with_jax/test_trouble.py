@@ -276,11 +276,17 @@ def interrupted(code: str, *arguments: str) -> str:
 def test_ctrl_c_ends_the_wait_for_shards_on_a_web_server(write_spec):
     said = interrupted(
         """
-        import os, socket, sys
+        import os, socket, sys, threading
         os.environ["no_proxy"] = "127.0.0.1"
         import systole
         silent = socket.create_server(("127.0.0.1", 0))
-        print("waiting")
+        asked = []
+
+        def accept():
+            asked.append(silent.accept())
+            print("waiting")
+
+        threading.Thread(target=accept, daemon=True).start()
         systole.LocalFeed(f"http://127.0.0.1:{silent.getsockname()[1]}/a.tfrecord", sys.argv[1])
         """,
         write_spec(),
