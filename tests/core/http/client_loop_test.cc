@@ -68,6 +68,8 @@ TEST(ClientLoopTest, ItsThreadGetsNoSignalButItsOwnFaultsAndItsMakersThreadGetsT
   for (const std::string& thread : Threads()) {
     if (old_threads.contains(thread)) continue;
     ++new_threads;
+    // A new thread has all signals blocked until it has been set up, the faults, too.
+    EXPECT_TRUE(WaitUntil([&] { return (BlockedSignals(thread) >> (SIGSEGV - 1) & 1) == 0; }));
     const uint64_t blocked = BlockedSignals(thread);
     for (int signal = 1; signal < 32; ++signal) {
       if (signal == SIGKILL || signal == SIGSTOP) continue;  // Nobody can block them.
