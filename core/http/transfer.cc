@@ -264,7 +264,8 @@ void Transfer::Abandon() {
 
 absl::StatusOr<HttpResponse> Transfer::TakeAnswer() {
   MutexLock lock(mu_);
-  if (!status_.ok()) return status_;
+  // Moved: the other thread may destroy this, and the two share nothing.
+  if (!status_.ok()) return std::exchange(status_, absl::OkStatus());
   return std::move(answer_);
 }
 
