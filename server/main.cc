@@ -26,6 +26,7 @@
 #include "core/process/exit_code.h"
 #include "core/process/memory_trim.h"
 #include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
 #include "core/storage/local/file_sink.h"
 #include "core/text/duration_text.h"
 #include "core/text/foreign_text.h"
@@ -96,7 +97,7 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
   for (const std::shared_ptr<const RecordSource>& shard : dataset.shards()) {
     if (shard->note().empty()) continue;
     events.Add(LogCause::kIndex, LogLevel::kInfo,
-               absl::StrCat(ForeignName(shard->path()), ": ", shard->note()),
+               absl::StrCat(ForeignName(ShownName(shard->path())), ": ", shard->note()),
                {.dataset = dataset.name(), .shard = std::string(shard->base_name())});
   }
   if (dataset.num_damaged_records() == 0) return;

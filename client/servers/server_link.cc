@@ -10,6 +10,7 @@
 #include "client/servers/server_answer.h"
 #include "client/servers/socket_observer.h"
 #include "core/status/status_macros.h"
+#include "core/text/web_address.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -94,7 +95,9 @@ absl::Status CheckServerAddress(absl::string_view address) {
       return absl::OkStatus();
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat("server address '", address,
+  // A person may have given shards in place of a server.
+  const std::string shown = IsWebAddress(address) ? ShownAddress(address) : std::string(address);
+  return absl::InvalidArgumentError(absl::StrCat("server address '", shown,
                                                  "': want HOST:PORT or unix:PATH, such as "
                                                  "127.0.0.1:8470"));
 }

@@ -66,8 +66,9 @@ absl::StatusOr<std::unique_ptr<DecompressedSource>> DecompressedSource::Open(
   absl::Status loaded = absl::NotFoundError("not asked for");
   if (!path.empty() && !options.rebuild) loaded = source->LoadPoints(path);
   if (!loaded.ok()) {
-    if (!absl::IsNotFound(loaded)) {
-      AddNote(note, absl::StrCat("restart points \"", path, "\" not used: ", loaded.message()));
+    if (!IsAbsent(loaded, path)) {
+      AddNote(note, absl::StrCat("restart points \"", ShownName(path),
+                                 "\" not used: ", loaded.message()));
     }
     const absl::Status found = source->FindPoints(path, note);
     if (!found.ok()) return OfFile(found, *source->file_);
@@ -166,11 +167,16 @@ absl::StatusOr<std::string> DecompressedSource::WindowOf(size_t chunk) const {
     read = absl::DataLossError("a checksum does not match");
   }
   if (read.ok()) return window;
+  const std::string what = absl::StrCat("the restart points of shard \"",
+                                        ForeignName(BaseName(file_->name())), "\" cannot be read");
+  // They may lie on a server, too. Clients see the error, so it does not have the server's address.
+  if (absl::IsCancelled(read) || absl::IsDeadlineExceeded(read) || absl::IsUnavailable(read)) {
+    return absl::Status(read.code(), absl::StrCat(what, " now; try again later"));
+  }
   // Unavailable, not DataLoss: the machine is at fault, not the shard.
-  return absl::UnavailableError(
-      absl::StrCat("the restart points of shard \"", ForeignName(BaseName(file_->name())),
-                   "\" cannot be read any more; to make them again, remove \"",
-                   ForeignName(BaseName(windows_path_)), "\" and restart"));
+  return absl::UnavailableError(absl::StrCat(what, " any more; to make them again, remove \"",
+                                             ForeignName(BaseName(windows_path_)),
+                                             "\" and restart"));
 }
 
 absl::Status DecompressedSource::Fill(size_t chunk, absl::Span<char> out) const {

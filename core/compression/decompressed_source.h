@@ -51,6 +51,8 @@ class DecompressedSource final : public ByteSource {
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   // The size after decompression.
   absl::StatusOr<uint64_t> Size() const override { return points_.size_bytes; }
+  // Its reads are small pieces of chunks that are kept, wherever the file is.
+  bool is_local() const override { return true; }
   std::string identity() const override { return state_.identity; }
   absl::Status CheckUnchanged() const override { return file_->CheckUnchanged(); }
   absl::string_view name() const override { return file_->name(); }

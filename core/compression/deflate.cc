@@ -35,8 +35,8 @@ int WrappedAs(Compression compression) {
 // A z_stream with its memory, fed from a file.
 class Inflater {
  public:
-  Inflater(const ByteSource& file, uint64_t offset, size_t piece_bytes)
-      : input_(file, offset, piece_bytes) {}
+  Inflater(const ByteSource& file, uint64_t offset, size_t piece_bytes, bool scans = false)
+      : input_(file, offset, piece_bytes, scans) {}
   ~Inflater() {
     if (is_open_) inflateEnd(&stream_);
   }
@@ -107,7 +107,7 @@ absl::Status NoStream(Compression compression, absl::string_view why) {
 }  // namespace
 
 absl::Status ScanDeflate(const ByteSource& file, Compression compression, RestartScan& scan) {
-  Inflater inflater(file, 0, kScanPieceBytes);
+  Inflater inflater(file, 0, kScanPieceBytes, /*scans=*/true);
   SYSTOLE_RETURN_IF_ERROR(inflater.Open(WrappedAs(compression)));
   z_stream& stream = inflater.stream();
   std::vector<char> out(kScanPieceBytes);

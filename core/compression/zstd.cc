@@ -43,7 +43,7 @@ absl::Status NoFrame(absl::string_view why) {
 
 absl::Status ScanZstd(const ByteSource& file, RestartScan& scan) {
   SYSTOLE_ASSIGN_OR_RETURN(const Context context, MakeContext());
-  CompressedInput input(file, 0, kPieceBytes);
+  CompressedInput input(file, 0, kPieceBytes, /*scans=*/true);
   std::vector<char> out(ZSTD_DStreamOutSize());
   uint64_t done = 0;
   size_t left_of_frame = 0;  // 0: between frames.

@@ -6,22 +6,54 @@
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/types/optional.h"
 #include "core/checksum/xxh3.h"
 #include "core/dataset/manifest.h"
+#include "core/interrupt/interrupt.h"
 #include "core/record/shard_formats.h"
 #include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
 #include "core/text/foreign_text.h"
+#include "core/text/web_address.h"
 
 namespace systole {
 namespace {
 
-// Clients see these errors too, and must not learn the server's folders.
+// The payload of an error whose message is not for clients: what they may know instead.
+constexpr char kReasonUrl[] = "systole/reason-for-clients";
+
+absl::Status WithReason(absl::Status error, absl::string_view reason) {
+  error.SetPayload(kReasonUrl, absl::Cord(reason));
+  return error;
+}
+
+// The error of ListShards(), which names patterns.
+absl::Status CannotList(const absl::Status& error) {
+  return WithReason(error, absl::IsNotFound(error) ? "no file matches its pattern"
+                                                   : "its files cannot be listed");
+}
+
+// The error of OpenShard() for an address of the web. It is for the person who wrote the address,
+// and names the server, what it redirects to, or the files of authorities.
+absl::Status CannotOpen(const absl::Status& error, const std::string& path) {
+  return WithReason(
+      error, absl::StrCat("shard \"", ForeignName(BaseName(path)), "\" cannot be opened (",
+                          absl::StatusCodeToString(error.code()), "); the server's log says why"));
+}
+
+// Clients see these errors too, and must not learn the server's folders. A message has the path as
+// it is, or as it may be shown.
 absl::Status WithoutFolder(const absl::Status& status, const std::string& path) {
-  return absl::Status(status.code(),
-                      absl::StrReplaceAll(status.message(), {{path, BaseName(path)}}));
+  const std::string shown = ShownName(path);
+  const absl::string_view base = BaseName(path);
+  return absl::Status(
+      status.code(),
+      absl::StrReplaceAll(status.message(),
+                          {{path, base}, {shown, base}, {ForeignText(shown), ForeignText(base)}}));
 }
 
 // The dataset has `seen` of `what` ("records" or "bytes").
@@ -37,7 +69,54 @@ absl::Status CheckExpected(absl::string_view name, absl::string_view what, int64
       wanted, "; check for missing or cut shards (`systole verify`), or set the new number"));
 }
 
+using Shards = std::vector<std::unique_ptr<const RecordSource>>;
+
+// The shards of the dataset `name`, compared with manifests and with `expected`.
+absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::string> patterns,
+                                  const ShardOptions& options, const ExpectedContent& expected) {
+  const absl::StatusOr<std::vector<std::string>> paths = ListShards(patterns);
+  if (!paths.ok()) return CannotList(paths.status());
+  Shards shards;
+  shards.reserve(paths->size());
+  ShardOptions sharing = options;
+  if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
+  for (const std::string& path : *paths) {
+    if (InterruptRequested()) return InterruptedError();
+    absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(path, sharing);
+    if (!shard.ok()) {
+      return IsWebAddress(path) ? CannotOpen(shard.status(), path)
+                                : WithoutFolder(shard.status(), path);
+    }
+    shards.push_back(*std::move(shard));
+  }
+  std::vector<ShardCount> opened;
+  ExpectedContent seen;
+  for (const std::unique_ptr<const RecordSource>& shard : shards) {
+    // This comes before the comparison with manifests, which would report a file of another kind
+    // as a cut shard.
+    SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
+    opened.push_back({std::string(shard->path()), shard->num_records(), shard->file_bytes()});
+    seen.records += shard->num_records();
+    seen.bytes += static_cast<int64_t>(shard->file_bytes());
+  }
+  const absl::StatusOr<std::vector<ShardDifference>> differences =
+      CompareWithManifests(patterns, opened);
+  absl::Status whole = differences.status();
+  if (whole.ok()) whole = CheckNoDifferences(*differences);
+  if (!whole.ok()) {
+    return absl::Status(whole.code(), absl::StrCat("dataset '", name, "': ", whole.message()));
+  }
+  SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "records", seen.records, expected.records));
+  SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "bytes", seen.bytes, expected.bytes));
+  return shards;
+}
+
 }  // namespace
+
+std::string ReasonForClients(const absl::Status& error) {
+  const absl::optional<absl::Cord> reason = error.GetPayload(kReasonUrl);
+  return reason.has_value() ? std::string(*reason) : std::string(error.message());
+}
 
 void DamageLog::Add(Entry entry) {
   if (entry.cause.size() > kMaxCauseBytes) entry.cause.resize(kMaxCauseBytes);
@@ -67,41 +146,15 @@ Dataset::Dataset(std::string name, std::vector<std::shared_ptr<const RecordSourc
 absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
                                                        absl::Span<const std::string> patterns,
                                                        const ShardOptions& options,
-                                                       const ExpectedContent& expected,
-                                                       const std::function<bool()>& interrupted) {
-  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(patterns));
-  std::vector<std::unique_ptr<const RecordSource>> shards;
-  shards.reserve(paths.size());
-  ShardOptions sharing = options;
-  if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
-  for (const std::string& path : paths) {
-    if (interrupted != nullptr && interrupted()) {
-      return absl::CancelledError(absl::StrCat("opening dataset '", name, "' was interrupted"));
-    }
-    absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(path, sharing);
-    if (!shard.ok()) return WithoutFolder(shard.status(), path);
-    shards.push_back(*std::move(shard));
+                                                       const ExpectedContent& expected) {
+  absl::StatusOr<Shards> shards = OpenShards(name, patterns, options, expected);
+  absl::StatusOr<std::shared_ptr<Dataset>> dataset =
+      shards.ok() ? Create(name, *std::move(shards)) : shards.status();
+  // An interruption may have been taken for anything, such as an index that cannot be read.
+  if (InterruptRequested()) {
+    return absl::CancelledError(absl::StrCat("opening dataset '", name, "' was interrupted"));
   }
-  std::vector<ShardCount> opened;
-  ExpectedContent seen;
-  for (const std::unique_ptr<const RecordSource>& shard : shards) {
-    // This comes before the comparison with manifests, which would report a file of another kind
-    // as a cut shard.
-    SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
-    opened.push_back({std::string(shard->path()), shard->num_records(), shard->file_bytes()});
-    seen.records += shard->num_records();
-    seen.bytes += static_cast<int64_t>(shard->file_bytes());
-  }
-  const absl::StatusOr<std::vector<ShardDifference>> differences =
-      CompareWithManifests(patterns, opened);
-  absl::Status whole = differences.status();
-  if (whole.ok()) whole = CheckNoDifferences(*differences);
-  if (!whole.ok()) {
-    return absl::Status(whole.code(), absl::StrCat("dataset '", name, "': ", whole.message()));
-  }
-  SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "records", seen.records, expected.records));
-  SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "bytes", seen.bytes, expected.bytes));
-  return Create(std::move(name), std::move(shards));
+  return dataset;
 }
 
 absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Of(
@@ -152,15 +205,25 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Create(
   }
   dataset->min_payload_bytes_ = least;
   dataset->max_payload_bytes_ = most;
+  absl::Status outage;
   dataset->sample_ = DatasetSample::Take(
       dataset->num_records(),
-      [&dataset](int64_t record, AlignedBuffer& scratch) -> absl::StatusOr<SampledRecord> {
-        SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view payload,
-                                 dataset->ReadRecord(record, scratch));
+      [&](int64_t record, AlignedBuffer& scratch) -> absl::StatusOr<SampledRecord> {
+        // Each record might take as long as the first one that failed.
+        SYSTOLE_RETURN_IF_ERROR(outage);
+        const absl::StatusOr<absl::string_view> payload = dataset->ReadRecord(record, scratch);
+        if (IsOutage(payload.status())) outage = payload.status();
+        SYSTOLE_RETURN_IF_ERROR(payload.status());
         const int64_t shard = dataset->map_.Find(record).shard;
-        return SampledRecord{.payload = payload,
+        return SampledRecord{.payload = *payload,
                              .format = &dataset->shards_[static_cast<size_t>(shard)]->examples()};
       });
+  // A dataset without features would be taken for one whose records are no examples.
+  if (!outage.ok() && dataset->features().empty()) {
+    return absl::Status(outage.code(),
+                        absl::StrCat("dataset '", dataset->name(),
+                                     "': its first records cannot be read: ", outage.message()));
+  }
   return dataset;
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -68,23 +69,30 @@ struct ExpectedContent {
   int64_t bytes = 0;
 };
 
+// What clients may know of an error of Dataset::Open(): not the folders of this machine, nor the
+// servers of shards. Names files by their base names.
+std::string ReasonForClients(const absl::Status& error);
+
 class Dataset {
  public:
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
   // indexes. Compares them with `expected` and with the manifests beside them (manifest.h). Errors
-  // name files by base name, and patterns as given.
+  // name files by base name, patterns as given, and servers of shards that cannot be opened:
+  // ReasonForClients() holds only the base names.
   //   InvalidArgument  the shards hold no record at all, a file is not a shard (but an image, for
   //                    example), a manifest is malformed, or a number in `expected` is negative.
   //   DataLoss         a shard is not empty, but nothing in it can be read; or a shard has other
   //                    numbers of records or bytes than a manifest says.
   //   NotFound         a pattern matches nothing, or a shard that a manifest lists is missing.
   //   FailedPrecondition  the shards do not hold what is expected. The message has both numbers.
-  //   Cancelled        `interrupted`, which is called before each shard, returned true.
+  //   Cancelled        InterruptRequested(), whatever else may have failed by then.
   // Also returns the errors of reading a shard.
-  static absl::StatusOr<std::shared_ptr<Dataset>> Open(
-      std::string name, absl::Span<const std::string> patterns, const ShardOptions& options = {},
-      const ExpectedContent& expected = {}, const std::function<bool()>& interrupted = nullptr);
-  // Makes a dataset of shards that are open already. Compares them with nothing.
+  static absl::StatusOr<std::shared_ptr<Dataset>> Open(std::string name,
+                                                       absl::Span<const std::string> patterns,
+                                                       const ShardOptions& options = {},
+                                                       const ExpectedContent& expected = {});
+  // Makes a dataset of shards that are open already. Compares them with nothing. Returns the error
+  // of storage that fails (IsOutage) before the features of a record are known.
   static absl::StatusOr<std::shared_ptr<Dataset>> Create(
       std::string name, std::vector<std::unique_ptr<const RecordSource>> shards);
   // Makes a dataset of the records of all `members`, one member after the other. It shares their

@@ -123,7 +123,7 @@ bool IsManifest(absl::string_view name) {
 
 // The part before the base name, with its '/'. Empty if there is none.
 std::string FolderPart(const std::string& path) {
-  return path.substr(0, path.size() - BaseName(path).size());
+  return path.substr(0, static_cast<size_t>(BaseName(path).data() - path.data()));
 }
 
 absl::StatusOr<std::vector<std::string>> ManifestsIn(const std::string& folder_part) {

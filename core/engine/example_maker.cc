@@ -247,6 +247,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
         has_images && !all_kept ? RecordBytes::kCopied : RecordBytes::kInPlace;
     const bool waits = task.plan.decodes_jpegs() && !all_kept;
     size_t added = 0;
+    absl::Status last;  // Of the last record.
     const absl::Status read = shard.ReadRecords(
         shard_records_, where, kReadBytes, record_scratch_,
         [&](size_t i, const absl::StatusOr<absl::string_view>& payload) {
@@ -255,13 +256,22 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
           }
           Add(task, wanted_[first + i], payload,
               kept.empty() ? ExampleFiller::Kept() : std::move(kept[i]), waits);
+          last = payload.status();
           ++added;
+          // An outage ends the read by itself. The turn must not end before that, because the next
+          // turn would begin with the next record.
+          if (IsOutage(last)) return absl::OkStatus();
           over = IsOver(task, task.plan.example_elements() +
                                   (payload.ok() ? static_cast<int64_t>(payload->size()) : 0));
           return over ? InterruptedError() : absl::OkStatus();
         });
     // If the read is cancelled, the callback above has ended it.
-    if (!over || !absl::IsCancelled(read)) SYSTOLE_RETURN_IF_ERROR(read);
+    if (!read.ok() && (!over || !absl::IsCancelled(read))) {
+      // An outage ends all: asking the same storage for the other records, or whether the shard is
+      // the same, would take as long each time. Add() has noted it, with its record.
+      if (read == last) return true;
+      return read;
+    }
     // Checked after the reads: nothing that was read from a replaced shard can be trusted.
     task.run.error.Add(lowest_slot, shard.CheckUnchanged());
     first += added;
@@ -310,9 +320,10 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
                        bool waits) {
   if (!payload.ok()) {
     const absl::Status& status = payload.status();
-    // The message of a damaged record names the place already.
+    // The message of a damaged record names the place already, and that of a replaced shard needs
+    // no record.
     Settle(task, wanted,
-           IsDamage(status)
+           IsDamage(status) || absl::IsFailedPrecondition(status)
                ? status
                : absl::Status(status.code(), Placed(task.plan, wanted.record, status)));
     return;
@@ -383,8 +394,9 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
   }
   const Dataset& dataset = task.plan.dataset();
   const RecordSource& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
-  // A replaced shard is not damage that may be masked.
-  if (absl::Status unchanged = shard.CheckUnchanged(); !unchanged.ok()) {
+  // A replaced shard is not damage that may be masked. Storage that does not answer is not asked.
+  if (absl::Status unchanged = IsOutage(status) ? absl::OkStatus() : shard.CheckUnchanged();
+      !unchanged.ok()) {
     status = std::move(unchanged);
   } else if (IsDamage(status) && task.plan.spec().on_corrupt() != v1::MASK) {
     status = absl::Status(status.code(), absl::StrCat(status.message(),

@@ -39,6 +39,7 @@ class InterruptScope {
 
  private:
   friend bool InterruptRequested();
+  friend const InterruptFlag* HeededInterruptFlag();
   static inline thread_local const InterruptFlag* heeded_ = nullptr;
 
   const InterruptFlag* const before_;
@@ -48,6 +49,10 @@ class InterruptScope {
 inline bool InterruptRequested() {
   return InterruptScope::heeded_ != nullptr && InterruptScope::heeded_->is_raised();
 }
+
+// The flag that this thread looks at; null outside of an InterruptScope. For code that lets this
+// thread sleep and another one look. Valid as long as the scope.
+inline const InterruptFlag* HeededInterruptFlag() { return InterruptScope::heeded_; }
 
 // Returned by code that gives up. No user sees this error, because the owner of the work drops the
 // result.

@@ -40,7 +40,7 @@ absl::StatusOr<const ShardFormat*> FormatOf(Formats formats, const ByteSource& b
       format != nullptr) {
     return format;
   }
-  absl::string_view name = bytes.name();
+  absl::string_view name = BaseName(bytes.name());  // Without the query of an address.
   for (const absl::string_view ending : kCompressedEndings) {
     if (absl::ConsumeSuffix(&name, ending)) break;
   }
@@ -77,7 +77,7 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
                                                                       formats, begin) != nullptr;
                                                          }));
   if (rebuild && file.compression != Compression::kNone && !StatStored(restart_path).ok()) {
-    return absl::PermissionDeniedError(absl::StrCat(path, ": ", file.note));
+    return absl::PermissionDeniedError(absl::StrCat(ShownName(path), ": ", file.note));
   }
   SYSTOLE_ASSIGN_OR_RETURN(const ShardFormat* const format, FormatOf(formats, *file.bytes));
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<RecordSource> shard,

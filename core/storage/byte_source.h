@@ -20,6 +20,11 @@ namespace systole {
 // 23 GB/s from the page cache instead of 20.
 inline constexpr uint64_t kCopyAlignment = 64;
 
+// Code that walks through a source that is not local, where each read may be a request, asks for
+// the first number of bytes, then for twice as many each time, up to the other number.
+inline constexpr uint64_t kFirstFarReadBytes = 256 << 10;
+inline constexpr uint64_t kMostFarReadBytes = 8 << 20;
+
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
@@ -32,6 +37,12 @@ class ByteSource {
 
   // Bytes in the source when it was opened.
   virtual absl::StatusOr<uint64_t> Size() const = 0;
+
+  // Whether this machine knows the size and has the bytes at hand: memory, a file. Otherwise a read
+  // may be a request to a server, and Size() is what that server claims. So of such a source, code
+  // that wants most of the bytes reads many at a time; and no code takes memory for bytes that have
+  // not come.
+  virtual bool is_local() const { return false; }
 
   // The identity of the state that was opened (StoredState::identity in store.h). Empty: states
   // cannot be told apart.
@@ -51,8 +62,13 @@ class ByteSource {
   ByteSource() = default;
 };
 
-// The part of `path` after the last '/': all that a client may see of a shard's path. A view into
-// `path`.
+// `name`, which may be a path or the name of an object in any store, as messages, logs and outputs
+// show it: an address of the web without the secrets that may be in it (ShownAddress), anything
+// else as it is. Not escaped.
+std::string ShownName(absl::string_view name);
+
+// The part of `path` after the last '/': all that a client may see of a shard's path. Of an address
+// of the web it is AddressBaseName(), without secrets. A view into `path`.
 absl::string_view BaseName(absl::string_view path);
 
 // Reads exactly out.size() bytes at `offset`. DataLoss, with source and offset, if the source ends
@@ -60,7 +76,10 @@ absl::string_view BaseName(absl::string_view path);
 absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span<char> out);
 
 // All bytes of the source. ResourceExhausted, before anything is read, if there are more than
-// `max_bytes`. Errors name the source; ResourceExhausted names its folder, too.
+// `max_bytes`; DataLoss if the source ends before its size. Errors name the source;
+// ResourceExhausted names its folder, too. A source that is not local is read in growing pieces, so
+// that a size which is not true takes no memory: it never takes more than three times the bytes
+// that have come, plus 1 MiB.
 absl::StatusOr<std::string> ReadWhole(const ByteSource& source, uint64_t max_bytes);
 
 }  // namespace systole

@@ -24,6 +24,7 @@ class MemorySource final : public ByteSource {
 
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   absl::StatusOr<uint64_t> Size() const override { return bytes_.size(); }
+  bool is_local() const override { return true; }
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::string_view name() const override { return name_; }
 

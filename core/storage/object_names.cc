@@ -72,8 +72,8 @@ absl::StatusOr<std::vector<std::string>> ListObjects(const ObjectNames& objects,
   std::erase_if(names, [wanted](const std::string& name) { return !wanted(name); });
   for (const std::string& name : names) {
     if (objects.contains(name)) continue;
-    return absl::InvalidArgumentError(absl::StrCat("pattern \"", ForeignText(pattern), "\": \"",
-                                                   ForeignText(name),
+    return absl::InvalidArgumentError(absl::StrCat("pattern \"", ForeignText(ShownName(pattern)),
+                                                   "\": \"", ForeignText(ShownName(name)),
                                                    "\" is a folder; want a file"));
   }
   return names;

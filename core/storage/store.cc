@@ -14,13 +14,13 @@ absl::Status ChangedSinceOpened(absl::string_view name, absl::string_view how) {
 
 absl::Status PatternMatchesNothing(absl::string_view pattern) {
   return absl::NotFoundError(
-      absl::StrCat("pattern \"", ForeignText(pattern),
+      absl::StrCat("pattern \"", ForeignText(ShownName(pattern)),
                    "\" matches no file; check the path, and quote it for the shell"));
 }
 
 absl::StatusOr<std::unique_ptr<ByteSink>> Store::Create(const std::string& name) const {
   return absl::FailedPreconditionError(
-      absl::StrCat("\"", ForeignText(name),
+      absl::StrCat("\"", ForeignText(ShownName(name)),
                    "\" cannot be written: its store is read-only; set --index-dir to a folder"));
 }
 

@@ -57,7 +57,8 @@ class Store {
   // each name. A pattern is a name, a glob or a folder. In a glob, *, ? and [..] match neither a
   // '/' nor a '.' at the beginning of a part. A folder means all files in it that are not hidden. A
   // name that exists is never expanded.
-  //   NotFound           the pattern names nothing. An empty folder is an empty list.
+  //   NotFound           the pattern names nothing. An empty folder is an empty list. A store that
+  //                      would have to ask a server for each name leaves this to Open().
   //   InvalidArgument    a wanted name is a folder or not a file, or the pattern is malformed.
   //   PermissionDenied   a folder on the path cannot be read.
   // Errors name the pattern.

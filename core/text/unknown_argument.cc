@@ -4,13 +4,16 @@
 #include "absl/strings/str_cat.h"
 #include "core/text/did_you_mean.h"
 #include "core/text/foreign_text.h"
+#include "core/text/web_address.h"
 
 namespace systole {
 
 std::string UnknownArgumentText(absl::string_view program, absl::string_view argument,
                                 absl::Span<const std::string> options) {
   if (!absl::StartsWith(argument, "-")) {
-    return absl::StrCat(program, ": '", ForeignName(argument), "' is one argument too many; `",
+    const std::string shown =
+        IsWebAddress(argument) ? ShownAddress(argument) : std::string(argument);
+    return absl::StrCat(program, ": '", ForeignName(shown), "' is one argument too many; `",
                         program, " --help` shows what there is");
   }
   const absl::string_view option = argument.substr(0, argument.find('='));

@@ -15,6 +15,7 @@
 #include "core/text/duration_text.h"
 #include "core/text/foreign_text.h"
 #include "core/text/size_text.h"
+#include "core/text/web_address.h"
 
 namespace systole {
 namespace {
@@ -92,8 +93,20 @@ std::optional<Measure> MeasureOf(const ConfigFlag& flag) {
   return std::nullopt;
 }
 
+// `text` as it may be shown: an address of shards in it may hold secrets.
+std::string Shown(absl::string_view text) {
+  const std::string lower = absl::AsciiStrToLower(text);
+  for (size_t at = lower.find("http"); at != lower.npos; at = lower.find("http", at + 1)) {
+    if (IsWebAddress(text.substr(at))) {
+      return absl::StrCat(text.substr(0, at), ShownAddress(text.substr(at)));
+    }
+  }
+  return std::string(text);
+}
+
 absl::Status Wanted(absl::string_view text, absl::string_view wanted) {
-  return absl::InvalidArgumentError(absl::StrCat("'", ForeignText(text), "', want ", wanted));
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", ForeignText(Shown(text)), "', want ", wanted));
 }
 
 // NAME and GLOB of the text "NAME=GLOB". Nullopt if one of them is missing.

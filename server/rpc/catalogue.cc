@@ -6,8 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/compression/compression.h"
+#include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
-#include "core/storage/stores/list_shards.h"
+#include "core/storage/byte_source.h"
 #include "core/text/did_you_mean.h"
 #include "core/text/foreign_text.h"
 
@@ -43,6 +44,16 @@ absl::StatusOr<Compression> StatedCompression(const v1::DatasetConfig& entry) {
   }
 }
 
+// A dataset is not refused because nobody waited for it.
+absl::Status Interrupted(const v1::DatasetConfig& entry) {
+  return absl::CancelledError(
+      absl::StrCat("opening the datasets was interrupted at '", entry.name(), "'"));
+}
+
+void AppendShown(std::string* text, absl::string_view pattern) {
+  absl::StrAppend(text, ForeignText(ShownName(pattern)));
+}
+
 }  // namespace
 
 absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
@@ -55,7 +66,7 @@ absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
   for (const v1::DatasetConfig& entry : config.datasets()) {
     if (!IsDatasetName(entry.name())) {
       return absl::InvalidArgumentError(
-          absl::StrCat("dataset name '", ForeignName(entry.name()),
+          absl::StrCat("dataset name '", ForeignName(ShownName(entry.name())),
                        "': want 1 to 128 letters, digits, '_', '-' or '.'"));
     }
     if (catalogue.datasets_.contains(entry.name()) || catalogue.refused_.contains(entry.name())) {
@@ -63,28 +74,20 @@ absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
           absl::StrCat("dataset '", entry.name(), "' is named twice; rename one"));
     }
     const std::vector<std::string> patterns(entry.shards().begin(), entry.shards().end());
-    const absl::StatusOr<std::vector<std::string>> paths = ListShards(patterns);
-    if (!paths.ok()) {
-      catalogue.refused_.emplace(
-          entry.name(),
-          Refusal{.status = paths.status(),
-                  .reason = absl::IsNotFound(paths.status()) ? "no file matches its pattern"
-                                                             : "its files cannot be listed"});
-      continue;
-    }
     ShardOptions own = options;
     SYSTOLE_ASSIGN_OR_RETURN(own.compression, StatedCompression(entry));
     absl::StatusOr<std::shared_ptr<Dataset>> dataset =
         Dataset::Open(entry.name(), patterns, own,
                       {.records = entry.expect_records(), .bytes = entry.expect_bytes()});
+    if (InterruptRequested()) return Interrupted(entry);
     if (!dataset.ok()) {
-      const std::string reason(dataset.status().message());
+      const absl::Status& error = dataset.status();
       catalogue.refused_.emplace(
           entry.name(),
-          Refusal{.status = absl::Status(dataset.status().code(),
-                                         absl::StrCat(reason, " (--dataset ", entry.name(), "=",
-                                                      absl::StrJoin(entry.shards(), ", "), ")")),
-                  .reason = reason});
+          Refusal{.status = absl::Status(
+                      error.code(), absl::StrCat(error.message(), " (--dataset ", entry.name(), "=",
+                                                 absl::StrJoin(patterns, ", ", AppendShown), ")")),
+                  .reason = ReasonForClients(error)});
       continue;
     }
     catalogue.datasets_.emplace(entry.name(), *std::move(dataset));

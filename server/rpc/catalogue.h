@@ -20,9 +20,9 @@ namespace systole {
 
 // Why a dataset is not served.
 struct Refusal {
-  // For the log: has the patterns as they are configured.
+  // For the log: has the patterns as they are configured, but without secrets (ShownName).
   absl::Status status;
-  // For clients, which must not learn of folders: names files by their base names.
+  // For clients, which must not learn of folders and of servers of shards (ReasonForClients).
   std::string reason;
 };
 
@@ -31,6 +31,7 @@ class Catalogue {
   // Opens every dataset of `config`. One that cannot be served (a glob that matches nothing, shards
   // without records, files that are no shards, ..) is refused, and the others are served.
   //   InvalidArgument  no dataset, or a bad or repeated name.
+  //   Cancelled        InterruptRequested().
   static absl::StatusOr<Catalogue> Open(const v1::ServerConfig& config,
                                         const ShardOptions& options);
 

@@ -48,14 +48,20 @@ std::vector<Room> SystoleRooms() {
       {"core/access_token", 1, Join({status, {"core/descriptor"}})},
       {"core/numeric", 1, status},
       {"core/random", 1, status},
+      // Every thread and every wait.
+      {"core/concurrency", 1, Join({status, {"core/descriptor"}})},
+      // Fetches objects of the web. It knows no shard and no store.
+      {"core/http", 2, Join({status, {"core/interrupt", "core/random", "core/concurrency"}})},
       {"core/storage", 2, ground},
-      {"core/concurrency", 2, ground},
       // The stores. None of them knows another one.
       {"core/storage/local", 3, Join({status, {"core/storage"}})},
       {"core/storage/memory", 3, Join({status, {"core/storage", "core/concurrency"}})},
+      {"core/storage/web", 3, Join({status, {"core/storage", "core/concurrency", "core/http"}})},
       // Finds the store of a name. Code that reads shards knows this room and no store.
       {"core/storage/stores", 4,
-       Join({status, {"core/storage", "core/storage/local", "core/storage/memory"}})},
+       Join({status,
+             {"core/interrupt", "core/storage", "core/storage/local", "core/storage/memory",
+              "core/storage/web"}})},
       // Messages of servers and feeds to the person who runs them.
       {"core/log", 3, Join({status, {"core/json", "core/concurrency"}})},
       // Values by key, in memory and on disk. It knows no images.
@@ -311,12 +317,14 @@ std::vector<Library> ForeignLibraries() {
        {"core/compression/zstd.cc", "core/compression/compressing_sink.cc"},
        {}},
       // Hashes tokens, reads certificates and keys, and observes bytes that gRPC's TLS has
-      // decrypted. `systole` also keeps it loaded until the end. gRPC does TLS itself.
+      // decrypted. `systole` also keeps it loaded until the end, and core/http ends before it does.
+      // gRPC and libcurl do TLS themselves.
       {"OpenSSL",
        {"openssl/"},
-       {"core/access_token/token_table.cc", "server/listener/read_observer.cc",
-        "server/listener/tls_files.cc", "client/cli/main.cc"},
+       {"core/access_token/token_table.cc", "core/http/client_loop.cc",
+        "server/listener/read_observer.cc", "server/listener/tls_files.cc", "client/cli/main.cc"},
        {}},
+      {"libcurl", {"curl/"}, {"core/http/"}, {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
       // The decoder, the encoder, and code that they share or that replaces a part of libjpeg.
       // Their public headers may not include libjpeg.

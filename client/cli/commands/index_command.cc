@@ -11,6 +11,7 @@
 #include "core/record/shard_formats.h"
 #include "core/record/source/index_path.h"
 #include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
 #include "core/storage/stores/stored_file.h"
 
@@ -18,8 +19,8 @@ namespace systole {
 namespace {
 
 struct IndexedShard {
-  std::string path;
-  std::string index_path;
+  std::string path;        // As it may be shown.
+  std::string index_path;  // As it may be shown.
   int64_t records = 0;
   uint64_t bytes = 0;
   int64_t damaged = 0;
@@ -71,11 +72,12 @@ class IndexCommand final : public Command {
             const std::unique_ptr<RecordSource> shard,
             OpenShard(path, {.index_dir = index_dir_, .index_use = IndexUse::kRebuild}));
         SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
-        if (!shard->note().empty()) console.err << path << ": " << shard->note() << "\n";
+        const std::string shown = ShownName(path);
+        if (!shard->note().empty()) console.err << shown << ": " << shard->note() << "\n";
         records += shard->num_records();
         damaged += shard->num_damaged();
-        shards.push_back({.path = path,
-                          .index_path = IndexPath(path, index_dir_),
+        shards.push_back({.path = shown,
+                          .index_path = ShownName(IndexPath(path, index_dir_)),
                           .records = shard->num_records(),
                           .bytes = shard->size_bytes(),
                           .damaged = shard->num_damaged(),

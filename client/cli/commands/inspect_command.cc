@@ -12,6 +12,7 @@
 #include "client/cli/shards/shard_inspector.h"
 #include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
 #include "core/text/foreign_text.h"
 
@@ -34,7 +35,7 @@ std::string ReportAsJson(const InspectReport& report,
   json.BeginObject().Field("records", report.records).Field("bytes", report.bytes);
   json.Key("shards").BeginArray();
   for (const ShardSummary& shard : report.shards) {
-    json.BeginObject().Field("path", shard.path).Field("records", shard.records);
+    json.BeginObject().Field("path", ShownName(shard.path)).Field("records", shard.records);
     json.Field("bytes", shard.bytes).Field("damaged", shard.damaged);
     json.Key("first_damaged").BeginArray();
     for (const DamagedRecord& bad : shard.first_damaged) {
@@ -68,7 +69,8 @@ std::string ReportAsJson(const InspectReport& report,
 std::string ReportAsText(const InspectReport& report) {
   std::string text;
   for (const ShardSummary& shard : report.shards) {
-    absl::StrAppend(&text, shard.path, "  ", shard.records, " records  ", shard.bytes, " bytes");
+    absl::StrAppend(&text, ShownName(shard.path), "  ", shard.records, " records  ", shard.bytes,
+                    " bytes");
     if (shard.damaged > 0) absl::StrAppend(&text, "  ", shard.damaged, " or more damaged");
     absl::StrAppend(&text, "\n");
     for (const DamagedRecord& bad : shard.first_damaged) {
@@ -107,7 +109,8 @@ std::string ReportAsText(const InspectReport& report) {
 
 std::string DetailAsJson(const RecordDetail& detail) {
   JsonWriter json;
-  json.BeginObject().Field("shard", detail.shard).Field("record_in_shard", detail.record_in_shard);
+  json.BeginObject().Field("shard", ShownName(detail.shard));
+  json.Field("record_in_shard", detail.record_in_shard);
   json.Field("offset", detail.offset).Field("payload_bytes", detail.payload_bytes);
   if (!detail.no_example.empty()) json.Field("no_example", detail.no_example);
   json.Key("features").BeginArray();
@@ -121,7 +124,7 @@ std::string DetailAsJson(const RecordDetail& detail) {
 
 std::string DetailAsText(const RecordDetail& detail) {
   std::string text =
-      absl::StrCat(detail.shard, ": record ", detail.record_in_shard, " at byte offset ",
+      absl::StrCat(ShownName(detail.shard), ": record ", detail.record_in_shard, " at byte offset ",
                    detail.offset, ", ", detail.payload_bytes, " bytes of payload\n");
   if (!detail.no_example.empty()) {
     absl::StrAppend(&text, "  no ", detail.example_name, ": ", detail.no_example, "\n");

@@ -13,6 +13,7 @@
 #include "client/cli/shards/verifier.h"
 #include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
 #include "core/storage/stores/stored_file.h"
 
@@ -30,7 +31,7 @@ std::string ReportAsJson(const VerifyReport& report,
   for (const auto& [kind, values] : report.not_decoded) json.Field(kind, values);
   json.EndObject().Key("bad").BeginArray();
   for (const BadRecord& bad : report.bad) {
-    json.BeginObject().Field("shard", bad.shard).Field("record", bad.record);
+    json.BeginObject().Field("shard", ShownName(bad.shard)).Field("record", bad.record);
     json.Field("offset", bad.offset).Field("cause", bad.cause).EndObject();
   }
   json.EndArray().Field("stretches", report.stretches);
@@ -102,8 +103,8 @@ class VerifyCommand final : public Command {
       console.out << ReportAsJson(*report, differences) << "\n";
     } else {
       for (const BadRecord& bad : report->bad) {
-        console.out << bad.shard << ": record " << bad.record << " at byte offset " << bad.offset
-                    << ": " << bad.cause << "\n";
+        console.out << ShownName(bad.shard) << ": record " << bad.record << " at byte offset "
+                    << bad.offset << ": " << bad.cause << "\n";
       }
       PrintShardDifferences(differences, console.out);
       console.out << report->shards.size() << " shards, " << report->records << " records, "

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,9 +21,13 @@
 #include "client/step/step.h"
 #include "core/cache/cache_metrics.h"
 #include "core/compression/compression.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
 #include "core/dataset/dataset.h"
+#include "core/interrupt/interrupt.h"
 #include "core/metrics/metric.h"
 #include "core/order/resume_token.h"
+#include "core/storage/byte_source.h"
 #include "core/tensor/dtype.h"
 #include "core/text/foreign_text.h"
 #include "nanobind/stl/optional.h"
@@ -53,6 +58,37 @@ auto WithoutGil(Work work) {
 bool SignalRaised() {
   const nb::gil_scoped_acquire acquire;
   return PyErr_CheckSignals() != 0;
+}
+
+// Runs `work`, which returns a StatusOr, on another thread, while other threads run Python. A
+// signal raises the flag of core/interrupt there. `work` cannot look for signals by itself: Python
+// handles them on its main thread only, and that thread would sit in a request to a server.
+template <typename Work>
+auto Interruptibly(const Work& work) {
+  const nb::gil_scoped_release release;
+  InterruptFlag unwanted;
+  Mutex mu;
+  CondVar changed;
+  std::optional<decltype(work())> made;
+  WorkerPool thread(1);  // Last: its thread uses what is above.
+  thread.Submit([&] {
+    const InterruptScope scope(unwanted);
+    auto result = work();
+    MutexLock lock(mu);
+    made.emplace(std::move(result));
+    changed.Signal();
+  });
+  while (true) {
+    {
+      MutexLock lock(mu);
+      if (!made.has_value()) changed.WaitFor(mu, kWaitAtMost);
+      // The work may have been done before it saw the flag. A Python function that returns a value
+      // and has raised an exception ends in a SystemError.
+      if (made.has_value() && unwanted.is_raised()) return decltype(work())(InterruptedError());
+      if (made.has_value()) return *std::move(made);
+    }
+    if (!unwanted.is_raised() && SignalRaised()) unwanted.Raise();
+  }
 }
 
 // The same bytes with an owner that does not give them back in a child of fork(). Giving back takes
@@ -133,9 +169,9 @@ std::shared_ptr<Dataset> OpenDataset(const std::string& name,
                      "', want one of: ", absl::StrJoin(CompressionNames(), ", "))));
   }
   options.compression = *stated;
-  return ValueOrRaise(WithoutGil([&] {
+  return ValueOrRaise(Interruptibly([&] {
     return Dataset::Open(name, patterns, options,
-                         {.records = expect_records, .bytes = expect_bytes}, SignalRaised);
+                         {.records = expect_records, .bytes = expect_bytes});
   }));
 }
 
@@ -185,12 +221,12 @@ std::shared_ptr<Dataset> JoinDatasets(const std::vector<std::shared_ptr<Dataset>
   return ValueOrRaise(Dataset::Join({members.begin(), members.end()}));
 }
 
-// Remarks on the shards' indexes. Each begins with the shard's path.
+// Remarks on the shards' indexes. Each begins with the shard's path or address.
 std::vector<std::string> IndexNotesOf(const Dataset& dataset) {
   std::vector<std::string> notes;
   for (const std::shared_ptr<const RecordSource>& shard : dataset.shards()) {
     if (shard->note().empty()) continue;
-    notes.push_back(absl::StrCat(ForeignName(shard->path()), ": ", shard->note()));
+    notes.push_back(absl::StrCat(ForeignName(ShownName(shard->path())), ": ", shard->note()));
   }
   return notes;
 }

@@ -79,8 +79,11 @@ def addresses_of(servers: str | Sequence[str] | serve) -> list[str]:
                 f'servers has {address!r}; want addresses, such as "127.0.0.1:8470"'
             )
         if "*" in address or address.endswith(".tfrecord"):
+            # An address of the web may hold secrets anywhere.
+            is_web = address.lower().startswith(("http:", "https:"))
+            shown = "an address of the web" if is_web else repr(os.path.basename(address))
             raise _errors.InvalidSpec(
-                f"servers is {address!r}, which looks like shards, not like the address of a "
+                f"servers is {shown}, which looks like shards, not like the address of a "
                 "server: read shards on this machine by systole.LocalFeed(shards, spec), or for "
                 "PyTorch by FeedDataset(None, spec, datasets=shards)"
             )

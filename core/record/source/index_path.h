@@ -10,6 +10,10 @@
 
 namespace systole {
 
+// `name` with `ending` after its base name: before the query, if it is an address of the web with a
+// query. A server may ignore the query, and would then send the shard for its index.
+std::string WithEnding(absl::string_view name, absl::string_view ending);
+
 // The path of the index of `shard_path`: `<shard>.idx` or, in an index folder that serves shards of
 // many folders, `<index_dir>/<base name>-<XXH3-64 of Store::FullName(), 16 hex digits>.idx`.
 std::string IndexPath(const std::string& shard_path, absl::string_view index_dir);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -14,32 +15,50 @@ constexpr uint64_t kJumpBytes = 8 << 10;
 // Calls of Peek() that are closer share reads of this size.
 constexpr uint64_t kPeekReadBytes = 64 << 10;
 
+// The same for a source that is not local. There each read may be a request, whose answer begins
+// after 1 ms (a server in the same room) to 100 ms (a store of objects). Meanwhile 0.1 to 10 MiB
+// could have come.
+constexpr uint64_t kFarJumpBytes = 1 << 20;
+
 }  // namespace
 
 absl::StatusOr<ReadWindow> ReadWindow::Create(const ByteSource& source, uint64_t source_bytes,
                                               int64_t read_bytes) {
-  SYSTOLE_ASSIGN_OR_RETURN(
-      AlignedBuffer buffer,
-      AlignedBuffer::Create(read_bytes + static_cast<int64_t>(kCopyAlignment)));
-  return ReadWindow(&source, source_bytes, static_cast<uint64_t>(read_bytes), std::move(buffer));
+  const bool is_far = !source.is_local();
+  const auto least = static_cast<uint64_t>(read_bytes);
+  const uint64_t first = is_far ? std::max(least, kFirstFarReadBytes) : least;
+  const uint64_t most = is_far ? std::max(first, std::min(source_bytes, kMostFarReadBytes)) : least;
+  SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer buffer,
+                           AlignedBuffer::Create(static_cast<int64_t>(most + kCopyAlignment)));
+  return ReadWindow(&source, source_bytes, is_far, first, most, std::move(buffer));
 }
 
 absl::StatusOr<absl::string_view> ReadWindow::Piece(uint64_t offset, uint64_t max_bytes) {
   if (offset < begin_ || offset >= end_) {
-    SYSTOLE_RETURN_IF_ERROR(AtWithReadOf(offset, 1, read_bytes_).status());
+    SYSTOLE_RETURN_IF_ERROR(At(offset, 1).status());
   }
   return absl::string_view(data() + (offset - begin_), std::min(end_ - offset, max_bytes));
 }
 
 absl::StatusOr<const char*> ReadWindow::Peek(uint64_t offset, uint64_t bytes) {
+  if (IsJump(offset)) return AtWithReadOf(offset, bytes, bytes);
+  return AtWithReadOf(offset, bytes,
+                      is_far_ ? ahead_bytes_ : std::min(ahead_bytes_, kPeekReadBytes));
+}
+
+bool ReadWindow::IsJump(uint64_t offset) const {
   // This is true for a jump backwards, too: the difference is unsigned.
-  const bool jumped = offset - begin_ > end_ - begin_ + kJumpBytes;
-  return AtWithReadOf(offset, bytes, jumped ? bytes : std::min(read_bytes_, kPeekReadBytes));
+  return offset - begin_ > end_ - begin_ + (is_far_ ? kFarJumpBytes : kJumpBytes);
 }
 
 absl::StatusOr<const char*> ReadWindow::AtWithReadOf(uint64_t offset, uint64_t bytes,
                                                      uint64_t read_bytes) {
   if (offset < begin_ || offset + bytes > end_) {
+    // A scan may take minutes, and nearly all of them here.
+    if (InterruptRequested()) return InterruptedError();
+    // For a local source, both are the same.
+    ahead_bytes_ =
+        IsJump(offset) ? first_read_bytes_ : std::min(2 * ahead_bytes_, most_read_bytes_);
     const uint64_t size = std::min(read_bytes, source_bytes_ - offset);
     begin_ = end_ = 0;  // Holds nothing if the read fails.
     SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(

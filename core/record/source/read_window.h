@@ -1,5 +1,7 @@
 // A moving window over a ByteSource for code that walks forward and looks at a few bytes here and
 // there. Looks that are close share one read. Between looks that are far apart nothing is read.
+// What is close depends on the source: 8 KiB for one that is local, otherwise 1 MiB, because a read
+// may be a request. There the window also grows while the walk goes on, up to 8 MiB.
 //
 // Thread-compatible. Borrows the source, which must outlive the window.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_READ_WINDOW_H_
@@ -16,7 +18,8 @@ namespace systole {
 
 class ReadWindow {
  public:
-  // `source_bytes` is the source's size. A read asks for `read_bytes` (or what is left).
+  // `source_bytes` is the source's size. A read asks for `read_bytes` (or what is left), and for
+  // more if the source is not local. Reading is Cancelled if InterruptRequested().
   static absl::StatusOr<ReadWindow> Create(const ByteSource& source, uint64_t source_bytes,
                                            int64_t read_bytes);
 
@@ -37,20 +40,25 @@ class ReadWindow {
   // Exactly the `bytes` bytes at `offset`. Valid until the next call.
   // REQUIRES: offset + bytes <= source_bytes(), bytes <= read_bytes.
   absl::StatusOr<const char*> At(uint64_t offset, uint64_t bytes) {
-    return AtWithReadOf(offset, bytes, read_bytes_);
+    return AtWithReadOf(offset, bytes, ahead_bytes_);
   }
 
   // Like At(), for looks that may be far apart: after a jump it reads only the bytes asked for.
   absl::StatusOr<const char*> Peek(uint64_t offset, uint64_t bytes);
 
  private:
-  ReadWindow(const ByteSource* source, uint64_t source_bytes, uint64_t read_bytes,
-             AlignedBuffer buffer)
+  ReadWindow(const ByteSource* source, uint64_t source_bytes, bool is_far,
+             uint64_t first_read_bytes, uint64_t most_read_bytes, AlignedBuffer buffer)
       : source_(source),
         source_bytes_(source_bytes),
-        read_bytes_(read_bytes),
+        is_far_(is_far),
+        first_read_bytes_(first_read_bytes),
+        most_read_bytes_(most_read_bytes),
+        ahead_bytes_(first_read_bytes),
         buffer_(std::move(buffer)) {}
 
+  // Whether `offset` is so far from what is held that the bytes between are better not read.
+  bool IsJump(uint64_t offset) const;
   absl::StatusOr<const char*> AtWithReadOf(uint64_t offset, uint64_t bytes, uint64_t read_bytes);
   // The address of the byte at `begin_`: see kCopyAlignment.
   const char* data() const {
@@ -59,7 +67,10 @@ class ReadWindow {
 
   const ByteSource* source_;
   uint64_t source_bytes_;
-  uint64_t read_bytes_;
+  bool is_far_;  // Not local.
+  uint64_t first_read_bytes_;
+  uint64_t most_read_bytes_;
+  uint64_t ahead_bytes_;  // What the next read asks for.
   AlignedBuffer buffer_;
   uint64_t begin_ = 0;  // data() holds the source's bytes [begin_, end_).
   uint64_t end_ = 0;

@@ -1,8 +1,18 @@
 #include "core/record/source/record_index.h"
 
+#include "absl/strings/str_cat.h"
 #include "core/status/check.h"
+#include "core/storage/byte_source.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
+
+absl::Status TooManyRecords(absl::string_view name, uint64_t max_records) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("shard \"", ForeignName(BaseName(name)), "\" has more than ", max_records,
+                   " records, the most of a shard that is not on this machine; write smaller "
+                   "shards, or copy it here"));
+}
 
 RecordIndex::RecordIndex(std::vector<uint64_t> ends, std::vector<DamagedRecord> damaged,
                          int64_t num_damaged)

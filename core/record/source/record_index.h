@@ -12,11 +12,25 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
 namespace systole {
 
 // How many damaged records of a file are listed at most. The others are only counted, because a
 // badly damaged file must not fill the memory.
 inline constexpr size_t kMaxDamagedListed = 100;
+
+// The most records of a file whose index is read from another file. Their places take 4 GiB of
+// memory. A file of more records is scanned each time.
+inline constexpr uint64_t kMaxIndexedRecords = uint64_t{1} << 29;
+
+// The same for a file that is not on this machine, which is not scanned for more records, either.
+// Their places take 256 MiB. A server could claim, and send, records without end.
+inline constexpr uint64_t kMaxFarRecords = uint64_t{1} << 25;
+
+// ResourceExhausted: the file called `name` has more than `max_records` records. Has its base name.
+absl::Status TooManyRecords(absl::string_view name, uint64_t max_records);
 
 // One record's place in its file, framing included; or a stretch in which no record can be read.
 struct RecordSpan {

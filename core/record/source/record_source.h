@@ -41,6 +41,23 @@ struct PayloadRange {
   int64_t most = 0;
 };
 
+// Whether `error`, met while reading a record, is one of the storage and not of the record: a
+// server that does not answer, a signed address that has run out, a file that was replaced, or an
+// interruption. All other records would fail in the same way, each perhaps after minutes of
+// retries. A bad sector is not such an error (EIO is Unknown): the records beside it may be read.
+inline bool IsOutage(const absl::Status& error) {
+  switch (error.code()) {
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnavailable:
+      return true;
+    default:
+      return false;
+  }
+}
+
 class RecordSource {
  public:
   virtual ~RecordSource() = default;
@@ -89,7 +106,8 @@ class RecordSource {
   // ReadRecords calls it for each record, with the record's place in `records` and its payload
   // (valid only during the call) or the error that ReadRecord has for it. If the callback returns
   // an error, ReadRecords ends and returns that error, unless the bytes of this call could not be
-  // trusted.
+  // trusted. If the storage fails (IsOutage), ReadRecords ends with that error after the callback
+  // for the record at which it failed.
   using RecordCallback =
       absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
 

@@ -6,6 +6,7 @@
 
 #include "core/compression/decompressed_source.h"
 #include "core/compression/deflate.h"
+#include "core/record/source/record_index.h"
 #include "core/status/status_macros.h"
 #include "core/storage/stores/stored_file.h"
 
@@ -39,6 +40,7 @@ absl::StatusOr<ShardFile> OpenShardFile(const std::string& path, const ShardFile
                       .state = {.size_bytes = size_bytes, .identity = file->identity()},
                       .compression = options.compression,
                       .note = {}};
+  if (!file->is_local()) opened.max_records = kMaxFarRecords;
   if (opened.compression == Compression::kDetect) {
     SYSTOLE_ASSIGN_OR_RETURN(opened.compression, Detect(*file, begins));
   }

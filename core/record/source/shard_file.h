@@ -5,7 +5,9 @@
 #define SYSTOLE_CORE_RECORD_SOURCE_SHARD_FILE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -37,6 +39,9 @@ struct ShardFile {
   std::unique_ptr<ByteSource> bytes;  // Decompressed.
   StoredState state;                  // The file's state, as it is stored.
   Compression compression = Compression::kNone;
+  // The most records of the file whose places are kept. None: any number, because the file is on
+  // this machine.
+  std::optional<uint64_t> max_records = {};
   std::string note;  // For a person to read; not an error. May be empty.
 };
 

@@ -110,32 +110,55 @@ absl::Status SpanSource::CheckNumber(int64_t record) const {
 }
 
 absl::StatusOr<absl::string_view> SpanSource::ReadSpans(int64_t first, int64_t last,
-                                                        AlignedBuffer& scratch) const {
+                                                        AlignedBuffer& scratch,
+                                                        bool& outage) const {
   const uint64_t begin = span(first).offset;
   const uint64_t bytes = span(last).offset + span(last).size - begin;
   SYSTOLE_RETURN_IF_ERROR(Grow(bytes + kCopyAlignment, scratch));
   const absl::Span<char> out(reinterpret_cast<char*>(scratch.data()) + begin % kCopyAlignment,
                              bytes);
-  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, ReadAt(begin, out));
-  if (read < bytes) {
-    return Damaged(
-        first, absl::StrCat("the shard ends after ", read, " of the ", bytes, " bytes to be read"));
+  const absl::StatusOr<size_t> read = file_.bytes->ReadAt(begin, out);
+  absl::Status status = read.status();
+  if (status.ok() && *read < bytes) {
+    status = Damaged(first, absl::StrCat("the shard ends after ", *read, " of the ", bytes,
+                                         " bytes to be read"));
+    outage = IsOutage(status);
+    return status;
   }
+  // The storage's own code decides: ReadFailure() makes Unavailable of errors, such as ENOMEM, that
+  // may concern this read alone.
+  outage = IsOutage(status);
+  if (!status.ok()) return ReadFailure(status);
   return absl::string_view(out.data(), bytes);
+}
+
+absl::Status SpanSource::TooLarge(int64_t record) const {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string cause, CauseIfTooLarge(record));
+  if (!cause.empty()) return Damaged(record, cause);
+  return absl::ResourceExhaustedError(absl::StrCat(
+      Place(record), " has ", span(record).size - framing_bytes_,
+      " bytes of payload, the limit is ", file_.max_record_bytes, "; pack it smaller"));
+}
+
+absl::StatusOr<absl::string_view> SpanSource::ReadOne(int64_t record, AlignedBuffer& scratch,
+                                                      bool& outage) const {
+  if (IsTooLarge(record)) {
+    absl::Status status = TooLarge(record);
+    outage = IsOutage(status);
+    return status;
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view frame,
+                           ReadSpans(record, record, scratch, outage));
+  absl::StatusOr<absl::string_view> payload = Check(record, frame);
+  outage = IsOutage(payload.status());
+  return payload;
 }
 
 absl::StatusOr<absl::string_view> SpanSource::ReadRecord(int64_t record,
                                                          AlignedBuffer& scratch) const {
   SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
-  if (IsTooLarge(record)) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::string cause, CauseIfTooLarge(record));
-    if (!cause.empty()) return Damaged(record, cause);
-    return absl::ResourceExhaustedError(absl::StrCat(
-        Place(record), " has ", span(record).size - framing_bytes_,
-        " bytes of payload, the limit is ", file_.max_record_bytes, "; pack it smaller"));
-  }
-  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view frame, ReadSpans(record, record, scratch));
-  return Check(record, frame);
+  bool outage = false;
+  return ReadOne(record, scratch, outage);
 }
 
 absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const MappedRead& mapped,
@@ -162,7 +185,10 @@ absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const Ma
     }
     // The error comes from reading a copy. If the mapping failed, that error says what is wrong
     // with the storage.
-    SYSTOLE_RETURN_IF_ERROR(callback(place, ReadRecord(record, scratch)));
+    bool outage = false;
+    const absl::StatusOr<absl::string_view> payload = ReadOne(record, scratch, outage);
+    SYSTOLE_RETURN_IF_ERROR(callback(place, payload));
+    if (outage) return payload.status();
   }
   return absl::OkStatus();
 }
@@ -188,17 +214,21 @@ absl::Status SpanSource::ReadRecords(absl::Span<const int64_t> records, RecordBy
            !IsTooLarge(records[begin]) && !IsTooLarge(records[end])) {
       ++end;
     }
+    bool outage = false;
     absl::StatusOr<absl::string_view> frames = absl::string_view();
-    if (end - begin > 1) frames = ReadSpans(records[begin], records[end - 1], scratch);
+    if (end - begin > 1) frames = ReadSpans(records[begin], records[end - 1], scratch, outage);
     for (size_t place = begin; place < end; ++place) {
-      // If the shared read failed, records are read one by one: maybe only one of them fails.
-      if (end - begin == 1 || !frames.ok()) {
-        SYSTOLE_RETURN_IF_ERROR(callback(place, ReadRecord(records[place], scratch)));
-        continue;
+      absl::StatusOr<absl::string_view> payload = frames;
+      if (frames.ok() && end - begin > 1) {
+        const RecordSpan at = span(records[place]);
+        payload = Check(records[place], frames->substr(at.offset - offset, at.size));
+        outage = IsOutage(payload.status());
+      } else if (!outage) {
+        // If a shared read failed, records are read one by one: maybe only one of them fails.
+        payload = ReadOne(records[place], scratch, outage);
       }
-      const RecordSpan at = span(records[place]);
-      SYSTOLE_RETURN_IF_ERROR(
-          callback(place, Check(records[place], frames->substr(at.offset - offset, at.size))));
+      SYSTOLE_RETURN_IF_ERROR(callback(place, payload));
+      if (outage) return payload.status();
     }
     begin = end;
   }

@@ -77,9 +77,14 @@ class SpanSource : public RecordSource {
  private:
   absl::Status CheckNumber(int64_t record) const;
   bool IsTooLarge(int64_t record) const { return span(record).size > max_span_bytes_; }
-  // The bytes of records [first, last] in one read.
-  absl::StatusOr<absl::string_view> ReadSpans(int64_t first, int64_t last,
-                                              AlignedBuffer& scratch) const;
+  // The bytes of records [first, last] in one read. Says whether an error is an outage (IsOutage).
+  absl::StatusOr<absl::string_view> ReadSpans(int64_t first, int64_t last, AlignedBuffer& scratch,
+                                              bool& outage) const;
+  // ReadRecord() of a record that exists. Says whether an error is an outage.
+  absl::StatusOr<absl::string_view> ReadOne(int64_t record, AlignedBuffer& scratch,
+                                            bool& outage) const;
+  // Why a record that is too large is not read.
+  absl::Status TooLarge(int64_t record) const;
   // ReadRecords() of a file that can be read in place: `mapped` has bytes.
   absl::Status ReadInPlace(absl::Span<const int64_t> records, const MappedRead& mapped,
                            AlignedBuffer& scratch, RecordCallback callback) const;

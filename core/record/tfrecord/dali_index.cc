@@ -1,5 +1,6 @@
 #include "core/record/tfrecord/dali_index.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -9,17 +10,13 @@
 #include "core/record/tfrecord/record_format.h"
 
 namespace systole {
-namespace {
 
-// A line is at most two numbers of 20 digits, a space and a newline.
-constexpr uint64_t kMaxLineBytes = 42;
-
-}  // namespace
-
-uint64_t MaxDaliIndexBytes(uint64_t shard_bytes) {
+uint64_t MaxDaliIndexBytes(uint64_t shard_bytes, uint64_t max_records) {
   // A scan gives at most one damaged stretch (of one byte or more) for each frame (of 16 bytes or
   // more).
-  return kMaxLineBytes * (2 * (shard_bytes / kRecordFramingBytes) + 1);
+  const uint64_t lines = std::min(2 * (shard_bytes / kRecordFramingBytes) + 1, max_records);
+  // A line is two numbers that are at most the shard's size, a space and a newline.
+  return lines * (2 * absl::StrCat(shard_bytes).size() + 2);
 }
 
 absl::StatusOr<RecordIndex> ParseDaliIndex(absl::string_view text, uint64_t shard_bytes) {

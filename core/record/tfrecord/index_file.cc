@@ -32,7 +32,7 @@ std::string HashHead(absl::string_view identity, int64_t num_records) {
   return absl::StrCat("systole-hash-1 ", identity, " ", num_records, " ");
 }
 
-std::string HashPath(absl::string_view index_path) { return absl::StrCat(index_path, ".hash"); }
+std::string HashPath(absl::string_view index_path) { return WithEnding(index_path, ".hash"); }
 
 // The content of the index files. Without a hash file, `content_hash` is nullopt, and the index
 // lists no damage.
@@ -42,12 +42,12 @@ struct StoredIndex {
 };
 // An error says why the files cannot be used. NotFound: there are none.
 absl::StatusOr<StoredIndex> ReadIndexFiles(const std::string& index_path, uint64_t shard_bytes,
-                                           absl::string_view identity) {
+                                           uint64_t max_records, absl::string_view identity) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::string text,
-                           GetStored(index_path, MaxDaliIndexBytes(shard_bytes)));
+                           GetStored(index_path, MaxDaliIndexBytes(shard_bytes, max_records)));
   SYSTOLE_ASSIGN_OR_RETURN(RecordIndex index, ParseDaliIndex(text, shard_bytes));
   const absl::StatusOr<std::string> hash = GetStored(HashPath(index_path), kMaxHashFileBytes);
-  if (identity.empty() || absl::IsNotFound(hash.status())) {
+  if (identity.empty() || IsAbsent(hash.status(), index_path)) {
     return StoredIndex{.index = std::move(index), .content_hash = {}};
   }
   SYSTOLE_RETURN_IF_ERROR(hash.status());
@@ -122,7 +122,8 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
   const std::string index_path = IndexPath(std::string(shard.name()), options.index_dir);
   LoadedIndex loaded;
   if (!options.rebuild) {
-    absl::StatusOr<StoredIndex> stored = ReadIndexFiles(index_path, shard_bytes, identity);
+    absl::StatusOr<StoredIndex> stored = ReadIndexFiles(
+        index_path, shard_bytes, options.max_records.value_or(kMaxIndexedRecords), identity);
     if (stored.ok()) {
       loaded.index = std::move(stored->index);
       if (stored->content_hash.has_value()) {
@@ -138,15 +139,16 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
         return loaded;
       }
       // Only our own scan says where damage begins and ends; otherwise two servers might disagree.
-      AddNote(loaded.note,
-              absl::StrCat("index \"", index_path, "\" not used: ", looked_at.index.num_damaged(),
-                           " of its records have damaged framing"));
-    } else if (!absl::IsNotFound(stored.status())) {
-      AddNote(loaded.note,
-              absl::StrCat("index \"", index_path, "\" not used: ", stored.status().message()));
+      AddNote(loaded.note, absl::StrCat("index \"", ShownName(index_path),
+                                        "\" not used: ", looked_at.index.num_damaged(),
+                                        " of its records have damaged framing"));
+    } else if (!IsAbsent(stored.status(), index_path)) {
+      AddNote(loaded.note, absl::StrCat("index \"", ShownName(index_path),
+                                        "\" not used: ", stored.status().message()));
     }
   }
-  SYSTOLE_ASSIGN_OR_RETURN(ScannedShard scanned, ScanShard(shard));
+  SYSTOLE_ASSIGN_OR_RETURN(ScannedShard scanned,
+                           ScanShard(shard, {.max_records = options.max_records}));
   SYSTOLE_RETURN_IF_ERROR(shard.CheckUnchanged());
   loaded.index = std::move(scanned.index);
   loaded.content_hash = scanned.content_hash;

@@ -7,6 +7,7 @@
 #define SYSTOLE_CORE_RECORD_TFRECORD_INDEX_FILE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -22,6 +23,8 @@ struct IndexFileOptions {
   std::string index_dir = {};
   // Whether to scan even if there are valid index files.
   bool rebuild = false;
+  // See ShardFile.
+  std::optional<uint64_t> max_records = {};
 };
 
 struct LoadedIndex {

@@ -29,11 +29,12 @@ constexpr uint64_t kPieceBytes = 256 << 10;
 
 class Scanner {
  public:
-  Scanner(const ByteSource& source, ReadWindow window, bool verify_payloads)
+  Scanner(const ByteSource& source, ReadWindow window, const ScanOptions& options)
       : source_(source),
         window_(std::move(window)),
         size_(window_.source_bytes()),
-        verify_payloads_(verify_payloads),
+        verify_payloads_(options.verify_payloads),
+        max_records_(options.max_records.value_or(size_)),
         unproven_bytes_(size_) {}
 
   absl::StatusOr<ScannedShard> Scan() {
@@ -50,6 +51,7 @@ class Scanner {
         SYSTOLE_RETURN_IF_ERROR(TakeDamage(offset, next, header.cause));
         offset = next;
       }
+      if (ends_.size() > max_records_) return TooManyRecords(source_.name(), max_records_);
     }
     // Shrinking copies, so it must save more than an eighth.
     if (ends_.capacity() - ends_.size() > ends_.size() / 8) ends_.shrink_to_fit();
@@ -207,6 +209,7 @@ class Scanner {
   ReadWindow window_;
   const uint64_t size_;
   const bool verify_payloads_;
+  const uint64_t max_records_;
   uint64_t unproven_bytes_;  // What PayloadHolds() may still read.
   std::vector<uint64_t> ends_;
   DamageList damage_;
@@ -222,7 +225,7 @@ absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptio
   }
   SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size, source.Size());
   SYSTOLE_ASSIGN_OR_RETURN(ReadWindow window, ReadWindow::Create(source, size, options.read_bytes));
-  return Scanner(source, std::move(window), options.verify_payloads).Scan();
+  return Scanner(source, std::move(window), options).Scan();
 }
 
 absl::StatusOr<ScannedShard> ScanIndexed(const ByteSource& source, RecordIndex index) {

@@ -6,6 +6,7 @@
 #define SYSTOLE_CORE_RECORD_TFRECORD_SCAN_SHARD_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "core/record/source/record_index.h"
@@ -18,8 +19,11 @@ struct ScanOptions {
   // each record, if records are large.
   bool verify_payloads = false;
   // Bytes asked of storage at a time, at least 4096. A larger number makes fewer calls, and takes
-  // that much memory.
+  // that much memory. A source that is not local is asked for more (read_window.h).
   int64_t read_bytes = 256 << 10;
+  // Ends the scan of a shard that has more records than this. Each takes 8 bytes of memory. None:
+  // any number.
+  std::optional<uint64_t> max_records = {};
 };
 
 struct ScannedShard {
@@ -35,12 +39,13 @@ struct ScannedShard {
 // confirmed: it ends at the shard's end or at another such header, or its payload has the CRC that
 // is stored after it. The stretch before that header, or up to the shard's end if there is none, is
 // one damaged record. An empty shard has no records.
-//   InvalidArgument  an option is out of range.
+//   InvalidArgument    an option is out of range.
+//   ResourceExhausted  more than `max_records`; names the shard.
 //   Otherwise only errors of `source`.
 absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptions& options = {});
 
 // Scans a shard whose index is known: looks at the framing of each indexed record and does not
-// search. Costs at most one small read a record. REQUIRES: the index covers `source`.
+// search. Costs at most one read a record. REQUIRES: the index covers `source`.
 absl::StatusOr<ScannedShard> ScanIndexed(const ByteSource& source, RecordIndex index);
 
 }  // namespace systole

@@ -35,14 +35,16 @@ absl::StatusOr<std::unique_ptr<RecordSource>> TfRecordShard::Open(ShardFile file
                                                                   const ShardOptions& options) {
   LoadedIndex loaded;
   if (options.index_use == IndexUse::kIgnore) {
-    SYSTOLE_ASSIGN_OR_RETURN(ScannedShard scanned, ScanShard(*file.bytes));
+    SYSTOLE_ASSIGN_OR_RETURN(ScannedShard scanned,
+                             ScanShard(*file.bytes, {.max_records = file.max_records}));
     loaded.index = std::move(scanned.index);
     loaded.content_hash = scanned.content_hash;
   } else {
     const bool rebuild = options.index_use == IndexUse::kRebuild;
-    SYSTOLE_ASSIGN_OR_RETURN(loaded,
-                             LoadIndex(*file.bytes, file.state.identity,
-                                       {.index_dir = options.index_dir, .rebuild = rebuild}));
+    SYSTOLE_ASSIGN_OR_RETURN(loaded, LoadIndex(*file.bytes, file.state.identity,
+                                               {.index_dir = options.index_dir,
+                                                .rebuild = rebuild,
+                                                .max_records = file.max_records}));
     if (rebuild && !loaded.note.empty()) return absl::PermissionDeniedError(loaded.note);
     if (!file.note.empty() && !loaded.note.empty()) file.note += "; ";
   }

@@ -26,6 +26,7 @@ constexpr absl::string_view kDamaged = "damaged\n";
 constexpr size_t kMaxCauseBytes = 256;
 // Room for a line: its two numbers and its word, which is "good" or "damaged".
 constexpr uint64_t kMaxSampleLineBytes = 40;
+constexpr uint64_t kMinSampleLineBytes = sizeof("1 00000000 good\n") - 1;
 constexpr uint64_t kMaxHeadBytes = 200 + kMaxIdentityBytes;
 
 absl::Status Wrong(absl::string_view what) {
@@ -34,9 +35,10 @@ absl::Status Wrong(absl::string_view what) {
 
 }  // namespace
 
-uint64_t MaxSampleIndexBytes(uint64_t archive_bytes) {
+uint64_t MaxSampleIndexBytes(uint64_t archive_bytes, uint64_t max_samples) {
   // A sample has at least one block.
-  return kMaxHeadBytes + kMaxSampleLineBytes * (archive_bytes / kTarBlockBytes + 1) +
+  const uint64_t samples = std::min(archive_bytes / kTarBlockBytes + 1, max_samples);
+  return kMaxHeadBytes + kMaxSampleLineBytes * samples +
          kMaxDamagedListed * (kMaxCauseBytes + kMaxSampleLineBytes);
 }
 
@@ -78,8 +80,10 @@ absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t
   }
   std::vector<uint64_t> ends;
   ScannedArchive archive;
-  ends.reserve(samples);
-  archive.samples.reserve(samples);
+  // Not for `samples`: an index that is read from a server may say any number.
+  const uint64_t most_lines = text.size() / kMinSampleLineBytes;
+  ends.reserve(std::min(samples, most_lines));
+  archive.samples.reserve(std::min(samples, most_lines));
   uint64_t end = 0;
   uint64_t seen_damaged = 0;
   for (uint64_t i = 0; i < samples; ++i) {

@@ -21,8 +21,8 @@ namespace systole {
 std::string SampleIndexText(const ScannedArchive& archive, uint64_t archive_bytes,
                             absl::string_view identity);
 
-// The most bytes of such a text for an archive of `archive_bytes`.
-uint64_t MaxSampleIndexBytes(uint64_t archive_bytes);
+// The most bytes of such a text for an archive of `archive_bytes` and at most `max_samples`.
+uint64_t MaxSampleIndexBytes(uint64_t archive_bytes, uint64_t max_samples = kMaxIndexedRecords);
 
 // Reads such a text.
 //   FailedPrecondition  the text was made for another state of the file or of the archive, or

@@ -22,7 +22,11 @@ static_assert(kReadBytes >= kMaxTarMetaBytes);
 
 class Scanner {
  public:
-  explicit Scanner(ReadWindow window) : window_(std::move(window)), size_(window_.source_bytes()) {}
+  Scanner(absl::string_view name, ReadWindow window, std::optional<uint64_t> max_samples)
+      : name_(name),
+        window_(std::move(window)),
+        size_(window_.source_bytes()),
+        max_samples_(max_samples.value_or(size_)) {}
 
   absl::StatusOr<ScannedArchive> Scan() {
     uint64_t offset = 0;
@@ -52,6 +56,7 @@ class Scanner {
       if (entry.is_lost) {
         SYSTOLE_ASSIGN_OR_RETURN(offset, FindHeader(offset));
       }
+      if (ends_.size() > max_samples_) return TooManyRecords(name_, max_samples_);
     }
     if (!ended) Doubt("cut short: no block of zeros ends the archive; 1 sample or more is lost");
     if (open_.has_value()) {
@@ -62,6 +67,7 @@ class Scanner {
       SYSTOLE_RETURN_IF_ERROR(Extend(all.crc, 0, size_));
       Enter(size_, all, doubt_);
     }
+    if (ends_.size() > max_samples_) return TooManyRecords(name_, max_samples_);
     return ScannedArchive{.index = damage_.MoveInto(RecordIndex(std::move(ends_))),
                           .samples = std::move(samples_)};
   }
@@ -143,8 +149,10 @@ class Scanner {
     return size_;
   }
 
+  const absl::string_view name_;
   ReadWindow window_;
   const uint64_t size_;
+  const uint64_t max_samples_;
   std::optional<Open> open_;
   std::string doubt_;  // Why a file may have been lost after the last one. Empty if none was.
   uint64_t end_ = 0;   // The end of the last sample that was entered.
@@ -155,10 +163,11 @@ class Scanner {
 
 }  // namespace
 
-absl::StatusOr<ScannedArchive> ScanArchive(const ByteSource& archive) {
+absl::StatusOr<ScannedArchive> ScanArchive(const ByteSource& archive,
+                                           std::optional<uint64_t> max_samples) {
   SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size, archive.Size());
   SYSTOLE_ASSIGN_OR_RETURN(ReadWindow window, ReadWindow::Create(archive, size, kReadBytes));
-  return Scanner(std::move(window)).Scan();
+  return Scanner(archive.name(), std::move(window), max_samples).Scan();
 }
 
 }  // namespace systole

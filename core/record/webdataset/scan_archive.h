@@ -6,6 +6,7 @@
 #define SYSTOLE_CORE_RECORD_WEBDATASET_SCAN_ARCHIVE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,10 @@ struct ScannedArchive {
 // (They may be the same sample.) The same holds for an entry without a readable name, and for a
 // block of zeros that something follows. An archive that ends without a block of zeros was cut: its
 // last sample is damaged. If an archive is damaged and no file is found in it, the whole archive is
-// one damaged sample. Errors are those of `archive`.
-absl::StatusOr<ScannedArchive> ScanArchive(const ByteSource& archive);
+// one damaged sample. Errors are those of `archive`, and ResourceExhausted, which names it, if
+// there are more than `max_samples` (none: any number); each takes 16 bytes of memory.
+absl::StatusOr<ScannedArchive> ScanArchive(const ByteSource& archive,
+                                           std::optional<uint64_t> max_samples = {});
 
 }  // namespace systole
 

@@ -21,16 +21,17 @@ namespace {
 constexpr absl::string_view kName = "WebDataset";
 
 absl::StatusOr<ScannedArchive> Scan(const ShardFile& file) {
-  SYSTOLE_ASSIGN_OR_RETURN(ScannedArchive archive, ScanArchive(*file.bytes));
+  SYSTOLE_ASSIGN_OR_RETURN(ScannedArchive archive, ScanArchive(*file.bytes, file.max_records));
   SYSTOLE_RETURN_IF_ERROR(file.bytes->CheckUnchanged());
   return archive;
 }
 
-absl::StatusOr<ScannedArchive> ReadIndex(const std::string& path, uint64_t archive_bytes,
-                                         absl::string_view identity) {
+absl::StatusOr<ScannedArchive> ReadIndex(const ShardFile& file, const std::string& path,
+                                         uint64_t archive_bytes) {
+  const uint64_t max_samples = file.max_records.value_or(kMaxIndexedRecords);
   SYSTOLE_ASSIGN_OR_RETURN(const std::string text,
-                           GetStored(path, MaxSampleIndexBytes(archive_bytes)));
-  return ParseSampleIndex(text, archive_bytes, identity);
+                           GetStored(path, MaxSampleIndexBytes(archive_bytes, max_samples)));
+  return ParseSampleIndex(text, archive_bytes, file.state.identity);
 }
 
 std::string CrcCause(uint32_t computed, uint32_t stored) {
@@ -65,15 +66,15 @@ absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_byte
                                     const ShardOptions& options, std::string& note) {
   const std::string path = IndexPath(std::string(file.bytes->name()), options.index_dir);
   if (options.index_use != IndexUse::kRebuild) {
-    absl::StatusOr<ScannedArchive> stored = ReadIndex(path, archive_bytes, file.state.identity);
+    absl::StatusOr<ScannedArchive> stored = ReadIndex(file, path, archive_bytes);
     if (options.index_use == IndexUse::kIgnore) {
       SYSTOLE_ASSIGN_OR_RETURN(ScannedArchive archive, Scan(file));
       if (stored.ok()) Compare(*stored, archive);
       return archive;
     }
     if (stored.ok()) return stored;
-    if (!absl::IsNotFound(stored.status())) {
-      note = absl::StrCat("index \"", path, "\" not used: ", stored.status().message());
+    if (!IsAbsent(stored.status(), path)) {
+      note = absl::StrCat("index \"", ShownName(path), "\" not used: ", stored.status().message());
     }
   }
   SYSTOLE_ASSIGN_OR_RETURN(ScannedArchive archive, Scan(file));

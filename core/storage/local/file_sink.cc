@@ -85,8 +85,8 @@ absl::Status CheckReplaceable(const std::string& path) {
   const char* const kind = S_ISDIR(there.st_mode)   ? "folder"
                            : S_ISLNK(there.st_mode) ? "link"
                                                     : "device or pipe";
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", path, "\" is a ", kind, "; want a regular file, or a name that is free"));
+  return absl::InvalidArgumentError(absl::StrCat("\"", ShownName(path), "\" is a ", kind,
+                                                 "; want a regular file, or a name that is free"));
 }
 
 }  // namespace
@@ -94,7 +94,8 @@ absl::Status CheckReplaceable(const std::string& path) {
 absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Create(const std::string& path,
                                                            const FileSinkOptions& options) {
   if (BaseName(path).empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" names no file to write"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", ShownName(path), "\" names no file to write"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckReplaceable(path));
   // Makes names differ inside this process; O_EXCL keeps other processes' files safe.
@@ -108,8 +109,8 @@ absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Create(const std::string& pa
       return std::unique_ptr<FileSink>(new FileSink(path, std::move(temporary_path), fd, options));
     }
     if (errno != EEXIST && errno != EINTR) {
-      return absl::ErrnoToStatus(errno,
-                                 absl::StrCat("cannot create a temporary file for \"", path, "\""));
+      return absl::ErrnoToStatus(
+          errno, absl::StrCat("cannot create a temporary file for \"", ShownName(path), "\""));
     }
   }
   return absl::AlreadyExistsError(absl::StrCat(

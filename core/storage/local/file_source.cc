@@ -18,7 +18,7 @@ namespace {
 
 // The status of a failed system call. If the errno has a usual cause, the message says what to do.
 absl::Status SystemError(int error, absl::string_view call, absl::string_view path) {
-  const std::string what = absl::StrCat("cannot ", call, " \"", ForeignText(path), "\"");
+  const std::string what = absl::StrCat("cannot ", call, " \"", ForeignText(ShownName(path)), "\"");
   if (error == EMFILE || error == ENFILE) {
     return absl::ResourceExhaustedError(absl::StrCat(
         what, ": no file descriptor left; each open shard takes one, raise `ulimit -n`"));

@@ -46,6 +46,7 @@ class FileSource final : public ByteSource {
   // Errors of an open file have only its base name: clients see them, and must not learn folders.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   absl::StatusOr<uint64_t> Size() const override { return state_.size_bytes; }
+  bool is_local() const override { return true; }
   std::string identity() const override { return state_.Identity(); }
   // Looks at all of FileState, which is more than the identity says. Two system calls, no reading.
   // A removed file counts as changed, because no other server could open it.

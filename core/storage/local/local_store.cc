@@ -60,10 +60,10 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
       return PatternMatchesNothing(pattern);
     case GLOB_NOSPACE:
       return absl::ResourceExhaustedError(
-          absl::StrCat("no memory to expand pattern \"", ForeignText(pattern), "\""));
+          absl::StrCat("no memory to expand pattern \"", ForeignText(ShownName(pattern)), "\""));
     default:
-      return absl::ErrnoToStatus(
-          error, absl::StrCat("cannot read a folder of pattern \"", ForeignText(pattern), "\""));
+      return absl::ErrnoToStatus(error, absl::StrCat("cannot read a folder of pattern \"",
+                                                     ForeignText(ShownName(pattern)), "\""));
   }
 }
 
@@ -76,8 +76,9 @@ absl::StatusOr<std::vector<std::string>> LocalStore::List(const std::string& pat
   for (const std::string& path : paths) {
     const absl::StatusOr<FileState> file = StatFile(path);
     if (!file.ok()) {
-      return absl::Status(file.status().code(), absl::StrCat("pattern \"", ForeignText(pattern),
-                                                             "\": ", file.status().message()));
+      return absl::Status(file.status().code(),
+                          absl::StrCat("pattern \"", ForeignText(ShownName(pattern)),
+                                       "\": ", file.status().message()));
     }
   }
   return paths;

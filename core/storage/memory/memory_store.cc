@@ -48,6 +48,7 @@ class MemoryStore::Source final : public ByteSource {
     return object_->source.ReadAt(offset, out);
   }
   absl::StatusOr<uint64_t> Size() const override { return object_->source.Size(); }
+  bool is_local() const override { return true; }
   std::string identity() const override { return object_->State().identity; }
   absl::Status CheckUnchanged() const override {
     const absl::StatusOr<std::shared_ptr<const Object>> now = store_.Find(std::string(name()));

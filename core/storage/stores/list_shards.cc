@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/store_table.h"
@@ -17,9 +18,10 @@ namespace systole {
 namespace {
 
 bool LiesBesideShards(absl::string_view path) {
-  return absl::EndsWith(path, ".idx") || absl::EndsWith(path, ".idx.hash") ||
-         absl::EndsWith(path, ".idx.restart") || absl::EndsWith(path, kLabelsFileName) ||
-         absl::EndsWith(path, kManifestSuffix) || absl::EndsWith(path, ".json");
+  const absl::string_view name = BaseName(path);  // Without the query of an address.
+  return absl::EndsWith(name, ".idx") || absl::EndsWith(name, ".idx.hash") ||
+         absl::EndsWith(name, ".idx.restart") || absl::EndsWith(name, kLabelsFileName) ||
+         absl::EndsWith(name, kManifestSuffix) || absl::EndsWith(name, ".json");
 }
 
 }  // namespace
@@ -35,6 +37,8 @@ absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string
   if (patterns.empty()) return absl::InvalidArgumentError("no pattern of shards is given");
   std::vector<std::string> shards;
   for (const std::string& pattern : patterns) {
+    // A store on the network may take long for each.
+    if (InterruptRequested()) return InterruptedError();
     SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(pattern));
     size_t seen = 0;
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> named,
@@ -44,7 +48,7 @@ absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string
                              }));
     if (named.empty()) {
       return absl::NotFoundError(absl::StrCat(
-          "pattern \"", ForeignText(pattern), "\" matches ",
+          "pattern \"", ForeignText(ShownName(pattern)), "\" matches ",
           seen == 0 ? "an empty folder"
                     : "only files that lie beside shards (index files, labels.txt, manifests)",
           "; want shards"));

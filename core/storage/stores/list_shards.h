@@ -27,6 +27,7 @@ inline constexpr char kManifestSuffix[] = ".manifest";
 //   InvalidArgument    no pattern, a pattern of an unknown store, or one that matches a folder
 //                      or anything else that is not a file.
 //   PermissionDenied   a folder on the path cannot be read.
+//   Cancelled          InterruptRequested().
 absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns);
 
 // Whether ListShards() would return the missing file `path` for `pattern`, if it existed. The

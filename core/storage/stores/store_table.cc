@@ -8,7 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/storage/local/local_store.h"
 #include "core/storage/memory/memory_store.h"
+#include "core/storage/web/web_store.h"
 #include "core/text/foreign_text.h"
+#include "core/text/web_address.h"
 
 namespace systole {
 namespace {
@@ -20,6 +22,8 @@ constexpr StoreRow kStores[] = {
        return *store;
      }},
     {"mem", "mem://", []() -> const Store& { return MemoryStore::OfProcess(); }},
+    {"https", "https://", []() -> const Store& { return WebStore::OfProcess(); }},
+    {"http", "http://", []() -> const Store& { return WebStore::OfProcess(); }},
 };
 
 }  // namespace
@@ -43,9 +47,9 @@ absl::StatusOr<const Store*> StoreOf(absl::string_view name) {
     if (row.scheme == scheme) return &row.store();
     absl::StrAppend(&known, known.empty() ? "" : ", ", row.called);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", ForeignText(name), "\" is a URL, and only these are read: ", known,
-                   "; mount the store as a folder or copy the shards here, and give their path"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"", ForeignText(ShownAddress(name)), "\" is a URL, and only these are read: ", known,
+      "; mount the store as a folder or copy the shards here, and give their path"));
 }
 
 }  // namespace systole

@@ -5,6 +5,7 @@
 
 #include "core/status/status_macros.h"
 #include "core/storage/stores/store_table.h"
+#include "core/text/web_address.h"
 
 namespace systole {
 
@@ -21,6 +22,10 @@ absl::StatusOr<StoredState> StatStored(const std::string& name) {
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateStored(const std::string& name) {
   SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(name));
   return store->Create(name);
+}
+
+bool IsAbsent(const absl::Status& error, absl::string_view name) {
+  return absl::IsNotFound(error) || (absl::IsPermissionDenied(error) && IsWebAddress(name));
 }
 
 absl::Status RemoveStored(const std::string& name) {

@@ -1,5 +1,6 @@
 #include "client/local/local_feed.h"
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"
+#include "tests/core/http/stub_objects.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -108,6 +110,38 @@ TEST(LocalFeedTest, ShardsMayLieInTheMemoryOfTheProcess) {
   ASSERT_THAT(dataset, IsOk());
   const auto feed = MustCreate(SpecOf(kEightCores), *dataset);
   EXPECT_EQ(Drain(*feed), EngineDigests(SpecOf(kEightCores), OpenTestDataset(shards), 0, 8));
+}
+
+TEST(LocalFeedTest, ShardsMayLieOnAWebServerThatFailsNowAndThen) {
+  const std::vector<std::string> shards = TestShards({20, 17});
+  StubObjects objects;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    names.push_back(objects.Put(absl::StrCat("/d/", i, ".tfrecord"), shards[i]));
+  }
+  std::atomic<int> asked = 0;
+  objects.SetFault([&asked](const StubRequest&) -> std::optional<StubAnswer> {
+    if (asked++ % 10 != 5) return std::nullopt;
+    return StubAnswer{.bytes = "", .closes = true};
+  });
+  const auto dataset = Dataset::Open("test", names);
+  ASSERT_THAT(dataset, IsOk());
+  const auto feed = MustCreate(SpecOf(kEightCores), *dataset);
+  EXPECT_EQ(Drain(*feed), EngineDigests(SpecOf(kEightCores), OpenTestDataset(shards), 0, 8));
+}
+
+TEST(LocalFeedTest, AShardThatIsReplacedOnItsWebServerEndsTheFeed) {
+  StubObjects objects;
+  const std::vector<std::string> shards = TestShards({20, 20});
+  const std::string name = objects.Put("/d/a.tfrecord", shards[0]);
+  const auto dataset = Dataset::Open("test", {name});
+  ASSERT_THAT(dataset, IsOk());
+  const auto feed = MustCreate(SpecOf(kEightCores), *dataset);
+  objects.Put("/d/a.tfrecord", shards[1]);
+  absl::StatusOr<std::optional<Step>> step = feed->Next();
+  while (step.ok() && step->has_value()) step = feed->Next();
+  EXPECT_THAT(step, StatusIs(absl::StatusCode::kFailedPrecondition,
+                             HasSubstr("shard \"a.tfrecord\" was replaced")));
 }
 
 TEST(LocalFeedTest, ATensorOfAllCoresStandsInOneBlock) {

@@ -1,6 +1,7 @@
 #include "core/compression/decompressed_source.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -8,10 +9,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
+#include "core/storage/memory_source.h"
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/compression/compressed_bytes.h"
+#include "tests/core/storage/error_source.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 
@@ -123,6 +127,48 @@ TEST(DecompressedSourceTest, ARecordIsNearInAllButSingleFrames) {
     }
     ASSERT_THAT(opened.source, IsOk());
     ExpectHolds(**opened.source, bytes);
+  }
+}
+
+// Makes bytes that do not compress.
+std::string Noise(size_t size) {
+  std::string bytes;
+  for (uint64_t state = 1; bytes.size() < size;) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    bytes.push_back(static_cast<char>(state >> 56));
+  }
+  return bytes;
+}
+
+TEST(DecompressedSourceTest, AScanOfAFileThatIsNotLocalTakesFewReads) {
+  const std::string noise = Noise(6 << 20);
+  const std::pair<Compression, std::string> kFiles[] = {
+      {Compression::kGzip, Deflate(noise, kGzipStream, 0)},
+      {Compression::kZstd, Zstd(noise, 64 << 10)}};
+  for (const auto& [compression, bytes] : kFiles) {
+    auto file = std::make_unique<ErrorSource>(bytes);
+    ErrorSource& source = *file;
+    source.MoveAway();
+    std::string note;
+    const absl::StatusOr<std::unique_ptr<DecompressedSource>> opened =
+        DecompressedSource::Open(std::move(file), {.compression = compression}, &note);
+    ASSERT_THAT(opened, IsOk());
+    EXPECT_LE(source.num_reads(), 7);  // Of 128 or 256 KiB, each twice as long as the one before.
+    EXPECT_LE(source.longest_read(), uint64_t{8} << 20);
+    EXPECT_EQ(Read(**opened, 5'000'000, 1000), noise.substr(5'000'000, 1000));
+  }
+}
+
+TEST(DecompressedSourceTest, AScanThatIsNotWantedEnds) {
+  InterruptFlag unwanted;
+  unwanted.Raise();
+  const InterruptScope scope(unwanted);
+  for (const Case& c : Cases(MixedBytes(kBytes, 1))) {
+    std::string note;
+    EXPECT_THAT(DecompressedSource::Open(std::make_unique<MemorySource>(c.compressed),
+                                         {.compression = c.compression}, &note),
+                StatusIs(absl::StatusCode::kCancelled, HasSubstr("no longer needed")))
+        << c.name;
   }
 }
 

@@ -1,7 +1,19 @@
 #include "core/dataset/dataset.h"
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "core/example/example_builder.h"
+#include "core/interrupt/interrupt.h"
+#include "core/record/tfrecord/tfrecord_shard.h"
+#include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/memory_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
@@ -11,18 +23,131 @@
 namespace systole {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
+
+InterruptFlag* raised_while_opening = nullptr;
+int opened = 0;
+
+// TFRecord, but the flag is raised while the second shard is opened.
+constexpr ShardFormat kRaising = {.name = "TFRecord",
+                                  .begins = nullptr,
+                                  .ending = {},
+                                  .open = [](ShardFile file, const ShardOptions& options) {
+                                    if (++opened == 2) raised_while_opening->Raise();
+                                    return TfRecordFormat().open(std::move(file), options);
+                                  }};
+constexpr const ShardFormat* kFormats[] = {&kRaising};
 
 TEST(DatasetTest, OpeningEndsBeforeTheNextShardWhenInterrupted) {
   const TempFolder folder;
   for (const char* name : {"0.tfrecord", "1.tfrecord", "2.tfrecord"}) {
     folder.Write(name, ShardBuilder().Add("payload").Build());
   }
-  int asked = 0;
+  InterruptFlag unwanted;
+  raised_while_opening = &unwanted;
+  opened = 0;
+  const InterruptScope scope(unwanted);
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset =
-      Dataset::Open("photos", {folder / "*.tfrecord"}, {}, {}, [&asked] { return ++asked == 2; });
+      Dataset::Open("photos", {folder / "*.tfrecord"}, {.formats = kFormats});
   EXPECT_THAT(dataset, StatusIs(absl::StatusCode::kCancelled, HasSubstr("'photos'")));
-  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(opened, 2);
+}
+
+// Without a flag that is raised, each of these is another error.
+TEST(DatasetTest, AnInterruptionIsNotTakenForAnotherError) {
+  const TempFolder folder;
+  folder.Write("empty.tfrecord", "");
+  InterruptFlag unwanted;
+  unwanted.Raise();
+  for (const std::string& pattern : {folder / "none", folder / "empty.tfrecord"}) {
+    EXPECT_FALSE(absl::IsCancelled(Dataset::Open("photos", {pattern}).status()));
+    const InterruptScope scope(unwanted);
+    EXPECT_THAT(Dataset::Open("photos", {pattern}),
+                StatusIs(absl::StatusCode::kCancelled, HasSubstr("was interrupted")));
+  }
+}
+
+TEST(DatasetTest, ErrorsShowNoSecretOfAnAddress) {
+  // Nothing is sent: the names are refused before that.
+  for (const char* name :
+       {"https://user:SECRET@host/a.tfrecord", "HTTPS://user:SECRET@host/a?SECRET",
+        "https://user:SECRET/x@host/a", "https://host/*.tfrecord?sig=SECRET",
+        "https://host/dir/?SECRET", "https:/user:SECRET@host/a?SECRET", " https://host/a?SECRET",
+        "gs://user:SECRET@bucket/a?SECRET"}) {
+    const absl::Status status = Dataset::Open("photos", {name}).status();
+    EXPECT_FALSE(status.ok()) << name;
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("SECRET"))) << name;
+  }
+}
+
+// Asks the test before each read.
+class AskingSource final : public ByteSource {
+ public:
+  using BeforeRead = std::function<absl::Status(uint64_t offset)>;
+
+  AskingSource(std::string bytes, BeforeRead before_read)
+      : memory_(std::move(bytes), "dir/a.tfrecord"), before_read_(std::move(before_read)) {}
+
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {
+    SYSTOLE_RETURN_IF_ERROR(before_read_(offset));
+    return memory_.ReadAt(offset, out);
+  }
+  absl::StatusOr<uint64_t> Size() const override { return memory_.Size(); }
+  absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
+  absl::string_view name() const override { return memory_.name(); }
+
+ private:
+  const MemorySource memory_;
+  const BeforeRead before_read_;
+};
+
+// A shard of 40 examples.
+std::vector<std::unique_ptr<const RecordSource>> Shards(AskingSource::BeforeRead before_read) {
+  ShardBuilder builder;
+  for (int i = 0; i < 40; ++i) {
+    builder.Add(ExampleBuilder().AddInt64s("label", {100 + i}).Serialize());
+  }
+  absl::StatusOr<TfRecordShard> shard = TfRecordShard::Create(
+      std::make_unique<AskingSource>(builder.Build(), std::move(before_read)));
+  EXPECT_THAT(shard, IsOk());
+  std::vector<std::unique_ptr<const RecordSource>> shards;
+  shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
+  return shards;
+}
+
+TEST(DatasetTest, AnOutageIsMetOnceWhenRecordsAreSampled) {
+  int reads = 0;
+  bool away = false;
+  std::vector<std::unique_ptr<const RecordSource>> shards = Shards([&](uint64_t) {
+    ++reads;
+    return away ? absl::UnavailableError("store is away") : absl::OkStatus();
+  });
+  away = true;
+  reads = 0;
+  EXPECT_THAT(Dataset::Create("photos", std::move(shards)),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       AllOf(HasSubstr("'photos'"), HasSubstr("store is away"))));
+  EXPECT_EQ(reads, 1);
+}
+
+TEST(DatasetTest, AnOutageAfterTheFirstRecordLeavesItsFeatures) {
+  std::vector<uint64_t> reads;
+  bool opens = true;
+  std::vector<std::unique_ptr<const RecordSource>> shards = Shards([&](uint64_t offset) {
+    reads.push_back(offset);
+    return opens || offset == 0 ? absl::OkStatus() : absl::UnavailableError("store is away");
+  });
+  opens = false;
+  reads.clear();
+  const absl::StatusOr<std::shared_ptr<Dataset>> dataset =
+      Dataset::Create("photos", std::move(shards));
+  ASSERT_THAT(dataset, IsOk());
+  EXPECT_EQ((*dataset)->features().size(), 1u);
+  // Record 0 is described and looked at. One more is tried, and no other.
+  EXPECT_THAT(reads, ElementsAre(0, 0, (*dataset)->shards()[0]->span(5).offset));
 }
 
 }  // namespace

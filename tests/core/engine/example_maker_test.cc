@@ -18,15 +18,18 @@
 #include "core/example/example_builder.h"
 #include "core/image/jpeg/jpeg_encoder.h"
 #include "core/interrupt/interrupt.h"
+#include "core/record/tfrecord/tfrecord_shard.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
+#include "tests/core/storage/error_source.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(FirstErrorTest, TheLowestSlotStaysWhateverComesFirst) {
@@ -96,6 +99,59 @@ TEST(ExampleMakerTest, NoMemoryForTheReferencesIsUnavailableAndNeverMasked) {
   EXPECT_EQ(dataset->damage().masked_examples(), 0);
 }
 #endif
+
+// Eight records over a source that the test can still reach, and their plan. They lie apart, so
+// that each is a read of its own, or beside each other.
+struct Distant {
+  ErrorSource* source = nullptr;
+  std::shared_ptr<const Dataset> dataset;
+  std::shared_ptr<const FeedPlan> plan;
+};
+Distant MakeDistant(bool apart) {
+  Distant distant;
+  auto source = std::make_unique<ErrorSource>(TestShards({16})[0], "/data/a.tfrecord");
+  distant.source = source.get();
+  absl::StatusOr<TfRecordShard> shard = TfRecordShard::Create(std::move(source));
+  EXPECT_THAT(shard, IsOk());
+  std::vector<std::unique_ptr<const RecordSource>> shards;
+  shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
+  distant.dataset = *Dataset::Create("test", std::move(shards));
+  distant.plan = *FeedPlan::Create(
+      SpecFromText(
+          absl::StrCat("dataset: 'test' global_batch: 8 num_cores: 1 on_corrupt: MASK epochs: 1 ",
+                       apart ? "shuffle { mode: GLOBAL } seed: 5 " : "",
+                       "outputs { name: 'y' feature: 'label' dtype: INT64 }")),
+      distant.dataset);
+  distant.source->ResetCounts();
+  return distant;
+}
+
+TEST(ExampleMakerTest, AnOutageCostsOneReadAndNoQuestion) {
+  for (const bool apart : {false, true}) {
+    const Distant distant = MakeDistant(apart);
+    distant.source->FailAll(absl::UnavailableError("store is away"));
+    distant.source->SetChanged(absl::UnavailableError("store is away"));
+    std::vector<uint8_t> slice(static_cast<size_t>(distant.plan->layout().slice_bytes()));
+    ExampleMaker maker;
+    EXPECT_THAT(
+        maker.Make(distant.plan, /*step=*/0, /*core=*/0, 0, 8, slice.data()),
+        StatusIs(absl::StatusCode::kUnavailable,
+                 AllOf(HasSubstr("a.tfrecord"), HasSubstr("record_id"), HasSubstr("is away"))));
+    EXPECT_EQ(distant.source->num_reads(), 1);
+    EXPECT_EQ(distant.source->num_checks(), 0);
+    EXPECT_EQ(distant.dataset->damage().masked_examples(), 0);
+  }
+}
+
+TEST(ExampleMakerTest, AReadThatFailsForOneRecordEndsNoOther) {
+  const Distant distant = MakeDistant(/*apart=*/true);
+  distant.source->FailAll(absl::UnknownError("input/output error"));
+  std::vector<uint8_t> slice(static_cast<size_t>(distant.plan->layout().slice_bytes()));
+  ExampleMaker maker;
+  EXPECT_THAT(maker.Make(distant.plan, /*step=*/0, /*core=*/0, 0, 8, slice.data()),
+              StatusIs(absl::StatusCode::kUnknown, HasSubstr("record_id")));
+  EXPECT_GE(distant.source->num_reads(), 8);
+}
 
 // Makes 16 records. Damaged are: the header of an image (3), the data of both images (4 and 7), the
 // other image alone (5) and the record itself (12). Record 9 has images of another kind.

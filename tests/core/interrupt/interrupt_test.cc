@@ -35,6 +35,18 @@ TEST(InterruptTest, AFlagIsHeededByTheThreadsThatWorkForIt) {
   EXPECT_FALSE(interrupted);
 }
 
+TEST(InterruptTest, AnotherThreadMayLookAtTheFlagThatAThreadHeeds) {
+  EXPECT_EQ(HeededInterruptFlag(), nullptr);
+  InterruptFlag outer;
+  InterruptFlag inner;
+  const InterruptScope scope(outer);
+  {
+    const InterruptScope within(inner);
+    EXPECT_EQ(HeededInterruptFlag(), &inner);
+  }
+  EXPECT_EQ(HeededInterruptFlag(), &outer);
+}
+
 TEST(InterruptTest, PartsCoverEachElementOnceAndBeginAtPixels) {
   std::vector<int> seen(1'000'000);
   InParts(seen.size(), [&](size_t begin, size_t end) {

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/http/stub_objects.h"
 #include "tests/core/record/line_format.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/temp_folder.h"
@@ -13,10 +14,12 @@
 namespace systole {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // The first row of the table of formats, and one more format.
 const ShardFormat* const kFormats[] = {ShardFormats().front(), &kLineFormat};
@@ -52,6 +55,28 @@ TEST(ShardFormatsTest, AShardThatBeginsAsNoneIsOfTheFormatOfItsNameElseOfTheFirs
               "tf.train.Example")
         << name;
   }
+}
+
+TEST(ShardFormatsTest, OfAnAddressTheQueryIsNoPartOfTheName) {
+  StubObjects objects;
+  objects.Put("/a.lines", "Xines\nabc\n");
+  objects.Put("/a", "Xines\nabc\n");
+  const std::string host = objects.server().Url("");
+  EXPECT_EQ(MustOpenOne(host + "/a.lines?sig=x")->examples().name(), "line");
+  EXPECT_EQ(MustOpenOne(host + "/a?name=.lines")->examples().name(), "tf.train.Example");
+}
+
+// A bucket says so of a missing object, if its caller may not list what is there.
+TEST(ShardFormatsTest, AnIndexBesideAShardOfTheWebThatMayNotBeReadIsNone) {
+  StubObjects objects;
+  const std::string name = objects.Put("/a.tfrecord", ShardBuilder().Add("abc").Build());
+  objects.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (request.target == "/a.tfrecord") return std::nullopt;
+    return Reply(403, "");
+  });
+  const auto shard = MustOpenOne(name);
+  EXPECT_EQ(shard->num_records(), 1);
+  EXPECT_THAT(shard->note(), AllOf(HasSubstr("not kept"), Not(HasSubstr("not used"))));
 }
 
 TEST(ShardFormatsTest, RowsHaveNamesAndTheFirstTakesWhatNoOtherDoes) {

@@ -1,9 +1,11 @@
-// A MemorySource that fails where the test says, and that counts its reads.
+// A MemorySource that fails where the test says, and that counts its reads. It may play a source
+// that is not local.
 //
 // Thread-compatible, unlike real sources, because tests change it while it is in use.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_ERROR_SOURCE_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_ERROR_SOURCE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -29,6 +31,8 @@ class ErrorSource final : public ByteSource {
     fail_offset_ = offset;
     fail_status_ = std::move(status);
   }
+  // Every read fails with `status`.
+  void FailAll(absl::Status status) { fail_all_status_ = std::move(status); }
   // Makes Size() fail.
   void FailSize(absl::Status status) { size_status_ = std::move(status); }
   // Makes Size() return this many bytes, more than there are.
@@ -36,12 +40,16 @@ class ErrorSource final : public ByteSource {
   // Reads get nothing at and beyond `offset`, but Size() stays, as for a file that was cut after it
   // was opened.
   void CutAt(uint64_t offset) { cut_offset_ = offset; }
+  // From now on is_local() is false.
+  void MoveAway() { is_local_ = false; }
   // Makes CheckUnchanged() return `status`.
   void SetChanged(absl::Status status) { changed_status_ = std::move(status); }
 
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {
     ++num_reads_;
     bytes_read_ += out.size();
+    longest_read_ = std::max<uint64_t>(longest_read_, out.size());
+    if (!fail_all_status_.ok()) return fail_all_status_;
     if (!fail_status_.ok() && offset <= fail_offset_ && fail_offset_ - offset < out.size()) {
       return fail_status_;
     }
@@ -53,23 +61,38 @@ class ErrorSource final : public ByteSource {
     if (claimed_size_ > 0) return claimed_size_;
     return memory_.Size();
   }
-  absl::Status CheckUnchanged() const override { return changed_status_; }
+  bool is_local() const override { return is_local_; }
+  absl::Status CheckUnchanged() const override {
+    ++num_checks_;
+    return changed_status_;
+  }
   absl::string_view name() const override { return memory_.name(); }
 
   int64_t num_reads() const { return num_reads_; }
   uint64_t bytes_read() const { return bytes_read_; }
-  void ResetCounts() { num_reads_ = bytes_read_ = 0; }
+  // The most bytes that one read asked for.
+  uint64_t longest_read() const { return longest_read_; }
+  // Calls of CheckUnchanged().
+  int64_t num_checks() const { return num_checks_; }
+  void ResetCounts() {
+    num_reads_ = num_checks_ = 0;
+    bytes_read_ = longest_read_ = 0;
+  }
 
  private:
   MemorySource memory_;
   uint64_t fail_offset_ = 0;
   absl::Status fail_status_;
+  absl::Status fail_all_status_;
   uint64_t claimed_size_ = 0;
   absl::Status size_status_;
   absl::Status changed_status_;
   uint64_t cut_offset_ = std::numeric_limits<uint64_t>::max();
+  bool is_local_ = true;
   mutable int64_t num_reads_ = 0;
   mutable uint64_t bytes_read_ = 0;
+  mutable uint64_t longest_read_ = 0;
+  mutable int64_t num_checks_ = 0;
 };
 
 }  // namespace systole

@@ -77,6 +77,7 @@ class GatedSource final : public ByteSource {
     return memory_.ReadAt(offset, out);
   }
   absl::StatusOr<uint64_t> Size() const override { return memory_.Size(); }
+  bool is_local() const override { return true; }
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::string_view name() const override { return memory_.name(); }
 

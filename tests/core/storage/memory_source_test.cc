@@ -67,5 +67,74 @@ TEST(BaseNameTest, IsWhatStandsAfterTheLastSlash) {
   EXPECT_EQ(BaseName(""), "");
 }
 
+TEST(BaseNameTest, OfAnAddressOfTheWebItHoldsNoSecret) {
+  EXPECT_EQ(BaseName("https://host/a.tfrecord?sig=x/y"), "a.tfrecord");
+  EXPECT_EQ(BaseName("http://host/a.tfrecord"), "a.tfrecord");
+  EXPECT_EQ(BaseName("HTTPS://host/a.tfrecord#x/y"), "a.tfrecord");
+  EXPECT_EQ(BaseName("https://user:secret@host"), "host");
+  EXPECT_EQ(BaseName("folder/a?b"), "a?b");
+}
+
+TEST(ShownNameTest, PathsAreShownAsTheyAreAndAddressesWithoutSecrets) {
+  for (const char* name : {"", "a", "/data/a?b#c", "mem://a/b?", "data/https://x@y?z"}) {
+    EXPECT_EQ(ShownName(name), name);
+  }
+  EXPECT_EQ(ShownName("https://user:secret@host/a?sig=secret"), "https://...@host/a");
+  EXPECT_EQ(ShownName("HTTP://host/a?sig=secret"), "HTTP://host/a");
+}
+
+constexpr uint64_t kMiB = 1 << 20;
+
+TEST(ReadWholeTest, AllBytesComeWhateverTheirNumber) {
+  for (const bool local : {true, false}) {
+    for (const uint64_t size : {uint64_t{0}, uint64_t{1}, kMiB - 1, kMiB, kMiB + 1, 5 * kMiB + 3}) {
+      std::string bytes(size, '.');
+      for (size_t i = 0; i < size; i += 4093) bytes[i] = static_cast<char>('a' + i % 26);
+      ErrorSource source(bytes);
+      if (!local) source.MoveAway();
+      const absl::StatusOr<std::string> read = ReadWhole(source, size);
+      ASSERT_THAT(read, IsOk());
+      EXPECT_TRUE(*read == bytes) << size;
+    }
+  }
+}
+
+TEST(ReadWholeTest, ALocalFileIsOneRead) {
+  const ErrorSource source(std::string(5 * kMiB, 'x'));
+  ASSERT_THAT(ReadWhole(source, 5 * kMiB), IsOk());
+  EXPECT_EQ(source.num_reads(), 1);
+}
+
+// A read needs room for all that it asks for. So the longest one bounds the memory that a claim
+// takes.
+TEST(ReadWholeTest, ASizeThatAServerClaimsTakesNoMemory) {
+  ErrorSource source(std::string(5 * kMiB, 'x'), "https://user:secret@host/dir/a.idx?sig=secret");
+  source.MoveAway();
+  source.ClaimSize(uint64_t{1} << 46);
+  EXPECT_THAT(ReadWhole(source, uint64_t{1} << 46),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("\"a.idx\" ends at byte 5242880")));
+  EXPECT_EQ(source.num_reads(), 4);  // Of 1, 1, 2 and 4 MiB.
+  EXPECT_EQ(source.longest_read(), 4 * kMiB);
+}
+
+TEST(ReadWholeTest, AFailedPieceEndsIt) {
+  ErrorSource source(std::string(5 * kMiB, 'x'));
+  source.MoveAway();
+  source.FailAt(kMiB, absl::UnavailableError("store is away"));
+  EXPECT_THAT(ReadWhole(source, 5 * kMiB),
+              StatusIs(absl::StatusCode::kUnavailable, "store is away"));
+  EXPECT_EQ(source.num_reads(), 2);
+}
+
+TEST(ReadWholeTest, MoreThanTheBoundIsRefusedUnreadAndWithoutSecrets) {
+  ErrorSource source("", "https://user:secret@host/dir/a.idx?sig=secret");
+  source.ClaimSize(11);
+  EXPECT_THAT(ReadWhole(source, 10),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       "\"https://...@host/dir/a.idx\" has 11 bytes, want at "
+                       "most 10"));
+  EXPECT_EQ(source.num_reads(), 0);
+}
+
 }  // namespace
 }  // namespace systole

@@ -23,5 +23,11 @@ TEST(UnknownArgumentTest, ArgumentThatIsNoOptionIsOneTooMany) {
       "is");
 }
 
+TEST(UnknownArgumentTest, AnAddressIsShownWithoutItsSecrets) {
+  EXPECT_EQ(UnknownArgumentText("systole feed", "https://user:secret@host/a?secret", {"--server"}),
+            "systole feed: 'https://...@host/a' is one argument too many; `systole feed --help` "
+            "shows what there is");
+}
+
 }  // namespace
 }  // namespace systole

@@ -20,8 +20,10 @@
 namespace systole {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
 
@@ -141,6 +143,18 @@ TEST(ConfigFlagsTest, AFileIsCheckedAsFlagsAre) {
             "compression: '9', want one of: detect, none, gzip, zlib, zstd");
   EXPECT_EQ(refusal("index_dir: '/no/such/folder'"),
             "index_dir: '/no/such/folder', want an existing folder");
+}
+
+TEST(ConfigFlagsTest, AFlagThatIsRefusedIsShownWithoutTheSecretsOfAnAddress) {
+  for (const ConfigFlag& flag : ConfigFlags()) {
+    if (!flag.is_list()) continue;
+    for (const char* text : {"https://user:SECRET@host/a", "=https://user:SECRET@host/a?SECRET",
+                             "photos-http: HTTPS://host/a?SECRET"}) {
+      EXPECT_THAT(std::string(CheckFlagText(flag, text).message()),
+                  AllOf(HasSubstr("NAME=GLOB"), HasSubstr("host/a"), Not(HasSubstr("SECRET"))))
+          << text;
+    }
+  }
 }
 
 TEST(ConfigFlagsTest, DatasetsOfTheFlagsAreAddedAndThoseOfOneNameAreOne) {

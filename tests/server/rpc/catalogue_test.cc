@@ -3,13 +3,18 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
+#include "core/record/tfrecord/tfrecord_shard.h"
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "tests/core/http/stub_objects.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
@@ -147,6 +152,98 @@ TEST(CatalogueTest, AShardDamagedInPartsIsServed) {
   EXPECT_EQ(damaged[1].record, 2);
   EXPECT_EQ(damaged[1].offset, 0);
   EXPECT_EQ(dataset.DamagedRecords(1).size(), 1u);
+}
+
+TEST(CatalogueTest, WhatIsSaidOfARefusedDatasetHoldsNoSecretOfItsAddresses) {
+  const TempFolder folder;
+  folder.Write("good.tfrecord", GoodShard());
+  // Nothing is sent: the addresses are refused before that.
+  const Catalogue catalogue = MustOpen(
+      absl::StrCat(DatasetText("good", folder / "good.tfrecord"),
+                   DatasetText("password", "https://user:SECRET@host/a.tfrecord"),
+                   DatasetText("glob", "https://host/a-*.tfrecord?sig=SECRET"),
+                   "datasets { name: 'mixed' shards: '", folder / "good.tfrecord",
+                   "' shards: 'HTTPS://host/a?SECRET' }", "datasets { name: 'expecting' shards: '",
+                   folder / "good.tfrecord", "' expect_records: 7 }"));
+  EXPECT_EQ(catalogue.refused().size(), 4u);
+  for (const auto& [name, refusal] : catalogue.refused()) {
+    EXPECT_THAT(std::string(refusal.status.message()), Not(HasSubstr("SECRET"))) << name;
+    EXPECT_THAT(refusal.reason, Not(HasSubstr("SECRET"))) << name;
+  }
+  v1::ServerConfig config;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      DatasetText("https://user:SECRET@host/a?x", folder / "good.tfrecord"), &config));
+  EXPECT_THAT(Catalogue::Open(config, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("dataset name"), Not(HasSubstr("SECRET")))));
+}
+
+TEST(CatalogueTest, ClientsLearnNothingOfServersOfShardsWhateverFails) {
+  StubObjects objects;
+  const std::string host = objects.server().Url("");
+  const std::string good = objects.Put("/dir/good.tfrecord", GoodShard());
+  objects.Put("/dir/packed.tfrecord", "\x1f\x8b\x08 the rest of a gzip file");
+  objects.Put("/dir/few.tfrecord", GoodShard());
+  objects.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (request.target == "/dir/forbidden.tfrecord") return Reply(403, "");
+    if (request.target == "/dir/round.tfrecord") {
+      return Reply(302, "", {{"Location", request.target}});
+    }
+    return std::nullopt;
+  });
+  std::string config;
+  for (const char* name : {"forbidden", "round", "missing", "packed"}) {
+    absl::StrAppend(&config, "datasets { name: '", name, "' shards: '", good, "' shards: '", host,
+                    "/dir/", name, ".tfrecord' } ");
+  }
+  absl::StrAppend(&config, "datasets { name: 'few' shards: '", host,
+                  "/dir/few.tfrecord' expect_records: 7 } ",
+                  DatasetText("glob", host + "/dir/a-*.tfrecord"));
+  const Catalogue catalogue = MustOpen(config);
+  EXPECT_EQ(catalogue.refused().size(), 6u);
+  for (const auto& [name, refusal] : catalogue.refused()) {
+    for (const std::string& said :
+         {refusal.reason, std::string(catalogue.Find(name).status().message())}) {
+      EXPECT_THAT(said, AllOf(Not(HasSubstr("127.0.0.1")), Not(HasSubstr("dir")))) << name;
+    }
+    EXPECT_THAT(std::string(refusal.status.message()), HasSubstr("127.0.0.1")) << name;
+  }
+  EXPECT_THAT(catalogue.refused().find("forbidden")->second.reason,
+              AllOf(HasSubstr("\"forbidden.tfrecord\""), HasSubstr("PERMISSION_DENIED")));
+  EXPECT_THAT(catalogue.refused().find("few")->second.reason, HasSubstr("expect_records"));
+}
+
+InterruptFlag* raised_while_opening = nullptr;
+int opened = 0;
+
+// TFRecord, but the flag is raised while the first shard is opened.
+constexpr ShardFormat kRaising = {.name = "TFRecord",
+                                  .begins = nullptr,
+                                  .ending = {},
+                                  .open = [](ShardFile file, const ShardOptions& options) {
+                                    ++opened;
+                                    raised_while_opening->Raise();
+                                    return TfRecordFormat().open(std::move(file), options);
+                                  }};
+constexpr const ShardFormat* kFormats[] = {&kRaising};
+
+TEST(CatalogueTest, AnInterruptionEndsItAndRefusesNoDataset) {
+  const TempFolder folder;
+  folder.Write("a.tfrecord", GoodShard());
+  v1::ServerConfig config;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      absl::StrCat(DatasetText("a", folder / "a.tfrecord"),
+                   DatasetText("b", folder / "a.tfrecord")),
+      &config));
+  InterruptFlag unwanted;
+  raised_while_opening = &unwanted;
+  const InterruptScope scope(unwanted);
+  for (const int expected : {1, 0}) {  // The second time, the flag is raised from the beginning.
+    opened = 0;
+    EXPECT_THAT(Catalogue::Open(config, {.formats = kFormats}),
+                StatusIs(absl::StatusCode::kCancelled, HasSubstr("'a'")));
+    EXPECT_EQ(opened, expected);
+  }
 }
 
 TEST(CatalogueTest, AnUnknownNameIsToldWhatThereIs) {

@@ -47,7 +47,7 @@ def test_every_duration_is_taken_alike_and_refused_by_its_name(write_spec, shard
 
 
 def test_shards_in_a_store_are_refused_with_the_remedy(write_spec):
-    for url in ("gs://bucket/flowers-*", "s3://bucket/flowers-*", "https://host/flowers"):
+    for url in ("gs://bucket/flowers-*", "s3://bucket/flowers-*", "ftp://host/flowers"):
         with pytest.raises(systole.InvalidSpec, match=f"{re.escape(url)}.*only.*paths.*mount"):
             systole.LocalFeed(url, write_spec())
         with pytest.raises(systole.Error, match=f"{re.escape(url)}.*only.*paths.*mount"):
@@ -269,8 +269,29 @@ def interrupted(code: str, *arguments: str) -> str:
     child.stdout.readline()
     time.sleep(0.2)
     child.send_signal(signal.SIGINT)
-    _, said = child.communicate()
+    _, said = child.communicate(timeout=120)
     return said
+
+
+def test_ctrl_c_ends_the_wait_for_shards_on_a_web_server(write_spec):
+    said = interrupted(
+        """
+        import os, socket, sys, threading
+        os.environ["no_proxy"] = "127.0.0.1"
+        import systole
+        silent = socket.create_server(("127.0.0.1", 0))
+        asked = []
+
+        def accept():
+            asked.append(silent.accept())
+            print("waiting")
+
+        threading.Thread(target=accept, daemon=True).start()
+        systole.LocalFeed(f"http://127.0.0.1:{silent.getsockname()[1]}/a.tfrecord", sys.argv[1])
+        """,
+        write_spec(),
+    )
+    assert "KeyboardInterrupt" in said
 
 
 def test_ctrl_c_ends_the_wait_for_a_server(write_spec):

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/interrupt/interrupt.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/error_source.h"
@@ -88,6 +89,84 @@ TEST(ReadWindowTest, NearPeeksShareAReadAndFarOnesReadLittle) {
   }
   EXPECT_EQ(source.num_reads(), 39);
   EXPECT_EQ(source.bytes_read(), 39 * 16u);
+}
+
+constexpr uint64_t kKiB = 1 << 10;
+constexpr uint64_t kMiB = 1 << 20;
+
+// Walks over `bytes` bytes in steps of `step`, and looks at 16 bytes at each.
+void Walk(ReadWindow& window, const std::string& bytes, uint64_t begin, uint64_t end,
+          uint64_t step) {
+  for (uint64_t offset = begin; offset + 16 <= end; offset += step) {
+    absl::StatusOr<const char*> peek = window.Peek(offset, 16);
+    ASSERT_THAT(peek, IsOk());
+    ASSERT_EQ(std::string(*peek, 16), bytes.substr(offset, 16)) << offset;
+  }
+}
+
+TEST(ReadWindowTest, OfASourceThatIsNotLocalTheWindowGrows) {
+  const std::string bytes = Numbered(20 * kMiB);
+  ErrorSource source(bytes);
+  source.MoveAway();
+  ReadWindow window = MustCreate(source, bytes.size(), 64 * kKiB);
+  ASSERT_NO_FATAL_FAILURE(Walk(window, bytes, 0, bytes.size(), 100'000));
+  // 256 KiB, 512 KiB, 1 MiB, .. 8 MiB, and the rest.
+  EXPECT_EQ(source.num_reads(), 7);
+  EXPECT_EQ(source.longest_read(), 8 * kMiB);
+  EXPECT_LE(source.bytes_read(), bytes.size());
+}
+
+TEST(ReadWindowTest, PiecesOfASourceThatIsNotLocalGrowToo) {
+  const std::string bytes = Numbered(20 * kMiB);
+  ErrorSource source(bytes);
+  source.MoveAway();
+  ReadWindow window = MustCreate(source, bytes.size(), 256 * kKiB);
+  uint64_t offset = 0;
+  while (offset < bytes.size()) {
+    absl::StatusOr<absl::string_view> piece = window.Piece(offset, bytes.size());
+    ASSERT_THAT(piece, IsOk());
+    ASSERT_EQ(*piece, absl::string_view(bytes).substr(offset, piece->size()));
+    offset += piece->size();
+  }
+  EXPECT_EQ(source.num_reads(), 7);
+  EXPECT_EQ(source.bytes_read(), bytes.size());
+}
+
+TEST(ReadWindowTest, WhatLiesFarApartOfASourceThatIsNotLocalIsNotRead) {
+  const std::string bytes = Numbered(30 * kMiB);
+  ErrorSource source(bytes);
+  source.MoveAway();
+  ReadWindow window = MustCreate(source, bytes.size(), 64 * kKiB);
+  ASSERT_THAT(window.Peek(0, 16), IsOk());
+  source.ResetCounts();
+  ASSERT_NO_FATAL_FAILURE(Walk(window, bytes, 3 * kMiB, 15 * kMiB, 3 * kMiB));
+  EXPECT_EQ(source.num_reads(), 4);
+  EXPECT_EQ(source.bytes_read(), 4 * 16u);
+  // What comes close after that begins with a small window again.
+  source.ResetCounts();
+  ASSERT_NO_FATAL_FAILURE(Walk(window, bytes, 12 * kMiB + 1000, 12 * kMiB + 200'000, 1000));
+  EXPECT_EQ(source.num_reads(), 1);
+  EXPECT_EQ(source.bytes_read(), 256 * kKiB);
+}
+
+TEST(ReadWindowTest, ASizeThatAServerClaimsTakesNoMoreThanAWindow) {
+  ErrorSource source(Numbered(1000));
+  source.MoveAway();
+  ReadWindow window = MustCreate(source, uint64_t{1} << 48, 64 * kKiB);
+  EXPECT_THAT(window.Peek(0, 16), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("byte 1000")));
+  EXPECT_EQ(source.longest_read(), 256 * kKiB);
+}
+
+TEST(ReadWindowTest, NothingIsReadForWorkThatIsNotWanted) {
+  const ErrorSource source(Numbered(10'000));
+  ReadWindow window = MustCreate(source, 10'000, 4096);
+  ASSERT_THAT(window.At(0, 16), IsOk());
+  InterruptFlag unwanted;
+  unwanted.Raise();
+  const InterruptScope scope(unwanted);
+  EXPECT_THAT(window.At(100, 16), IsOk());
+  EXPECT_THAT(window.At(5000, 16), StatusIs(absl::StatusCode::kCancelled, HasSubstr("needed")));
+  EXPECT_EQ(source.num_reads(), 1);
 }
 
 TEST(ReadWindowTest, FailedReadIsPassedOn) {

@@ -38,7 +38,7 @@ TEST(DaliIndexTest, EmptyTextIsTheIndexOfAnEmptyShardOnly) {
   EXPECT_EQ(DaliIndexText(*index), "");
   EXPECT_THAT(ParseDaliIndex("", 1),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ends at byte 0")));
-  EXPECT_THAT(ParseDaliIndex("0 16\n", 0),
+  EXPECT_THAT(ParseDaliIndex("0 1\n", 0),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("index line 1")));
 }
 
@@ -115,6 +115,23 @@ TEST(DaliIndexTest, TextTooLongForTheShardIsRefusedUnread) {
   const std::string text(MaxDaliIndexBytes(100) + 1, 'x');
   EXPECT_THAT(ParseDaliIndex(text, 100), StatusIs(absl::StatusCode::kInvalidArgument,
                                                   HasSubstr("too many for a shard of 100")));
+}
+
+// A server may claim a shard of any size, and an index beside it.
+TEST(DaliIndexTest, TheBoundOfATextFollowsFromTheNumbersThatItCanHold) {
+  for (const uint64_t shard_bytes : {0, 15, 16, 100, 999, 1000}) {
+    // Frames and stretches of a byte in turn are the most lines. The longest lines are the last
+    // ones.
+    std::string text;
+    for (uint64_t end = 0; end + 17 <= shard_bytes; end += 17) {
+      absl::StrAppend(&text, end, " 16\n", end + 16, " 1\n");
+    }
+    EXPECT_LE(text.size(), MaxDaliIndexBytes(shard_bytes)) << shard_bytes;
+  }
+  EXPECT_EQ(MaxDaliIndexBytes(1000), (2 * 62 + 1) * uint64_t{10});
+  EXPECT_EQ(MaxDaliIndexBytes(1000, 7), 7 * uint64_t{10});
+  EXPECT_LE(MaxDaliIndexBytes(uint64_t{1} << 48), kMaxIndexedRecords * 32);
+  EXPECT_LE(MaxDaliIndexBytes(std::numeric_limits<uint64_t>::max()), kMaxIndexedRecords * 42);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
+#include "tests/core/storage/error_source.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 
@@ -28,6 +29,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 
 ShardBuilder TwoRecords() { return ShardBuilder().Add("abc").Add("defg"); }
 constexpr char kTwoRecordsIndex[] = "0 19\n19 20\n";
@@ -42,6 +44,25 @@ LoadedIndex MustLoad(const std::string& path, const IndexFileOptions& options = 
 
 TEST(IndexPathTest, LiesBesideTheShard) {
   EXPECT_EQ(IndexPath("dir/a.tfrecord", ""), "dir/a.tfrecord.idx");
+}
+
+// A server may ignore the query. Under "a.tfrecord?v=1.idx" it would send the shard.
+TEST(IndexPathTest, OfAnAddressItLiesBesideTheShardWithTheQueryOfTheShard) {
+  const std::string index = IndexPath("https://host/a.tfrecord?v=1", "");
+  EXPECT_EQ(index, "https://host/a.tfrecord.idx?v=1");
+  EXPECT_EQ(RestartPath(index), "https://host/a.tfrecord.idx.restart?v=1");
+  EXPECT_EQ(IndexPath("https://host/a.tfrecord", ""), "https://host/a.tfrecord.idx");
+  EXPECT_EQ(IndexPath("dir/a?b", ""), "dir/a?b.idx");
+  EXPECT_THAT(IndexPath("https://host/a?sig=secret", "/idx"), MatchesRegex("/idx/a-.{16}\\.idx"));
+}
+
+TEST(LoadIndexTest, NotesShowNoSecretOfAnAddress) {
+  // Nothing is sent: an address with a password is refused before that.
+  const ErrorSource shard(TwoRecords().Build(), "https://user:secret@host/a.tfrecord?sig=secret");
+  const absl::StatusOr<LoadedIndex> loaded = LoadIndex(shard, "", {});
+  ASSERT_THAT(loaded, IsOk());
+  EXPECT_THAT(loaded->note, AllOf(HasSubstr("index \"https://...@host/a.tfrecord.idx\" not used"),
+                                  HasSubstr("index not kept"), Not(HasSubstr("secret"))));
 }
 
 TEST(IndexPathTest, InAnIndexFolderTheNameHoldsAHashOfTheAbsolutePath) {

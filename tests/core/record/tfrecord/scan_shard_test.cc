@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/checksum/xxh3.h"
 #include "core/record/tfrecord/dali_index.h"
 #include "core/storage/memory_source.h"
@@ -16,9 +17,11 @@
 namespace systole {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Offset and size of each record in a shard of these bytes, and the numbers of the damaged records.
 struct Found {
@@ -270,12 +273,48 @@ TEST(ScanShardTest, IndexOfLargeRecordsReadsOneSmallPieceEach) {
   EXPECT_LE(source.bytes_read(), 70'000u);  // Of 2,000,320. The first window is most.
 }
 
+// A request for each record would take hours for a shard on a server.
+TEST(ScanShardTest, AShardThatIsNotLocalTakesFewReadsAndLargeRecordsOneSmallReadEach) {
+  ShardBuilder small;
+  for (int i = 0; i < 200; ++i) small.Add(std::string(100'000, 'x'));
+  ShardBuilder large;
+  for (int i = 0; i < 4; ++i) large.Add(std::string(3 << 20, 'x'));
+  ErrorSource of_small(small.Build());
+  ErrorSource of_large(large.Build());
+  for (ErrorSource* const source : {&of_small, &of_large}) source->MoveAway();
+  const absl::StatusOr<ScannedShard> scanned = ScanShard(of_small);
+  ASSERT_THAT(scanned, IsOk());
+  EXPECT_EQ(scanned->index.num_records(), 200);
+  EXPECT_EQ(of_small.num_reads(), 7);
+  of_small.ResetCounts();
+  EXPECT_THAT(ScanIndexed(of_small, scanned->index), IsOk());
+  EXPECT_EQ(of_small.num_reads(), 7);
+  ASSERT_THAT(ScanShard(of_large), IsOk());
+  EXPECT_EQ(of_large.num_reads(), 5);
+  EXPECT_LT(of_large.bytes_read(), uint64_t{300'000});
+}
+
 TEST(ScanShardTest, FullScanReadsEveryByteAboutOnce) {
   ShardBuilder builder;
   for (int i = 0; i < 200; ++i) builder.Add(std::string(10'000, 'x'));
   const ErrorSource source(builder.Build());
   ASSERT_THAT(ScanShard(source, {.verify_payloads = true}), IsOk());
   EXPECT_LE(source.bytes_read(), builder.size() + 16 * 16);
+}
+
+TEST(ScanShardTest, AShardOfMoreRecordsThanAllowedIsRefusedByBaseName) {
+  ShardBuilder builder;
+  for (int i = 0; i < 5; ++i) builder.Add("abc");
+  const std::string damaged = builder.Build().substr(0, 40) + std::string(60, 'x');
+  for (const std::string& bytes : {builder.Build(), damaged}) {
+    const MemorySource source(bytes, "/dir/a.tfrecord");
+    const auto records = static_cast<uint64_t>(ScanShard(source)->index.num_records());
+    EXPECT_THAT(ScanShard(source, {.max_records = records}), IsOk());
+    EXPECT_THAT(ScanShard(source, {.max_records = records - 1}),
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         AllOf(HasSubstr("\"a.tfrecord\""), Not(HasSubstr("dir")),
+                               HasSubstr(absl::StrCat("more than ", records - 1)))));
+  }
 }
 
 TEST(ScanShardTest, ErrorsOfTheSourceArePassedOn) {

@@ -1,5 +1,6 @@
 #include "core/record/tfrecord/tfrecord_shard.h"
 
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -315,10 +316,66 @@ TEST(ReadRecordsTest, DamageAndLimitConcernOneRecordOfARun) {
               ElementsAre("0:a", "1:!DATA_LOSS", "2:c", "3:!RESOURCE_EXHAUSTED", "4:e"));
 }
 
-TEST(ReadRecordsTest, FailedSharedReadIsSplitUp) {
-  const Faulty faulty = MakeFaulty(ShardBuilder().Add("a").Add("b").Add("c").Build());
-  faulty.source->FailAt(20, absl::UnavailableError("bad sector"));
-  EXPECT_THAT(ReadAll(faulty.shard, {0, 1, 2}, 1000), ElementsAre("0:a", "1:!UNAVAILABLE", "2:c"));
+TEST(ReadRecordsTest, AReadThatFailsForOneRecordIsSplitUp) {
+  const std::pair<absl::Status, const char*> kErrors[] = {
+      {absl::ErrnoToStatus(EIO, "bad sector"), "1:!UNKNOWN"},
+      {absl::ErrnoToStatus(ENODATA, "bad sector"), "1:!UNAVAILABLE"},
+      {absl::ErrnoToStatus(ENOMEM, "no memory"), "1:!UNAVAILABLE"},
+      {absl::DataLossError("another range came"), "1:!UNAVAILABLE"},
+  };
+  for (const auto& [error, call] : kErrors) {
+    const Faulty faulty = MakeFaulty(ShardBuilder().Add("a").Add("b").Add("c").Build());
+    faulty.source->FailAt(20, error);
+    EXPECT_THAT(ReadAll(faulty.shard, {0, 1, 2}, 1000), ElementsAre("0:a", call, "2:c")) << error;
+  }
+}
+
+// Each read of storage that is away may take minutes of retries.
+TEST(ReadRecordsTest, AnOutageEndsItAfterOneRead) {
+  for (const absl::Status& outage :
+       {absl::UnavailableError("away"), absl::DeadlineExceededError("away"),
+        absl::FailedPreconditionError("replaced"), absl::PermissionDeniedError("run out"),
+        absl::CancelledError("not wanted")}) {
+    for (const int64_t max_read_bytes : {0, 1000}) {
+      for (const std::vector<int64_t>& records :
+           {std::vector<int64_t>{0, 1, 2}, std::vector<int64_t>{2, 0, 1}}) {
+        const Faulty faulty = MakeFaulty(ShardBuilder().Add("a").Add("b").Add("c").Build());
+        faulty.source->FailAll(outage);
+        std::vector<size_t> places;
+        AlignedBuffer scratch;
+        EXPECT_EQ(faulty.shard.ReadRecords(
+                      records, RecordBytes::kCopied, max_read_bytes, scratch,
+                      [&](size_t place, const absl::StatusOr<absl::string_view>& payload) {
+                        places.push_back(place);
+                        EXPECT_EQ(payload.status(), outage);
+                        return absl::OkStatus();
+                      }),
+                  outage);
+        EXPECT_THAT(places, ElementsAre(0));
+        EXPECT_EQ(faulty.source->num_reads(), 1);
+        EXPECT_EQ(faulty.source->num_checks(), 0);
+      }
+    }
+  }
+}
+
+TEST(ReadRecordsTest, AnOutageThatACheckOfDamageMeetsEndsIt) {
+  const std::string bytes = ShardBuilder().Add("a").Add("b").Add("c").Add("d").Build();
+  for (const int64_t max_read_bytes : {0, 1000}) {
+    const Faulty faulty = MakeFaulty(WithFlippedBit(bytes, 8 * 29));  // In record 1.
+    faulty.source->SetChanged(absl::UnavailableError("away"));
+    std::vector<size_t> places;
+    AlignedBuffer scratch;
+    EXPECT_THAT(
+        faulty.shard.ReadRecords({0, 1, 2, 3}, RecordBytes::kCopied, max_read_bytes, scratch,
+                                 [&](size_t place, absl::StatusOr<absl::string_view>) {
+                                   places.push_back(place);
+                                   return absl::OkStatus();
+                                 }),
+        StatusIs(absl::StatusCode::kUnavailable, "away"));
+    EXPECT_THAT(places, ElementsAre(0, 1));
+    EXPECT_EQ(faulty.source->num_checks(), 1);
+  }
 }
 
 TEST(ReadRecordsTest, CallbackEndsIt) {

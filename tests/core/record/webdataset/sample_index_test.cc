@@ -105,5 +105,17 @@ TEST(SampleIndexTest, WhatIsNoIndexIsInvalidAndSaysWhy) {
   }
 }
 
+// The claim would take 4 TiB.
+TEST(SampleIndexTest, ANumberOfSamplesThatIsClaimedTakesNoMemory) {
+  const uint64_t archive_bytes = uint64_t{1} << 48;
+  const std::string body = "4096 77\n512 00000000 good\n";
+  const std::string text = absl::StrFormat("systole-samples-1 %d %d 0 %016x\n%s", archive_bytes,
+                                           uint64_t{1} << 39, Xxh3(body), body);
+  EXPECT_THAT(ParseSampleIndex(text, archive_bytes, kFile),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line for sample 1")));
+  EXPECT_LE(MaxSampleIndexBytes(archive_bytes), (uint64_t{1} << 35));
+  EXPECT_LE(MaxSampleIndexBytes(archive_bytes, kMaxFarRecords), (uint64_t{1} << 31));
+}
+
 }  // namespace
 }  // namespace systole

@@ -15,9 +15,11 @@
 namespace systole {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 // "begin-end" of each sample, in blocks, with a '!' if it is damaged.
 std::vector<std::string> Samples(const std::string& archive) {
@@ -196,6 +198,17 @@ TEST(ScanArchiveTest, DamageAllOverIsCountedAndTheFirstOfItListed) {
   EXPECT_EQ(scanned->index.num_records(), 300);
   EXPECT_EQ(scanned->index.num_damaged(), 300);
   EXPECT_EQ(scanned->index.damaged().size(), kMaxDamagedListed);
+}
+
+TEST(ScanArchiveTest, AnArchiveOfMoreSamplesThanAllowedIsRefusedByBaseName) {
+  const MemorySource archive(Three().Build(), "/dir/a.tar");
+  EXPECT_THAT(ScanArchive(archive, 3), IsOk());
+  for (const uint64_t most : {0, 1, 2}) {
+    EXPECT_THAT(ScanArchive(archive, most),
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         AllOf(HasSubstr("\"a.tar\""), Not(HasSubstr("dir")),
+                               HasSubstr(absl::StrCat("more than ", most)))));
+  }
 }
 
 TEST(ScanArchiveTest, ErrorsOfTheSourceAreReturned) {

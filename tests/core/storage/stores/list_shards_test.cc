@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/interrupt/interrupt.h"
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -163,9 +164,29 @@ TEST(ListShardsTest, StoresAreListedTogetherByName) {
   EXPECT_FALSE(PatternTakes(folder / "*", "mem://together/b"));
 }
 
+TEST(ListShardsTest, WhatLiesBesideShardsOfTheWebIsKnownWithoutItsQuery) {
+  EXPECT_THAT(ListShards({"https://host/a.tfrecord?b=.idx"}),
+              IsOkAndHolds(ElementsAre("https://host/a.tfrecord?b=.idx")));
+  for (const char* beside : {"https://host/a.idx?sig", "https://host/labels.txt?sig"}) {
+    EXPECT_THAT(ListShards({beside}),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr("beside shards")));
+  }
+}
+
 TEST(ListShardsTest, NoPatternIsInvalid) {
   EXPECT_THAT(ListShards({}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no pattern")));
+}
+
+TEST(ListShardsTest, NothingIsListedForWorkThatIsNotWanted) {
+  const TempFolder folder;
+  const std::string shard = folder.Write("a", "");
+  InterruptFlag unwanted;
+  const InterruptScope scope(unwanted);
+  EXPECT_THAT(ListShards({shard, shard}), IsOk());
+  unwanted.Raise();
+  EXPECT_THAT(ListShards({shard, shard}),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("no longer needed")));
 }
 
 }  // namespace

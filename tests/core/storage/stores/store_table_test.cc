@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(StoreTableTest, EachSchemeStandsOnceAndEachStoreIsFoundByItsOwn) {
   std::set<std::string> schemes;
@@ -35,7 +36,7 @@ TEST(StoreTableTest, ASchemeIsLettersDigitsAndThreeSigns) {
 }
 
 TEST(StoreTableTest, AnUnknownSchemeIsRefusedWithTheKnownOnesAndTheRemedy) {
-  for (const char* url : {"gs://bucket/a-*.tfrecord", "s3://bucket/a", "https://host/a.tfrecord",
+  for (const char* url : {"gs://bucket/a-*.tfrecord", "s3://bucket/a", "ftp://host/a.tfrecord",
                           "file:///data/a.tfrecord", "MEM://a"}) {
     const auto refused =
         StatusIs(absl::StatusCode::kInvalidArgument,
@@ -46,6 +47,13 @@ TEST(StoreTableTest, AnUnknownSchemeIsRefusedWithTheKnownOnesAndTheRemedy) {
     for (const StoreRow& row : StoreTable()) {
       EXPECT_THAT(StoreOf(url).status().message(), HasSubstr(row.called));
     }
+  }
+}
+
+TEST(StoreTableTest, ARefusedUrlIsShownWithoutItsSecrets) {
+  for (const char* url :
+       {"gs://user:secret@bucket/a", "HTTPS://host/a?secret", "ftp://host/a#secret"}) {
+    EXPECT_THAT(std::string(StoreOf(url).status().message()), Not(HasSubstr("secret"))) << url;
   }
 }
 

@@ -1,0 +1,115 @@
+// The one thread that moves the bytes of all transfers of a client, and the list of transfers that
+// wait for a connection. For http_client.cc.
+#ifndef SYSTOLE_CORE_HTTP_CLIENT_LOOP_H_
+#define SYSTOLE_CORE_HTTP_CLIENT_LOOP_H_
+
+#include <curl/curl.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/http/http_client_options.h"
+#include "core/http/transfer.h"
+#include "core/interrupt/interrupt.h"
+
+namespace systole {
+
+// The thread looks so often whether work for which others wait is still wanted.
+inline constexpr absl::Duration kInterruptLook = absl::Milliseconds(20);
+
+// Thread-safe. libcurl's multi handle is used by the thread alone, but for waking it up.
+class ClientLoop {
+ public:
+  // Prepares libcurl, once in the process, and starts the thread. Errors as HttpClient::Create().
+  static absl::StatusOr<std::unique_ptr<ClientLoop>> Create(const HttpClientOptions& options);
+  // Ends as End() does, and waits until every Call is over.
+  ~ClientLoop();
+  ClientLoop(const ClientLoop&) = delete;
+  ClientLoop& operator=(const ClientLoop&) = delete;
+
+  // Ends the thread, and with Cancelled all transfers and sleeps, those that come later, too. Not
+  // for several threads at a time.
+  void End() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // A thread is in a call of the client for as long as this lives. While the thread waits, it
+  // sleeps, and the loop's thread looks at its InterruptFlag.
+  class Call {
+   public:
+    explicit Call(ClientLoop& loop);
+    ~Call();
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    ClientLoop& loop_;
+    const bool interruptible_;
+  };
+
+  // REQUIRES, for the next two: the thread is in a Call.
+
+  // Puts the transfer last in the list, which is bounded. Waits for room until `deadline`, a time
+  // of SteadyClock(); false if there was none. Ends the transfer if the thread is interrupted
+  // meanwhile, or the end has begun.
+  bool AddBefore(absl::Duration deadline, const std::shared_ptr<Transfer>& transfer)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // OK after `time`. Returns early, with Cancelled, when a transfer would end so.
+  absl::Status SleepFor(absl::Duration time) ABSL_LOCKS_EXCLUDED(mu_);
+  // The caller has abandoned the transfer: its connection is freed soon.
+  void Drop(const std::shared_ptr<Transfer>& transfer) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // A thread that waits for something else than the end of a transfer.
+  struct Sleeper {
+    const InterruptFlag* const flag = HeededInterruptFlag();
+    CondVar wake;  // With mu_.
+  };
+
+  ClientLoop(const HttpClientOptions& options, CURLM* multi);
+
+  void Run() ABSL_LOCKS_EXCLUDED(mu_);
+  // Starts waiting transfers while there are connections for them. False once the end has begun.
+  bool StartWaiting() ABSL_LOCKS_EXCLUDED(mu_);
+  void Start(std::shared_ptr<Transfer> transfer);
+  // Return how many connections they have freed.
+  int EndFinished();
+  int EndAbandoned();
+  // Ends what no interrupted thread wants any more, if it is time to look.
+  int EndInterrupted() ABSL_LOCKS_EXCLUDED(mu_);
+  int LongestPollMs() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Takes a transfer out of the multi handle, which closes its connection if it is not over.
+  std::shared_ptr<Transfer> Remove(CURL* handle);
+  bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellOfRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const HttpClientOptions options_;
+  const MonotonicClock now_ = SteadyClock();
+  CURLM* const multi_;
+  // Of the thread alone.
+  std::map<CURL*, std::shared_ptr<Transfer>> active_;
+  std::map<std::string, int> active_by_origin_;
+  absl::Duration next_look_;  // When it is time to look at the flags again.
+
+  mutable Mutex mu_;
+  CondVar calls_changed_;
+  std::deque<std::shared_ptr<Transfer>> waiting_ ABSL_GUARDED_BY(mu_);
+  std::set<Sleeper*> wanting_room_ ABSL_GUARDED_BY(mu_);
+  std::set<Sleeper*> wanting_time_ ABSL_GUARDED_BY(mu_);
+  int calls_ ABSL_GUARDED_BY(mu_) = 0;
+  int interruptible_calls_ ABSL_GUARDED_BY(mu_) = 0;
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<WorkerPool> thread_;  // Last: it uses what is above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_HTTP_CLIENT_LOOP_H_

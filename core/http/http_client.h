@@ -1,0 +1,75 @@
+// Fetches objects of the web by HTTP/1.1: many threads ask, one thread moves the bytes over a
+// bounded number of kept connections.
+#ifndef SYSTOLE_CORE_HTTP_HTTP_CLIENT_H_
+#define SYSTOLE_CORE_HTTP_HTTP_CLIENT_H_
+
+#include <sys/types.h>
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/http/http_client_options.h"
+#include "core/http/http_headers.h"
+#include "core/http/http_message.h"
+#include "core/http/http_url.h"
+
+namespace systole {
+
+class ClientLoop;
+class HttpNames;
+
+// Thread-safe. A child of fork() has no thread for its parent's client, so Fetch() fails there.
+class HttpClient {
+ public:
+  // Starts the thread.
+  //   InvalidArgument    an option is out of range.
+  //   ResourceExhausted  the system gives no thread or no memory.
+  static absl::StatusOr<std::unique_ptr<HttpClient>> Create(const HttpClientOptions& options);
+  // Ends all calls of Fetch() and SleepFor() with Cancelled, waits until they have returned, and
+  // closes all connections.
+  ~HttpClient();
+  // Ends the thread and all calls, and later ones, with Cancelled. For a client that is not
+  // destroyed: at exit OpenSSL cleans up, and the thread must not be in a TLS connection. Register
+  // a handler of the exit that calls this after Create(), which lets OpenSSL register its own:
+  // handlers run in reverse order. Does nothing in a child of fork().
+  void End();
+  HttpClient(const HttpClient&) = delete;
+  HttpClient& operator=(const HttpClient&) = delete;
+
+  // Sends a request, follows at most 5 redirects, and waits for the whole answer, whatever its
+  // status. An authorization (headers `authorization`, `cookie`, `proxy-authorization`) is not sent
+  // on to another origin.
+  //   InvalidArgument     the request is malformed.
+  //   Unavailable         no connection, no answer, or a body that ended early: a retry may help.
+  //   DeadlineExceeded    the timeout ran out.
+  //   ResourceExhausted   a body over its limit, or headers of more than 64 KiB.
+  //   FailedPrecondition  a certificate that is not trusted; a redirect from https to http, or one
+  //                       too many; a server that ignores `range`.
+  //   DataLoss            an answer that is not HTTP, or a redirect to nowhere.
+  //   Cancelled           InterruptRequested(), or the client was destroyed.
+  // Messages name the object as HttpRequest::called says.
+  // The calling thread sleeps all the while, so that a watchdog sees that it waits.
+  absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
+
+  // Sleeps for so long. Returns early, with Cancelled, when Fetch() would.
+  absl::Status SleepFor(absl::Duration time);
+
+ private:
+  HttpClient(const HttpClientOptions& options, std::unique_ptr<ClientLoop> loop);
+
+  absl::StatusOr<HttpResponse> FetchOnce(const HttpRequest& request, const HttpNames& names,
+                                         const HttpUrl& url, const HttpHeaders& headers,
+                                         absl::Duration deadline);
+
+  const HttpClientOptions options_;
+  const MonotonicClock now_ = SteadyClock();
+  const pid_t process_;
+  std::unique_ptr<ClientLoop> loop_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_HTTP_HTTP_CLIENT_H_

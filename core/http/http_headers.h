@@ -1,0 +1,60 @@
+// The headers of requests and answers, and the values that Systole reads. A server writes these
+// values, so each parser takes any bytes.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_HTTP_HTTP_HEADERS_H_
+#define SYSTOLE_CORE_HTTP_HTTP_HEADERS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace systole {
+
+// Names and values, in order. Names are in lower case.
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;
+
+// The value of the first header of this name, empty if there is none. A view into `headers`.
+absl::string_view FindHeader(const HttpHeaders& headers, absl::string_view name);
+
+// Removes all headers of this name.
+void RemoveHeader(HttpHeaders& headers, absl::string_view name);
+
+// A line "Name: value" of an answer; nullopt if it is none. Blanks around the value are removed.
+std::optional<std::pair<std::string, std::string>> ParseHeaderLine(absl::string_view line);
+
+// Whether a request may have this header: a name in lower case, and a value that cannot end its
+// line.
+bool IsSendableHeader(absl::string_view name, absl::string_view value);
+
+// "bytes 0-99/1000", "bytes 0-99/*", or "bytes */1000".
+struct ContentRange {
+  // The bytes [begin, end) of the object. Both are 0 if no byte of the asked range exists.
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  std::optional<uint64_t> total;  // Bytes of the whole object; nullopt: the server does not say.
+};
+// Nullopt for anything else, and for ranges that contradict themselves. All numbers are below
+// 2^63.
+std::optional<ContentRange> ParseContentRange(absl::string_view value);
+
+// A number of bytes below 2^63: digits alone.
+std::optional<uint64_t> ParseContentLength(absl::string_view value);
+
+// How long a server asks to wait: seconds, or a date, counted from `date`, the answer's own Date
+// header. So no clock is needed, and a server whose clock is wrong is understood. At least 0, at
+// most a day.
+std::optional<absl::Duration> ParseRetryAfter(absl::string_view value, absl::string_view date);
+
+// The strong ETag that `value` is, with its quotes; empty if it is weak, malformed, or longer than
+// `max_bytes`. The same strong ETag means the same bytes.
+std::string StrongEtag(absl::string_view value, size_t max_bytes);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_HTTP_HTTP_HEADERS_H_

@@ -1,0 +1,53 @@
+// A request and its answer.
+//
+// Thread-compatible: values.
+#ifndef SYSTOLE_CORE_HTTP_HTTP_MESSAGE_H_
+#define SYSTOLE_CORE_HTTP_HTTP_MESSAGE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "core/http/http_headers.h"
+
+namespace systole {
+
+enum class HttpMethod { kGet, kHead };
+
+// The bytes [begin, end) of an object. Not empty.
+struct HttpRange {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+struct HttpRequest {
+  HttpMethod method = HttpMethod::kGet;
+  std::string url;
+  HttpHeaders headers = {};
+  std::optional<HttpRange> range = {};
+  // For all of the call: waiting for a connection, DNS, redirects, and the whole body.
+  absl::Duration timeout = absl::Minutes(1);
+  // The most bytes of the body. A server could send without end; this bounds what is kept of it.
+  uint64_t max_body_bytes = uint64_t{1} << 20;
+  // If it is not empty, the body of an answer 2xx is written here, and its size is the most bytes
+  // of the body. Must live until Fetch() returns; nothing is written after that.
+  absl::Span<char> into = {};
+  // What messages call the object, if clients see them, who must not learn its address. Then no
+  // message holds an address or a path, not even one that a redirect led to. Empty: messages name
+  // the address, and what it leads to, as ShownUrl() shows them.
+  std::string called = {};
+};
+
+struct HttpResponse {
+  int status = 0;  // 200 and above.
+  HttpHeaders headers = {};
+  // Empty if it was written to HttpRequest::into, and of an answer that is no 2xx.
+  std::string body = {};
+  uint64_t body_bytes = 0;  // There, or in `body`.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_HTTP_HTTP_MESSAGE_H_

@@ -1,0 +1,83 @@
+// When a request is tried again, how long after, and how often in all: so that one lost answer
+// costs a feed nothing, and a store that is overloaded is not asked more and more.
+#ifndef SYSTOLE_CORE_HTTP_HTTP_RETRY_H_
+#define SYSTOLE_CORE_HTTP_HTTP_RETRY_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/http/http_message.h"
+
+namespace systole {
+
+struct RetryOptions {
+  // Of one request, the first attempt included. More of them outlast longer failures, and make the
+  // caller wait longer for the error.
+  int max_attempts = 8;
+  // The wait before attempt n + 1 is drawn from [0, first * 2^(n-1)), and never more than `max`.
+  // Drawn from the whole range, so that clients that failed together do not come back together.
+  absl::Duration first_backoff = absl::Milliseconds(100);
+  absl::Duration max_backoff = absl::Seconds(10);
+  // A server may ask to wait for longer than its backoff (Retry-After), up to this.
+  absl::Duration max_retry_after = absl::Seconds(30);
+  // Each request adds `budget_share` to a budget that holds at most `budget_burst`; each retry
+  // takes 1 and is not made if there is less. So n requests cause at most budget_burst + n *
+  // budget_share retries, even if every answer is an error.
+  double budget_share = 0.2;
+  double budget_burst = 100;
+};
+
+// Whether another attempt may help: Unavailable, or an answer 408, 429, 500, 502, 503 or 504.
+bool MayBeTriedAgain(const absl::StatusOr<HttpResponse>& outcome);
+
+// The wait after the failed attempt number `attempt`, which is 1 for the first. `draw` is uniform
+// in [0, 1). REQUIRES: MayBeTriedAgain(outcome), attempt > 0.
+absl::Duration WaitBeforeRetry(const RetryOptions& options, int attempt,
+                               const absl::StatusOr<HttpResponse>& outcome, double draw);
+
+// What HttpRetrier takes from its surroundings, so that tests need no clock and no chance.
+struct RetrySurroundings {
+  MonotonicClock now = SteadyClock();
+  // Waits for so long, as HttpClient::SleepFor(). An error ends the request.
+  std::function<absl::Status(absl::Duration)> sleep = {};
+  // Uniform in [0, 1). Null: other draws in each process. Called by one thread at a time.
+  std::function<double()> draw = {};
+};
+
+// Thread-safe. One for all requests of a client, which share its budget.
+class HttpRetrier {
+ public:
+  // Makes one attempt. Its errors tell by their codes whether another may help.
+  using Attempt = absl::FunctionRef<absl::StatusOr<HttpResponse>(const HttpRequest& request)>;
+
+  // REQUIRES: surroundings.sleep.
+  HttpRetrier(const RetryOptions& options, RetrySurroundings surroundings);
+
+  // Calls `attempt` until it succeeds, fails for good, or may not be made again. Each attempt has
+  // what is left of request.timeout, and none begins after that. Returns the last outcome; the
+  // message of an error says how many attempts there were. Cancelled if InterruptRequested().
+  absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request, Attempt attempt)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  void CountRequest() ABSL_LOCKS_EXCLUDED(mu_);
+  bool TakeRetry() ABSL_LOCKS_EXCLUDED(mu_);
+  double Draw() ABSL_LOCKS_EXCLUDED(mu_);
+
+  const RetryOptions options_;
+  const RetrySurroundings surroundings_;  // No function is null.
+  Mutex mu_;
+  double budget_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_HTTP_HTTP_RETRY_H_

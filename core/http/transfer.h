@@ -1,0 +1,111 @@
+// One request on its way, and its answer as it comes in. For http_client.cc and client_loop.cc.
+#ifndef SYSTOLE_CORE_HTTP_TRANSFER_H_
+#define SYSTOLE_CORE_HTTP_TRANSFER_H_
+
+#include <curl/curl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/http/http_client_options.h"
+#include "core/http/http_headers.h"
+#include "core/http/http_message.h"
+#include "core/http/http_names.h"
+#include "core/http/http_url.h"
+#include "core/interrupt/interrupt.h"
+
+namespace systole {
+
+// Thread-safe. Shared by the thread that waits for the answer and the thread that moves the bytes:
+// either may be the last that needs it.
+class Transfer {
+ public:
+  // The handle is made here, by the thread that waits, and used by the other thread.
+  // ResourceExhausted without memory.
+  // `url` and `headers` take the place of the request's.
+  static absl::StatusOr<std::shared_ptr<Transfer>> Create(const HttpClientOptions& options,
+                                                          const HttpRequest& request,
+                                                          const HttpNames& names,
+                                                          const HttpUrl& url,
+                                                          const HttpHeaders& headers);
+  // REQUIRES: the handle is in no multi handle.
+  ~Transfer();
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  const std::string& origin() const { return origin_; }
+
+  // For the thread that moves the bytes.
+  CURL* handle() const { return handle_; }
+  // The transfer is over, with libcurl's result.
+  void EndWith(CURLcode code) ABSL_LOCKS_EXCLUDED(mu_);
+  // The transfer is over, unless it was before.
+  void EndWith(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
+  bool is_abandoned() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether the thread that waits is interrupted.
+  bool is_interrupted() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // For the thread that waits. Waits until `deadline` on the clock; true once the transfer is over.
+  // The thread does not run meanwhile; the loop's thread ends the transfer if it is interrupted.
+  bool WaitUntil(absl::Duration deadline, const MonotonicClock& now) ABSL_LOCKS_EXCLUDED(mu_);
+  // Nothing is written to HttpRequest::into from now on.
+  void Abandon() ABSL_LOCKS_EXCLUDED(mu_);
+  // The answer, once. REQUIRES: the transfer is over.
+  absl::StatusOr<HttpResponse> TakeAnswer() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  Transfer(const HttpRequest& request, const HttpNames& names, const HttpUrl& url);
+
+  // Sets all options of the handle. False without memory.
+  bool SetUp(const HttpClientOptions& options, const HttpUrl& url, const HttpHeaders& headers);
+
+  // libcurl calls these with each line of the headers, and with each piece of the body. A result
+  // that is not the size ends the transfer.
+  static size_t OnHeader(char* data, size_t size, size_t count, void* transfer);
+  static size_t OnBody(char* data, size_t size, size_t count, void* transfer);
+  bool TakeHeader(absl::string_view line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool TakeEndOfHeaders() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool TakeBody(absl::string_view bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Keeps the first error. Returns false.
+  bool Fail(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status TooLarge() const;
+  absl::Status ErrorOf(CURLcode code) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Of the thread that waits. Null: nobody interrupts it. Looked at only while it waits.
+  const InterruptFlag* const flag_ = HeededInterruptFlag();
+  const HttpNames names_;
+  const std::string server_;  // For messages.
+  const std::string origin_;
+  const HttpMethod method_;
+  const bool is_ranged_;
+  const uint64_t max_body_bytes_;
+  const absl::Span<char> into_;  // Written under mu_, unless abandoned_.
+  CURL* handle_ = nullptr;
+  curl_slist* lines_ = nullptr;  // The headers of the request.
+  std::string ca_file_;          // HttpClientOptions::ca_file.
+
+  mutable Mutex mu_;
+  CondVar over_changed_;
+  bool over_ ABSL_GUARDED_BY(mu_) = false;
+  bool abandoned_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  HttpResponse answer_ ABSL_GUARDED_BY(mu_);
+  size_t header_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  bool headers_ended_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t refused_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Of the body of an answer that is no 2xx.
+  bool enough_ ABSL_GUARDED_BY(mu_) = false;         // The rest of that body is not wanted.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_HTTP_TRANSFER_H_

@@ -1,0 +1,116 @@
+#include "core/http/transfer_error.h"
+
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
+namespace systole {
+namespace {
+
+std::string WhyNotConnected(const TransferFacts& facts) {
+  if (facts.system_error == 0) return "";
+  return absl::StrCat(" (", std::generic_category().message(static_cast<int>(facts.system_error)),
+                      ")");
+}
+
+// `verdict` is OpenSSL's number (X509_V_ERR_...). libcurl compares the names itself, when OpenSSL
+// has accepted the rest, and leaves "unspecified" or "accepted" as the verdict.
+std::string WhyNotTrusted(long verdict) {
+  switch (verdict) {
+    case 0:
+    case 1:
+      return "it is for another name";
+    case 9:
+      return "it is not valid yet; check this machine's clock";
+    case 10:
+      return "it has expired";
+    case 18:
+    case 19:
+      return "it is signed by itself, or by an authority that is not known here";
+    case 2:
+    case 20:
+    case 21:
+      return "its authority is not known here";
+    default:
+      return absl::StrCat("OpenSSL's error ", verdict, " of verification");
+  }
+}
+
+}  // namespace
+
+absl::Status RangesIgnored(absl::string_view object) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      object,
+      ": the server was asked for a range of bytes and sends the whole object; use a server "
+      "that supports ranges (nginx, Apache and buckets do, python3 -m http.server does not), or "
+      "start again if a longer object took its place"));
+}
+
+absl::Status NotHttp(absl::string_view object) {
+  return absl::DataLossError(absl::StrCat(
+      object, ": what comes from there is not HTTP; check the scheme and the port of the address"));
+}
+
+absl::Status TransferError(const TransferFacts& facts) {
+  const std::string at = absl::StrCat(facts.object, ": ");
+  constexpr absl::string_view kCheckProxies =
+      "; check http_proxy, https_proxy, all_proxy and no_proxy";
+  if (facts.proxy_status >= 300) {
+    return absl::UnavailableError(absl::StrCat(at, "the proxy refuses to connect to ", facts.server,
+                                               " (status ", facts.proxy_status, ")",
+                                               kCheckProxies));
+  }
+  switch (facts.code) {
+    case CURLE_COULDNT_RESOLVE_HOST:
+      return absl::UnavailableError(
+          absl::StrCat(at, "the name of ", facts.server,
+                       " cannot be resolved; check how it is spelled, and this machine's name "
+                       "servers"));
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_PROXY:
+      return absl::UnavailableError(
+          absl::StrCat(at, "the proxy cannot be found or used", kCheckProxies));
+    case CURLE_COULDNT_CONNECT:
+      return absl::UnavailableError(
+          absl::StrCat(at, "cannot connect to ", facts.server, WhyNotConnected(facts),
+                       "; check that the server runs there, and the firewalls and proxies on the "
+                       "way"));
+    case CURLE_OPERATION_TIMEDOUT:
+      return absl::UnavailableError(absl::StrCat(
+          at, facts.server, " did not answer, or stopped to send after ", facts.body_bytes,
+          " bytes; check that the server and the way to it are not overloaded"));
+    case CURLE_PEER_FAILED_VERIFICATION:
+      return absl::FailedPreconditionError(absl::StrCat(
+          at, "the certificate of ", facts.server, " is not accepted (",
+          WhyNotTrusted(facts.tls_verdict),
+          "); write the host's name as the certificate has it, and give the certificates of your "
+          "own authorities by SSL_CERT_FILE"));
+    case CURLE_SSL_CACERT_BADFILE:
+      return absl::FailedPreconditionError(
+          absl::StrCat(at, "the certificates of authorities", facts.ca_file,
+                       " cannot be read; check CURL_CA_BUNDLE and SSL_CERT_FILE, or install "
+                       "ca-certificates"));
+    case CURLE_SSL_CONNECT_ERROR:
+      return absl::UnavailableError(
+          absl::StrCat(at, "no TLS connection to ", facts.server,
+                       "; check that the port speaks TLS: http:// is for those that do not"));
+    case CURLE_PARTIAL_FILE:
+      return absl::UnavailableError(absl::StrCat(
+          at, "the answer ended early, after ", facts.body_bytes, " bytes of its body; try again"));
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_WEIRD_SERVER_REPLY:
+      return NotHttp(facts.object);
+    case CURLE_URL_MALFORMAT:
+      return absl::InvalidArgumentError(absl::StrCat(at, "its address is malformed"));
+    case CURLE_OUT_OF_MEMORY:
+      return absl::ResourceExhaustedError(absl::StrCat(
+          at, "no memory for the transfer, or its headers have a line of more than 100 KB"));
+    default:
+      // Mostly a connection that was reset, or closed before the answer. The words belong to the
+      // number and hold nothing of the transfer.
+      return absl::UnavailableError(absl::StrCat(at, "the transfer failed (",
+                                                 curl_easy_strerror(facts.code), "); try again"));
+  }
+}
+
+}  // namespace systole

@@ -1,0 +1,62 @@
+// What the answers of a web server say of an object, each checked before it is believed.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_STORAGE_WEB_WEB_ANSWER_H_
+#define SYSTOLE_CORE_STORAGE_WEB_WEB_ANSWER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/http/http_message.h"
+
+namespace systole {
+
+// The most bytes of an object, 8 TiB. A server could say anything. The largest objects of buckets
+// have 5 TiB (S3, GCS).
+inline constexpr uint64_t kMaxWebObjectBytes = uint64_t{1} << 43;
+
+struct WebObject {
+  uint64_t size_bytes = 0;
+  std::string etag;           // Strong, with its quotes. Empty: there is none.
+  std::string last_modified;  // As the server writes it. Empty: there is none that can be used.
+
+  // See StoredState::identity.
+  std::string Identity() const;
+};
+
+// The object of an answer to HEAD. Nullopt: the answer does not tell, and a GET may. Nor does it
+// tell with a length of 0, which servers send that have one handler for every HEAD. In these
+// functions `called` is what messages call the object, fit to be shown.
+absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
+                                                      const HttpResponse& response);
+
+// The object of an answer to a GET of its first byte, asked after `head` did not tell. It is empty
+// if `head` has the length 0 and there is no first byte (416).
+absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& head,
+                                            const HttpResponse& response);
+
+// OK if the body of an answer to a GET is just the bytes `asked` of `object`, which was opened.
+//   FailedPrecondition  the object has changed, or the server ignores ranges.
+//   DataLoss            another range than was asked for.
+//   Unavailable         a body that ended early: a retry may help.
+// REQUIRES: asked.end <= object.size_bytes.
+absl::Status CheckPiece(absl::string_view called, const WebObject& object, const HttpRange& asked,
+                        const HttpResponse& response);
+
+// Whether the answer to a GET itself says that it is of `object`: it has the same strong ETag. Of
+// an object without one it has the same Last-Modified and the same size of the whole, and an answer
+// to HEAD would not say more. That the request had `If-Match` says nothing, because servers may
+// ignore it.
+bool ProvesSameObject(const WebObject& object, const HttpResponse& response);
+
+// The error of an answer that gives no object: NotFound, PermissionDenied, Unavailable or another,
+// with the status and what to do.
+absl::Status RefusalOf(absl::string_view called, const HttpResponse& response);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_WEB_WEB_ANSWER_H_

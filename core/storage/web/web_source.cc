@@ -1,0 +1,165 @@
+#include "core/storage/web/web_source.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "absl/memory/memory.h"
+#include "core/http/http_names.h"
+#include "core/status/status_macros.h"
+#include "core/storage/store.h"
+#include "core/text/foreign_text.h"
+
+namespace systole {
+namespace {
+
+// The most bytes of one request. A retry asks again for no more than this, and a long read does not
+// hold its connection while others wait.
+constexpr size_t kPieceBytes = size_t{8} << 20;
+
+// What errors call the object. Never empty: then it would be called by its address.
+std::string CalledName(const std::string& name) {
+  const absl::string_view base = BaseName(name);
+  return base.empty() ? "the object" : ForeignName(base);
+}
+
+// Threads that read one object may come here in any order.
+void RaiseTo(std::atomic<int64_t>& latest_ns, absl::Duration time) {
+  const int64_t time_ns = absl::ToInt64Nanoseconds(time);
+  int64_t seen_ns = latest_ns.load(std::memory_order_relaxed);
+  while (seen_ns < time_ns && !latest_ns.compare_exchange_weak(seen_ns, time_ns)) {
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WebConnection>> WebConnection::Create(
+    const WebStoreOptions& options) {
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> client, HttpClient::Create(options.client));
+  return absl::WrapUnique(new WebConnection(options, std::move(client)));
+}
+
+HttpRequest WebConnection::RequestFor(const std::string& name, const std::string& called) const {
+  // Compressed on the way, an object would have other lengths and offsets.
+  return {.url = name,
+          .headers = {{"accept-encoding", "identity"}},
+          .timeout = options_.timeout,
+          .called = called};
+}
+
+absl::StatusOr<HttpResponse> WebConnection::Fetch(const HttpRequest& request) {
+  return retrier_.Fetch(request,
+                        [this](const HttpRequest& attempt) { return client_->Fetch(attempt); });
+}
+
+absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std::string& called,
+                                             absl::Duration timeout) {
+  HttpRequest request = RequestFor(name, called);
+  request.timeout = timeout;
+  const std::string shown = HttpNames(request).object();
+  request.method = HttpMethod::kHead;
+  SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse head, Fetch(request));
+  SYSTOLE_ASSIGN_OR_RETURN(std::optional<WebObject> object, ObjectOfHead(shown, head));
+  if (object.has_value()) return *std::move(object);
+  request.method = HttpMethod::kGet;
+  request.range = {.begin = 0, .end = 1};
+  request.max_body_bytes = 1;
+  SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(request));
+  return ObjectOfFirstByte(shown, head, first_byte);
+}
+
+absl::StatusOr<SeenObject> WebConnection::Look(const std::string& name, const std::string& called,
+                                               absl::Duration timeout) {
+  const absl::Duration asked = options_.now();
+  absl::StatusOr<WebObject> object = Ask(name, called, timeout);
+  if (!object.ok()) {
+    recent_.Forget(name);
+    return object.status();
+  }
+  SeenObject seen = {.object = *std::move(object), .asked = asked};
+  recent_.Remember(name, seen);
+  return seen;
+}
+
+absl::StatusOr<SeenObject> WebConnection::LookIfNotSeen(const std::string& name,
+                                                        const std::string& called) {
+  std::optional<SeenObject> seen = recent_.Find(name, options_.now());
+  if (seen.has_value()) return *std::move(seen);
+  return Look(name, called, options_.open_timeout);
+}
+
+absl::StatusOr<bool> WebConnection::Read(const std::string& name, const std::string& called,
+                                         const WebObject& object, uint64_t offset,
+                                         absl::Span<char> out) {
+  bool proven = true;
+  while (!out.empty()) {
+    const absl::Span<char> piece = out.subspan(0, kPieceBytes);
+    const HttpRange range = {.begin = offset, .end = offset + piece.size()};
+    HttpRequest request = RequestFor(name, called);
+    const std::string shown = HttpNames(request).object();
+    if (!object.etag.empty()) request.headers.emplace_back("if-match", object.etag);
+    request.range = range;
+    request.into = piece;
+    const absl::StatusOr<HttpResponse> response =
+        retrier_.Fetch(request, [&](const HttpRequest& attempt) -> absl::StatusOr<HttpResponse> {
+          SYSTOLE_ASSIGN_OR_RETURN(HttpResponse answer, client_->Fetch(attempt));
+          if (MayBeTriedAgain(answer)) return answer;
+          // A body that ended early is tried again, too.
+          SYSTOLE_RETURN_IF_ERROR(CheckPiece(shown, object, range, answer));
+          return answer;
+        });
+    if (!response.ok()) return response.status();
+    if (MayBeTriedAgain(response)) return RefusalOf(shown, *response);
+    proven = proven && ProvesSameObject(object, *response);
+    offset += piece.size();
+    out.remove_prefix(piece.size());
+  }
+  return proven;
+}
+
+WebSource::WebSource(WebConnection& connection, std::string name, SeenObject seen)
+    : connection_(connection),
+      name_(std::move(name)),
+      called_(CalledName(name_)),
+      object_(std::move(seen.object)),
+      confirmed_ns_(absl::ToInt64Nanoseconds(seen.asked)),
+      unproven_ns_(std::numeric_limits<int64_t>::min()) {}
+
+absl::StatusOr<size_t> WebSource::ReadAt(uint64_t offset, absl::Span<char> out) const {
+  if (offset >= object_.size_bytes) return size_t{0};
+  out = out.subspan(0, std::min<uint64_t>(out.size(), object_.size_bytes - offset));
+  if (out.empty()) return size_t{0};
+  const absl::Duration asked = connection_.options().now();
+  const absl::StatusOr<bool> proven = connection_.Read(name_, called_, object_, offset, out);
+  if (!proven.ok()) {
+    connection_.Forget(name_);  // The object may be another one.
+    return proven.status();
+  }
+  if (*proven) {
+    RaiseTo(confirmed_ns_, asked);
+  } else {
+    RaiseTo(unproven_ns_, connection_.options().now());
+  }
+  return out.size();
+}
+
+absl::Status WebSource::CheckUnchanged() const {
+  const absl::Duration now = connection_.options().now();
+  const int64_t confirmed_ns = confirmed_ns_.load(std::memory_order_relaxed);
+  if (now - absl::Nanoseconds(confirmed_ns) < connection_.options().trust &&
+      confirmed_ns > unproven_ns_.load(std::memory_order_relaxed)) {
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<SeenObject> seen =
+      connection_.Look(name_, called_, connection_.options().timeout);
+  if (absl::IsNotFound(seen.status())) return ChangedSinceOpened(called_, "was removed");
+  if (!seen.ok()) return seen.status();
+  if (seen->object.size_bytes != object_.size_bytes ||
+      seen->object.Identity() != object_.Identity()) {
+    return ChangedSinceOpened(called_, "was replaced");
+  }
+  RaiseTo(confirmed_ns_, seen->asked);
+  return absl::OkStatus();
+}
+
+}  // namespace systole

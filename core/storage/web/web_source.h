@@ -1,0 +1,121 @@
+// An object of the web as a ByteSource.
+#ifndef SYSTOLE_CORE_STORAGE_WEB_WEB_SOURCE_H_
+#define SYSTOLE_CORE_STORAGE_WEB_WEB_SOURCE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/http/http_client.h"
+#include "core/http/http_client_options.h"
+#include "core/http/http_message.h"
+#include "core/http/http_retry.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/web/recent_objects.h"
+#include "core/storage/web/web_answer.h"
+
+namespace systole {
+
+struct WebStoreOptions {
+  HttpClientOptions client = {};
+  RetryOptions retry = {};
+  // For each request with all of its retries. A shorter one turns failures of the network into
+  // errors of the feed sooner.
+  absl::Duration timeout = absl::Minutes(5);
+  // The same for what Open() and Stat() ask. Shards are opened one after the other, and one whose
+  // server says nothing keeps the others waiting.
+  absl::Duration open_timeout = absl::Minutes(1);
+  // What the server has said of an object is asked again only if it is older than this. A shard is
+  // opened and looked at within milliseconds. A feed calls CheckUnchanged() after each group of
+  // reads, whose answers say the same. 0: each call asks.
+  absl::Duration trust = absl::Seconds(1);
+  MonotonicClock now = SteadyClock();  // For `trust`.
+};
+
+// Thread-safe. Sends the requests of a store, with retries.
+class WebConnection {
+ public:
+  // Errors of HttpClient::Create().
+  static absl::StatusOr<std::unique_ptr<WebConnection>> Create(const WebStoreOptions& options);
+
+  // In these functions `called` is HttpRequest::called.
+
+  // What the server says of the object now, for each of two requests at most `timeout`. NotFound,
+  // PermissionDenied, Unavailable, and others of HttpClient::Fetch() and of ObjectOfFirstByte().
+  absl::StatusOr<SeenObject> Look(const std::string& name, const std::string& called,
+                                  absl::Duration timeout);
+  // The same with WebStoreOptions::open_timeout, or what it has said less than `trust` ago.
+  absl::StatusOr<SeenObject> LookIfNotSeen(const std::string& name, const std::string& called);
+
+  // Fills `out` with the bytes of `object` at `offset`. True if each answer has proven that it is
+  // of `object` (ProvesSameObject). Errors of HttpClient::Fetch() and of CheckPiece().
+  absl::StatusOr<bool> Read(const std::string& name, const std::string& called,
+                            const WebObject& object, uint64_t offset, absl::Span<char> out);
+
+  // LookIfNotSeen() asks the server again.
+  void Forget(const std::string& name) { recent_.Forget(name); }
+
+  // See HttpClient.
+  void End() { client_->End(); }
+
+  const WebStoreOptions& options() const { return options_; }
+
+ private:
+  WebConnection(const WebStoreOptions& options, std::unique_ptr<HttpClient> client)
+      : options_(options),
+        client_(std::move(client)),
+        retrier_(options.retry,
+                 {.sleep = [client = client_.get()](
+                               absl::Duration time) { return client->SleepFor(time); }}),
+        recent_(options.trust) {}
+
+  HttpRequest RequestFor(const std::string& name, const std::string& called) const;
+  absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
+  absl::StatusOr<WebObject> Ask(const std::string& name, const std::string& called,
+                                absl::Duration timeout);
+
+  const WebStoreOptions options_;
+  const std::unique_ptr<HttpClient> client_;
+  HttpRetrier retrier_;
+  RecentObjects recent_;
+};
+
+// Thread-safe. Borrows the connection, which must outlive it.
+class WebSource final : public ByteSource {
+ public:
+  // REQUIRES: `name` is the address of an object.
+  WebSource(WebConnection& connection, std::string name, SeenObject seen);
+
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
+  absl::StatusOr<uint64_t> Size() const override { return object_.size_bytes; }
+  std::string identity() const override { return object_.Identity(); }
+  absl::Status CheckUnchanged() const override;
+  absl::string_view name() const override { return name_; }
+
+ private:
+  WebConnection& connection_;
+  const std::string name_;
+  // What errors of reads and checks call it. Clients see them, and must not learn the server and
+  // the folders of the address.
+  const std::string called_;
+  const WebObject object_;
+  // Times on WebStoreOptions::now. When the server was last asked for the object and said, perhaps
+  // with an answer to a read, that it is still there and the same.
+  mutable std::atomic<int64_t> confirmed_ns_;
+  // When the last read ended whose answers did not say so. What was said before that is no check of
+  // this read.
+  mutable std::atomic<int64_t> unproven_ns_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_WEB_WEB_SOURCE_H_

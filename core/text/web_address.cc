@@ -1,0 +1,124 @@
+#include "core/text/web_address.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace systole {
+namespace {
+
+// Some programs take a backslash for a slash.
+constexpr absl::string_view kSlashes = "/\\";
+
+// What a person may leave at the front when an address is copied.
+absl::string_view WithoutFront(absl::string_view text) {
+  return text.substr(std::min(text.size(), text.find_first_not_of(" \t\r\n\v\f\"'")));
+}
+
+// The scheme with all that stands before the host: "https://". Empty if there is none.
+absl::string_view SchemePart(absl::string_view address) {
+  const absl::string_view scheme = address.substr(0, address.find(':'));
+  const bool may_be = std::all_of(scheme.begin(), scheme.end(), [](char c) {
+    return absl::ascii_isalnum(c) || c == '+' || c == '.' || c == '-';
+  });
+  if (!may_be || scheme.empty() || scheme.size() == address.size()) return "";
+  const size_t end =
+      std::min(address.size(), address.find_first_not_of(kSlashes, scheme.size() + 1));
+  // "host:80" has no scheme, nor has "user:/password@host". "https:host" has one, but its slashes
+  // are missing.
+  const bool has_slashes = end > scheme.size() + 2;
+  return has_slashes || IsWebAddress(address) ? address.substr(0, end) : "";
+}
+
+bool IsPort(absl::string_view text) {
+  int port = 0;
+  return text.find_first_not_of("0123456789") == absl::string_view::npos &&
+         absl::SimpleAtoi(text, &port) && port > 0 && port < 65536;
+}
+
+bool IsIpv6(absl::string_view text) {
+  return absl::StrContains(text, ':') &&
+         text.find_first_not_of("0123456789abcdefABCDEF:.") == absl::string_view::npos;
+}
+
+bool IsHostName(absl::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(c) || c == '.' || c == '-' || c == '_';
+  });
+}
+
+// Whether a server can be asked for the address of `scheme` and `rest`. Then the host and the query
+// are what they seem to be. (ParseHttpUrl() of core/http accepts no more than this, too.)
+bool IsSound(absl::string_view scheme, absl::string_view rest) {
+  if (!absl::EqualsIgnoreCase(scheme, "https://") && !absl::EqualsIgnoreCase(scheme, "http://")) {
+    return false;
+  }
+  if (!std::all_of(rest.begin(), rest.end(), [](char c) { return absl::ascii_isgraph(c); }) ||
+      absl::StrContains(rest, '#')) {
+    return false;
+  }
+  absl::string_view authority = rest.substr(0, rest.find_first_of("/?"));
+  if (absl::ConsumePrefix(&authority, "[")) {
+    const size_t end = std::min(authority.size(), authority.find(']'));
+    if (!IsIpv6(authority.substr(0, end))) return false;
+    authority.remove_prefix(end);
+    return authority == "]" || (absl::ConsumePrefix(&authority, "]:") && IsPort(authority));
+  }
+  const size_t colon = authority.find(':');
+  return IsHostName(authority.substr(0, colon)) &&
+         (colon == absl::string_view::npos || IsPort(authority.substr(colon + 1)));
+}
+
+// An address, cut where a secret may begin or end.
+struct Cut {
+  absl::string_view scheme;
+  absl::string_view rest;  // What follows, up to the query.
+  bool is_sound = false;
+  // All of `rest` may be a part of a password, which then has the '?' or '#'.
+  bool may_be_secret = false;
+};
+
+Cut CutOf(absl::string_view address) {
+  const absl::string_view clean = WithoutFront(address);
+  Cut cut;
+  cut.scheme = SchemePart(clean);
+  const absl::string_view rest = clean.substr(cut.scheme.size());
+  cut.rest = rest.substr(0, rest.find_first_of("?#"));
+  cut.is_sound = clean.size() == address.size() && IsSound(cut.scheme, rest);
+  cut.may_be_secret = !cut.is_sound && rest.find('@', cut.rest.size()) != absl::string_view::npos;
+  return cut;
+}
+
+// The part of `text` after the last of the characters.
+absl::string_view AfterLast(absl::string_view text, absl::string_view characters) {
+  return text.substr(text.find_last_of(characters) + 1);  // npos + 1 is 0.
+}
+
+}  // namespace
+
+bool IsWebAddress(absl::string_view name) {
+  name = WithoutFront(name);
+  return absl::StartsWithIgnoreCase(name, "http:") || absl::StartsWithIgnoreCase(name, "https:");
+}
+
+std::string ShownAddress(absl::string_view address) {
+  const Cut cut = CutOf(address);
+  if (cut.may_be_secret) return absl::StrCat(cut.scheme, "...");
+  const size_t at = cut.rest.rfind('@');
+  if (at == absl::string_view::npos) return absl::StrCat(cut.scheme, cut.rest);
+  return absl::StrCat(cut.scheme, "...", cut.rest.substr(at));
+}
+
+absl::string_view AddressBaseName(absl::string_view address) {
+  const Cut cut = CutOf(address);
+  if (cut.may_be_secret) return cut.rest.substr(cut.rest.size());
+  const absl::string_view base = AfterLast(cut.rest, kSlashes);
+  return cut.is_sound ? base : AfterLast(base, "@");
+}
+
+}  // namespace systole

@@ -1,0 +1,35 @@
+// Addresses of the web, as messages may show them. An address may hold secrets: a password before
+// the host, a signature in the query.
+//   https://host/dir/a.tfrecord?sig=secret   is shown as  https://host/dir/a.tfrecord
+//   https://user:secret@host/dir/a.tfrecord  is shown as  https://...@host/dir/a.tfrecord
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_TEXT_WEB_ADDRESS_H_
+#define SYSTOLE_CORE_TEXT_WEB_ADDRESS_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// Whether `name` was meant as an address of the web: it begins with "http:" or "https:" in any case
+// of letters, after blanks or quotes if need be. It may be malformed, and hold secrets all the
+// same.
+bool IsWebAddress(absl::string_view name);
+
+// `address` without user name, password, query and fragment. Takes any text; the scheme may be any,
+// or missing. A '/', '?' or '#' in a password should be percent-encoded; people do not know that.
+// So all that stands before the last '@' is "...", also in a path. If the '@' stands after a '?' or
+// '#', and the text is no address that can be asked for, only the scheme is shown. The result is
+// not escaped (see ForeignText).
+std::string ShownAddress(absl::string_view address);
+
+// What `address` has after the last '/' of its path, as a view into it: the name of the object.
+// Empty for a folder; the host if there is no path. Of an address that cannot be asked for it is no
+// more than ShownAddress() shows.
+absl::string_view AddressBaseName(absl::string_view address);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_TEXT_WEB_ADDRESS_H_

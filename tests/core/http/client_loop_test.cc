@@ -1,0 +1,224 @@
+// The thread of a client: how others wait for it, and what it does to the process that it runs in.
+#include "core/http/client_loop.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/concurrency/kernel_text.h"
+#include "core/concurrency/thread_times.h"
+#include "core/http/http_client.h"
+#include "core/interrupt/interrupt.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/http/stub_http_server.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+constexpr absl::Duration kLong = absl::FromChrono(kLongestWait);
+
+std::unique_ptr<ClientLoop> MakeLoop() {
+  absl::StatusOr<std::unique_ptr<ClientLoop>> loop = ClientLoop::Create({});
+  EXPECT_THAT(loop, IsOk());
+  return *std::move(loop);
+}
+
+// The threads of this process.
+std::set<std::string> Threads() {
+  std::set<std::string> threads;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    threads.insert(entry.path().filename());
+  }
+  return threads;
+}
+
+// The signals that a thread does not get: bit n - 1 for signal n.
+uint64_t BlockedSignals(const std::string& thread) {
+  const std::string text = KernelText(absl::StrCat("/proc/self/task/", thread, "/status"));
+  constexpr absl::string_view kField = "SigBlk:\t";
+  const size_t at = text.find(kField.data());
+  uint64_t blocked = 0;
+  EXPECT_NE(at, std::string::npos);
+  EXPECT_TRUE(absl::SimpleHexAtoi(text.substr(at + kField.size(), 16), &blocked)) << text;
+  return blocked;
+}
+
+TEST(ClientLoopTest, ItsThreadGetsNoSignalButItsOwnFaultsAndItsMakersThreadGetsThemAsBefore) {
+  sigset_t before;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &before);
+  std::thread([] {}).join();  // ThreadSanitizer has a thread of its own from the first one on.
+  const std::set<std::string> old_threads = Threads();
+  const auto loop = MakeLoop();
+  const std::set<int> faults = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+  int new_threads = 0;
+  for (const std::string& thread : Threads()) {
+    if (old_threads.contains(thread)) continue;
+    ++new_threads;
+    // A new thread has all signals blocked until it has been set up, the faults, too.
+    EXPECT_TRUE(WaitUntil([&] { return (BlockedSignals(thread) >> (SIGSEGV - 1) & 1) == 0; }));
+    const uint64_t blocked = BlockedSignals(thread);
+    for (int signal = 1; signal < 32; ++signal) {
+      if (signal == SIGKILL || signal == SIGSTOP) continue;  // Nobody can block them.
+      EXPECT_EQ((blocked & uint64_t{1} << (signal - 1)) != 0, !faults.contains(signal)) << signal;
+    }
+  }
+  EXPECT_EQ(new_threads, 1);
+  sigset_t after;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &after);
+  for (int signal = 1; signal < 32; ++signal) {
+    EXPECT_EQ(::sigismember(&before, signal), ::sigismember(&after, signal)) << signal;
+  }
+}
+
+// A thread in a call of a client, and what the kernel counts of it.
+class Caller {
+ public:
+  explicit Caller(std::function<absl::Status()> call)
+      : thread_([this, call = std::move(call)] {
+          const InterruptScope scope(unwanted_);
+          id_ = OwnThreadId();
+          rusage before = {};
+          rusage after = {};
+          ::getrusage(RUSAGE_THREAD, &before);
+          outcome_ = call();
+          ::getrusage(RUSAGE_THREAD, &after);
+          waits_ = after.ru_nvcsw - before.ru_nvcsw;
+        }) {}
+
+  void Interrupt() { unwanted_.Raise(); }
+  void WaitUntilItSleeps() {
+    EXPECT_TRUE(WaitUntil([this] {
+      const ThreadId id = id_;
+      const std::string stat = KernelText(absl::StrCat("/proc/self/task/", id, "/stat"));
+      return id != 0 && absl::StrContains(stat, ") S ");
+    }));
+  }
+  absl::Status Join() {
+    thread_.join();
+    return outcome_;
+  }
+  // How often the thread has gone to sleep in its call. REQUIRES: joined.
+  long waits() const { return waits_; }
+
+ private:
+  InterruptFlag unwanted_;
+  std::atomic<ThreadId> id_ = 0;
+  absl::Status outcome_;
+  long waits_ = 0;
+  std::thread thread_;  // Last: it uses what is above.
+};
+
+std::unique_ptr<HttpClient> MakeClient(HttpClientOptions options) {
+  options.connect_timeout = kLong;
+  options.stall_timeout = kLong;
+  absl::StatusOr<std::unique_ptr<HttpClient>> client = HttpClient::Create(options);
+  EXPECT_THAT(client, IsOk());
+  return *std::move(client);
+}
+
+std::function<absl::Status()> GetOf(HttpClient& client, const StubHttpServer& server) {
+  return [&client, &server] {
+    return client.Fetch({.url = server.Url("/"), .timeout = kLong}).status();
+  };
+}
+
+const auto kInterrupted =
+    StatusIs(absl::StatusCode::kCancelled, testing::HasSubstr("no longer needed"));
+
+TEST(ClientLoopTest, AThreadThatWaitsForAnAnswerAPlaceOrATimeDoesNotRunMeanwhile) {
+  const auto hangs = [](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; };
+  const StubHttpServer server(hangs);
+  const StubHttpServer other(hangs);
+  const auto client = MakeClient({.max_connections_per_origin = 1});
+  Caller answered(GetOf(*client, server));
+  EXPECT_TRUE(WaitUntil([&] { return server.requests().size() == 1; }));
+  Caller listed(GetOf(*client, server));  // The first one has the only connection.
+  Caller asleep([&] { return client->SleepFor(kLong); });
+  // Each of these has the loop's thread look at all flags.
+  constexpr int kRounds = 25;
+  for (size_t round = 1; round <= kRounds; ++round) {
+    Caller caller(GetOf(*client, other));
+    EXPECT_TRUE(WaitUntil([&] { return other.requests().size() == round; }));
+    caller.Interrupt();
+    EXPECT_THAT(caller.Join(), kInterrupted);
+  }
+  for (Caller* const caller : {&asleep, &listed, &answered}) {
+    caller->Interrupt();
+    EXPECT_THAT(caller->Join(), kInterrupted);
+    // One wait, and some for locks. A thread that looks for itself wakes in every round.
+    EXPECT_LT(caller->waits(), kRounds / 2);
+  }
+}
+
+TEST(ClientLoopTest, WhatIsNotWantedFromTheBeginningReturnsAndSendsNothing) {
+  const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); });
+  const auto client = MakeClient({});
+  InterruptFlag unwanted;
+  unwanted.Raise();
+  const InterruptScope scope(unwanted);
+  EXPECT_THAT(GetOf(*client, server)(), kInterrupted);
+  EXPECT_THAT(client->SleepFor(kLong), kInterrupted);
+  EXPECT_TRUE(server.requests().empty());
+}
+
+TEST(ClientLoopTest, AnInterruptEndsEachKindOfWaitAndNoOther) {
+  const StubHttpServer server(
+      [](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });
+  const auto client = MakeClient({.max_connections = 1, .max_waiting = 1});
+  Caller answered(GetOf(*client, server));
+  EXPECT_TRUE(WaitUntil([&] { return server.requests().size() == 1; }));
+  Caller listed(GetOf(*client, server));
+  listed.WaitUntilItSleeps();
+  Caller third(GetOf(*client, server));  // There is no room in the list.
+  Caller asleep([&] { return client->SleepFor(kLong); });
+  for (Caller* const caller : {&third, &asleep, &listed}) {
+    caller->WaitUntilItSleeps();
+    caller->Interrupt();
+    EXPECT_THAT(caller->Join(), kInterrupted);
+  }
+  EXPECT_EQ(server.open_now(), 1);
+  EXPECT_EQ(server.requests().size(), 1u);
+  answered.Interrupt();
+  EXPECT_THAT(answered.Join(), kInterrupted);
+}
+
+TEST(ClientLoopTest, ASleepThatIsWantedTakesItsTime) {
+  const auto client = MakeClient({});
+  const MonotonicClock now = SteadyClock();
+  const absl::Duration begin = now();
+  EXPECT_THAT(client->SleepFor(absl::Milliseconds(3)), IsOk());
+  EXPECT_GE(now() - begin, absl::Milliseconds(3));
+  EXPECT_THAT(client->SleepFor(absl::ZeroDuration()), IsOk());
+}
+
+TEST(ClientLoopTest, TheDestructorEndsThoseWhoSleep) {
+  auto loop = MakeLoop();
+  std::atomic<bool> began = false;
+  std::thread sleeper([&began, loop = loop.get()] {
+    const ClientLoop::Call call(*loop);  // The destructor waits for its end.
+    began = true;
+    EXPECT_THAT(loop->SleepFor(kLong),
+                StatusIs(absl::StatusCode::kCancelled, testing::HasSubstr("has ended")));
+  });
+  EXPECT_TRUE(WaitUntil([&] { return began.load(); }));
+  loop.reset();
+  sleeper.join();
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,103 @@
+// An HTTP server of this machine for tests: it answers as a function says, well or badly.
+#ifndef SYSTOLE_TESTS_CORE_HTTP_STUB_HTTP_SERVER_H_
+#define SYSTOLE_TESTS_CORE_HTTP_STUB_HTTP_SERVER_H_
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "core/concurrency/mutex.h"
+#include "core/descriptor/owned_fd.h"
+#include "core/http/http_headers.h"
+
+struct ssl_ctx_st;
+
+namespace systole {
+
+// A name that no host can have: a part of a name has at most 63 characters. So the resolver refuses
+// it and asks no name server.
+inline const std::string kImpossibleHost(64, 'x');
+
+struct StubRequest {
+  std::string method;
+  std::string target;  // Path and query.
+  HttpHeaders headers;
+  int connection = 0;  // The number of the connection, from 0.
+};
+
+// What is sent, as it stands. After that the connection serves the next request.
+struct StubAnswer {
+  std::string bytes;
+  bool closes = false;  // The connection is closed after `bytes`.
+  bool hangs = false;   // Nothing more is sent after `bytes`.
+  // Sent after `bytes` again and again, until the client goes away.
+  std::string endless = {};
+  absl::Duration endless_pause = absl::ZeroDuration();
+};
+
+// An answer as it should be: with the length of its body.
+StubAnswer Reply(int status, absl::string_view body, const HttpHeaders& headers = {});
+// The head of an answer, without a length.
+std::string Head(int status, const HttpHeaders& headers);
+
+// A key, and a certificate signed by it. The certificate is also its own authority.
+struct StubCertificate {
+  std::string pem;
+  std::string key_pem;
+};
+// `subject` is "DNS:NAME" or "IP:ADDRESS".
+StubCertificate MakeCertificate(const std::string& subject);
+
+// Thread-safe.
+class StubHttpServer {
+ public:
+  // Called on many threads at a time. A HEAD must be answered without a body.
+  using Handler = std::function<StubAnswer(const StubRequest&)>;
+
+  // Listens on a free port of 127.0.0.1, and takes that address off the environment's proxies. With
+  // a certificate it speaks TLS.
+  explicit StubHttpServer(Handler handler, const StubCertificate* certificate = nullptr);
+  // Closes all connections.
+  ~StubHttpServer();
+  StubHttpServer(const StubHttpServer&) = delete;
+  StubHttpServer& operator=(const StubHttpServer&) = delete;
+
+  // The address of `target` here.
+  std::string Url(absl::string_view target) const;
+  int port() const { return port_; }
+
+  std::vector<StubRequest> requests() const ABSL_LOCKS_EXCLUDED(mu_);
+  int connections() const ABSL_LOCKS_EXCLUDED(mu_);  // Accepted so far.
+  int open_now() const ABSL_LOCKS_EXCLUDED(mu_);
+  int most_open() const ABSL_LOCKS_EXCLUDED(mu_);  // At a time, so far.
+
+ private:
+  class Connection;
+
+  void Accept() ABSL_LOCKS_EXCLUDED(mu_);
+  void Serve(OwnedFd socket, int number) ABSL_LOCKS_EXCLUDED(mu_);
+  void Answer(Connection& connection, int number) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const Handler handler_;
+  const std::unique_ptr<ssl_ctx_st, void (*)(ssl_ctx_st*)> tls_;  // Null: plain TCP.
+  int port_ = 0;
+  const OwnedFd listener_;
+
+  mutable Mutex mu_;
+  std::vector<StubRequest> requests_ ABSL_GUARDED_BY(mu_);
+  std::list<int> open_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::thread> serving_ ABSL_GUARDED_BY(mu_);
+  int accepted_ ABSL_GUARDED_BY(mu_) = 0;
+  int most_open_ ABSL_GUARDED_BY(mu_) = 0;
+  bool ending_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread accepting_;  // Last: it uses what is above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CORE_HTTP_STUB_HTTP_SERVER_H_

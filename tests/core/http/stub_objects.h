@@ -1,0 +1,99 @@
+// Objects behind a StubHttpServer, served as a good server of files does it: HEAD, one range,
+// strong ETags, If-Match. A test may answer some requests otherwise.
+#ifndef SYSTOLE_TESTS_CORE_HTTP_STUB_OBJECTS_H_
+#define SYSTOLE_TESTS_CORE_HTTP_STUB_OBJECTS_H_
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/concurrency/mutex.h"
+#include "tests/core/http/stub_http_server.h"
+
+namespace systole {
+
+// Thread-safe.
+class StubObjects {
+ public:
+  // Nullopt: the request is served as usual.
+  using Fault = std::function<std::optional<StubAnswer>(const StubRequest&)>;
+
+  explicit StubObjects(const StubCertificate* certificate = nullptr)
+      : server_([this](const StubRequest& request) { return Serve(request); }, certificate) {}
+
+  // Puts an object, with a new ETag, and returns its address. `target` begins with '/'.
+  std::string Put(const std::string& target, std::string bytes) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    objects_[target] = {std::move(bytes), absl::StrCat("\"", ++puts_, "\"")};
+    return server_.Url(target);
+  }
+  void Remove(const std::string& target) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    objects_.erase(target);
+  }
+  void SetFault(Fault fault) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    fault_ = std::move(fault);
+  }
+
+  StubHttpServer& server() { return server_; }
+
+  // The answer to a request as usual.
+  StubAnswer Usual(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    const auto found = objects_.find(request.target.substr(0, request.target.find('?')));
+    if (found == objects_.end()) return Bodiless(request, Reply(404, "no such object"));
+    const auto& [bytes, etag] = found->second;
+    const absl::string_view match = FindHeader(request.headers, "if-match");
+    if (!match.empty() && match != etag) return Bodiless(request, Reply(412, ""));
+    const HttpHeaders headers = {{"ETag", etag}, {"Accept-Ranges", "bytes"}};
+    const absl::string_view range = FindHeader(request.headers, "range");
+    if (range.empty()) return Bodiless(request, Reply(200, bytes, headers));
+    const std::pair<std::string, std::string> ends =
+        absl::StrSplit(range.substr(range.find('=') + 1), '-');
+    size_t first = 0;
+    size_t last = 0;
+    if (!absl::SimpleAtoi(ends.first, &first) || !absl::SimpleAtoi(ends.second, &last) ||
+        first >= bytes.size()) {
+      return Reply(416, "", {{"Content-Range", absl::StrCat("bytes */", bytes.size())}});
+    }
+    last = std::min(last, bytes.size() - 1);
+    HttpHeaders all = headers;
+    all.emplace_back("Content-Range", absl::StrCat("bytes ", first, "-", last, "/", bytes.size()));
+    return Reply(206, absl::string_view(bytes).substr(first, last - first + 1), all);
+  }
+
+ private:
+  static StubAnswer Bodiless(const StubRequest& request, StubAnswer answer) {
+    if (request.method == "HEAD") answer.bytes.resize(answer.bytes.find("\r\n\r\n") + 4);
+    return answer;
+  }
+
+  StubAnswer Serve(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_) {
+    Fault fault;
+    {
+      MutexLock lock(mu_);
+      fault = fault_;
+    }
+    std::optional<StubAnswer> answer;
+    if (fault != nullptr) answer = fault(request);
+    return answer.has_value() ? *std::move(answer) : Usual(request);
+  }
+
+  Mutex mu_;
+  std::map<std::string, std::pair<std::string, std::string>> objects_ ABSL_GUARDED_BY(mu_);
+  int puts_ ABSL_GUARDED_BY(mu_) = 0;
+  Fault fault_ ABSL_GUARDED_BY(mu_);
+  StubHttpServer server_;  // Last: its threads use what is above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CORE_HTTP_STUB_OBJECTS_H_
