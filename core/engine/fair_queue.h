@@ -3,10 +3,11 @@
 //
 // Memory matters only to streams that have to begin a slice. Among these, streams that hold nothing
 // go first. The others take turns. If there is no room for the stream whose turn it is, the rest
-// wait: a slice that is too large for now must not be overtaken for ever. While a stream that holds
-// nothing finds no room, each of the others keeps half of its share free. They keep no more than
-// half free: the slice that finds no room may be larger than all memory that ever becomes free. It
-// must not bring the others down to one slice at a time.
+// wait: a slice that is too large for now must not be overtaken for ever. Each stream has a share
+// of the memory (slice_budget.h). While a stream without any slice finds no room, no other stream
+// begins a slice that would fill more than half of its own share. Half must be enough: the slice
+// that finds no room may never fit, and the others must not be down to one slice at a time for
+// good.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_QUEUE_H_
@@ -48,14 +49,15 @@ class FairQueue {
   // `first` and `starved` are indexes of candidates.
   struct Choice {
     std::optional<size_t> first;    // nullopt: there is no work.
-    std::optional<size_t> starved;  // The first that holds nothing and finds no room.
+    std::optional<size_t> starved;  // The next by turn that holds nothing and has no room.
     int64_t wanting = 0;            // Streams that could go on.
   };
 
   // Also tells each account whether its stream wants work. O(candidates), without an allocation.
   static Choice Choose(absl::Span<const Candidate> candidates);
 
-  // The clock of the accounts. It remembers peers without a stream that still owe something.
+  // The clock of the accounts. It also remembers a peer whose streams are all gone, as long as the
+  // peer owes work time (FairClock).
   FairClock& clock() { return clock_; }
   const FairClock& clock() const { return clock_; }
 

@@ -1,6 +1,6 @@
 // Counts the streams that a client opens over one HTTP/2 connection, from the heads of its frames
-// (RFC 9113, section 4.1). Nothing is decoded. Counts streams as gRPC numbers them: odd, each
-// higher than all before.
+// (RFC 9113, section 4.1). Nothing is decoded. Counts only streams whose numbers are those that a
+// gRPC client chooses: odd, each higher than all before.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_LISTENER_FRAME_SCANNER_H_
@@ -25,7 +25,8 @@ class FrameScanner {
   // so far.
   int64_t streams_waiting() const { return static_cast<int64_t>(waiting_.size()); }
   int64_t bytes_waiting() const { return bytes_waiting_; }
-  // The size of the last list of headers on the wire: HEADERS and CONTINUATION.
+  // The encoded size of the last list of headers: of its HEADERS frame and the CONTINUATION frames
+  // after it.
   int64_t header_bytes() const { return header_bytes_; }
 
  private:

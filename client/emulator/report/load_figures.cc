@@ -21,7 +21,7 @@ struct LevelCurve {
   std::function<double(const LevelReport&)> value_of;
 };
 
-// A level's index in the report's list, which is also its index in the JSON, and the level.
+// A level, with its index in RunReport::levels. The JSON uses the same index.
 using Numbered = std::pair<size_t, const LevelReport*>;
 
 // The levels by number of trainers. They did not run in this order, because the search for the
@@ -153,8 +153,8 @@ Figure Rates(const std::vector<Numbered>& levels) {
        {"arrived", "Arrived", [](const LevelReport& level) { return level.steps_per_second; }}},
       Unit::kCount, {.id = "plot-rates", .title = "Steps a second"});
   figure.remark =
-      "All trainers together. Wanted: what they take if they never wait. More may arrive while "
-      "clients fill their windows.";
+      "All trainers together. Wanted: what they take if they never wait. More than that may arrive "
+      "at first, while clients fetch steps ahead.";
   return figure;
 }
 

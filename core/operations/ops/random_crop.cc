@@ -80,8 +80,9 @@ OperationRow RandomCropRow() {
               .tensorflow = "tf.image.random_crop",
               .torchvision = "RandomCrop",
               .dali = "fn.crop",
-              .parity = "different: draws of our own, which do not depend on what was drawn "
-                        "before; with tf_seed it draws as tf.image.stateless_random_crop",
+              .parity =
+                  "different: our own draws, which depend on seed, epoch and record alone; with "
+                  "tf_seed it draws as tf.image.stateless_random_crop",
           },
       .draws = 3,
       .tensorflow_draws = true,

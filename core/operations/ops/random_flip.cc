@@ -58,9 +58,9 @@ OperationRow RandomFlipRow() {
               .tensorflow = "tf.image.random_flip_left_right",
               .torchvision = "RandomHorizontalFlip",
               .dali = "fn.flip",
-              .parity =
-                  "different: draws of our own, which do not depend on what was drawn "
-                  "before; with tf_seed it draws as tf.image.stateless_random_flip_left_right",
+              .parity = "different: our own draws, which depend on seed, epoch and record alone; "
+                        "with tf_seed it "
+                        "draws as tf.image.stateless_random_flip_left_right",
           },
       .draws = 2,
       .tensorflow_draws = true,

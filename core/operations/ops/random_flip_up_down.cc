@@ -39,7 +39,7 @@ OperationRow RandomFlipUpDownRow() {
               .tensorflow = "tf.image.random_flip_up_down",
               .torchvision = "RandomVerticalFlip",
               .dali = "fn.flip",
-              .parity = "different: draws of our own, which do not depend on what was drawn before",
+              .parity = "different: our own draws, which depend on seed, epoch and record alone",
           },
       .draws = 5,
       .create = [](const OperationArguments& arguments)

@@ -90,10 +90,9 @@ OperationRow RandomResizedCropRow() {
               .tensorflow = "tf.image.sample_distorted_bounding_box",
               .torchvision = "RandomResizedCrop",
               .dali = "fn.random_resized_crop",
-              .parity =
-                  "different: draws of our own, which do not depend on what was drawn before; "
-                  "with TensorFlow's draws, rule: TF_DISTORTED_BOX gives TensorFlow's boxes. "
-                  "The resize is exact",
+              .parity = "different: our own draws, which depend on seed, epoch and record alone; "
+                        "with TensorFlow's draws, rule: TF_DISTORTED_BOX gives TensorFlow's boxes. "
+                        "The resize is exact",
           },
       .draws = 1,
       .create = [](const OperationArguments& arguments)

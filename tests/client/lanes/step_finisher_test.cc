@@ -20,7 +20,7 @@
 namespace systole {
 namespace {
 
-// The shape that a server describes for a spec with an output `x` of this type and shape.
+// The StepShape that a server describes if a spec's output `x` has this dtype and this shape.
 std::shared_ptr<const StepShape> ShapeOf(DType dtype, std::vector<int64_t> shape,
                                          int batch_axis = 0) {
   const int64_t batch = shape[static_cast<size_t>(batch_axis)];
@@ -96,8 +96,8 @@ TEST(StepFinisherTest, AFormThatCannotBeDoneIsRefused) {
   }
 }
 
-// Expects that chunks of a compact step, cut anywhere, become what the definition says, and that
-// places that are not valid are zeros.
+// Cuts a compact step into chunks at arbitrary places, and finishes them. Expects the values that
+// v1::CompactForm defines, and zeros for places that are not valid.
 void ExpectFinished(DType dtype, std::vector<int64_t> shape, int batch_axis, int channel_axis,
                     bool as_table) {
   const auto finished = ShapeOf(dtype, shape, batch_axis);
@@ -171,7 +171,8 @@ TEST(StepFinisherTest, EveryLayoutAndTypeIsWhatTheDefinitionSays) {
     for (const bool as_table : {false, true}) {
       ExpectFinished(dtype, {5, 4, 6, 3}, 0, 3, as_table);
       ExpectFinished(dtype, {5, 3, 4, 6}, 0, 1, as_table);
-      // A run of one channel is longer than the longest pattern (core/numeric/normalise.cc).
+      // A place has more values than the longest pattern (core/numeric/normalise.cc), so its
+      // channels are finished one by one.
       ExpectFinished(dtype, {2, 3, 32, 32}, 0, 1, as_table);
       ExpectFinished(dtype, {4, 6, 3, 5}, 3, 2, as_table);
     }

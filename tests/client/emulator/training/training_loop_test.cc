@@ -34,8 +34,8 @@ Trainer MakeTrainer() {
                           {.num_cores = kCores, .per_core_batch = kBatch});
 }
 
-// A feed of `steps` toy batches. Core c's slice is there wait_ms[c] after core 0 is asked, and ten
-// times as late for the first step. A pop turns the shared clock to that time.
+// A feed of `steps` toy batches. Core c's slice comes wait_ms[c] milliseconds after core 0 is
+// asked. In the first step that takes ten times as long. A pop turns the shared clock to that time.
 class ToyFeed {
  public:
   ToyFeed(int64_t steps, absl::Duration* now) : steps_(steps), now_(now), next_(kCores) {}

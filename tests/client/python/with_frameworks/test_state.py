@@ -48,7 +48,7 @@ def ids(batches) -> list[list[int]]:
 
 
 def steps(parts, workers) -> list[list[int]]:
-    """Joins the parts that workers give in turns to whole steps."""
+    """Whole steps, made of the parts that the workers give in turns."""
     parts = ids(parts)
     each = max(workers, 1)
     assert len(parts) % each == 0
