@@ -116,13 +116,13 @@ void TellDataset(const Dataset& dataset, EventLog& events) {
   }
 }
 
-// What threads take beside slices may be a quarter of the budget, and at least this much. With
-// less, threads would wait for each other even over ordinary images. What exceeds the quarter is
-// then a part of the 64 MiB below.
+// The scratch memory of the threads, which comes beside the slices, may be a quarter of the budget,
+// and at least this much. With less, threads would wait for each other even over ordinary images.
+// Scratch memory beyond the quarter is then a part of the 64 MiB below.
 constexpr int64_t kMinScratchBytes = int64_t{32} << 20;
 
-// Beside its budget, its caches and what it has when it is idle, the server may take 64 MiB. Half
-// of that is left for memory that is taken before the next tick.
+// Beside its budget, its caches and its idle memory, the server may take 64 MiB. Memory is trimmed
+// beyond half of that. The other half is left for memory that is taken before the next tick.
 constexpr int64_t kTrimBeyondBytes = int64_t{32} << 20;
 
 // Call it with each tick. `given_bytes` are the server's budget, caches and idle memory.
@@ -147,7 +147,7 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   for (const auto& [name, dataset] : catalogue.datasets()) TellDataset(*dataset, events);
   const absl::Status serves = catalogue.CheckServes();
   for (const auto& [name, refusal] : catalogue.refused()) {
-    // The error that the program ends with is about the first one.
+    // If no dataset is served, the program ends with the error of the first one.
     if (!serves.ok() && name == catalogue.refused().begin()->first) continue;
     events.Add(LogCause::kProgram, LogLevel::kError,
                absl::StrCat("dataset '", name, "' is not served: ", refusal.status.message()),
@@ -212,7 +212,7 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   }
   if (!server->open_files().ok()) tell(LogLevel::kWarn, server->open_files().message());
 
-  ReturnFreedMemory();  // Reading the shards' indexes took some.
+  ReturnFreedMemory();  // Reading the shards' indexes took some memory.
   const int64_t idle_bytes = OwnResidentBytes();
   MemoryTrim trim;
   // Wakes up with each tick to look at the process's memory, which can grow fast. Each second it

@@ -1,5 +1,5 @@
 // Compares the file descriptors that a server may come to need with the limit (RLIMIT_NOFILE). A
-// server that runs out of them turns new clients away until some are free again.
+// server that runs out of descriptors turns new clients away until some descriptors are free again.
 //
 // Thread-safe: pure functions.
 #ifndef SYSTOLE_SERVER_OPEN_FILES_H_
@@ -19,8 +19,8 @@ struct OpenFilesNeed {
   bool shares = false;
 };
 
-// How many connections `limit` has room for beside everything else in `need`; `need.connections`
-// does not count. At least 8, because a server must accept some, and at most 4,096.
+// How many connections `limit` has room for beside everything else in `need`; `need.connections` is
+// ignored. At least 8, because a server must accept some, and at most 4,096.
 int64_t MaxConnectionsFor(const OpenFilesNeed& need, uint64_t limit);
 
 // ResourceExhausted if `need` and the files that every server opens are more than `limit`. The

@@ -34,8 +34,8 @@
 namespace systole {
 namespace {
 
-// How many calls a connection may have open, and how many bytes of metadata each. Together they
-// limit the memory that a peer can make this server hold.
+// How many calls a connection may have open, and how many bytes of metadata each call may have.
+// Together they limit the memory that a peer can make this server hold.
 constexpr int kMaxStreamsPerConnection = 64;
 constexpr int kMaxMetadataBytes = 16 << 10;
 
@@ -49,7 +49,7 @@ constexpr int kKeepaliveTimeoutMs = 180'000;
 // How much longer than its deadline Shutdown() may take if every client reads.
 constexpr absl::Duration kShutdownGrace = absl::Milliseconds(200);
 
-// A duration as gRPC takes it.
+// A duration as gRPC's arguments take it, in milliseconds: at least 1.
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(
       std::clamp<int64_t>(absl::ToInt64Milliseconds(duration), 1, std::numeric_limits<int>::max()));

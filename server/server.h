@@ -72,8 +72,9 @@ class Server {
   }
 
   // Health answers NOT_SERVING, streams end with a notice at their next step, and new ones are
-  // refused. Returns true when all calls are over. If some are not after `timeout`, because a
-  // client has stopped reading, hangs up on all clients and returns false. Call it once.
+  // refused. Returns true when all calls are over. If some calls are not over after `timeout`,
+  // because a client has stopped reading, Drain() hangs up on all clients and returns false. Call
+  // it once.
   bool Drain(absl::Duration timeout);
 
   // Connections: how many are open, and how many were turned away.
@@ -86,8 +87,8 @@ class Server {
          std::string listen, absl::Status sharing, absl::Status open_files);
   Acceptor& AcceptorFor(std::optional<uid_t> user) const;
 
-  // Declared first, so destroyed last: the listener and the slots remove their socket files before
-  // that.
+  // Declared first, so destroyed last: before that, the listener and the slots remove their socket
+  // files.
   const std::optional<SocketLock> socket_lock_;
   const std::unique_ptr<FeedService> service_;
   std::unique_ptr<ReflectionService> reflection_;

@@ -30,7 +30,7 @@ absl::Status CannotLock(int error, const std::string& lock_path) {
                    "existing folder that this user may write to"));
 }
 
-// ", process 1234" if the server that holds the lock has left its number there.
+// ", process 1234" if the server that has the lock wrote its process id into the file.
 std::string Holder(int fd) {
   char text[16];
   const ssize_t read = ::pread(fd, text, sizeof(text), 0);
@@ -42,7 +42,7 @@ std::string Holder(int fd) {
   return absl::StrCat(", process ", pid);
 }
 
-// Whether the file that is locked is still the one that others would open.
+// Whether `fd` is still the file at `path`, which other processes would open.
 bool StandsAt(int fd, const std::string& path) {
   struct stat own = {};
   struct stat there = {};

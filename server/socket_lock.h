@@ -1,5 +1,6 @@
 // Lets one server at a time serve on a Unix socket, by a lock on a file beside the socket. At its
-// start a server removes the socket file that a killed server left. At its end it removes its own.
+// start a server removes the socket file that a killed server left. At its end it removes its own
+// socket file.
 //
 //   PATH        the socket
 //   PATH.lock   locked (flock) while the server lives; a killed server loses the lock

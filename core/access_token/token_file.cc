@@ -72,9 +72,9 @@ absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) 
   return ::fsync(fd) == 0 ? absl::OkStatus() : Failed(errno, "write", path);
 }
 
-// Puts a new file of these bytes in the place of `path`, which is `old`. It keeps the owner, the
-// group and the mode: a server that could read the old file can read the new one, whoever adds the
-// token.
+// Puts a new file of these bytes in the place of the file at `path`, whose properties are `old`.
+// The new file has the same owner, group and mode. So a server that could read the old file can
+// read the new one, whoever adds the token.
 absl::Status Replace(const std::string& path, absl::string_view bytes, const struct stat& old) {
   std::string temporary = absl::StrCat(path, ".XXXXXX");
   const OwnedFd fd(::mkostemp(temporary.data(), O_CLOEXEC));

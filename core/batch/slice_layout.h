@@ -2,8 +2,8 @@
 //
 //   [tensor 0][pad][tensor 1][pad] ..   sorted by name, each on a 64-byte boundary
 //
-// Both ends build it from the same tensor descriptions, so a chunk's (tensor, offset) means the
-// same place on both. Thread-compatible value type.
+// Client and server build the layout from the same tensor descriptions, so a chunk's (tensor,
+// offset) means the same place to both. Thread-compatible value type.
 #ifndef SYSTOLE_CORE_BATCH_SLICE_LAYOUT_H_
 #define SYSTOLE_CORE_BATCH_SLICE_LAYOUT_H_
 

@@ -1,4 +1,4 @@
-// The name of a kept value: a hash of everything that decides the value.
+// The key of a value in the cache: a hash of everything that decides the value.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_CACHE_CACHE_KEY_H_

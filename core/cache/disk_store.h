@@ -26,7 +26,7 @@ class DiskStore {
   // Makes the folder if it is missing, takes it for this process alone, and lists what is there.
   // Files with other names are left alone. If the values take more than `budget_bytes`, some are
   // removed.
-  //   FailedPrecondition  another process has the folder.
+  //   FailedPrecondition  another process uses the folder.
   // Also errors of making and reading the folder. Each message names the folder.
   static absl::StatusOr<std::unique_ptr<DiskStore>> Open(const std::string& folder,
                                                          int64_t budget_bytes);

@@ -3,8 +3,9 @@
 // A feed goes through all of its records before it needs one again. If they do not fit, a cache
 // that always makes room for new values has lost each record by then. So this set fills up and then
 // stays as it is: if half of the records fit, half of the look-ups find something. Each look-up
-// names its user, and a value belongs to the user that found it last. When a user has asked for
-// nothing during many look-ups of others, its feed is gone, and its values are evicted for others.
+// names its user, and a value belongs to the user that found it last. A user that has asked for
+// nothing during many look-ups of others counts as gone, and its values make room for those of
+// others.
 //
 // Thread-compatible. Knows keys and sizes, not the values.
 #ifndef SYSTOLE_CORE_CACHE_KEPT_SET_H_
@@ -41,8 +42,8 @@ class KeptSet {
   // How many values of this cost, > 0, an empty set would keep.
   int64_t RoomFor(int64_t cost) const;
 
-  // Keeps `key` for `user`. Calls `evict` for each key that makes room for it. Returns false if
-  // `key` is not admitted, or is kept already.
+  // Keeps `key` for `user`. Calls `evict` for each key that is removed to make room. Returns false
+  // if `key` is not admitted, or is kept already.
   bool Insert(const CacheKey& key, uint64_t user, int64_t cost,
               const std::function<void(const CacheKey&)>& evict);
 
@@ -77,7 +78,7 @@ class KeptSet {
   int64_t used_ = 0;
   int64_t look_ups_ = 0;
   std::unordered_map<CacheKey, Entry, CacheKeyHash> entries_;
-  Users users_;  // Only users that have values. The one that asked last is last.
+  Users users_;  // Only users that have values. The user that asked last is last.
   std::unordered_map<uint64_t, Users::iterator> by_name_;
 };
 

@@ -18,10 +18,10 @@ namespace systole {
 // XXH3-64 of `bytes` with seed 0.
 uint64_t Xxh3(absl::string_view bytes);
 
-// XXH3 of bytes that arrive in pieces. How they are cut does not matter; a caller who hashes
-// several fields must therefore make them unambiguous (hash each length first). Holds about 600
-// bytes on the heap. Movable, not copyable; a moved-from hasher may only be destroyed or assigned
-// to.
+// XXH3 of bytes that arrive in pieces. How the bytes are cut into pieces does not matter. So a
+// caller that hashes several fields must mark where each field ends, for example by hashing its
+// length first. Holds about 600 bytes on the heap. Movable, not copyable; a moved-from hasher may
+// only be destroyed or assigned to.
 class Xxh3Hasher {
  public:
   Xxh3Hasher();

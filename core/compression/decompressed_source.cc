@@ -18,9 +18,9 @@
 namespace systole {
 namespace {
 
-// How many decompressed bytes lie between two restart points. To read a record, about half as many
-// bytes are decompressed besides its own. A point inside a deflate stream needs a window of 32 KiB,
-// so the file of restart points is an eighth of the decompressed shard.
+// How many decompressed bytes lie between two restart points. A read of a record also decompresses
+// about half as many other bytes. A point inside a deflate stream needs a window of 32 KiB, so the
+// file of restart points is an eighth of the decompressed shard.
 constexpr uint64_t kDeflateSpacing = 256 << 10;
 // The spacing if the windows stay in memory. They then take 1/128 of the decompressed shard.
 constexpr uint64_t kDeflateSpacingInMemory = 4 << 20;
@@ -169,7 +169,8 @@ absl::StatusOr<std::string> DecompressedSource::WindowOf(size_t chunk) const {
   if (read.ok()) return window;
   const std::string what = absl::StrCat("the restart points of shard \"",
                                         ForeignName(BaseName(file_->name())), "\" cannot be read");
-  // They may lie on a server, too. Clients see the error, so it does not have the server's address.
+  // The points may lie on a storage server. Clients see the error, so it must not have that
+  // server's address.
   if (absl::IsCancelled(read) || absl::IsDeadlineExceeded(read) || absl::IsUnavailable(read)) {
     return absl::Status(read.code(), absl::StrCat(what, " now; try again later"));
   }

@@ -36,8 +36,8 @@ struct DecompressedOptions {
 
 class DecompressedSource final : public ByteSource {
  public:
-  // Reads the restart points of `file`, or scans it for them and writes their file. `note` gets
-  // what a person should know about this, if anything. A note is not an error.
+  // Reads the restart points of `file` from restart_path, or scans `file` for them and writes them
+  // there. `note` gets what a person should know about this, if anything. A note is not an error.
   //   DataLoss           the file is damaged or cut short, or compressed in another way.
   //   ResourceExhausted  a frame or block is larger than the cache, or the file is too large.
   //   FailedPrecondition the file changed meanwhile.
@@ -51,7 +51,7 @@ class DecompressedSource final : public ByteSource {
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   // The size after decompression.
   absl::StatusOr<uint64_t> Size() const override { return points_.size_bytes; }
-  // Its reads are small pieces of chunks that are kept, wherever the file is.
+  // Reads take small pieces of chunks in the cache, wherever the file is.
   bool is_local() const override { return true; }
   std::string identity() const override { return state_.identity; }
   absl::Status CheckUnchanged() const override { return file_->CheckUnchanged(); }
@@ -62,7 +62,8 @@ class DecompressedSource final : public ByteSource {
                      std::shared_ptr<ChunkCache> chunks);
 
   absl::Status LoadPoints(const std::string& path);
-  // Keeps the windows in memory if `path` is empty or its file cannot be written.
+  // Keeps the points' windows (restart_points.h) in memory if `path` is empty or its file cannot be
+  // written.
   absl::Status FindPoints(const std::string& path, std::string* note);
   // Sets `kept` to the error of writing the file of restart points, and returns that error, too.
   absl::Status FindPointsInto(const std::string& path, absl::Status& kept);

@@ -86,7 +86,7 @@ class RestartScan {
   const WindowSink windows_;
   RestartPoints found_;
   std::optional<RestartPoint> offered_;  // No bytes are known to follow it yet.
-  std::string window_;                   // Its window.
+  std::string window_;                   // The window of offered_.
 };
 
 // The table as it is kept, for this state of the file:

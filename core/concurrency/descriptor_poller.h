@@ -25,9 +25,9 @@ enum class CallWhen {
 
 class DescriptorPoller {
  public:
-  // Called when its descriptor is readable or its peer is gone (CallWhen). True: go on watching;
-  // false: that was the last call. All handlers of a poller run on its one thread, one at a time
-  // and without a lock held. So they need no lock against each other, and must not wait.
+  // Called when its descriptor is readable or the descriptor's peer is gone (CallWhen). True: go on
+  // watching; false: that was the last call. All handlers of a poller run on its one thread, one at
+  // a time and without a lock held. So they need no lock against each other, and must not wait.
   // Descriptors take turns, so a busy one does not hold up the others.
   using Handler = std::function<bool()>;
 
@@ -58,7 +58,7 @@ class DescriptorPoller {
   Mutex mu_;
   // Shared, because Handle() uses a handler without the lock.
   std::map<int, std::shared_ptr<Handler>> handlers_ ABSL_GUARDED_BY(mu_);
-  std::thread thread_;  // Last: it uses what is above.
+  std::thread thread_;  // Last: it uses the members above.
 };
 
 }  // namespace systole

@@ -38,7 +38,7 @@ class WorkerPool {
   CondVar changed_;
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<std::thread> threads_;  // Constant after construction. Last: they use what is above.
+  std::vector<std::thread> threads_;  // Constant after construction. Last: uses the members above.
 };
 
 // Runs body(0) .. body(n - 1), in any order, on the pool's threads and on the calling thread;

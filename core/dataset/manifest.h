@@ -26,15 +26,15 @@ struct ShardCount {
   uint64_t bytes = 0;  // Size of the file.
 };
 
-// A shard that is not what a manifest says.
+// A shard that differs from what a manifest says.
 struct ShardDifference {
   std::string shard;     // Base name.
-  std::string manifest;  // Base name of the file that says so.
+  std::string manifest;  // Base name of the manifest.
   bool missing = false;  // There is no such file, but a pattern would match it.
   std::string text;      // 'shard "a" has 28 records .., "x.manifest" says ..'.
 };
 
-// Most differences that one call lists; a foreign file must not fill the memory.
+// The most differences that one call lists. A foreign file must not fill the memory.
 inline constexpr size_t kMaxShardDifferences = 100;
 
 // Compares `opened`, the shards that ListShards(patterns) names, with the manifests in their

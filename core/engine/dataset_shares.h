@@ -1,8 +1,8 @@
 // Bounds how much of an engine one dataset may hold. So if the storage of a dataset hangs, feeds of
 // other datasets go on. A dataset gets four sevenths of the threads; threads that hang for other
 // datasets are not counted. Its slices whose reads hang get at most a quarter of the memory budget.
-// The share of the threads is the same whether the dataset hangs or not, because for its first
-// second a read that hangs looks like a slow read.
+// The share of the threads is the same whether the dataset hangs or not, because a read that hangs
+// looks like a slow read during its first second.
 //
 // Counts tasks; has no thread and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
@@ -29,7 +29,7 @@ struct HungTask {
   const FeedPlan* plan = nullptr;
   int64_t record = 0;      // The record that it reads, or an earlier one.
   int64_t cost_bytes = 0;  // The cost of its slice.
-  bool timed_out = false;  // Its step has failed because of it.
+  bool timed_out = false;  // Its step has failed because the read hangs.
 };
 
 class DatasetShares {
@@ -51,8 +51,8 @@ class DatasetShares {
 
     // What happens to streams of `plan`. nullopt: they go on. OK: no task is taken for them,
     // because one of their datasets already has its full share. An error: they fail with it,
-    // because a read of that dataset has timed out. A new stream would only wait for the same
-    // storage.
+    // because a read of one of their datasets has timed out. A new stream would only wait for the
+    // same storage.
     std::optional<absl::Status> Of(const FeedPlan& plan) const;
 
    private:

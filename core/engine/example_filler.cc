@@ -38,8 +38,8 @@ bool UsesDefault(const OutputPlan& output, const FeatureView& feature) {
   return output.default_values.has_value() && feature.kind() == FeatureKind::kMissing;
 }
 
-// The index of the form of `output` that is kept. The outputs with a cache share its room evenly.
-// The choice depends only on the plan and the cache's size, so all threads choose the same.
+// The index in `output.forms` of the form that is kept. The outputs with a cache share its room
+// evenly. The choice depends only on the plan and the cache's size, so all threads choose the same.
 size_t FormFor(const FeedPlan& plan, const CachePlan& output, const ValueCache& cache) {
   std::vector<KeptCost> costs;
   for (const KeptForm& form : output.forms) costs.push_back(form.value.cost);
@@ -211,7 +211,7 @@ absl::Status ExampleFiller::FillFrom(absl::string_view kept, const OutputPlan& o
     return cached_[i].rest->Run(*form.rest, {.bytes = image.values, .shape = image.shape}, example_,
                                 scratch.pixels, out);
   }
-  // Two values: a step reads one and writes another.
+  // Two values: an operation reads one and writes the other.
   if (!NeedScratch(ScratchUse::kValues, 2 * static_cast<int64_t>(image.values.size()))) {
     return InterruptedError();
   }

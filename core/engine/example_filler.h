@@ -69,14 +69,14 @@ class ExampleFiller {
   // The values that the cache has in memory for a record, by output. Null: none, or the output asks
   // for no cache.
   using Kept = std::vector<CachedValue>;
-  // Looks up `kept` before the record is read. True: all images are kept. If `kept` is then passed
-  // to Begin(), Begin() and Fill() do not look into the images' files, and no image waits in a
-  // lane.
+  // Looks up `kept` before the record is read. True: the cache has a value of every image. If
+  // `kept` is then passed to Begin(), Begin() and Fill() do not look into the images' files, and no
+  // image waits in a lane of PairedDecoding.
   bool FindKept(const FeedPlan& plan, const Record& record, Kept& kept);
 
   // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
-  // must not change until Fill returns, unless FindKept() is true. The caller clears the lane when
-  // it calls Fill or Drop. `pass` is Place::pass. `kept` is from FindKept(), or empty.
+  // must not change until Fill returns, unless FindKept() returned true. The caller clears the lane
+  // when it calls Fill or Drop. `pass` is Place::pass. `kept` is from FindKept(), or empty.
   absl::Status Begin(const FeedPlan& plan, int64_t pass, const Record& record,
                      absl::string_view payload, Kept kept, PairedDecoding& decoding, int lane);
 

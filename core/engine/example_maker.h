@@ -1,8 +1,8 @@
-// Makes examples: reads their records, transforms the features, writes them into their places in
-// the slice. Holds the scratch memory and decoders of one thread. While it works, it holds memory
-// for the plan (kMaxScratchBytes), for a record (three times its bytes), for text that the
-// record's format makes (some MiB at most: ExampleFormat) and for its images. Between tasks it
-// holds at most 55 MiB, or nothing if others need the memory (scratch_account.h).
+// Makes examples: reads their records, transforms the features, writes the results into the
+// examples' places in the slice. Holds the scratch memory and decoders of one thread. While it
+// works, it holds memory for the plan (kMaxScratchBytes), for a record (three times its bytes), for
+// text that the record's format makes (some MiB at most: ExampleFormat) and for its images. Between
+// tasks it holds at most 55 MiB, or nothing if others need the memory (scratch_account.h).
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_
@@ -63,12 +63,12 @@ class ExampleMaker {
   bool Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core, ExampleRun& run,
             uint8_t* slice, TurnIsOver turn_is_over);
 
-  // Makes the examples of slots [begin, end) in one turn. Returns the error.
+  // Makes the examples of slots [begin, end) in one turn. Returns the error of the lowest slot.
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
 
-  // The first record that Make() asked for in the shard that it reads now, or read last. -1: none
-  // yet. Any thread may ask.
+  // The first record that Make() asked for in its present shard or, if it reads none now, in its
+  // last one. -1: none yet. Any thread may ask.
   int64_t reading() const { return reading_.load(std::memory_order_relaxed); }
 
  private:
@@ -110,7 +110,7 @@ class ExampleMaker {
     uint8_t* slice = nullptr;
     ExampleRun& run;
     TurnIsOver turn_is_over;
-    // Work since turn_is_over was asked: about the number of values that were computed.
+    // Work since turn_is_over was last called: about how many values were computed.
     int64_t unasked = 0;
   };
 
@@ -131,7 +131,7 @@ class ExampleMaker {
   // Ends the turn of scratch_. Frees all memory if it may not be kept.
   void SettleScratch(const FeedPlan& plan);
   // The bytes, without records, that the maker holds while it works for a plan that needs `bytes`.
-  // `tables` bytes of new tables are added to those that it has.
+  // `tables` bytes of new tables are added to the tables that the maker has.
   int64_t PlanBytes(const ScratchBytes& bytes, int64_t tables) const;
   int64_t PayloadBytes() const;
   // Copies `payload` into the lane. False: the thread was interrupted.

@@ -4,9 +4,9 @@
 //
 // Each peer has a virtual time, and each stream has one among the streams of its peer. Both advance
 // by the cost of every piece of work that is taken for the stream. Among the peers that want work,
-// the least advanced one goes first. Among its streams that want work, the least advanced one goes
-// first. The cost of a piece is known only when it is done. Until then the stream is charged an
-// estimate, which comes from its earlier pieces.
+// the least advanced one goes first. Among the streams of this peer that want work, the least
+// advanced one goes first. The cost of a piece is known only when it is done. Until then the stream
+// is charged an estimate, which comes from its earlier pieces.
 //
 // The guarantee: let two peers want work all the time, and let no piece cost more than L. Work is
 // taken for a peer only while no other peer that wants work is less advanced. One piece then moves
@@ -47,7 +47,7 @@ class FairClock {
   };
 
  public:
-  // The most peers without a stream that are remembered. If there are more, those that owe least
+  // The most peers without a stream that are remembered. If there are more, the least advanced ones
   // are forgotten.
   static constexpr size_t kMaxDebtors = 1024;
 
@@ -119,7 +119,7 @@ class FairClock {
 
    private:
     FairClock* clock_;
-    std::shared_ptr<Peer> peer_;  // Shared by its streams, and by the clock until it forgets it.
+    std::shared_ptr<Peer> peer_;  // Shared by its streams and, until ForgetPeers(), by the clock.
     double time_ = 0;
     double unit_cost_;
     bool wants_ = false;
@@ -144,7 +144,8 @@ class FairClock {
     ForgetPeers();
   }
 
-  // Forgets peers without a stream that owe nothing. If too many are left, forgets some that owe.
+  // Forgets peers without a stream whose time is not beyond now_. If too many others without a
+  // stream are left, forgets the least advanced of these.
   void ForgetPeers() {
     const auto idle = [](const Peer& peer) { return peer.streams == 0 && peer.under_way == 0; };
     std::erase_if(peers_, [&](const auto& known) {

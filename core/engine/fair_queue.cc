@@ -17,9 +17,9 @@ FairQueue::Choice FairQueue::Choose(absl::Span<const Candidate> candidates) {
       best = number;
     }
   };
-  std::optional<size_t> holder;  // The first that holds a slice and wants another.
-  std::optional<size_t> modest;  // The first modest one of these.
-  bool empty_handed = false;     // Whether one that holds nothing can begin.
+  std::optional<size_t> holder;  // The first by turn of those that hold a slice.
+  std::optional<size_t> modest;  // The first by turn of these that is modest.
+  bool empty_handed = false;     // Whether an empty-handed stream can begin a slice.
   for (size_t i = 0; i < candidates.size(); ++i) {
     const Candidate& candidate = candidates[i];
     if (candidate.left_out) continue;

@@ -1,13 +1,13 @@
 // Decides whose turn it is among streams, some of which lack memory. Among streams that can go on,
 // the least advanced stream of the least advanced peer goes first (FairClock).
 //
-// Memory matters only to streams that have to begin a slice. Among these, streams that hold nothing
-// go first. The others take turns. If there is no room for the stream whose turn it is, the rest
-// wait: a slice that is too large for now must not be overtaken for ever. Each stream has a share
-// of the memory (slice_budget.h). While a stream without any slice finds no room, no other stream
-// begins a slice that would fill more than half of its own share. Half must be enough: the slice
-// that finds no room may never fit, and the others must not be down to one slice at a time for
-// good.
+// Memory matters only to streams that have to begin a slice. Among these, streams that hold no
+// slice go first. The others take turns. If there is too little memory for the stream whose turn it
+// is, the others wait. Otherwise small slices could overtake a large one for ever. Each stream has
+// a share of the memory (slice_budget.h). While a stream without any slice waits for memory,
+// another stream begins a slice only if it then holds at most half of its own share. A lower limit
+// could leave the other streams with one slice at a time for good, because the slice that waits for
+// memory may never fit.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_QUEUE_H_
@@ -26,7 +26,7 @@ namespace systole {
 
 class FairQueue {
  public:
-  // `turn` as in FairClock.
+  // A turn ends when the cost of its work reaches `turn` (FairClock).
   explicit FairQueue(double turn) : clock_(turn) {}
 
   // The state of a stream when a thread asks for work. If all flags are false, it wants no work.
@@ -49,19 +49,19 @@ class FairQueue {
   // `first` and `starved` are indexes of candidates.
   struct Choice {
     std::optional<size_t> first;    // nullopt: there is no work.
-    std::optional<size_t> starved;  // The next by turn that holds nothing and has no room.
+    std::optional<size_t> starved;  // The first by turn that is empty_handed without room.
     int64_t wanting = 0;            // Streams that could go on.
   };
 
   // Also tells each account whether its stream wants work. O(candidates), without an allocation.
   static Choice Choose(absl::Span<const Candidate> candidates);
 
-  // The clock of the accounts. It also remembers a peer whose streams are all gone, as long as the
-  // peer owes work time (FairClock).
+  // The clock of the accounts. The clock also remembers a peer whose streams are all closed, until
+  // the other peers have advanced as far (FairClock).
   FairClock& clock() { return clock_; }
   const FairClock& clock() const { return clock_; }
 
-  // If `overdue`, one more task of the peer is overdue. Otherwise one fewer is.
+  // If `overdue`, one more task of the peer is overdue (worker_watch.h). Otherwise one fewer is.
   void CountOverdue(const std::string& peer, bool overdue);
   bool IsOverdue(const std::string& peer) const { return overdue_.contains(peer); }
 

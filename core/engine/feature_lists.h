@@ -1,4 +1,4 @@
-// Lists of any length, as padded outputs (v1::Padded).
+// Writes lists of any length as padded outputs (v1::Padded).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_ENGINE_FEATURE_LISTS_H_
@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// Values before they are cast.
+// Memory for the values of a list before they are cast to the output's type.
 struct ListScratch {
   std::vector<int64_t> int64s;
   std::vector<float> floats;
@@ -26,14 +26,14 @@ struct ListScratch {
   }
 };
 
-// Writes the feature's list into `out`, which is one example of the output, and pads it. Returns
-// how many items it has in `out`. REQUIRES: output.padded has a value.
+// Writes the feature's list into `out`, the memory of one example of the output, and pads it.
+// Returns how many items of the list are in `out`. REQUIRES: output.padded has a value.
 //   InvalidArgument  the list is of another kind, is too long, ends within an item, or has a value
 //                    that does not fit.
 //   DataLoss         the record changed while it was read.
 absl::StatusOr<int32_t> WritePadded(const OutputPlan& output, const FeatureView& feature,
                                     ListScratch& scratch, absl::Span<uint8_t> out);
-// Does the same with the bytes of the record itself.
+// Does the same with the bytes of `record` as the list.
 absl::StatusOr<int32_t> WritePadded(const OutputPlan& output, absl::string_view record,
                                     absl::Span<uint8_t> out);
 

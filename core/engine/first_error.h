@@ -14,7 +14,7 @@ namespace systole {
 
 class FirstError {
  public:
-  // OK adds nothing. Of two errors of one slot the first one stays.
+  // Adding OK changes nothing. Of two errors of one slot, the one that was added first stays.
   void Add(int64_t slot, absl::Status error) {
     if (error.ok() || (!status_.ok() && slot_ <= slot)) return;
     slot_ = slot;
@@ -23,7 +23,7 @@ class FirstError {
 
   // OK if there was none.
   const absl::Status& status() const { return status_; }
-  // The slot of status(), if that is an error.
+  // The slot of status(), if status() is an error.
   int64_t slot() const { return slot_; }
 
  private:

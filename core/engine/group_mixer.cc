@@ -16,8 +16,8 @@
 namespace systole {
 namespace {
 
-// Elements of each example that are mixed at a time. They stay in the processor's cache, and only
-// this many elements of a group's first example have to be copied.
+// How many elements of each example are mixed at a time. They stay in the processor's cache. Also,
+// MixRun() copies only this many elements of a group's first example.
 constexpr int64_t kRun = 1024;
 
 using Run = std::array<float, kRun>;
@@ -63,7 +63,8 @@ class Values {
   }
 
  private:
-  // Where element `first` of the example is, and how far it is to the next one.
+  // `at` is the place of element `first` of the example. The next element is `stride` bytes after
+  // it.
   struct Position {
     uint8_t* at = nullptr;
     int64_t stride = 0;
@@ -71,7 +72,7 @@ class Values {
 
   Position PositionOf(int64_t slot, int64_t first, int64_t element_bytes) const {
     const ExamplePieces pieces = PiecesOf(tensor_, slot);
-    // An example is one piece, or each of its elements is a piece.
+    // Either the example is one piece, or each of its elements is a piece.
     const int64_t stride = pieces.count == 1 ? element_bytes : pieces.stride;
     return {.at = values_ + pieces.offset + first * stride, .stride = stride};
   }
@@ -109,7 +110,7 @@ struct Columns {
   bool empty() const { return begin >= end; }
 };
 
-// Which elements of `run`, a part of row `row`, the draw changes.
+// Returns which elements of `run` the draw changes. `run` is a part of row `row`.
 Columns ChangedBy(const MixDraw& draw, const MixedTensor& tensor, int64_t row, const Columns& run) {
   if (draw.kind == MixDraw::Kind::kNone) return {};
   if (draw.kind == MixDraw::Kind::kMixup || !tensor.is_image) return run;
@@ -121,7 +122,8 @@ Columns ChangedBy(const MixDraw& draw, const MixedTensor& tensor, int64_t row, c
           .end = std::min(run.end, right * tensor.pixel_elements)};
 }
 
-// Mixes a run of a row, example after example. Each example's partner must still be unmixed. So an
+// Mixes a run of a row, example after example. An example's partner is the next example, and for
+// the last one the first. An example is mixed with the unmixed values of its partner. So each
 // example is loaded before it changes, and a copy of the first example is kept for the last one.
 void MixRun(const MixedTensor& tensor, const Values& values, int64_t row, const Columns& run,
             int64_t begin, absl::Span<const MixDraw> draws) {
@@ -156,7 +158,7 @@ void MixRun(const MixedTensor& tensor, const Values& values, int64_t row, const 
     if (draw.kind == MixDraw::Kind::kCutmix && tensor.is_image) {
       std::copy(partner->begin() + from, partner->begin() + to, own->begin() + from);
     } else {
-      // Two products and a sum, each rounded: the same bits on every CPU.
+      // Each product is rounded, and so is the sum. So the bits are the same on every CPU.
       const float own_share = draw.own_share;
       const float partner_share = 1 - own_share;
       for (size_t k = from; k < to; ++k) {
@@ -180,7 +182,7 @@ void MixGroup(const MixPlan& plan, const SliceLayout& layout, int64_t begin,
   });
   for (MixedTensor tensor : plan.tensors) {
     if (!cuts) {
-      // Without a rectangle, the rows may be treated as one. Short rows cost more.
+      // No draw has a rectangle, so all rows are mixed as one. Many short rows would cost more.
       tensor.row_elements *= tensor.rows;
       tensor.rows = 1;
     }

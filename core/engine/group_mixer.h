@@ -1,4 +1,4 @@
-// Mixes the examples of a group with their neighbours, in place in the slice: v1::Mix.
+// Mixes the examples of a group with their neighbours, in place in the slice, as v1::Mix defines.
 //
 // Thread-safe: no state. It allocates nothing.
 #ifndef SYSTOLE_CORE_ENGINE_GROUP_MIXER_H_
@@ -14,15 +14,17 @@
 namespace systole {
 
 // Mixes the examples in slots [begin, begin + places.size()) of `slice`, a block of
-// plan.layout().slice_bytes(). `places` are their places in the feed. An example stays as it is if
-// it or its partner is not valid.
-// REQUIRES: these examples are made, `valid` included. plan.mix() has a value, and both bounds are
-// multiples of its group.
+// plan.layout().slice_bytes(). `places` are their places in the feed. An example's partner is the
+// next one of its group, and for the last one the first. An example stays as it is if it or its
+// partner is not valid.
+// REQUIRES: these examples are made, and the `valid` tensor has their values. plan.mix() has a
+// value. Both bounds of the slots are multiples of plan.mix()->group.
 void MixExamples(const FeedPlan& plan, int64_t begin, absl::Span<const Place> places,
                  uint8_t* slice);
 
-// Mixes one group, whose first slot is `begin`: the example in slot begin + i with the next one, as
-// draws[i] says, and the last with the first. REQUIRES: draws.size() == plan.group.
+// Mixes one group, whose first slot is `begin`. draws[i] says how the example in slot begin + i is
+// mixed with the next one. The last example is mixed with the first. REQUIRES: draws.size() ==
+// plan.group.
 void MixGroup(const MixPlan& plan, const SliceLayout& layout, int64_t begin,
               absl::Span<const MixDraw> draws, uint8_t* slice);
 

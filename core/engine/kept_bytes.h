@@ -1,6 +1,6 @@
 // Converts values to the bytes that a cache keeps, and back. A finished example is kept as it is
-// fed, but before its layout is applied. An image is kept as its values. If its size depends on the
-// record, height, width and channels come first, in 4 bytes each.
+// fed, but before its layout is applied. An image is kept as its values. If the image's size
+// depends on the record, 12 bytes come before the values: height, width and channels, 4 bytes each.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_ENGINE_KEPT_BYTES_H_
@@ -23,15 +23,15 @@ struct KeptImage {
   absl::string_view values;
 };
 
-// The bytes of a kept image of type `type`, approximately: operations between the decode and the
-// image are ignored.
+// About how many bytes a kept image of type `type` takes. Operations between the decode and the
+// kept image are ignored.
 int64_t KeptBytes(const ImageInfo& decoded, ValueType type);
 
-// The bytes that are kept for `image`. `type` is one type for the images of all records, so it may
-// leave the size open.
+// The bytes that are kept for `image`. `type` describes the images of all records, so it may leave
+// the size open.
 std::string ToKept(const Value& image, const ValueType& type);
 
-// The image in `kept`, which is borrowed. Nullopt if it is not such an image.
+// The image in `kept`, which is borrowed. Nullopt if `kept` is not an image of this type.
 std::optional<KeptImage> ParseKept(absl::string_view kept, const ValueType& type);
 
 // Whether `kept` is a value of this form. A file on disk may hold anything.

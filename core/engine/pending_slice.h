@@ -1,7 +1,8 @@
-// One core's slice of one step while it is being made, and its memory as long as somebody holds it.
-// A cursor moves through its examples. Each run of them is cut off when a thread takes it, so a
-// slice of many examples needs no more bookkeeping than one of few. A thread that has worked long
-// enough gives the rest of its run back.
+// One core's slice of one step. Keeps track of which examples are still to be made, and owns the
+// slice's memory as long as somebody holds the slice. A cursor moves through the examples: a thread
+// takes a run of the next ones, and the cursor moves on. So a slice of many examples needs no more
+// bookkeeping than a slice of few. A thread that has worked long enough gives the rest of its run
+// back.
 //
 // Thread-compatible, but any thread may use unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_
@@ -29,16 +30,16 @@ struct ExampleRange {
   friend bool operator==(const ExampleRange&, const ExampleRange&) = default;
 };
 
-// Examples that a thread makes in one go, and how far it has come with them.
+// Examples that a thread makes in one go, and how far they are made.
 struct ExampleRun {
   ExampleRange examples;
-  // Pieces that are done, in the order in which ExampleMaker does them.
+  // How many pieces of the work are done. ExampleMaker does them in a fixed order.
   int64_t done = 0;
   // The error of the lowest slot.
   FirstError error;
 };
 
-// How many examples a run has at most: if they have records, and if they are padding.
+// The most examples of a run, for runs of examples with records and for runs of padding.
 struct TaskSize {
   int64_t records = 1;
   int64_t padding = 1;
@@ -46,8 +47,8 @@ struct TaskSize {
 
 class PendingSlice {
  public:
-  // The first `records` of the `examples` have a record, or share their group with an example that
-  // has one. The others are padding.
+  // The first `records` of the `examples` have a record, or share their group (v1::Mix) with an
+  // example that has one. The others are padding.
   PendingSlice(int64_t step, int core, int64_t examples, int64_t records, AlignedBuffer buffer)
       : step_(step),
         core_(core),
@@ -85,8 +86,8 @@ class PendingSlice {
     next_ = range.end;
     return {.examples = range};
   }
-  // Says that a run from Take() is made or has failed. After an error only examples before it are
-  // still handed out, so that the lowest error is known in the end.
+  // Says that a run from Take() is made or has failed. After an error, only examples before the
+  // failed one are still handed out. So the error of the lowest example is known in the end.
   void Finish(const ExampleRun& run) {
     Stop();
     if (run.error.status().ok()) return;
@@ -107,16 +108,16 @@ class PendingSlice {
     returned_.clear();
   }
   bool is_dropped() const { return unwanted_.is_raised(); }
-  // Raised by Drop(): threads that work at the slice give up. Any thread may look.
+  // Drop() raises it. Then threads that work at the slice give up. Any thread may read it.
   const InterruptFlag& unwanted() const { return unwanted_; }
 
-  // Whether all that was handed out is done and nothing is left.
+  // Whether all runs that were handed out are done, and nothing is left to hand out.
   bool is_done() const { return !has_more() && running_ == 0; }
   // The error of the lowest example; OK if there was none.
   const absl::Status& error() const { return error_.status(); }
 
   const AlignedBuffer& buffer() const { return buffer_; }
-  // Gives the memory away. Call it once. REQUIRES: is_done().
+  // Gives the memory to the caller. Call it once. REQUIRES: is_done().
   AlignedBuffer TakeBuffer() {
     SYSTOLE_CHECK(is_done());
     return std::move(buffer_);

@@ -58,7 +58,7 @@ SharedSlicePtr ScheduledStream::TakeBackLast() {
   SharedSlicePtr slice = std::move(pending_.back());
   pending_.pop_back();
   --next_to_begin_;
-  failed_ = absl::OkStatus();  // The next attempt finds the error again.
+  failed_ = absl::OkStatus();  // The next attempt to begin finds the error again.
   holdings_.TakeBack();
   Leave(*slice);
   return slice;

@@ -3,8 +3,8 @@
 //
 //   slices 0 .. num_slices - 1:  delivered | pending | next | still to come
 //
-// Thread-compatible. Only the scheduler changes it, so a lock that guards the scheduler guards it
-// too. Any thread may call the functions under "Constant".
+// Thread-compatible. Only the scheduler changes a stream, so a lock that guards the scheduler
+// guards its streams too. Any thread may call the functions under "Constant".
 #ifndef SYSTOLE_CORE_ENGINE_SCHEDULED_STREAM_H_
 #define SYSTOLE_CORE_ENGINE_SCHEDULED_STREAM_H_
 
@@ -36,7 +36,8 @@ using DeliveryWaiter = absl::AnyInvocable<void(Delivery)>;
 class ScheduledStream {
  public:
   // `num_slices` comes from CountSlices(). `peer` is the client that asks. Peers share threads and
-  // memory evenly, and the streams of a peer share its part. `cache` is for outputs with `cache`.
+  // memory evenly, and the streams of a peer share its part. `cache` keeps values of outputs that
+  // set `cache`.
   ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
                   const StreamMemory& memory, int64_t num_slices, std::string peer = "",
                   std::shared_ptr<ValueCache> cache = nullptr);
@@ -54,30 +55,32 @@ class ScheduledStream {
 
   // Whether there is a slice that is not begun yet.
   bool has_next() const { return next_to_begin_ < num_slices_; }
-  // Step and core of that slice.
+  // Step and core of the first such slice.
   std::pair<int64_t, int> PlaceOfNext() const;
   // Whether the stream has yet to begin the slice of this step and core.
   bool WillComeTo(int64_t step, int core) const;
-  // `slice` is the stream's next one, begun for it or for another stream. The stream joins it.
+  // The stream joins `slice`, its next one. The slice was begun for this stream or for another one.
   void Begin(SharedSlicePtr slice);
 
-  // Slices begun and not delivered, in order. Only the last one may have examples that nobody has
-  // taken yet; others may have some that were given back.
+  // Slices begun and not delivered, in order. Only the last one may have examples that no thread
+  // has taken yet. The others may have runs that were given back.
   const std::deque<SharedSlicePtr>& pending() const { return pending_; }
-  // Whether examples of pending() can be handed out, and the first slice that has some. Looks only
-  // at the last slice, unless something was given back.
+  // has_more(): whether examples of pending() can be handed out. FirstWithMore(): the first slice
+  // that has such examples. Both look only at the last slice, unless a run was given back.
   bool has_more() const {
     return returned_ > 0 || (!pending_.empty() && pending_.back()->has_more());
   }
   const SharedSlicePtr& FirstWithMore() const;
-  // `more` runs of a pending slice were given back and wait. If negative, -`more` no longer wait.
+  // `more` runs of a pending slice were given back and wait for a thread. If `more` is negative,
+  // -`more` runs no longer wait.
   void CountReturned(int64_t more) { returned_ += more; }
 
   // The first pending slice goes to the consumer.
   SharedSlicePtr Deliver();
-  // Takes back the last pending slice: the stream leaves it, and it is the stream's next one again.
+  // Takes back the last pending slice. The stream leaves the slice, which is then its next one
+  // again.
   SharedSlicePtr TakeBackLast();
-  // The consumer has dropped a slice. The stream leaves it.
+  // The consumer has dropped `slice`. The stream leaves it.
   void Drop(SharedSlice& slice);
 
   // The counts of the slices that the stream has in flight.
@@ -94,8 +97,8 @@ class ScheduledStream {
   bool is_blocked() const { return blocked_; }
   void SetBlocked(bool blocked) { blocked_ = blocked; }
 
-  // Whether it gave its last slice up for another stream. Until its consumer waits, it begins no
-  // slice.
+  // Whether the stream gave up its last slice for another stream. If so, it begins no slice until
+  // its consumer waits.
   bool gave_way() const { return gave_way_; }
   void SetGaveWay(bool gave_way) { gave_way_ = gave_way; }
 
@@ -109,7 +112,8 @@ class ScheduledStream {
   void End(const absl::Status& status) { ended_ = status; }
   bool is_good() const { return ended_.ok() && failed_.ok(); }
 
-  // Whether the consumer waits. Wait() requires that it does not, TakeWaiter() that it does.
+  // Whether the consumer waits for a delivery. Wait() requires !waits(), and TakeWaiter() requires
+  // waits().
   bool waits() const { return waiter_ != nullptr; }
   void Wait(DeliveryWaiter waiter);
   DeliveryWaiter TakeWaiter() { return std::exchange(waiter_, nullptr); }
@@ -126,7 +130,7 @@ class ScheduledStream {
 
   int64_t next_to_begin_ = 0;  // The number of the next slice.
   std::deque<SharedSlicePtr> pending_;
-  int64_t returned_ = 0;  // Runs of pending_ that were given back and wait.
+  int64_t returned_ = 0;  // Runs of pending_ that were given back and wait for a thread.
   StreamHoldings holdings_;
   std::optional<FairClock::Account> account_;
   bool blocked_ = false;

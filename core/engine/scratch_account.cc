@@ -9,11 +9,11 @@
 namespace systole {
 namespace {
 
-// A waiting thread checks this often whether its work is still wanted, because nothing wakes it
-// when that ends.
+// How often a waiting thread checks whether its work is still wanted. Nothing wakes the thread when
+// the work is no longer wanted.
 constexpr absl::Duration kLook = absl::Milliseconds(50);
 
-// An example that needed more memory than this gives it back when the example ends.
+// If an example needed more bytes than this, they are given back when the example ends.
 constexpr int64_t kExampleBytes = int64_t{2} << 20;
 
 }  // namespace
@@ -46,7 +46,7 @@ bool ScratchAccount::Need(ScratchUse use, int64_t bytes) {
     shared_.changed_.WaitFor(shared_.mu_, kLook);
   }
   if (waits) waits_.store(false, std::memory_order_relaxed);
-  // This thread no longer waits, so the next one may be the elder now (ScratchBudget).
+  // This thread no longer waits, so another thread may be the elder now (ScratchBudget).
   if (shared_.budget_.someone_waits()) shared_.changed_.SignalAll();
   needed = bytes;
   return true;

@@ -1,11 +1,10 @@
-// The scratch memory of one of an engine's threads, counted in the budget that all of them share
-// (core/memory/scratch_budget.h has the bound and its proof). This file adds the lock and the
-// waits.
+// Counts the scratch memory of an engine's thread in a budget that all threads of the engine share.
+// core/memory/scratch_budget.h has the bound and its proof. This file adds the lock and the waits.
 //
 //   SharedScratch shared(capacity);          // One for an engine.
 //   ScratchAccount account(shared);          // One for a thread; ExampleMaker uses it.
 //
-// In the steady state of a feed a turn needs what the last one kept, and no lock is taken.
+// In the steady state of a feed, a turn needs only what the turn before kept, so no lock is taken.
 #ifndef SYSTOLE_CORE_ENGINE_SCRATCH_ACCOUNT_H_
 #define SYSTOLE_CORE_ENGINE_SCRATCH_ACCOUNT_H_
 
@@ -38,7 +37,7 @@ class SharedScratch {
 // Single-thread, except waits() and StepDown().
 class ScratchAccount final : public ScratchSource {
  public:
-  // The bytes of each use.
+  // The bytes for each ScratchUse.
   using Uses = std::array<int64_t, kScratchUses>;
 
   explicit ScratchAccount(SharedScratch& shared) : shared_(shared) {}
@@ -47,17 +46,19 @@ class ScratchAccount final : public ScratchSource {
 
   bool Need(ScratchUse use, int64_t bytes) override;
 
-  // An example is done: nothing is needed any more for kCoefficients and kValues. A small amount
-  // stays counted until the turn is over, so that a turn of small images takes it once.
+  // An example is done, so it needs no more memory for kCoefficients and kValues. A small amount
+  // stays counted until the turn is over. So a turn of small images takes memory only once.
   void EndExample();
 
   // The turn is over. `kept` bytes of each use, or fewer if fewer were needed, are held until the
-  // next turn. False: this is too much, or others need it, so the caller must free all of it.
+  // next turn. False: these bytes are too many, or other threads need them. The caller must then
+  // free all of them.
   [[nodiscard]] bool EndTurn(const Uses& kept);
 
   // Whether the thread waits in Need(). Any thread may ask.
   bool waits() const { return waits_.load(std::memory_order_relaxed); }
-  // The thread's read hangs: others need not wait for its turn to end. Any thread may say so.
+  // The thread's read hangs: other threads need not wait for its turn to end. Any thread may call
+  // this.
   void StepDown();
 
   int64_t held_bytes() const;

@@ -1,5 +1,5 @@
-// A slice that several streams may have. Counts these streams, and knows which of them to tell when
-// the slice is done.
+// A slice that several streams may have. It counts these streams, and lists those of them that must
+// be told when the slice is done.
 //
 // Thread-compatible, but any thread may call unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_SHARED_SLICE_H_
@@ -52,7 +52,7 @@ class SharedSlice : public PendingSlice {
     std::erase(makers_, &stream);
     --holders_;
   }
-  // Streams that have it.
+  // How many streams have the slice.
   int holders() const { return holders_; }
   // The streams to be told when the slice is done.
   absl::Span<ScheduledStream* const> makers() const { return makers_; }
@@ -60,7 +60,7 @@ class SharedSlice : public PendingSlice {
   std::vector<ScheduledStream*> TakeMakers() { return std::exchange(makers_, {}); }
 
  private:
-  // Held, so that no other plan can get its address, which is in the key.
+  // The key has the plan's address. Holding the plan prevents another plan at the same address.
   const std::shared_ptr<const FeedPlan> plan_;
   const BufferKind kind_;
   int holders_ = 0;

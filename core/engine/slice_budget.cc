@@ -29,15 +29,15 @@ void StreamHoldings::Drop() {
   --held_;
 }
 
-// The budget is used up, and the starved stream has no slice at all. If all other streams waited
-// too, as trainers of one job wait for the slowest, its turn would never come. So streams that are
-// over their share give their last slices back. (A share shrinks when streams come.) If the starved
-// stream needs more than a share, streams that are over half of their share give back, too. These
-// slices are made again later, in their turn.
+// The budget is used up, and the starved stream has no slice at all. All other streams may be
+// waiting too, because trainers of one job wait for the slowest trainer. Then the starved stream's
+// turn would never come. So streams that are over their share give their last slices back. (A share
+// shrinks when streams come.) If the starved stream needs more than a share, streams that are over
+// half of their share give back, too. These slices are made again later, in their turn.
 //
-// If the starved stream has its consumer in this process, that consumer waits. Then every stream of
-// this process whose consumer does not wait gives back all that it has. A feed that is never read
-// must not stop another one.
+// If the starved stream's consumer is in this process, that consumer is waiting. Then every stream
+// whose consumer is in this process and does not wait gives back all its slices. A feed that is
+// never read must not stop another feed.
 bool SliceBudget::Yields(const Claim& stream, const Claim& starved) {
   const StreamHoldings& holdings = stream.holdings;
   // A stream whose consumer waits for a slice moves on by itself.

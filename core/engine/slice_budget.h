@@ -1,5 +1,5 @@
-// The memory of slices: what is in flight under one byte budget, how much of it each stream may
-// hold, and which stream gives memory back when another one needs it.
+// Manages the memory of slices under one byte budget. Counts the bytes in flight. Decides how many
+// bytes each stream may hold, and which stream gives memory back when another one needs it.
 //
 //   budget = used: held by streams, on its way back, or kept (SliceShelf) | free
 //
@@ -31,7 +31,8 @@ namespace systole {
 // allocator's headers.
 inline constexpr int64_t kSliceOverheadBytes = 1024;
 
-// The slices that one stream has in flight: counts, no memory. All of its slices are of one size.
+// Counts the slices that one stream has in flight. It does not own them. All slices of a stream
+// have one size.
 class StreamHoldings {
  public:
   // A slice has `slice_bytes`, without the overhead. `num_cores` slices are a step.
@@ -40,7 +41,7 @@ class StreamHoldings {
 
   // A slice is begun for the stream.
   void Begin();
-  // The consumer gets a slice. The slice no longer counts if the consumer keeps it (gives_away).
+  // The consumer gets a slice. With gives_away (StreamMemory), the slice no longer counts.
   void Deliver();
   // A slice that was begun and not delivered goes back.
   void TakeBack();
@@ -48,8 +49,8 @@ class StreamHoldings {
   void Drop();
 
   int64_t cost_bytes() const { return slice_bytes_ + kSliceOverheadBytes; }
-  // held(): slices that were begun and neither dropped nor given away. pending(): those that are
-  // not delivered.
+  // held(): slices that were begun and neither dropped nor given away. pending(): those of them
+  // that are not delivered yet.
   int64_t held() const { return held_; }
   int64_t pending() const { return pending_; }
   int64_t held_bytes() const { return held_ * cost_bytes(); }
@@ -59,14 +60,14 @@ class StreamHoldings {
     const int64_t delivered = held_ - pending_;
     return delivered >= 2 && (delivered + 1) * slice_bytes_ > memory_.window_bytes;
   }
-  // The most slices that may be pending with `threads` threads: two steps, or enough to keep every
-  // thread busy. More would not help.
+  // The most slices that may be pending with `threads` threads: those of two steps, or enough to
+  // keep every thread busy, whichever is more. Still more would not help.
   int64_t max_pending(int threads) const {
     return std::max(std::min(int64_t{2} * num_cores_, kMaxSlicesOfTwoSteps), int64_t{4} * threads);
   }
 
  private:
-  // More would not keep a client busier.
+  // Bounds the slices of two steps in max_pending(). More would not keep a client busier.
   static constexpr int64_t kMaxSlicesOfTwoSteps = 1024;
 
   const int64_t slice_bytes_;
@@ -76,7 +77,7 @@ class StreamHoldings {
   int64_t pending_ = 0;
 };
 
-// Inline, because each choice of a stream calls most of these functions for every stream.
+// The functions are inline, because choosing a stream calls most of them for every stream.
 class SliceBudget {
  public:
   SliceBudget(int64_t budget_bytes, int max_sealed_slices)
@@ -84,13 +85,14 @@ class SliceBudget {
                .max_sealed = max_sealed_slices,
                .overhead_bytes = kSliceOverheadBytes}) {}
 
-  // The bytes that a stream may hold: the budget divided by `parts`, or by kMinParts if that is
-  // more. It is never more than the stream's ahead_bytes.
+  // The bytes that a stream may hold: the budget divided by `parts` or kMinParts, whichever is
+  // more, but at most the stream's ahead_bytes.
   int64_t ShareBytes(const StreamHoldings& stream, int64_t parts) const {
     return std::min(stream.memory().ahead_bytes, budget_bytes() / std::max(kMinParts, parts));
   }
 
-  // A stream beside others: its share, and whether its consumer waits for its next slice.
+  // A stream's claim on the budget: its slices, its share, and whether its consumer waits for its
+  // next slice.
   struct Claim {
     const StreamHoldings& holdings;
     int64_t share_bytes = 0;
@@ -107,20 +109,19 @@ class SliceBudget {
   static bool IsModest(const Claim& stream) {
     return stream.holdings.held_bytes() + stream.holdings.cost_bytes() <= stream.share_bytes / 2;
   }
-  // Whether the stream has nothing at all, and its next slice is needed now.
+  // Whether the stream holds no slice at all, and its next slice is needed now.
   static bool IsEmptyHanded(const StreamHoldings& stream, bool waits) {
     return stream.held() == 0 && (!stream.memory().gives_away || waits);
   }
-  // Whether `stream` has to give its last pending slice back, so that `starved`, which holds
-  // nothing, finds room.
+  // Whether `stream` has to give its last pending slice back, to make room for a slice of
+  // `starved`, which holds none.
   static bool Yields(const Claim& stream, const Claim& starved);
 
-  // Whether `cost_bytes` more fit, once `kept_bytes` of kept slices are gone.
+  // Whether `cost_bytes` more fit into the budget once `kept_bytes` of kept slices are given back.
   bool HasRoom(int64_t cost_bytes, int64_t kept_bytes = 0) const {
     return used_bytes() - kept_bytes + cost_bytes <= budget_bytes();
   }
-  // Whether `cost_bytes` more fit once kept slices are gone and all memory that is on its way back
-  // has arrived.
+  // The same, once all memory that is on its way back has arrived, too.
   bool WillHaveRoom(int64_t cost_bytes, int64_t kept_bytes) const;
 
   // Memory for a slice of `slice_bytes`. ResourceExhausted if the system has none. REQUIRES:
@@ -129,13 +130,14 @@ class SliceBudget {
   // Memory from Take() comes back.
   void Return(AlignedBuffer buffer) { pool_.Release(std::move(buffer)); }
 
-  // The memory of a slice of this cost comes back later, by ReturnLate(). It is used until then.
+  // The memory of a slice of this cost comes back later, by ReturnLate(). It counts as used until
+  // then.
   void ExpectBack(int64_t cost_bytes) { returning_bytes_ += cost_bytes; }
   void ReturnLate(AlignedBuffer buffer);
 
   // Memory from Take() belongs to its consumer from now on, and no longer counts.
   void GiveAway(const AlignedBuffer& buffer) { pool_.GiveAway(buffer.size()); }
-  // The consumer has dropped such memory.
+  // The consumer has dropped memory that was given away.
   void TakeBack(AlignedBuffer buffer) { pool_.TakeBack(std::move(buffer)); }
 
   int64_t budget_bytes() const { return pool_.budget_bytes(); }

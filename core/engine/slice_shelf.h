@@ -3,8 +3,9 @@
 // to a limit of bytes and a limit of slices, until a stream needs the memory.
 //
 // Once a limit is reached, no more slices are kept. When a stream needs memory, the slice that was
-// kept last is given up first, because the streams that are behind come to the older ones sooner.
-// The shelf does not count who has a slice: the scheduler says when nobody has it any more.
+// kept last is given up first: the streams that will need kept slices come to the older ones
+// sooner. The shelf does not count the streams of a slice. The scheduler says when no stream has
+// the slice any more.
 //
 // A call costs O(log slices), except TakeUnwanted(). Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_SLICE_SHELF_H_
@@ -27,7 +28,7 @@ class SliceShelf {
   // Keeps at most `max_kept` slices, which cost at most `max_kept_bytes` (SharedSlice::cost_bytes).
   SliceShelf(int64_t max_kept_bytes, size_t max_kept)
       : max_kept_bytes_(max_kept_bytes), max_kept_(max_kept) {}
-  // Its entries refer to each other.
+  // Cannot be copied, because entries_ and kept_ refer to each other.
   SliceShelf(const SliceShelf&) = delete;
   SliceShelf& operator=(const SliceShelf&) = delete;
 
@@ -42,9 +43,9 @@ class SliceShelf {
 
   // Whether a slice of this cost can be kept now.
   bool HasRoom(int64_t cost_bytes) const;
-  // Nobody has the slice any more: keeps it. REQUIRES: Has(slice), HasRoom(its cost), not kept.
+  // No stream has the slice any more: keeps it. REQUIRES: Has(slice), HasRoom(its cost), not kept.
   void Keep(const SharedSlice& slice);
-  // Somebody has the slice again. Nothing happens if it is not kept.
+  // A stream has the slice again. Nothing happens if the slice is not kept.
   void Unkeep(const SharedSlice& slice);
 
   // What is kept, in bytes and slices.

@@ -71,8 +71,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     {
       MutexLock lock(mu_);
       SYSTOLE_RETURN_IF_ERROR(scheduler_.Add(stream));
-      // If storage of the dataset hangs already, a thread that takes a task would hang, too. So
-      // this comes first.
+      // BlockDatasets() comes before Wake(). If the dataset's storage hangs already, a thread that
+      // takes a task of the stream would hang, too.
       answers = BlockDatasets();
       Wake();
     }
@@ -146,7 +146,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   struct Worker {
     CondVar wakes;
     ThreadId thread = 0;
-    // The task that it works at, if any. The maker and the scratch outlive it.
+    // The task that the worker works at, if any. The maker and the scratch outlive the task.
     std::optional<StepScheduler::Task> task;
     const ExampleMaker* maker = nullptr;
     ScratchAccount* scratch = nullptr;
@@ -318,7 +318,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     return answers;
   }
 
-  // The worker's task and its read. REQUIRES: it has a task.
+  // The task of worker `index`, with its read. REQUIRES: the worker has a task.
   HungTask HungTaskOf(int index) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const Worker& worker = workers_[static_cast<size_t>(index)];
     return {.plan = worker.task->plan().get(),
@@ -328,8 +328,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   }
 
   // From now on no work is taken for datasets that use up their share of the threads
-  // (DatasetShares). With `fails_streams`, streams of datasets whose reads have timed out fail:
-  // returns the answers to give. Otherwise they only wait until the next look.
+  // (DatasetShares). If `fails_streams`, streams of datasets whose reads have timed out fail, and
+  // this returns what to tell their consumers. Otherwise they only wait until the next look.
   StepScheduler::Answers BlockDatasets(bool fails_streams = true)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     std::vector<HungTask> hung;
@@ -354,8 +354,8 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
     const PendingSlice& slice = *made;
     std::function<void()> release;
     if (stream->memory().gives_away) {
-      // Does not refer to the stream, because the consumer may keep the slice longer than the
-      // stream.
+      // `release` does not refer to the stream, because the consumer may keep the slice longer than
+      // the stream.
       release = [self = shared_from_this(), made = std::move(made)] { self->TakeBack(*made); };
     } else {
       release = [self = shared_from_this(), stream, made = std::move(made)] {
@@ -396,7 +396,7 @@ class StepStream::Engine : public std::enable_shared_from_this<StepStream::Engin
   CondVar rests_;  // Signalled when no thread works.
   bool watch_sleeps_ ABSL_GUARDED_BY(mu_) = false;
   int64_t reads_timed_out_ ABSL_GUARDED_BY(mu_) = 0;
-  std::unique_ptr<WorkerPool> pool_;  // Constant until Stop(). Last: it uses what is above.
+  std::unique_ptr<WorkerPool> pool_;  // Constant until Stop(). Last: uses the fields above.
 };
 
 StepStream::StepStream(std::shared_ptr<Engine> engine, StreamPtr stream)
@@ -412,7 +412,7 @@ StepStream::Result StepStream::Next() {
     CondVar arrived;
     std::optional<Result> result ABSL_GUARDED_BY(mu);
   };
-  // Shared: the thread that answers may still be signalling when the wait is over.
+  // Shared, because the thread that answers may still be signalling when the wait is over.
   const auto waiter = std::make_shared<Waiter>();
   Next([waiter](Result result) {
     MutexLock lock(waiter->mu);

@@ -8,20 +8,20 @@
 // Streams of one plan share slices (step_scheduler.h). If another stream is making or holding the
 // slice that a stream needs, or the engine has kept it, both streams get the same memory.
 //
-// A read that hangs keeps its thread and its slice's memory until it returns. Its step fails. The
-// hanging reads of a dataset get no more than a share of the threads, so streams of other datasets
-// go on.
+// A read that hangs keeps its thread and its slice's memory until the read returns. The step that
+// needs the read fails. The hanging reads of a dataset get no more than a share of the threads, so
+// streams of other datasets go on.
 //
 // A slice is cut into tasks of a few examples. Each task is cut off when a thread takes it.
-// Start-time fair queueing (fair_clock.h) decides among peers, and among the streams of each peer:
-// each has a virtual time that advances by the time that threads spent on it. The least advanced
-// one goes first. So neither another stream's look-ahead nor a slice of millions of examples holds
-// up a stream that waits for its next slice.
+// Start-time fair queueing (fair_clock.h) decides among peers, and among the streams of each peer.
+// Each peer and each stream has a virtual time, which advances by the time that threads spend on
+// it. The least advanced one goes first. So neither another stream's look-ahead nor a slice of
+// millions of examples holds up a stream that waits for its next slice.
 //
 // After each example a thread checks whether its work is still wanted. After 50 ms of work, the
 // rest of its task waits for its stream's next turn. Loops within an example check only whether the
-// work is still wanted (core/interrupt). So others wait for one example at most, and the cost of an
-// example is bounded (feed_plan.h). A stream that is cancelled frees its threads at once.
+// work is still wanted (core/interrupt). So other streams wait for one example at most. The cost of
+// an example is bounded (feed_plan.h). A stream that is cancelled frees its threads at once.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
 #define SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
 
@@ -55,10 +55,10 @@ struct StepEngineOptions {
   // The bound stops slow clients from filling the memory. A larger bound lets each stream look
   // further ahead.
   int64_t memory_budget_bytes = int64_t{1} << 30;
-  // Bound on the memory beside slices that all threads together take for making examples, and keep
-  // between tasks. One thread's example may take more (core/memory/scratch_budget.h). A larger
-  // bound lets more threads make large examples at a time. 0: a third of memory_budget_bytes, but
-  // at least what `threads` need for ordinary images.
+  // Bound on the memory that all threads together take for making examples and keep between tasks.
+  // The memory of slices is not part of it. One thread's example may take more
+  // (core/memory/scratch_budget.h). A larger bound lets more threads make large examples at a time.
+  // 0: a third of memory_budget_bytes, but at least what `threads` need for ordinary images.
   int64_t scratch_budget_bytes = 0;
   // Bound on the number of slices in sealed memory: those that are made, lent or kept for reuse.
   // Each takes a file descriptor here and a mapping at every client that has had it. Other slices
@@ -68,17 +68,17 @@ struct StepEngineOptions {
 
 class ScheduledStream;
 
-// One consumer's slices in order: steps as in the range, cores ascending inside a step.
-// Single-thread, except Cancel().
+// Delivers one consumer's slices in order: steps in the order of the StepRange, and in each step
+// the cores in ascending order. Single-thread, except Cancel().
 class StepStream {
  public:
   using Result = absl::StatusOr<std::optional<SlicePtr>>;
   using Done = absl::AnyInvocable<void(Result)>;
 
-  // Calls `done` exactly once: on this thread if the next slice is ready, else on another. `done`
-  // gets a slice, nullopt at the end, or the error that ended the stream. Later calls get that
-  // error again. `done` must not wait, and may call Next() again. REQUIRES: no other Next() under
-  // way.
+  // Calls `done` exactly once: on this thread if the next slice is ready, else on another thread.
+  // `done` gets a slice, nullopt at the end, or the error that ended the stream. Later calls get
+  // that error again. `done` must not wait, and may call Next() again. REQUIRES: no other Next()
+  // under way.
   void Next(Done done);
 
   // Waits for the next slice and returns it. Do not call this from a task of the engine.
@@ -88,7 +88,7 @@ class StepStream {
   // dropped. Thread-safe.
   void Cancel();
 
-  // Cancels.
+  // Cancels the stream.
   ~StepStream();
   StepStream(const StepStream&) = delete;
   StepStream& operator=(const StepStream&) = delete;
@@ -134,7 +134,8 @@ class StepEngine {
     int64_t active_streams = 0;
     // Threads that may work at a time now.
     int threads = 0;
-    // Threads whose read hangs now, and steps that failed because of such a read.
+    // threads_stuck: threads whose read hangs now. reads_timed_out: steps that failed because of
+    // such a read.
     int threads_stuck = 0;
     int64_t reads_timed_out = 0;
     // Slices that a stream got without making them, because another stream of the same plan had

@@ -28,23 +28,24 @@ struct StepRange {
 
 // How many slices of this feed the range holds; 0 if it begins at the feed's end.
 //   InvalidArgument  the range is empty, negative, beyond the cores or beyond the feed's end. The
-//                    message has the field.
+//                    message names the field.
 absl::StatusOr<int64_t> CountSlices(const FeedPlan& plan, const StepRange& range);
 
 // The memory of a stream's slices, and how many of them its consumer may hold.
 struct StreamMemory {
   BufferKind kind = BufferKind::kPrivate;
   // The most bytes of slices that a consumer may hold; two slices are always allowed. At this bound
-  // it gets no other slice until it drops one. This is for a consumer that nothing else slows down:
-  // slices that it was given cannot be taken back for others.
+  // the consumer gets no other slice until it drops one. The bound is for a consumer that nothing
+  // else slows down: slices that the consumer holds cannot be taken back for others.
   int64_t window_bytes = std::numeric_limits<int64_t>::max();
   // The most bytes that are made ahead, counting kSliceOverheadBytes for each slice. The stream's
   // share of the budget bounds them, too. One slice is always allowed.
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
-  // Whether a slice leaves the budget when the consumer gets it. This is for a consumer in this
-  // process, which may keep as many slices as it likes. Slices that are made ahead for it are
-  // bounded all the same. While the consumer does not wait, it needs none of them yet. So they are
-  // given up if another such stream has no room for a slice that its consumer waits for.
+  // Whether a slice leaves the budget when the consumer gets it. True is for a consumer in this
+  // process, which may keep as many slices as it likes. Slices that are made ahead for such a
+  // consumer are bounded all the same. While the consumer does not wait, it does not need these
+  // slices yet. So the stream gives them up if another stream with gives_away has no room for a
+  // slice that its own consumer waits for.
   bool gives_away = false;
 };
 

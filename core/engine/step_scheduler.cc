@@ -20,7 +20,8 @@ constexpr double kGuessedCostPerElement = 1;
 constexpr int64_t kKeptBudgetParts = 4;
 constexpr size_t kMaxKeptSlices = 4096;
 
-// The units of the run that are left to do. A stream's costs are per unit.
+// How many units of the run are left to do. A unit is an example, and a stream's costs are per
+// unit.
 int64_t UnitsLeft(const ExampleRun& run) {
   return std::max<int64_t>(1, run.examples.size() - run.done);
 }
@@ -112,7 +113,7 @@ StepScheduler::Answers StepScheduler::Settle(const Task& task) {
     return {};
   }
   if (!slice.error().ok()) shelf_.Remove(slice);
-  // Taken out first, because a stream that fails leaves the slice's makers.
+  // TakeMakers() comes before the loop, because a stream that fails leaves the slice's makers.
   const std::vector<ScheduledStream*> makers = slice.TakeMakers();
   Answers answers;
   for (ScheduledStream* const stream : makers) {
@@ -313,8 +314,8 @@ void StepScheduler::Hold(ScheduledStream& stream, SharedSlicePtr slice) {
 }
 
 // The stream that holds most gives slices back first. If a stream with a consumer in this process
-// (gives_away) gave all, it begins no slice until its consumer waits. Otherwise it would take the
-// memory back.
+// (gives_away) gave all its slices, it begins no slice until its consumer waits. Otherwise it would
+// take the memory back.
 bool StepScheduler::TakeBackLookAhead(const ScheduledStream& starved) {
   const SliceBudget::Claim claim = ClaimOf(starved);
   const auto yields = [&](const ScheduledStream& stream) {
@@ -371,7 +372,8 @@ void StepScheduler::KeepOrRelease(const SharedSlicePtr& slice) {
       shelf_.Keep(*slice);
       return;
     }
-    // No room: streams that are behind need the slices that are kept already sooner than this one.
+    // There is no room to keep it. Streams that are behind will need the slices that are already
+    // kept before they need this one.
   }
   shelf_.Remove(*slice);
   budget_.Return(slice->TakeBuffer());

@@ -13,10 +13,10 @@
 // an entry for each stream and one for each slice that is begun and not dropped. Every call costs
 // O(streams), plus the entries that it removes.
 //
-// Streams of one plan share slices. A stream that reaches a slice that another stream has begun
-// joins the slice, whether it is done or not. A slice that all streams have dropped is kept for
-// streams that have yet to reach it, as long as no stream needs its memory. Kept slices take a
-// quarter of the budget at most.
+// Streams of one plan share slices. If a stream's next slice was begun by another stream, the
+// stream joins that slice, done or not. A slice that all streams have dropped is kept for streams
+// that have yet to reach it, as long as no stream needs its memory. Kept slices take a quarter of
+// the budget at most.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_SCHEDULER_H_
@@ -45,13 +45,13 @@
 namespace systole {
 
 struct StepSchedulerOptions {
-  // Threads that ask for work.
+  // How many threads ask for work.
   int threads = 1;
   int64_t memory_budget_bytes = int64_t{1} << 30;
   int max_sealed_slices = std::numeric_limits<int>::max();
   // Whether streams of one plan share slices.
   bool share_slices = false;
-  // The cost of its work after which a thread gives the rest of its task back.
+  // A thread gives the rest of its task back once its work has cost this much (nanoseconds).
   double turn = std::numeric_limits<double>::infinity();
 };
 
@@ -79,7 +79,7 @@ class StepScheduler {
   // Examples to be made, with all that a thread needs to make them.
   class Task {
    public:
-    // Only the scheduler makes tasks. `charged` is what FairClock's Take() returned.
+    // Only the scheduler makes tasks. `charged` is what FairClock::Account::Take() returned.
     Task(StreamPtr stream, SharedSlicePtr slice, ExampleRun run, double charged)
         : stream_(std::move(stream)),
           slice_(std::move(slice)),
@@ -92,7 +92,7 @@ class StepScheduler {
     int64_t step() const { return slice_->step(); }
     int core() const { return slice_->core(); }
     const ExampleRange& examples() const { return run_.examples; }
-    // These examples, and how many pieces of them an earlier task has done.
+    // The task's examples, and how many pieces of them an earlier task has done.
     const ExampleRun& run() const { return run_; }
     // Raised once nobody wants the slice any more.
     const InterruptFlag& unwanted() const { return slice_->unwanted(); }
@@ -135,8 +135,8 @@ class StepScheduler {
   // `cost` nanoseconds, the unit of all costs.
   Answers Finish(const Task& task, const ExampleRun& run, double cost);
 
-  // The thread ends its turn before the task is done. `run` says how far it came. The rest is for
-  // any thread that asks when it is the stream's turn again.
+  // The thread ends its turn before the task is done. `run` says how far the thread came. Any
+  // thread may take the rest when it is the stream's turn again.
   Answers Return(const Task& task, ExampleRun run, double cost);
 
   // `task` is under way and may never be finished. The streams that have its slice get the slices
@@ -144,13 +144,13 @@ class StepScheduler {
   // until Finish() is called for the task after all.
   Answers Abandon(const Task& task, const absl::Status& status);
 
-  // Asks `blocked` about the plan of each stream. If there is an answer, no task is taken for the
-  // stream until the next call. If the answer is an error, the stream fails with it, after the
-  // slices that are done.
+  // Asks `blocked` about the plan of each stream. If `blocked` returns a status, no task is taken
+  // for the stream until the next call. If the status is an error, the stream delivers the slices
+  // that are done, and then fails with this error.
   using Blocked = absl::FunctionRef<std::optional<absl::Status>(const FeedPlan& plan)>;
   Answers SetBlocked(Blocked blocked);
 
-  // From now on so many threads ask for work.
+  // From now on `threads` threads ask for work.
   void SetThreads(int threads) { threads_ = threads; }
 
   // Delivers what the consumer gets now; nullopt if it has to wait. In that case call Wait().
@@ -183,7 +183,7 @@ class StepScheduler {
   };
   Choice Choose(bool beside);
   FairQueue::Candidate CandidateOf(ScheduledStream& stream, bool beside) const;
-  // The stream's claim on the budget, beside others.
+  // The stream's claim on the budget, beside those of other streams.
   SliceBudget::Claim ClaimOf(const ScheduledStream& stream) const;
   // Whether the stream may begin another slice, if there is memory for it.
   bool MayBegin(const ScheduledStream& stream) const;
@@ -200,7 +200,7 @@ class StepScheduler {
   // What a waiting consumer is told now, if anything.
   Answer AnswerOf(ScheduledStream& stream);
 
-  // Takes memory back for `starved`, which holds nothing. True if some came back at once.
+  // Takes memory back for `starved`, which holds no slice. True if some came back at once.
   bool TakeBackLookAhead(const ScheduledStream& starved);
   // Throws away the last pending slice. It may be begun again.
   void TakeBackLast(ScheduledStream& stream);
@@ -219,8 +219,8 @@ class StepScheduler {
   void Hold(ScheduledStream& stream, SharedSlicePtr slice);
   // Whether some stream has yet to reach the slice.
   bool IsWanted(const SharedSlice& slice) const;
-  // Nobody has `slice`, which is done: keeps it if it is wanted and there is room, else gives its
-  // memory back.
+  // No stream has `slice`, which is done. Keeps it if it is wanted and there is room, else gives
+  // its memory back.
   void KeepOrRelease(const SharedSlicePtr& slice);
   // Gives back the memory of kept slices that no stream will reach.
   void ForgetUnwanted();

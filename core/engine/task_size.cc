@@ -10,7 +10,7 @@ namespace {
 // would keep fewer threads busy.
 constexpr int64_t kMinExamplesPerTask = 8;
 // A task of small examples has this many bytes of records to read, or of padding to write. With
-// fewer, handing over and reading would cost more than the work.
+// fewer bytes, handing the task over and reading would cost more than the work.
 constexpr int64_t kTaskBytes = 256 << 10;
 // A thread keeps some 64 bytes for each example of its task.
 constexpr int64_t kMaxExamplesPerTask = 4096;

@@ -3,18 +3,18 @@
 //   Begin(worker) .. End(worker)     a task
 //   Look(what the kernel says)       now and then: sets limit() and IsStuck(), says who timed out
 //
-// A thread that waits for storage leaves its processor to another. If threads wait for a part f of
-// their time, it takes `threads` / (1 - f) threads to keep `threads` processors busy. That is the
-// number that may work.
+// A thread that waits for storage leaves its processor to another thread. If threads wait for a
+// part f of their time, it takes `threads` / (1 - f) threads to keep `threads` processors busy. So
+// this many threads may work.
 //
 // A thread that has not run for a second, in the middle of a task, is stuck: its read hangs. Reads
-// of a network file system or a dying disk can hang. Another thread takes its place meanwhile.
-// After `read_timeout` its step fails.
+// of a network file system or a dying disk can hang. Another thread takes the place of a stuck
+// thread meanwhile. After `read_timeout` the step of the stuck thread fails.
 //
 // A thread that is at one task for much longer than a turn is overdue: it makes a costly example,
-// and an example is never interrupted. Other peers must not wait for it, so another thread may work
-// beside it, for peers that have no overdue task themselves. The kernel shares the processors
-// between the two.
+// and an example is never interrupted. Other peers must not wait for that thread. So another thread
+// may work beside it, for peers that have no overdue task themselves. The kernel shares the
+// processors between the two threads.
 //
 // It has no thread, no lock and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_WORKER_WATCH_H_
@@ -69,7 +69,7 @@ class WorkerWatch {
   // The state at the last look. A worker that is stuck is not overdue.
   bool IsOverdue(int worker) const { return workers_[static_cast<size_t>(worker)].overdue; }
   bool IsStuck(int worker) const { return workers_[static_cast<size_t>(worker)].stuck; }
-  // Whether it has been stuck for `read_timeout`.
+  // Whether the worker has been stuck for `read_timeout`.
   bool HasTimedOut(int worker) const { return workers_[static_cast<size_t>(worker)].timed_out; }
 
  private:

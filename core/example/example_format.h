@@ -18,9 +18,9 @@
 namespace systole {
 
 // Names and values that a format has to make, because the record does not hold them in that form.
-// For instance, it makes a JSON string without the escapes. The format bounds this text to a few
-// MiB for a record, because each thread may hold the text of two records. MadeText takes no memory
-// while it is empty.
+// For instance, a format for JSON makes a string without the escapes. The format bounds this text
+// to a few MiB for a record, because each thread may hold the text of two records. MadeText takes
+// no memory while it is empty.
 class MadeText {
  public:
   // A copy that stays until Clear().
@@ -37,12 +37,12 @@ class ExampleFormat {
  public:
   virtual ~ExampleFormat() = default;
 
-  // The name of such a record in messages: "tf.train.Example".
+  // The name of a record of this format in messages: "tf.train.Example".
   virtual absl::string_view name() const = 0;
 
   // Calls `visit` with each feature of `record`, in the record's order. If a name comes twice, the
-  // later feature counts. The views borrow `record` and `made`. Looks at each length once: bytes
-  // that change meanwhile do no harm. Returns DataLoss, with what and where, if the record is
+  // later feature counts. The views borrow `record` and `made`. Reads each length only once, so
+  // bytes that change meanwhile do no harm. Returns DataLoss, with what and where, if the record is
   // damaged; some features may have been visited by then.
   virtual absl::Status Decode(absl::string_view record, MadeText& made,
                               absl::FunctionRef<void(const FeatureView&)> visit) const = 0;

@@ -24,8 +24,8 @@
 
 namespace systole {
 
-// Picks a fixed set of features out of many records. A feed makes one, and all its threads share
-// it.
+// Picks a fixed set of features out of many records. A feed makes one ExampleParser, which all its
+// threads share.
 class ExampleParser {
  public:
   // InvalidArgument if a name occurs twice.
@@ -48,20 +48,20 @@ class ExampleParser {
   absl::flat_hash_map<std::string, size_t> index_;
 };
 
-// Most features that FirstFeatures() returns, and most bytes of their names together. A record can
-// have millions, and the description of a dataset is kept and sent.
+// The most features that FirstFeatures() returns, and the most bytes of all their names together. A
+// record can have millions of features, and the description of a dataset is kept and sent.
 inline constexpr size_t kMaxFirstFeatures = 10'000;
 inline constexpr size_t kMaxFirstNameBytes = size_t{1} << 20;
 
-// One record, for exploring: every lookup scans it. Borrows the record, which must not change.
-// Its features borrow the record and the view, which is for one thread at a time.
+// One record, for exploring: every lookup scans it. Borrows the record, which must not change. Its
+// features borrow the record and the view. The view is for one thread at a time.
 class ExampleView {
  public:
   // Checks the whole record.
   static absl::StatusOr<ExampleView> Parse(absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND,
                                            const ExampleFormat& format = TensorFlowExample());
 
-  // The feature, of kind kMissing if there is none. If missing, it also borrows `name`.
+  // The feature, of kind kMissing if there is none. If it is missing, it also borrows `name`.
   FeatureView Find(absl::string_view name ABSL_ATTRIBUTE_LIFETIME_BOUND) const;
 
   // All features, sorted by name, each name once. Features that are present without a list are

@@ -39,10 +39,10 @@ class FeatureView {
   // Values in the list; 0 if missing. A list may also be present and empty.
   int64_t count() const { return count_; }
 
-  // InvalidArgument, naming the feature, what was wanted and what was seen, unless the kind and the
-  // count fit exactly.
+  // OK if the kind and the count fit exactly. Otherwise InvalidArgument, which names the feature,
+  // what was wanted and what was seen.
   absl::Status Expect(FeatureKind kind, int64_t count) const;
-  // InvalidArgument, as above, unless the kind fits.
+  // OK if the kind fits. Otherwise InvalidArgument, as above.
   absl::Status ExpectKind(FeatureKind kind) const;
 
   // The value at `index` of a bytes list, as a view into the record. InvalidArgument as above, if
@@ -70,10 +70,10 @@ class FeatureView {
   absl::Status Changed() const;
   // InvalidArgument that says what was wanted, and what the feature is.
   absl::Status Unexpected(absl::string_view wanted) const;
-  // InvalidArgument unless the list is of `kind` and has `count` values at least.
+  // OK if the list is of `kind` and has at least `count` values. Otherwise InvalidArgument.
   absl::Status ExpectAtLeast(FeatureKind kind, size_t count) const;
-  // Copies values until `out` is full. Returns how many there were and whether the list ended with
-  // the last one.
+  // Copies values until `out` is full. Returns how many values were copied, and whether the list
+  // ended with the last of them.
   struct Copied {
     size_t values = 0;
     bool all = false;

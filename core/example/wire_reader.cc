@@ -98,7 +98,7 @@ bool WireReader::SkipScalar(uint32_t tag) {
 }
 
 bool WireReader::SkipGroup(uint32_t tag) {
-  // A stack of our own instead of recursion: the open groups' tags.
+  // The tags of the open groups. This is a stack of our own, instead of recursion.
   uint32_t open[kMaxWireDepth];
   int groups = 0;
   do {

@@ -46,7 +46,7 @@ class WireReader {
   const char* position() const { return next_; }
 
  private:
-  // ReadTag() and ReadBytes() for tags and lengths of any size, malformed ones too.
+  // Like ReadTag() and ReadBytes(), but for tags and lengths of any size, malformed ones too.
   bool ReadAnyTag(uint32_t* tag);
   bool ReadAnyBytes(absl::string_view* bytes);
   bool Fail(const char* error);
@@ -89,7 +89,8 @@ inline bool WireReader::ReadBytes(absl::string_view* bytes) {
   return ReadAnyBytes(bytes);
 }
 
-// How many varints `bytes` holds, or -1 if it ends inside one or one is longer than 10 bytes.
+// How many varints `bytes` holds, or -1 if `bytes` ends inside a varint or a varint is longer than
+// 10 bytes.
 int64_t CountVarints(absl::string_view bytes);
 
 }  // namespace systole

@@ -13,23 +13,24 @@
 namespace systole {
 namespace {
 
-// The thread looks after abandoned transfers at least so often. It is woken for each, so this only
-// bounds a wake-up that is lost.
+// The longest time, in milliseconds, between two looks for abandoned transfers. The thread is woken
+// for each such transfer, so this time matters only if a wake-up is lost.
 constexpr int kLongestPollMs = 1000;
 
-// Once in the process, and for its whole life.
+// Prepares libcurl once in the process, and for the whole life of the process.
 CURLcode PrepareLibcurl() {
   static const CURLcode code = [] {
-    // From here on OpenSSL has its handler of the exit, so that those which are added later run
-    // before it (HttpClient::End).
+    // Registers OpenSSL's exit handler. Exit handlers that are registered later run before it
+    // (HttpClient::End).
     OPENSSL_init_crypto(0, nullptr);
     return curl_global_init(CURL_GLOBAL_DEFAULT);
   }();
   return code;
 }
 
-// While this lives, no signal of the process comes to its thread, nor ever to the threads that it
-// starts. Faults of the thread itself still reach their handlers, which report them.
+// While this object lives, its thread gets no signal that is sent to the process. Threads that it
+// starts meanwhile never get one. Faults of a thread itself still reach their handlers, which
+// report them.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -57,17 +58,19 @@ absl::StatusOr<std::unique_ptr<ClientLoop>> ClientLoop::Create(const HttpClientO
   }
   CURLM* const multi = curl_multi_init();
   if (multi == nullptr) return absl::ResourceExhaustedError("no memory for an HTTP client");
-  // No more transfers are added than there may be connections. These limits also count connections
-  // that are kept, and the oldest of them makes room.
+  // ClientLoop adds no more transfers than there may be connections. These limits also count
+  // connections that are kept for reuse. If a transfer needs a new connection, the oldest kept one
+  // makes room.
   curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, long{options.max_connections});
   curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, long{options.max_connections});
   curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, long{options.max_connections_per_origin});
   curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
   std::unique_ptr<ClientLoop> loop = absl::WrapUnique(new ClientLoop(options, multi));
   try {
-    // The thread may be older than the program's own arrangements for signals, and a library may
-    // not take a signal that these wait for. OpenSSL also writes to connections that their peers
-    // have closed, and SIGPIPE would end the process. libcurl's threads inherit this.
+    // The program may arrange its signal handling only after this thread has started, and a library
+    // must not take a signal that the program waits for. OpenSSL also writes to connections that
+    // their peers have closed, and SIGPIPE would end the process. libcurl's threads inherit the
+    // blocked signals.
     const SignalsBlocked signals_blocked;
     loop->thread_ = std::make_unique<WorkerPool>(1);
   } catch (const std::system_error& error) {
@@ -128,7 +131,7 @@ bool ClientLoop::AddBefore(absl::Duration deadline, const std::shared_ptr<Transf
   {
     MutexLock lock(mu_);
     if (!HasRoom()) {
-      // The thread may be in a long poll, which began when there was no flag to look at.
+      // The loop's thread may be in a long poll, which began when there was no flag to look at.
       curl_multi_wakeup(multi_);
       Sleeper self;
       wanting_room_.insert(&self);
@@ -187,8 +190,8 @@ void ClientLoop::Run() {
     int running = 0;
     curl_multi_perform(multi_, &running);
     const int freed = EndFinished() + EndAbandoned() + EndInterrupted();
-    // A transfer that has just ended may have made room for one that waits. A call that begins
-    // after the length of this poll was decided wakes it up.
+    // A transfer that has just ended may have made room for a waiting one. So the poll does not
+    // wait then. A Call that begins after the length of this poll was decided wakes the poll up.
     curl_multi_poll(multi_, nullptr, 0, freed > 0 ? 0 : LongestPollMs(), nullptr);
   }
   while (!active_.empty()) Remove(active_.begin()->first)->EndWith(ClientEnded());
@@ -270,7 +273,8 @@ int ClientLoop::EndInterrupted() {
     if (interruptible_calls_ == 0) return 0;
     for (const std::set<Sleeper*>* const sleepers : {&wanting_room_, &wanting_time_}) {
       for (Sleeper* const sleeper : *sleepers) {
-        // It looks at its flag under mu_ before it sleeps. So it has seen the flag, or hears this.
+        // A sleeper looks at its flag under mu_ before it sleeps. So it has seen the raised flag,
+        // or it gets this signal.
         if (sleeper->flag != nullptr && sleeper->flag->is_raised()) sleeper->wake.Signal();
       }
     }
@@ -285,7 +289,8 @@ int ClientLoop::EndInterrupted() {
   for (const auto& [handle, transfer] : active_) {
     if (transfer->is_interrupted()) interrupted.push_back(handle);
   }
-  // In this order: nothing is written to the caller's memory once its thread goes on.
+  // Remove() comes before EndWith(): once the caller's thread goes on, nothing may be written to
+  // the caller's memory.
   for (CURL* const handle : interrupted) Remove(handle)->EndWith(InterruptedError());
   return static_cast<int>(interrupted.size());
 }

@@ -1,5 +1,5 @@
 // The one thread that moves the bytes of all transfers of a client, and the list of transfers that
-// wait for a connection. For http_client.cc.
+// wait for a connection. Only http_client.cc uses this file.
 #ifndef SYSTOLE_CORE_HTTP_CLIENT_LOOP_H_
 #define SYSTOLE_CORE_HTTP_CLIENT_LOOP_H_
 
@@ -24,10 +24,11 @@
 
 namespace systole {
 
-// The thread looks so often whether work for which others wait is still wanted.
+// How often the loop's thread checks whether work that other threads wait for is still wanted.
 inline constexpr absl::Duration kInterruptLook = absl::Milliseconds(20);
 
-// Thread-safe. libcurl's multi handle is used by the thread alone, but for waking it up.
+// Thread-safe. Only the loop's thread uses libcurl's multi handle, except for the call that wakes
+// this thread up.
 class ClientLoop {
  public:
   // Prepares libcurl, once in the process, and starts the thread. Errors as HttpClient::Create().
@@ -37,12 +38,12 @@ class ClientLoop {
   ClientLoop(const ClientLoop&) = delete;
   ClientLoop& operator=(const ClientLoop&) = delete;
 
-  // Ends the thread, and with Cancelled all transfers and sleeps, those that come later, too. Not
-  // for several threads at a time.
+  // Ends the thread. All transfers and sleeps end with Cancelled, and so do later ones. Must not be
+  // called by several threads at a time.
   void End() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // A thread is in a call of the client for as long as this lives. While the thread waits, it
-  // sleeps, and the loop's thread looks at its InterruptFlag.
+  // While this object lives, its thread is in a call of the client. When that thread has to wait,
+  // it sleeps, and the loop's thread looks at its InterruptFlag.
   class Call {
    public:
     explicit Call(ClientLoop& loop);
@@ -57,18 +58,19 @@ class ClientLoop {
 
   // REQUIRES, for the next two: the thread is in a Call.
 
-  // Puts the transfer last in the list, which is bounded. Waits for room until `deadline`, a time
-  // of SteadyClock(); false if there was none. Ends the transfer if the thread is interrupted
-  // meanwhile, or the end has begun.
+  // Puts the transfer last in the list, which is bounded. Waits for room in the list until
+  // `deadline`, a time of SteadyClock(). Returns false if there was no room. Ends the transfer if
+  // the thread is interrupted meanwhile, or if End() was called.
   bool AddBefore(absl::Duration deadline, const std::shared_ptr<Transfer>& transfer)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // OK after `time`. Returns early, with Cancelled, when a transfer would end so.
+  // Sleeps for `time` and returns OK. Returns early, with Cancelled, when a transfer would end with
+  // Cancelled.
   absl::Status SleepFor(absl::Duration time) ABSL_LOCKS_EXCLUDED(mu_);
   // The caller has abandoned the transfer: its connection is freed soon.
   void Drop(const std::shared_ptr<Transfer>& transfer) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // A thread that waits for something else than the end of a transfer.
+  // A thread that waits for something other than the end of a transfer.
   struct Sleeper {
     const InterruptFlag* const flag = HeededInterruptFlag();
     CondVar wake;  // With mu_.
@@ -80,13 +82,15 @@ class ClientLoop {
   // Starts waiting transfers while there are connections for them. False once the end has begun.
   bool StartWaiting() ABSL_LOCKS_EXCLUDED(mu_);
   void Start(std::shared_ptr<Transfer> transfer);
-  // Return how many connections they have freed.
+  // Each of the next three returns how many connections it has freed.
   int EndFinished();
   int EndAbandoned();
-  // Ends what no interrupted thread wants any more, if it is time to look.
+  // If it is time to look at the flags, ends the transfers of interrupted threads and wakes the
+  // interrupted sleepers.
   int EndInterrupted() ABSL_LOCKS_EXCLUDED(mu_);
   int LongestPollMs() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes a transfer out of the multi handle, which closes its connection if it is not over.
+  // Takes a transfer out of the multi handle, which closes its connection if the transfer is not
+  // over.
   std::shared_ptr<Transfer> Remove(CURL* handle);
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellOfRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -94,7 +98,7 @@ class ClientLoop {
   const HttpClientOptions options_;
   const MonotonicClock now_ = SteadyClock();
   CURLM* const multi_;
-  // Of the thread alone.
+  // Only the loop's thread uses these.
   std::map<CURL*, std::shared_ptr<Transfer>> active_;
   std::map<std::string, int> active_by_origin_;
   absl::Duration next_look_;  // When it is time to look at the flags again.

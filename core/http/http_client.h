@@ -31,10 +31,10 @@ class HttpClient {
   // Ends all calls of Fetch() and SleepFor() with Cancelled, waits until they have returned, and
   // closes all connections.
   ~HttpClient();
-  // Ends the thread and all calls, and later ones, with Cancelled. For a client that is not
-  // destroyed: at exit OpenSSL cleans up, and the thread must not be in a TLS connection. Register
-  // a handler of the exit that calls this after Create(), which lets OpenSSL register its own:
-  // handlers run in reverse order. Does nothing in a child of fork().
+  // Ends the thread. All calls end with Cancelled, and so do later ones. This is for a client that
+  // is not destroyed: at exit OpenSSL cleans up, and the thread must not be in a TLS connection
+  // then. So register an exit handler that calls End(), after Create() has let OpenSSL register its
+  // own. Exit handlers run in reverse order. Does nothing in a child of fork().
   void End();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
@@ -50,11 +50,11 @@ class HttpClient {
   //                       too many; a server that ignores `range`.
   //   DataLoss            an answer that is not HTTP, or a redirect to nowhere.
   //   Cancelled           InterruptRequested(), or the client was destroyed.
-  // Messages name the object as HttpRequest::called says.
-  // The calling thread sleeps all the while, so that a watchdog sees that it waits.
+  // Messages name the object by HttpRequest::called. The calling thread sleeps all the while, so
+  // that a watchdog sees that it waits.
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
 
-  // Sleeps for so long. Returns early, with Cancelled, when Fetch() would.
+  // Sleeps for `time`. Returns early, with Cancelled, when Fetch() would return Cancelled.
   absl::Status SleepFor(absl::Duration time);
 
  private:

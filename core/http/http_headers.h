@@ -25,7 +25,8 @@ absl::string_view FindHeader(const HttpHeaders& headers, absl::string_view name)
 // Removes all headers of this name.
 void RemoveHeader(HttpHeaders& headers, absl::string_view name);
 
-// A line "Name: value" of an answer; nullopt if it is none. Blanks around the value are removed.
+// Parses a line "Name: value" of an answer; nullopt for any other line. Blanks around the value are
+// removed.
 std::optional<std::pair<std::string, std::string>> ParseHeaderLine(absl::string_view line);
 
 // Whether a request may have this header: a name in lower case, and a value that cannot end its
@@ -39,20 +40,21 @@ struct ContentRange {
   uint64_t end = 0;
   std::optional<uint64_t> total;  // Bytes of the whole object; nullopt: the server does not say.
 };
-// Nullopt for anything else, and for ranges that contradict themselves. All numbers are below
-// 2^63.
+// Parses the value of a Content-Range header. Nullopt for any value of another form, and for ranges
+// that contradict themselves. All numbers are below 2^63.
 std::optional<ContentRange> ParseContentRange(absl::string_view value);
 
-// A number of bytes below 2^63: digits alone.
+// Parses a number of bytes below 2^63, which is written as digits alone.
 std::optional<uint64_t> ParseContentLength(absl::string_view value);
 
-// How long a server asks to wait: seconds, or a date, counted from `date`, the answer's own Date
-// header. So no clock is needed, and a server whose clock is wrong is understood. At least 0, at
-// most a day.
+// How long a server asks to wait, by its Retry-After header. `value` is a number of seconds, or the
+// date when the wait ends. The wait until such a date is counted from `date`, the answer's own Date
+// header. So no clock is needed, and a server whose clock is wrong is understood. The result is at
+// least 0 and at most a day.
 std::optional<absl::Duration> ParseRetryAfter(absl::string_view value, absl::string_view date);
 
-// The strong ETag that `value` is, with its quotes; empty if it is weak, malformed, or longer than
-// `max_bytes`. The same strong ETag means the same bytes.
+// Returns `value` if it is a strong ETag, with its quotes. Returns "" if it is weak, malformed, or
+// longer than `max_bytes`. The same strong ETag means the same bytes.
 std::string StrongEtag(absl::string_view value, size_t max_bytes);
 
 }  // namespace systole

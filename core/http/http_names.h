@@ -1,4 +1,5 @@
-// What messages call the object of a request, the servers that are asked for it, and the rest.
+// How messages name the object of a request and the servers that are asked for it, and which
+// details they may show.
 //
 // Thread-compatible: a value.
 #ifndef SYSTOLE_CORE_HTTP_HTTP_NAMES_H_
@@ -12,18 +13,19 @@
 
 namespace systole {
 
-// Every address and every path in a message of this room comes from here. So no message about a
-// request that has a name of its own (HttpRequest::called) holds one.
+// Every address and every path in a message of core/http comes from here. So if a request has a
+// name of its own (HttpRequest::called), no message about it has an address or a path.
 class HttpNames {
  public:
   explicit HttpNames(const HttpRequest& request);
 
   // The object: its own name, or the address that was asked for first.
   const std::string& object() const { return object_; }
-  // The server of an address: "https://host:port", or "its server".
+  // The server of an address: "https://host:port", or "its server" if the request has a name of its
+  // own.
   std::string Server(const HttpUrl& url) const;
-  // `detail`, which may hold an address or a path of this machine; `otherwise` if it must not be
-  // shown.
+  // Returns `detail`, which may hold an address or a path of this machine. Returns `otherwise` if
+  // `detail` must not be shown.
   std::string Detail(absl::string_view detail, absl::string_view otherwise) const;
 
  private:

@@ -17,13 +17,13 @@
 namespace systole {
 namespace {
 
-// A draw of this room, for CounterRng.
+// Tells CounterRng that a draw is for core/http.
 constexpr uint32_t kPurpose = 0x68747470;
 
 RetrySurroundings Complete(RetrySurroundings given) {
   SYSTOLE_CHECK(given.sleep != nullptr);
   if (given.draw == nullptr) {
-    // Waits change no result, so their draws may differ from run to run, and must.
+    // Two processes must not draw the same waits. Draws may differ, because waits change no result.
     const auto draws = std::make_shared<CounterRng>(
         static_cast<uint64_t>(absl::ToInt64Nanoseconds(given.now())), ::getpid(), 0, kPurpose);
     given.draw = [draws] { return double{draws->UniformFloat()}; };
@@ -51,7 +51,7 @@ bool MayBeTriedAgain(const absl::StatusOr<HttpResponse>& outcome) {
 absl::Duration WaitBeforeRetry(const RetryOptions& options, int attempt,
                                const absl::StatusOr<HttpResponse>& outcome, double draw) {
   SYSTOLE_CHECK(attempt > 0);
-  // The exponent is bounded, because infinity would pass the minimum.
+  // The exponent is bounded, because a shift by 63 or more would overflow.
   const absl::Duration longest = std::min(
       options.max_backoff, options.first_backoff * (int64_t{1} << std::min(attempt - 1, 30)));
   const absl::Duration backoff = longest * draw;

@@ -1,5 +1,5 @@
-// When a request is tried again, how long after, and how often in all: so that one lost answer
-// costs a feed nothing, and a store that is overloaded is not asked more and more.
+// Decides whether a failed request is tried again, after how long a wait, and how often in all. So
+// one lost answer costs a feed nothing, and an overloaded store does not get ever more requests.
 #ifndef SYSTOLE_CORE_HTTP_HTTP_RETRY_H_
 #define SYSTOLE_CORE_HTTP_HTTP_RETRY_H_
 
@@ -19,23 +19,24 @@
 namespace systole {
 
 struct RetryOptions {
-  // Of one request, the first attempt included. More of them outlast longer failures, and make the
-  // caller wait longer for the error.
+  // The most attempts for one request, the first one included. More attempts outlast longer
+  // failures, but the caller waits longer for the error.
   int max_attempts = 8;
   // The wait before attempt n + 1 is drawn from [0, first * 2^(n-1)), and never more than `max`.
   // Drawn from the whole range, so that clients that failed together do not come back together.
   absl::Duration first_backoff = absl::Milliseconds(100);
   absl::Duration max_backoff = absl::Seconds(10);
-  // A server may ask to wait for longer than its backoff (Retry-After), up to this.
+  // A server may ask for a longer wait than the backoff (header Retry-After), up to this.
   absl::Duration max_retry_after = absl::Seconds(30);
   // Each request adds `budget_share` to a budget that holds at most `budget_burst`; each retry
-  // takes 1 and is not made if there is less. So n requests cause at most budget_burst + n *
-  // budget_share retries, even if every answer is an error.
+  // takes 1 from it. If the budget holds less than 1, the retry is not made. So n requests cause at
+  // most budget_burst + n * budget_share retries, even if every answer is an error.
   double budget_share = 0.2;
   double budget_burst = 100;
 };
 
-// Whether another attempt may help: Unavailable, or an answer 408, 429, 500, 502, 503 or 504.
+// Whether another attempt may help: after Unavailable, or after an answer 408, 429, 500, 502, 503
+// or 504.
 bool MayBeTriedAgain(const absl::StatusOr<HttpResponse>& outcome);
 
 // The wait after the failed attempt number `attempt`, which is 1 for the first. `draw` is uniform
@@ -46,24 +47,24 @@ absl::Duration WaitBeforeRetry(const RetryOptions& options, int attempt,
 // What HttpRetrier takes from its surroundings, so that tests need no clock and no chance.
 struct RetrySurroundings {
   MonotonicClock now = SteadyClock();
-  // Waits for so long, as HttpClient::SleepFor(). An error ends the request.
+  // Waits for the given time, like HttpClient::SleepFor(). An error ends the request.
   std::function<absl::Status(absl::Duration)> sleep = {};
-  // Uniform in [0, 1). Null: other draws in each process. Called by one thread at a time.
+  // Uniform in [0, 1). Null: each process draws other numbers. Called by one thread at a time.
   std::function<double()> draw = {};
 };
 
 // Thread-safe. One for all requests of a client, which share its budget.
 class HttpRetrier {
  public:
-  // Makes one attempt. Its errors tell by their codes whether another may help.
+  // Makes one attempt. The code of an error tells whether another attempt may help.
   using Attempt = absl::FunctionRef<absl::StatusOr<HttpResponse>(const HttpRequest& request)>;
 
   // REQUIRES: surroundings.sleep.
   HttpRetrier(const RetryOptions& options, RetrySurroundings surroundings);
 
-  // Calls `attempt` until it succeeds, fails for good, or may not be made again. Each attempt has
-  // what is left of request.timeout, and none begins after that. Returns the last outcome; the
-  // message of an error says how many attempts there were. Cancelled if InterruptRequested().
+  // Calls `attempt` until it succeeds, fails for good, or may not be made again. Each attempt gets
+  // what is left of request.timeout. No attempt begins after the timeout. Returns the last outcome;
+  // the message of an error says how many attempts there were. Cancelled if InterruptRequested().
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request, Attempt attempt)
       ABSL_LOCKS_EXCLUDED(mu_);
 

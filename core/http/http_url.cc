@@ -13,7 +13,7 @@
 namespace systole {
 namespace {
 
-constexpr size_t kMaxHostBytes = 255;  // Of a name in DNS.
+constexpr size_t kMaxHostBytes = 255;  // The most bytes of a name in DNS.
 
 int OwnPortOf(absl::string_view scheme) { return scheme == "https" ? 443 : 80; }
 
@@ -103,7 +103,7 @@ absl::StatusOr<HttpUrl> ResolveHttpUrl(const HttpUrl& at, absl::string_view refe
   }
   const absl::string_view path =
       absl::string_view(at.target).substr(0, absl::string_view(at.target).find('?'));
-  absl::string_view before;  // What stays of the target.
+  absl::string_view before;  // The part of the target that stays.
   if (reference.empty()) {
     before = at.target;
   } else if (absl::StartsWith(reference, "?")) {

@@ -24,17 +24,17 @@ struct HttpUrl {
 
   // "https://host:port". Two addresses of one origin lead to the same server program.
   std::string Origin() const;
-  // An address that means the same. It parses to an equal value.
+  // Returns an address that means the same: ParseHttpUrl() turns it into an equal HttpUrl.
   std::string Text() const;
 };
 
-// InvalidArgument, with the reason and the remedy, for anything else: another scheme, a user name
-// or password, a fragment, a host or a port that cannot be, bytes that are not printable ASCII.
-// Percent-encoding is kept as it is written.
+// Parses an address of the form above. InvalidArgument, with the reason and the remedy, for
+// anything else: another scheme, a user name or password, a fragment, an impossible host or port,
+// bytes that are not printable ASCII. Percent-encoding is kept as it is written.
 absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view text);
 
-// The address that `reference`, the value of a Location header, means at `at`. A fragment is
-// dropped. Errors of ParseHttpUrl().
+// Resolves `reference`, the value of a Location header in the answer to a request for `at`. A
+// fragment is dropped. Errors of ParseHttpUrl().
 absl::StatusOr<HttpUrl> ResolveHttpUrl(const HttpUrl& at, absl::string_view reference);
 
 // `text` for messages: ShownAddress() (core/text/web_address.h), escaped and of bounded length

@@ -27,8 +27,9 @@ struct ImageTransformerOptions {
   BilinearResizerOptions output = {};
   // `channels` is taken from `output`.
   JpegDecoderOptions jpeg = {};
-  // Decodes JPEGs at the scale that ScaleCrop() chooses (core/image/scaled_crop.h). If the crop
-  // becomes much smaller, this takes a fraction of the time, and the pixels differ.
+  // Decodes JPEGs at the scale that ScaleCrop() chooses (core/image/scaled_crop.h). If the output
+  // is much smaller than the crop, this takes a fraction of the time. The pixels then differ from
+  // those of a decode at full scale.
   bool scaled = false;
 };
 
@@ -56,8 +57,8 @@ class ImageTransformer {
   absl::Status Start(const CropRect& crop, bool flip);
   absl::Status Finish(absl::Span<uint8_t> out);
   // Instead of Finish(), if the crop is wanted as it was decoded: writes its pixels, mirrored if
-  // `flip`, to `out`: [crop.height, crop.width, channels] uint8. It uses only the options of the
-  // JPEG and `channels`. REQUIRES: the options are not `scaled`.
+  // `flip`, to `out`: [crop.height, crop.width, channels] uint8. Of the options it uses only `jpeg`
+  // and output.channels. REQUIRES: the options are not `scaled`.
   //   InvalidArgument  `out` has another size.
   absl::Status FinishPixels(absl::Span<uint8_t> out);
   // The crop that was started last. REQUIRES: the options are not `scaled`.
@@ -90,8 +91,8 @@ class ImageTransformer {
 
   absl::Status FinishRows(absl::Span<uint8_t> out);
   absl::Status CopyRows(absl::Span<uint8_t> out);
-  // TransformPixels() of a crop of the output's size. A resize to the same size changes no value,
-  // so the resizer would write the same bits.
+  // Does what TransformPixels() does, for a crop of the output's size, without the resizer. A
+  // resize to the same size changes no value, so the resizer would write the same bits.
   void NormalisePixels(absl::Span<const uint8_t> pixels, int width, const CropRect& crop, bool flip,
                        absl::Span<uint8_t> out);
 

@@ -5,7 +5,7 @@
 //   Advance() -> 0                         a is decoded ahead as far as possible, b or c in part
 //   .. finish the example of lane 0 ..     Clear(0), Add(0, d), Advance(), ..
 //
-// How far images are decoded ahead, and together with which others, changes only the time.
+// How far an image is decoded ahead, and together with which other images, changes only the time.
 //
 // Single-thread. Images stay borrowed until their lane is cleared.
 #ifndef SYSTOLE_CORE_IMAGE_PAIRED_DECODING_H_

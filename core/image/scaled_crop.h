@@ -21,10 +21,11 @@ struct ScaledCrop {
   friend bool operator==(const ScaledCrop&, const ScaledCrop&) = default;
 };
 
-// For a `crop` of the stored image that becomes out_height x out_width pixels. The scale is the
-// smallest one at which no side of the crop has fewer pixels than that of the output. The edges of
-// the crop are divided and not rounded, so it does not shift. REQUIRES: neither the crop nor the
-// output is empty.
+// Chooses a scale for `crop`, a part of the stored image that becomes out_height x out_width
+// pixels, and computes the crop's place at this scale. The scale is the smallest one at which each
+// side of the crop has at least as many pixels as that side of the output. The edges of the crop
+// are divided and not rounded, so it does not shift. REQUIRES: neither the crop nor the output is
+// empty.
 ScaledCrop ScaleCrop(const CropRect& crop, int out_height, int out_width);
 
 }  // namespace systole

@@ -1,9 +1,9 @@
-// Whether a thread's work is still wanted. If it is not, the owner of the work raises a flag. Loops
-// that may take long, within one image or one transform, look at the flag about once a row. They
-// give up if it is raised.
+// Tells a thread that its work is no longer wanted: the owner of the work raises a flag. Loops that
+// may take long, within one image or one transform, look at the flag about once a row. They give up
+// if it is raised.
 //
 //   InterruptFlag unwanted;                    // One for the work. Any thread may raise it.
-//   const InterruptScope scope(unwanted);      // On the thread that does it, around all of it.
+//   const InterruptScope scope(unwanted);      // On the working thread, around all of its work.
 //     .. if (InterruptRequested()) return InterruptedError();       // Anywhere below.
 //
 // The flag belongs to the thread and is not an argument, because it changes no result: a
@@ -50,8 +50,8 @@ inline bool InterruptRequested() {
   return InterruptScope::heeded_ != nullptr && InterruptScope::heeded_->is_raised();
 }
 
-// The flag that this thread looks at; null outside of an InterruptScope. For code that lets this
-// thread sleep and another one look. Valid as long as the scope.
+// The flag that this thread looks at; null outside of an InterruptScope. For code in which this
+// thread sleeps while another thread looks at the flag. Valid as long as the scope.
 inline const InterruptFlag* HeededInterruptFlag() { return InterruptScope::heeded_; }
 
 // Returned by code that gives up. No user sees this error, because the owner of the work drops the

@@ -35,7 +35,7 @@ using LogSink = std::function<void(LogLevel level, const std::string& line)>;
 struct EventLogOptions {
   // Lines below this level are dropped, and not counted.
   LogLevel least = LogLevel::kInfo;
-  // Most lines of one cause in one interval. Further ones are counted, and a line gives their
+  // The most lines of one cause in one interval. Further lines are counted, and a line gives their
   // number when the interval ends. The limit stops a peer from filling the disk.
   int max_lines = 20;
   absl::Duration interval = absl::Seconds(30);

@@ -17,7 +17,7 @@ namespace systole {
 
 enum class LogLevel { kDebug, kInfo, kWarn, kError };
 
-// By level, as `--log-level` and JSON have them.
+// The names of the levels, as `--log-level` and JSON have them.
 inline constexpr const char* kLogLevelNames[] = {"debug", "info", "warn", "error"};
 
 // Why a line is written. The number of lines is limited for each cause by itself.
@@ -45,7 +45,7 @@ struct LogFields {
   std::string identity;
   std::string server;           // Its address, in a client's log.
   std::string dataset;          // For a mixture its members, separated by commas.
-  std::optional<int64_t> step;  // For a server's stream: the first one not sent yet.
+  std::optional<int64_t> step;  // For a server's stream: the first step not sent yet.
   std::string shard;            // Its base name.
   std::optional<int64_t> record;
 };

@@ -1,5 +1,5 @@
 // A block of memory that starts on a 64-byte boundary (a cache line, and the widest vector
-// register), for this process alone or for others to map as well.
+// register), for this process alone or for other processes to map as well.
 //
 // Thread-compatible. Owns its memory; moves, does not copy.
 #ifndef SYSTOLE_CORE_MEMORY_ALIGNED_BUFFER_H_

@@ -1,10 +1,9 @@
 // Aligned buffers under a byte budget. Buffers that come back are kept and handed out again for the
 // same size, because a fresh 40 MB buffer costs ten thousand page faults.
 //
-// The pool never waits: if the budget is used up it says so, and the caller's scheduler decides who
+// The pool never waits: if the budget is used up, TryAcquire() says so, and the caller decides who
 // goes next. A call costs O(log of the buffers kept), plus the cost of freeing buffers. The pages
-// of freed buffers go back to the kernel. For buffers below 16 KiB, malloc decides whether they
-// do.
+// of freed buffers go back to the kernel. For buffers below 16 KiB, malloc decides whether they do.
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
 #define SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
@@ -25,7 +24,7 @@ enum class BufferKind {
   // For this process alone.
   kPrivate,
   // Other processes can map it (core/memory/sealed_memory.h), if the system has such memory left
-  // and the pool may make one more. Otherwise the buffer is private.
+  // and the pool may make one more sealed buffer. Otherwise the buffer is private.
   kSealed,
 };
 
@@ -74,7 +73,8 @@ class BufferPool {
   // A kept buffer of this size and kind, if there is one.
   std::optional<AlignedBuffer> TakeKept(int64_t bytes, BufferKind kind);
   absl::StatusOr<AlignedBuffer> Make(int64_t bytes, BufferKind kind);
-  // Whether one more sealed buffer may be made. At the limit, first frees a kept one if it can.
+  // Whether one more sealed buffer may be made. At the limit, first frees a kept sealed buffer if
+  // it can.
   bool MaySeal();
   // Puts a buffer into the lists.
   void Keep(AlignedBuffer buffer);

@@ -1,6 +1,6 @@
-// Counts the scratch memory that threads share: how much each may take, and which of them wait.
-// Each thread has an account and a turn, in which it takes more and more. At the end of the turn it
-// gives back everything except what it keeps for the next turn.
+// Counts the scratch memory that threads share. Decides how much each thread may take, and which
+// threads wait. Each thread has an account and a turn, in which it takes more and more. At the end
+// of the turn it gives back everything except what it keeps for the next turn.
 //
 //   Take() -> true                         .. EndTurn()
 //   Take() -> false, .. again .. -> true   .. EndTurn()    or Leave(), if not needed any more
@@ -65,8 +65,8 @@ class ScratchBudget {
   // Gives back some of what was taken in this turn.
   void GiveBack(Account& account, int64_t bytes);
   // Gives back all but `kept` bytes, which the account has when the next turn begins. False: these
-  // do not fit in with what others hold and keep, so all were given back. REQUIRES: 0 <= kept <=
-  // held_bytes().
+  // bytes do not fit in with what other accounts hold and keep, so all bytes were given back.
+  // REQUIRES: 0 <= kept <= held_bytes().
   bool EndTurn(Account& account, int64_t kept);
   // If the account is the elder, another account may become it. The account still holds its bytes.
   void StepDown(Account& account);

@@ -7,7 +7,7 @@
 // The seals, which no one can take off again:
 //   SHRINK        a reader of a file that is cut short would die of SIGBUS
 //   GROW          the size that a reader was told stays true
-//   FUTURE_WRITE  no write() and no new writable mapping: no reader can change what the others
+//   FUTURE_WRITE  no write() and no new writable mapping: no reader can change what other readers
 //                 see. WRITE itself cannot be set while the owner's mapping is there.
 //   SEAL          no further seal can be set
 //

@@ -18,8 +18,8 @@
 namespace systole {
 namespace {
 
-// Pixels that are computed together. Their colours are separate arrays that fit in the first-level
-// cache.
+// How many pixels are computed together. Their colours are in separate arrays, which fit in the
+// first-level cache.
 constexpr int kBlock = 128;
 
 }  // namespace

@@ -147,8 +147,8 @@ void LayOut(absl::Span<const float> factor, int channels, int64_t inner, size_t 
   }
 }
 
-// The longest pattern of a tensor, in values. Two such patterns fit in the first-level cache. If
-// the pattern is longer, runs of one channel are long enough to be worth a call each.
+// The longest pattern of a tensor, in values. Two such patterns fit in the first-level cache. If a
+// pattern would be longer, the runs of one channel are long enough to be worth a call each.
 constexpr int64_t kMaxPatternValues = 2048;
 
 // Factors of interleaved channels, on the stack: examples are many and small.

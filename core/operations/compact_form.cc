@@ -15,7 +15,7 @@ const ValueType& TypeBefore(const Program& program, size_t step) {
   return step == 0 ? program.input() : program.steps()[step - 1].output;
 }
 
-// A table. It says what the steps from `first` on make of each uint8, by each of `rules` rules.
+// Returns a table of what the steps from `first` on make of each uint8, by each of `rules` rules.
 absl::StatusOr<std::vector<float>> TableOf(const Program& program, size_t first, int rules) {
   Value values = Value::Create(ElementType::kUint8, {kTableEntries, rules});
   for (size_t i = 0; i < values.uint8s.size(); ++i) {

@@ -1,7 +1,7 @@
-// The rule for which values may travel as uint8 (v1::CompactForm). The client then does the last
-// steps of the program. These are as many as possible: each of them changes every value by itself
-// (Operation::RulesByValue), and the values before them are uint8. The client uses factors, or a
-// table of what the reference operations make of each value.
+// The rule for which values may travel as uint8 (v1::CompactForm). The client then does as many of
+// the program's last steps as possible. Each of these steps changes every value by itself
+// (Operation::RulesByValue), and the values before the first of them are uint8. The client uses
+// factors, or a table of what the reference operations make of each value.
 //
 //   decode_jpeg  random_resized_crop  round_to_uint8 | gamma  normalize  (cast to BFLOAT16)
 //   '--------- the server, as uint8 ---------------'   '----------- the client -----------'
@@ -23,7 +23,7 @@ namespace systole {
 struct CompactForm {
   // The client does the steps from number `first` on, and the cast.
   size_t first = 0;
-  // Either `factors` has a scale and a bias for each rule. Or it is empty, and `table` has
+  // `factors` has a scale and a bias for each rule, or is empty. If it is empty, `table` has
   // kTableEntries values for each rule.
   NormaliseFactors factors;
   std::vector<float> table;
@@ -33,9 +33,9 @@ struct CompactForm {
 
 // None if the values of an output of `dtype` must travel as they are. Reasons: `dtype` is not a
 // float type, the values are not uint8 at any place from which the client could go on, or there are
-// too many channels. The server does at least the first `kept_steps` steps. They make the smallest
-// value that its cache can keep of a record (KeptValuesOf), so its cache can keep a value in this
-// form, too. Steps that belong to decode_jpeg { scale: AUTO } stay together.
+// too many channels. The server does at least the first `kept_steps` steps. These steps make the
+// smallest value that the server's cache can keep of a record (KeptValuesOf). So the cache can keep
+// a value in this form, too. Steps that belong to decode_jpeg { scale: AUTO } stay together.
 std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype,
                                          size_t kept_steps = 0);
 

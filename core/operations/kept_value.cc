@@ -20,7 +20,7 @@ constexpr double kDecodeWork = 4;
 // The work for each byte that is copied, and for each one that is read from disk.
 constexpr double kCopyWork = 1.0 / 16;
 constexpr double kDiskWork = 1.0 / 2;
-// A smaller value is better if it takes at most this share more than the least time.
+// A smaller value is better if its time exceeds the least time by at most this share.
 constexpr double kTimeForRoom = 0.1;
 
 // A text that says what the first `count` transforms do, and how their value is written.

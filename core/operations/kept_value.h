@@ -11,8 +11,8 @@
 //
 // The best value is the one with which an epoch takes the least time. A record whose value is kept
 // takes only the work that comes after the value. Any other record takes all of the work. So a
-// large value that leaves little work is best if the cache has room for all records. If it does
-// not, a small one may be best.
+// large value that leaves little work is best if the cache has room for all records. Otherwise a
+// small value may be best.
 //
 //   room for   kept of decode_jpeg, resize 224, normalize to float32 (photographs of 256 x 256)
 //   all        finished examples: 602 kB each, which are copied

@@ -42,7 +42,8 @@ struct Window {
 };
 
 // A window's memory up to this size is kept for the next example. It is enough for a colour image
-// of 700 x 500 pixels. Memory that is not kept comes anew from the kernel for each example, zeroed.
+// of 700 x 500 pixels. Memory that is not kept comes from the kernel again for each example, and
+// the kernel zeroes it.
 inline constexpr int64_t kMaxKeptWindowBytes = int64_t{1} << 20;
 
 struct LoweredProgram {

@@ -1,5 +1,6 @@
-// An output's transforms as a checked program, and the interpreter, which runs their references one
-// after the other. All faster paths must make the same bytes as the interpreter.
+// The checked transforms of one output, and the interpreter, which runs the reference
+// implementation of each transform in turn. All faster paths must make the same bytes as the
+// interpreter.
 //
 // Thread-compatible; immutable, so any number of threads may use one.
 #ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_H_
@@ -33,7 +34,7 @@ class Program {
   struct Step {
     std::string name;  // The transform's name.
     std::shared_ptr<const Operation> operation;
-    bool random = false;  // Whether transforms of this kind draw.
+    bool random = false;  // Whether it draws random numbers.
     ValueType output;
   };
 
@@ -47,12 +48,13 @@ class Program {
   const std::vector<Step>& steps() const { return steps_; }
   const ValueType& input() const { return input_; }
   const ValueType& output() const { return steps_.empty() ? input_ : steps_.back().output; }
-  // The program of the steps from number `first` on. Its input is what the steps before make.
+  // The program of the steps from number `first` on. Its input is the result of the steps before.
   Program From(size_t first) const;
-  // The operation that does the first steps as one, if the program begins with
-  // decode_jpeg { scale: AUTO }, crops or none, and a resize.
+  // One operation that does the work of the first steps together. Set if the program begins with
+  // decode_jpeg { scale: AUTO }, any number of crops, and a resize.
   const std::optional<ScaledDecoding>& scaled_decoding() const { return scaled_decoding_; }
-  // How many bytes the program reads. Nullopt if it reads a file of any size, or no bytes at all.
+  // The size of the program's input in bytes. Nullopt if the input is a file of any size, or is not
+  // of kBytes.
   std::optional<int64_t> input_bytes() const;
 
   // Runs the steps from number `first` on. `value` is the result of the steps before, or the stored
@@ -61,19 +63,18 @@ class Program {
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0) const {
     return Interpret(std::move(value), example, first, steps_.size());
   }
-  // Runs the steps from number `first` to before `end`. REQUIRES: neither number splits the steps
-  // of scaled_decoding().
+  // Runs steps [first, end). REQUIRES: neither bound lies inside the steps of scaled_decoding().
   absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first,
                                   size_t end) const;
-  // Makes the same values as Interpret(), to the bit, by Operation::Run and RowChanges.
+  // Makes the same values as Interpret(), bit for bit, with Operation::Run and RowChanges.
   absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end) const;
-  // Does the same, but only stores the row changes of the last steps in `left`. The caller makes
-  // them together with its own. REQUIRES: `left` is empty.
+  // Does the same, but does not make the row changes of the last steps. It stores these changes in
+  // `left`. The caller makes them together with row changes of its own. REQUIRES: `left` is empty.
   absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end,
                             RowChanges& left) const;
 
  private:
-  // Interprets if `left` is null, and runs if it is not.
+  // Works like Interpret() if `left` is null, otherwise like Run().
   absl::StatusOr<Value> Steps(Value value, const ExampleKey& example, size_t first, size_t end,
                               RowChanges* left) const;
 
@@ -84,10 +85,12 @@ class Program {
   std::optional<ScaledDecoding> scaled_decoding_;
 };
 
-// The type of an output that names no dtype, for values of type `made`. REQUIRES: not kBytes.
+// The dtype of an output whose spec names none, and whose values are of type `made`. REQUIRES: not
+// kBytes.
 v1::DataType DataTypeOf(ElementType made);
 
-// Writes int64 values to `out` as kInt64 or kInt32. REQUIRES: `out` has the size that this takes.
+// Writes int64 values to `out` as kInt64 or kInt32. REQUIRES: `out` has exactly the bytes of these
+// values.
 //   InvalidArgument  a value does not fit kInt32.
 absl::Status CastInt64s(absl::Span<const int64_t> values, DType dtype, absl::Span<uint8_t> out);
 

@@ -5,7 +5,7 @@
 //   ..                         PairedDecoding may now decode it beside another runner's image
 //   Run(input, example, out)   makes the rest of the example, or all if Begin() returned null
 //
-// Single-thread. What it writes depends on the arguments alone.
+// Single-thread. The output depends on the arguments alone.
 #ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_RUNNER_H_
 #define SYSTOLE_CORE_OPERATIONS_PROGRAM_RUNNER_H_
 
@@ -28,8 +28,8 @@ namespace systole {
 
 class ProgramRunner {
  public:
-  // What a program reads: `floats` or `int64s` if its input is of that type, else `bytes`. If the
-  // input is uint8, `bytes` are pixels of `shape`.
+  // The input of a program. The program reads `floats` or `int64s` if its input is of that type,
+  // otherwise `bytes`. If its input is of uint8, `bytes` are pixels of `shape`.
   struct Input {
     absl::string_view bytes;
     absl::Span<const int64_t> shape;
@@ -76,11 +76,12 @@ class ProgramRunner {
                         absl::Span<uint8_t> out);
   absl::Status Transform(const LoweredProgram& program, const Input& input,
                          const ExampleKey& example, absl::Span<uint8_t> out);
-  // kWindow: decodes the window. Its pixels use `memory`.
+  // For kWindow: decodes the window. The pixels are stored in `memory`.
   absl::StatusOr<Value> DecodeWindow(const LoweredProgram& program, std::vector<uint8_t> memory);
-  // Unless resamples_rows(): decodes the window, and resamples it if the program does.
+  // For a program without resamples_rows(): decodes the window, and resamples it if
+  // program.resample is set.
   absl::StatusOr<Value> MakeWindow(const LoweredProgram& program);
-  // If resamples_rows(): decodes the window to `pixels`, and does the second pass.
+  // For a program with resamples_rows(): decodes the window to `pixels`, and does the second pass.
   absl::Status ResampleWindow(const LoweredProgram& program, const ExampleKey& example, DType dtype,
                               std::vector<uint8_t>& pixels, absl::Span<uint8_t> out);
 

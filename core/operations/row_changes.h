@@ -1,7 +1,7 @@
 // Collects the changes of rows (ops/row_change.h) that consecutive operations make, and makes them
-// together. It takes a few rows at a time, which stay in the first-level cache from the first
-// change to the last. An image of 224 x 224 floats is larger than a second-level cache, so a pass
-// over it for each operation would wait for memory.
+// together. All changes are made to a few rows before the next rows are touched, so these rows stay
+// in the first-level cache. An image of 224 x 224 floats is larger than a second-level cache, so a
+// pass over it for each operation would wait for memory.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_OPERATIONS_ROW_CHANGES_H_
@@ -23,11 +23,12 @@ class RowChanges {
   void Add(RowChange change) { changes_.push_back(std::move(change)); }
 
   // Makes the changes in the order in which they were added, and forgets them. `value` must be the
-  // one for which they were added. If the thread is interrupted, some floats stay as they are.
+  // value for which the changes were added. If the thread is interrupted, some floats stay
+  // unchanged.
   void Make(Value& value);
 
-  // Does the same, but `value` may be any value of floats. As soon as some floats are changed,
-  // calls `use` with them and the number of the first one.
+  // Does the same, but `value` may be any value of floats. Whenever all changes of some floats are
+  // made, calls `use` with these floats and the index of the first of them.
   void Make(Value& value,
             const std::function<void(size_t first, absl::Span<const float> values)>& use);
 

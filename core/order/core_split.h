@@ -13,10 +13,11 @@ namespace systole {
 // The rules differ only if num_cores does not divide global_batch.
 enum class SplitRule {
   // The first global_batch mod num_cores cores get one example more than the others: 4 examples on
-  // 3 cores are 2, 1, 1. TensorFlow: batch_sizes_for_worker, for a batch whose size is known.
+  // 3 cores are 2, 1, 1. TensorFlow splits a batch of known size like this
+  // (batch_sizes_for_worker).
   kBalanced,
-  // Every core gets all that it has room for, until no examples are left: 2, 2, 0. TensorFlow: for
-  // a batch whose size is not known.
+  // Every core fills all its places, until no examples are left: 2, 2, 0. TensorFlow splits a batch
+  // of unknown size like this.
   kFill,
 };
 
@@ -34,7 +35,7 @@ class CoreSplit {
   int num_cores() const { return num_cores_; }
   int64_t per_core_batch() const { return PerCoreBatch(global_batch_, num_cores_); }
 
-  // The first slot of the global batch that `core` gets, and how many slots it gets. They fill the
+  // The slots of the global batch that `core` gets: the first one, and their number. They fill the
   // core's first places. REQUIRES: 0 <= core < num_cores().
   int64_t BeginOf(int core) const {
     if (rule_ == SplitRule::kFill) return std::min(core * per_core_batch(), global_batch_);

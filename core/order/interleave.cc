@@ -57,8 +57,8 @@ int64_t Interleave::RecordsIn(const Opened& opened, int64_t round) const {
 
 Interleave::At Interleave::RecordAt(int64_t position) const {
   SYSTOLE_CHECK(position >= 0 && position < num_records_);
-  // The last change with at most `position` records before it. Its rate is not 0, because a record
-  // is left.
+  // The last change with at most `position` records before it. Its rate is not 0, because the
+  // record at `position` comes after it.
   const auto after = std::upper_bound(
       changes_.begin(), changes_.end(), position,
       [](int64_t wanted, const Change& change) { return wanted < change.records; });

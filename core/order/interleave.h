@@ -4,7 +4,7 @@
 // `cycle_length` slots take turns. In its turn, a slot without a file opens the next file. Then the
 // slot gives up to `block_length` records of its file. If the file ends within a turn, the turn
 // ends, and the slot is empty until its next turn. So a file of n records takes n / block_length +
-// 1 turns of its slot, the last of them with n mod block_length records, which may be none. When no
+// 1 turns of its slot. The last of these turns gives n mod block_length records, maybe 0. When no
 // file is left to open, empty slots are skipped.
 // (tensorflow/core/kernels/data/interleave_dataset_op.cc, with or without num_parallel_calls.)
 //
@@ -20,7 +20,7 @@
 
 namespace systole {
 
-// The most slots. It is bounded because the time to look up a record grows with the cycle length.
+// The most slots. The limit exists because the time to look up a record grows with their number.
 inline constexpr int64_t kMaxCycleLength = 1024;
 
 class Interleave {
@@ -50,7 +50,7 @@ class Interleave {
   // From round `round` on, until the next change, `rate` records come in each round.
   struct Change {
     int64_t round = 0;
-    int64_t records = 0;  // In all rounds before.
+    int64_t records = 0;  // Records in all rounds before.
     int64_t rate = 0;
   };
 

@@ -1,12 +1,12 @@
-// A mixture: several datasets that take turns by weight. It is a function of the position: which
-// dataset has the turn there, and how many of its examples came before.
+// A mixture: several datasets that take turns by weight. For each position, a pure function says
+// which dataset has the turn there, and how many examples of this dataset came before.
 //
 // The turns are Tijdeman's answer to the chairman assignment problem (R. Tijdeman, "The chairman
 // assignment problem", Discrete Mathematics 32, 1980): each turn goes to a member that has had too
-// few turns for its share. If there are several, it goes to the one that would be late first. After
-// n turns each of k members has had its share of n, with an error of at most 1 - 1 / (2k - 2). No
-// rule can promise a smaller error. After as many turns as the weights add up to, the turns repeat,
-// so a table of this one period is enough.
+// few turns for its share. If there are several such members, the turn goes to the one that would
+// first exceed the bound below. After n turns each of k members has had its share of the n turns,
+// with an error of at most 1 - 1 / (2k - 2) turns. No rule can promise a smaller error. After as
+// many turns as the weights add up to, the turns repeat, so a table of this one period is enough.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_MIXTURE_H_
@@ -55,8 +55,8 @@ class Mixture {
   // Which member has the turn at `position`. O(1).
   Turn TurnAt(absl::uint128 position) const;
 
-  // Hash of what decides the turns and the records: weights without their common divisor, sizes and
-  // selections.
+  // Hash of everything that decides the turns and the records: the weights divided by their
+  // greatest common divisor, the sizes and the selections.
   uint64_t fingerprint() const { return fingerprint_; }
 
  private:

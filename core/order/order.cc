@@ -76,7 +76,8 @@ class PassOrder {
 
  private:
   int64_t AtInWindow(int64_t position) const {
-    // First undo the shuffle inside the window: at which place among the blocks was this position?
+    // First undo the shuffle inside the window. `place` is the place of this position in the
+    // sequence of permuted blocks.
     const int64_t window = position / spec_.window_records;
     const int64_t window_begin = window * spec_.window_records;
     const int64_t window_size = std::min(spec_.window_records, num_records_ - window_begin);
@@ -85,8 +86,8 @@ class PassOrder {
     int64_t place = window_begin + in_window.At(position - window_begin);
 
     // Then find the block there. The last block is shorter than the others. After the permutation
-    // it may be anywhere. Every block behind it begins earlier, by as many records as the last
-    // block is shorter.
+    // it may be anywhere. Every block after it begins earlier, by the number of records that the
+    // last block lacks.
     const int64_t last_size = num_records_ - (num_blocks_ - 1) * block_;
     int64_t earlier_blocks = 0;
     if (place >= last_begin_) {

@@ -7,8 +7,7 @@
 // global_batch positions; `kPad` fills the last batch up with empty places.
 //
 // In a mixture each member goes through its records in passes of its own. A pass does not end with
-// the epoch: an epoch goes on where the previous one ended, and no position is left out between
-// them.
+// the epoch: each epoch goes on where the previous epoch ended. No position of a pass is left out.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_ORDER_H_
@@ -46,9 +45,10 @@ struct OrderSpec {
   int64_t window_records = 0;
   // Records in the dataset, or in the selection, 1 .. 2^62.
   int64_t num_records = 0;
-  // Which records of the dataset these are; null: all of them, in their order.
+  // The records of the dataset that the feed has. Null: all of them, in the dataset's order.
   std::shared_ptr<const Selection> selection = nullptr;
-  // Instead of `selection`: several datasets that take turns. num_records is the mixture's.
+  // Instead of `selection`: several datasets that take turns. num_records is then that of the
+  // mixture.
   std::shared_ptr<const Mixture> mixture = nullptr;
   // Examples per step over all cores, 1 .. 2^62.
   int64_t global_batch = 0;
@@ -84,8 +84,8 @@ class Order {
   // steps: callers have to check.
   std::optional<int64_t> total_steps() const;
 
-  // How many records `step`, >= 0, has: global_batch, except in a step that kPad fills up. They are
-  // in its first slots.
+  // How many records `step`, >= 0, has: global_batch, except in a step that kPad fills up. The
+  // records are in the first slots of the step.
   int64_t RecordsIn(int64_t step) const;
 
   // The record at `position`, in [0, num_records), of `epoch`, >= 0 (both CHECK). Over all
@@ -96,8 +96,8 @@ class Order {
   // The place in `slot`, in [0, global_batch), of `step`, >= 0 (both CHECK). Expected O(1).
   Place PlaceOf(int64_t step, int64_t slot) const;
 
-  // The places of out.size() slots from `first_slot` on. Sets up the epoch's order once, which is a
-  // third of the cost of a look-up.
+  // The places of out.size() slots from `first_slot` on. Sets up the epoch's order only once. The
+  // set-up is a third of the cost of a look-up.
   void PlacesOf(int64_t step, int64_t first_slot, absl::Span<Place> out) const;
 
   // How the cores share a step.
@@ -107,12 +107,12 @@ class Order {
   // empty is padding; its position is -1.
   Place PlaceOnCore(int64_t step, int core, int64_t slot) const;
   void PlacesOnCore(int64_t step, int core, int64_t first_slot, absl::Span<Place> out) const;
-  // Records that `core` has in `step`. They are in its first slots.
+  // Records that `core` has in `step`. They are in the core's first slots.
   int64_t RecordsOnCore(int64_t step, int core) const;
 
   // Hash of all that decides which record is where: dataset, seed, shuffle with its parameters,
-  // record count, selection, mixture, global batch and tail. Not the number of epochs, because a
-  // run may get more.
+  // record count, selection, mixture, global batch and tail. The number of epochs does not count,
+  // because a run may get more epochs.
   uint64_t Fingerprint(uint64_t dataset_fingerprint) const;
 
  private:

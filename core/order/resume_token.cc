@@ -16,7 +16,7 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kName = "systole1";
-// Far above what Encode() can write. Bounds the work if some other text was pasted.
+// Far above what Encode() can write. Limits the work if the text is not a token.
 constexpr size_t kMaxTextBytes = 1000;
 
 std::string Hex(uint64_t value) { return absl::StrCat(absl::Hex(value, absl::kZeroPad16)); }
@@ -95,7 +95,7 @@ absl::StatusOr<ResumeToken> ResumeToken::Decode(absl::string_view text) {
                             "\", its text has ", absl::Hex(actual, absl::kZeroPad8),
                             ": a character is wrong or missing"));
   }
-  // The checksum matches, so the rest is refused only if another program wrote it.
+  // The checksum matches. So an error from here on means that another program wrote the token.
   ResumeToken token;
   if (!absl::SimpleHexAtoi(fields[1], &token.dataset_fingerprint) ||
       !absl::SimpleHexAtoi(fields[2], &token.order_fingerprint)) {

@@ -37,7 +37,7 @@ struct ShardFiles {
   int64_t count = 0;
   int64_t index = 0;
 };
-// Only ShardFiles may come before it.
+// Interleaves the shards (interleave.h). Only ShardFiles may come before this step.
 struct InterleaveFiles {
   int64_t cycle_length = 0;
   int64_t block_length = 0;
@@ -52,7 +52,7 @@ class Selection;
 
 // The records of a dataset that a member of a mixture or concatenation contributes.
 struct SelectedRecords {
-  // The number of the dataset's first record, among the records of all members.
+  // The number of the dataset's first record, if the records of all members are counted together.
   int64_t begin = 0;
   // The number of records of the dataset.
   int64_t num_records = 0;
@@ -60,13 +60,14 @@ struct SelectedRecords {
   std::shared_ptr<const Selection> selection;
 
   int64_t size() const;
-  // The number of the record at `position`, in [0, size()), among the records of all members.
+  // The record at `position`, in [0, size()), numbered like `begin`.
   int64_t RecordAt(int64_t position) const;
   // Adds to the hash everything that decides which records these are, except `begin`.
   void Hash(Xxh3Hasher& hasher) const;
 };
 
-// Whether a selection may leave no record. A member of a concatenation may: it is then skipped.
+// Whether a selection without records is allowed. It is allowed for a member of a concatenation:
+// the member is then skipped.
 enum class NoRecords { kRefused, kAllowed };
 
 class Selection {
@@ -89,8 +90,9 @@ class Selection {
 
   // Records selected; at least 1 unless NoRecords::kAllowed.
   int64_t num_records() const { return num_records_; }
-  // The dataset's number of the record at `position`, in [0, num_records()) (CHECK). Each record
-  // has at most one position. O(1), or O(cycle_length) if shards are interleaved.
+  // The record at `position`, in [0, num_records()) (CHECK). Returns the record's number in the
+  // dataset. Each record has at most one position. O(1), or O(cycle_length) if shards are
+  // interleaved.
   int64_t RecordAt(int64_t position) const;
 
   // Hash of the steps as they were given.
@@ -99,7 +101,7 @@ class Selection {
  private:
   Selection() = default;
 
-  // Applies the steps to what the selection has so far.
+  // Applies the steps to the records that the selection has so far.
   absl::Status ApplySteps(absl::Span<const int64_t> records_per_shard,
                           absl::Span<const SelectionStep> steps, NoRecords no_records,
                           Xxh3Hasher& hasher);
@@ -115,7 +117,7 @@ class Selection {
   // The records of these files, one file after the other or interleaved. Without `files_`: all
   // records of the dataset in its order.
   struct Files {
-    std::vector<int64_t> shard_begins;  // The dataset's number of each file's first record.
+    std::vector<int64_t> shard_begins;  // Per file: the number of its first record in the dataset.
     std::vector<int64_t> sizes;
     std::optional<ShardMap> map;           // If the files come one after the other.
     std::optional<Interleave> interleave;  // Otherwise.

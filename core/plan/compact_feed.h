@@ -21,18 +21,19 @@ struct CompactTensor {
 };
 
 struct CompactFeed {
-  // Makes the slices that are sent. It is a copy of the feed's plan, in which tensors with a form
-  // end as uint8. It is another plan, so engines never mistake its slices for slices of the feed's
-  // plan.
+  // Makes the slices that are sent. This is a copy of the feed's plan, except that tensors with a
+  // CompactForm have uint8 elements. The copy is a plan of its own, so engines never mistake its
+  // slices for slices of the feed's plan.
   std::shared_ptr<const FeedPlan> plan;
-  // By tensor of either plan's layout: names, shapes and their order are the same. nullopt: the
-  // tensor is sent as it is.
+  // One entry for each tensor of the layout. Both plans have the same names and shapes of tensors
+  // in the same order. nullopt: the tensor is sent as it is.
   std::vector<std::optional<CompactTensor>> tensors;
 };
 
 // nullopt if all tensors of `plan` are sent as they are (see CompactFormOf()). Tensors in tiles are
-// sent as they are, because uint8 would be packed in another way. So are tensors that `mix` mixes,
-// because they are mixed after they are finished. REQUIRES: `dataset` is the plan's.
+// sent as they are, because uint8 would be packed in another way. Tensors that `mix` mixes are also
+// sent as they are, because they must be finished before they are mixed. REQUIRES: `dataset` is the
+// plan's.
 std::optional<CompactFeed> CompactFeedOf(const FeedPlan& plan,
                                          std::shared_ptr<const Dataset> dataset);
 

@@ -1,6 +1,6 @@
 // How many values a thread computes to make one example of a feed. The number is estimated from the
 // feed's spec and a sample of the dataset, and is limited. Otherwise a spec of a few hundred bytes
-// could keep a thread busy with one example for minutes, while others wait for the thread.
+// could keep a thread busy with one example for minutes, while other feeds wait for the thread.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_EXAMPLE_COST_H_
@@ -24,8 +24,8 @@ inline constexpr int64_t kMaxGroupElements = int64_t{1} << 30;
 
 // How many values are computed for an example; at least 1. `outputs` are in the order of `spec`.
 // `group` is how many examples are mixed. Counts the pixels of the largest image (of the sample, or
-// the default value), the values that each transform computes, and those of `mix`. It is an
-// estimate, because images of the dataset may be larger.
+// the default value), the values that each transform computes, and the values that `mix` computes.
+// This is an estimate, because the dataset may have larger images.
 //   InvalidArgument  the number is above a limit. The message has the sum and its largest part.
 absl::StatusOr<int64_t> CountExampleElements(const v1::FeedSpec& spec, const Dataset& dataset,
                                              absl::Span<const OutputPlan> outputs, int64_t group);

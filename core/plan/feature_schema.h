@@ -18,18 +18,19 @@ namespace systole {
 // The most bytes of the default value of a bytes feature. Every feed holds a copy.
 inline constexpr int64_t kMaxDefaultBytes = int64_t{1} << 20;
 // The most pixels of a spec's defaults that are decoded to check them. The limit exists because the
-// thread that answers a client decodes them. For larger images only the header is read.
+// thread that answers a client decodes the images. Of larger images only the header is read.
 inline constexpr int64_t kMaxDefaultPixels = int64_t{1} << 18;
-// The most values that a default fills. They are made anew for each record that lacks the feature.
+// The most values that a default stands for. They are written anew for each record that lacks the
+// feature.
 inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
 
-// The kind of feature that the output expects, for a feature that no sampled record has. kMissing
-// if the output does not say.
+// For a feature that no sampled record has: the kind of feature that the output expects. kMissing
+// if the output does not tell the kind.
 FeatureKind DeclaredKind(const v1::Output& output);
 
 // The values for records that lack the feature. REQUIRES: output.has_default_value().
-//   InvalidArgument  they are of another kind, or not as many as the shape has. The
-//                    message ends a sentence that begins with the output.
+//   InvalidArgument  they are of another kind, or not as many as the shape has. The message
+//                    continues a sentence that begins with the output.
 absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPlan::Source source,
                                               int64_t stored_elements);
 

@@ -226,8 +226,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
     outputs.push_back(std::move(plan));
   }
   SYSTOLE_ASSIGN_OR_RETURN(SliceLayout layout, SliceLayout::Create(std::move(tensors)));
-  // A spec that leaves a type out and a spec that names it are the same feed, with the same
-  // fingerprint.
+  // A spec may leave a type out, or name the same type. Both are one feed, with one fingerprint.
   v1::FeedSpec typed = spec;
   for (int i = 0; i < spec.outputs_size(); ++i) {
     OutputPlan& plan = outputs[static_cast<size_t>(i)];

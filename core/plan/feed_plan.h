@@ -1,4 +1,4 @@
-// A feed spec that was checked against a dataset and translated: where everything is in a slice,
+// A feed spec that was checked against a dataset and translated: where each tensor lies in a slice,
 // and how one example is made.
 //
 // Thread-compatible; immutable, so any number of threads may use it.
@@ -68,7 +68,8 @@ class FeedPlan {
   // Whether some output is made by the image stages. They look at a record's bytes more than once,
   // so the bytes must not change.
   bool decodes_images() const;
-  // Whether some output is decoded from a JPEG: an example may then wait for another.
+  // Whether some output is decoded from a JPEG. If so, an example may wait until another one is
+  // decoded with it.
   bool decodes_jpegs() const;
 
   // See SpecFingerprint() in core/operations/canonical_spec.h.

@@ -227,7 +227,7 @@ absl::StatusOr<std::optional<KeptValues>> KeptOf(const v1::Output& output, const
   return absl::InvalidArgumentError(absl::StrCat("cache ", kept.status().message()));
 }
 
-// Nullopt if only the reference operations can go on from the value.
+// Nullopt if only the reference operations can make an example from the value.
 std::optional<KeptForm> KeptFormOf(const v1::Output& output, KeptValue value,
                                    const Dataset& dataset, const Program& program, DType dtype,
                                    bool read_soon) {
@@ -248,7 +248,7 @@ std::optional<KeptForm> KeptFormOf(const v1::Output& output, KeptValue value,
     if (!ProgramRunner::Create(*form.rest, nullptr).ok()) return std::nullopt;
     return form;
   }
-  // A step reads one value and writes another.
+  // Each step needs memory for two values: the one that it reads and the one that it writes.
   for (size_t i = form.value.steps - 1; i < program.steps().size(); ++i) {
     const ValueType& made = program.steps()[i].output;
     if (!made.has_size()) continue;

@@ -17,8 +17,8 @@ namespace systole {
 //   InvalidArgument  the message has the output, the transform's place, the field and the cause.
 absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset& dataset);
 
-// Whether the records of another dataset can be fed by a plan that CompileOutput() made of
-// `output`.
+// Whether a plan that CompileOutput() made of `output` can feed the records of another dataset,
+// too.
 //   InvalidArgument  as CompileOutput(); or the feature is of another kind there.
 absl::Status CheckOtherDataset(const v1::Output& output, const OutputPlan& plan,
                                const Dataset& dataset);

@@ -17,7 +17,7 @@
 
 namespace systole {
 
-// The virtual features.
+// Features that no record stores: the record's number, and the whole record.
 inline constexpr char kRecordIdFeature[] = "record_id";
 inline constexpr char kRecordFeature[] = "record";
 
@@ -44,7 +44,7 @@ struct KeptForm {
   // Hash of all that decides the value of a record: the feature, the transforms up to the value,
   // the type of a finished example, and the content version.
   uint64_t made_by = 0;
-  // ValueCache's `user`, the same for all feeds of this dataset that keep this value.
+  // The `user` for ValueCache. All feeds of this dataset that keep this value have the same.
   uint64_t user = 0;
   // The steps after the value, if the value is an image of uint8. After an image of floats they run
   // one after the other (ProgramRunner::RunFrom): the fused pass would take the floats for stored
@@ -56,8 +56,8 @@ struct KeptForm {
 // What Output.cache asks for, checked.
 struct CachePlan {
   CacheStore store = CacheStore::kMemory;
-  // At least one, in the order of KeptValues::values. One of them is kept; which one depends on the
-  // size of the cache.
+  // At least one, in the order of KeptValues::values. Only one form is kept. The size of the cache
+  // decides which.
   std::vector<KeptForm> forms;
   double work = 0;  // KeptValues::work.
 };
@@ -80,7 +80,7 @@ struct OutputPlan {
   // Index into FeedPlan::parser().names(), or -1: the whole record.
   int feature = -1;
   std::vector<int64_t> stored_shape;  // Output.shape.
-  int64_t stored_elements = 1;        // Values in a record; if padded, the most of any.
+  int64_t stored_elements = 1;        // Values in a record; if padded, the most that fit.
   // Set if the source is kFloatList or kBytes, or if the output has transforms. Not set if
   // `padded`.
   LoweredProgram program;

@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kBytesPerRowValue = 48;
 // A resizer's bytes for each output row.
 constexpr int64_t kBytesPerRow = 16;
-// A JPEG's coefficients that are decoded ahead (JpegDecoderOptions.huffman_decoder), and look-up
-// tables.
+// For one JPEG: the coefficients that are decoded ahead (JpegDecoderOptions.huffman_decoder), and
+// look-up tables.
 constexpr int64_t kBytesPerJpeg = (int64_t{1} << 20) + (int64_t{64} << 10);
 
 }  // namespace

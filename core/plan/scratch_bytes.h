@@ -1,6 +1,6 @@
 // An estimate of the memory that a thread needs, besides the slice, to make examples of a feed. It
-// counts what the spec decides. It has a limit, because many wide outputs would take gigabytes on
-// every thread.
+// counts memory whose size the spec decides. The estimate must not exceed a limit, because many
+// wide outputs would take gigabytes on every thread.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_SCRATCH_BYTES_H_
@@ -19,8 +19,8 @@ struct ScratchBytes {
   int64_t tables = 0;    // Tables of the resizers.
   int64_t decoders = 0;  // For JPEGs. The thread's other feeds use the same decoders.
   int64_t example = 0;   // An example that is made elsewhere and then copied to its place.
-  // The part of `example` that does not depend on the record. The rest, images between transforms,
-  // is counted once their size is known.
+  // The part of `example` that does not depend on the record. The rest is for images between
+  // transforms. It is counted once the size of these images is known.
   int64_t known_example = 0;
 
   int64_t sum() const { return tables + decoders + example; }

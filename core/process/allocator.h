@@ -18,16 +18,16 @@ namespace systole {
 // tcmalloc do not need this call. No effect on other C libraries.
 //
 // The cost is memory. Blocks of 128 KiB and more go back to the kernel when they are freed. For
-// smaller blocks a heap keeps as much memory as they ever took at once. It keeps up to 256 MiB free
-// at its end, and has no bound for what is free between blocks in use. ReturnFreedMemory() gives
-// back what is free.
+// smaller blocks a heap keeps as much memory as they ever took at once. The free memory at its end
+// is limited to 256 MiB. The free memory between blocks in use has no limit. ReturnFreedMemory()
+// gives the free memory back.
 //
-// One arena is best for a client. Threads that decode images want one each: README.md has figures.
-// REQUIRES: arenas > 0.
+// One arena is best for a client. Threads that decode images want one arena each: README.md has
+// figures. REQUIRES: arenas > 0.
 void KeepFreedMemory(int arenas = 1);
 
 // Returns to the kernel every whole page that malloc holds and nobody uses. Takes some 0.3 ms for
-// each MiB that goes back; threads that need memory of the same heap wait meanwhile.
+// each MiB that it returns. Threads that need memory of the same heap wait meanwhile.
 void ReturnFreedMemory();
 
 // The resident memory that belongs to this process: memory from malloc and mmap, and memory files

@@ -1,6 +1,7 @@
 // Decides when a process gives unused memory of its malloc back to the kernel.
 //
-// Thread-compatible. It reads no clock and trims nothing itself: the caller does (allocator.h).
+// Thread-compatible. MemoryTrim reads no clock and does not trim. The caller keeps the time, and
+// trims (allocator.h).
 #ifndef SYSTOLE_CORE_PROCESS_MEMORY_TRIM_H_
 #define SYSTOLE_CORE_PROCESS_MEMORY_TRIM_H_
 

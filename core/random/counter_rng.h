@@ -5,7 +5,8 @@
 //   block n = Philox(key = d[2] d[3], counter = n purpose d[0] d[1])
 // Philox is a bijection, so two (record, epoch) pairs of one seed never share a stream.
 //
-// Thread-compatible. A small value: copy it freely. A copy makes the same later draws.
+// Thread-compatible. A small value: copy it freely. A copy makes the same draws as the original
+// would make next.
 #ifndef SYSTOLE_CORE_RANDOM_COUNTER_RNG_H_
 #define SYSTOLE_CORE_RANDOM_COUNTER_RNG_H_
 
@@ -18,7 +19,7 @@ namespace systole {
 class CounterRng {
  public:
   // `purpose` keeps the draws of two uses apart (crop, flip, ...): if one use draws more or less,
-  // the draws of the others stay the same. Streams repeat after 2^34 words, far more than one
+  // the draws of other uses stay the same. Streams repeat after 2^34 words, far more than one
   // record needs.
   CounterRng(uint64_t seed, int64_t epoch, int64_t record, uint32_t purpose);
 

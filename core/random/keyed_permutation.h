@@ -1,10 +1,11 @@
-// A shuffle without memory: a pseudo-random permutation of [0, size) chosen by a key, each value
-// computed by itself, in both directions. Keyed by (seed, epoch, size, tweak): other sizes or
+// A shuffle without memory: a pseudo-random permutation of [0, size) chosen by a key. Each value is
+// computed by itself, in both directions. The key is (seed, epoch, size, tweak): other sizes or
 // epochs give unrelated permutations.
 //
-// A Feistel network permutes the smallest power of two >= size. A value that leaves [0, size) is
-// permuted again until it comes back ("cycle walking"), so the result is a permutation too. The
-// power of two is less than twice `size`, so a walk takes less than 2 steps on average.
+// A Feistel network permutes the numbers below the smallest power of two >= size. A value that
+// leaves [0, size) is permuted again until it comes back ("cycle walking"), so the result is a
+// permutation too. The power of two is less than twice `size`, so a walk takes less than 2 steps on
+// average.
 //
 // Thread-compatible: const throughout. Not cryptographic.
 #ifndef SYSTOLE_CORE_RANDOM_KEYED_PERMUTATION_H_

@@ -1,5 +1,5 @@
 // Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC11): a keyed
-// bijection on 128-bit counters whose outputs pass as random. It is the only source of randomness
+// bijection on 128-bit counters. Its outputs pass as random. It is the only source of randomness
 // here.
 //
 // Thread-safe: no state.

@@ -4,7 +4,8 @@
 //   block n = Philox(key = mix[0] mix[1], counter = n:u64le mix[2] mix[3])
 // The first Philox call makes any two seeds differ in all their draws.
 //
-// Thread-compatible. A small value: copy it freely, a copy repeats the draws to come.
+// Thread-compatible. A small value: copy it freely. A copy makes the same draws as the original
+// would make next.
 #ifndef SYSTOLE_CORE_RANDOM_TENSORFLOW_RNG_H_
 #define SYSTOLE_CORE_RANDOM_TENSORFLOW_RNG_H_
 
@@ -15,8 +16,8 @@
 
 namespace systole {
 
-// What TensorFlow takes as `seed`: a tensor of shape [2]. An int32 seed is the int64 seed of the
-// same numbers.
+// What TensorFlow takes as `seed`: a tensor of shape [2]. An int32 seed gives the same draws as the
+// int64 seed with the same numbers.
 using TensorFlowSeed = std::array<int64_t, 2>;
 
 class TensorFlowRng {

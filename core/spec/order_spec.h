@@ -1,5 +1,6 @@
-// Converts a part of a feed spec to core/order's form: the part that says which record is where.
-// The server serves in this order. The client uses it to name the records that a server has masked.
+// Converts the part of a feed spec that says which record is where. The result is in the form of
+// core/order. The server serves the records in the resulting order. The client uses the order to
+// name the records that a server has masked.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_SPEC_ORDER_SPEC_H_
@@ -38,7 +39,7 @@ std::string DatasetNames(const v1::FeedSpec& spec);
 // The names of the spec's datasets.
 std::vector<std::string> DatasetsOf(const v1::FeedSpec& spec);
 
-// The cores that share a step: 1 if the spec does not say.
+// The number of cores that share a step: 1 if the spec does not say.
 int NumCoresOf(const v1::FeedSpec& spec);
 
 // Whether the order depends on how many records each shard has. `member` is a member's number, if

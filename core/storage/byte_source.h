@@ -20,8 +20,9 @@ namespace systole {
 // 23 GB/s from the page cache instead of 20.
 inline constexpr uint64_t kCopyAlignment = 64;
 
-// Code that walks through a source that is not local, where each read may be a request, asks for
-// the first number of bytes, then for twice as many each time, up to the other number.
+// For code that walks through a source that is not local, where each read may be a request. The
+// first read asks for kFirstFarReadBytes. Each later read asks for twice as many bytes as the one
+// before, up to kMostFarReadBytes.
 inline constexpr uint64_t kFirstFarReadBytes = 256 << 10;
 inline constexpr uint64_t kMostFarReadBytes = 8 << 20;
 
@@ -39,8 +40,8 @@ class ByteSource {
   virtual absl::StatusOr<uint64_t> Size() const = 0;
 
   // Whether this machine knows the size and has the bytes at hand: memory, a file. Otherwise a read
-  // may be a request to a server, and Size() is what that server claims. So of such a source, code
-  // that wants most of the bytes reads many at a time; and no code takes memory for bytes that have
+  // may be a request to a server, and Size() is what that server claims. So code that wants most of
+  // the bytes of such a source reads many at a time, and no code takes memory for bytes that have
   // not come.
   virtual bool is_local() const { return false; }
 
@@ -48,27 +49,27 @@ class ByteSource {
   // cannot be told apart.
   virtual std::string identity() const { return ""; }
 
-  // FailedPrecondition if this name no longer refers to what was opened.
+  // FailedPrecondition if name() no longer refers to what was opened.
   virtual absl::Status CheckUnchanged() const = 0;
 
   // A mapping for reading the bytes in place with MappedRead; null if they cannot be mapped. Valid
   // as long as the source.
   virtual Mapping* mapping() const { return nullptr; }
 
-  // The name by which it was opened: a path or a URL. Valid as long as the source.
+  // The name by which the source was opened: a path or a URL. Valid as long as the source.
   virtual absl::string_view name() const = 0;
 
  protected:
   ByteSource() = default;
 };
 
-// `name`, which may be a path or the name of an object in any store, as messages, logs and outputs
-// show it: an address of the web without the secrets that may be in it (ShownAddress), anything
-// else as it is. Not escaped.
+// How messages, logs and outputs show `name`, which may be a path or the name of an object in any
+// store. An address of the web is shown without the secrets that may be in it (ShownAddress), and
+// any other name is not changed. Not escaped.
 std::string ShownName(absl::string_view name);
 
-// The part of `path` after the last '/': all that a client may see of a shard's path. Of an address
-// of the web it is AddressBaseName(), without secrets. A view into `path`.
+// The part of `path` after the last '/': all that a client may see of a shard's path. For an
+// address of the web this is AddressBaseName(), without secrets. A view into `path`.
 absl::string_view BaseName(absl::string_view path);
 
 // Reads exactly out.size() bytes at `offset`. DataLoss, with source and offset, if the source ends
@@ -77,8 +78,8 @@ absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span
 
 // All bytes of the source. ResourceExhausted, before anything is read, if there are more than
 // `max_bytes`; DataLoss if the source ends before its size. Errors name the source;
-// ResourceExhausted names its folder, too. A source that is not local is read in growing pieces, so
-// that a size which is not true takes no memory: it never takes more than three times the bytes
+// ResourceExhausted names its folder, too. A source that is not local is read in growing pieces,
+// because it may claim a false size. ReadWhole() never takes more memory than three times the bytes
 // that have come, plus 1 MiB.
 absl::StatusOr<std::string> ReadWhole(const ByteSource& source, uint64_t max_bytes);
 

@@ -8,12 +8,13 @@
 // after use. A failed mapping stays failed. The source is then read by ReadAt(), which says what is
 // wrong.
 //   Any other SIGBUS goes to the handler that was there before, or has its default action. A
-//   program that installs a handler later must do the same: pass on faults that are not its own to
-//   the handler that it replaces. A forked child inherits the handler and the mappings.
+//   program that installs a handler later must do the same: it must pass on other faults to the
+//   handler that it replaced. A forked child inherits the handler and the mappings.
 //
 // Mapped bytes are the file's present bytes: a writer may change them, even between two looks at
-// the same byte. So code that reads them looks at each length once, checks what it saw, and
-// afterwards calls ByteSource::CheckUnchanged(). Code that cannot (JPEG decoding) gets a copy.
+// the same byte. So code that reads mapped bytes reads each length only once, checks that value,
+// and afterwards calls ByteSource::CheckUnchanged(). Code that cannot do so (JPEG decoding) gets a
+// copy.
 //
 // Mapped pages belong to the page cache. They also count in the resident size of the process, until
 // the kernel takes them back. Beside them a mapping costs page tables: 2 MiB for each GiB that was
@@ -90,7 +91,7 @@ class MappedRead {
 
   Mapping* const mapping_;
   absl::string_view bytes_;
-  const MappedRead* const outer_;  // The thread's next older one.
+  const MappedRead* const outer_;  // The thread's MappedRead before this one; may be null.
 };
 
 }  // namespace systole

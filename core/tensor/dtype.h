@@ -10,7 +10,7 @@
 
 namespace systole {
 
-// The numbers are part of digests and of the wire, so never change them.
+// The numbers are part of digests and of the wire format, so never change them.
 enum class DType : uint8_t {
   kUint8 = 1,
   kInt32 = 2,

@@ -15,7 +15,7 @@ namespace {
 // Some programs take a backslash for a slash.
 constexpr absl::string_view kSlashes = "/\\";
 
-// What a person may leave at the front when an address is copied.
+// `text` without blanks and quotes at its front, which people may copy along with an address.
 absl::string_view WithoutFront(absl::string_view text) {
   return text.substr(std::min(text.size(), text.find_first_not_of(" \t\r\n\v\f\"'")));
 }
@@ -52,8 +52,8 @@ bool IsHostName(absl::string_view text) {
   });
 }
 
-// Whether a server can be asked for the address of `scheme` and `rest`. Then the host and the query
-// are what they seem to be. (ParseHttpUrl() of core/http accepts no more than this, too.)
+// Whether a server can be asked for the address of `scheme` and `rest`. If so, the host and the
+// query are what they seem to be. (ParseHttpUrl() of core/http accepts no other address, either.)
 bool IsSound(absl::string_view scheme, absl::string_view rest) {
   if (!absl::EqualsIgnoreCase(scheme, "https://") && !absl::EqualsIgnoreCase(scheme, "http://")) {
     return false;
@@ -77,9 +77,9 @@ bool IsSound(absl::string_view scheme, absl::string_view rest) {
 // An address, cut where a secret may begin or end.
 struct Cut {
   absl::string_view scheme;
-  absl::string_view rest;  // What follows, up to the query.
+  absl::string_view rest;  // The text after the scheme, up to the query.
   bool is_sound = false;
-  // All of `rest` may be a part of a password, which then has the '?' or '#'.
+  // Whether all of `rest` may belong to a password that contains the '?' or '#'.
   bool may_be_secret = false;
 };
 
@@ -94,7 +94,7 @@ Cut CutOf(absl::string_view address) {
   return cut;
 }
 
-// The part of `text` after the last of the characters.
+// The part of `text` after the last character that is one of `characters`.
 absl::string_view AfterLast(absl::string_view text, absl::string_view characters) {
   return text.substr(text.find_last_of(characters) + 1);  // npos + 1 is 0.
 }

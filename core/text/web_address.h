@@ -14,20 +14,19 @@
 namespace systole {
 
 // Whether `name` was meant as an address of the web: it begins with "http:" or "https:" in any case
-// of letters, after blanks or quotes if need be. It may be malformed, and hold secrets all the
-// same.
+// of letters, after blanks or quotes if need be. Even if `name` is malformed, it may hold secrets.
 bool IsWebAddress(absl::string_view name);
 
 // `address` without user name, password, query and fragment. Takes any text; the scheme may be any,
-// or missing. A '/', '?' or '#' in a password should be percent-encoded; people do not know that.
-// So all that stands before the last '@' is "...", also in a path. If the '@' stands after a '?' or
-// '#', and the text is no address that can be asked for, only the scheme is shown. The result is
-// not escaped (see ForeignText).
+// or missing. A '/', '?' or '#' in a password should be percent-encoded, but people do not know
+// that. So everything before the last '@' is shown as "...", even if that '@' seems to be in a
+// path. If the '@' stands after a '?' or '#', and the text is no address that can be asked for,
+// only the scheme is shown. The result is not escaped (see ForeignText).
 std::string ShownAddress(absl::string_view address);
 
-// What `address` has after the last '/' of its path, as a view into it: the name of the object.
-// Empty for a folder; the host if there is no path. Of an address that cannot be asked for it is no
-// more than ShownAddress() shows.
+// The name of the object: the part of `address` after the last '/' of its path, as a view into
+// `address`. Empty for a folder; the host if there is no path. If no server can be asked for the
+// address, the result has no more than ShownAddress() shows.
 absl::string_view AddressBaseName(absl::string_view address);
 
 }  // namespace systole

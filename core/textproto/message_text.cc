@@ -78,8 +78,9 @@ std::optional<std::string> Between(absl::string_view message, absl::string_view 
   return std::string(message.substr(0, end));
 }
 
-// What to do about an error of protobuf's, as text to append to its message. The message's words
-// decide it, because protobuf gives nothing else. If the words change, only the help is lost.
+// A text to append to an error message of protobuf, which says what to do. It is chosen by the
+// words of the message, because protobuf gives nothing else. If the words change, only the help is
+// lost.
 std::string Help(absl::string_view message, const google::protobuf::Descriptor* root) {
   const std::vector<const google::protobuf::Descriptor*> types = TypesIn(root);
   // Errors of textproto name the type; those of JSON do not.

@@ -1,5 +1,6 @@
-// A `Chunk` message as slices. This code writes and reads the few header bytes by hand and does not
-// copy the payload. On the wire the message is ordinary protobuf, so any generated stub reads it.
+// A `Chunk` message as gRPC slices. This code writes and reads the few header bytes by hand and
+// does not copy the payload. On the wire the message is ordinary protobuf, so any generated stub
+// reads it.
 //
 //   header fields | header_crc32c | tag and length of `data` | payload   (systole/v1/service.proto)
 //   \________________ one small slice __________________/   \ batch memory /
@@ -25,8 +26,8 @@
 
 namespace systole {
 
-// Payload bytes of one chunk. Measured: 0.5 to 1 MiB is fastest over loopback; larger ones leave
-// the cache between the kernel's copy and ours, smaller ones pay more per message.
+// Payload bytes of one chunk. Measured: 0.5 to 1 MiB is fastest over loopback; larger chunks leave
+// the cache between the kernel's copy and ours, and smaller chunks cost more for each message.
 inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
 // Largest message a client accepts. No server sends more than a chunk and its header.
@@ -48,7 +49,7 @@ struct ChunkHeader {
 };
 
 // Makes the message of `header` and `data`, with the header's CRC. The message refers to `data`.
-// The message holds `owner`, which must keep `data` alive, until the kernel has the last byte. Any
+// `owner` must keep `data` alive. The message holds `owner` until the kernel has the last byte. Any
 // of gRPC's threads may drop `owner`.
 grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t> data,
                              std::shared_ptr<const void> owner);
@@ -72,7 +73,7 @@ class ReceivedChunk {
 
   // Hands `data` to `take` piece by piece, in order. Adds each piece to the CRC right afterwards,
   // while the piece is in the cache.
-  //   DataLoss  the CRC is not the header's, which is known only after the last piece.
+  //   DataLoss  the CRC differs from the header's. This is known only after the last piece.
   absl::Status ForEachPiece(absl::FunctionRef<void(absl::Span<const uint8_t>)> take) const;
 
   // Copies `data` to `destination` and checks it against the header's CRC while it is in the cache.

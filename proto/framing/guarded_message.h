@@ -1,6 +1,6 @@
 // A whole message with a checksum. The checksum travels in the call's metadata, so damage to the
-// message cannot hide it. The metadata's key is kMessageChecksumKey. The value is the CRC-32C of
-// the message's bytes, as 8 lower-case hex digits.
+// message cannot hide the checksum. The metadata's key is kMessageChecksumKey. The value is the
+// CRC-32C of the message's bytes, as 8 lower-case hex digits.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_PROTO_FRAMING_GUARDED_MESSAGE_H_
@@ -19,11 +19,11 @@ namespace systole {
 
 inline constexpr char kMessageChecksumKey[] = "systole-crc32c";
 
-// The largest request that a server takes. Requests are specs, and small: a larger one is an attack
-// or a mistake. A parsed request takes many times its bytes of memory, and a server keeps the specs
-// of 64 plans and of all streams.
+// The largest request that a server takes. Requests carry specs, which are small: a larger request
+// is an attack or a mistake. A parsed request takes many times as much memory as its bytes. A
+// server keeps the specs of 64 plans and of all streams.
 inline constexpr int kMaxRequestBytes = 64 << 10;
-// The largest spec in a request. The request's other fields take less than the difference.
+// The largest spec in a request. The request's other fields take less than 1 KiB.
 inline constexpr int kMaxSpecBytes = kMaxRequestBytes - (1 << 10);
 
 // A call's metadata, as gRPC gives it.

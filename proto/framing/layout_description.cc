@@ -45,7 +45,8 @@ absl::StatusOr<SliceLayout> LayoutOf(const v1::ResolveFeedResponse& response) {
                                                      "' has the unknown type ",
                                                      static_cast<int>(description.dtype())));
     }
-    // A chunk names its tensor by its place in this list, so both ends must use the same order.
+    // A chunk names its tensor by the tensor's index in this list, so both ends must use the same
+    // order.
     if (!tensors.empty() && description.name() <= tensors.back().spec.name) {
       return absl::InvalidArgumentError(
           absl::StrCat("tensor '", description.name(), "' is not in the order of names"));

@@ -19,8 +19,8 @@ class SliceChunks {
   // An empty slice: done() is true.
   SliceChunks() = default;
 
-  // The slice at `data`, laid out as `layout`. `owner` keeps both alive; every chunk shares it. The
-  // first chunk says `not_shared` (v1::NotShared).
+  // The slice at `data`, laid out as `layout`. `owner` keeps `data` and `layout` alive; every chunk
+  // shares `owner`. The first chunk carries `not_shared` (v1::NotShared).
   SliceChunks(int64_t step, int core, const SliceLayout& layout, const uint8_t* data,
               std::shared_ptr<const void> owner, int32_t not_shared = 0)
       : step_(step),

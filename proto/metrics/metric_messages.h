@@ -13,7 +13,7 @@
 
 namespace systole {
 
-// The most values that an answer may have. To find one, all of them are searched.
+// The most values that an answer may have. To find one value, all values are searched.
 inline constexpr int kMaxMetricValues = 4096;
 
 void AddMetrics(const std::vector<MetricReading>& readings, v1::ServerStatusResponse& answer);

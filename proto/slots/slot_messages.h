@@ -15,7 +15,8 @@ namespace systole {
 
 inline constexpr int kSlotVersion = 1;
 inline constexpr size_t kSlotSessionBytes = 16;
-// The longest packet, in bytes. One offer retires no more slots than fit into it.
+// The longest packet, in bytes. One offer retires at most kMaxRetiredInOffer slots, so that it fits
+// into a packet.
 inline constexpr int64_t kMaxSlotMessageBytes = 4096;
 inline constexpr size_t kMaxRetiredInOffer = 256;
 // Most slots that a client maps at a time. Without this bound a server that keeps offering slots
@@ -26,9 +27,9 @@ inline constexpr int kMaxMappedSlots = 4096;
 // that the slot is retired.
 inline constexpr int kMaxSlots = 3072;
 
-// A new session's id, from the kernel's random source. It is a secret: a process that knows it can
-// ask for a stream whose slices this connection gets. (Random numbers that decide a feed's bytes
-// come from core/random.)
+// A new session's id, from the kernel's random source. The id is a secret: a process that knows the
+// id can ask for a stream whose slices go to the connection of this session. (Random numbers that
+// decide a feed's bytes come from core/random.)
 //   Unavailable  the kernel gives no random bytes.
 absl::StatusOr<std::string> NewSlotSession();
 

@@ -1,5 +1,5 @@
 // The socket over which a server passes memory to clients of the same machine: a Unix socket beside
-// its own, whose packets may carry a descriptor. Nothing here waits.
+// the server's own socket. Its packets may carry a file descriptor. No function here waits.
 //
 // Thread-safe.
 #ifndef SYSTOLE_PROTO_SLOTS_SLOT_SOCKET_H_
@@ -48,8 +48,8 @@ class SlotSocket {
   // Takes over a connected, non-blocking socket (O_NONBLOCK).
   explicit SlotSocket(OwnedFd fd) : fd_(std::move(fd)) {}
 
-  // Sends `message` as one packet. If `pass` is not negative, the peer gets a duplicate of this
-  // descriptor with it.
+  // Sends `message` as one packet. If `pass` is not negative, the peer gets a duplicate of the
+  // descriptor `pass` with the packet.
   //   Unavailable        the peer is gone.
   //   ResourceExhausted  no room for the packet: the peer does not read, or too many descriptors
   //                      are under way.

@@ -11,7 +11,8 @@ absl::StatusOr<std::shared_ptr<AccessControl>> AccessControl::Create(const v1::A
                                                                      std::set<std::string> datasets,
                                                                      WallClock clock,
                                                                      MonotonicClock monotonic) {
-  // Checks the configuration before the file is read, so that its own errors are reported first.
+  // Checks the configuration before the file is read, so that errors of the configuration are
+  // reported first.
   SYSTOLE_ASSIGN_OR_RETURN(AccessPolicy without_tokens,
                            AccessPolicy::Create(config, datasets, TokenTable()));
   const std::shared_ptr<AccessControl> control = absl::WrapUnique(

@@ -45,7 +45,8 @@ class AccessControl {
 
   // Reads the token file if it has changed since it was read last. If that fails, the tokens read
   // before stay valid. The error is returned once for each change. If the file no longer holds a
-  // token, that takes effect kEmptyFileCountsAfter later. Only one thread may call this at a time.
+  // token, the old tokens are withdrawn kEmptyFileCountsAfter later. Only one thread may call this
+  // at a time.
   absl::Status Reload() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -60,9 +61,9 @@ class AccessControl {
   const std::set<std::string> datasets_;
   const WallClock clock_;
   const MonotonicClock monotonic_;
-  // Only Reload() uses the next three: the file that it read last, good or bad; whether any token
-  // is valid now; and since when the file has been without tokens, if the old tokens are not
-  // withdrawn yet.
+  // Only Reload() uses the next three. `looked_at_` is the file that it read last, good or bad.
+  // `has_tokens_`: whether any token is valid now. `empty_since_`: since when the file has been
+  // without tokens, if the old tokens are not withdrawn yet.
   std::optional<TokenFileIdentity> looked_at_;
   bool has_tokens_ = false;
   std::optional<absl::Duration> empty_since_;

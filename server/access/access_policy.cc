@@ -21,7 +21,7 @@ absl::Status BadField(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": ", what));
 }
 
-// Puts the names of `entries` into `all` or `names`.
+// Adds `entries` to `names`. If an entry stands for all datasets, sets `all` instead.
 absl::Status AddNames(const google::protobuf::RepeatedPtrField<std::string>& entries,
                       const std::string& field, const std::set<std::string>& datasets, bool& all,
                       std::set<std::string, std::less<>>& names) {

@@ -26,8 +26,8 @@ namespace systole {
 struct Credentials {
   // The hash of the call's token, if it has one.
   std::optional<TokenHash> token;
-  // DNS and URI names of the client's certificate, if the connection proved that the client has its
-  // key.
+  // DNS and URI names of the client's certificate, if the connection proved that the client has the
+  // certificate's key.
   std::vector<std::string> certificate_names;
   // The user at the other end of a Unix socket, if it is one of unix_users().
   std::optional<uid_t> unix_user;

@@ -45,8 +45,8 @@ absl::StatusOr<Permissions> PermissionsOf(const AccessControl* access, Credentia
 absl::Status NotPermitted(const Caller& caller, absl::string_view what,
                           absl::string_view permission);
 
-// The peer that a call's place counts for: the identity or, for an anonymous caller, the host of
-// `address` (as grpc::ServerContext::peer() gives it).
+// The name under which a caller's open calls and streams are counted: the identity or, for an
+// anonymous caller, the host of `address` (as grpc::ServerContext::peer() gives it).
 std::string PeerOf(const Caller& caller, absl::string_view address);
 
 // The caller's identity. Empty if `permissions` is an error, or if the caller is anonymous.

@@ -53,7 +53,7 @@ void SetFlag(const ConfigFlag& flag, absl::string_view text, v1::ServerConfig& c
 // has a dataset of the same name, adds the shards to that dataset.
 void Override(const v1::ServerConfig& flags, v1::ServerConfig& config);
 
-// `config` with the default of every field that it leaves out.
+// A copy of `config`, in which each field that was left out has its default.
 //   InvalidArgument  a field's value is out of bounds, or not of its kind. The message has the
 //                    field's name.
 absl::StatusOr<v1::ServerConfig> CompleteConfig(v1::ServerConfig config);

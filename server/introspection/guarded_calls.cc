@@ -54,7 +54,8 @@ absl::StatusOr<std::shared_ptr<StreamHandle>> GuardedCalls::TakePlace(
                                             method_.max_calls, " calls of ", method_.name,
                                             " are open, the most there may be; ask later")));
   }
-  // Checked when the call has its place: either `draining_` is seen here, or End() finds the call.
+  // Checked after the call was added to `calls_`: either `draining_` is seen here, or End() finds
+  // the call.
   if (draining_) {
     calls_.Remove(*handle);
     return MarkedAs(EndCause::kDraining, absl::UnavailableError("this server is draining"));

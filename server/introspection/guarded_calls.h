@@ -1,5 +1,5 @@
-// The calls of one method. A call needs a permission and stays open. GuardedCalls lets calls in,
-// limits their number, and ends those that must end.
+// The calls of one method. A call needs a permission and stays open. GuardedCalls admits calls,
+// limits their number, and ends calls that must not go on.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_INTROSPECTION_GUARDED_CALLS_H_

@@ -19,8 +19,8 @@
 
 namespace systole {
 
-// Most Watch calls at once. Callers share them as they share the places of streams. A load balancer
-// has one or two.
+// Most Watch calls at once. They are shared among callers like the places of streams
+// (server/streams/running_streams.h). A load balancer has one or two.
 inline constexpr int kMaxHealthWatches = 256;
 
 class HealthService final : public grpc::health::v1::Health::CallbackService {

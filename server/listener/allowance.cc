@@ -6,7 +6,7 @@
 namespace systole {
 namespace {
 
-// While all connections together cost too much, new ones come in at least this far apart.
+// While all connections together cost too much, new connections are let in at least this far apart.
 constexpr absl::Duration kBetweenTooMany = absl::Milliseconds(100);
 // A connection that costs no more than this stays open, whatever other connections of its peer do.
 // This is the cost of a request of 4 KiB on a connection that has had a call.

@@ -1,13 +1,14 @@
-// Limits what connections cost a server before a call is served, so that clients without a
-// credential can neither fill its memory nor take its time for long. gRPC reads all that a
-// connection sends. For each stream that the connection opens, gRPC makes a call of 12 to 20 KiB.
-// All this happens before our code sees the call.
+// Limits what connections cost a server before a call is served. So clients without a credential
+// can neither fill the server's memory nor take its time for long. gRPC reads all that a connection
+// sends. For each stream that the connection opens, gRPC makes a call of 12 to 20 KiB. All this
+// happens before our code sees the call.
 //
 //   what came:  bytes, streams  ---- earned by: calls served, bytes sent to it, time --->  unearned
 //
-// A connection whose unearned part is too large is closed. All connections together have a bound,
-// too. Connections that have just ended still count, because gRPC takes time to free their memory:
-//   - beyond the bound, connections of a peer that costs more than its part are closed;
+// A connection whose unearned part is too large is closed. The memory that all connections together
+// cost has a bound, too. Connections that have just ended still count, because gRPC takes time to
+// free their memory:
+//   - beyond the bound, connections of a peer that costs more than its part of it are closed;
 //   - while the open connections alone cost more than the bound, the peer that costs most loses its
 //     costliest connection.
 //
@@ -35,8 +36,8 @@ inline constexpr int64_t kMaxUnearnedBytes = int64_t{256} << 10;
 inline constexpr int64_t kMaxUnearnedStreams = 128;
 // Most bytes of one list of headers, on the wire: twice the metadata that gRPC accepts.
 inline constexpr int64_t kMaxHeaderBytes = int64_t{32} << 10;
-// How many bytes must be sent to a connection for it to earn one. Its client needs the earned bytes
-// to open windows and to answer pings.
+// How many bytes must be sent to a connection for it to earn one byte. Its client needs the earned
+// bytes to open windows and to answer pings.
 inline constexpr int64_t kSentPerEarnedByte = 100;
 // What a connection earns in each second, for keepalive pings and Watch of the health service.
 inline constexpr int64_t kEarnedBytesPerSecond = 1 << 10;
@@ -51,8 +52,9 @@ inline constexpr int64_t kTlsConnectionCost = int64_t{72} << 10;
 inline constexpr int64_t kMaxUnearnedCost = int64_t{24} << 20;
 // The least part of the bound that a peer has: a TLS handshake and a request.
 inline constexpr int64_t kLeastPart = int64_t{128} << 10;
-// Debts, in bytes of memory: what all peers together pay off in a millisecond, the most that a peer
-// can owe, and the debt above which a peer's new connections wait.
+// A peer has a debt for the memory of its connections that have ended. In bytes: what all peers
+// together pay off in a millisecond, the largest debt of a peer, and the debt above which a peer's
+// new connections wait.
 inline constexpr int64_t kPaidPerMs = 8 << 10;
 inline constexpr int64_t kMaxDebt = int64_t{32} << 20;
 inline constexpr int64_t kWaitingDebt = int64_t{4} << 20;
@@ -63,9 +65,9 @@ struct Traffic {
   int64_t bytes_sent = 0;  // To the peer, which has acknowledged them.
   int64_t calls_served = 0;
   int64_t streams_opened = 0;
-  // The present state. Streams without an answer: the request has not ended, or the answer was not
-  // sent. The bytes of requests that have not ended. Whether something that was sent to the
-  // peer is still unread.
+  // The present state. `streams_waiting`: streams that have no answer yet, because the request has
+  // not ended or the answer was not sent. `bytes_waiting`: the bytes of requests that have not
+  // ended. `unread`: whether the peer has not yet read all that was sent to it.
   int64_t streams_waiting = 0;
   int64_t bytes_waiting = 0;
   bool unread = false;
@@ -120,7 +122,7 @@ class Allowances {
   // The cost of all connections, also of those that have just ended.
   int64_t cost() const { return cost_ + debt_; }
   // Whether a connection may stay open: all connections together are within the bound, or this one
-  // costs little, or its peer has no more than its part. REQUIRES: `id` is known.
+  // costs little, or its peer costs no more than its part of the bound. REQUIRES: `id` is known.
   bool MayGoOn(int64_t id, absl::Duration now);
   // Whether a new connection of `peer` may come in. A peer with a large debt waits, but at most
   // four seconds if no other peer has a debt. While all connections together are over the bound,

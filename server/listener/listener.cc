@@ -25,10 +25,11 @@
 namespace systole {
 namespace {
 
-// How many connections are taken from one listener before the others have their turn.
+// How many connections are taken from one listening socket before the other sockets have their
+// turn.
 constexpr int kMaxAcceptsAtOnce = 64;
-// How long the listeners rest if nothing can be accepted, not even to be closed. Otherwise they
-// would be ready all the time, and the thread would spin.
+// How long the listening sockets are not watched if no connection can be accepted, not even to be
+// closed. Otherwise the sockets would be ready all the time, and the thread would spin.
 constexpr int kPauseMs = 100;
 // How often the listener tries to let waiting connections in.
 constexpr int kWaitingMs = 2;
@@ -59,7 +60,7 @@ std::string AddressText(int family, const void* address) {
 
 // The other end of a connection.
 struct Peer {
-  std::string name;           // Connections are counted by it: a user or an address.
+  std::string name;           // A user or an address; connections are counted by this name.
   std::string address;        // OpenCalls' name for the connection; empty if it has none.
   std::optional<uid_t> user;  // On a Unix socket.
 };
@@ -178,7 +179,8 @@ void Listener::EndQuiet() {
           connection.calls->Quiet() < options_.call_timeout) {
         continue;
       }
-      // To the owner this looks as if the peer ended it. The listener then forgets the connection.
+      // To the owner this looks as if the peer had ended the connection. The listener then forgets
+      // the connection.
       ::shutdown(fd, SHUT_RDWR);
       connection.ended = true;
       told.emplace_back(connection.peer, absl::StrCat("dropped a connection of ", connection.peer,

@@ -2,12 +2,13 @@
 //
 //   listening sockets --accept--> within the caps? --yes--> a duplicate is handed over (to gRPC)
 //                                        |                          |
-//                                        no: closed at once         ends: our own descriptor sees it
+//                                        no: closed at once         ends: our descriptor sees it
 //
 // It closes TCP connections that send more than their calls account for, before gRPC sees the
 // surplus (meter.h). On a Unix socket nothing is counted: the socket's mode decides who connects.
 //
-// When the process has no descriptor left, a spare one accepts a new connection, to close it.
+// When the process has no descriptor left, the listener accepts a new connection with a spare
+// descriptor, and closes the connection at once.
 // The receiver of a connection must shut it down (shutdown(2), both ways) when done, as gRPC does.
 // The listener does not notice when only the receiver's descriptor is closed.
 //
@@ -51,16 +52,16 @@ struct ListenerOptions {
   absl::Duration silence_timeout = absl::Minutes(3);
   // Registers every TCP connection. EndQuiet() drops those that have had no call for
   // `call_timeout`, and served calls account for what a connection sends. Null: nothing is dropped
-  // or counted. Unix connections are not registered, because a call does not show which of them it
-  // belongs to.
+  // or counted. Unix connections are not registered, because a call does not show to which Unix
+  // connection it belongs.
   std::shared_ptr<OpenCalls> calls;
   absl::Duration call_timeout = absl::InfiniteDuration();
   // Whether connections speak TLS, which takes more memory.
   bool tls = false;
   // Measures time. A connection earns with each second (allowance.h).
   MonotonicClock clock = SteadyClock();
-  // Called for every connection that is turned away or dropped, with a sentence that says why: on
-  // the listener's thread, or by EndQuiet() on the caller's. `peer` is empty if it is not known.
+  // Called for every connection that is turned away or dropped. `why` is a sentence for people. The
+  // call comes from the listener's thread, or from EndQuiet(). `peer` is empty if it is not known.
   // May be null.
   std::function<void(absl::string_view peer, absl::string_view why)> turned_away;
 };
@@ -111,7 +112,7 @@ class Listener {
     std::string peer;
     std::string address;
     std::shared_ptr<OpenCalls::Connection> calls;  // Null on a Unix socket.
-    bool ended = false;                            // The listener itself has ended it.
+    bool ended = false;                            // The listener itself has ended the connection.
   };
 
   Listener(ListeningSockets listeners, ListenerOptions options, HandOver hand_over, OwnedFd epoll,
@@ -156,7 +157,7 @@ class Listener {
   Listening listening_ ABSL_GUARDED_BY(mu_) = Listening::kYes;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
   int64_t handing_over_ ABSL_GUARDED_BY(mu_) = 0;               // Unfinished `hand_over_` calls.
-  std::map<int, Connection> connections_ ABSL_GUARDED_BY(mu_);  // By `own`.
+  std::map<int, Connection> connections_ ABSL_GUARDED_BY(mu_);  // By our own descriptor.
   std::map<std::string, int64_t> peers_ ABSL_GUARDED_BY(mu_);   // Open connections of each.
   ListenerCounters counters_ ABSL_GUARDED_BY(mu_);
   WorkerPool hand_over_thread_{1};  // These two last: they use what is above.

@@ -1,5 +1,6 @@
-// Counts what TCP connections send when gRPC reads it, before gRPC has looked at it, and says which
-// connections to close because they sent too much (allowance.h). The surplus never reaches gRPC.
+// Counts what TCP connections send. It counts the bytes when gRPC reads them, but before gRPC has
+// looked at them. Says which connections to close because they sent too much (allowance.h). The
+// surplus never reaches gRPC.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_METER_H_

@@ -1,7 +1,7 @@
-// Counts each connection's open calls and served calls. By the open calls the listener knows which
-// connections never have one, and drops them. The served calls account for what a connection sends.
-// gRPC hands a call over when its request is complete. So a connection whose requests never end has
-// no call here, but gRPC takes it for busy.
+// Counts each connection's open calls and served calls. From the open calls the listener learns
+// which connections have had no call for too long, and drops these. The served calls account for
+// what a connection sends. gRPC hands a call over when its request is complete. So a connection
+// whose requests never end has no call here, but gRPC takes it for busy.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_OPEN_CALLS_H_
@@ -47,7 +47,8 @@ class OpenCalls {
     const MonotonicClock clock_;
     mutable Mutex mu_;
     Counts counts_ ABSL_GUARDED_BY(mu_);
-    absl::Duration since_ ABSL_GUARDED_BY(mu_);  // When the last open call ended.
+    // When the last open call ended; before the first call, when the connection came.
+    absl::Duration since_ ABSL_GUARDED_BY(mu_);
   };
 
   explicit OpenCalls(MonotonicClock clock) : clock_(std::move(clock)) {}
@@ -55,7 +56,7 @@ class OpenCalls {
   // Adds a new connection. `peer` is written as in calls (ServerContextBase::peer()):
   // "ipv4:ADDRESS:PORT" or "ipv6:%5BADDRESS%5D:PORT".
   std::shared_ptr<Connection> Add(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
-  // Removes a connection that has ended. A newer one of the same peer stays.
+  // Removes a connection that has ended. A newer connection of the same peer stays.
   void Remove(const std::string& peer, const std::shared_ptr<Connection>& connection)
       ABSL_LOCKS_EXCLUDED(mu_);
   // The connection of `peer`; null if there is none.

@@ -1,8 +1,8 @@
 // Shows us what gRPC reads from a connection, before gRPC sees it. gRPC parses all that it can
-// read, makes a call of each stream, and shows a call to nobody until its request is whole. gRPC
-// has no hook that shows the bytes. So read_observer.cc has functions that replace recvmsg(2), with
-// which gRPC reads, and SSL_new(3) and SSL_read(3), with which it decrypts. For every other caller
-// they behave as the originals.
+// read, and makes a call of each stream. It does not show a call to our code until the request is
+// whole. Nor does it have a hook that shows the bytes. So read_observer.cc has functions that
+// replace recvmsg(2), with which gRPC reads, and SSL_new(3) and SSL_read(3), with which it
+// decrypts. For every other caller they behave as the originals.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_READ_OBSERVER_H_
@@ -33,8 +33,8 @@ class ReadObserver {
 // the socket uses TLS, this shows only the number of bytes; HandedOver shows the plain text.
 void ObserveReads(int fd, std::shared_ptr<ReadObserver> observer);
 
-// While a HandedOver lives on a thread, a TLS connection that begins on this thread belongs to the
-// observed socket `fd`: the connection's plain text is shown to the socket's observer.
+// If a TLS connection begins on a thread while a HandedOver lives there, it belongs to the observed
+// socket `fd`. Its plain text is shown to the socket's observer.
 class HandedOver {
  public:
   explicit HandedOver(int fd);

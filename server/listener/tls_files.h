@@ -1,5 +1,5 @@
-// The files of a server's TLS: its certificate, its key, and the CA of its clients. They are
-// checked before they are used, at the start and whenever one of them has changed.
+// The files of a server's TLS: its certificate, its key, and the CA of its clients. The files are
+// checked before they are used: at the start, and whenever a file has changed.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_TLS_FILES_H_
@@ -50,8 +50,8 @@ absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsOptions& options);
 
 class TlsFiles {
  public:
-  // TakeChange() calls `tell`, with a sentence for people, when files have changed: with `good`
-  // true if it has read them, and false if it refuses them. `tell` may be null. Errors of
+  // When files have changed, TakeChange() calls `tell` with a sentence for people. `good` is true
+  // if TakeChange() has read the files, and false if it refuses them. `tell` may be null. Errors of
   // ReadTlsFiles().
   static absl::StatusOr<std::unique_ptr<TlsFiles>> Open(
       TlsOptions options, std::function<void(absl::string_view text, bool good)> tell);

@@ -18,7 +18,8 @@ namespace systole {
 // For connections on a Unix socket whose peer is `user`, as the kernel told the caller.
 std::shared_ptr<grpc::ServerCredentials> CredentialsOfUser(uid_t user);
 
-// The user whose CredentialsOfUser() a call's connection uses; nullopt if it uses others.
+// The user whose CredentialsOfUser() a call's connection uses; nullopt if the connection uses other
+// credentials.
 // `context` is ServerContextBase::auth_context().
 std::optional<uid_t> UserOf(const grpc::AuthContext& context);
 

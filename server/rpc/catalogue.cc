@@ -44,7 +44,7 @@ absl::StatusOr<Compression> StatedCompression(const v1::DatasetConfig& entry) {
   }
 }
 
-// A dataset is not refused because nobody waited for it.
+// The error if opening was interrupted at `entry`. An interruption does not refuse the dataset.
 absl::Status Interrupted(const v1::DatasetConfig& entry) {
   return absl::CancelledError(
       absl::StrCat("opening the datasets was interrupted at '", entry.name(), "'"));

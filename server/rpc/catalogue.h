@@ -28,8 +28,9 @@ struct Refusal {
 
 class Catalogue {
  public:
-  // Opens every dataset of `config`. One that cannot be served (a glob that matches nothing, shards
-  // without records, files that are no shards, ..) is refused, and the others are served.
+  // Opens every dataset of `config`. A dataset that cannot be served (a glob that matches nothing,
+  // shards without records, files that are no shards, ..) is refused. All other datasets are
+  // served.
   //   InvalidArgument  no dataset, or a bad or repeated name.
   //   Cancelled        InterruptRequested().
   static absl::StatusOr<Catalogue> Open(const v1::ServerConfig& config,

@@ -31,8 +31,8 @@ constexpr int64_t kMinSlotBytes = int64_t{256} << 10;
 // size. HTTP/2's windows and the socket's buffers let a stream of bytes run ahead about as far.
 constexpr int64_t kSlotWindowBytes = int64_t{16} << 20;
 
-// gRPC's own key tells a client that gets no place when to ask again. The value is one second,
-// because streams come and go within seconds.
+// gRPC's metadata key that tells a client without a place when to ask again. The value is one
+// second, because streams come and go within seconds.
 constexpr const char* kPushbackKey = "grpc-retry-pushback-ms";
 constexpr const char* kPushbackMs = "1000";
 
@@ -262,8 +262,8 @@ absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::Refuse(
     const grpc::CallbackServerContext& context, const absl::Status& status, LogFields about) {
   refusals_.Add(context, "StreamSteps", status, std::move(about));
-  // The refused stream's client may have connected to the slot socket. Takes its connection out of
-  // the socket's queue.
+  // The refused stream's client may have connected to the slot socket. LetIn() takes its connection
+  // out of the socket's queue.
   if (slots_ != nullptr) slots_->LetIn();
   return new RefusedStream(status);
 }

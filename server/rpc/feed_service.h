@@ -46,7 +46,8 @@ struct FeedServiceOptions {
   // Most streams served at once; a further one is told to come back later. Stops a flood of
   // requests from dividing the memory budget until no stream moves.
   int max_streams = 256;
-  // A stream whose client takes nothing for this long ends, and its place and memory go to others.
+  // A stream ends if its client takes nothing for this long. Its place and memory go to other
+  // streams.
   absl::Duration stalled_stream_timeout = absl::Seconds(120);
   // Who may do what. Null: everybody may do everything.
   std::shared_ptr<AccessControl> access;

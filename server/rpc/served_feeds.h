@@ -49,10 +49,10 @@ class ServedFeeds {
   std::list<std::pair<std::string, std::shared_ptr<const ServedFeed>>> feeds_ ABSL_GUARDED_BY(mu_);
 };
 
-// The identity of a feed; both of its plans have the same.
+// The identity of a feed. Both plans of the feed have the same identity.
 v1::FeedIdentity IdentityOf(const FeedPlan& plan);
 
-// The answer to ResolveFeed. `compact`: says how the client finishes tensors.
+// The answer to ResolveFeed. If `compact`, the answer says how the client finishes tensors.
 void DescribeFeed(const ServedFeed& feed, bool compact, v1::ResolveFeedResponse& response);
 
 }  // namespace systole

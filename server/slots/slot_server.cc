@@ -19,8 +19,8 @@ absl::StatusOr<std::unique_ptr<SlotServer>> SlotServer::Listen(const std::string
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<DescriptorPoller> poller, DescriptorPoller::Create());
   SYSTOLE_ASSIGN_OR_RETURN(SlotListener listener, SlotListener::Listen(path));
   auto server = absl::WrapUnique(new SlotServer(std::move(listener), std::move(poller), options));
-  // Connections that ask for nothing must not stay in the socket's queue, where they would keep
-  // others out. They do stay if no descriptor is left for them. Then the handler is called again
+  // Connections that ask for nothing must not stay in the socket's queue: they would keep other
+  // clients out. They do stay if no descriptor is left for them. Then the handler is called again
   // only when another connection comes.
   SYSTOLE_RETURN_IF_ERROR(server->poller_->Add(
       server->listener_.fd(),
@@ -53,7 +53,7 @@ StreamSlots SlotServer::Claim(absl::string_view session) {
     guests_.erase(guest);
     if (account_->sessions >= options_.max_sessions) return {.not_shared = v1::NO_SESSION_LEFT};
     auto claimed = std::make_shared<SlotSession>(std::move(socket), account_);
-    // The poller's thread sees the client go even while a stream holds the session.
+    // The poller's thread notices that the client has gone even while a stream holds the session.
     if (!poller_->Add(claimed->fd(), [claimed] { return claimed->TakeMessage(); }).ok()) {
       return {.not_shared = v1::NO_SESSION_LEFT};
     }
@@ -70,7 +70,7 @@ void SlotServer::LetIn() {
 }
 
 void SlotServer::HangUpOnStalled(absl::Duration timeout) {
-  std::vector<std::shared_ptr<SlotSession>> sessions;  // Hung up on without the lock.
+  std::vector<std::shared_ptr<SlotSession>> sessions;  // To hang up on without the lock.
   {
     MutexLock lock(mu_);
     for (const std::weak_ptr<SlotSession>& each : claimed_) {
@@ -84,9 +84,9 @@ void SlotServer::HangUpOnStalled(absl::Duration timeout) {
 
 bool SlotServer::LetInLocked() {
   bool all_let_in = true;
-  // Accepts no more than can wait at a time, so that a flood of connections cannot hold this caller
-  // for good. An error means that descriptors are short: a client that waits goes on waiting, and
-  // its stream carries bytes instead of slots.
+  // Accepts at most kMaxGuests connections, so that a flood of connections cannot keep this caller
+  // busy for good. An error means that descriptors are short: a client that waits goes on waiting,
+  // and its stream carries bytes instead of slots.
   for (size_t i = 0; i < kMaxGuests; ++i) {
     absl::StatusOr<std::optional<SlotSocket>> accepted = listener_.Accept();
     all_let_in = accepted.ok();

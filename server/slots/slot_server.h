@@ -30,13 +30,14 @@ namespace systole {
 // descriptor left cannot accept a connection.
 int MaxSlotsFor(uint64_t open_files);
 
-// The most clients that may be connected before they ask for a stream. So many clients do not ask
-// at the same time. Beyond this number the server hangs up on the client that has waited longest.
+// The most clients that may be connected before they ask for a stream. More clients are not
+// expected to ask at the same time. Beyond this number the server hangs up on the client that has
+// waited longest.
 inline constexpr size_t kMaxGuests = 256;
 
 struct SlotServerOptions {
-  // The most sessions at a time. Each costs a descriptor and the memory that its client holds.
-  // Further clients get their slices as bytes.
+  // The most sessions at a time. Each session costs a descriptor, and the memory that is lent to
+  // its client. Further clients get their slices as bytes.
   int max_sessions = 256;
   // See SlotAccount.
   int64_t max_lent_bytes = int64_t{1} << 29;
@@ -54,12 +55,12 @@ class SlotServer {
   SlotServer& operator=(const SlotServer&) = delete;
 
   // The session of the client that said hello as `session` and now asks for a stream. A session is
-  // returned once. A second request, a wrong guess, or a client for which there is no room gets
-  // none. Never waits, because a client connects before it asks.
+  // returned once. A second request, a wrong guess, or a client for which there is no room gets no
+  // session. Never waits, because a client connects before it asks.
   StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Accepts clients that have connected, as Claim() does, and forgets those that have gone. Call it
-  // for a request without a session: its client may have found the socket's queue full.
+  // Accepts clients that have connected, and forgets clients that have gone. Claim() does so, too.
+  // Call it for a request without a session: its client may have found the socket's queue full.
   void LetIn() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Hangs up on the clients that have held slots for `timeout` and given none back, whether or not
@@ -73,7 +74,7 @@ class SlotServer {
   // A client that has connected and not yet asked for its stream.
   struct Guest {
     SlotSocket socket;
-    std::optional<std::string> session;  // Once it has said hello.
+    std::optional<std::string> session;  // Set once the client has said hello.
   };
 
   SlotServer(SlotListener listener, std::unique_ptr<DescriptorPoller> poller,

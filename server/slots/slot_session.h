@@ -1,5 +1,5 @@
 // The connection over which this server shares memory with one client. The server lends slots. The
-// client returns them by messages, and all come back when the connection ends.
+// client returns them by messages. When the connection ends, all lent slots come back.
 //
 //   memory of the pool --Lend()--> the client's --SlotReturn--> of the pool again
 //                                       \_____ the connection ends _____/
@@ -26,8 +26,8 @@ namespace systole {
 
 // What all sessions of a server have in common.
 struct SlotAccount {
-  // All clients together hold at most this many bytes. A client that gives nothing back keeps what
-  // it holds until HangUpIfStalled(), but it cannot take the rest of the memory budget.
+  // All clients together hold at most this many bytes. A client that returns no slots keeps them
+  // until HangUpIfStalled(). Because of the limit, it cannot take the rest of the memory budget.
   int64_t max_lent_bytes = 0;
   // Measures stalls.
   MonotonicClock clock = SteadyClock();
@@ -44,8 +44,8 @@ class SlotSession {
   SlotSession& operator=(const SlotSession&) = delete;
 
   // Lends `memory`, whose id() is the slot's number, to the client. Keeps `owner` until the client
-  // has given the memory back or is gone, and drops it without a lock. Returns NO_REASON if the
-  // memory is lent. Otherwise returns why it is not lent, and the caller must send its bytes.
+  // has given the memory back or is gone. Drops `owner` while no lock is held. Returns NO_REASON if
+  // the memory is lent. Otherwise returns why it is not lent, and the caller must send its bytes.
   // REQUIRES: the memory is not lent already.
   v1::NotShared Lend(const std::shared_ptr<const SealedMemory>& memory,
                      std::shared_ptr<const void> owner) ABSL_LOCKS_EXCLUDED(mu_);
@@ -83,13 +83,13 @@ class SlotSession {
   // The later of two times: when the client last gave a slot back, and when it last got one while
   // it held none.
   absl::Duration moved_at_ ABSL_GUARDED_BY(mu_) = absl::ZeroDuration();
-  // What is lent, by the slot's number.
+  // The memory that is lent, by the slot's number.
   std::map<uint64_t, Lent> lent_ ABSL_GUARDED_BY(mu_);
-  // What the client has mapped. The pool may have freed some of it since.
+  // The memory that the client has mapped. The pool may have freed some of it since.
   std::map<uint64_t, std::weak_ptr<const SealedMemory>> offered_ ABSL_GUARDED_BY(mu_);
 };
 
-// How a stream's slices are shared: through `session`, or not at all if that is null.
+// How a stream's slices are shared: through `session`, or not at all if `session` is null.
 struct StreamSlots {
   std::shared_ptr<SlotSession> session;
   // Why slices are not shared, if the client asked for sharing.

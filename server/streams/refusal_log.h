@@ -13,7 +13,7 @@ namespace systole {
 
 class RefusalLog {
  public:
-  // Both must outlive it.
+  // Both must outlive this object.
   RefusalLog(EventLog& events, EndCauseCounters& refused) : events_(events), refused_(refused) {}
 
   // `status` is the error that the call of `method` ends with. Fills in the client of `about`.

@@ -1,16 +1,17 @@
-// The streams that have a place on this server. Shares the places between peers, and ends streams
-// from outside.
+// The running streams of this server. Each has one of max_streams places. RunningStreams shares the
+// places between peers, and lets other threads end streams.
 //
 // While a place is free, any peer gets it. When all are taken, the peer that asks is compared with
-// the peer that has the most places. If it has at least two fewer, it gets the newest place of the
-// other peer, and the stream there ends. So
+// the peer that has the most places. If the peer that asks has at least two places fewer, it gets
+// the newest place of the other peer, and the stream there ends. So
 //   * a newcomer is refused only if no peer has two places: a peer cannot keep others out.
 //   * a peer that has fewer places than its share always gets another. The share is max_streams
 //     divided by the number of peers, including this one, and rounded down. The other peers have
 //     more than the share on average, so one of them has at least two places more than this peer.
 //   * places do not go to and fro: each exchange makes the sum of the squares of the peers' numbers
-//     of places smaller, as (k + 1)^2 + (l - 1)^2 < k^2 + l^2 if l >= k + 2.
-//   * a peer that is alone has all of them.
+//     of places smaller, as (k + 1)^2 + (l - 1)^2 < k^2 + l^2 if l >= k + 2. Here k and l are the
+//     numbers of places of the peer that asks and of the other peer.
+//   * a peer that is alone can have all places.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STREAMS_RUNNING_STREAMS_H_

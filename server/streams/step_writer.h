@@ -1,6 +1,7 @@
-// Sends the slices of one StepStream: as chunks that refer to their memory or, if the client shares
-// memory, as messages that name the shared slot. One write is outstanding at a time. Backpressure
-// comes from this limit, and from HTTP/2's windows or the stream's own window (StreamMemory).
+// Sends the slices of one StepStream: as chunks that refer to the memory of the slice or, if the
+// client shares memory, as messages that name the shared slot. One write is outstanding at a time.
+// Backpressure comes from this limit, and from HTTP/2's windows or the stream's own window
+// (StreamMemory).
 //
 //   Next() -> slice -> chunk, chunk, .. -> Next() -> .. -> Finish
 //
@@ -36,7 +37,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   // Begins to send. Slices in sealed memory are lent through the session of `slots`, if the session
   // accepts them. All other slices go as bytes, with the reason. `running`, `counters` and
   // `not_shared` must outlive the call. The caller has added the stream to `running` and
-  // active_streams. At the stream's end the writer takes it out of both and logs it.
+  // active_streams. At the stream's end the writer takes the stream out of both, and logs the end.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                            StreamSlots slots, std::shared_ptr<StreamHandle> handle,
                            RunningStreams& running, ServiceCounters& counters,
@@ -64,7 +65,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   const std::unique_ptr<StepStream> stream_;
   const StepRange range_;
-  // Its session is shared with the thread that receives the client's messages.
+  // The session in it is shared with the thread that receives the client's messages.
   const StreamSlots slots_;
   const std::shared_ptr<StreamHandle> handle_;  // Shared with the threads that may end the stream.
   RunningStreams& running_;
@@ -73,7 +74,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   StreamLog log_;
 
   SliceChunks chunks_;  // The chunks of the slice being sent.
-  int core_ = 0;        // Its core.
+  int core_ = 0;        // The core of that slice.
   bool notice_sent_ = false;
   // The message under way: gRPC reads it until OnWriteDone.
   grpc::ByteBuffer message_;

@@ -27,7 +27,7 @@ class StreamLog {
   void CountBytes(int64_t payload_bytes) { payload_bytes_ += payload_bytes; }
   void CountStep();
 
-  // Logs how the stream ended; `why` in words. Call once.
+  // Logs how the stream ended. `why` says it in words. Call once.
   void End(LogLevel level, absl::string_view why);
 
  private:

@@ -23,14 +23,14 @@ constexpr int kPass1Bits = 2;
 // Weights of coefficients 1, 3, 5 and 7 of a row or column. Coefficient 0 plus their weighted sum
 // makes the mean of the first half, and coefficient 0 minus that sum makes the mean of the second
 // half. Coefficients 2, 4 and 6 are left out. With c(k) = sqrt(2) * cos(k * pi / 16), 3.624509785
-// is c(1) + c(3) + c(5) + c(7). The other weights are such sums with the signs of
-// cos((2 * x + 1) * k * pi / 16), x = 0 .. 3.
+// is c(1) + c(3) + c(5) + c(7). The other weights are sums of the same four numbers, with the signs
+// of cos((2 * x + 1) * k * pi / 16), x = 0 .. 3.
 constexpr int32_t kOdd1 = 29692;   // 3.624509785
 constexpr int32_t kOdd3 = -10426;  // -1.272758580
 constexpr int32_t kOdd5 = 6967;    // 0.850430095
 constexpr int32_t kOdd7 = -5906;   // -0.720959822
 
-// MakeHalvedRow reads whole vectors of MCUs. A vector has at most this many.
+// MakeHalvedRow reads whole vectors of MCUs. A vector has at most this many MCUs.
 constexpr size_t kMaxLanes = 16;
 
 }  // namespace

@@ -1,9 +1,9 @@
 // Makes the pixels of an image at an eighth of its size from its coefficients. They equal the
-// pixels that libjpeg makes with scale_denom = 8. This class saves libjpeg's other work for each
-// MCU, which takes longer than the arithmetic. A block of luma becomes one pixel, its mean. A block
-// of colour that is subsampled both ways becomes 2 x 2 pixels, by a transform that leaves some
-// frequencies out (libjpeg's jidctred.c). Any other block becomes one pixel, which is repeated
-// where colour is subsampled.
+// pixels that libjpeg makes with scale_denom = 8. For each MCU libjpeg also does other work, which
+// takes longer than the arithmetic. This class avoids that work. A block of luma becomes one pixel,
+// its mean. A block of colour that is subsampled both ways becomes 2 x 2 pixels, by a transform
+// that leaves some frequencies out (libjpeg's jidctred.c). Any other block becomes one pixel, which
+// is repeated where colour is subsampled.
 //
 // Single-thread. Reusable.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_EIGHTH_SCALE_H_
@@ -56,8 +56,8 @@ class EighthScale {
 
   // One plane's quantization in the form that the loops need.
   struct Dequantization {
-    // Each is multiplied by the weight of its row in the column's sum. 0: the coefficient is left
-    // out.
+    // Each quantization factor, multiplied by the weight of its row in the column's sum. 0: the
+    // coefficient is left out.
     std::array<int32_t, 64> factors = {};
     std::array<uint16_t, 64> limits = {};  // The largest coefficients that are transformed.
   };

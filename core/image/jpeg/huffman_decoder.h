@@ -1,8 +1,8 @@
 // Decodes the Huffman-coded coefficients of a JPEG that has one scan (baseline or extended
 // sequential, 8 bits: ITU-T T.81, annex F.2). This step takes three quarters of libjpeg-turbo's
-// time for a crop. Here it is about twice as fast: it takes two symbols at a time, needs no branch
-// for a value, and only counts the bits of unwanted blocks. Decoding two images together is faster
-// still.
+// time for a crop. Here the step is about twice as fast: the decoder takes two symbols at a time,
+// needs no branch for a value, and only counts the bits of unwanted blocks. Decoding two images
+// together is faster still.
 //
 // It decodes clean scans only. At the first oddity (an invalid code, a missing, wrong or early
 // marker, bytes that no block needs) it gives up. The caller then decodes the image anew with
@@ -46,8 +46,8 @@ class HuffmanDecoder {
   bool is_ahead() const;
   // The number of rows of MCUs that were decoded to their end.
   int decoded_rows() const;
-  // Ends is_ahead() if Take() has freed memory and rows before end_row are left. REQUIRES:
-  // is_ahead().
+  // Makes is_ahead() false again if Take() has freed memory and rows before end_row are left.
+  // REQUIRES: is_ahead().
   void GoFurtherAhead();
 
   // Takes the next MCU in the scan's order. Sets `*blocks` to its num_blocks blocks, valid until

@@ -23,7 +23,7 @@ namespace systole::huffman {
 inline constexpr int64_t kMaxMcuBytes = int64_t{HuffmanScan::kMaxBlocks} * 64 * (16 + 16) / 8;
 inline constexpr int64_t kWindowBytes = sizeof(uint64_t);
 static_assert(kMaxMcuBytes >= HuffmanScan::kMaxBlocks * 64 * (16 + 15) / 8 + 2 * kWindowBytes);
-// The buffer stays in the first-level cache beside the tables.
+// A buffer of this size stays in the first-level cache beside the tables.
 inline constexpr int64_t kBufferBytes = 8192;
 
 inline constexpr size_t kBlockValues = 64;
@@ -86,8 +86,9 @@ struct ScanState {
 
   HuffmanScan scan;
   bool has_dc_only = false;  // A block of the scan is marked dc_only.
-  // Neighbouring blocks of an MCU that must be zeros before they are stored. Blocks marked dc_only
-  // are not among them: their first coefficient is written, and the others are never read.
+  // Neighbouring blocks of an MCU that must be set to zeros before coefficients are stored in them.
+  // Blocks marked dc_only are not among them: their first coefficient is written, and the others
+  // are never read.
   struct ZeroedBlocks {
     size_t first = 0;
     size_t count = 0;

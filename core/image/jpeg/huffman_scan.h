@@ -18,7 +18,7 @@ struct HuffmanCodes {
 };
 
 struct HuffmanScan {
-  static constexpr int kMaxBlocks = 10;  // Of an MCU (T.81, B.2.3).
+  static constexpr int kMaxBlocks = 10;  // The most blocks of an MCU (T.81, B.2.3).
   static constexpr int kMaxTables = 4;
   struct Block {
     int component = 0;  // 0 to 3.

@@ -69,7 +69,8 @@ class JpegEntropyDecoder {
   }
   // Whether nothing is left to be decoded ahead of libjpeg.
   bool is_ahead() const { return !in_place_ || decoder_->is_ahead(); }
-  // libjpeg can make the rows before this one from what is decoded already.
+  // libjpeg can make the rows before row ready_row() from the coefficients that are decoded
+  // already.
   int ready_row() const {
     // libjpeg may need the next row of MCUs to interpolate colour, but not for blocks of one pixel.
     return (decoder_->decoded_rows() / mcu_rows_ - (block_side_ == 1 ? 0 : 1)) * rows_in_mcu_;

@@ -1,9 +1,9 @@
-// Turns libjpeg's errors into a status code and a message, for the files of this room that use
-// libjpeg.
+// Turns libjpeg's errors into a status code and a message, for the files of core/image/jpeg that
+// use libjpeg.
 //
 // libjpeg reports an error by a callback that must not return. We leave the callback by longjmp,
 // which destroys no locals. So every function between RunGuarded's setjmp and the callback has only
-// trivial locals. Such functions are called steps. The same rule holds for functions of this room
+// trivial locals. Such functions are called steps. The same rule holds for functions of these files
 // that libjpeg calls back during a step.
 //
 // Single-thread: one for each libjpeg decoder or encoder.
@@ -39,7 +39,8 @@ inline JpegErrors* ErrorsOf(jpeg_error_mgr* manager) {
   return reinterpret_cast<JpegErrors*>(manager);
 }
 
-// Runs step(state). Returns false if the step ended by a jump to `errors->jump`, as on an error.
+// Runs step(state). Returns false if the step ended by a jump to `errors->jump`, as it does on an
+// error.
 template <typename State>
 bool RunGuarded(JpegErrors* errors, void (*step)(State*), State* state) {
   if (setjmp(errors->jump) != 0) return false;

@@ -13,7 +13,8 @@
 
 namespace systole {
 
-// Part of the content version, because another release of libjpeg may give other pixels:
+// Names the loaded libjpeg. The name is part of the content version, because another release of
+// libjpeg may give other pixels. It is one of:
 //   libjpeg-turbo-2.1.5              a build in our list of known ones, such as Debian 12's
 //   libjpeg-build-75b7..             any other build: the hexadecimal digits of its build id
 //   libjpeg-unknown-headers-2.1.5    linked statically or without a build id: only the version of
@@ -24,7 +25,8 @@ const std::string& JpegLibraryVersion();
 // into.
 bool IsJpegLibraryCode(uintptr_t address);
 
-// The parts of JpegLibraryVersion(). A build id is in hexadecimal digits, empty if there is none.
+// The next two functions are the parts of JpegLibraryVersion(). A build id is in hexadecimal
+// digits, empty if there is none.
 std::string JpegVersionOfBuild(absl::string_view build_id);
 // The build id in a PT_NOTE segment whose notes are aligned to `alignment` bytes. Empty if there is
 // none. Damaged notes are allowed.

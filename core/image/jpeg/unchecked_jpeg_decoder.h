@@ -77,9 +77,9 @@ class UncheckedJpegDecoder {
   absl::StatusOr<const uint8_t*> NextRow();
 
   // Optional, between StartCrop and NextRows: entropy-decodes two crops together until is_ahead()
-  // is true for one of them. This takes less time than one after the other, and gives the same
-  // pixels. At a smaller scale it also makes rows, at most kMaxKeptBytes of them. Then the memory
-  // of their coefficients can be used again. REQUIRES: is_ahead() is false for both.
+  // is true for one of them. This takes less time than decoding one after the other, and gives the
+  // same pixels. At a smaller scale it also makes rows, at most kMaxKeptBytes bytes of them. Then
+  // the memory of the rows' coefficients can be used again. REQUIRES: is_ahead() is false for both.
   static void DecodeAhead(UncheckedJpegDecoder& a, UncheckedJpegDecoder& b);
   // Whether DecodeAhead() has nothing left to do for this image.
   bool is_ahead() const;

@@ -1,5 +1,5 @@
-// Inflates the filtered rows of a PNG file: one zlib stream, which its IDAT chunks hold. Any fault
-// ends it, such as a wrong checksum of a chunk.
+// Inflates the filtered rows of a PNG file. The file's IDAT chunks hold them as one zlib stream.
+// Any fault, such as a wrong checksum of a chunk, ends the inflation.
 //
 // Single-thread.
 #ifndef SYSTOLE_CORE_IMAGE_PNG_IDAT_INFLATER_H_

@@ -42,8 +42,9 @@ bool IsRgbProfile(absl::string_view profile) {
   return true;
 }
 
-// Whether the profile is one that libpng knows as sRGB, by www.color.org or Hewlett-Packard. libpng
-// compares two more checksums, but no other profile will have this length and CRC-32.
+// Whether libpng knows the profile as one of the sRGB profiles of www.color.org and
+// Hewlett-Packard. libpng compares two more checksums, but no other profile will have this length
+// and CRC-32.
 bool IsKnownSrgbProfile(absl::string_view profile) {
   struct Known {
     size_t bytes;
@@ -90,7 +91,8 @@ std::vector<uint16_t> TableOf8(int32_t exponent) {
   return table;
 }
 
-// Maps 16 bits to 16 bits, by the upper 16 - `shift` bits of a value.
+// Makes a table that maps values of 16 bits to values of 16 bits. The index is a value without its
+// last `shift` bits.
 std::vector<uint16_t> TableOf16(int32_t exponent, int shift) {
   std::vector<uint16_t> table(size_t{1} << (16 - shift));
   const auto most = static_cast<uint32_t>(table.size() - 1);
@@ -101,7 +103,8 @@ std::vector<uint16_t> TableOf16(int32_t exponent, int shift) {
   return table;
 }
 
-// Maps 16 bits to the nearest of the 256 values i * 257. `exponent` is close to 1.
+// Makes a table with the same index. It maps each value of 16 bits to the nearest of the 256 values
+// i * 257. `exponent` is close to 1.
 std::vector<uint16_t> TableOf16To8(int32_t exponent, int shift) {
   std::vector<uint16_t> table(size_t{1} << (16 - shift), 65535);
   const auto most = static_cast<uint32_t>(table.size() - 1);

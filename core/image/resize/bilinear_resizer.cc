@@ -23,7 +23,7 @@
 namespace systole {
 namespace {
 
-// Lanes of the widest vector used. Wider ones gain nothing, because loads and shuffles limit the
+// Lanes of the widest vector used. Wider vectors gain nothing, because loads and shuffles limit the
 // kernels.
 constexpr size_t kMaxLanes = 16;
 // Three vectors hold whole pixels of one or three channels, so the factors of the channels repeat

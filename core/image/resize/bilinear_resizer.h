@@ -102,8 +102,8 @@ class BilinearResizer {
   // Whether the sources of every 4 values lie within 16 bytes, so that the fast kernel can run.
   bool windows_fit_ = false;
   std::vector<Tap> columns_;
-  AlignedVector<int32_t> lower_offset_;  // Per value: the byte in the row of Tap::lower.
-  AlignedVector<int32_t> upper_offset_;  // Per value: the byte in the row of Tap::upper.
+  AlignedVector<int32_t> lower_offset_;  // Per value: where Tap::lower's byte is in the row.
+  AlignedVector<int32_t> upper_offset_;  // Per value: where Tap::upper's byte is in the row.
   AlignedVector<float> weight_;
   AlignedVector<int32_t> window_;  // The first of 16 bytes in the row, per 4 values.
   // Byte shuffles of the window that widen one byte to 32 bits, per value.

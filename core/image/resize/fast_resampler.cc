@@ -57,7 +57,7 @@ HWY_INLINE hn::Vec<D> LoadAsFloat(D d, const uint8_t* in) {
   return hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(d8, in)));
 }
 
-// One vector of SumRows(), at value `i`.
+// Computes one vector of SumRows(), beginning at value `i`.
 template <SumFrom kFrom, class D, typename T>
 HWY_INLINE hn::Vec<D> SumOfRows(D d, const T* const* rows, const float* weights, int64_t count,
                                 size_t i) {
@@ -262,7 +262,7 @@ class RowsInTurn {
   }
 
  private:
-  // This many stay in the second-level cache, and share the cost of a call.
+  // This many rows stay in the second-level cache, and share the cost of a call.
   static constexpr int kRows = 16;
 
   int height_;
@@ -326,7 +326,7 @@ int64_t UsedWeights(const WeightedSpan& span) {
 
 // Leaves weights of 0 out. If the pixels are finite, this changes no bit: a sum starts from 0, so
 // it is never -0, and adding 0 or -0 leaves it as it is. All columns keep as many weights as the
-// longest needs, because the CPU predicts a loop that always has the same number of rounds. So
+// longest one needs, because the CPU predicts a loop that always has the same number of rounds. So
 // columns may reach beyond the image.
 void LeaveZerosOut(std::vector<WeightedSpan>& rows, std::vector<WeightedSpan>& columns) {
   for (WeightedSpan& row : rows) row.count = UsedWeights(row);
@@ -338,7 +338,8 @@ void LeaveZerosOut(std::vector<WeightedSpan>& rows, std::vector<WeightedSpan>& c
 std::vector<WeightedSpan> SpansOf(const std::vector<CubicTap>& taps, int in) {
   std::vector<WeightedSpan> made;
   for (const CubicTap& tap : taps) {
-    // Four pixels beyond an edge all count as the one at the edge, however far away they are.
+    // If all four pixels lie beyond an edge, each counts as the pixel at the edge, however far away
+    // they are.
     const int64_t start = std::clamp<int64_t>(tap.first, -4, in);
     made.push_back({.start = start, .count = 4, .weights = tap.weights.data()});
   }

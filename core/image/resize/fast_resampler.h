@@ -23,7 +23,8 @@ template <typename T>
 void FastResample(const ResampleOptions& options, const PixelView<const T>& in,
                   const PixelView<float>& out);
 
-// Gets rows [first, first + count) of a result: [count, width, channels]. Valid during the call.
+// Gets rows [first, first + count) of a result: [count, width, channels]. `rows` is valid during
+// the call.
 using TakeRows = absl::FunctionRef<void(int first, int count, const float* rows)>;
 
 // Makes the rows of a height x width result of FastResample() without holding them all, and gives

@@ -95,7 +95,7 @@ class Hue final : public Operation {
     return input;
   }
 
-  // Run() is for uint8 images, and ChangeOf() for the others.
+  // Feeds call Run for uint8 images, and ChangeOf for float32 images.
   absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const override {
     const float delta = delta_.Of(example);
     AdjustHue(delta, absl::MakeSpan(input.uint8s));

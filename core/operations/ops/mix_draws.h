@@ -1,5 +1,5 @@
 // Checks the parameters of mixup and cutmix (v1::Mix), and draws what they do with an example.
-// core/engine mixes the pixels and labels, because it has the partner.
+// core/engine mixes the pixels and labels, because it has the partner, the example to mix with.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_MIX_DRAWS_H_
@@ -18,7 +18,7 @@ namespace systole {
 // (OperationRow::draws), which count from 1. The bytes of feeds depend on it, so never change it.
 inline constexpr uint32_t kMixPurpose = 1 << 10;
 
-// The most examples of a group. One thread makes a group, so a larger group would delay others.
+// The most examples of a group. One thread makes a group, so a larger group would delay other work.
 inline constexpr int64_t kMaxMixGroup = 256;
 // The largest alpha. Larger ones would always mix about half and half.
 inline constexpr float kMaxMixAlpha = 1000;
@@ -51,7 +51,7 @@ class MixDraws {
   float mixup_alpha_;
   float cutmix_alpha_;
   float mixup_below_;   // A draw below this becomes mixup.
-  float cutmix_below_;  // Another draw below this becomes cutmix.
+  float cutmix_below_;  // Otherwise, a draw below this becomes cutmix.
   int height_;
   int width_;
 };

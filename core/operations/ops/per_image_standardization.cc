@@ -82,7 +82,7 @@ class PerImageStandardization final : public Operation {
     return out;
   }
 
-  // For uint8 images. ChangeOf is for the others.
+  // Feeds call Run for uint8 images, and ChangeOf for float32 images.
   absl::StatusOr<Value> Run(Value input, const ExampleKey&) const override {
     const Scale scale = ScaleOf(input.uint8s);
     Value out = Value::Create(ElementType::kFloat32, input.type.shape);

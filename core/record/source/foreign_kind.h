@@ -1,4 +1,4 @@
-// Guesses from a file's first bytes what it is, if it is not a shard.
+// Guesses from the first bytes of a file that is not a shard what kind of file it is.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_FOREIGN_KIND_H_

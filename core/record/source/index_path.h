@@ -10,12 +10,14 @@
 
 namespace systole {
 
-// `name` with `ending` after its base name: before the query, if it is an address of the web with a
-// query. A server may ignore the query, and would then send the shard for its index.
+// `name` with `ending` after its base name. In a web address with a query, `ending` comes before
+// the query. If it came after, a server that ignores the query would send the shard in place of its
+// index.
 std::string WithEnding(absl::string_view name, absl::string_view ending);
 
-// The path of the index of `shard_path`: `<shard>.idx` or, in an index folder that serves shards of
-// many folders, `<index_dir>/<base name>-<XXH3-64 of Store::FullName(), 16 hex digits>.idx`.
+// The path of the index of `shard_path`. If `index_dir` is empty: `<shard>.idx`. Otherwise:
+// `<index_dir>/<base name>-<XXH3-64 of Store::FullName(), 16 hex digits>.idx`, because one index
+// folder may serve shards of many folders.
 std::string IndexPath(const std::string& shard_path, absl::string_view index_dir);
 
 // The path of a compressed shard's restart points, beside its index.

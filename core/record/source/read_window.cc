@@ -9,15 +9,15 @@
 namespace systole {
 namespace {
 
-// A system call costs about as much as copying this many bytes. A Peek() farther away than that
-// gets its own small read.
+// A system call costs about as much as copying this many bytes. A Peek() at a place farther away
+// than that gets its own small read.
 constexpr uint64_t kJumpBytes = 8 << 10;
-// Calls of Peek() that are closer share reads of this size.
+// Calls of Peek() at closer places share reads of this size.
 constexpr uint64_t kPeekReadBytes = 64 << 10;
 
-// The same for a source that is not local. There each read may be a request, whose answer begins
-// after 1 ms (a server in the same room) to 100 ms (a store of objects). Meanwhile 0.1 to 10 MiB
-// could have come.
+// The same for a source that is not local. Each read of such a source may be a request, whose
+// answer begins after 1 ms (a server in the same room) to 100 ms (a store of objects). In that time
+// 0.1 to 10 MiB could have come.
 constexpr uint64_t kFarJumpBytes = 1 << 20;
 
 }  // namespace
@@ -54,9 +54,9 @@ bool ReadWindow::IsJump(uint64_t offset) const {
 absl::StatusOr<const char*> ReadWindow::AtWithReadOf(uint64_t offset, uint64_t bytes,
                                                      uint64_t read_bytes) {
   if (offset < begin_ || offset + bytes > end_) {
-    // A scan may take minutes, and nearly all of them here.
+    // A scan may take minutes, and spends nearly all its time here.
     if (InterruptRequested()) return InterruptedError();
-    // For a local source, both are the same.
+    // For a local source, first_read_bytes_ and most_read_bytes_ are equal.
     ahead_bytes_ =
         IsJump(offset) ? first_read_bytes_ : std::min(2 * ahead_bytes_, most_read_bytes_);
     const uint64_t size = std::min(read_bytes, source_bytes_ - offset);

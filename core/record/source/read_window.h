@@ -1,7 +1,8 @@
 // A moving window over a ByteSource for code that walks forward and looks at a few bytes here and
 // there. Looks that are close share one read. Between looks that are far apart nothing is read.
-// What is close depends on the source: 8 KiB for one that is local, otherwise 1 MiB, because a read
-// may be a request. There the window also grows while the walk goes on, up to 8 MiB.
+// Looks are close if at most 8 KiB lie between them. If the source is not local, the limit is 1
+// MiB, because each read may be a request to a server. The window over such a source also grows
+// while the walk goes on, up to 8 MiB.
 //
 // Thread-compatible. Borrows the source, which must outlive the window.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_READ_WINDOW_H_
@@ -25,8 +26,8 @@ class ReadWindow {
 
   uint64_t source_bytes() const { return source_bytes_; }
 
-  // The next stretch of bytes at `offset`: at least one, at most `max_bytes`. Valid until the next
-  // call. DataLoss if the source is shorter than it said.
+  // The next stretch of bytes at `offset`: at least one byte, at most `max_bytes`. Valid until the
+  // next call. DataLoss if the source is shorter than it said.
   // REQUIRES: offset < source_bytes(), max_bytes > 0.
   absl::StatusOr<absl::string_view> Piece(uint64_t offset, uint64_t max_bytes);
 
@@ -57,7 +58,8 @@ class ReadWindow {
         ahead_bytes_(first_read_bytes),
         buffer_(std::move(buffer)) {}
 
-  // Whether `offset` is so far from what is held that the bytes between are better not read.
+  // Whether `offset` is so far from the bytes in the window that the bytes between are better not
+  // read.
   bool IsJump(uint64_t offset) const;
   absl::StatusOr<const char*> AtWithReadOf(uint64_t offset, uint64_t bytes, uint64_t read_bytes);
   // The address of the byte at `begin_`: see kCopyAlignment.
@@ -70,7 +72,7 @@ class ReadWindow {
   bool is_far_;  // Not local.
   uint64_t first_read_bytes_;
   uint64_t most_read_bytes_;
-  uint64_t ahead_bytes_;  // What the next read asks for.
+  uint64_t ahead_bytes_;  // How many bytes the next read asks for.
   AlignedBuffer buffer_;
   uint64_t begin_ = 0;  // data() holds the source's bytes [begin_, end_).
   uint64_t end_ = 0;

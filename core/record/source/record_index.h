@@ -25,11 +25,12 @@ inline constexpr size_t kMaxDamagedListed = 100;
 // memory. A file of more records is scanned each time.
 inline constexpr uint64_t kMaxIndexedRecords = uint64_t{1} << 29;
 
-// The same for a file that is not on this machine, which is not scanned for more records, either.
-// Their places take 256 MiB. A server could claim, and send, records without end.
+// The same limit for a file that is not on this machine: the places take 256 MiB. A scan of such a
+// file also ends at this limit, because a server could claim, and send, records without end.
 inline constexpr uint64_t kMaxFarRecords = uint64_t{1} << 25;
 
-// ResourceExhausted: the file called `name` has more than `max_records` records. Has its base name.
+// ResourceExhausted: the file called `name` has more than `max_records` records. The message has
+// the base name of the file.
 absl::Status TooManyRecords(absl::string_view name, uint64_t max_records);
 
 // One record's place in its file, framing included; or a stretch in which no record can be read.
@@ -53,8 +54,8 @@ class RecordIndex {
   RecordIndex() = default;
 
   // `ends[i]` is where record i ends and record i + 1 begins; record 0 begins at 0.
-  // `damaged` are the first, kMaxDamagedListed at most, of the `num_damaged` records that are known
-  // to be unreadable.
+  // `num_damaged` records are known to be unreadable. `damaged` has the first of them, at most
+  // kMaxDamagedListed.
   // REQUIRES: `ends` strictly increasing from above 0, `damaged` sorted by record and, if it is
   // shorter than the limit, `num_damaged` long.
   explicit RecordIndex(std::vector<uint64_t> ends, std::vector<DamagedRecord> damaged = {},
@@ -75,13 +76,14 @@ class RecordIndex {
 
   // Records known to be unreadable.
   int64_t num_damaged() const { return num_damaged_; }
-  // The first of them by number, kMaxDamagedListed at most.
+  // The first of these by number, at most kMaxDamagedListed.
   const std::vector<DamagedRecord>& damaged() const { return damaged_; }
   // Whether there are records and all of them are known to be unreadable: such a file is more often
   // a file of another kind than a shard.
   bool all_damaged() const { return num_damaged_ > 0 && num_damaged_ == num_records(); }
 
-  // The index with the damage that was found since it was made. REQUIRES: as for the constructor.
+  // This index with damage that was found after the index was made. REQUIRES: as for the
+  // constructor.
   RecordIndex WithDamage(std::vector<DamagedRecord> damaged, int64_t num_damaged) &&;
 
  private:

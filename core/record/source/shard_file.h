@@ -24,8 +24,8 @@ namespace systole {
 inline constexpr size_t kFormatMagicBytes = 512;
 
 struct ShardFileOptions {
-  // kDetect: a file that begins like a shard of some format is not compressed; otherwise the first
-  // bytes decide.
+  // kDetect: a file that begins like a shard of some format counts as not compressed. For any other
+  // file its first bytes decide.
   Compression compression = Compression::kDetect;
   // The cache of decompressed bytes, which the shards of a process share. Null: a cache for each
   // shard.
@@ -37,9 +37,9 @@ struct ShardFileOptions {
 
 struct ShardFile {
   std::unique_ptr<ByteSource> bytes;  // Decompressed.
-  StoredState state;                  // The file's state, as it is stored.
+  StoredState state;                  // The state of the stored file.
   Compression compression = Compression::kNone;
-  // The most records of the file whose places are kept. None: any number, because the file is on
+  // The most records of the file whose places are kept. Not set: any number, because the file is on
   // this machine.
   std::optional<uint64_t> max_records = {};
   std::string note;  // For a person to read; not an error. May be empty.

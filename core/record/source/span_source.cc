@@ -28,7 +28,7 @@ absl::Status ReadFailure(const absl::Status& status) {
 }
 
 // Makes `scratch` at least `bytes` large. It grows by at least half, so that in a series of ever
-// larger records only some allocate.
+// larger records only some need a new buffer.
 absl::Status Grow(uint64_t bytes, AlignedBuffer& scratch) {
   if (bytes <= static_cast<uint64_t>(scratch.size())) return absl::OkStatus();
   const int64_t wanted = std::max<int64_t>(bytes, scratch.size() + scratch.size() / 2);
@@ -125,8 +125,8 @@ absl::StatusOr<absl::string_view> SpanSource::ReadSpans(int64_t first, int64_t l
     outage = IsOutage(status);
     return status;
   }
-  // The storage's own code decides: ReadFailure() makes Unavailable of errors, such as ENOMEM, that
-  // may concern this read alone.
+  // The storage's own status code decides. ReadFailure() returns Unavailable also for errors that
+  // may concern this read alone, such as ENOMEM.
   outage = IsOutage(status);
   if (!status.ok()) return ReadFailure(status);
   return absl::string_view(out.data(), bytes);
@@ -171,8 +171,8 @@ absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const Ma
           Check(record, mapped.bytes().substr(at.offset, at.size));
       if (payload.ok() && !mapped.failed()) {
         const absl::Status wants_more = callback(place, payload);
-        // Even if the callback wants no more records: when the mapping has failed meanwhile, the
-        // callback's result for this record must not be used.
+        // If the mapping has failed meanwhile, the callback's result for this record must not be
+        // used, even if the callback wants no more records.
         if (!mapped.failed()) {
           SYSTOLE_RETURN_IF_ERROR(wants_more);
           continue;
@@ -183,8 +183,8 @@ absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const Ma
                          "storage, and try again"));
       }
     }
-    // The error comes from reading a copy. If the mapping failed, that error says what is wrong
-    // with the storage.
+    // Reads the record into a copy. If the mapping has failed, the error of this read says what is
+    // wrong with the storage.
     bool outage = false;
     const absl::StatusOr<absl::string_view> payload = ReadOne(record, scratch, outage);
     SYSTOLE_RETURN_IF_ERROR(callback(place, payload));

@@ -61,12 +61,12 @@ class SpanSource : public RecordSource {
   // `framing_bytes` of each stretch are not payload. `format` is the format's name.
   SpanSource(IndexedFile file, uint64_t framing_bytes, absl::string_view format);
 
-  // The format's check. `bytes` are all bytes of the record, and may change meanwhile. Returns the
-  // payload in them. Errors are made with Damaged().
+  // The check of the format. `bytes` are all bytes of the record, and may change during the call.
+  // Returns the payload, a view into `bytes`. Errors are made with Damaged().
   virtual absl::StatusOr<absl::string_view> Check(int64_t record,
                                                   absl::string_view bytes) const = 0;
-  // Why a record that is larger than the limit is damaged; "" if the record seems whole, judged
-  // without reading all of it.
+  // Called for a record that is larger than the limit. Returns why the record is damaged, or "" if
+  // it seems whole. Does not read all of it.
   virtual absl::StatusOr<std::string> CauseIfTooLarge(int64_t record) const = 0;
 
   // DataLoss, or FailedPrecondition if the file has changed.
@@ -77,13 +77,14 @@ class SpanSource : public RecordSource {
  private:
   absl::Status CheckNumber(int64_t record) const;
   bool IsTooLarge(int64_t record) const { return span(record).size > max_span_bytes_; }
-  // The bytes of records [first, last] in one read. Says whether an error is an outage (IsOutage).
+  // The bytes of records [first, last] in one read. `outage` says whether an error is an outage
+  // (IsOutage).
   absl::StatusOr<absl::string_view> ReadSpans(int64_t first, int64_t last, AlignedBuffer& scratch,
                                               bool& outage) const;
-  // ReadRecord() of a record that exists. Says whether an error is an outage.
+  // ReadRecord() of a record that exists. `outage` says whether an error is an outage.
   absl::StatusOr<absl::string_view> ReadOne(int64_t record, AlignedBuffer& scratch,
                                             bool& outage) const;
-  // Why a record that is too large is not read.
+  // The error for a record that is too large to be read.
   absl::Status TooLarge(int64_t record) const;
   // ReadRecords() of a file that can be read in place: `mapped` has bytes.
   absl::Status ReadInPlace(absl::Span<const int64_t> records, const MappedRead& mapped,

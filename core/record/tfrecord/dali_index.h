@@ -17,8 +17,8 @@ namespace systole {
 // InvalidArgument, naming the line, unless the records cover [0, shard_bytes) in order.
 absl::StatusOr<RecordIndex> ParseDaliIndex(absl::string_view text, uint64_t shard_bytes);
 
-// The most bytes that such a text can have for a shard of this size and of at most `max_records`.
-// Longer texts need not be read.
+// The most bytes that the index text of a shard of `shard_bytes` and at most `max_records` can
+// have. Longer texts need not be read.
 uint64_t MaxDaliIndexBytes(uint64_t shard_bytes, uint64_t max_records = kMaxIndexedRecords);
 
 // The text of an index, byte for byte as tfrecord2idx writes it. A damaged stretch is one line like

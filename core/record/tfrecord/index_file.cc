@@ -27,7 +27,7 @@ namespace {
 // Causes that we write are shorter, but a file may contain anything.
 constexpr size_t kMaxCauseBytes = 256;
 
-// The beginning of the text for this state of the shard.
+// The beginning of a hash file's text for this state of the shard.
 std::string HashHead(absl::string_view identity, int64_t num_records) {
   return absl::StrCat("systole-hash-1 ", identity, " ", num_records, " ");
 }
@@ -153,7 +153,7 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
   loaded.index = std::move(scanned.index);
   loaded.content_hash = scanned.content_hash;
   loaded.scanned = true;
-  // It seems not to be a shard, so nothing is written beside it.
+  // The file seems not to be a shard, so nothing is written beside it.
   if (loaded.index.all_damaged()) return loaded;
   const absl::Status written = PutStored(index_path, DaliIndexText(loaded.index));
   if (written.ok()) {

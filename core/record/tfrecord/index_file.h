@@ -1,6 +1,7 @@
-// Index files: a shard's index kept on disk, so that a server starts without scanning. The file is
-// DALI's tfrecord2idx text. The file `<index>.hash` beside it keeps what that format cannot hold:
-// the state of the shard that it describes, the content hash, and the damage.
+// Index files: a shard's index kept on disk, so that a server starts without scanning. The index
+// file is text in the format of DALI's tfrecord2idx. The file `<index>.hash` beside it keeps what
+// this format cannot hold: the state of the shard that was indexed, the content hash, and the
+// damage.
 //
 // Thread-safe: no state. Several processes may use the same files: each write is a rename.
 #ifndef SYSTOLE_CORE_RECORD_TFRECORD_INDEX_FILE_H_
@@ -45,15 +46,15 @@ std::string HashFileText(absl::string_view identity, const RecordIndex& index,
 // The most bytes of such a text.
 inline constexpr uint64_t kMaxHashFileBytes = 32 << 10;
 
-// Parses such a text, for a shard whose index has been read.
+// Parses the text of a hash file, for a shard whose index has been read.
 //   FailedPrecondition  it was made for another state of the shard.
 //   InvalidArgument     it is not such a text. The message says what is wrong.
 absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_view identity,
                                            RecordIndex index);
 
-// Reads the index of `shard` from its files. If they cannot be used, scans the shard and writes
-// them, unless no record can be read. `identity` is that of the shard's file (StoredState), which
-// may be compressed; the index is of the decompressed bytes.
+// Reads the index of `shard` from its files. If the files cannot be used, scans the shard, and
+// writes the files unless no record can be read. `identity` is the identity of the shard's file
+// (StoredState). The file may be compressed, but the index is of the decompressed bytes.
 // The files are used only if the index covers exactly the shard's bytes and the hash file names
 // `identity`. If there is no hash file, or `identity` is empty, the framing of the records is
 // checked instead.

@@ -42,7 +42,7 @@ class RecordReader {
   absl::StatusOr<std::optional<absl::string_view>> Next() &;
   absl::StatusOr<std::optional<absl::string_view>> Next() && = delete;  // The view would dangle.
 
-  // Records returned so far: the number of the next one.
+  // Records returned so far. This is also the number of the next record.
   int64_t num_read() const { return num_read_; }
 
  private:

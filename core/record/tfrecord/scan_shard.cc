@@ -20,8 +20,8 @@
 namespace systole {
 namespace {
 
-// Room is made for at most this many records before they are seen. That room takes 32 MiB. A shard
-// may begin with small records that are not like the rest.
+// Reserve() makes room for at most this many records. That room takes 32 MiB. The limit exists
+// because a shard may begin with small records that are not like the rest.
 constexpr uint64_t kMostReserved = 4 << 20;
 
 // PayloadHolds() reads a payload in pieces of this size.
@@ -89,8 +89,9 @@ class Scanner {
     return Header{.length = length, .cause = {}};
   }
 
-  // Enters the good records from `offset` on that are in memory as a whole. Returns where they end.
-  // Small records are nearly all taken here, which costs a fraction of what TakeRecord() does.
+  // Adds to the index the good records from `offset` on that are completely in memory. Returns
+  // where they end. Nearly all small records are added here, at a fraction of the cost of
+  // TakeRecord().
   uint64_t TakeHeldRecords(uint64_t offset) {
     absl::string_view held = window_.Held(offset);
     while (held.size() >= kRecordFramingBytes) {
@@ -106,7 +107,7 @@ class Scanner {
     return offset;
   }
 
-  // Enters the record whose good header is at `offset`.
+  // Adds to the index the record whose good header is at `offset`.
   absl::Status TakeRecord(uint64_t offset, uint64_t length) {
     uint64_t position = offset + kRecordHeaderBytes;
     uint32_t crc = 0;
@@ -129,7 +130,8 @@ class Scanner {
     return absl::OkStatus();
   }
 
-  // Enters a record with a good header; `computed_footer` is given only if its payload was read.
+  // Adds to the index a record with a good header. `computed_footer` is set only if the payload was
+  // read.
   void Enter(uint64_t offset, uint64_t length, std::optional<uint32_t> computed_footer,
              uint32_t stored_footer) {
     if (computed_footer.value_or(stored_footer) != stored_footer) {
@@ -141,7 +143,7 @@ class Scanner {
     hasher_.Add(kRecordFramingBytes + length, stored_footer);
   }
 
-  // Enters [begin, end) as one damaged record.
+  // Adds [begin, end) to the index as one damaged record.
   absl::Status TakeDamage(uint64_t begin, uint64_t end, std::string cause) {
     uint32_t stored = 0;
     if (end - begin >= kRecordFramingBytes) {
@@ -157,8 +159,8 @@ class Scanner {
   }
 
   // The first place from `offset` on where a record begins, or the shard's end if there is none.
-  // Either the shard's end or a header must follow the record, or its payload must have the stored
-  // CRC.
+  // Such a record is accepted only if the shard's end or a header follows it, or if its payload has
+  // the stored CRC.
   absl::StatusOr<uint64_t> FindRecord(uint64_t offset) {
     for (; offset + kRecordFramingBytes <= size_; ++offset) {
       SYSTOLE_ASSIGN_OR_RETURN(const char* const header, window_.At(offset, kRecordHeaderBytes));
@@ -210,7 +212,7 @@ class Scanner {
   const uint64_t size_;
   const bool verify_payloads_;
   const uint64_t max_records_;
-  uint64_t unproven_bytes_;  // What PayloadHolds() may still read.
+  uint64_t unproven_bytes_;  // How many bytes PayloadHolds() may still read.
   std::vector<uint64_t> ends_;
   DamageList damage_;
   ContentHasher hasher_;

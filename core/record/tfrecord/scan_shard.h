@@ -21,8 +21,8 @@ struct ScanOptions {
   // Bytes asked of storage at a time, at least 4096. A larger number makes fewer calls, and takes
   // that much memory. A source that is not local is asked for more (read_window.h).
   int64_t read_bytes = 256 << 10;
-  // Ends the scan of a shard that has more records than this. Each takes 8 bytes of memory. None:
-  // any number.
+  // Ends the scan of a shard that has more records than this. Each record takes 8 bytes of memory.
+  // Not set: any number.
   std::optional<uint64_t> max_records = {};
 };
 
@@ -35,17 +35,18 @@ struct ScannedShard {
 };
 
 // Scans all of `source`. A length is trusted only if its CRC matches and the record ends within the
-// shard. Otherwise the scan looks for the next header with a matching CRC whose record is
-// confirmed: it ends at the shard's end or at another such header, or its payload has the CRC that
-// is stored after it. The stretch before that header, or up to the shard's end if there is none, is
-// one damaged record. An empty shard has no records.
+// shard. Otherwise the scan looks for the next header that has a matching CRC and whose record is
+// confirmed. A record is confirmed if it ends at the shard's end or at another header with a
+// matching CRC, or if its payload has the CRC that is stored after it. The stretch before the
+// header that is found, or up to the shard's end if none is found, is one damaged record. An empty
+// shard has no records.
 //   InvalidArgument    an option is out of range.
 //   ResourceExhausted  more than `max_records`; names the shard.
 //   Otherwise only errors of `source`.
 absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptions& options = {});
 
 // Scans a shard whose index is known: looks at the framing of each indexed record and does not
-// search. Costs at most one read a record. REQUIRES: the index covers `source`.
+// search. Costs at most one read for each record. REQUIRES: the index covers `source`.
 absl::StatusOr<ScannedShard> ScanIndexed(const ByteSource& source, RecordIndex index);
 
 }  // namespace systole

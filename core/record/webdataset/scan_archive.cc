@@ -104,7 +104,7 @@ class Scanner {
     return absl::OkStatus();
   }
 
-  // Enters the open sample.
+  // Adds the open sample to the index.
   void Close() {
     open_->sample.damaged = !open_->cause.empty();
     Enter(open_->end, open_->sample, std::move(open_->cause));
@@ -154,7 +154,7 @@ class Scanner {
   const uint64_t size_;
   const uint64_t max_samples_;
   std::optional<Open> open_;
-  std::string doubt_;  // Why a file may have been lost after the last one. Empty if none was.
+  std::string doubt_;  // Why a file may have been lost after the last file. Empty: none was lost.
   uint64_t end_ = 0;   // The end of the last sample that was entered.
   std::vector<uint64_t> ends_;
   std::vector<Sample> samples_;

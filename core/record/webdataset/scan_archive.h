@@ -29,12 +29,13 @@ struct ScannedArchive {
 
 // Reads all of `archive`. A tar header is trusted only if its checksum matches and its file ends
 // within the archive. Otherwise the scan searches for the next block that is a header. A file of
-// the sample before or of the sample after may have been lost in between, so both are damaged.
-// (They may be the same sample.) The same holds for an entry without a readable name, and for a
-// block of zeros that something follows. An archive that ends without a block of zeros was cut: its
-// last sample is damaged. If an archive is damaged and no file is found in it, the whole archive is
-// one damaged sample. Errors are those of `archive`, and ResourceExhausted, which names it, if
-// there are more than `max_samples` (none: any number); each takes 16 bytes of memory.
+// the sample before or of the sample after may have been lost in between, so both samples are
+// marked as damaged. (They may be one sample.) An entry without a readable name also damages both
+// samples, and so does a block of zeros that something follows. An archive that ends without a
+// block of zeros was cut: its last sample is damaged. If an archive is damaged and no file is found
+// in it, the whole archive is one damaged sample. Errors are those of `archive`, and
+// ResourceExhausted if there are more than `max_samples` (not set: any number). The latter message
+// names the archive. Each sample takes 16 bytes of memory.
 absl::StatusOr<ScannedArchive> ScanArchive(const ByteSource& archive,
                                            std::optional<uint64_t> max_samples = {});
 

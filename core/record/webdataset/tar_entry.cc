@@ -149,7 +149,7 @@ TarEntry Damaged(std::string cause, uint64_t end) {
   return entry;
 }
 
-// A damaged entry after which it is unknown where the next one begins: at `end` or later.
+// A damaged entry. It is unknown where the next entry begins: at `end` or later.
 TarEntry Lost(std::string cause, uint64_t end) {
   TarEntry entry = Damaged(std::move(cause), end);
   entry.is_lost = true;

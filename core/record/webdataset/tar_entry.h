@@ -1,5 +1,5 @@
-// The entries of a tar archive, one at a time: ustar, pax and GNU's long names, as Python's tarfile
-// reads them, which webdataset uses.
+// The entries of a tar archive, one at a time: ustar, pax and GNU's long names. Reads them as
+// Python's tarfile does, because webdataset uses tarfile.
 //   archive := entry*  block of zeros  zeros to the end
 //   entry   := [headers of type x, X, g, L or K, each with content]  header  content
 //   content := bytes, padded with zeros to whole blocks of 512
@@ -20,10 +20,10 @@ namespace systole {
 
 inline constexpr uint64_t kTarBlockBytes = 512;
 
-// The longest name of a file, in bytes. Linux allows no longer path. Stops a name from filling the
-// memory.
+// The longest name of a file, in bytes. Linux allows paths of at most this length. The limit stops
+// a name from filling the memory.
 inline constexpr size_t kMaxTarNameBytes = 4096;
-// The largest content of a pax header or a long name, in bytes. tarfile writes some hundred.
+// The largest content of a pax header or a long name, in bytes. tarfile writes some hundred bytes.
 inline constexpr uint64_t kMaxTarMetaBytes = 64 << 10;
 // The most headers for pax or a long name before one file. Without this limit, an archive of only
 // such headers would be one entry.
@@ -39,12 +39,12 @@ struct TarEntry {
   Kind kind = Kind::kOther;
   std::string name;      // A file's whole path.
   uint64_t content = 0;  // Where a file's content begins.
-  uint64_t size = 0;     // Of a file's content, without padding.
+  uint64_t size = 0;     // Size of a file's content, without padding.
   // Where the next entry begins. If `is_lost`, that is unknown, and this is the first possible
   // place.
   uint64_t end = 0;
   bool is_lost = false;
-  std::string cause;  // Why it is damaged, without file and offset.
+  std::string cause;  // Why the entry is damaged, without file and offset.
 };
 
 // The `bytes` bytes at `offset`, at most kMaxTarMetaBytes of them. Valid until the next call.
@@ -54,8 +54,8 @@ using TarLook = absl::FunctionRef<absl::StatusOr<const char*>(uint64_t offset, u
 // are those of `look`. REQUIRES: offset < archive_bytes.
 absl::StatusOr<TarEntry> ReadTarEntry(uint64_t offset, uint64_t archive_bytes, TarLook look);
 
-// Whether the block at `block`, kTarBlockBytes of it, is a header: it says "ustar", and its
-// checksum matches.
+// Whether the kTarBlockBytes bytes at `block` are a header: they contain "ustar", and the checksum
+// matches.
 bool IsTarHeader(const char* block);
 
 // Whether a file that begins with `begin` is a tar archive.

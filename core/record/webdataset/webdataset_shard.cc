@@ -61,7 +61,7 @@ void Compare(const ScannedArchive& before, ScannedArchive& archive) {
   archive.index = damage.MoveInto(std::move(archive.index));
 }
 
-// The samples of `file` and, in `note`, why its index was not used or cannot be kept.
+// The samples of `file`. `note` then says why its index was not used or cannot be kept.
 absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_bytes,
                                     const ShardOptions& options, std::string& note) {
   const std::string path = IndexPath(std::string(file.bytes->name()), options.index_dir);

@@ -1,5 +1,6 @@
-// Writes a file that is either whole or not there: the bytes go to a temporary file in the same
-// folder, which Close() renames into place. A sink that is destroyed before Close() leaves nothing.
+// Writes a file that is either whole or not there. The bytes go to a temporary file in the same
+// folder, and Close() renames this file into place. A sink that is destroyed before Close() leaves
+// nothing.
 //
 // Thread-compatible. Owns its file descriptor and the temporary file.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SINK_H_
@@ -62,7 +63,7 @@ class FileSink final : public ByteSink {
 absl::Status CheckWritable(const std::string& path);
 
 // Removes from `folder` temporary files that FileSinks left there because their process was killed
-// or lost power. Removes only those for which `is_ours` returns true. `is_ours` gets the base name
+// or lost power. Removes only files for which `is_ours` returns true. `is_ours` gets the base name
 // of the file that was being written. Files of a running process stay, even if it runs on another
 // machine or in another container. A file that cannot be removed stays; it does no harm.
 void RemoveStaleTemporaries(const std::string& folder,

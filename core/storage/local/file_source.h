@@ -1,6 +1,6 @@
-// A regular file, opened once and read by position. It remembers the file's state at that time. So
-// it notices if the file is replaced, resized or rewritten while it is served. Bytes of another
-// file are not mixed into a feed.
+// A regular file, opened once and read by position. FileSource remembers the file's state at that
+// time. So it notices if the file is replaced, resized or rewritten while it is served. Bytes of
+// another file are not mixed into a feed.
 //
 // Thread-safe. Owns its file descriptor: one per open shard.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SOURCE_H_
@@ -31,8 +31,8 @@ struct FileState {
 
   bool operator==(const FileState&) const = default;
 
-  // "<size> <mtime ns>". A copy that keeps times has the same identity as its original, so index
-  // files that were copied with a shard are valid for the copy, too.
+  // "<size> <mtime ns>". A copy with the same modification time has the identity of its original.
+  // So index files that were copied together with a shard are valid for the copy, too.
   std::string Identity() const;
 };
 
@@ -48,8 +48,8 @@ class FileSource final : public ByteSource {
   absl::StatusOr<uint64_t> Size() const override { return state_.size_bytes; }
   bool is_local() const override { return true; }
   std::string identity() const override { return state_.Identity(); }
-  // Looks at all of FileState, which is more than the identity says. Two system calls, no reading.
-  // A removed file counts as changed, because no other server could open it.
+  // Compares all fields of FileState, not only those in identity(). Two system calls, no reading. A
+  // removed file counts as changed, because no other server could open it.
   absl::Status CheckUnchanged() const override;
   Mapping* mapping() const override { return &mapping_; }
   absl::string_view name() const override { return path_; }

@@ -31,7 +31,7 @@ struct MemoryStore::Object {
       : source(std::move(bytes), std::move(name)), put(put) {}
 
   const MemorySource source;
-  const uint64_t put;  // Which put into the store this was, counted from 1.
+  const uint64_t put;  // The number of this put into the store, counted from 1.
 
   StoredState State() const {
     const uint64_t bytes = *source.Size();

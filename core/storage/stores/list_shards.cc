@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string
   if (patterns.empty()) return absl::InvalidArgumentError("no pattern of shards is given");
   std::vector<std::string> shards;
   for (const std::string& pattern : patterns) {
-    // A store on the network may take long for each.
+    // A store on the network may take long for each pattern.
     if (InterruptRequested()) return InterruptedError();
     SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(pattern));
     size_t seen = 0;

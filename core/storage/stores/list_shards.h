@@ -14,7 +14,7 @@ namespace systole {
 
 // The file beside shards that names the class of label 0, 1, .., one on each line.
 inline constexpr char kLabelsFileName[] = "labels.txt";
-// The ending of a manifest's name. A manifest says which shards are beside it
+// The ending of a manifest's name. A manifest lists the shards in its folder
 // (core/dataset/manifest.h).
 inline constexpr char kManifestSuffix[] = ".manifest";
 
@@ -30,8 +30,8 @@ inline constexpr char kManifestSuffix[] = ".manifest";
 //   Cancelled          InterruptRequested().
 absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns);
 
-// Whether ListShards() would return the missing file `path` for `pattern`, if it existed. The
-// folder must be written as ListShards() returns it.
+// Whether ListShards() would return `path` for `pattern`, if that file existed. The folder in
+// `path` must be written as ListShards() returns it.
 bool PatternTakes(const std::string& pattern, const std::string& path);
 
 }  // namespace systole

@@ -13,7 +13,7 @@ namespace systole {
 
 struct StoreRow {
   absl::string_view scheme;  // The part before "://". Empty: for names without a scheme.
-  absl::string_view called;  // What messages call names of this kind.
+  absl::string_view called;  // The word for names of this kind in messages.
   const Store& (*store)();
 };
 

@@ -22,14 +22,15 @@ namespace systole {
 // Errors are also those of HttpClient::Fetch(). Messages show names without their queries.
 class WebStore final : public Store {
  public:
-  // The store of this process, with the proxies and authorities of its environment at the first
-  // use. Its thread ends when the process exits, and its requests are then Cancelled.
+  // The store of this process, with the proxies and certificate authorities that its environment
+  // names at the first use. Its thread ends when the process exits, and its requests are then
+  // Cancelled.
   static const WebStore& OfProcess();
 
   explicit WebStore(const WebStoreOptions& options) : options_(options) {}
 
-  // A pattern is the name of an object. Nothing is asked: whether there is such an object, Open()
-  // says. InvalidArgument, with the remedy, for a glob or a folder: HTTP has no lists.
+  // A pattern is the name of an object. No server is asked: Open() finds out whether there is such
+  // an object. InvalidArgument, with the remedy, for a glob or a folder: HTTP has no lists.
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
   bool Takes(const std::string& pattern, const std::string& name) const override {
@@ -43,17 +44,17 @@ class WebStore final : public Store {
   // FailedPrecondition: nothing is written.
   absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const override;
   absl::Status Remove(const std::string& name) const override { return Create(name).status(); }
-  // With the host in lower case, and without a port that goes without saying.
+  // With the host in lower case, and without the default port of the scheme.
   std::string FullName(const std::string& name) const override;
 
  private:
   // Ends the connection's thread, if there is one.
   void End() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<WebConnection*> Connection() const ABSL_LOCKS_EXCLUDED(mu_);
-  // What the server says of an object, or has just said.
+  // What the server says of an object, or said a moment ago.
   absl::StatusOr<SeenObject> Look(const std::string& name) const;
 
-  const std::optional<WebStoreOptions> options_;  // Nullopt: by the environment.
+  const std::optional<WebStoreOptions> options_;  // Nullopt: taken from the environment.
 
   WebStore() = default;
 
