@@ -46,8 +46,8 @@ void EndNow(int signal) {
 
 int main(int argc, char** argv) {
   systole::KeepFreedMemory();
-  // gRPC's threads may end after main(). If OpenSSL cleaned up at exit, it would not free its
-  // memory for threads that end later, and LeakSanitizer would fail the program.
+  // gRPC's threads may end after main(). If OpenSSL cleaned up at exit, it would not free the
+  // memory that it has for threads that end later, and LeakSanitizer would fail the program.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   systole::SilenceGrpcLog();
   if (const absl::Status status = systole::ForceSimdTargetFromEnvironment(); !status.ok()) {

@@ -37,7 +37,7 @@ class FeedClient final : public Feed {
   //   InvalidArgument     an option is out of range, or the server refuses the spec.
   //   NotFound            the server has no such dataset.
   //   Unavailable         no server has answered within connect_timeout.
-  //   other codes         a file of servers cannot be used; names it.
+  //   other codes         a file of server addresses cannot be used. The message names the file.
   //   ResourceExhausted   a step is larger than max_step_bytes.
   static absl::StatusOr<std::unique_ptr<FeedClient>> Create(const v1::FeedSpec& spec,
                                                             FeedClientOptions options);

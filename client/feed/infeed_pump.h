@@ -3,7 +3,7 @@
 //   FeedClient::Next() -> step -> slice of core a -> queue 0
 //                              -> slice of core b -> queue 1 ..
 //
-// The slices of a step share its memory, which goes back to the client when the last is dropped.
+// The slices of a step share its memory. It goes back to the client when the last slice is dropped.
 //
 // Thread-compatible. Borrows the client and the queues. Nothing else may use the client, except for
 // Cancel() and stats().
@@ -25,7 +25,8 @@ class InfeedPump {
   // ends, the pump closes every queue; after an error, with that error. If a queue is cancelled,
   // the pump stops and cancels the others. REQUIRES: as many queues as the client has cores.
   InfeedPump(FeedClient& client, std::vector<InfeedQueue*> queues);
-  // Cancels the client and the queues (what they still hold is dropped) and waits for the thread.
+  // Cancels the client and the queues (steps still in the queues are dropped) and waits for the
+  // thread.
   ~InfeedPump();
   InfeedPump(const InfeedPump&) = delete;
   InfeedPump& operator=(const InfeedPump&) = delete;
@@ -35,7 +36,7 @@ class InfeedPump {
 
   FeedClient& client_;
   const std::vector<InfeedQueue*> queues_;
-  WorkerPool thread_;  // Last: it uses what is above.
+  WorkerPool thread_;  // Last: the thread uses the members above.
 };
 
 }  // namespace systole

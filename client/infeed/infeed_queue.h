@@ -1,4 +1,4 @@
-// The queue in front of one accelerator core. Every slice in it says when it arrived.
+// The queue in front of one accelerator core. Every slice in the queue has the time of its arrival.
 //
 //   Close(status)   no more steps come. Pop() still returns the queued ones, and after them the end
 //                   of the feed (OK) or the error.
@@ -25,8 +25,8 @@
 
 namespace systole {
 
-// One core's slice of one step. A value: copies share the memory, which lives as long as any of
-// them. Thread-compatible.
+// One core's slice of one step. Copies share the memory, which lives as long as any copy.
+// Thread-compatible.
 struct CoreStep {
   int64_t step = 0;
   // Absolute number of the core.
@@ -36,7 +36,7 @@ struct CoreStep {
   std::shared_ptr<const uint8_t> slice;
   // When the slice arrived, by the queue's clock. InfeedQueue::Push() sets it before it waits for
   // room, so a full queue makes no slice late. A late slice counts as late even if the popping
-  // thread was waiting for another core when it arrived.
+  // thread was waiting for another core when the slice arrived.
   absl::Duration arrived_at = absl::ZeroDuration();
 
   // Tensor `index` of layout->tensors(). Valid as long as any copy of this CoreStep.

@@ -40,7 +40,8 @@ class ArrivedChunk {
   // carries the server's reason.
   std::string WhyNotShared(const ServerLink& link) const;
   // Copies the chunk's data into `step`, the memory of a step of `shape`. `finisher` is null unless
-  // the stream travels compactly. It also completes the step after the step's last chunk.
+  // the stream's tensors come in their compact form (v1::CompactForm). Then `finisher` finishes
+  // them, and completes the step after the step's last chunk.
   // Errors of SlotReader::CopyOut() and of ReceivedChunk::CopyTo().
   absl::Status PutInto(uint8_t* step, const ChunkPlace& place, const StepShape& shape,
                        const StepFinisher* finisher) const;

@@ -1,5 +1,6 @@
 // One StreamSteps call through gRPC's callback interface. Messages arrive on gRPC's threads as
-// slices, neither parsed nor copied. The next message is asked for only when the listener says so.
+// grpc::ByteBuffers, neither parsed nor copied. The next message is asked for only when the
+// listener says so.
 //
 // Thread-compatible, as each function says. Must be destroyed on one of our own threads (see
 // server_link.h), after OnStreamEnd().
@@ -34,7 +35,7 @@ enum class ReadVerdict {
 // How a stream ended.
 struct StreamEnd {
   absl::Status status;
-  // What the server asked for in "grpc-retry-pushback-ms".
+  // How long the server asked the client to wait, in "grpc-retry-pushback-ms".
   std::optional<absl::Duration> pushback;
 };
 
@@ -42,8 +43,8 @@ struct StreamEnd {
 class ChunkListener {
  public:
   virtual ~ChunkListener() = default;
-  // A message has arrived; `chunk` is InvalidArgument if it is not a chunk. It may refer to one of
-  // `slots`, which is null if the stream has no shared memory.
+  // A message has arrived. `chunk` is InvalidArgument if the message is not a chunk. A chunk may
+  // refer to one of `slots`. `slots` is null if the stream has no shared memory.
   virtual ReadVerdict OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& chunk,
                               SlotReader* slots) = 0;
   // The last call. The stream is not touched any more and may be destroyed.
@@ -56,8 +57,8 @@ class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
   // compact, unless the stream has shared memory: then the server finishes them.
   ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener& listener);
 
-  // Starts the call, with slots if the link has some, and asks for the first chunk. REQUIRES: the
-  // caller holds no lock that a listener takes.
+  // Starts the call, with shared memory (slots) if the link has some, and asks for the first chunk.
+  // REQUIRES: the caller holds no lock that a listener takes.
   void Start(ServerLink& link);
   // Asks for the next chunk. REQUIRES: the last verdict was kPause, and nothing was called since.
   void Read() { StartRead(&message_); }

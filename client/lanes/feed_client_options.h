@@ -20,10 +20,10 @@
 namespace systole {
 
 struct FeedClientOptions {
-  // "HOST:PORT", "unix:PATH", "dns:///NAME:PORT" (all addresses of the name, looked up every few
-  // seconds), "file:PATH" (one address a line, read again when changed) or "xds:///NAME" (left to
-  // gRPC, one server), at least one. All must serve the same data. With K servers, each is asked
-  // for every K-th step. Servers may join and leave while the feed runs:
+  // At least one of: "HOST:PORT", "unix:PATH", "dns:///NAME:PORT" (all addresses of the name,
+  // looked up every few seconds), "file:PATH" (one address a line, read again when changed) or
+  // "xds:///NAME" (left to gRPC; counts as one server). All must serve the same data. With K
+  // servers, each is asked for every K-th step. Servers may join and leave while the feed runs:
   // client/servers/server_list.h.
   std::vector<std::string> servers;
 
@@ -55,8 +55,8 @@ struct FeedClientOptions {
   int core_begin = 0;
   int core_end = 0;
 
-  // Memory for steps that wait to be taken, in bytes. More hides longer hiccups. There is always
-  // room for two steps, and for one step more than there are servers, however large the steps are.
+  // Memory for steps that wait to be taken, in bytes. More hides longer hiccups. However large the
+  // steps are, there is always room for at least two, and for one step more than there are servers.
   int64_t prefetch_bytes = int64_t{256} << 20;
   // The largest step accepted, in bytes, summed over the cores wanted. The server's description of
   // its tensors decides how much is allocated; this limit stops a mistaken or hostile server.

@@ -17,7 +17,7 @@
 
 namespace systole {
 
-// How a stream or a question ended.
+// How a stream, or a question to a server, ended.
 struct LaneEnding {
   Failure failure;
   absl::Status status;
@@ -29,12 +29,12 @@ struct FeedLane {
   // Set while the lane streams. `ended` is set once OnStreamEnd() was called.
   std::unique_ptr<ChunkStream> stream;
   std::optional<LaneCursor> cursor;
-  bool compact = false;   // Tensors that have a compact form come in it.
+  bool compact = false;   // Tensors come in their v1::CompactForm, if they have one.
   bool retries = false;   // Its last stream has failed, and no step came since.
-  bool stopping = false;  // The schedule wants it to end.
-  // Holds the step under way. Kept for the next stream when one breaks.
+  bool stopping = false;  // The schedule wants the stream to end.
+  // The memory of the step under way. If the stream breaks, the next stream uses this memory.
   StepBuffer buffer;
-  std::optional<LaneEnding> reason;  // Why we end the stream; precedes gRPC's status.
+  std::optional<LaneEnding> reason;  // Why we end the stream. Counts more than gRPC's status.
   std::optional<StreamEnd> ended;
 
   // Notes why the lane ends its stream; returns the verdict that ends it.
@@ -44,7 +44,7 @@ struct FeedLane {
   }
   // Why the stream ended; nullopt: all its steps had come.
   std::optional<LaneEnding> Ending() const;
-  // Makes the lane idle again. Returns what it had, for the caller to destroy.
+  // Makes the lane idle again. Returns its stream, for the caller to destroy.
   std::unique_ptr<ChunkStream> TakeStream();
 };
 

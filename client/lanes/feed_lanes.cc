@@ -136,7 +136,7 @@ void FeedLanes::Carry(const ScheduleAction& action, const absl::Status& cause, i
     } else if constexpr (std::is_same_v<Action, DeliverStep>) {
       Deliver(what);
     } else if constexpr (std::is_same_v<Action, CloseLane>) {
-      // The memory may be the caller's. It is given back without the lock.
+      // The memory may belong to the caller, so it is given back without the lock.
       StepBuffer unused = lanes_.Close(what.lane);
       if (unused != nullptr) work_.unused.push_back(std::move(unused));
     } else if constexpr (std::is_same_v<Action, GiveUp>) {

@@ -94,9 +94,9 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
                       SlotReader* slots) override ABSL_LOCKS_EXCLUDED(mu_);
   void OnStreamEnd(int lane, StreamEnd end) override ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Tells the schedule what has happened. The parts carry out its actions now, or the keeper later.
-  // `cause` is the error behind the event, if there is one. `reading` is the lane whose callback
-  // runs; -1: none runs.
+  // Tells the schedule what has happened. The parts carry out the schedule's actions now, or leave
+  // them to the keeper. `cause` is the error behind the event, if there is one. `reading` is the
+  // lane whose callback runs; -1: none runs.
   Told Tell(const ScheduleEvent& event, const absl::Status& cause = absl::OkStatus(),
             int reading = -1) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Carry(const ScheduleAction& action, const absl::Status& cause, int reading, Told& told)

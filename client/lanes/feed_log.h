@@ -36,7 +36,7 @@ class FeedLog {
   void StreamLost(absl::string_view server, int64_t step, const absl::Status& error);
   // `server` drains, and therefore ended a stream at `step`.
   void ServerDrains(absl::string_view server, int64_t step);
-  // A question to `server` failed; `server` answers again after a failure.
+  // NoAnswer: a question to `server` failed. AnswersAgain: `server` answers again after a failure.
   void NoAnswer(absl::string_view server, const absl::Status& error);
   void AnswersAgain(absl::string_view server);
   // `second`: the server that is asked for the step, too. Empty: other servers go on with the steps
@@ -49,7 +49,7 @@ class FeedLog {
   void Masked(int64_t step, const MissingExamples& missing);
 
   bool empty() const { return waiting_.empty(); }
-  // What waits to be written.
+  // Returns the lines that wait to be written, and forgets them.
   std::vector<LogLine> Take() { return std::exchange(waiting_, {}); }
 
  private:

@@ -1,5 +1,5 @@
-// The table of a feed's options: those of FeedClientOptions that are the same in C++, for `systole`
-// and in Python. Flags, keyword arguments and the table in the README are made from it.
+// The table of a feed's options: those of FeedClientOptions that are also flags of `systole` and
+// keywords in Python. Flags, keyword arguments and the table in the README are made from it.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_OPTION_TABLE_H_
@@ -41,7 +41,8 @@ struct FeedOption {
 
 absl::Span<const FeedOption> FeedOptionTable();
 
-// "--retry-for". The flag of an option that is on by default switches it off.
+// The option's flag, such as "--retry-for". If the option is on by default, the flag switches it
+// off.
 std::string FlagOf(const FeedOption& option);
 
 // InvalidArgument, with value and bounds, if the option's value in `options` is out of bounds or is

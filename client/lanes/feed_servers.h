@@ -87,8 +87,8 @@ class FeedServers {
   bool idle() const;
 
  private:
-  // FailedPrecondition if `answer` is about another feed than the first answer; Internal if the
-  // spec cannot yield it.
+  // FailedPrecondition if `answer` is about another feed than the first answer; Internal if no
+  // correct server gives such an answer for the spec.
   absl::Status CheckAnswer(const v1::ResolveFeedResponse& answer);
 
   const v1::FeedSpec& spec_;

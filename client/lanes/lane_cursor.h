@@ -42,8 +42,8 @@ class LaneCursor {
   // Moves over a chunk of `data_bytes` bytes.
   //   Internal  the chunk does not belong here; names the field, its value and the value wanted.
   absl::StatusOr<ChunkPlace> Accept(const ChunkHeader& header, int64_t data_bytes);
-  // Moves over a whole slice, which comes in a slot (header.slot is not 0). Its place is that of
-  // the slice's first tensor. Errors of Accept().
+  // Moves over a whole slice, which comes in a slot of shared memory (header.slot is not 0). Its
+  // place is that of the slice's first tensor. Errors of Accept().
   absl::StatusOr<ChunkPlace> AcceptSlice(const ChunkHeader& header);
 
  private:

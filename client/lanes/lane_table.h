@@ -1,5 +1,5 @@
-// The lanes of a feed: the stream of each, and the step that is under way on it. It starts no
-// stream and knows no schedule. Its caller makes the calls of gRPC.
+// The lanes of a feed: the stream of each, and the step that is under way on it. LaneTable starts
+// no stream and knows no schedule. Its caller calls gRPC.
 //
 // Thread-compatible. LandedChunk::Put() alone may run beside the other functions.
 #ifndef SYSTOLE_CLIENT_LANES_LANE_TABLE_H_
@@ -29,9 +29,9 @@ namespace systole {
 // A chunk that has a place in a step, between LaneTable::Accept() and LaneTable::Landed().
 class LandedChunk {
  public:
-  // Copies the chunk's data to its place, or finishes it there. Call it without a lock: it may copy
-  // a megabyte. Nothing else touches the step's memory meanwhile: only this stream's callbacks use
-  // it and, once the stream has ended, the keeper.
+  // Copies the chunk's data to its place, or has StepFinisher finish compact data there. Call it
+  // without a lock: it may copy a megabyte. Nothing else touches the step's memory meanwhile: only
+  // this stream's callbacks use it and, once the stream has ended, the keeper.
   void Put(const ArrivedChunk& chunk);
 
  private:
@@ -67,14 +67,14 @@ class LaneTable {
   ChunkStream* StreamOf(int lane) const { return lanes_.at(lane).stream.get(); }
   // Hands out the complete step of the lane.
   StepBuffer TakeStep(int lane);
-  // Whether its steps travel compactly.
+  // Whether the lane's tensors come in their compact form (v1::CompactForm).
   bool IsCompact(int lane) const { return lanes_.at(lane).compact; }
-  // Ends the lane. Returns the memory of a step that it began, for the caller to give back without
-  // the lock; else null.
+  // Ends the lane. Returns the memory of the lane's incomplete step, or null. The caller gives it
+  // back without the lock.
   StepBuffer Close(int lane);
 
-  // Takes in the header of a chunk. Nullopt: the stream must be stopped. If there is a reason, the
-  // lane keeps it. `shared`: the stream has shared memory.
+  // Takes in the header of a chunk. Nullopt: the stream must be stopped. Unless Stop() was called
+  // before, the lane notes why. `shared`: the stream has shared memory.
   std::optional<LandedChunk> Accept(int lane, const ArrivedChunk& chunk, bool shared,
                                     FeedClientStats& stats);
   // What to do after Put(). `link` is the link to the lane's server.

@@ -63,8 +63,8 @@ std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepS
   return one.ok() ? *std::move(one) : nullptr;
 }
 
-// A cache that is lent to the engine's threads, and comes back once no thread uses it. A feed that
-// has ended must not keep its cache's folder from the next feed.
+// A cache that is lent to the engine's threads, and comes back once no thread uses it. After a feed
+// has ended, the next feed must be able to open the same cache folder.
 class LentCache {
  public:
   // `cache` may be null.
@@ -214,7 +214,7 @@ class LocalFeed::Impl {
   const int64_t end_step_;
   const int64_t ahead_bytes_;  // Memory for steps made before they are asked for.
   int64_t next_step_;
-  const std::shared_ptr<const FeedPlan> made_;  // A slice of it is a step. Null: there is none.
+  const std::shared_ptr<const FeedPlan> made_;  // The plan of PlanOfOneSlice(), or null.
   std::shared_ptr<StepShelf> shelf_;            // For steps put together. Null if made_ is set.
   const std::shared_ptr<LocalEngine> engine_;
   const std::shared_ptr<EventLog> log_;  // May be null.

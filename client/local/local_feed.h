@@ -37,7 +37,8 @@ struct LocalFeedOptions {
   // not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
 
-  // Where the feed keeps values of outputs with `cache`. Feeds may share one. Null: nowhere.
+  // Where the feed keeps values of the outputs that the spec marks with `cache`. Feeds may share
+  // one. Null: nowhere.
   std::shared_ptr<ValueCache> cache = nullptr;
 
   WantedSteps wanted;

@@ -51,9 +51,9 @@ inline double NumberAt(DType dtype, const uint8_t* at) {
 }
 
 // Calls `visit(address)` for every element of the examples that are `valid`: in the order of memory
-// or, in tiles, example by example. (With the batch innermost, a walk by example would read all of
-// memory for each example.) `values` is where the tensor begins. REQUIRES: `valid` has an entry for
-// each example.
+// or, if the tensor is tiled, example by example. (With the batch innermost, a walk by example
+// would read all of memory for each example.) `values` is where the tensor begins. REQUIRES:
+// `valid` has an entry for each example.
 template <typename Visitor>
 void ForEachValidElement(const SliceTensor& tensor, const uint8_t* values,
                          absl::Span<const uint8_t> valid, Visitor visit) {

@@ -31,7 +31,7 @@ class ImageOutput {
  public:
   // nullopt if `tensor` holds no images. Images are [height, width, 1 or 3] for each example, in
   // the layout of `output`, as UINT8 or a type of floats.
-  //   InvalidArgument  the transforms of `output` are wrong, or `tensor` is not what they make.
+  //   InvalidArgument  the transforms of `output` are wrong, or they do not make such a `tensor`.
   static absl::StatusOr<std::optional<ImageOutput>> Create(const v1::Output& output,
                                                            const SliceTensor& tensor);
 
@@ -39,7 +39,7 @@ class ImageOutput {
   // begins. Call it for all examples before the functions below.
   void Widen(const uint8_t* values, int64_t slot);
 
-  // Says how a value becomes a pixel. The text ends a sentence.
+  // Returns a text that says how a value becomes a pixel. It can stand at the end of a sentence.
   std::string HowText() const;
 
   // The picture of example `slot`, of JPEG quality 90. NaN becomes black. Errors: EncodeJpeg's.
@@ -61,7 +61,8 @@ class ImageOutput {
   absl::Status UndoNormalizes(const v1::Output& output);
   bool IsStretched() const;
   Scale PixelScale() const;
-  // The value with all normalizes undone. `example` is the address of the example's first element.
+  // The value with all `normalize` transforms undone. `example` is the address of the example's
+  // first element.
   double PutBack(const uint8_t* example, int64_t y, int64_t x, int64_t channel) const;
 
   DType dtype_ = DType::kUint8;
@@ -75,7 +76,7 @@ class ImageOutput {
 
   bool from_bytes_ = false;  // The transforms begin with bytes, so pixels are 0 to 255.
   bool is_normalized_ = false;
-  // All normalizes together, for each channel: value = pixel * scale + bias.
+  // All `normalize` transforms together, for each channel: value = pixel * scale + bias.
   std::array<double, 3> scale_ = {1, 1, 1}, bias_ = {0, 0, 0};
 
   double min_ = std::numeric_limits<double>::infinity();

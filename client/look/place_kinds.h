@@ -21,7 +21,7 @@ enum class PlaceKind {
 
 struct KnownPlace {
   PlaceKind kind = PlaceKind::kExample;
-  std::optional<int64_t> record;  // nullopt if the place has no record, or it is not known.
+  std::optional<int64_t> record;  // nullopt: the place has none, or it is not known.
 };
 
 class PlaceKinds {

@@ -23,15 +23,16 @@ struct SheetOutput {
   const v1::Output* output = nullptr;
   int index = 0;  // The tensor's index in the steps' layout.
   std::string name;
-  std::string mixed_by;  // "mixup or cutmix"; empty: the feed does not mix it.
+  std::string mixed_by;  // "mixup or cutmix". Empty: this output is not mixed.
   TensorSummary summary;
   std::optional<ImageOutput> image;
 };
 
 // The outputs of `spec` in its order, then `valid`. Summaries count the valid examples of `steps`;
-// those of `valid` and of lengths count all places. Borrows `spec`. REQUIRES: at least one step,
-// and all steps of one layout.
-//   InvalidArgument  the steps lack an output of the spec, or it does not fit its transforms.
+// the summaries of `valid` and of lengths count all places. Borrows `spec`. REQUIRES: at least one
+// step, and all steps of one layout.
+//   InvalidArgument  the steps lack an output of the spec, or an output does not fit its
+//                    transforms.
 absl::StatusOr<std::vector<SheetOutput>> SheetOutputs(const v1::FeedSpec& spec,
                                                       absl::Span<const Step> steps);
 

@@ -32,7 +32,8 @@ class TensorSummary {
   std::string MeanText() const;
 
   bool all_finite() const { return not_finite_ == 0; }
-  // "0.5 %": the share of NaN and infinity, never "0 %" if there is one.
+  // The share of values that are NaN or infinite, such as "0.5 %". Never "0 %" if there is such a
+  // value.
   std::string NotFiniteText() const;
 
  private:

@@ -25,8 +25,8 @@ fi
 
 plain=$(mktemp -d)
 trap 'rm -rf "$plain"' EXIT
-# CC and CXX name the compiler that CMake finds by itself, and not Python's. So ccache can reuse
-# what other builds have compiled.
+# CC and CXX name the compiler that CMake finds by itself, not the one that Python would choose. So
+# ccache can reuse what other builds have compiled.
 CC=/usr/bin/cc CXX=/usr/bin/c++ CMAKE_BUILD_PARALLEL_LEVEL=${SYSTOLE_JOBS:-$(nproc)} pip wheel \
   --no-build-isolation --no-deps --config-settings build-dir="$PWD/build/package" \
   --wheel-dir "$plain" ./client/python

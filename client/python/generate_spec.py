@@ -159,9 +159,9 @@ def write_enum(file, name, out):
 
 
 def num_positional(message, is_operation):
-    """Returns how many fields may be given by position: an output's feature, an operation's sizes,
-    which come first, or all fields of another message that has at most three. The order of other
-    fields is hard to remember.
+    """Returns how many fields may be given by position. For an output: its feature. For an
+    operation: its sizes, which come first. For another message with at most three fields: all of
+    them. The order of other fields is hard to remember.
     """
     if message.name == OUTPUT:
         return 1

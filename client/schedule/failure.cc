@@ -10,8 +10,8 @@ FailureKind KindOf(absl::StatusCode code, bool has_pushback, bool running) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       return FailureKind::kLost;
-    // A full server says when it may have room: the pushback. Without one, a message was too large,
-    // or its length was damaged on the way.
+    // A full server says when to try again: the pushback. Without one, a message was too large, or
+    // its length was damaged on the way.
     case absl::StatusCode::kResourceExhausted:
       if (has_pushback) return FailureKind::kLost;
       return running ? FailureKind::kSuspect : FailureKind::kFinal;

@@ -42,9 +42,9 @@ struct Failure {
 
 // What kind of failure an error of a server or of the connection is. `pushback`: how long the
 // server asked to be left alone, if it did (the trailing metadata "grpc-retry-pushback-ms").
-// `running`: whether a server has served the feed already. If so, an error that would have kept
-// the feed from being served at all is kSuspect and not kFinal: an unknown method, a message that
-// is too large, a caller that is not let in.
+// `running`: whether a server has served the feed already. If so, three errors are kSuspect and
+// not kFinal: an unknown method, a message that is too large, a caller that is not let in. If they
+// were real, the feed could not have been served before.
 Failure FailureOf(absl::StatusCode code, std::optional<absl::Duration> pushback, bool running);
 
 }  // namespace systole

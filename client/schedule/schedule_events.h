@@ -15,8 +15,8 @@
 
 namespace systole {
 
-// The most steps that one stream is asked for; then the lane opens a new one. So a server that
-// wants to stop need not wait long.
+// The most steps that one stream is asked for. After them, the lane opens a new stream. So a server
+// that wants to stop need not wait long.
 inline constexpr int64_t kStepsPerStream = 1024;
 // Second copies allowed beyond `hedge_fraction`, because steps may be late before many arrived.
 inline constexpr int64_t kHedgeBurst = 2;
@@ -46,13 +46,13 @@ struct ServerJoined {
 struct ServerLeft {
   int server;
 };
-// What to fetch is known. `window`: how many steps have a place at a time.
+// It is known now which steps to fetch. `window`: how many steps the client has room for at a time.
 struct FeedStarted {
   int64_t first_step;
   int64_t end_step;
   int64_t window;
 };
-// The question to a server was answered well, or failed.
+// The question to a server was answered well (Answered); the question failed (AskFailed).
 struct Answered {
   int server;
 };
@@ -82,7 +82,7 @@ struct FeedLimited {
 };
 // The feed is not wanted any more: everything is cancelled.
 struct FeedStopped {};
-// Time has passed. Due at wake_at() at the latest.
+// Time has passed. StepSchedule::wake_at() says when the next Tick is due at the latest.
 struct Tick {};
 using ScheduleEvent =
     std::variant<ServerJoined, ServerLeft, FeedStarted, Answered, AskFailed, ChunkArrived,
@@ -98,7 +98,7 @@ struct AskServer {
 struct ForgetServer {
   int server;
 };
-// Open a stream for `count` steps, `stride` apart. Its end is an event.
+// Open a stream for `count` steps, `stride` apart. The stream's end is an event.
 struct OpenStream {
   int lane;
   int server;
@@ -107,7 +107,7 @@ struct OpenStream {
   int64_t stride;
 };
 // Cancel the stream. `paused`: no read is under way. `silent`: because the server has sent nothing
-// for silence_timeout. Its end is an event.
+// for silence_timeout. The stream's end is an event.
 struct StopStream {
   int lane;
   bool paused;
@@ -129,8 +129,8 @@ struct DeliverStep {
 struct CloseLane {
   int lane;
 };
-// The feed ends before `step`. `failure`: of what kind the last failure was; nullopt: no step came
-// for `waited`.
+// The feed ends before `step`. `failure`: the kind of the last failure; nullopt: no step came for
+// `waited`.
 struct GiveUp {
   int64_t step;
   std::optional<FailureKind> failure;

@@ -81,7 +81,7 @@ class ServerRoster {
 
  private:
   struct Asking {
-    bool first;  // It never failed or lagged, so steps are kept for it.
+    bool first;  // The server never failed or lagged, so a plan counts on it.
   };
   struct Serving {};
   struct Resting {

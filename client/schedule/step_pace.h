@@ -34,7 +34,7 @@ class StepPace {
   // A lane is late when its step takes this much longer than two average steps.
   static constexpr absl::Duration kLateBy = absl::Seconds(1);
   // Each move of a lane since the last step arrived doubles the time after which a lane is late, at
-  // most this often. So even if the whole system is slow, it can finish a step.
+  // most this many times. So even if the whole system is slow, it can finish a step.
   static constexpr int kMostDoublings = 6;
 
   std::optional<absl::Duration> pace_;

@@ -46,8 +46,8 @@ class StepSchedule {
   // the time since some fixed moment and never goes back.
   void Handle(const ScheduleEvent& event, absl::Duration now, ScheduleActions& actions);
 
-  // When Handle(Tick) is due. If it comes much later, the process did not run in between (it was
-  // stopped, or the machine slept): all deadlines are put off by the length of that pause.
+  // When Handle(Tick) is due. If the Tick comes much later, the process did not run in between (it
+  // was stopped, or the machine slept). All deadlines are then put off by the length of that pause.
   absl::Duration wake_at() const { return clock_.wake_at(); }
 
   const ScheduleCounts& counts() const { return counts_; }
@@ -104,9 +104,11 @@ class StepSchedule {
   // The number of the server's streams: open ones, and cancelled ones whose end was not seen yet.
   int64_t StreamsOf(int server) const;
   void AddLane(int64_t step, int64_t stride, int64_t end, int server, bool hedge);
-  // Makes a plan for the servers that are expected now, unless it is the plan already.
+  // Makes a plan for the servers that are expected now, unless the present plan is for the same
+  // servers.
   void Plan();
-  // Ends what is over, opens what can be opened, asks the servers that are due.
+  // Closes lanes that are over, opens the streams that can be opened, asks the servers that are
+  // due.
   void Advance();
   // Advances one lane. Returns whether the lane is closed now.
   bool AdvanceLane(int number, Lane& lane);
@@ -122,7 +124,7 @@ class StepSchedule {
   void Hedge();
   void GiveUpIfOverdue();
   void Lost(Lane& lane);
-  // Whether a hedge has the step. If so, the step is that lane's alone from now on.
+  // Whether a hedge has the step. If so, the step belongs to the hedge alone from now on.
   bool LeaveToHedge(int64_t step);
   // Something is due at `at`, in running time.
   void Due(absl::Duration at) { due_ = std::min(due_, at); }
@@ -145,7 +147,7 @@ class StepSchedule {
   int64_t limit_ = std::numeric_limits<int64_t>::max();
   bool wanted_ = false;
   absl::Duration wanted_since_ = absl::ZeroDuration();
-  absl::Duration arrived_at_ = absl::ZeroDuration();  // The last step.
+  absl::Duration arrived_at_ = absl::ZeroDuration();  // When the last step came.
   int64_t arrived_ = 0;
   int64_t hedged_ = -1;  // The last step that was hedged.
   ScheduleCounts counts_;

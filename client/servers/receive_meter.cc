@@ -35,9 +35,9 @@ std::optional<uint64_t> ReceivedOn(int fd) {
   return info.tcpi_bytes_received;
 }
 
-// Ends the connection of a socket, unless its owner has closed it meanwhile. The descriptor still
-// belongs to its owner, which closes it when it notices the end. The peer then gets a reset, and no
-// data that it sends waits in the kernel.
+// Ends the connection of a socket, unless the owner has closed the socket meanwhile. The descriptor
+// still belongs to the owner, which closes it after it has noticed the end of the connection. Then
+// the peer gets a reset, and no data from the peer wait in the kernel.
 void CutOff(int fd, uint64_t cookie) {
   const OwnedFd held(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!held.ok() || SocketCookie(held.get()) != cookie) return;
@@ -101,8 +101,8 @@ int64_t ReceiveMeter::overruns() const {
 
 void ReceiveMeter::Look() {
   MutexLock lock(mu_);
-  // The time and the bytes taken are from before the sockets are asked. So all bytes taken are
-  // among those received.
+  // The time is read, and the bytes taken are summed up, before the sockets are asked. So all bytes
+  // taken are among those received.
   const int64_t idle_seconds = (clock_() - idle_until_) / absl::Seconds(1);
   idle_until_ += absl::Seconds(idle_seconds);
   int64_t received_bytes = 0;

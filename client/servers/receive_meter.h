@@ -36,7 +36,7 @@
 
 namespace systole {
 
-// Bytes beyond what was asked for that a server may send, over all connections of a link.
+// How many bytes a server may send beyond what was asked for, over all connections of a link.
 inline constexpr int64_t kUnaskedBytes = int64_t{16} << 20;
 // The most that gRPC 1.51 lets a server send ahead of the reader of a stream: a window of up to
 // 2^25 bytes, which grows with the bandwidth and delay of the connection, 1 MiB more while a
@@ -72,7 +72,8 @@ class ReceiveMeter {
   void CallTook(uint64_t number, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // `given_up`: the server may not know yet that the call has ended, and may go on sending.
   void CallEnds(int64_t ahead_bytes, bool given_up) ABSL_LOCKS_EXCLUDED(mu_);
-  // Nothing more comes for a call. What could come for it counts as accounted for from now on.
+  // Nothing more comes for a call. The bytes that could have come count as accounted for from now
+  // on.
   void Settle(int64_t ahead_bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   int64_t overruns() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -131,7 +132,7 @@ class ReceiveWatch {
   CondVar wakes_;
   std::vector<std::weak_ptr<ReceiveMeter>> meters_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  WorkerPool thread_;  // Last: it uses what is above.
+  WorkerPool thread_;  // Last: the thread uses the members above.
 };
 
 }  // namespace systole

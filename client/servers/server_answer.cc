@@ -193,7 +193,7 @@ std::string Describe(const v1::FeedIdentity& identity) {
                          identity.content_version());
 }
 
-// Cleans element `index` of a repeated field, or a field that is set.
+// Cleans element `index` of a repeated field, or the value of another field that is set.
 absl::Status CleanValue(Message& message, const FieldDescriptor& field, int index) {
   const Reflection& reflection = *message.GetReflection();
   const bool repeated = field.is_repeated();

@@ -27,10 +27,12 @@ inline constexpr int kMaxFeedAnswerBytes = 1 << 20;
 // Larger counts and sizes are taken for mistakes. Sums of a few smaller ones do not overflow.
 inline constexpr int64_t kMaxCount = int64_t{1} << 60;
 
-// Checks that `answer` can be what `spec` yields: its tensors are the spec's outputs and `valid`,
-// with their types and the spec's batch; their compact forms can be finished; its numbers agree
-// with each other, and its records and steps with the spec; its identity fits a resume token.
-//   Internal  `spec` cannot yield it; the error names the field, its value and the value wanted.
+// Checks that `answer` can be what `spec` yields. Its tensors must be the spec's outputs and
+// `valid`, with their types and the spec's batch. Each compact form must fit its tensor. The
+// numbers must agree with each other, and the records and steps with the spec. The identity must
+// fit a resume token.
+//   Internal  `spec` cannot yield `answer`; the error names the field, its value and the value
+//             wanted.
 absl::Status CheckFeedAnswer(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec);
 
 // The order of the records in the feed of `answer`.

@@ -19,8 +19,8 @@ namespace systole {
 
 // Thread-compatible value type. Files are PEM.
 struct ServerSecurity {
-  // Encrypt, and check the server's certificate. Never falls back to plain text. Without it nothing
-  // is encrypted: for loopback, "unix:" and trusted networks.
+  // Encrypt, and check the server's certificate. Never falls back to plain text. Without `tls`
+  // nothing is encrypted. Leave it out only for loopback, "unix:" and trusted networks.
   bool tls = false;
   // The CAs that sign the servers' certificates; empty: the system's.
   std::string ca_file;
@@ -44,7 +44,8 @@ struct TlsTexts {
   friend bool operator==(const TlsTexts&, const TlsTexts&) = default;
 };
 
-// The files of a ServerSecurity, read and checked, to make connections with.
+// The checked contents of a ServerSecurity's files. Connections and calls get their credentials
+// here.
 //
 // Thread-safe.
 class ChannelSecurity {
@@ -67,7 +68,7 @@ class ChannelSecurity {
   // used.
   std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials() const ABSL_LOCKS_EXCLUDED(mu_);
   bool tls() const { return security_.tls; }
-  // The name to check instead of the address's; empty: none.
+  // The name to check instead of the name in the address; empty: none.
   const std::string& server_name() const { return security_.server_name; }
 
   // Adds the token, if there is one, to a call to `address`, unless that would send it in plain

@@ -26,8 +26,8 @@ absl::StatusOr<std::unique_ptr<SlotReader>> SlotReader::Connect(const std::strin
 
 absl::Status SlotReader::CopyOut(uint64_t slot, int64_t slot_bytes,
                                  absl::FunctionRef<void(const uint8_t* slice)> copy) {
-  // The server offers a slot before it names it for the first time, so the offer is here already.
-  // For later slices there is no offer, or an offer that only retires slots.
+  // The server offers a slot before it first names the slot, so the offer is here already. For
+  // later slices there is no offer, or an offer that only retires slots.
   SYSTOLE_RETURN_IF_ERROR(TakeOffers(slot_bytes));
   const auto found = slots_.find(slot);
   if (found == slots_.end()) {

@@ -5,9 +5,9 @@
 #include "grpc/grpc.h"
 #include "grpc/support/sync.h"
 
-// ChannelArguments::SetSocketMutator() is public, but no header that gRPC installs declares what it
-// takes. The structs below have the names and the order of fields that gRPC has had since 2021. A
-// test dials a socket and checks that `seen` is called.
+// ChannelArguments::SetSocketMutator() is public, but no header that gRPC installs declares the
+// type of its argument. The structs below have the names and the order of fields that gRPC has had
+// since 2021. A test dials a socket and checks that `seen` is called.
 namespace systole {
 
 struct SocketInfo {

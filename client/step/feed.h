@@ -37,8 +37,8 @@ class Feed {
 
   // A checkpoint: every step that Next() has returned counts as consumed.
   ResumeToken Token() const { return TokenAt(next_step()); }
-  // The checkpoint of a trainer that has taken steps ahead: `next_step` is the first that it has
-  // not consumed.
+  // The checkpoint of a trainer that has taken steps ahead: `next_step` is the first step that it
+  // has not consumed.
   virtual ResumeToken TokenAt(int64_t next_step) const = 0;
   // The number of the step that Next() returns next.
   virtual int64_t next_step() const = 0;

@@ -18,8 +18,8 @@
 namespace systole {
 
 // The memory for the tensors, for callers that want them in pinned or shared memory. Set both
-// functions or neither; with neither, it is plain memory on 64-byte boundaries. The client's and
-// gRPC's threads call them, several at a time. They must not throw.
+// functions or neither; with neither, steps are in plain memory on 64-byte boundaries. The client's
+// and gRPC's threads call them, several at a time. They must not throw.
 struct StepMemory {
   // `bytes` bytes on a 64-byte boundary, or nullptr if there is not that much memory. Called
   // seldom, because buffers are reused.

@@ -12,7 +12,7 @@ namespace {
 
 // The distance from the beginning of the allocated memory to the buffer. Large blocks begin on a
 // page, and so do servers' slots and, often, the cores' parts of a tensor. A copy between addresses
-// with equal lower 12 bits takes a tenth longer (bench/peers, wire alone, unix:).
+// with equal lower 12 bits takes a tenth longer (bench/peers, row "wire alone", by "unix:").
 constexpr int64_t kPageOffset = 1024;
 static_assert(kPageOffset % kBufferAlignment == 0);
 

@@ -1,7 +1,7 @@
 // Buffers for steps, all of one size, kept for reuse: a fresh 40 MB buffer costs ten thousand page
 // faults, and pinning one costs more.
 //
-// Thread-safe. Lives as long as the client or any buffer it gave out.
+// Thread-safe. The shelf lives until the client and all buffers of the shelf are gone.
 #ifndef SYSTOLE_CLIENT_STEP_STEP_SHELF_H_
 #define SYSTOLE_CLIENT_STEP_STEP_SHELF_H_
 

@@ -9,8 +9,8 @@
 namespace systole {
 namespace {
 
-// Steps in each core's queue: the core works on one, and one waits. The client's window hides
-// longer hiccups.
+// Steps in each core's queue: the core works on one, and one waits. The steps that the client
+// fetches ahead hide longer hiccups.
 constexpr int64_t kQueueSteps = 2;
 
 absl::StatusOr<int> IndexOf(const SliceLayout& layout, const std::string& name,

@@ -27,7 +27,7 @@ struct TrainingOutputs {
 class CoreInfeeds {
  public:
   // Starts to fill the queues.
-  //   InvalidArgument  the feed lacks one of the outputs, or does not give all cores.
+  //   InvalidArgument  the feed lacks one of the outputs, or slices for some cores.
   static absl::StatusOr<std::unique_ptr<CoreInfeeds>> Create(std::unique_ptr<FeedClient> client,
                                                              const TrainingOutputs& outputs);
 

@@ -22,7 +22,8 @@ namespace {
 
 constexpr absl::Duration kLongestWait = absl::Hours(24);
 
-// The damage that feeds met in the dataset. Empty if the status does not list the dataset.
+// The damage that feeds met while they read the dataset. Empty if the status does not list the
+// dataset.
 v1::DatasetStatus MetIn(const v1::ServerStatusResponse& status, const std::string& dataset) {
   for (const v1::DatasetStatus& one : status.datasets()) {
     if (one.name() == dataset) return one;

@@ -1,5 +1,5 @@
-// Opens a spec's feed as one that never ends (epochs: 0), for `pace` and `replay --save-arrivals`,
-// and starts its recording.
+// Opens a spec's feed as a feed that never ends (epochs: 0), for `replay --save-arrivals` and
+// `pace`, and starts its recording.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_ENDLESS_FEED_H_

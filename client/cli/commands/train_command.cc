@@ -139,7 +139,7 @@ class TrainCommand final : public Command {
     return spec;
   }
 
-  // Opens the training feed: the steps of all epochs, or those that the resumed run has left.
+  // Opens the training feed: the steps of all epochs, or those that are left for the resumed run.
   absl::StatusOr<std::unique_ptr<CoreInfeeds>> OpenTraining(
       const v1::FeedSpec& spec, FeedClientOptions options, const std::optional<ResumedRun>& resumed,
       const Console& console) const {

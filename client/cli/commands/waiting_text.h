@@ -14,7 +14,7 @@
 namespace systole {
 
 // "server A lost, asking B (12 s)", "cannot reach A (3 s of 10 s)". Empty during a short wait,
-// which is normal: less than a second after a loss, less than five seconds without a loss.
+// which is normal: less than a second if a server was lost, less than five seconds if not.
 std::string WaitingText(const std::optional<FeedWaiting>& waiting);
 
 // WaitingText() of what `watch` says at each call, for ProgressBarOptions::notice.

@@ -22,9 +22,9 @@
 
 namespace systole {
 
-// A command declares its options here. Each call binds a field of the command: its value before
-// parsing is the default that `--help` shows, and parsing overwrites it. `name` is "--some-option",
-// or "SOMETHING" for a positional argument. `value` names the value in the help.
+// A command declares its options here. Each call binds a field of the command. The field's value
+// before parsing is the default that `--help` shows. Parsing overwrites the value. `name` is
+// "--some-option", or "SOMETHING" for a positional argument. `value` names the value in the help.
 class OptionList {
  public:
   virtual ~OptionList() = default;
@@ -78,7 +78,8 @@ struct Console {
   // How wide the terminal is now, in columns; null: 80.
   std::function<int()> terminal_columns;
   Interrupt* interrupt = nullptr;  // May be null.
-  // Takes a line of a log, for the reader of `err`, from any thread. May be null.
+  // Takes a line of a log and shows it where `err` is shown. Any thread may call the function. May
+  // be null.
   std::function<void(const std::string& line)> log;
 
   int Columns() const { return terminal_columns != nullptr ? terminal_columns() : 80; }
@@ -98,8 +99,8 @@ class Command {
 };
 
 // Parses `args` (without the program's name), runs the command they name, and returns the exit
-// code. That is the code of the command's status or, as in shells, 128 + signal if the status is
-// Cancelled because of `console.interrupt`. `console.json` is set from the command line,
+// code. The exit code is that of the command's status or, as in shells, 128 + signal if the status
+// is Cancelled because of `console.interrupt`. `console.json` is set from the command line,
 // `console.version` from `version`.
 int RunCommandLine(absl::Span<const std::string> args,
                    absl::Span<const std::unique_ptr<Command>> commands, absl::string_view version,

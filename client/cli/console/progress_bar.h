@@ -70,7 +70,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // `count` more are done. A `remark` that is not empty is shown from now on.
+  // `count` more units are done. A `remark` that is not empty is shown from now on.
   void Add(int64_t count, absl::string_view remark = "") ABSL_LOCKS_EXCLUDED(mu_);
   // Draws the bar as it is now.
   void Redraw() ABSL_LOCKS_EXCLUDED(mu_);

@@ -133,13 +133,13 @@ FlowerForm DrawForm(Dice& dice, FlowerKind kind) {
   return form;
 }
 
-// The place and the attitude of a flower in the picture.
+// The place and the orientation of a flower in the picture.
 struct Pose {
   Point centre;
   float radius;    // Pixels.
-  float rotation;  // In turns. A tulip's is its lean off the vertical.
+  float rotation;  // In turns. Of a tulip: its lean off the vertical.
   float squash;    // 1: seen face on. Below 1: seen more from the side, so narrower.
-  float tilt;      // The axis it is squashed along, in turns.
+  float tilt;      // The axis along which it is squashed, in turns.
 };
 
 void PaintOneFlower(const FlowerForm& form, const Pose& pose, Canvas& canvas) {

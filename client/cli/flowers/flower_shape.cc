@@ -35,7 +35,7 @@ struct PetalRow {
   int petals;
   float phase;          // How far the row is turned, in petals.
   float length;         // In flower radii.
-  float length_spread;  // By what share of `length` the shortest petal is shorter.
+  float length_spread;  // The shortest petal is shorter by this share of `length`.
   float width;          // 1: the petals just fill the ring.
   float sway;           // How far a petal may be off its place, in petals.
   float brightness;

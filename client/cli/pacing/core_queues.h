@@ -18,17 +18,17 @@ namespace systole {
 
 class CoreQueues {
  public:
-  // Starts to fill the queues, each of `queue_steps` steps.
-  //   InvalidArgument  the feed does not give all cores, or `queue_steps` is not positive.
+  // Starts to fill the queues. Each queue has room for `queue_steps` steps.
+  //   InvalidArgument  the feed lacks slices for some cores, or `queue_steps` is not positive.
   static absl::StatusOr<std::unique_ptr<CoreQueues>> Create(std::unique_ptr<FeedClient> client,
                                                             int64_t queue_steps);
   ~CoreQueues();
 
-  // The next slice of `core`; waits. nullopt at the end of the feed.
+  // Waits for the next slice of `core` and returns it. Returns nullopt at the end of the feed.
   absl::StatusOr<std::optional<CoreStep>> Pop(int64_t core) {
     return queues_[static_cast<size_t>(core)]->Pop();
   }
-  // Makes the waiting calls of Pop() and all later ones return Cancelled.
+  // Makes waiting calls of Pop() return Cancelled, and all later calls, too.
   void Cancel();
 
   FeedClient& client() { return *client_; }

@@ -132,7 +132,7 @@ class Trainers {
   int ended_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Status error_ ABSL_GUARDED_BY(mu_);
   std::vector<emulator::PacedResult> results_ ABSL_GUARDED_BY(mu_);
-  WorkerPool threads_;  // The last member: the threads use the others.
+  WorkerPool threads_;  // The last member: the threads use the other members.
 };
 
 struct ServerUse {
@@ -141,7 +141,7 @@ struct ServerUse {
   int64_t resident_bytes = 0;
 };
 
-// The use of all servers together; nullopt if one server does not report it.
+// What all servers together use; nullopt if a server does not report what it uses.
 std::optional<ServerUse> AskServers(const FeedClientOptions& options) {
   ServerUse sum;
   for (const std::string& server : options.servers) {

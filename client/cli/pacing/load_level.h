@@ -31,8 +31,8 @@ struct LoadOptions {
   absl::Duration duration;
 };
 
-// What was measured from the moment when every trainer had its first step until the end of the
-// duration.
+// What was measured with one number of trainers. The window begins when every trainer has its first
+// step. It ends after LoadOptions::duration.
 struct LoadLevel {
   emulator::TimedCores cores;
   std::vector<emulator::PacedResult> trainers;
@@ -63,13 +63,13 @@ struct LoadLevel {
   emulator::LatencyHistogram waits() const;
   double examples() const;
   double steps_per_s() const { return static_cast<double>(steps) / absl::ToDoubleSeconds(window); }
-  // The steps that the trainers take if they never wait.
+  // The steps a second that the trainers take if they never wait.
   double wanted_steps_per_s() const {
     return static_cast<double>(trainers.size()) / absl::ToDoubleSeconds(cores.infeed.step_time);
   }
   double examples_per_s() const { return examples() / absl::ToDoubleSeconds(window); }
   // How many cores could have taken the examples that arrived: examples/s divided by a core's
-  // demand. Exceeds the number of cores while clients fill their windows.
+  // demand. Exceeds the number of cores at first, while clients fetch steps ahead.
   double cores_worth() const { return examples_per_s() / cores.core_examples_per_s(); }
   // The average number of cores that computed: the sum over trainers of cores times AU.
   double cores_busy() const;
@@ -86,12 +86,13 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
                                        const std::function<void(absl::Duration)>& on_time);
 
 // The largest number of trainers, up to `most`, for which `is_fed` returns true; 0 if none. Assumes
-// that more trainers are harder to feed: tries 1, 2, 4, .. up to the first false (or `most`), then
-// searches the gap below it by halving. Returns the first error.
+// that more trainers are harder to feed: tries 1, 2, 4, .. up to the first number that is not fed
+// (or `most`), then bisects between this number and the largest one that is fed. Returns the first
+// error.
 absl::StatusOr<int> LargestFed(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
 
-// Tries all of 1, 2, 4, .. and `most`. Returns the largest before the first one for which `is_fed`
-// returns false; 0 if there is none. Returns the first error.
+// Tries all of 1, 2, 4, .. and `most`. Returns the largest of these numbers before the first for
+// which `is_fed` returns false; 0 if there is none. Returns the first error.
 absl::StatusOr<int> RampUp(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
 
 }  // namespace systole

@@ -34,7 +34,7 @@ std::string LevelText(const LoadLevel& level) {
       OrDash(level.cores_fed_per_server_cpu()), emulator::PercentilesText(level.waits()));
 }
 
-// The AU of each trainer, or of the first ones if they do not fit into a line.
+// The AU of each trainer, or of the first trainers if not all fit into a line.
 std::string TrainersText(const LoadLevel& level) {
   constexpr size_t kMost = 12;
   std::string text = "AU per trainer ";

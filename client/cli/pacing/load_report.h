@@ -2,10 +2,11 @@
 // and the page.
 //
 // The headline is "cores fed per server CPU": (examples that arrived per second / the examples per
-// second that one core of the chip takes) / processors that the servers kept busy in that time. It
-// is taken from the largest level that was fed. If not even one trainer was fed, it is taken from
-// the level with one trainer, and says what the servers gave although it was not enough. It may be
-// a fraction: 0.2 means that one core needs the work of five processors.
+// second that one core of the chip takes) / processors that the servers kept busy in that time. The
+// headline is taken from the largest level that was fed. If not even one trainer was fed, the
+// headline is taken from the level with one trainer. Then it says what the servers gave, although
+// that was not enough. The headline may be a fraction: 0.2 means that one core needs the work of
+// five processors.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_CLI_PACING_LOAD_REPORT_H_
@@ -35,8 +36,9 @@ struct LoadReport {
   std::string ToText() const;
 };
 
-// A note if clearly more steps arrived than the trainers take; else empty. Clients fill their
-// windows at first. In a short run the steps in the windows are a large part of what arrives.
+// A note if clearly more steps arrived than the trainers take; else empty. At first, clients fetch
+// steps ahead until their windows (--prefetch-bytes) are full. In a short run these steps are a
+// large part of what arrives.
 std::string WindowsText(const LoadLevel& level);
 
 // The report for emulator::ToJson and ToHtml.

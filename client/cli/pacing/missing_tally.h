@@ -1,4 +1,4 @@
-// Counts the examples that feeds did not deliver and reports them to people: masked ones, whose
+// Counts the examples that feeds did not deliver and reports them to people: masked examples, whose
 // records are damaged, and padding.
 //
 // Thread-compatible.
@@ -21,8 +21,8 @@ class MissingTally {
   MissingTally() = default;
   explicit MissingTally(const FeedClientStats& stats) { Add(stats); }
 
-  // Adds the counts of a feed: all of them, or those up to now if it has not ended. Call it once
-  // for each feed.
+  // Adds the counts of a feed: all of them, or those up to now if the feed has not ended. Call it
+  // once for each feed.
   void Add(const FeedClientStats& stats);
   void Merge(const MissingTally& other);
 

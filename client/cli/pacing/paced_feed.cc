@@ -10,8 +10,8 @@
 namespace systole {
 namespace {
 
-// The largest share of the time that the emulator itself may take without a note. A larger share
-// could change whether AU (accelerator utilization) reaches 90 %.
+// If the emulator's own work takes a larger share of the time than this, a note says so. Such a
+// share could change whether AU (accelerator utilization) reaches 90 %.
 constexpr double kMuchOverhead = 0.01;
 
 bool IsOnThisMachine(absl::string_view address) {

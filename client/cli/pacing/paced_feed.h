@@ -14,7 +14,7 @@
 
 namespace systole {
 
-// Takes slices from `queues`, which it borrows, and drops them.
+// Returns a function that takes slices from `queues` and drops them. The function borrows `queues`.
 emulator::PopArrival ArrivalsOf(CoreQueues& queues);
 
 // Remarks that qualify the numbers: a server shares this machine, or the emulator could not hold

@@ -19,20 +19,20 @@ struct GemmCheck {
   // last cycle's index, and scalesim-os leaves out the R cycles in which a fold's sums leave.
   int64_t stepped_cycles = 0;
   int64_t values = 0;            // M * N.
-  int64_t differing_values = 0;  // Values with other bits than MultiplyByDefinition's.
+  int64_t differing_values = 0;  // Values whose bits differ from MultiplyByDefinition's.
 
   bool cycles_agree() const { return counted_cycles == stepped_cycles; }
   bool values_agree() const { return differing_values == 0; }
 };
 
-// kMostCheckSteps is the most steps of single PEs that a check may take, a few minutes of work. The
-// steps are cycles * arrays * (R + 1) * (C + 31), because registers are padded. kMostCheckElements
-// is the most numbers that one matrix, or the padded array, may hold.
+// kMostCheckSteps is the most steps of single processing elements (PEs) that a check may take, a
+// few minutes of work. The steps are cycles * arrays * (R + 1) * (C + 31), because registers are
+// padded. kMostCheckElements is the most numbers that one matrix, or the padded array, may hold.
 inline constexpr int64_t kMostCheckSteps = int64_t{1} << 36;
 inline constexpr int64_t kMostCheckElements = int64_t{1} << 26;
 
-// Operands lie in [-16, 16) and are drawn from a fixed seed. `units` arrays share the product as
-// CountCycles splits it, and the cycles of the slowest array count. The slabs of
+// Operands lie in [-16, 16) and are drawn from a fixed seed. `units` arrays share the product.
+// CountCycles() decides how it is split. The cycles of the slowest array count. The slabs of
 // MultiplyByDefinition() are R long. For scalesim-os one slab is all of K, because sums stay in
 // place.
 //   InvalidArgument  the cases of CountCycles, or a size above a limit.

@@ -148,7 +148,8 @@ void TileOneByOne(const float* a, int64_t a_stride, const float* b, int64_t dept
   }
 }
 
-// Adds one tile to c, where only `rows` x `columns` of its sums exist.
+// Adds one tile to c. At the edge of the result, c has room for only `rows` x `columns` of the
+// tile's sums.
 template <bool kKMajor>
 void EdgeOrTile(const float* a, int64_t a_stride, const float* b, int64_t depth, float* c,
                 int64_t c_stride, int64_t rows, int64_t columns, bool products_are_normal,

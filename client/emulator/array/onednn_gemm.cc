@@ -17,8 +17,8 @@ void omp_set_num_threads(int threads);
 namespace systole::emulator {
 namespace {
 
-// In this scope oneDNN uses one thread only. It asks for the number when it plans and when it
-// computes.
+// In this scope oneDNN uses one thread only. oneDNN asks libgomp for the number of threads when it
+// plans a product and when it computes one.
 class OneThreadScope {
  public:
   OneThreadScope() : saved_(omp_get_max_threads()) { omp_set_num_threads(1); }

@@ -2,7 +2,7 @@
 //
 // A product runs only on the calling thread, whatever OMP_NUM_THREADS says, because the emulator
 // spreads cores over its threads, not products. The code that oneDNN generates for a shape is kept,
-// so only the first product of a shape pays for it.
+// so only the first product of a shape takes the time to generate it.
 //
 // Single-thread: one thread at a time may use it. Consecutive calls may come from different
 // threads.

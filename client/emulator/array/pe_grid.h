@@ -47,8 +47,8 @@ class PeGrid {
   // How many shadow registers of column c, from the top, shift down in the next StreamCycle.
   int32_t& shift_depth(int64_t c) { return shift_depth_[c]; }
 
-  // Sets b = shadow in the PEs with r + c = diagonal. It is called before the cycle in which the
-  // first row of a tile arrives there. Diagonals outside the grid have no PE.
+  // Sets b = shadow in the PEs with r + c = diagonal. Call it before the cycle in which the first
+  // row of a tile reaches this diagonal. Diagonals outside the grid have no PE.
   void TakeShadow(int64_t diagonal);
 
   // One cycle with a stationary operand: a moves right, sum = fma(a, b, the upper neighbour's sum),

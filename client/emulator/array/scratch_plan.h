@@ -1,6 +1,6 @@
 // Says how much scratch memory a matrix unit's products take, before any memory is allocated.
-// Operands are packed into this memory before they are multiplied, and a model's text decides how
-// large they are.
+// Operands are packed into this memory before they are multiplied. A model's text decides how large
+// the operands are.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_SCRATCH_PLAN_H_

@@ -4,10 +4,10 @@
 //
 // Weight-stationary (ws-db, scalesim-ws): [k, n] is cut into tiles of R x C. A tile's weights enter
 // from above into the shadow registers, last row first. Column c starts c cycles after column 0. R
-// cycles later the first row of a enters from the left. Row r of the array starts r cycles after
-// row 0. So the first row of a meets PE (r, c) after r + c cycles: it passes along diagonals. The
-// PEs on its diagonal turn their shadow weights into weights. Sums leave below the last row and are
-// added up in f32 outside.
+// cycles after the start of column 0, the first row of a enters from the left. Row r of the array
+// starts r cycles after row 0. So after r + c cycles the first row of a meets the processing
+// element PE (r, c): one diagonal of PEs in each cycle. Just before that, these PEs turn their
+// shadow weights into weights. Sums leave below the last row and are added up in f32 outside.
 //   ws-db        back to back: when a tile's first row has entered, the next tile's weights follow
 //                it, and the next tile's rows follow the rows of this one.
 //   scalesim-ws  a tile's weights enter after the last sum of the tile before has left.
@@ -65,7 +65,7 @@ class SteppedArray {
   // The PEs as they are after the last step.
   const PeGrid& grid() const { return grid_; }
 
-  // out = a * b: clears `out`, Start, and all steps.
+  // out = a * b: clears `out`, calls Start(), and runs all steps.
   Cycles Multiply(const uint16_t* a, const uint16_t* b, int64_t m, int64_t k, int64_t n, float* out,
                   Dataflow dataflow = Dataflow::kScaleSimWs);
 

@@ -36,8 +36,8 @@ double PeakFlops(const v1::Chip& chip);
 // the same time. Above this number the matrix units are the limit, below it the memory.
 double RidgeFlopsPerByte(const v1::Chip& chip);
 
-// The slice called `name`, or the first one if `name` is empty. It lives as long as `chip`.
-// NotFound, which lists the names that exist, if there is none.
+// The slice called `name`, or the first one if `name` is empty. The slice lives as long as `chip`.
+// NotFound, which lists the names that exist, if the chip has no such slice.
 absl::StatusOr<const v1::Slice*> FindSlice(const v1::Chip& chip, absl::string_view name);
 int64_t ChipsOf(const v1::Slice& slice);
 

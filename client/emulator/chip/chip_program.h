@@ -75,7 +75,8 @@ struct LayerCost {
   double matrix_s = 0;
   double memory_s = 0;
   double vector_s = 0;
-  double seconds = 0;  // matrix_s + memory_s + the part of vector_s beyond them; overlap is 0.
+  // matrix_s + memory_s, as if these never overlapped, + the part of vector_s beyond both.
+  double seconds = 0;
   Bound bound = Bound::kMatrix;
 
   // The roofline's coordinates; 0 if the divisor is 0.

@@ -215,7 +215,7 @@ absl::Status Lowering::AddStatisticsSum(size_t row, size_t pass, absl::string_vi
 
 // Bytes that an attention moves for its scores. A head's scores stay in the vector memory if half
 // of it can hold them in f32. Then only training moves them: it writes them once and reads them
-// once, as bfloat16. Otherwise every step between the products goes through the memory.
+// once, as bfloat16. Otherwise every step between the products goes through the core's main memory.
 struct ScoreBytes {
   double forward = 0, backward = 0;
 };
@@ -252,9 +252,9 @@ absl::Status Lowering::LowerForward(size_t row) {
   return absl::OkStatus();
 }
 
-// The epilogue's backward operations are charged to the weight gradient, or to the input gradient
-// of a layer without weights. The weight gradient is written as f32, which is twice the bytes of
-// the weights.
+// The epilogue's backward operations are charged to the weight gradient or, if the layer has no
+// weights, to the input gradient. The weight gradient is written as f32, which is twice the bytes
+// of the weights.
 absl::Status Lowering::LowerBackward(size_t row) {
   const FusedRow& fused = rows_[row];
   const LayerPlan& first = First(fused);

@@ -50,8 +50,8 @@ std::vector<FusedRow> FuseLayers(const Model& model, bool training) {
     const LayerPlan& layer = model.layers[i];
     const auto number = static_cast<int64_t>(i);
     // A layer can join the row of an input that no other layer takes, because that input is the end
-    // of its row. If there are several such inputs, the layer joins the row of the one that is
-    // computed last: by then the others are there.
+    // of its row. If there are several such inputs, the layer joins the row of the input that is
+    // computed last: by then the other inputs are there.
     int64_t carrier = -1;
     for (const int64_t input : layer.inputs) {
       if (input >= 0 && takers[static_cast<size_t>(input)] == 1) {

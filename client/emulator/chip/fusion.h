@@ -1,9 +1,10 @@
 // Decides which layers run as one row, as a chip's compiler would. A row begins with a layer of
 // matrix products, or with a layer that cannot join an earlier row. The element-wise layers after
-// it join the row, as long as no other layer takes the values between them.
+// this layer join the row, as long as no other layer takes the values between them.
 //
-// Inside a row, a pass is one stream through the memory. The first pass of a row of products is
-// their epilogue: it works on the results as they leave the array and costs no bytes of its own.
+// Inside a row, a pass is one stream through the memory. The first pass of a row of products is the
+// products' epilogue. It works on the results as they leave the array, and moves no bytes of its
+// own.
 //   epilogue    bias, relu, gelu, add, dropout, batch norm's statistics
 //   own pass    batch_norm's and layer_norm's scale and shift; pools, unless a pass is open already
 //   joins       any element-wise layer that follows a pass, and a pool
@@ -30,8 +31,9 @@ struct FusedRow {
   std::vector<Pass> passes;
 };
 
-// Every layer is in exactly one pass. In `training` batch norm needs its statistics before it can
-// scale, so it opens a pass. Otherwise it is only a scale and a shift, so it joins a pass.
+// Every layer is in exactly one pass. If `training`, a batch norm needs its statistics before it
+// can scale, so it opens a pass. If not, a batch norm is only a scale and a shift, so it joins a
+// pass.
 std::vector<FusedRow> FuseLayers(const Model& model, bool training);
 
 }  // namespace systole::emulator

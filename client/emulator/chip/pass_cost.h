@@ -27,9 +27,9 @@
 
 namespace systole::emulator {
 
-// Seconds of one core's vector unit for `ops` operations on each element. It works on as many
-// elements at once as it has lanes, and does units_per_lane operations in a cycle: ceil(elements /
-// lanes) * ops / units_per_lane cycles.
+// Seconds of one core's vector unit for `ops` operations on each element. Each lane works on one
+// element at a time and does units_per_lane operations in a cycle, so it takes
+// ceil(elements / lanes) * ops / units_per_lane cycles.
 double VectorSeconds(double elements, double ops, const v1::Chip& chip);
 
 struct PassCost {

@@ -19,7 +19,7 @@ double Real(int64_t a) { return static_cast<double>(a); }
 }  // namespace
 
 // In the dataflow ws-db, products on different operands follow each other without a gap, as tiles
-// do. So the cycle model prices these products as one with a longer K, in whole slabs. In
+// do. So the cycle model prices these products as one product with a longer K, in whole slabs. In
 // SCALE-Sim's dataflows they run one after the other.
 absl::StatusOr<Op> PriceProduct(const Product& product, const v1::Chip& chip, Dataflow dataflow) {
   const ArrayShape array = {.rows = chip.array_rows(), .columns = chip.array_columns()};

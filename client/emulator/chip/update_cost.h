@@ -2,8 +2,8 @@
 //              bytes                              operations  numbers kept
 //   SGD        12: reads w, g; writes w           2           0
 //   momentum   20: reads w, m, g; writes w, m     3           1 (m)
-//   LARS       28: as momentum, and reads w, g    7           1 (m)
-//              before, for their norms
+//   LARS       28: reads w, g for their norms,    7           1 (m)
+//              then as momentum
 //   Adam       28: reads w, m, v, g; writes       12          2 (m, v)
 //              w, m, v
 // The operations of LARS and Adam are counted in their formulas; a square root counts as one.

@@ -1,5 +1,5 @@
-// Files of protobuf messages. Each is in a TFRecord record of its own, so it has a length and a
-// CRC-32C. The first message says what the file is. Programs in other languages use
+// Files of protobuf messages. Each message is in a TFRecord record of its own, so it has a length
+// and a CRC-32C. The first message says what the file is. Programs in other languages use
 // proto/systole/v1/message_file.proto.
 //
 //   FileHeader  message  message ..       each format decides which messages, in which order
@@ -42,7 +42,7 @@ class MessageFileWriter {
                                                   absl::string_view systole_version);
 
   // ResourceExhausted if the message has more than kMaxMessageBytes. Otherwise returns the sink's
-  // errors; after an error of the sink every call returns it.
+  // errors; after an error of the sink every call returns that error.
   absl::Status Write(const google::protobuf::MessageLite& message);
   // Without this call no file is made.
   absl::Status Close() { return records_.Close(); }

@@ -47,11 +47,11 @@ struct LayerPlan {
   // The layer's index in the text. It seeds the initialiser and dropout.
   int64_t number = 0;
   // The layers whose outputs this layer takes, as indices into Model::layers. All are before this
-  // layer, and -1 is the model's input. kAdd has two or more, and the same one may appear twice.
-  // Other layers have one.
+  // layer, and -1 is the model's input. kAdd has two or more inputs, and the same layer may appear
+  // twice. Other layers have one input.
   std::vector<int64_t> inputs;
-  // `input` is the first input's shape. If a flatten is between, it differs from the output shape
-  // of inputs[0] but has the same number of elements.
+  // `input` is the shape of the first input. If there is a flatten between inputs[0] and this
+  // layer, `input` differs from the output shape of inputs[0], but has the same number of elements.
   Shape input, output;
   Window window;  // kConv2d, kMaxPool, kAveragePool.
   bool bias = false;

@@ -20,8 +20,8 @@ namespace systole::emulator {
 namespace {
 
 constexpr char kInputName[] = "input";
-// The most multiply-accumulates in one example's forward pass. Three times as many, for training,
-// do not overflow.
+// The most multiply-accumulates in one example's forward pass. Three times this number, for
+// training, does not overflow.
 constexpr int64_t kMostMacs = int64_t{1} << 50;
 // Every layer takes memory and time, however few values it has. A thousand layers are already a
 // deep network.
@@ -45,7 +45,7 @@ class GraphCompiler {
   }
 
   absl::Status Add(const v1::Layer& layer, int64_t number);
-  // InvalidArgument unless some layer takes each source but the last.
+  // InvalidArgument unless each source but the last is taken by at least one layer.
   absl::Status CheckAllTaken() const;
   const Shape& last_shape() const { return sources_.back().shape; }
 

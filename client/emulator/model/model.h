@@ -42,7 +42,7 @@ struct Model {
   // The multiply-accumulates of one example, forward and backward. A layer that takes the model's
   // input computes no gradient for it.
   int64_t training_macs() const;
-  // The first layer whose cost on a chip is known but that cannot be computed (layer_norm, gelu,
+  // The first layer of a kind that has a cost on a chip but cannot be computed (layer_norm, gelu,
   // attention); null if there is none. The pointer is valid as long as the model.
   const LayerPlan* first_untrainable() const;
 };

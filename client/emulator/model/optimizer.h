@@ -12,7 +12,7 @@
 namespace systole::emulator {
 
 // The optimizer with its absent numbers filled in (betas, epsilon, trust coefficient).
-//   InvalidArgument  a value out of range, or two that exclude each other; names the field.
+//   InvalidArgument  a value out of range, or two values that exclude each other; names the field.
 absl::StatusOr<v1::Optimizer> CompileOptimizer(const v1::Optimizer& optimizer);
 
 // The rate of `step` (from 0) under the optimizer's warm-up and decay.

@@ -62,7 +62,7 @@ std::string NameOf(const RunReport& report) {
 }
 
 // The verdict has words and a sign besides its colour, because not all readers see colours, and
-// some print the page without them.
+// some print the page without colours.
 std::string VerdictHtml(const Verdict& verdict) {
   if (verdict.text.empty()) return "";
   const char* css_class = "neutral";

@@ -23,7 +23,8 @@ std::string FactHtml(const Fact& fact);
 
 class HtmlTable {
  public:
-  // Columns are headed by `header`, of plain text; the first one holds the rows' names.
+  // `header` has the headings of the columns, in plain text. The first column holds the rows'
+  // names.
   HtmlTable(absl::string_view caption, const std::vector<std::string>& header);
 
   // `cells` are HTML.

@@ -24,8 +24,8 @@ struct LevelCurve {
 // A level, with its index in RunReport::levels. The JSON uses the same index.
 using Numbered = std::pair<size_t, const LevelReport*>;
 
-// The levels by number of trainers. They did not run in this order, because the search for the
-// largest number that is fed goes up and down.
+// The levels by number of trainers. The levels did not run in this order, because the search for
+// the largest number of trainers that the servers can feed goes up and down.
 std::vector<Numbered> Sorted(const RunReport& report) {
   std::vector<Numbered> levels;
   for (size_t i = 0; i < report.levels.size(); ++i) levels.emplace_back(i, &report.levels[i]);

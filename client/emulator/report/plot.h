@@ -1,6 +1,6 @@
 // One plot as inline SVG: a frame of two axes with their grid and labels, and marks on it. It is
 // drawn twice, for a wide screen and for a phone, because the wide plot scaled down would be too
-// small to read. The style sheet shows the one that fits.
+// small to read. The style sheet shows the plot that fits.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_PLOT_H_

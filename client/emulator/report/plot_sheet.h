@@ -1,6 +1,6 @@
 // A plot in one size, as inline SVG. Marks have classes, never colours: the page's style sheet
 // colours them, for light and for dark. A series is a word such as "compute"; its marks have the
-// class `s-compute`. Plot draws on two of these; plot.h says what each call draws.
+// class `s-compute`. A Plot draws on two PlotSheets; plot.h says what each call draws.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_PLOT_SHEET_H_
@@ -52,7 +52,8 @@ class PlotSheet {
  private:
   bool IsFinite(const Point& point) const;
   std::string AtText(const Point& point) const;  // "12.5,80"
-  // How far apart the labels shown on the x axis are: the first of 1, 2, 5, 10, 20 that has room.
+  // The x axis shows only every n-th label. Returns n: the first of 1, 2, 5, 10, 20 with which the
+  // labels have room.
   size_t LabelsApart() const;
 
   const PlotOptions options_;

@@ -67,8 +67,8 @@ class StepHistory {
   int64_t steps_ = 0;
 };
 
-// Merges neighbours of `rows` into at most `max_rows` rows. Each result but the last is made of the
-// same number of rows. REQUIRES: max_rows > 0.
+// Merges neighbours of `rows` into at most `max_rows` rows. Each merged row but the last is made of
+// the same number of rows. REQUIRES: max_rows > 0.
 std::vector<StepRow> MergeRows(absl::Span<const StepRow> rows, size_t max_rows);
 
 }  // namespace systole::emulator

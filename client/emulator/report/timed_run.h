@@ -19,7 +19,7 @@
 namespace systole::emulator {
 
 // The entry of a step. Its stall and barrier are means over the cores, so that they and the compute
-// add up to the whole step.
+// time add up to the time of the whole step.
 StepEntry EntryOf(const StepRecord& record);
 
 // The facts about the cores: their number, step and slice.
@@ -28,7 +28,7 @@ std::vector<Fact> FactsOf(const TimedCores& cores);
 std::vector<Fact> PercentileFacts(absl::string_view key, absl::string_view label,
                                   const LatencyHistogram& latencies);
 
-// Whether the feed keeps up, and how much of the time is lost to it.
+// Whether the feed keeps up, and how much of the time is lost by waiting for it.
 Verdict VerdictOf(const Utilisation& used);
 
 // The layers of a compiled model, and the peaks of its chip, for a roofline plot.

@@ -110,8 +110,8 @@ Figure StepTimes(const RunReport& report) {
        .width = kWidePx,
        .height = 300},
       StepAxis(rows, 10), y);
-  // A few columns have gaps. Many columns overlap a little, because the page would show between
-  // them otherwise.
+  // A few columns have gaps. Many columns overlap a little, because the page would otherwise show
+  // between the columns.
   const double gap = (rows.size() <= 120 ? 0.06 : -0.06) * static_cast<double>(steps_per_column);
   for (const StepRow& row : rows) DrawRow(row, parts, gap, plot);
   Figure figure = {.title = "Step time",
@@ -177,7 +177,7 @@ Figure CoreStalls(const RunReport& report) {
             Axis::Linear(0, top, Unit::kSeconds, 4));
   for (size_t begin = 0; begin < count; begin += merged) {
     const size_t end = std::min(begin + merged, count);
-    // A bar for several cores shows the one that waited longest, because that one matters.
+    // A bar for several cores shows the core that waited longest, because that core matters.
     const CoreTimes& core =
         *std::max_element(report.cores.begin() + static_cast<int64_t>(begin),
                           report.cores.begin() + static_cast<int64_t>(end), by_stall);

@@ -11,7 +11,7 @@
 
 namespace systole::emulator {
 
-// A table of cores lists at most this many: the ones that waited longest.
+// A table of cores lists at most this many cores: those that waited longest.
 inline constexpr size_t kMaxCoreRows = 64;
 
 // A figure is left out if the report has no steps, or no cores, for it.

@@ -29,8 +29,8 @@ struct ArrivalTensor {
 
 enum class RecordedBy { kDrain, kPaced };
 
-// The most times in a recording. They take half a gigabyte and are eight million steps of eight
-// cores.
+// The most times in a recording. They take half a gigabyte, and are enough for eight million steps
+// of eight cores.
 inline constexpr int64_t kMaxArrivalTimes = int64_t{1} << 26;
 
 struct Arrivals {
@@ -39,7 +39,8 @@ struct Arrivals {
   std::vector<ArrivalTensor> tensors;  // 1 to kMaxSliceTensors; all have the same batch.
   int64_t first_step = 0;
   int num_cores = 0;
-  // When each slice arrived: [step][core], at most kMaxArrivalTimes, since the recording began.
+  // When each slice arrived, in nanoseconds since the recording began: [step][core]. At most
+  // kMaxArrivalTimes numbers.
   std::vector<int64_t> ns;
 
   int64_t steps() const { return static_cast<int64_t>(ns.size()) / num_cores; }

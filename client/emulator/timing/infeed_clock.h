@@ -1,7 +1,8 @@
-// The virtual clock of chips that are fed over PCIe. It is told when the cores' slices of the batch
-// arrived at the host, and computes when each step starts. Only Step() and Slip() move it.
+// The virtual clock of chips that are fed over PCIe. The clock is told when the cores' slices of
+// the batch arrived at the host, and computes when each step starts. Only Step() and Slip() move
+// the clock.
 //
-// With D steps of room in each core's queue, for step i and core c:
+// With room for D steps in each core's queue, for step i and core c:
 //   enqueued(i,c) = max(arrived(i,c), start(i-D))        a place is free when step i-D is taken
 //   ready(i,c)    = max(enqueued(i,c), link free) + transfer_time
 //   start(i)      = max over c of max(ready(i,c), end(i-1))      all cores meet: the barrier
@@ -9,10 +10,10 @@
 // With one core per chip, "link free" is ready(i-1,c). That is the queue model of TensorFlow's
 // infeed.
 //
-// The PCIe link belongs to a chip. Its cores' slices cross it one at a time, each at full speed.
-// All slices of a step cross before any slice of the next step, because a host hands over whole
-// steps. Within a step they cross in the order in which they were enqueued. If two were enqueued at
-// the same time, the slice of the lower core crosses first.
+// The PCIe link belongs to a chip. The slices of the chip's cores cross the link one at a time,
+// each at full speed. All slices of a step cross before any slice of the next step, because a host
+// hands over whole steps. Within a step, slices cross in the order in which they were enqueued. If
+// two slices were enqueued at the same time, the slice of the lower core crosses first.
 //
 // Per core c: infeed stall = max(0, ready(i,c) - end(i-1)), transfer included; barrier = the rest
 // of the wait. So a core is charged only for its own slice.
@@ -36,8 +37,8 @@ struct InfeedOptions {
   int num_cores = 1;
   // Cores that share a PCIe link, 1 to 65536. The last chip may have fewer.
   int cores_per_chip = 1;
-  // Steps that can wait in front of a core, besides the one that it works on: 1 to 65536. A larger
-  // number hides longer hiccups.
+  // Steps that can wait in front of a core, besides the step that the core works on: 1 to 65536. A
+  // larger number hides longer hiccups.
   int64_t queue_depth = 2;
   // The chip's step time, all-reduce included; > 0 and at most an hour.
   absl::Duration step_time;
@@ -65,7 +66,8 @@ class InfeedClock {
  private:
   explicit InfeedClock(const InfeedOptions& options);
 
-  // Feeds the cores [begin, end) of one chip; fills ready_.
+  // Feeds the cores [begin, end) of one chip, and sets their ready_. Their queues have room for
+  // this step from the time `room_at` on.
   void Transfer(int begin, int end, absl::Duration room_at,
                 absl::Span<const absl::Duration> arrived);
 

@@ -1,16 +1,16 @@
 // Paced mode: the cores' steps take the chip's time by the wall clock, so that real servers are
 // loaded at the rate of the real chip. Nothing is computed.
 //
-// There are two clocks. The virtual one (infeed_clock.h) says when steps start and end. The ends of
-// its steps are the deadlines, so lateness of this loop does not add up. The wall clock only times
-// waits. The time that the loop itself loses is measured (PacingOverhead) and never booked as a
-// stall:
+// There are two clocks. The virtual clock (infeed_clock.h) says when steps start and end. The
+// virtual ends of steps are the deadlines of this loop, so its lateness does not add up. The wall
+// clock only times waits. The time that the loop itself loses is measured (PacingOverhead) and
+// never booked as a stall:
 //   * If the loop is late by less than a step, the next step's deadline absorbs it.
 //   * If it is later, the virtual clock is moved on (StepRecord.overhead), because a burst of short
 //     steps would ask more of the feed than the chip does.
 //
-// One thread paces all cores. That is enough, because the time at which all cores meet is only the
-// maximum of their times.
+// One thread paces all cores. That is enough, because the cores meet when the last of them has its
+// slice.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_PACED_RUN_H_
@@ -32,13 +32,13 @@ namespace systole::emulator {
 
 struct PacedOptions {
   InfeedOptions infeed;
-  // The run ends after max_steps steps, or with the first step that ends max_duration or more after
-  // step 0's start, or when the feed ends or is cancelled. If the feed is cancelled during a wait,
-  // the wait is booked.
+  // The run ends after max_steps steps, or with the first step whose end is max_duration or more
+  // after the start of step 0. It also ends if the feed ends or is cancelled. If the feed is
+  // cancelled during a wait, the wait is booked.
   int64_t max_steps = std::numeric_limits<int64_t>::max();
   absl::Duration max_duration = absl::InfiniteDuration();
   Pacer pacer;
-  // Called after every step, with the virtual time since the first one started. May be null.
+  // Called after every step, with the virtual time since the first step started. May be null.
   std::function<void(const StepRecord& record, absl::Duration elapsed)> on_step;
 };
 
@@ -47,13 +47,13 @@ struct PacingOverhead {
   absl::Duration noticing;      // From when a step is ready until the loop has it: waking, popping.
   absl::Duration max_noticing;  // The longest for one step.
   absl::Duration work;          // The loop's work between having a step and waiting for its end.
-  absl::Duration max_late;      // The most by which a wait for a step's end was too long.
+  absl::Duration max_late;      // The most by which the loop was late at a step's end.
 };
 
 struct PacedResult {
   TimingBooks books;
   PacingOverhead overhead;
-  // Compute time / wall time from the first step's end to the last one's. This would be the AU
+  // Compute time / wall time from the first step's end to the last step's end. This would be the AU
   // (utilisation.h) if the emulator's overhead were the chip's. nullopt for fewer than two steps.
   std::optional<double> wall_au;
 };

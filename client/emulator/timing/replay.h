@@ -2,10 +2,11 @@
 // would have kept any chip. The same file gives the same numbers every time.
 //
 // A recording that takes slices as fast as they come never makes the feed wait. So it has the
-// arrivals of a feed with endless room ahead of the cores. With a slower chip, the feed could only
-// run ahead by its client's window and queue. In the recording, steps that came early may hide a
-// hiccup that would stall the real chip. So the replayed AU (utilisation.h) is an upper bound. The
-// bound is close for a steady feed. Pacing (paced_run.h) measures the real AU for one chip.
+// arrivals of a feed that may run ahead of the cores without a limit. With a slower chip, the feed
+// could only run ahead by the steps that fit into its client's window and queue. In the recording,
+// steps that came early may hide a hiccup that would stall the real chip. So the replayed AU
+// (utilisation.h) is an upper bound. The bound is close for a steady feed. Pacing (paced_run.h)
+// measures the real AU for one chip.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_REPLAY_H_
@@ -29,8 +30,8 @@ namespace systole::emulator {
 // order. It returns ResourceExhausted beyond kMaxArrivalTimes.
 PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals);
 
-// InvalidArgument if an option is out of range. `options.num_cores` is the recording's. `on_step`
-// may be null.
+// InvalidArgument if an option is out of range. `options.num_cores` is ignored: the recording's
+// number counts. `on_step` may be null.
 absl::StatusOr<TimingBooks> Replay(const Arrivals& arrivals, InfeedOptions options,
                                    const std::function<void(const StepRecord&)>& on_step = nullptr);
 

@@ -8,8 +8,8 @@ namespace {
 
 double Ms(absl::Duration time) { return absl::ToDoubleMilliseconds(time); }
 
-// A line with the mean and the largest value, and the core that has it. Lines for all cores of a
-// pod would fill a page.
+// A line with the mean value, the largest value, and the core that has the largest value. Lines for
+// all cores of a pod would fill a page.
 std::string CoreLine(const char* what, const std::vector<CoreBooks>& cores,
                      absl::Duration CoreBooks::*field) {
   size_t longest = 0;

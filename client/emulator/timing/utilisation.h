@@ -1,10 +1,11 @@
 // How well the cores were used over a run's steps. The first step is left out, because it waits for
 // connections and for the pipeline to fill.
 //
-// * AU, accelerator utilization, is MLPerf Storage's: compute time / total time. Its benchmark
-//   passes at 90 % (ResNet-50, UNet3D) or 70 % (CosmoFlow).
-// * The infeed fraction is the TPU profiler's (xprof): a step's infeed stall / its duration, for
-//   the core that stalled longest; below 5 % a step is not input-bound, below 20 % moderately.
+// * AU (accelerator utilization) is defined as in MLPerf Storage: compute time / total time. The
+//   benchmark of MLPerf Storage passes at 90 % (ResNet-50, UNet3D) or 70 % (CosmoFlow).
+// * The infeed fraction is defined as in the TPU profiler (xprof): a step's infeed stall / the
+//   step's duration, for the core that stalled longest. Below 5 % a step is not input-bound. Below
+//   20 % it is moderately input-bound.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_UTILISATION_H_

@@ -4,12 +4,13 @@
 //   forward phases    sums of x | sums of (x - mean)^2 | y
 //   backward phases   sums of dy and of dy * normal(x) | dx
 //
-// The variance takes a second pass and is not made of sums of x^2, to avoid cancellation. Only
-// valid examples are in the sums. In training the other examples and their gradients become zeros.
-// Otherwise they could grow without bound, layer after layer, because the statistics do not cover
-// them (a layer multiplies by 1 / sqrt(epsilon) if the variance is 0). A gradient of 0 times an
-// infinity is NaN. A sum runs image by image (see VectorUnit::sum_rows), then over the shards in
-// the fixed tree: over all shards or, with local statistics, over the shards of the core.
+// To avoid cancellation, the variance is summed in a second pass and not computed from sums of x^2.
+// Only valid examples are in the sums. In training the other examples and their gradients become
+// zeros. Otherwise they could grow without bound, layer after layer, because the statistics do not
+// cover them (a layer multiplies by 1 / sqrt(epsilon) if the variance is 0). Then a gradient of 0
+// times an infinity would be NaN. A sum runs image by image (see VectorUnit::sum_rows), then over
+// shards in the fixed tree of network.h. These are all shards or, with local statistics, the shards
+// of the core.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
@@ -48,7 +49,7 @@ class BatchNormLayer : public Layer<T> {
 
   const LayerPlan plan_;
   const LayerParameters<T> parameters_;
-  const int64_t channels_, places_;  // Places of one image.
+  const int64_t channels_, places_;  // places_: height * width.
   std::vector<T> partials_;
   std::vector<T> mean_, variance_;  // Of the current step.
 };

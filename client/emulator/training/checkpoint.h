@@ -1,6 +1,6 @@
 // A saved training run, as a value. It has the report so far, and everything that the next step
-// depends on besides model text, options and feed. A run that is saved, ended and resumed computes
-// the same bits as a run without the break. checkpoint_file.h describes the file.
+// depends on, except for the model text, the options and the feed. A run that is saved, ended and
+// resumed computes the same bits as a run without the break. checkpoint_file.h describes the file.
 //
 // Thread-compatible value type; functions without state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_CHECKPOINT_H_
@@ -26,7 +26,7 @@ struct Checkpoint {
   int64_t global_batch = 0;
   int64_t steps_per_epoch = 0;
   std::string feed_token;  // The feed's resume token, opaque here.
-  // The run's state at that point.
+  // The run's state when the checkpoint was taken.
   TrainerState trainer;
   LoopState loop;
 };
@@ -36,10 +36,10 @@ Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, int64_t steps
                           const std::string& feed_token);
 
 // Puts the checkpoint's numbers into `trainer`. The number of cores may differ if the global
-// batch is the same. Sums are then grouped differently, unless cores times shards_per_core is
-// unchanged.
-//   InvalidArgument  model, seed, numerics or global batch are not the checkpoint's; says what to
-//                    do. `trainer` has not changed.
+// batch is the same. With another number of cores, sums are grouped differently, unless cores times
+// shards_per_core is unchanged.
+//   InvalidArgument  model, seed, numerics or global batch differ from the checkpoint's. The
+//                    message says what to do. `trainer` has not changed.
 absl::Status RestoreTrainer(const Checkpoint& checkpoint, Trainer& trainer);
 
 }  // namespace systole::emulator

@@ -24,7 +24,7 @@ constexpr FileFormat kFormat = {.name = "systole checkpoint", .noun = "checkpoin
 constexpr int64_t kPieceElements = int64_t{1} << 18;
 constexpr int kMaxRank = 8;
 
-// Values are written in the machine's order of bytes, which must be the file's.
+// Values are written in the machine's byte order. The file's order is little-endian.
 static_assert(std::endian::native == std::endian::little);
 
 absl::Status Inconsistent(absl::string_view what) {
@@ -114,7 +114,7 @@ absl::Status CheckPosition(const v1::Checkpoint& message) {
   return absl::OkStatus();
 }
 
-// Reads everything but the tensors and the epochs that have ended.
+// Reads everything except the tensors and the ended epochs.
 absl::StatusOr<Checkpoint> FromMessage(const v1::Checkpoint& message) {
   SYSTOLE_RETURN_IF_ERROR(CheckPosition(message));
   const absl::StatusOr<Numerics> numerics = ParseNumerics(message.numerics());

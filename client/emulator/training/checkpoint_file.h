@@ -1,6 +1,6 @@
-// A checkpoint as a file: proto/systole/v1/checkpoint.proto says which messages in which order. The
-// values are written and read piece by piece. Besides the checkpoint itself, this takes memory for
-// two pieces of a tensor (2 MiB).
+// A checkpoint as a file. proto/systole/v1/checkpoint.proto says which messages the file has, and
+// in which order. The values are written and read piece by piece. Besides the checkpoint itself,
+// this takes memory for two pieces of a tensor (2 MiB).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_CHECKPOINT_FILE_H_

@@ -4,9 +4,9 @@
 // Which values are dropped depends only on (seed, step, layer, place in global batch, element):
 //   d       = Philox(key = seed, counter = step:u64le layer 1)
 //   block n = Philox(key = d[0] d[1], counter = n place d[2] d[3])   for elements 4 n .. 4 n + 3
-// An element is dropped if its word's upper 24 bits, as a number in [0, 1), are below the rate. So
-// the split of the batch over shards, cores and threads changes no bit, no mask is kept between the
-// passes, and a resumed run makes the same draws.
+// Each element has one word of its block. The element is dropped if the word's upper 24 bits, as a
+// number in [0, 1), are below the rate. So the split of the batch over shards, cores and threads
+// changes no bit, no mask is kept between the passes, and a resumed run makes the same draws.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_DROPOUT_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_DROPOUT_LAYER_H_

@@ -8,8 +8,8 @@ namespace {
 
 class Slots {
  public:
-  // Takes the smallest free slot that is large enough. If there is none, it takes the largest free
-  // slot, which grows, or else a new slot.
+  // Takes the smallest free slot that is large enough. If no free slot is, the largest one grows.
+  // If no slot is free, makes a new one.
   int64_t Take(int64_t size) {
     const auto better = [&](int64_t a, int64_t b) {
       const bool fits_a = sizes_[a] >= size, fits_b = sizes_[b] >= size;

@@ -18,17 +18,17 @@
 namespace systole::emulator {
 
 struct GradientPlan {
-  // Copies or adds the gradient from the slot that the layer wrote to the slot of one of the
-  // layer's inputs.
+  // Takes the gradient in the slot `written`, and copies it to the slot of one of the layer's
+  // inputs, or adds it there.
   struct Delivery {
     int64_t to = 0;
     bool adds = false;  // False: this is the first contribution, so it is copied.
   };
   struct Step {
     int64_t output = 0;  // The slot of the gradient with respect to the layer's output.
-    // The slot for the layer's input gradient; -1 if no layer needs it. It is the slot of the first
-    // input itself, if the layer takes this input once and is the first to contribute to its
-    // gradient. Then `deliveries` has only the other inputs.
+    // The slot for the layer's input gradient; -1 if no layer needs it. If the layer takes its
+    // first input only once, and is the first to contribute to this input's gradient, the layer
+    // writes straight to that gradient's slot. Then `deliveries` has only the other inputs.
     int64_t written = -1;
     std::vector<Delivery> deliveries;
   };

@@ -6,8 +6,9 @@
 //   weight gradient  d_w'[filters, patch]    = d_out' * patches(x)
 //
 // All three use the matrix unit. x and d_out are rounded to operands once, into images with a rim
-// of zeros, and patches are gathered from there. A stride > 1 spreads d_out with zeros between.
-// That is simple and exact, but the input gradient takes stride^2 times the multiply-accumulates.
+// of zeros, and patches are gathered from there. With a stride > 1, d_out is spread: there are
+// zeros between its values. That is simple and exact, but the input gradient takes stride^2 times
+// the multiply-accumulates.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_LINEAR_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_LINEAR_LAYER_H_

@@ -35,10 +35,11 @@ struct ScoreSums {
 struct LoopState {
   // The epochs that have ended, with their validation.
   std::vector<EpochReport> epochs;
-  // The current epoch so far; its `training` is in `sums` until the epoch ends.
+  // The current epoch so far. Its field `training` is set at the end of the epoch; until then,
+  // `sums` has the sums.
   EpochReport current;
   ScoreSums sums;
-  // The same as in TrainingReport, so far.
+  // As in TrainingReport, for the run so far.
   absl::Duration training_time;
   absl::Duration first_step_wait;
 };

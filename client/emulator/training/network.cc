@@ -15,8 +15,9 @@
 namespace systole::emulator {
 namespace {
 
-// Adds the numbers of n shards into shard 0's, up a tree: first pairs of neighbours, then pairs of
-// their sums, and so on. add(to, from) adds one pair.
+// Adds up the numbers of n shards in a tree: first pairs of neighbours, then pairs of their sums,
+// and so on. Shard 0 gets the sum. add(to, from) adds the numbers of shard `from` to those of shard
+// `to`.
 void ReduceInTree(int64_t n, absl::FunctionRef<void(int64_t to, int64_t from)> add) {
   for (int64_t distance = 1; distance < n; distance *= 2) {
     for (int64_t to = 0; to + distance < n; to += 2 * distance) add(to, to + distance);

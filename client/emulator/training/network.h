@@ -88,7 +88,7 @@ class Network {
     return absl::MakeSpan(cores_[core].optimizer_state);
   }
 
-  // Runs body(0) .. body(n - 1) on the pool, each in a FlushScope.
+  // Runs body(0) .. body(n - 1) on the pool, each in a FlushScope (subnormals become zero).
   void Parallel(int64_t n, absl::FunctionRef<void(int64_t)> body);
 
  private:
@@ -124,7 +124,7 @@ class Network {
   void SumPartials(size_t layer);
   void SumPartials(size_t layer, int64_t first_shard, int64_t shards);
   void UpdateStatistics();
-  // A layer's statistics become the mean over the cores that had a valid example.
+  // Sets a layer's statistics to the mean over the cores that had a valid example.
   void AverageStatistics(const LayerPlan& layer);
   StepContext<T> ContextOf(int64_t shard);
   std::vector<const T*> InputsOf(const Shard& shard, size_t layer) const;

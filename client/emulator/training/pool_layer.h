@@ -46,8 +46,9 @@ class PoolLayer : public Layer<T> {
     return plan.kind == LayerKind::kMaxPool ? images * plan.output.size() : 0;
   }
 
-  // Goes over all windows in order, and in each over its places inside the image in order. Calls
-  // visit(output offset, input offset, number of the place, how many such places the window has).
+  // For each window, goes over those of its places that are inside the image. Windows and places
+  // come in order. Calls visit(output offset, input offset, index of the place, number of the
+  // window's places inside the image).
   template <typename Visit>
   void ForEachPlace(int64_t images, const Visit& visit) const;
 

@@ -29,7 +29,8 @@ struct InfeedStep {
 };
 
 // Waits for core `core`'s next step; nullopt at the end of the feed. Cores are asked in order, so
-// the duration of a call says nothing about its core. `arrived_at` does.
+// the duration of a call does not tell how long its core waited. `arrived_at` tells when the core's
+// slice came.
 using PopInfeed = std::function<absl::StatusOr<std::optional<InfeedStep>>(int64_t core)>;
 
 // Reported after every training step.
@@ -40,7 +41,7 @@ struct TrainingProgress {
   double loss = 0;  // This step's.
   double accuracy = 0;
   double learning_rate = 0;
-  // When the step began: the run's time so far. The breaks before a resumed run do not count.
+  // The run's time so far, when the step began. The breaks before a resumed run do not count.
   absl::Duration start;
   absl::Duration infeed_stall;  // Wait until the last core had its slice; 0 for the first step.
   absl::Duration compute;

@@ -29,8 +29,9 @@ struct EpochReport {
   absl::Duration duration;     // The training steps and the waits between, without validation.
   absl::Duration compute;      // The training steps alone.
   int64_t bytes_received = 0;  // For training and validation.
-  // Per core: the time from when a step was wanted until the core's own slice had arrived. A fed
-  // core that waits for another core's slice is not charged. The run's first step does not count.
+  // Per core: the time from when a step was wanted until the core's own slice had arrived. While a
+  // core that has its slice waits for another core's slice, its own stall does not grow. The run's
+  // first step does not count.
   std::vector<absl::Duration> infeed_stall;
 
   double images_per_second() const;

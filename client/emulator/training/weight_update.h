@@ -6,8 +6,8 @@
 //   FinishMeasures()                                 once all are measured
 //   for every piece and replica:  Apply(..)          any order, any thread
 //
-// The norms for LARS are summed in each piece as VectorUnit::sum_squares does, then over a layer's
-// pieces in order. So the number of threads changes no bit.
+// For the norms of LARS, VectorUnit::sum_squares sums up each piece. Then a layer's pieces are
+// added in order. So the number of threads changes no bit.
 // Thread-compatible; Measure() and Apply() of different pieces may run at the same time.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_WEIGHT_UPDATE_H_
@@ -24,7 +24,7 @@ namespace systole::emulator {
 template <typename T>
 class WeightUpdate {
  public:
-  // A range of the parameters. All of them are weights of one layer, or all are its biases.
+  // A range of the parameters: only weights, or only biases, of one layer.
   struct Piece {
     int64_t begin, end;
     bool is_weights;  // Weights of conv2d or dense. They decay, and LARS scales their rate.

@@ -19,7 +19,7 @@
 
 namespace systole::python {
 
-// Holds no reference to a feed, so batches that hold it keep no feed open.
+// Holds no reference to a feed, so a batch that holds a ContactSheets keeps no feed open.
 class ContactSheets {
  public:
   ContactSheets(v1::FeedSpec spec, std::shared_ptr<const StepShape> shape, std::string source,

@@ -70,7 +70,7 @@ auto Interruptibly(const Work& work) {
   Mutex mu;
   CondVar changed;
   std::optional<decltype(work())> made;
-  WorkerPool thread(1);  // Last: its thread uses what is above.
+  WorkerPool thread(1);  // Last: its thread uses the variables above.
   thread.Submit([&] {
     const InterruptScope scope(unwanted);
     auto result = work();
@@ -82,8 +82,8 @@ auto Interruptibly(const Work& work) {
     {
       MutexLock lock(mu);
       if (!made.has_value()) changed.WaitFor(mu, kWaitAtMost);
-      // The work may have been done before it saw the flag. A Python function that returns a value
-      // and has raised an exception ends in a SystemError.
+      // The work may have ended before it saw the flag. Its result is then dropped: a Python
+      // function that returns a value although an exception is set ends in a SystemError.
       if (made.has_value() && unwanted.is_raised()) return decltype(work())(InterruptedError());
       if (made.has_value()) return *std::move(made);
     }
@@ -287,7 +287,7 @@ void FeedHandle::Start() {
 std::optional<std::pair<int64_t, Memory>> FeedHandle::Next() {
   CheckProcess();
   while (true) {
-    HandOnLines();  // Before the wait: a handler that raises must not cost a step.
+    HandOnLines();  // Before the wait, so that no step is lost if a handler of the log raises.
     const auto next = WithoutGil([this]() -> std::optional<absl::StatusOr<std::optional<Step>>> {
       const MutexLock lock(mu_);
       if (feed_ == nullptr) return Closed();

@@ -19,7 +19,7 @@ namespace systole::python {
 
 class LogLines {
  public:
-  // The most lines that wait. Until they are passed on, further ones are dropped.
+  // The most lines that wait to be passed on. Further lines are dropped.
   static constexpr size_t kMaxWaiting = 256;
 
   void Add(LogLevel level, const std::string& line) ABSL_LOCKS_EXCLUDED(mu_);

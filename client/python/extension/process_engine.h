@@ -1,8 +1,8 @@
 // The engine that all LocalFeeds of a process share. The first feed makes it and the last one ends
 // it, so 30 feeds take the threads of one.
 //
-// Single-thread: call with the GIL held. The GIL guards the state, also in a child of fork(), which
-// forgets the parent's engine, because its threads are in the parent.
+// Single-thread: call with the GIL held. The GIL guards the state, also in a child of fork(). The
+// child forgets the parent's engine, because the engine's threads are in the parent.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_PROCESS_ENGINE_H_
 #define SYSTOLE_CLIENT_PYTHON_EXTENSION_PROCESS_ENGINE_H_
 
@@ -14,9 +14,9 @@
 
 namespace systole::python {
 
-// The engine for a feed that asks for `threads`; nullopt: any number. A new engine has `threads`,
-// or the number of systole.configure(), or `processors`. Raises FailedPrecondition if `threads`
-// differs from the number in use or configured.
+// The engine for a feed that asks for `threads`; nullopt: any number. A new engine has `threads`
+// threads; without `threads`, the number of systole.configure(), or else `processors`. Raises
+// FailedPrecondition if `threads` differs from the number in use or configured.
 std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int processors);
 
 void DeclareProcessEngine(nanobind::module_& module);

@@ -23,7 +23,7 @@ T ValueOrRaise(absl::StatusOr<T> value) {
 }
 
 // Declares the function that takes the exception classes: a dict from the name of a status code,
-// such as "NOT_FOUND", to the class to raise. "" is for all other codes.
+// such as "NOT_FOUND", to the class to raise. The key "" is for all other codes.
 void DeclareErrors(nanobind::module_& module);
 
 }  // namespace systole::python

@@ -45,7 +45,7 @@ def parameters_of(function: Callable[..., Any]) -> list[str]:
 
 
 def checks_names(owner: str) -> Callable[[Function], Function]:
-    """Makes a function, or a class' __init__, refuse unknown keywords as unknown_name() says."""
+    """Makes a function, or a class's __init__, raise unknown_name() for an unknown keyword."""
 
     def decorate(function: Function) -> Function:
         known = parameters_of(function)

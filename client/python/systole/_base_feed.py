@@ -153,7 +153,7 @@ class BaseFeed(Iterator[Batch]):
         return self.state_at(self._next_step)
 
     def state_at(self, step: int) -> dict[str, Any]:
-        """The state that goes on with step `step`, for callers that have taken batches ahead."""
+        """The state for going on with step `step`; for callers that have taken batches ahead."""
         return {"version": _STATE_VERSION, "step": step, "token": self._handle.token_at(step)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

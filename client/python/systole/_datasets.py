@@ -39,7 +39,9 @@ def log_notes(dataset: _systole.Dataset) -> None:
 def expected(
     numbers: int | Mapping[str, int] | None, option: str, name: str, names: list[str]
 ) -> int:
-    """The number expected of the dataset `name`, or 0 if any number will do."""
+    """The number that `option` (expect_records or expect_bytes) gives for the dataset `name`, or 0
+    if any number will do.
+    """
     if numbers is None:
         return 0
     if not isinstance(numbers, Mapping):

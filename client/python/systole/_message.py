@@ -282,7 +282,7 @@ def _json_value(where: str, value: Any) -> Any:
     if isinstance(value, float):
         return value
     if hasattr(value, "__index__"):
-        return str(value)  # 64-bit integers are strings in protobuf's JSON; NumPy's too.
+        return str(value)  # Also NumPy's integers. In protobuf's JSON, 64-bit integers are strings.
     if callable(value):
         raise _errors.WrongType(_no_functions(where, value))
     raise _errors.WrongType(f"{where} is a {type(value).__name__}, which a spec cannot hold")

@@ -104,7 +104,7 @@ def _examples(
 ) -> np.ndarray[Any, Any]:
     """The examples [begin, end) of the global batch, as a view if they are in one piece.
 
-    In tiles, `begin` and `end` count tiles: a core has a whole number of them.
+    With layout HWCN_TILED, `begin` and `end` count tiles. A core has a whole number of tiles.
     """
     per_core = spec.per_core_shape[spec.batch_axis]
     first, last = (core * per_core for core in batch.cores)
@@ -133,7 +133,7 @@ class DevicePrefetch(Iterator[DeviceBatch]):
     way, so save this state and not the feed's.
 
     The feed itself is ahead by the batches under way. After a loop that you left early, go on with
-    this object: another one over the same feed would skip them.
+    this object: another DevicePrefetch over the same feed would skip the batches under way.
     """
 
     def __init__(self, batches: BaseFeed | Steps, shardings: Shardings, size: int = 2) -> None:

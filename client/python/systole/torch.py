@@ -173,8 +173,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
         if makes_batches(sys._getframe(1)):
             _no_batches_of_batches(None)
-        # Reads the order here and not with the first batch, because DataLoader waits until all
-        # workers have come here.
+        # Reads the last order (see _Orders) here and not with the first batch, because DataLoader
+        # waits until all workers have come here.
         return self._batches(self._orders.last())
 
     def _batches(self, order: tuple[int, int]) -> Iterator[dict[str, torch.Tensor]]:
@@ -205,7 +205,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
         if self._feed is not None:
             _go_to_epoch(self._feed, epoch)
 
-    # torch.distributed.checkpoint's Stateful, and torchdata's.
+    # The protocol Stateful of torch.distributed.checkpoint, and that of torchdata.
 
     def state_dict(self) -> dict[str, Any]:
         """The feed's state. FailedPrecondition if workers read the feed: only they know the
@@ -269,14 +269,15 @@ class _Orders:
         followed = int(self._cells[2 + worker])
         if not loaded_by_worker and followed == self._number:
             raise _repeated()
-        # StatefulDataLoader gives its workers a state. If that state is the end of an epoch, it at
-        # once makes new workers without a state. These may then follow set_epoch().
+        # StatefulDataLoader gives its workers a state. If that state is the end of an epoch,
+        # StatefulDataLoader at once makes new workers without a state. The new workers may then
+        # follow set_epoch().
         if not (loaded_by_worker and self.epoch != _WHERE_THE_STATE_SAYS):
             self._cells[2 + worker] = max(followed, self._number)
 
     def follow_next(self, worker: int, order: tuple[int, int], ended: bool) -> bool:
         """Call it in later loops of a worker. Returns True if the loop begins with `epoch`, False
-        if it goes on from the last one."""
+        if it goes on where the last loop ended."""
         number, epoch = order
         if number == self._number:
             if not ended:
