@@ -5,10 +5,10 @@
 #
 #   bench/ab.sh main HEAD BM_Wire    how this branch changes the speed of the wire
 #
-# Five runs of each (A B A B ..), each with the rounds of `bench/run.sh --quick`. For each figure it
-# prints both medians, and the median, min and max of the ratio B / A. The commits are checked out and
-# built under a temporary folder that is removed at the end. This tree, whatever its state, is not
-# touched.
+# Runs the benchmarks of each commit five times, in turns (A B A B ..). A run has the rounds of
+# `bench/run.sh --quick`. For each figure the script prints both medians, and the median, min and
+# max of the ratio B / A. The commits are checked out and built under a temporary folder that is
+# removed at the end. This tree, whatever its state, is not touched.
 set -euo pipefail
 
 readonly runs=5
@@ -66,7 +66,7 @@ if [[ -s "$work/lacking" ]]; then
   echo "left out, because only A (left) or only B (right) has them:" >&2
   cat "$work/lacking" >&2
 fi
-# Programs with a benchmark that both have.
+# The benchmarks that both commits have: program and name, one a line.
 comm -12 "$work/A.names" "$work/B.names" >"$work/common"
 if [[ ! -s "$work/common" ]]; then
   echo "$0: the two commits have no benchmark in common that matches '$filter'" >&2

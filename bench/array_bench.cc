@@ -22,8 +22,8 @@ std::vector<uint16_t> Ramp(int64_t size) {
   return out;
 }
 
-// The rate that we want from one core: about a hundred times that of array simulators in Python.
-// [cycles/s]
+// The rate that one CPU core should reach, in array-cycles a second. It is about a hundred times
+// the rate of array simulators in Python.
 constexpr double kTarget = 200'000;
 
 // Measures a 128 x 128 array on a product of several tiles.
@@ -60,7 +60,7 @@ void BM_StepArray(benchmark::State& state) {
                      samples[0], samples[1]);
   }
 }
-// With 128 rows weights shift in every cycle, with 1024 in one cycle of eight.
+// If m is 128, weights shift in every cycle. If m is 1024, they shift in one cycle of eight.
 BENCHMARK(BM_StepArray)
     ->Iterations(1)
     ->ArgNames({"dataflow", "m"})

@@ -35,7 +35,8 @@ class BareInflater {
     rows_.resize(height * (1 + 3 * width));
     isal_inflate_reset(state_.get());
     state_->crc_flag = ISAL_DEFLATE;
-    // Zlib's two bytes before the deflated data are left out, and so is the checksum after them.
+    // Leaves out zlib's header of two bytes before the deflated data, and the checksum after the
+    // data.
     state_->next_in = reinterpret_cast<uint8_t*>(const_cast<char*>(png.data())) + kData + 8 + 2;
     state_->avail_in = BigEndianAt(png, kData) - 6;
     state_->next_out = rows_.data();

@@ -1,5 +1,5 @@
 // The least work that examples need, done by bare libraries and loops: the ceiling of a pipeline
-// that makes them. There is no order, no checksum and no parsing, and nothing is checked.
+// that makes these examples. There is no order, no checksum and no parsing, and nothing is checked.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_BENCH_BARE_WORK_H_
@@ -18,17 +18,19 @@ namespace systole::bench {
 
 // The work of one example, in this order. Empty members are left out.
 struct BareExample {
-  absl::string_view jpeg = {};  // The part `rect` of it is decoded, by libjpeg-turbo.
+  absl::string_view jpeg = {};  // libjpeg-turbo decodes the part `rect` of it.
   CropRect rect = {};
-  absl::string_view png = {};  // Its pixel data are inflated by ISA-L, and stay filtered.
+  absl::string_view png = {};  // ISA-L inflates its pixel data, which stay filtered.
   std::vector<TapsPass> passes = {};
 };
 
-// Where finished examples are copied: into four slices in turn, as many as an engine makes ahead.
+// The place to which finished examples are copied: four slices in turn, as many as an engine makes
+// ahead.
 class SliceStore {
  public:
-  // `kept`: there are as many source examples as a slice has, so they are copied from memory.
-  // Otherwise one example is copied again and again, so that the processor's caches have it.
+  // `kept`: copies from as many different source examples as a slice has, so that they come from
+  // memory. Otherwise copies one example again and again, so that it comes from the processor's
+  // caches.
   SliceStore(int64_t example_bytes, int64_t batch, bool kept);
 
   // Copies example `number`. Thread-safe for different numbers.
@@ -44,7 +46,7 @@ class SliceStore {
 // Works on all examples and copies each.
 Sample RunBare(const std::vector<BareExample>& examples, SliceStore& slices, int threads);
 
-// Scans shards with every checksum, `passes` times, and copies an example for each record.
+// Scans the shards `passes` times, checks every checksum, and copies an example for each record.
 Sample ScanBare(const std::vector<std::string>& shards, int64_t passes, SliceStore& slices,
                 int threads);
 

@@ -138,7 +138,7 @@ class Feed {
     if (row.ceiling == BreadthRow::Ceiling::kCopy) bare_.resize(num_examples());
     if (row.ceiling == BreadthRow::Ceiling::kDecode) FindBareExamples();
     if (row.spec.outputs(0).cache() != v1::NONE) cache_ = MakeCache();
-    RunPipeline();  // Makes the engine's buffers and what the cache keeps.
+    RunPipeline();  // Allocates the engine's buffers and fills the cache.
   }
 
   // Makes the steps of the row's epochs and drops each slice as it comes.

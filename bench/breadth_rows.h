@@ -20,7 +20,7 @@ struct BreadthRow {
     kDecode,
     // Copies the finished example, and does nothing else.
     kCopy,
-    // Scans the shards with every checksum, and copies an example for each record.
+    // Scans the shards, checks every checksum, and copies an example for each record.
     kScan,
   };
 

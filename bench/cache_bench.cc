@@ -1,10 +1,11 @@
 // Measures what the `cache` of an output saves.
 //   BM_CachedExample  A hit: pixels in memory become a random crop, mirrored, normalised, in bf16.
-//                     Compared with memcpy of as many bytes, and with making it from the JPEG.
+//                     Compared with memcpy of as many bytes, and with making the example from its
+//                     JPEG.
 //   BM_FinishedFeed   A feed without random steps. The cache keeps its finished examples or its
 //                     rounded images. Compared with memcpy of the examples.
-//   BM_CachedFeed     A feed with all images in the cache, and one with room for a tenth of them.
-//                     Both compared with the feed without a cache.
+//   BM_CachedFeed     A feed whose cache holds all images, and a feed whose cache has room for a
+//                     tenth of them. Both are compared with the feed without a cache.
 #include <cstdint>
 #include <cstring>
 #include <memory>

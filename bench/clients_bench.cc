@@ -1,6 +1,6 @@
 // Measures one server with many clients.
-//   BM_Clients       The total rate of 1 to 16 clients, and how evenly they share it. The clients
-//                    read one feed, or each a feed of its own.
+//   BM_Clients       The total rate of 1 to 16 clients, and how evenly they share it. Either all
+//                    clients read one feed, or each client reads a feed of its own.
 //   BM_ServerMemory  The memory of a server when most of its clients do not read.
 //
 // BM_Clients asks for small pictures (64 x 64, u8), so that the clients in this process cost little
@@ -56,7 +56,7 @@ std::vector<double> ExamplesTaken(const std::string& address,
         const absl::StatusOr<std::optional<Step>> step = clients[i]->Next();
         SYSTOLE_CHECK(step.ok() && step->has_value());
         if (std::exchange(first, false)) ++ready;
-        // Steps taken before all have begun do not count.
+        // Steps that a client takes before every client has had its first step do not count.
         if (ready == specs.size() && !over) {
           examples[i] += static_cast<double>(specs[i].global_batch());
         }
@@ -91,8 +91,8 @@ void BM_Clients(benchmark::State& state, bool different) {
   const std::string series = different ? "different feeds" : "one feed";
   const std::unique_ptr<ServerProcess> server = ServePhotographs();
   const auto seconds = static_cast<double>(ScaledWork(100)) / 100;
-  // For each number of clients, a sample of each round: the examples of the client that got the
-  // fewest, and the mean over the clients.
+  // By number of clients, one sample for each round. `least`: the examples of the client that got
+  // the fewest. `mean`: the mean over the clients.
   std::map<int, std::vector<Sample>> least;
   std::map<int, std::vector<Sample>> mean;
   std::vector<Side> sides;

@@ -1,6 +1,6 @@
-// Measures what a record of a compressed shard costs. Every record is read once, in shard order and
-// shuffled, on one thread. The ceiling: zlib or libzstd alone decompresses the same file from its
-// beginning to its end.
+// Measures what a record of a compressed shard costs. One thread reads every record once, either in
+// shard order or in shuffled order. The ceiling is zlib or libzstd alone, which decompresses the
+// same file from its beginning to its end.
 #include <zlib.h>
 #include <zstd.h>
 
@@ -114,8 +114,8 @@ void BM_ReadCompressed(benchmark::State& state) {
           });
         },
     });
-    // JPEGs do not compress further, so libzstd only copies. Beside that, our own copies take a
-    // larger share of the time.
+    // JPEGs do not compress further, so libzstd only copies. So our own copies take a larger share
+    // of the time.
     const bool copies = compression == Compression::kZstd;
     bench::ReportRow(state, "of_library",
                      {.figure = absl::StrCat("records of a ", CompressionName(compression),

@@ -1,8 +1,8 @@
 // Data sets for benchmarks: TFRecord shards of tf.train.Example with their indices, made when first
-// asked for and used again afterwards. Each has a folder in $SYSTOLE_BENCH_CORPORA (default
-// /tmp/systole-bench-corpora). The folder's name says what decides the content: the numbers of
-// records and shards, and a hash of the first record. How many records there are depends on the
-// amount of work asked for (see rounds.h).
+// asked for and used again afterwards. Each data set has a folder in $SYSTOLE_BENCH_CORPORA
+// (default /tmp/systole-bench-corpora). The folder's name says what decides the content: the
+// numbers of records and shards, and a hash of the first record. How many records there are depends
+// on the amount of work asked for (see rounds.h).
 //
 // Thread-safe, between processes too: while one process makes a corpus, the others wait. If a
 // corpus cannot be made, a message goes to stderr and the program ends with status 2.
@@ -27,8 +27,8 @@ std::vector<std::string> PhotographShards();
 std::vector<std::string> SmallRecordShards();
 constexpr int64_t kSmallRecordBytes = 784;
 
-// In the full run as many records and shards as the ImageNet training set has: 1,281,167 records in
-// 1,024 shards. Features: image (64 bytes), label (below 1,000).
+// In the full run this corpus has as many records and shards as the ImageNet training set:
+// 1,281,167 records in 1,024 shards. Features: image (64 bytes), label (below 1,000).
 std::vector<std::string> ManyShards();
 constexpr int64_t kTinyRecordBytes = 64;
 

@@ -1,6 +1,6 @@
-// Measures what the feed delivers, as bench/peers measures the peers: the wall time, CPU time and
-// memory that it takes to have a number of whole steps in host memory, after some warm-up steps.
-// Prints one JSON object.
+// Measures a feed as bench/peers measures the peers. The feed delivers some warm-up steps, and then
+// a number of whole steps into host memory. The program measures the wall time, CPU time and memory
+// that these whole steps take. Prints one JSON object.
 //
 //   feed_timer in-process ..   a StepEngine over the shards, in this process
 //   feed_timer client ..       the steps of a server in another process; with --server-pid, the
@@ -145,7 +145,7 @@ struct Amount {
   int64_t steps = 0;
 };
 
-// Measures, and writes the results into the object that is open in `json`.
+// Measures the steps, and writes the results into the JSON object that is open in `json`.
 absl::Status TimeSteps(const Amount& amount, int64_t server_pid, const NextSlice& next,
                        JsonWriter& json) {
   for (int64_t i = 0; i < amount.warm_up; ++i) SYSTOLE_RETURN_IF_ERROR(next().status());
@@ -294,7 +294,7 @@ class ClientCommand final : public TimerCommand {
     JsonWriter json;
     json.BeginObject();
     SYSTOLE_RETURN_IF_ERROR(TimeSteps(AmountOf(spec), server_pid_, next, json));
-    // Reports how the bytes came. run.py checks that they came in the way that it asked for.
+    // Reports how the bytes came. run.py checks that they came in the way that run.py asked for.
     const FeedClientStats stats = client->stats();
     json.Field("shared_bytes", stats.shared_payload_bytes)
         .Field("compact_steps", stats.compact_steps);

@@ -1,5 +1,6 @@
 // Measures the matrix unit: one core's product rate, packing included, as a share of the fused
-// multiply-adds that the core can issue. Also compares its numerics `fast` with oneDNN called bare.
+// multiply-adds that the core can issue. Also compares the unit's numerics `fast` with oneDNN
+// called directly.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -188,7 +189,7 @@ class BareProduct {
         a_(plan_.src_desc(), engine_),
         b_(plan_.weights_desc(), engine_),
         out_(plan_.dst_desc(), engine_) {
-    // Any numbers will do that are not slow to multiply: 1.0 everywhere.
+    // All elements are 1.0. Other numbers would do, too, if they are not slow to multiply.
     for (dnnl::memory* operand : {&a_, &b_}) {
       std::fill_n(static_cast<uint16_t*>(operand->get_data_handle()),
                   operand->get_desc().get_size() / sizeof(uint16_t), uint16_t{0x3f80});
@@ -213,7 +214,7 @@ void BM_FastAgainstOneDnn(benchmark::State& state) {
   const DeviceArray<uint16_t> a = Ramp(size * size), b = Ramp(size * size);
   DeviceArray<float> out(size * size);
   MatrixUnit<float> unit(Numerics::kFast);
-  omp_set_num_threads(1);  // One thread against one thread.
+  omp_set_num_threads(1);  // Both sides use one thread.
   BareProduct bare(size, size, size);
   const auto fast = [&] {
     unit.Multiply(PatchMatrix<uint16_t>::Dense(a.data(), size, size), b.data(), size, out.data(),

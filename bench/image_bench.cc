@@ -52,7 +52,7 @@ BilinearResizerOptions OutputOf(PixelType type) {
           .type = type};
 }
 
-// Calls `work` for each pair of examples, in as many passes as ScaledWork() says.
+// Passes all examples to `work`, two at a time. Does this ScaledWork(8) times.
 template <typename Work>
 Sample MeasureExamples(Work work) {
   const std::vector<Example>& examples = Examples();  // The first call makes them.

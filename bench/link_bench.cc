@@ -1,6 +1,7 @@
 // Measures the feed through links that limit it: one of 1 Gbit/s, and one of 20 ms round trip
 // (bench/link.h). The ceiling is a raw TCP socket that moves the same bytes over the same link.
-// Also measures what finishing in the client gains over the slow link.
+// Also measures what is gained over the link of 1 Gbit/s if the client, and not the server,
+// finishes the steps: normalises and casts the pixels.
 //
 // Needs root. Without root every figure is reported as not measured.
 #include <arpa/inet.h>
@@ -140,7 +141,8 @@ Sample MeasureSteps(FeedClient& client, int64_t warm_steps, int64_t steps, int64
   });
 }
 
-// Steps before the clock starts. After them TCP's windows are open and the client's window is full.
+// Steps before the clock starts. After them TCP's windows are open, and the client has fetched as
+// many steps ahead as it may.
 int64_t WarmSteps(int64_t full) { return NumRounds() == 1 ? 1 : full; }
 constexpr int64_t kWarmSteps = 12;
 

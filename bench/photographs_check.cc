@@ -4,7 +4,7 @@
 //                              photographs_check.sh makes such a folder.
 //
 // libjpeg-turbo decodes both kinds in turns. The program prints their mean bytes and times. It
-// fails if the times for an image, or those for a byte, differ by more than 15 %.
+// fails if the times per image, or the times per byte, differ by more than 15 %.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

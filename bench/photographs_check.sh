@@ -2,8 +2,8 @@
 # Compares the photographs that benchmarks use with real ones: bench/photographs_check.sh
 #
 # The real ones come with some Python packages. The script scales and cuts them to 500x375, and
-# encodes them with the settings of the made ones. It puts the packages in a folder under /tmp, and
-# removes the folder at the end. It needs the release build and a package index.
+# encodes them with the settings of the generated photographs. It puts the packages in a folder
+# under /tmp, and removes the folder at the end. It needs the release build and a package index.
 set -euo pipefail
 if [[ $# -ne 0 ]]; then
   echo "usage: $0   (no arguments)" >&2

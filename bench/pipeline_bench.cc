@@ -150,8 +150,8 @@ std::vector<Sample> Twice(std::vector<Sample> samples) {
   return samples;
 }
 
-// Compares one thread with bare decode, for three output types, and then two threads with twice the
-// rate of one.
+// Compares one thread with bare decode, for three output types. Then compares two threads with
+// twice the rate of one thread.
 void BM_Pipeline(benchmark::State& state) {
   const int num_cores = static_cast<int>(state.range(0));
   const std::shared_ptr<const FeedPlan> bf16 = MakePlan(v1::BFLOAT16, num_cores);
@@ -196,7 +196,7 @@ void BM_Pipeline(benchmark::State& state) {
 }
 BENCHMARK(BM_Pipeline)->ArgName("cores")->Arg(8)->Arg(1)->Iterations(1)->Unit(benchmark::kSecond);
 
-// Images a second over threads, up to twice the processors.
+// Measures images a second for several numbers of threads, up to twice the number of processors.
 void BM_PipelineThreads(benchmark::State& state) {
   const std::shared_ptr<const FeedPlan> plan = MakePlan(v1::BFLOAT16, /*num_cores=*/8);
   const std::vector<Crop> crops = CropsOf(*plan);

@@ -19,7 +19,7 @@
 namespace systole::bench {
 
 // Steps of `global_batch` images 224x224x3 in bf16 for `num_cores` cores, ready in memory. There
-// are two different ones, so that no side finds everything in the cache.
+// are two different steps, so that no side finds everything in the cache.
 struct ReadySteps {
   ReadySteps(int64_t global_batch, int num_cores);
 
@@ -30,7 +30,7 @@ struct ReadySteps {
 
   const int64_t global_batch;
   const int num_cores;
-  v1::FeedSpec spec;  // A client that resolves it gets `layout`.
+  v1::FeedSpec spec;  // A client whose feed has this spec gets `layout`.
   SliceLayout layout;
   AlignedBuffer steps[2];
 };

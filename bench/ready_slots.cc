@@ -41,8 +41,8 @@ class ReadySlots {
 };
 
 // Sends, out of the slots, the steps that a request asks for, with the real server's session and
-// window. It sends a slice when the previous slice is written and the client holds less than a
-// window.
+// window. It sends a slice when the previous slice is written and the slots lent to the client
+// leave room for a slice in kWindowBytes.
 class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   SlotWriter(const ReadySlots& slots, const v1::StreamStepsRequest& request,
@@ -65,7 +65,8 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 
  private:
-  // What the writer shares with the slots that clients hold. A Flow may outlive the writer.
+  // What the writer shares with the slots that are lent to the client. A Flow may outlive the
+  // writer.
   struct Flow {
     Mutex mu;
     SlotWriter* writer = nullptr;  // Null once it has finished.
@@ -80,7 +81,9 @@ class SlotWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     happened(flow);
     if (flow.writer != nullptr && !flow.writing) lent = flow.writer->Next();
   }
-  // Returns a reference to the slot that it has lent. The client may have returned it already.
+  // Lends and sends the next slice if that is possible now, or ends the stream after the last step.
+  // Returns a reference to the slot that was lent, because the client may have given the slot back
+  // already. Null if no slot was lent.
   std::shared_ptr<const void> Next() {
     if (step_ == end_) {
       flow_->writer = nullptr;

@@ -22,8 +22,8 @@
 
 namespace systole::bench {
 
-// What one side did in one round. A figure that is not a rate (seconds to a first batch, bytes of
-// memory) is an amount with seconds = 1.
+// What one side, the figure or the ceiling, did in one round. A figure that is not a rate (seconds
+// to a first batch, bytes of memory) is an amount with seconds = 1.
 struct Sample {
   // The work done in `seconds`: in images, bytes, ..
   double amount = 0;
@@ -47,8 +47,8 @@ int64_t ScaledWork(int64_t full);
 // Calls `work`. Returns how long it took and what CPU time this process used.
 Sample Measure(double amount, const std::function<void()>& work);
 
-// Runs NumRounds() rounds. In each, every side is measured once; the order rotates, so that none is
-// always first. Returns samples as [side][round].
+// Runs NumRounds() rounds. In each round every side is measured once. The order rotates, so that no
+// side is always first. Returns samples as [side][round].
 std::vector<std::vector<Sample>> TakeTurns(const std::vector<Side>& sides);
 
 enum class Bound { kAtLeast, kAtMost };
@@ -75,12 +75,13 @@ struct Ratio {
   double max = 0;
 };
 
-// Appends the row to the results and sets the counters `NAME`, `NAME_min` and `NAME_max` of
-// `state`.
+// Appends the row to the results. Sets the counters NAME, NAME_min and NAME_max of `state`, where
+// NAME is `counter`.
 Ratio ReportRow(benchmark::State& state, const std::string& counter, const Row& row,
                 const std::vector<Sample>& figure, const std::vector<Sample>& ceiling);
 
-// Says in the results that `figure` cannot be measured on this machine, and why. Not for failures.
+// Says in the results that `figure` cannot be measured on this machine, and why. Not for benchmarks
+// that fail.
 void ReportNotMeasured(const std::string& figure, const std::string& reason);
 
 // A point of a curve; points of one curve and series are joined in order of x.
@@ -98,8 +99,8 @@ void ReportPoint(const Point& point);
 double Median(std::vector<double> values);
 
 // For main(): runs this program's benchmarks. The command line has Google Benchmark's flags. If the
-// environment forces a SIMD target, they run on that one. The exit code: 0, or 2 for a wrong flag
-// or target.
+// environment forces a SIMD target, they run on that one. Returns the exit code: 0, or 2 for a
+// wrong flag or target.
 int RunBenchmarks(int argc, char** argv);
 
 // CPU seconds of this process, user and system.

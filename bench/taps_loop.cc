@@ -8,7 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/taps_loop.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
-// After foreach_target.h:
+// Must come after foreach_target.h:
 #include "hwy/highway.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,6 +1,6 @@
 // The multiplications and additions of a resample and nothing else: no tables, no conversion, all
-// in the processor's nearest cache. No resample that rounds each product and each sum, as our bytes
-// require, can be faster.
+// in the processor's nearest cache. Our output is defined bit by bit, so a resample must round each
+// product and each sum. No such resample can be faster.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_BENCH_TAPS_LOOP_H_

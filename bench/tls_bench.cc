@@ -42,7 +42,7 @@ Connection Over(SSL_CTX* context, int socket) {
   return connection;
 }
 
-// The cipher that the server at `port` chooses for a client that leaves the choice to it.
+// The cipher that the server at `port` chooses for a client that leaves the choice to the server.
 std::string CipherOf(int port) {
   const Context context(SSL_CTX_new(TLS_client_method()));
   constexpr unsigned char kHttp2[] = {2, 'h', '2'};

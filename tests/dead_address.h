@@ -15,8 +15,8 @@
 
 namespace systole {
 
-// Returns "127.0.0.1:PORT". This program holds the port to its end without listening on it. Each
-// connection is refused, and no other program can get the port.
+// Returns "127.0.0.1:PORT". This program keeps the port until it ends, but does not listen on it.
+// Each connection is refused, and no other program can get the port.
 inline std::string DeadAddress() {
   const int holder = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};

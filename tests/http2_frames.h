@@ -26,7 +26,8 @@ inline std::string Http2Frame(int type, int flags, uint32_t stream, absl::string
   return absl::StrCat(head, payload);
 }
 
-// A header in plain text, without Huffman coding. If `kept`, the receiver adds it to its table.
+// A header in plain text, without Huffman coding. If `kept`, the receiver adds the header to its
+// table.
 inline std::string Http2Header(absl::string_view name, absl::string_view value, bool kept = false) {
   SYSTOLE_CHECK(name.size() < 127 && value.size() < 127);
   return absl::StrCat(std::string(1, kept ? '\x40' : '\0'),

@@ -25,7 +25,7 @@ inline int PortOf(absl::string_view address) {
   return port;
 }
 
-// The address 127.0.0.`host`. A server that counts machines takes each `host` for another one.
+// The address 127.0.0.`host`. A server that counts machines counts each `host` as another machine.
 inline sockaddr_in LoopbackAddress(int port, int host = 1) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;

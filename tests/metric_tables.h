@@ -21,7 +21,7 @@ namespace systole {
 // has a help text, and each label has values.
 inline void ExpectGoodMetrics(const std::vector<MetricReading>& readings) {
   static const std::regex kWords("[a-z][a-z0-9]*(_[a-z0-9]+)*");
-  // Words that no name may have. The last word may be one of our units, bytes and seconds.
+  // Words that no name may contain, except that the last word may be `bytes` or `seconds`.
   static const std::set<std::string> kUnits = {"bytes", "seconds", "kb",    "mb",   "gb", "us",
                                                "ms",    "ns",      "sec",   "secs", "s",  "minutes",
                                                "hours", "percent", "total", "count"};

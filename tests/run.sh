@@ -77,7 +77,7 @@ build() {
 
 build_and_test() {
   build "$1"
-  # Twice as many as there are processors: many tests wait.
+  # Runs two tests per processor, because many tests wait.
   run ctest --preset "$1" -j "$((jobs * 2))" --no-tests=error
 }
 
@@ -86,9 +86,9 @@ check_format() {
     xargs -0 -n 16 -P "$jobs" clang-format --dry-run -Werror
 }
 
-# list_compiled BUILD_DIR PATTERN: what this build compiles into objects whose paths there begin with
-# PATTERN, NUL-separated, but for generated messages. That is a file for several sources where they are
-# compiled together.
+# list_compiled BUILD_DIR PATTERN: prints the files that this build compiles into objects whose
+# paths there begin with PATTERN, each with a NUL after it. Generated messages are left out. Where
+# several sources are compiled together, it prints one file for them.
 list_compiled() {
   python3 - "$@" <<'END'
 import json, re, sys
@@ -99,8 +99,9 @@ for entry in json.load(open(sys.argv[1] + "/compile_commands.json")):
 END
 }
 
-# check_tidy BUILD_DIR PATTERN: clang-tidy over what list_compiled lists. It reads g++'s options, too.
-# What it counts and does not show, in headers of others, would drown what it finds.
+# check_tidy BUILD_DIR PATTERN: runs clang-tidy over the files that list_compiled prints. clang-tidy
+# reads g++'s options, too. It counts warnings in other libraries' headers and does not show them.
+# The lines with these counts are dropped, because they would drown what clang-tidy finds.
 check_tidy() {
   list_compiled "$@" |
     xargs -0 -n 1 -P "$jobs" clang-tidy -p "$1" --quiet --extra-arg=-Werror \
@@ -119,16 +120,17 @@ section_bench() { run bench/run.sh --smoke; }
 section_python() {
   run tests/client/python/run.sh
   run tests/client/python/wheel.sh
-  # Its programs are those of the release build.
+  # tests/interop/run.sh uses the programs of the release build.
   build release
   run tests/interop/run.sh build/release
 }
 section_torch() { run tests/client/python/run.sh torch; }
 section_frameworks() { run tests/client/python/run.sh frameworks; }
 section_tidy() {
-  # The builds make the message headers that the sources include, and list the sources. Those of a room
-  # are checked together, as they are compiled: reading their headers takes most of the time. Tests and
-  # benchmarks are left out: gMock's templates would take most of it.
+  # The builds make the message headers that the sources include, and the lists of sources.
+  # clang-tidy checks the sources of a room together, as they are compiled, because reading their
+  # headers takes most of the time. Tests and benchmarks are left out, because gMock's templates
+  # would take most of it.
   build asan
   run check_tidy build/asan '(core|proto|server|client)/'
   run tests/client/python/install.sh jax
@@ -140,7 +142,7 @@ section_fuzz() { run tests/fuzz/run.sh --fixed; }
 section_dev() { build dev; }
 section_search() { run tests/fuzz/run.sh "${SYSTOLE_FUZZ_SECONDS:-600}"; }
 
-# Of all commands so far that this shell waited for, in seconds.
+# The CPU time, in seconds, of all commands that this shell has waited for so far.
 cpu_seconds() {
   local stat
   read -ra stat </proc/$$/stat

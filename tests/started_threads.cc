@@ -11,7 +11,8 @@ namespace {
 std::atomic<int> started = 0;
 }  // namespace
 
-// Takes the place of libc's function in the whole program, also for shared libraries, and calls it.
+// Replaces libc's function in the whole program, also for shared libraries. Counts the thread and
+// calls libc's function.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*run)(void*), void* argument) noexcept {
   static const auto create =

@@ -1,5 +1,5 @@
-// How many threads this program has started. The main() of the tests uses it to check that a test
-// whose code has threads says so (THREADS in systole_test()).
+// How many threads this program has started. With it, the main() of the tests checks the word
+// THREADS of systole_test(): a test that starts threads must have it.
 #ifndef SYSTOLE_TESTS_STARTED_THREADS_H_
 #define SYSTOLE_TESTS_STARTED_THREADS_H_
 

@@ -104,8 +104,9 @@ def peak_bytes():
 
 
 def report(peer, version, settings, batches, options, more=dict):
-    """Draws the warm-up batches, then times options.steps whole ones. A batch is an array,
-    or a list of arrays that hold its examples in pieces. `more` gives further fields."""
+    """Takes the warm-up batches, then times options.steps whole batches, and prints the report. A
+    batch is an array, or a list of arrays that hold its examples in pieces. more() returns further
+    fields of the report."""
     batches = iter(batches)
     for _ in range(options.warm_up):
         next(batches)

@@ -1,5 +1,6 @@
 """Ready batches for the wire alone: bf16 images [batch, 224, 224, 3] and labels, of random
-values between 2^-7 and 2. There are two, so that no side finds everything in the CPU's cache."""
+values between 2^-7 and 2. There are two batches, so that no side finds everything in the CPU's
+cache."""
 
 import numpy as np
 

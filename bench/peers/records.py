@@ -8,7 +8,8 @@ import struct
 
 
 def _fields(data, begin, end):
-    """Yields (field number, value) of a protobuf message: a number, or (begin, end) of bytes."""
+    """Yields (field number, value) of a protobuf message. The value is a number, or the range
+    (begin, end) of its bytes."""
     while begin < end:
         key, begin = _varint(data, begin)
         if key & 7 == 0:

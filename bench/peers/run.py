@@ -23,7 +23,7 @@ import sides  # noqa: E402
 CORES = 2
 # The cache for outputs with `cache`. It is larger than any corpus.
 CACHE_BYTES = 4 << 30
-# A side's program that takes longer counts as failed. In seconds.
+# In seconds. A side's program that takes longer counts as failed.
 TIMEOUT = 300
 
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Compares Systole with its peers: builds Systole, installs them, runs all in turns, prints a table.
+# Compares Systole with its peers: builds Systole, installs the peers, runs all in turns, and prints
+# a table. A side is Systole or a peer with one group of settings.
 #
 #   bench/peers/run.sh              5 rounds
-#   bench/peers/run.sh --quick      3 shorter ones
-#   bench/peers/run.sh --smoke      1 tiny one: shows that every side runs, measures nothing
+#   bench/peers/run.sh --quick      3 shorter rounds
+#   bench/peers/run.sh --smoke      1 tiny round: shows that every side runs, measures nothing
 #   bench/peers/run.sh --tune       instead runs each peer with each of its thread settings
 #   bench/peers/run.sh --breadth    instead runs the pipelines of bench/breadth_rows.cc
 #   --only TEXT  (repeatable) only sides whose names contain TEXT, such as --only tf.data

@@ -6,7 +6,7 @@ import dataclasses
 @dataclasses.dataclass(frozen=True)
 class Side:
     name: str
-    # A peer has requirements-ENVIRONMENT.txt and its own virtual environment. None for our C++.
+    # Names the peer's requirements-ENVIRONMENT.txt and its virtual environment. None for our C++.
     environment: str | None
     # The program and its options; run.py adds those that all programs take (measuring.py).
     command: tuple[str, ...]
@@ -14,15 +14,15 @@ class Side:
     # For --threads: the best of `tried` on two cores (run.sh --tune). 0: the peer chooses a number.
     threads: int = 0
     tried: tuple[int, ...] = ()
-    # True: it sends ready tensors, so there are no pixels to compare.
+    # True: the side sends ready tensors, so there are no pixels to compare.
     wire: bool = False
     # Ours: True is a Unix socket, so that client and server share memory; False is TCP.
     unix: bool = False
-    # Ours: True rounds pixels to uint8, sends them so, and finishes them in the client.
+    # Ours: True rounds pixels to uint8, sends them as uint8, and finishes them in the client.
     compact: bool = False
     # Ours: how many slices a batch is cut into.
     cores: int = 1
-    # A pipeline of bench/breadth_rows.cc. Empty: the one of README.md.
+    # A pipeline of bench/breadth_rows.cc. Empty: the pipeline of README.md.
     pipeline: str = ""
     corpus: str = "photographs"
     batch: int = 128
@@ -93,7 +93,7 @@ class Pipeline:
 
 
 _TF, _TORCH, _DALI = "tf.data", "DataLoader + torchvision", "DALI CPU"
-# The environment, the program, and --threads.
+# Peer -> its environment, its program, and --threads.
 _BREADTH_PEERS = {
     _TF: ("tensorflow", "tf_breadth.py", 0),
     _TORCH: ("torch", "torch_breadth.py", 2),

@@ -62,8 +62,8 @@ class _Photographs(Records):
 
 
 def loader(dataset, options, collate_fn=None):
-    # More batches than are measured: the workers must not run dry before the clock stops, and
-    # measuring.report() looks at some batches after that.
+    # More batches than are measured: the workers must not run out of batches before the clock
+    # stops, and measuring.report() looks at some batches after that.
     total = (options.warm_up + options.steps + 64) * options.batch
     return torch.utils.data.DataLoader(
         dataset,

@@ -38,7 +38,7 @@ TEST_F(CorporaTest, PhotographsAreAWholeDataSet) {
   for (const std::string& path : paths) EXPECT_TRUE(fs::exists(IndexPath(path, ""))) << path;
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open("photographs", paths);
   ASSERT_THAT(dataset, IsOk());
-  EXPECT_EQ((*dataset)->num_records(), 128);  // A smoke run makes so many.
+  EXPECT_EQ((*dataset)->num_records(), 128);  // The number in a smoke run.
 
   // Shard s holds the photographs s, s + 8, s + 16 and so on, so record 1 of shard 0 is the ninth
   // photograph.
@@ -54,13 +54,13 @@ TEST_F(CorporaTest, SmallRecordsAreAWholeDataSet) {
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset =
       Dataset::Open("small", SmallRecordShards());
   ASSERT_THAT(dataset, IsOk());
-  EXPECT_EQ((*dataset)->num_records(), 4000);  // A smoke run makes so many.
+  EXPECT_EQ((*dataset)->num_records(), 4000);  // The number in a smoke run.
 }
 
 TEST_F(CorporaTest, EveryCorpusHasItsNameAndRecordsOfItsKind) {
   struct Case {
     std::string name;
-    int64_t records;  // A smoke run makes so many.
+    int64_t records;  // The number in a smoke run.
     std::string feature;
   };
   for (const auto& [name, records, feature] :

@@ -32,7 +32,7 @@ def field(number, payload):
 
 
 def example(jpeg, label):
-    """A tf.train.Example with the features `image` and `label`, the latter packed."""
+    """A tf.train.Example with the features `image` and `label`. `label` is a packed list."""
     image = field(1, field(1, jpeg))
     packed = field(3, field(1, label))
     return field(1, field(1, field(1, b"image") + field(2, image))
@@ -109,7 +109,7 @@ class ProgramsTest(unittest.TestCase):
 
 
 def keys(program, *tables):
-    """The keys of dictionaries in a program that cannot be imported here."""
+    """The keys of the dictionaries `tables` in a program that cannot be imported here."""
     found = set()
     for statement in ast.parse((PEERS / program).read_text(encoding="utf-8")).body:
         if isinstance(statement, ast.Assign) and statement.targets[0].id in tables:
@@ -180,7 +180,8 @@ class SanityTest(unittest.TestCase):
 
 
 class WayTest(unittest.TestCase):
-    """A client whose way fails silently takes another one. Samples that came so are refused."""
+    """If the way that a side names fails, its client silently takes another one. run.check_way()
+    refuses such samples."""
 
     def test_what_came_as_the_side_says_is_taken(self):
         shared = sides.Side("s", None, sides.SERVED, unix=True)

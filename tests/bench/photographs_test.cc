@@ -94,10 +94,10 @@ std::vector<float> Shrink(const std::string& jpeg, int height, int width, bool s
   return pixels;
 }
 
-// Checks what core/image/README.md says of images that are decoded at a smaller scale. Each of
-// their pixels is the mean of a square block of pixels. An image that is shrunk from them differs
-// from one that is shrunk from the full decode. For each new pixel of the latter the resize reads
-// four pixels and skips the others.
+// Checks what core/image/README.md says of images that are decoded at a smaller scale. Each pixel
+// of such an image is the mean of a square block of pixels of the full decode. Shrinking this image
+// and shrinking the full decode give different results: for each new pixel the resize reads four
+// pixels of the full decode, and skips the others.
 TEST(PhotographsTest, ScaledPixelsAreMeansAndDifferFromThoseOfTheFullDecodeAsStated) {
   struct Case {
     JpegScale scale;

@@ -26,8 +26,8 @@ uint64_t ChaosSeed();
 // `quick` times (the quick part runs with all tests).
 int Times(int quick, int full);
 
-// The number in the first field `name` of what a command printed with --json. The test fails if
-// there is none.
+// The number in the first field `name` of `json`, which a command printed with --json. The test
+// fails if there is no such field.
 double JsonNumber(const std::string& json, const std::string& name);
 
 // The data are 64 records of 32 KiB in two shards. A step is 2 MiB over 8 cores, and an epoch is
@@ -60,11 +60,11 @@ class ChaosTest : public testing::Test {
 
   // The command line that StartFeed() runs.
   std::vector<std::string> FeedArgs(int steps, const std::vector<std::string>& more) const;
-  // Starts `systole feed` over `steps` steps of all servers. The feed prints a digest of each
+  // Starts `systole feed`, which reads `steps` steps from all servers and prints a digest of each
   // example. `more` are further flags.
   std::unique_ptr<Process> StartFeed(int steps, const std::vector<std::string>& more = {});
   // Starts such a feed and waits until it has printed its first line, which is added to `printed`.
-  // The feed then waits until somebody reads more, so it cannot end before.
+  // The feed then waits until somebody reads more, so it cannot end before that.
   std::unique_ptr<Process> FeedInMidStream(int steps, std::string& printed,
                                            const std::vector<std::string>& more = {});
   // Waits for the end of `feed`. `printed` and what the feed printed after it must be the lines of

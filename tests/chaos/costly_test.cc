@@ -1,4 +1,4 @@
-// Requests that are legal and cost a server as much as a request may. Other feeds still get the
+// Legal requests that cost a server the most that one request may cost. Other feeds still get the
 // right bytes and their share of the threads. A cancelled feed leaves the threads at once, and the
 // server ends when it is told to.
 #include <filesystem>
@@ -79,7 +79,7 @@ TEST_F(CostlyTest, CostlyFeedsLeaveAnotherPeerItsBytesAndTheServerItsEnd) {
   std::vector<std::unique_ptr<Process>> costly;
   for (int i = 0; i < feeds; ++i) costly.push_back(StartCostly(i));
   ASSERT_TRUE(WaitUntil([&] { return StreamsOpened() >= feeds; }));
-  // All costly feeds of a peer together get half of the only thread.
+  // The server has one thread. All costly feeds belong to one peer, and together get half of it.
   const int steps = Times(20, 200);
   const auto feed = StartFeed(steps, {"--token-file", TokenOf("trainer")});
   ExpectUndisturbed(*feed, steps);

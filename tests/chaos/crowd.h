@@ -18,12 +18,12 @@
 
 namespace systole {
 
-// Holds connections from the machine 127.0.0.2 for as long as it lives.
+// Keeps connections from the address 127.0.0.2 open until it is destroyed.
 class IdleCrowd {
  public:
   // Opens `idle` connections to 127.0.0.1:`port`. Every second one sends an HTTP/2 client's first
-  // bytes, and then all are silent. From then on opens `each_second` more connections in each
-  // second, and closes each of these when the next ones come.
+  // bytes, and then all are silent. After that the crowd opens `each_second` more connections in
+  // each second, and closes them when the next ones come.
   IdleCrowd(int port, int idle, int each_second);
   ~IdleCrowd();
   IdleCrowd(const IdleCrowd&) = delete;
@@ -48,8 +48,8 @@ struct Readers {
   int silent = 0;  // Read nothing at all.
 };
 
-// Holds calls of StreamSteps for as long as it lives. Each call has a feed and a connection of its
-// own.
+// Keeps calls of StreamSteps open until it is destroyed. Each call has its own feed and its own
+// connection.
 class ReaderCrowd {
  public:
   // Returns when the server has begun to answer all calls. Their specs differ from `spec` only by

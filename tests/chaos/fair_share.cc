@@ -9,7 +9,7 @@
 namespace systole {
 namespace {
 
-// Beside a crowd a feed must reach this part of the rate that it reaches beside as many honest
+// A feed that runs beside a crowd must reach this part of the rate that it reaches beside honest
 // readers.
 constexpr double kRateKept = 0.5;
 

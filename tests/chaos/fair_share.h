@@ -1,5 +1,5 @@
-// Checks what a feed gets while others try to take all of a server: the right bytes, and at least
-// half of the rate that it gets beside as many honest readers.
+// Checks a feed while other peers try to take all of a server. The feed must get the right bytes,
+// and at least half of the rate that it gets beside honest readers.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CHAOS_FAIR_SHARE_H_
@@ -17,8 +17,8 @@ class FairShareTest : public ChaosTest {
  protected:
   // Expects that a feed of server 0 gets the right bytes while the object that `disturb` returns is
   // alive. In the full run the feed must also get half of the rate that it gets beside `honest`
-  // readers. Both rates are measured in turns and their medians are compared, because the machine
-  // has other work, too.
+  // readers. The two rates are measured in turns and their medians are compared, because the
+  // machine has other work, too.
   template <typename Disturb>
   void ExpectFairShare(int honest, Disturb disturb) {
     {

@@ -179,7 +179,7 @@ void FaultProxy::Pump(Link* link, bool from_server) {
     }
     if (fate.cut) open = false;
   }
-  // When either end goes, both are closed: gRPC has no connections that are open in one direction
+  // When one end closes, both are closed: gRPC has no connections that are open in one direction
   // only.
   Leave(link);
 }

@@ -1,6 +1,6 @@
-// A proxy between client and server that does to connections everything that networks do: it is
-// slow or late, cuts them, leaves them half open, and damages their bytes. The faults are drawn
-// from a seed.
+// A proxy between client and server that behaves like a bad network. It delays bytes or passes them
+// slowly, cuts connections, leaves them half open, and damages bytes. The faults are drawn from a
+// seed.
 //
 //   client --TCP--> FaultProxy --TCP--> server
 //
@@ -75,8 +75,8 @@ class FaultProxy {
   struct Fate {
     Faults faults;
     int64_t pass = 0;       // How many bytes are passed on.
-    bool cut = false;       // The connection is cut after them.
-    int64_t flip_bit = -1;  // Which bit of them is flipped; -1: none.
+    bool cut = false;       // The connection is cut after the bytes that are passed on.
+    int64_t flip_bit = -1;  // The bit of those bytes that is flipped; -1: none.
   };
 
   void Accept() ABSL_LOCKS_EXCLUDED(mu_);

@@ -22,8 +22,8 @@ namespace {
 constexpr char kRoot[] = "/sys/fs/cgroup";
 
 // Returns the cgroup of this process in the hierarchy that limits memory, and the limit's name
-// there. Returns the root under cgroup v2, where a group that has processes may have no groups
-// below it.
+// there. Under cgroup v2 returns the root instead, because a group that has processes may have no
+// groups below it.
 std::pair<std::string, std::string> Hierarchy() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {

@@ -1,6 +1,6 @@
-// More peers than a server has room for, and a disk without room. Feeds get the right bytes and a
-// fair share of the time, and the server stays within its memory limit. Afterwards the server
-// serves the same bytes as before.
+// More peers than a server can serve, and a full disk. Feeds get the right bytes and a fair share
+// of the time, and the server stays within its memory limit. Afterwards the server serves the same
+// bytes as before.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -42,7 +42,7 @@ struct Crowds {
 
 TEST_F(OverloadTest, CrowdsOfConnectionsToAServerWithFewDescriptors) {
   AddServer({}, {.open_files = 128});
-  // The server has room for more honest readers than these.
+  // 128 descriptors are enough for more honest readers than these 8.
   ExpectFairShare(/*honest=*/8, [&] {
     return std::make_unique<IdleCrowd>(PortOf(address(0)), /*idle=*/1000, /*each_second=*/200);
   });

@@ -36,8 +36,8 @@ class FarHost {
             Shell("ip addr add NETWORK1/24 dev LINK") && Shell("ip link set LINK up") &&
             Shell("ip -n NAME addr add NETWORK2/24 dev far") && Join();
   }
-  // If only the namespace were deleted, its link would stay until the last socket there is
-  // forgotten.
+  // The link is deleted first. If only the namespace were deleted, the link would stay until the
+  // kernel had forgotten the last socket in the namespace.
   ~FarHost() { Shell("ip link del LINK; ip netns del NAME"); }
   FarHost(const FarHost&) = delete;
   FarHost& operator=(const FarHost&) = delete;

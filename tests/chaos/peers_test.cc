@@ -1,5 +1,5 @@
-// Peers that send what nobody should: bytes at random, requests without sense, names of files. The
-// server refuses them and still serves the other peers.
+// Peers that send what nobody should: random bytes, senseless requests, and names of files in place
+// of names of datasets. The server refuses them and still serves the other peers.
 #include <sys/socket.h>
 
 #include <memory>
@@ -151,7 +151,7 @@ TEST_F(PeersTest, SpecsWithoutSense) {
   int accepted = 0;
   for (int i = 0; i < Times(2000, 10'000); ++i) {
     v1::FeedSpec spec;
-    // Half of the specs are nearly right, so that the checks after the first ones are tested too.
+    // Half of the specs are nearly right, so that the later checks of a spec are tested too.
     if (i % 2 == 0) {
       spec.set_dataset("raw");
       spec.set_global_batch(8);
@@ -194,7 +194,7 @@ TEST_F(PeersTest, RequestsAndMetadataThatAreTooLarge) {
   v1::FeedSpec spec;
   spec.set_dataset(std::string(200 << 10, 'x'));
   EXPECT_EQ(Resolve(spec).error_code(), grpc::RESOURCE_EXHAUSTED);
-  // A request as large as this is cut off on the way.
+  // A request as large as this is cut off before it has arrived whole.
   spec.set_dataset(std::string(10 << 20, 'x'));
   EXPECT_EQ(Resolve(spec).error_code(), grpc::UNAVAILABLE);
   grpc::ClientContext context;

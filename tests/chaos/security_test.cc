@@ -47,7 +47,8 @@ class SecurityTest : public ChaosTest {
         {{"FOLDER", folder_.path()}}));
   }
 
-  // Makes certificates in FOLDER/`name`, with the authority that is there, or with a new one.
+  // Makes certificates in FOLDER/`name`. The authority in that folder signs them, or a new
+  // authority if there is none.
   void MakeCertificates(const std::string& name) const {
     RunShell(absl::StrCat(SYSTOLE_SOURCE_DIR "/deploy/make_certificates.sh ", folder_ / name));
   }
@@ -130,7 +131,7 @@ TEST_F(SecurityTest, StrangersConnectedToTheServerOfAFeedThatRuns) {
   const auto feed = StartFeed(Times(100, 800), good);
   for (int i = 0; i < Times(8, 24); ++i) {
     SCOPED_TRACE(i);
-    // Each stranger comes once, and after that a random one.
+    // Each stranger is tried once. After that each try takes a random one.
     const size_t which =
         static_cast<size_t>(i) < strangers.size() ? static_cast<size_t>(i) : Draw(strangers.size());
     ExpectShutOut(address(0), strangers[which]);

@@ -21,13 +21,13 @@
 namespace systole {
 namespace {
 
-// With few steps ahead, servers still have steps to send when something happens to them.
+// The client prefetches few steps, so servers still have steps to send when a test disturbs them.
 const std::vector<std::string> kFewAhead = {"--prefetch-bytes", "33554432"};
 
 class ServersTest : public ChaosTest {
  protected:
-  // Calls `happens` `times` times, a few steps of `feed` apart. The feed of `steps` steps must
-  // print what the undisturbed one prints.
+  // Calls `happens` `times` times while `feed` runs, with a few steps between two calls. `feed` has
+  // `steps` steps, and must print what the undisturbed feed prints.
   void ExpectUndisturbedBy(const std::function<void()>& happens, int times, int steps,
                            Process& feed) {
     std::string printed;
@@ -80,7 +80,7 @@ class ServersTest : public ChaosTest {
 
 TEST_F(ServersTest, OneOfThreeIsKilledAgainAndAgain) {
   for (int i = 0; i < 3; ++i) AddServer();
-  SetAll({.bytes_per_second = 60 << 20});  // Slow enough to be killed while it sends.
+  SetAll({.bytes_per_second = 60 << 20});  // So slow that a server is killed while it sends.
   const int steps = Times(150, 700);
   Process feed(FeedArgs(steps, kFewAhead), {.stdout_pipe_bytes = 4096});
   ExpectUndisturbedBy([this] { Kill(1); }, Times(5, 20), steps, feed);

@@ -20,9 +20,9 @@ namespace systole {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// How far the median memory of the last quarter of the measurements may lie above that of the
-// second quarter. If each fault leaked a chunk or a connection, the growth after some minutes would
-// be many times as much. Smaller growth is memory that malloc and gRPC keep from their busiest
+// In bytes: how far the median memory of the last quarter of the measurements may lie above that of
+// the second quarter. If each fault leaked a chunk or a connection, memory would grow by many times
+// as much within minutes. Smaller growth is memory that malloc and gRPC keep from their busiest
 // moment.
 constexpr int64_t kMostGrowth = 16 * kMiB;
 
@@ -102,7 +102,7 @@ TEST_F(SoakTest, MemoryAndDescriptorsDoNotGrow) {
   // Servers 0 and 1 live all the time. Server 2 is killed again and again.
   for (int i = 0; i < 3; ++i) AddServer();
   for (int i = 0; i < 3; ++i) Calm(i);
-  // With few steps ahead, the window is full before the first faults.
+  // The client prefetches few steps, so its window is full before the first faults.
   const auto feed = StartFeed(
       100'000'000, {"--silence-timeout", "2", "--prefetch-bytes", absl::StrCat(32 * kMiB)});
   const absl::Time end = absl::Now() + SoakTime();

@@ -25,8 +25,8 @@ constexpr int kMachines = 4;
 // Each machine runs all kinds of floods, one after the other, each over a new connection.
 class FloodingCrowd {
  public:
-  // Runs `rounds` rounds, or fewer if it is destroyed before. It always finishes a flood that has
-  // begun.
+  // Runs `rounds` rounds, or fewer if the crowd is destroyed earlier. A flood that has begun is
+  // always finished.
   FloodingCrowd(const std::string& address, int rounds) {
     for (int machine = 0; machine < kMachines; ++machine) {
       machines_.emplace_back([this, address, rounds, machine] {

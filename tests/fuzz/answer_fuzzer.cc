@@ -1,6 +1,6 @@
-// Any bytes as a server's answer to ResolveFeed: as the whole answer, or as changes of a good
+// Reads any bytes as a server's answer to ResolveFeed: as the whole answer, or as changes of a good
 // answer. The first byte chooses the spec and one of these two ways. An accepted answer has a
-// layout and an order with as many steps as it says, and can be printed.
+// layout, and it can be printed. It also has an order, with as many steps as the answer says.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

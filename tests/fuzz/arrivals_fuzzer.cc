@@ -1,5 +1,5 @@
-// Any bytes as a recording, as they are and as records with good checksums. An accepted recording
-// is written back equal, and its replay has all its steps and times that add up.
+// Reads any bytes as a recording: as they are, and as records with good checksums. An accepted
+// recording is written back equal. Its replay has all its steps, and the replay's times add up.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
-// Any bytes as a file of the disk cache. An accepted entry is written back equal. The bytes are
-// also tried with a good hash, or almost nothing would be accepted.
+// Reads any bytes as a file of the disk cache. An accepted entry is written back equal. The bytes
+// are also tried with a good hash, because otherwise almost nothing would be accepted.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// Any bytes as a checkpoint, as they are and as records with good checksums. An accepted checkpoint
-// is written and read again as the same one.
+// Reads any bytes as a checkpoint: as they are, and as records with good checksums. An accepted
+// checkpoint stays the same when it is written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

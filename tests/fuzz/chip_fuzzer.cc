@@ -1,4 +1,5 @@
-// Any text as a chip. It is refused with a message, or every number that follows from it is finite.
+// Reads any text as a chip. The text is refused with a message, or every number that follows from
+// the chip is finite.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

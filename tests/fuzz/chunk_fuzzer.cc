@@ -1,6 +1,6 @@
 // Compares our parser of Chunk messages with protobuf's. Both refuse, or both see the same fields
 // and data and agree on the checksums. The first byte gives the size of the slices into which the
-// message is cut. If its highest bit is set, the message first gets a good header.
+// message is cut. If that byte's highest bit is set, the message first gets a good header.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -77,7 +77,7 @@ std::vector<Field> FieldsOf(absl::string_view bytes) {
 constexpr uint32_t kHeaderCrcTag = 14 << 3 | 5;
 constexpr uint32_t kDataTag = 15 << 3 | 2;
 
-// The rule of service.proto for header_crc32c.
+// Whether header_crc32c is right, by the rule in service.proto.
 bool HeaderIsIntact(absl::string_view bytes, const systole::v1::Chunk& chunk) {
   std::vector<Field> fields = FieldsOf(bytes);
   if (!fields.empty() && fields.back().tag == kDataTag) fields.pop_back();

@@ -1,5 +1,5 @@
-// Any bytes as a gzip, zlib or zstd file. The first byte chooses the format. If a scan accepts the
-// file, reads from every restart point equal reads from the beginning.
+// Reads any bytes as a gzip, zlib or zstd file. The first byte chooses the format. If a scan
+// accepts the file, reads from every restart point must equal reads from the beginning.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// Any bytes as the text of a hash file. An accepted text is bounded, in order, and written back
-// equal.
+// Reads any bytes as the text of a hash file. An accepted text lists a bounded number of damaged
+// records in ascending order, and is written back equal.
 #include <cstddef>
 #include <cstdint>
 

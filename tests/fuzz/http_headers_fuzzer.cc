@@ -1,5 +1,5 @@
-// Any bytes as a line of headers, and its value as each value that is read. What is accepted is
-// bounded and does not contradict itself.
+// Reads any bytes as a header line, and the line's value as each kind of value that our code reads.
+// Accepted values are within bounds and do not contradict themselves.
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
-// Any bytes as an address, and as a Location that an address leads to. An accepted address is plain
-// text that means itself, and nothing that is shown holds a query or a password.
+// Reads any bytes as an address, and as the Location of a redirect. An accepted address is plain
+// text that is read as the same address. Text that is shown has no query and no password.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     SYSTOLE_CHECK(absl::StartsWith(url->target, "/"));
     SYSTOLE_CHECK(url->port > 0 && url->port <= 65535);
     const absl::StatusOr<HttpUrl> again = ParseHttpUrl(same);
-    if (same.size() > kMaxUrlBytes) continue;  // A port and a '/' have come to it.
+    if (same.size() > kMaxUrlBytes) continue;  // Text() has added a port and a '/'.
     SYSTOLE_CHECK(again.ok() && again->Text() == same && again->Origin() == url->Origin());
     SYSTOLE_CHECK(!absl::StrContains(ShownUrl(same), "@") || absl::StrContains(url->target, "@"));
   }

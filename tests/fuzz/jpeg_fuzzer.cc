@@ -1,4 +1,4 @@
-// Any bytes as a JPEG: header, a crop, the whole image and the fused transform, strict and lenient.
+// Reads any bytes as a JPEG: header, crop, whole image and fused transform, strict and lenient.
 // No input may crash, leak or allocate beyond the limits (run with -malloc_limit_mb=64 under
 // libFuzzer). If an image decodes whole without a warning, a crop must equal that part of it. Our
 // entropy decoder must give the same pixels, errors and warnings as libjpeg's. The same holds for a
@@ -45,7 +45,7 @@ Rows ReadRows(JpegDecoder& decoder, const CropRect& crop) {
   return rows;
 }
 
-// `own` has seen other images and the other decoder has not. That must not matter.
+// `own` has decoded other images before, and `library` has not. That must not matter.
 void CompareWithLibrary(JpegDecoder& own, bool strict, absl::string_view jpeg, bool whole) {
   JpegDecoder library = *JpegDecoder::Create({.fail_on_warning = strict,
                                               .max_pixels = kMaxPixels,
@@ -123,8 +123,8 @@ void DecodeTogether(JpegDecoder& a, JpegDecoder& b, absl::string_view jpeg, Jpeg
   }
 }
 
-// A crop at a smaller scale must equal that part of the whole image at this scale, also with
-// libjpeg's own entropy decoder.
+// A crop at a smaller scale must equal that part of the whole image at this scale. libjpeg's own
+// entropy decoder must give the same.
 void DecodeScaled(JpegDecoder& decoder, absl::string_view jpeg) {
   const JpegScale scale =
       std::array{JpegScale::kHalf, JpegScale::kQuarter, JpegScale::kEighth}[jpeg.size() % 3];

@@ -1,5 +1,5 @@
-// Any bytes as a manifest beside shards. An accepted manifest lists a bounded number of files in
-// its own folder. The first byte chooses the kind: 'j' is dataset_info.json, anything else a
+// Reads any bytes as a manifest beside shards. An accepted manifest lists a bounded number of files
+// in its own folder. The first byte chooses the kind: 'j' is dataset_info.json, anything else a
 // ShardManifest.
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Any text as a model. It is refused, or it trains. Small models take two steps on zeros. Nothing
-// may overflow, and no allocation may exceed the limit.
+// Reads any text as a model. The model is refused, or it trains: small models take two steps on
+// zeros. Nothing may overflow, and no allocation may exceed the limit.
 #include <cstddef>
 #include <cstdint>
 #include <string>

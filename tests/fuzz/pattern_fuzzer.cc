@@ -1,5 +1,5 @@
-// Any bytes as a pattern and as names of objects. A pattern must take exactly the names that a
-// listing gives. Only names that begin with SCHEME:// have a scheme.
+// Reads any bytes as a pattern and as names of objects. TakesObject() must accept exactly the names
+// that ListObjects() gives. Only names that begin with SCHEME:// have a scheme.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
-// Any bytes as a PNG, as they are and with good checksums: the header, then all pixels as grey and
-// as colour. Both must decode or both must fail, and decoding twice gives the same. A grey image
-// has the same pixels in both. An image that libspng decodes has libspng's pixels.
+// Reads any bytes as a PNG: as they are, and with good checksums. Decodes the header, then all
+// pixels as grey and as colour. Either both succeed or both fail, and decoding again gives the
+// same. If the image is grey, both have the same pixels. An image that libspng decodes has
+// libspng's pixels.
 #include <zlib.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Any bytes as a shard. Scan, random access and sequential reader must agree on its records.
+// Reads any bytes as a shard. Scan, random access and sequential reader must agree on its records.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace {
 
 ScannedShard MustScan(const ByteSource& source, const ScanOptions& options) {
   absl::StatusOr<ScannedShard> scanned = ScanShard(source, options);
-  SYSTOLE_CHECK(scanned.ok());  // Memory does not fail; damage is no error.
+  SYSTOLE_CHECK(scanned.ok());  // A MemorySource does not fail, and damage is no error.
   return *std::move(scanned);
 }
 

@@ -1,6 +1,6 @@
-// Any bytes as a table of restart points. The points of an accepted table rise and are bounded, and
-// the table is written back equal. The bytes get a good checksum and identity, or nothing would be
-// accepted.
+// Reads any bytes as a table of restart points. The points of an accepted table rise and are
+// bounded, and the table is written back equal. The bytes get a good checksum and identity, because
+// otherwise nothing would be accepted.
 #include <cstddef>
 #include <cstdint>
 #include <string>

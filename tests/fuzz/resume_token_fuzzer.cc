@@ -1,5 +1,5 @@
-// Any text as a resume token, as it is and with a good checksum. An accepted token is written back
-// equal.
+// Reads any text as a resume token: as it is, and with a good checksum. An accepted token is
+// written back equal.
 #include <cstddef>
 #include <cstdint>
 #include <string>

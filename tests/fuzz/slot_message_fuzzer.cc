@@ -1,5 +1,5 @@
-// The parsers of slot messages. An accepted message is within the limits and reads the same when it
-// is written again. The first byte chooses the message.
+// Tests the parsers of slot messages. An accepted message is within the limits, and stays the same
+// when it is written and read again. The first byte chooses the message.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

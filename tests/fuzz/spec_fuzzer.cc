@@ -1,6 +1,6 @@
-// Feed specs as text. The parsers give a spec or an error that names the source. A spec that was
-// read is written and read again as the same one. The first byte chooses the format: 'j' is JSON,
-// anything else textproto.
+// Reads feed specs as text. The parsers give a spec or an error that names the source. An accepted
+// spec stays the same when it is written and read again. The first byte chooses the format: 'j' is
+// JSON, anything else textproto.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   systole::v1::FeedSpec again;
   Require(read(written, again), "what was written is not read");
   if (json && HasMinusZero(written)) {
-    // protobuf's JSON parser takes the integer -0 for 0, and a 0 may be left out when it is
+    // protobuf's JSON parser takes the integer -0 for 0. A 0 may be left out when the spec is
     // written.
     Require(write(again, written) && read(written, again), "not twice");
   }

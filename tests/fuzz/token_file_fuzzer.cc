@@ -1,4 +1,4 @@
-// Any bytes as a token file. An accepted file is bounded and is written back equal.
+// Reads any bytes as a token file. An accepted file is bounded and is written back equal.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// Any bytes as a WebDataset archive, as one sample of it, and as its index. No read goes outside
-// the bytes, and scan, reads and index agree.
+// Reads any bytes as a WebDataset archive, as one sample of it, and as its index. No read goes
+// outside the bytes, and scan, reads and index agree.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,5 +1,5 @@
 // Tests Systole as other projects use it: installed and found by find_package(), or as a folder of
-// theirs.
+// the project.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -45,7 +45,7 @@ void Configure(const std::string& project, const std::string& build,
 
 TEST(ConfigureTest, ALibraryThatIsMissingNamesTheScriptThatInstallsIt) {
   const TempFolder folder;
-  // pkg-config finds nothing there. libjpeg is the first library that it is asked for.
+  // In this folder pkg-config finds nothing. libjpeg is the first library that CMake asks it for.
   const Finished finished =
       RunToEnd({SYSTOLE_CMAKE, "-E", "env", absl::StrCat("PKG_CONFIG_LIBDIR=", folder.path()),
                 SYSTOLE_CMAKE, "-S", SYSTOLE_SOURCE_DIR, "-B", folder / "build", "-G",

@@ -1,5 +1,5 @@
-// Tests who may do what, how places are shared, and how streams are ended from outside, over real
-// connections.
+// Tests, over real connections, who may do what, how the server's places for streams are shared,
+// and how streams are ended from outside.
 #include <unistd.h>
 
 #include <atomic>
@@ -42,7 +42,8 @@ class AccessTest : public testing::Test {
     token_ = *AddToken(tokens_, "a", std::nullopt);
   }
 
-  // `access` is the block as text; "" is no block. TOKENS is replaced by the token file.
+  // `access` is the config's block `access` as text. "" means no block. TOKENS in it is replaced by
+  // the path of the token file.
   void Start(const std::string& access, FeedServiceOptions options = {},
              const std::string& listen = "127.0.0.1:0") {
     absl::StatusOr<std::shared_ptr<AccessControl>> access_control =
@@ -251,7 +252,7 @@ TEST_F(AccessTest, AStreamWhoseClientTakesNothingGivesItsPlaceBack) {
   const std::unique_ptr<Reader> stalled = Open("cats", "");
   ASSERT_TRUE(stalled->ReadOne());  // The client reads no more.
   // The server ends the stream when gRPC has taken nothing for 120 s of the server's clock. The
-  // clock is turned until then.
+  // test moves the clock on until then.
   EXPECT_TRUE(WaitUntil([&] {
     seconds_ += 119;
     server_->Tick();
@@ -350,11 +351,12 @@ TEST_F(AccessTest, RefusalsAreCountedByTheirCause) {
   EXPECT_EQ(MetricOf(counted_, "streams_opened"), 1);
 }
 
-// The clock stands still, so time earns nothing.
+// The clock stands still, so no connection earns an allowance by waiting.
 TEST_F(AccessTest, RefusedCallsDoNotAccountForWhatAConnectionSends) {
   StartForA();
   const v1::FeedSpec spec = Endless("cats").spec();
-  // Calls with a credential account for what is sent, so a connection may have any number of them.
+  // Calls with a credential account for the bytes that a connection sends, so it may have any
+  // number of such calls.
   for (int i = 0; i < 300; ++i) ASSERT_TRUE(Resolve(spec, token_).ok());
   EXPECT_EQ(server_->connections().sent_too_much, 0);
   for (int i = 0; i < 300 && server_->connections().sent_too_much == 0; ++i) {

@@ -235,7 +235,7 @@ TEST_F(ServerTest, FeedsOfSmallTensorsBeginOnEveryConnection) {
       const auto stub = v1::Systole::NewStub(grpc::CreateCustomChannel(
           server_->address(), grpc::InsecureChannelCredentials(), own_connection));
       grpc::ClientContext context;
-      // With a deadline a stream that hangs fails.
+      // Because of the deadline, a stream that hangs fails.
       context.set_deadline(std::chrono::system_clock::now() + kLongestWait);
       const auto reader = stub->StreamSteps(&context, Request(Spec(), 0, 10));
       v1::Chunk chunk;
@@ -281,10 +281,10 @@ TEST_F(ServerTest, ConnectionsAreCounted) {
   EXPECT_GE(MetricOf(status, "connections_turned_away", "over_total"), 1);
 }
 
-// A server that drops connections without a call after two hours, on a clock turned by hand.
+// A server that drops connections after two hours without a call. The test sets its clock.
 class QuietConnectionsTest : public ServerTest {
  protected:
-  // The server uses the clock until it ends, so it ends here.
+  // The server uses the clock until it ends, so the server must end before the clock.
   void TearDown() override {
     stub_ = nullptr;
     server_ = nullptr;
@@ -445,7 +445,7 @@ TEST_F(ServerTest, AnotherSpecThanTheOneResolvedIsRefused) {
   EXPECT_TRUE(digests.empty());
   request.mutable_expected()->clear_spec_fingerprint();  // The client does not check it.
   EXPECT_TRUE(Read(request, digests).ok());
-  // Another order of the outputs is the same spec.
+  // With its outputs in another order, a spec is still the same spec.
   *request.mutable_spec() = Spec();
   request.mutable_spec()->mutable_outputs()->SwapElements(0, 1);
   *request.mutable_expected() = feed.identity();
@@ -604,9 +604,9 @@ TEST_F(ServerTest, TwoClientsOfOneFeedGetTheSameStepsAndShareSlices) {
   ASSERT_TRUE(Read(Request(endless, 0, 50), alone).ok());
   Restart({});
   // The first client reads one chunk and no more. Its connection has a window of 64 KiB that does
-  // not grow, so its stream stands still before step 50, with slices that were made ahead. The
-  // second stream takes these slices when it reaches them. If it overtakes the first stream before,
-  // the first stream takes the second's. They share slices either way.
+  // not grow, so its stream stands still before step 50, with slices that were made ahead. When the
+  // second stream reaches these slices, it takes them. If the second stream overtakes the first one
+  // before that, the first stream takes slices of the second. Either way they share slices.
   grpc::ChannelArguments small_window;
   small_window.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   small_window.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -667,8 +667,8 @@ TEST_F(ServerTest, StreamsThatComeAtOnceDoNotExceedTheirNumber) {
   constexpr int kMaxStreams = 3;
   constexpr int kAsked = 24;
   Restart({.max_streams = kMaxStreams});
-  // Each stream is another feed, whose plan takes a while to make. So many streams are opened at
-  // the same time.
+  // Each stream asks for a different feed, and the plan of each feed takes a while to make. So
+  // the server opens many streams at the same time.
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<v1::StreamStepsRequest> requests;
   for (int i = 0; i < kAsked; ++i) {

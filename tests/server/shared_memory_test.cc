@@ -317,7 +317,7 @@ TEST_F(SharedMemoryTest, APausedClientHoldsAWindowAndNoMore) {
   EXPECT_EQ(MetricOf(Status(), "shared_payload_bytes"), shared);
 }
 
-// A client made by hand, which can do what ours does not.
+// A client made by hand. It can do what our own client never does.
 class HandClient {
  public:
   HandClient(v1::Systole::Stub& stub, const std::string& path, const std::string& session) {
@@ -374,7 +374,7 @@ TEST_F(SharedMemoryTest, AClientThatGivesNothingBackGetsAWindowAndStopsNobody) {
     std::string bytes;
   };
   std::map<uint64_t, Held> held;
-  for (int64_t step = 0; step < 2; ++step) {  // A window.
+  for (int64_t step = 0; step < 2; ++step) {  // Two slices are a window.
     const v1::Chunk chunk = hoarder.Read();
     EXPECT_EQ(chunk.step(), step);
     const absl::StatusOr<std::optional<SlotSocket::Packet>> offer = hoarder.socket().Receive();
@@ -412,7 +412,7 @@ TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
   service.clock = [&seconds] { return absl::Seconds(seconds.load()); };
   Restart(service);
   HandClient hoarder(*stub_, folder_ / "socket.slots", std::string(kSlotSessionBytes, 'h'));
-  for (int i = 0; i < 2; ++i) EXPECT_GT(hoarder.Read().slot(), 0u);  // A window.
+  for (int i = 0; i < 2; ++i) EXPECT_GT(hoarder.Read().slot(), 0u);  // Two slices are a window.
   seconds = 119;
   server_->Tick();
   EXPECT_EQ(MetricOf(Status(), "active_streams"), 1);
@@ -421,7 +421,7 @@ TEST_F(SharedMemoryTest, AClientThatKeepsItsSlotsLosesItsPlaceAndThem) {
   const grpc::Status status = hoarder.End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("taken nothing for 2m"));
-  // This happens although the client's socket is still open.
+  // The server takes its memory back although the client's socket is still open.
   WaitUntilNothingIsHeld();
   const auto client = Client(/*share_memory=*/true, 5);
   ASSERT_NE(client, nullptr);
@@ -435,7 +435,8 @@ TEST_F(SharedMemoryTest, AClientThatGivesASlotBackTwiceGoesOnAsBytes) {
   ASSERT_THAT(client.socket().Send(EncodeSlotReturn(first.slot())), IsOk());
   client.socket().Send(EncodeSlotReturn(first.slot())).IgnoreError();
   EXPECT_TRUE(WaitUntil([&] { return !client.socket().Receive().ok(); }));
-  // The server has hung up. Slots sent before still come, and after them pieces.
+  // The server has hung up. The slots that it sent before still come. After them, slices come as
+  // bytes.
   v1::Chunk chunk;
   do {
     chunk = client.Read();

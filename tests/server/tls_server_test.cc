@@ -52,8 +52,8 @@ class TlsServerTest : public testing::Test {
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
   }
-  // The credentials of a client that trusts the CA in `folder`. With `identity` it also has a
-  // certificate.
+  // The credentials of a client that trusts the CA in `folder`. With `identity` the client also has
+  // a certificate.
   static std::shared_ptr<grpc::ChannelCredentials> Holding(const TempFolder& folder,
                                                            bool identity) {
     grpc::SslCredentialsOptions options = {.pem_root_certs = ReadWholeFile(folder / "ca.pem")};
@@ -89,7 +89,7 @@ TEST_F(TlsServerTest, AClientThatTrustsTheAuthorityIsServed) {
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
-// The clock stands still, so time earns nothing.
+// The clock stands still, so no connection earns an allowance by waiting.
 TEST_F(TlsServerTest, WhatConnectionsSendIsCountedAsInPlainText) {
   const std::string tokens = folder_ / "tokens";
   ASSERT_THAT(AddToken(tokens, "a", std::nullopt), IsOk());
@@ -99,7 +99,7 @@ TEST_F(TlsServerTest, WhatConnectionsSendIsCountedAsInPlainText) {
   ASSERT_THAT(access, IsOk());
   Serve("127.0.0.1:0", /*verify_clients=*/false,
         {.access = *access, .clock = [] { return absl::ZeroDuration(); }});
-  // Calls without a token do not account for what is sent.
+  // Calls without a token do not account for the bytes that the connection sends.
   const auto stub = Dial(Holding(certificates_, /*identity=*/false));
   for (int i = 0; i < 300 && server_->connections().sent_too_much == 0; ++i) {
     EXPECT_FALSE(Ask(*stub).ok());

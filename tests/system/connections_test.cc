@@ -27,7 +27,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What an HTTP/2 client says first, and an empty SETTINGS frame after it.
+// The first bytes of an HTTP/2 client, with an empty SETTINGS frame after them.
 constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
 
 class ConnectionsTest : public testing::Test {

@@ -1,6 +1,6 @@
-// `systole feed --digest` prints for the first steps of every shipped spec what the golden files in
-// tests/golden/digests/ say. A change of the code that changes these bytes is a bug, unless it
-// raises the content version.
+// For the first steps of every shipped spec, `systole feed --digest` must print what the golden
+// files in tests/golden/digests/ say. A change of the code that changes these bytes is a bug,
+// unless it raises the content version.
 #include <filesystem>
 #include <fstream>
 #include <memory>

@@ -1,7 +1,7 @@
 // Feeds that are meant to do harm. The server's memory stays within its bound, and the steps of
 // another feed go on.
 //
-// The bound is the server's budget, its caches, what it has when it is idle, and 64 MiB.
+// The bound is the sum of the server's budget, its caches, its memory when it is idle, and 64 MiB.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -88,8 +88,8 @@ class MemoryTest : public testing::Test {
     feed->context.TryCancel();
   }
 
-  // Opens a feed of each spec, and waits until what they made ahead fills three quarters of its
-  // part of the budget. This part is three quarters of the budget.
+  // Opens a feed of each spec. Waits until the slices that the server has made ahead fill three
+  // quarters of their part of the budget. This part is three quarters of the budget.
   void Fill(int64_t budget, const std::vector<std::string>& specs,
             std::vector<std::unique_ptr<Call>>& calls) {
     for (const std::string& spec : specs) calls.push_back(Open(*stub_, spec));

@@ -1,6 +1,6 @@
-// Every operation with every parameter and type of output, as a trainer gets it: from a server
-// process and from LocalFeed. The bytes are compared with the interpreter's. The cases come from
-// the table of operations, so a new row is tested without more.
+// Tests every operation with every parameter and type of output, as a trainer gets it: from a
+// server process and from LocalFeed. The bytes are compared with the interpreter's. The cases come
+// from the table of operations, so a new row is tested without a new test.
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
@@ -45,7 +45,7 @@ constexpr uint64_t kSeed = 5;
 constexpr int kHeight = 12;
 constexpr int kWidth = 10;
 // Heights and widths of the table's examples are cut down to these: one is smaller than the images,
-// one larger.
+// the other is larger.
 constexpr int kEdges[] = {9, 16};
 constexpr int kMaxOffset = 1;
 
@@ -92,8 +92,8 @@ struct Beginning {
   std::string transforms;
   std::vector<int64_t> shape;
   ElementType stored = ElementType::kBytes;
-  // Here only the table's example is tested, because a feed has room for few images of unknown
-  // size.
+  // If true, only the table's example is tested after this beginning, because a feed has room for
+  // few images of unknown size.
   bool only_example = false;
 };
 
@@ -171,7 +171,8 @@ void CutDown(Message& operation, std::initializer_list<const char*> names, int32
   }
 }
 
-// Adds variants of `example`. For each parameter: one without it, and some with other values of it.
+// Adds variants of `example`. For each parameter, adds one variant without the parameter, and some
+// variants with other values of the parameter.
 void AddVariants(const v1::Transform& example, std::vector<v1::Transform>& variants) {
   v1::Transform copy = example;
   const Message& operation = *OperationOf(copy);

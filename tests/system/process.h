@@ -2,7 +2,7 @@
 // is killed when its Process is destroyed, or by the kernel if the test dies first.
 //
 // A program that is ended by a signal or by a sanitizer's report fails the test, even if the test
-// does not look how it ended. A signal that the test itself sent does not count.
+// does not check how the program ended. A signal that the test itself sent does not count.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_SYSTEM_PROCESS_H_
@@ -21,7 +21,7 @@ namespace systole {
 struct ProcessOptions {
   // Variables "NAME=VALUE", added to the environment of the test.
   std::vector<std::string> environment;
-  // If 0, stdout is kept until the end. Otherwise stdout is a pipe of so many bytes (at least
+  // If 0, stdout is kept until the end. Otherwise stdout is a pipe of this many bytes (at least
   // 4096), which ReadLine() reads. A program that has filled the pipe waits, so a test can stop it
   // in the middle of a feed.
   int stdout_pipe_bytes = 0;
@@ -53,8 +53,8 @@ class Process {
   pid_t pid() const { return pid_; }
   void Signal(int signal);
   bool IsRunning();
-  // The next line of stdout with its newline. Returns "" at the end of stdout, or, with a failure,
-  // after ten minutes (half an hour under a sanitizer). REQUIRES: stdout_pipe_bytes.
+  // The next line of stdout with its newline. Returns "" at the end of stdout. After ten minutes
+  // (half an hour under a sanitizer) fails the test and returns "". REQUIRES: stdout_pipe_bytes.
   std::string ReadLine();
   // What the program has written to stderr so far.
   std::string err() const;
@@ -70,8 +70,8 @@ class Process {
   using Deadline = std::chrono::steady_clock::time_point;
 
   void Reap(int options);
-  // Reads more of the pipe into `unread_`. Returns false at the pipe's end, or, with a failure, at
-  // the deadline.
+  // Reads more of the pipe into `unread_`. Returns false at the pipe's end. At the deadline fails
+  // the test and returns false.
   bool ReadMore(Deadline deadline);
 
   const std::string program_;

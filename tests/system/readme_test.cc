@@ -58,7 +58,7 @@ std::string TextOf(const std::vector<std::string>& lines) {
 }
 
 // Every README.md, CONTRIBUTING.md and SECURITY.md. CHANGELOG.md is not among them, because it also
-// tells of what no longer exists.
+// tells of things that no longer exist.
 std::vector<fs::path> AllReadmes() {
   std::vector<fs::path> readmes = {kTree / "CONTRIBUTING.md", kTree / "SECURITY.md"};
   fs::recursive_directory_iterator entries(kTree);
@@ -99,7 +99,7 @@ TEST(ReadmeTest, ItsCommandsRunAndPrintWhatItSays) {
       if (absl::StartsWith(word, "PATH=")) continue;
       if (word == "python3") continue;  // Installs the package; tests/client/python does so too.
       if (absl::StartsWith(word, "deploy/") || absl::StartsWith(word, "tests/")) {
-        // It takes too long for a test. So the test only checks that the program is there.
+        // Such a program takes too long for a test, so this test only checks that it is there.
         EXPECT_EQ(access((kTree / word).c_str(), X_OK), 0) << line;
         continue;
       }

@@ -45,8 +45,8 @@ class ServerProcess {
 // the test if this fails.
 void PackFlowers(const TempFolder& folder, int images, int shards);
 
-// A shard of `count` records. Record i, counted from `first`, has `record_bytes` bytes, each of
-// which depends on i and on its place.
+// A shard of `count` records. Record i, counted from `first`, has `record_bytes` bytes. Each byte
+// depends on i and on the byte's place in the record.
 std::string RawShard(int first, int count, int record_bytes);
 
 // A spec of augmented images with labels and record ids. It has 2 epochs, is shuffled, and has 16

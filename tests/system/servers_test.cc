@@ -17,7 +17,7 @@ namespace systole {
 namespace {
 
 constexpr int kRecordBytes = 64 << 10;
-// A step has 4 MiB, and all have 640 MiB. That is more than a client prefetches, so a feed that
+// A step has 4 MiB, and all steps 640 MiB. That is more than a client prefetches, so a feed that
 // nobody reads still has steps to fetch.
 constexpr int kSteps = 160;
 

@@ -138,7 +138,7 @@ TEST(WebTest, NoServerShowsTheSecretsOfAnAddress) {
   const auto dataset = [&](const std::string& name, const std::string& bytes) {
     return absl::StrCat(name, "=", objects.Put(absl::StrCat("/dir/", name), bytes), "?sig=SECRET");
   };
-  // The index of an address cannot be kept beside it, which the server notes at its start.
+  // No index can be kept beside an address. The server notes this at its start.
   const auto server = ServerProcess::Start(
       {"--dataset", dataset("good", good), "--dataset", dataset("bad", WithFlippedBit(good, 3)),
        "--dataset", dataset("none", std::string(5000, 'x')), "--dataset",

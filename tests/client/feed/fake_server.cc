@@ -103,7 +103,7 @@ v1::FeedSpec SpecOf(const FakeFeed& feed) {
   return spec;
 }
 
-// The ordinary synchronous service over generated messages. So the client is also tested with
+// A synchronous gRPC service over generated protobuf messages. So the client is also tested with
 // another encoder than ours.
 class FakeServer::Service : public v1::Systole::Service {
  public:

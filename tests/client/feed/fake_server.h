@@ -24,7 +24,7 @@
 
 namespace systole {
 
-// A chunk before it is sent. A test may spoil it.
+// A chunk before the server sends it. FakeFeed::spoil may change it.
 struct FakeChunk {
   ChunkHeader header;
   std::vector<uint8_t> data;
@@ -46,9 +46,10 @@ struct FakeFeed {
   int64_t per_core_batch = 4;
   // How many elements the tensor `x` (uint8) has for one example.
   int64_t example_bytes = 100;
-  // `x` is float32, cast from its bytes. If the client finishes it, only the bytes travel.
+  // `x` is float32, cast from uint8. If the client makes this cast, only one byte per value
+  // travels.
   bool pixels = false;
-  int64_t epochs = 2;  // In SpecOf(); the server follows the spec it gets. 0: endless.
+  int64_t epochs = 2;  // SpecOf() uses this, but the server obeys the spec it gets. 0: endless.
   int64_t steps_per_epoch = 10;
   int64_t chunk_bytes = 150;
   uint64_t dataset_fingerprint = 11;
@@ -83,8 +84,8 @@ struct FakeFeed {
 // The spec that a FakeFeed serves.
 v1::FeedSpec SpecOf(const FakeFeed& feed);
 
-// Names the first place whose value is not FakeByte(), or FakeByte() as a float in a FLOAT32
-// tensor. Empty: there is none.
+// Names the first place with a wrong value. The right value is FakeByte(), or FakeByte() as a float
+// in a FLOAT32 tensor. Empty: all values are right.
 std::string WrongBytesOf(const Step& step);
 
 class FakeServer {

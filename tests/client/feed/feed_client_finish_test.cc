@@ -112,7 +112,7 @@ TEST(FeedClientFinishTest, WhatHasNoFormTravelsAsItIs) {
   EXPECT_EQ(client->stats().payload_bytes, client->stats().delivered_bytes);
 }
 
-// A step that was under way in one form is fetched again in the other.
+// A step that was under way in one form when a server was lost is fetched again in the other form.
 TEST(FeedClientFinishTest, AServerLostInEitherFormChangesNothing) {
   for (const bool far_dies : {false, true}) {
     for (const int64_t broken : {1, 6, 7, 11}) {

@@ -131,8 +131,8 @@ TEST(FeedClientLossTest, ARunningFeedOutlivesAnswersOfWhoeverHasNeverServedIt) {
        {absl::StatusCode::kUnimplemented, absl::StatusCode::kResourceExhausted,
         absl::StatusCode::kUnauthenticated, absl::StatusCode::kPermissionDenied}) {
     SCOPED_TRACE(absl::StatusCodeToString(code));
-    // The errors come in answers and at the ends of streams. Either kind comes one time less than
-    // would end the feed.
+    // The errors come in answers and at the ends of streams. Neither kind comes often enough to end
+    // the feed.
     int asked = 0;
     const FakeFeed feed = {.spoil =
                                [code](int stream, int, FakeChunk& piece) {
@@ -187,8 +187,8 @@ TEST(FeedClientLossTest, WithManyServersTheFeedEndsAtTheFirstBadStep) {
 }
 
 TEST(FeedClientLossTest, AServerKilledInMidStreamIsReplacedByTheOther) {
-  // The rest of a lane is far more than sockets and windows hold, so it cannot have arrived when
-  // the server dies.
+  // Most steps of the lost server have yet to be sent. They are far more than socket buffers and
+  // gRPC's windows hold, so they cannot have arrived when the server dies.
   const FakeFeed feed = {
       .example_bytes = 1 << 16, .epochs = 1, .steps_per_epoch = 100, .chunk_bytes = 1 << 16};
   const FakeServer stays(feed);

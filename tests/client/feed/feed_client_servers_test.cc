@@ -57,8 +57,8 @@ TEST(FeedClientServersTest, ALateStepComesFromAnotherServer) {
   const FakeServer a(feed), b(hung);
   FeedClientOptions options = Quick({a.address(), b.address()});
   options.hedge_fraction = 0.1;
-  // A busy machine may notice a late step so late that its lane moves at once. Then the feed runs
-  // again.
+  // A busy machine may notice a late step so late that the client at once moves all steps of this
+  // server to the other one. Then no hedge wins, and the feed runs again.
   for (int64_t won = 0; won == 0;) {
     const auto client = MustCreate(feed, options);
     ASSERT_NE(client, nullptr);

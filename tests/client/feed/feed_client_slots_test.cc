@@ -40,8 +40,9 @@ class FeedClientSlotsTest : public testing::Test {
     listener_.emplace(*std::move(listener));
   }
 
-  // A feed whose first stream replaces its fourth chunk (the first of core 1) by the message that
-  // the slice of core 1 is in slot 1. Before that, `offer` may send messages on the slot socket.
+  // A feed whose first stream spoils its fourth chunk, which is the first of core 1. The chunk then
+  // says that the slice of core 1 is in slot 1. Before that, `offer` may send messages on the slot
+  // socket.
   FakeFeed FeedWith(std::function<void(const SlotSocket&)> offer) {
     FakeFeed feed;
     feed.chunk_bytes = 1 << 20;
@@ -64,8 +65,8 @@ class FeedClientSlotsTest : public testing::Test {
 
   std::string address() const { return "unix:" + (folder_ / "s"); }
 
-  // Expects that the whole feed arrives, that the second stream asks for no memory, and that none
-  // was used.
+  // Expects that the whole feed arrives, that the second stream asks for no shared memory, and that
+  // none was used.
   void ExpectAllAsBytes(const FakeFeed& feed) {
     const FakeServer server(feed, address());
     const auto client = MustCreate(feed, Quick({server.address()}));
@@ -100,7 +101,7 @@ TEST_F(FeedClientSlotsTest, ASlotThatWasNeverOfferedIsRefusedAndTheFeedGoesOnAsB
 }
 
 TEST_F(FeedClientSlotsTest, AServerThatHangsUpItsMemoryIsTriedAgain) {
-  // A server that is replaced hangs up in this way. Its successor may share properly.
+  // A server that is replaced hangs up in this way. The server after it may share memory properly.
   const FakeFeed feed = FeedWith([](const SlotSocket& socket) { socket.Shutdown(); });
   const FakeServer server(feed, address());
   const auto client = MustCreate(feed, Quick({server.address()}));
@@ -125,8 +126,8 @@ TEST_F(FeedClientSlotsTest, ASlotAndPiecesInOneStepAreOneStep) {
     }
     ASSERT_THAT(socket.Send(EncodeSlotOffer({1, SliceBytes()}), memory->fd()), IsOk());
   });
-  // The first stream then leaves out the chunks that FakeServer would send after the slot, because
-  // FakeServer itself only sends pieces.
+  // FakeServer sends all bytes of a slice as chunks, so it would also send those of the slice that
+  // is in the slot. The first stream leaves these chunks out.
   FakeFeed stopping = feed;
   stopping.spoil = [spoil = feed.spoil](int stream, int chunk, FakeChunk& piece) {
     spoil(stream, chunk, piece);

@@ -210,7 +210,7 @@ TEST(FeedClientTest, LandsInTheCallersMemoryAndGivesItBack) {
   }
   EXPECT_EQ(live, 0);
   // Two buffers are in the window and two in the trainer's hand while one step replaces another.
-  // They are reused, however trainer and server race.
+  // The client reuses these buffers, whichever of trainer and server is faster.
   EXPECT_LE(allocated, 4);
 }
 

@@ -47,10 +47,10 @@ std::unique_ptr<Server> StartServer(const TempFolder& folder, const std::string&
   return *std::move(server);
 }
 
-// Outputs of pixels of each layout, type, number of channels and last transforms. They are finished
-// by factors, by one table for all channels or by a table for each channel. Outputs of all other
-// kinds are there, too. A spec has 64 outputs at most, so `part` chooses half of each kind of
-// pixels.
+// Pixel outputs: one for each possible combination of layout, type, number of channels and last
+// transforms. They are finished by factors, by one table for all channels or by a table for each
+// channel. Outputs of all other kinds are there, too. A spec has 64 outputs at most, so `part`
+// chooses half of each kind of pixel output.
 std::string Outputs(int part) {
   const std::string unit = "transforms { cast { dtype: FLOAT32 scale: true } } ";
   const std::string three =
@@ -241,7 +241,7 @@ TEST_F(FinishDigestTest, CompactTravelsWithFewerBytes) {
   EXPECT_EQ(compact->stats().delivered_bytes, finished->stats().delivered_bytes);
   EXPECT_EQ(compact->stats().compact_steps, 4);
   // The pixels have FLOAT32 or a type half as wide, so as uint8 they take half of their bytes or
-  // less. Other outputs travel unchanged; the tiled one of these is mostly padding.
+  // less. The other outputs travel unchanged. One of them, the tiled output, is mostly padding.
   EXPECT_LT(compact->stats().payload_bytes, finished->stats().payload_bytes * 7 / 10);
   EXPECT_GT(compact->stats().payload_bytes, finished->stats().payload_bytes * 3 / 10);
   EXPECT_EQ(compact->info().bytes_per_step(), finished->info().bytes_per_step());

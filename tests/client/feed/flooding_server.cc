@@ -25,7 +25,7 @@ constexpr int kData = 0, kHeaders = 1, kPriority = 2, kReset = 3, kSettings = 4,
               kPing = 6, kGoAway = 7, kWindowUpdate = 8, kContinuation = 9, kUnknown = 0xbb;
 constexpr int kEndHeaders = 4;
 constexpr size_t kBlockBytes = 256 << 10;               // About this much is sent at a time.
-constexpr std::chrono::microseconds kBlockPause(2500);  // After that nothing is sent for so long.
+constexpr std::chrono::microseconds kBlockPause(2500);  // The pause after each block.
 
 std::string Times(const std::string& bytes, size_t times) {
   std::string all;

@@ -20,7 +20,7 @@
 
 namespace systole {
 
-// How a FloodingServer answers the first call of a connection, whose stream is 1.
+// How a FloodingServer answers the first call of a connection. This call is stream 1.
 struct AnswerFlood {
   std::string name;
   std::string begin;

@@ -23,7 +23,7 @@ struct Mutation {
 // like the last one.
 std::vector<Mutation> MutationsOf(const google::protobuf::Message& example);
 
-// Sets every field, with one element in each list and 1, "name" or true in each place.
+// Sets every field. Each list gets one element. Numbers become 1, texts "name" and booleans true.
 void FillEveryField(google::protobuf::Message& message);
 
 // Whether `text` may be printed: it has at most 4 KiB, and no character that moves a cursor or ends

@@ -93,10 +93,11 @@ TEST(FeedWatchTest, TheNextServerIsNamedAndALaneThatMovesAgainWaitsForNothing) {
   Mutex mu;
   CondVar changed;
   bool go = false;
-  // Steps of the lane that moves to this server are held back until the test has looked.
+  // The lost server has the even steps, which move to this server. It holds them back until the
+  // test has looked.
   FakeFeed feed = LargeSteps();
   feed.spoil = [&](int, int, FakeChunk& piece) {
-    if (piece.header.step % 2 == 1) return;  // This server's own lane.
+    if (piece.header.step % 2 == 1) return;  // This server's own steps.
     MutexLock lock(mu);
     while (!go) changed.Wait(mu);
   };

@@ -139,7 +139,7 @@ void ExpectFinished(DType dtype, std::vector<int64_t> shape, int batch_axis, int
   for (int core = 3; core < 5; ++core) {
     const uint8_t* const slice = step.data() + (core - 3) * finished->layout.slice_bytes();
     const SliceTensor& x = finished->layout.tensors()[1];
-    // How many adjacent values belong to one channel, and to one example.
+    // `inner` adjacent values belong to one channel, and `outer` adjacent values to one example.
     int64_t inner = 1, outer = 1;
     for (size_t i = static_cast<size_t>(channel_axis) + 1; i < shape.size(); ++i) inner *= shape[i];
     for (size_t i = static_cast<size_t>(batch_axis) + 1; i < shape.size(); ++i) outer *= shape[i];

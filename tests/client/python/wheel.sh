@@ -11,7 +11,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$here/../../.."
 readonly environment=$PWD/build/python/wheel-test-env
 
-# The option that install.sh has: with it what is in build/package serves the wheel, too.
+# SYSTOLE_WERROR=ON is the option of install.sh, too. So the wheel can use what is in build/package.
 wheel=$(SKBUILD_CMAKE_DEFINE=SYSTOLE_WERROR=ON client/python/build_wheel.sh build/wheel)
 rm -rf "$environment"
 "${SYSTOLE_PYTHON_EXECUTABLE:-/usr/bin/python3}" -m venv "$environment"

@@ -1,4 +1,4 @@
-// The small parts of a schedule are compared with naive ones.
+// Compares the small parts of a schedule with naive implementations.
 #include <cstdint>
 #include <set>
 

@@ -59,7 +59,7 @@ class Simulation {
     bool drains = false;
     absl::Duration hangs_until = absl::ZeroDuration();
     absl::Duration step_time;
-    double failing = 0;  // How likely a step breaks its stream.
+    double failing = 0;  // The probability that a step breaks its stream.
     bool asked = false;
     // Whether the server has answered. The client forgets this at each failure, because another
     // process may listen there afterwards.

@@ -65,7 +65,7 @@ TEST(SimulationTest, FindsALostWakeUp) {
     return [resumed = 0](const ScheduleEvent&, ScheduleActions& actions) mutable {
       for (size_t i = 0; i < actions.size(); ++i) {
         if (!std::holds_alternative<ResumeStream>(actions[i]) || ++resumed != 50) continue;
-        actions.erase(actions.begin() + static_cast<ptrdiff_t>(i));  // The fiftieth is forgotten.
+        actions.erase(actions.begin() + static_cast<ptrdiff_t>(i));  // Loses the 50th ResumeStream.
         return;
       }
     };

@@ -56,7 +56,7 @@ class Scheduled {
     }
     Tell(FeedStarted{.first_step = 0, .end_step = 1000, .window = window});
   }
-  // The lane gets a step, 100 ms after the event before.
+  // The lane gets a step, 100 ms after the previous event.
   void Arrive(int lane) {
     now_ += absl::Milliseconds(100);
     Tell(StepArrived{.lane = lane});
@@ -108,7 +108,7 @@ TEST(StepScheduleTest, AServerWhoseStreamBreaksAfterItsLastStepHasToAnswerAgain)
     feed.Tell(Answered{.server = i});
   }
   feed.Tell(FeedStarted{.first_step = 0, .end_step = 4, .window = 10});
-  for (int i = 0; i < 2; ++i) feed.Arrive(/*lane=*/0);  // Steps 0 and 2, its last one.
+  for (int i = 0; i < 2; ++i) feed.Arrive(/*lane=*/0);  // Steps 0 and 2. The lane's last is 2.
   feed.Tell(StreamEnded{.lane = 0, .failure = Failure()});
   ASSERT_THAT(feed.All<AskServer>(), SizeIs(1));
   EXPECT_EQ(feed.All<AskServer>()[0].server, 0);
@@ -231,7 +231,8 @@ TEST(StepScheduleTest, AFirstStepThatNobodyMakesIsGivenUpAfterConnectTimeout) {
                   .silence_timeout = absl::Seconds(15)});
   feed.Start(1, 100);
   feed.Tell(StepWanted());
-  // The stream is lost for its silence. By then nothing has come for longer than connect_timeout.
+  // The stream counts as lost because it is silent. By then nothing has come for longer than
+  // connect_timeout.
   const std::optional<absl::Duration> gave_up = feed.WaitFor<GiveUp>(absl::Minutes(1));
   ASSERT_TRUE(gave_up.has_value());
   EXPECT_GE(*gave_up, absl::Seconds(15));

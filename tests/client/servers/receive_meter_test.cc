@@ -89,7 +89,7 @@ TEST(ReceiveMeterTest, ACallMaySendAheadAndNoMoreOnceItHasEnded) {
                 StatusIs(absl::StatusCode::kUnavailable, "gone"));
   }
   MeteredCall next(meter, kMiB);
-  ASSERT_TRUE(connection.Send(2 * kMiB));  // The ended call's 8 MiB ahead are not allowed again.
+  ASSERT_TRUE(connection.Send(2 * kMiB));  // The ended call's 8 MiB are not allowed twice.
   meter->Look();
   EXPECT_TRUE(connection.is_closed());
   EXPECT_THAT(next.End(absl::UnavailableError("gone")),
@@ -106,7 +106,8 @@ TEST(ReceiveMeterTest, ACallThatWasAnsweredIsNotExplainedAway) {
   EXPECT_THAT(call.End(absl::OkStatus()), IsOk());
 }
 
-// On a busy machine looks come late, and much may have come and been taken since the last look.
+// On a busy machine the meter looks late. Since its last look many bytes may have come, and the
+// call may have taken them.
 TEST(ReceiveMeterTest, HowOftenItLooksDoesNotMatter) {
   for (const int looks : {1, 3, 50}) {
     const auto meter = std::make_shared<ReceiveMeter>();
@@ -208,7 +209,7 @@ TEST(ReceiveMeterTest, AllConnectionsOfALinkCountTogetherUntilAllAreClosed) {
   b.Close();
   meter.Look();
   Connection c(meter);
-  ASSERT_TRUE(c.Send(kUnaskedBytes));  // Closing the others cleared what they took.
+  ASSERT_TRUE(c.Send(kUnaskedBytes));  // Closing a and b cleared the bytes that they took.
   meter.Look();
   EXPECT_FALSE(c.is_closed());
   ASSERT_TRUE(c.Send(kMiB));

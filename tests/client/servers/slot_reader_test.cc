@@ -96,7 +96,7 @@ TEST_F(SlotReaderTest, CopiesASliceAndGivesTheSlotBack) {
   ASSERT_THAT(CopyOut(9), IsOk());
   EXPECT_EQ(copied_, std::vector<uint8_t>(kBytes, 17));
   EXPECT_THAT(ParseSlotReturn(Received()), IsOkAndHolds(9u));
-  // What the server writes next is the next slice. It needs no new offer.
+  // The server writes the next slice into the same slot. This needs no new offer.
   std::memset(memory.data(), 18, kBytes);
   EXPECT_EQ(copied_[0], 17);
   ASSERT_THAT(CopyOut(9), IsOk());
@@ -164,7 +164,8 @@ TEST_F(SlotReaderTest, NobodyListeningIsUnavailable) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("none")));
 }
 
-// What a hostile or broken server sends. The reader copies nothing, and the error names the field.
+// Tests of what a hostile or broken server sends. The reader copies nothing, and the error names
+// the field.
 
 class BadOfferTest : public SlotReaderTest {
  protected:

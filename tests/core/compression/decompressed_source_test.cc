@@ -153,7 +153,7 @@ TEST(DecompressedSourceTest, AScanOfAFileThatIsNotLocalTakesFewReads) {
     const absl::StatusOr<std::unique_ptr<DecompressedSource>> opened =
         DecompressedSource::Open(std::move(file), {.compression = compression}, &note);
     ASSERT_THAT(opened, IsOk());
-    EXPECT_LE(source.num_reads(), 7);  // Of 128 or 256 KiB, each twice as long as the one before.
+    EXPECT_LE(source.num_reads(), 7);  // The first has 128 or 256 KiB, each next one twice as much.
     EXPECT_LE(source.longest_read(), uint64_t{8} << 20);
     EXPECT_EQ(Read(**opened, 5'000'000, 1000), noise.substr(5'000'000, 1000));
   }

@@ -31,7 +31,7 @@ using ::testing::Not;
 InterruptFlag* raised_while_opening = nullptr;
 int opened = 0;
 
-// TFRecord, but the flag is raised while the second shard is opened.
+// The format TFRecord, which also raises the flag while the second shard is opened.
 constexpr ShardFormat kRaising = {.name = "TFRecord",
                                   .begins = nullptr,
                                   .ending = {},
@@ -56,7 +56,7 @@ TEST(DatasetTest, OpeningEndsBeforeTheNextShardWhenInterrupted) {
   EXPECT_EQ(opened, 2);
 }
 
-// Without a flag that is raised, each of these is another error.
+// If the flag is not looked at, each of these patterns gives an error other than Cancelled.
 TEST(DatasetTest, AnInterruptionIsNotTakenForAnotherError) {
   const TempFolder folder;
   folder.Write("empty.tfrecord", "");
@@ -146,7 +146,8 @@ TEST(DatasetTest, AnOutageAfterTheFirstRecordLeavesItsFeatures) {
       Dataset::Create("photos", std::move(shards));
   ASSERT_THAT(dataset, IsOk());
   EXPECT_EQ((*dataset)->features().size(), 1u);
-  // Record 0 is described and looked at. One more is tried, and no other.
+  // Record 0 is described and looked at, which reads it twice. Record 5 is tried, and no other
+  // record.
   EXPECT_THAT(reads, ElementsAre(0, 0, (*dataset)->shards()[0]->span(5).offset));
 }
 

@@ -303,7 +303,7 @@ TEST(CachedFeedTest, WhatIsKeptNeedsRoomAndNotWhatItIsMadeOf) {
   EXPECT_GT(cache->stats().memory_hits, 0);
 }
 
-// No operation takes an image with such an edge, but a window can be cut out of it.
+// No operation takes an image with so long an edge, but a window can be cut out of the image.
 TEST(CachedFeedTest, AnImageThatIsTooLongToBeKeptIsMadeAsWithoutACache) {
   constexpr int kLong = 17'000;
   const absl::StatusOr<std::string> jpeg =

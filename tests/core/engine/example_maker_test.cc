@@ -100,8 +100,8 @@ TEST(ExampleMakerTest, NoMemoryForTheReferencesIsUnavailableAndNeverMasked) {
 }
 #endif
 
-// Eight records over a source that the test can still reach, and their plan. They lie apart, so
-// that each is a read of its own, or beside each other.
+// Eight records with their plan, over a source that the test can still reach. The records lie
+// apart, so that each one is read by itself, or they lie side by side.
 struct Distant {
   ErrorSource* source = nullptr;
   std::shared_ptr<const Dataset> dataset;
@@ -196,7 +196,7 @@ TEST(ExampleMakerTest, ExamplesMadeTogetherEqualExamplesMadeAlone) {
     }
     EXPECT_EQ(together, alone) << "step " << step;
   }
-  // In each epoch five records of each shard are masked, once made together and once made alone.
+  // In each epoch five records of each shard are masked twice: in the whole slice, and made alone.
   EXPECT_EQ(dataset->damage().masked_examples(), 3 * 2 * 5 * 2);
   for (const DamageLog::Entry& entry : dataset->damage().entries()) {
     if (entry.record % 16 != 5) continue;  // Its first image is good.

@@ -44,7 +44,7 @@ struct Streams {
 };
 
 // The choice by the rule of fair_queue.h, and all candidates that the rule lets go first. Model()
-// writes the rule plainly: it takes the least advanced candidate of each set.
+// is a plain implementation of the rule: it takes the least advanced candidate of each set.
 struct Expected {
   FairQueue::Choice choice;
   std::vector<size_t> can_be_first;

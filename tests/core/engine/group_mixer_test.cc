@@ -1,6 +1,6 @@
-// Compares mixed feeds with plain code, which mixes the slices of the same feeds when they are
-// unmixed. Covers all kinds of outputs, layouts, groups, threads and cores, and damaged or missing
-// examples.
+// Compares mixed feeds with plain code. The plain code takes the slices of the same feeds without
+// mixing, and mixes these slices itself. Covers all kinds of outputs, layouts, groups, threads and
+// cores, and damaged or missing examples.
 #include "core/engine/group_mixer.h"
 
 #include <algorithm>

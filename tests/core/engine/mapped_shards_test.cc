@@ -1,5 +1,5 @@
-// Feeds of shards that are files: which outputs read them in place, that this changes no byte, and
-// what happens to a file that is cut while it is served.
+// Feeds of shards that are files. The tests check which outputs read the files in place, and that
+// this changes no byte. They also cut a file while it is served.
 #include <cstdint>
 #include <filesystem>
 #include <memory>

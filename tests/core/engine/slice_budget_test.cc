@@ -22,7 +22,7 @@ constexpr int kThreads = 2;
 
 using Claim = SliceBudget::Claim;
 
-// A stream and the memory of its slices: lists of the buffers that StreamHoldings only counts.
+// A stream, with lists of the buffers of its slices. StreamHoldings only counts these buffers.
 struct Stream {
   Stream(int64_t slice_bytes, int num_cores, const StreamMemory& memory)
       : slice_bytes(slice_bytes), holdings(slice_bytes, num_cores, memory) {}
@@ -72,7 +72,7 @@ class RandomStreams {
     }
   }
 
-  // The sums over the model's lists are equal to the counts.
+  // Checks that the sums over the model's lists are equal to the counts.
   void Check() const {
     int64_t used = CostOfAll(returning_);
     for (const Stream& stream : streams_) {
@@ -119,8 +119,8 @@ class RandomStreams {
     holdings.Begin();
     stream.pending.push_back(*std::move(buffer));
     ++begun_;
-    // A stream may always hold one slice. It holds more only within its share, which is at most a
-    // quarter.
+    // A stream may always hold one slice. It holds more only within its share of the budget, which
+    // is at most a quarter of the budget.
     if (holdings.held() == 1) return;
     ASSERT_LE(holdings.held_bytes(), kBudgetBytes / 4);
     ASSERT_LE(holdings.held_bytes(), kBudgetBytes / std::ssize(streams_));
@@ -229,8 +229,8 @@ TEST(SliceBudgetTest, AConsumerWithAWindowGetsTwoSlicesWhateverItsBytes) {
 }
 
 // A stream yields a slice if its consumer does not wait, it holds more than one slice, and it holds
-// more than its share. If the starved stream's slice is larger than that stream's own share, half
-// of the share is the limit.
+// more than a limit. The limit is the stream's share of the budget. But the limit is half of this
+// share if the starved stream's slice is larger than the starved stream's share.
 TEST(SliceBudgetTest, OnlyWhatIsOverTheShareYields) {
   const int64_t cost = Holding(1).cost_bytes();
   for (int held = 0; held < 6; ++held) {

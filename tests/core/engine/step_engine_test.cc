@@ -331,7 +331,7 @@ TEST(StepEngineTest, ALabelWithoutAKeyIsDamageWithItsPlaceAndValue) {
               testing::ElementsAre(9, 8, 7, 0, 6));
 }
 
-// One 8 x 8 picture per example, resized, flipped and whatever `more` says.
+// One 8 x 8 picture per example, resized and flipped. `more` is the rest of the output's spec.
 std::string ResizedSpec(const std::string& more) {
   return absl::StrCat(
       "dataset: 'test' seed: 5 global_batch: 6 num_cores: 1 epochs: 1 outputs { name: 'x' feature: "
@@ -358,7 +358,7 @@ TEST(StepEngineTest, RoundedPixelsAreThoseOfAUint8FeedNormalised) {
         ResizedSpec(absl::StrCat("transforms { round_to_uint8 {} }", normalize, "dtype: FLOAT32")),
         dataset);
     EXPECT_EQ(Values<float>(engine, rounded, "x", 2), want) << target;
-    // As uint8 and as a cast alone they are the pixels.
+    // An output that is only uint8, or only cast to FLOAT32, has the values of the pixels.
     const std::string round = "transforms { round_to_uint8 {} } ";
     EXPECT_EQ(
         Values<uint8_t>(engine, MakePlan(ResizedSpec(round + "dtype: UINT8"), dataset), "x", 2),

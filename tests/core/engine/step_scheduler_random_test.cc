@@ -56,8 +56,8 @@ std::shared_ptr<Dataset> LargeRecords() {
   return OpenTestDataset({builder.Build()});
 }
 
-// Whether example `number` of a slice fails. It does not depend on the thread or the time. Some
-// examples fail in one slice of eleven.
+// Whether example `number` of a slice fails. The answer does not depend on the thread or the time.
+// Some examples fail in one slice of eleven.
 bool Fails(const FeedPlan& plan, int64_t step, int core, int64_t number) {
   const int64_t slice = step * 7 + core * 3 + plan.layout().per_core_batch();
   return slice % 11 == 0 && (number + step) % 13 == 5;
@@ -259,7 +259,7 @@ class Model {
     return absl::OkStatus();
   }
 
-  // A thread ends its task if `finish`, otherwise its turn or its task.
+  // A thread ends its task if `finish` is true. Otherwise it ends its turn or its task.
   void Stop(bool finish) {
     if (running_.empty()) return;
     const auto at = running_.begin() + Pick(std::ssize(running_));

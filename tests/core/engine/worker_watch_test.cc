@@ -26,7 +26,8 @@ class Machine {
   void BeginAll() {
     for (int i = 0; i < static_cast<int>(times.size()); ++i) watch.Begin(i, now);
   }
-  // Lets a period pass in which each thread ran, and was queued, for these parts of the period.
+  // Lets a period pass. Thread i ran for ran[i] of the period. Each thread was queued for `queued`
+  // of the period.
   std::vector<int> Pass(const std::vector<double>& ran, double queued = 0) {
     now += kPeriod;
     for (size_t i = 0; i < ran.size(); ++i) {
@@ -102,8 +103,7 @@ TEST(WorkerWatchTest, BesideATaskThatIsOverdueOthersMayBegin) {
   EXPECT_TRUE(machine.watch.IsOverdue(0));
   EXPECT_FALSE(machine.watch.MayBegin());
   EXPECT_TRUE(machine.watch.MayBeginBeside());
-  // Two tasks may begin beside the overdue task, and no more: as many as the pool has threads at
-  // first.
+  // At most two tasks may begin beside the overdue task, because the pool has two threads at first.
   machine.watch.Begin(2, machine.now);
   EXPECT_TRUE(machine.watch.MayBeginBeside());
   machine.watch.Begin(3, machine.now);

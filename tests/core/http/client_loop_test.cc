@@ -1,4 +1,4 @@
-// The thread of a client: how others wait for it, and what it does to the process that it runs in.
+// Tests the thread of a client: how other threads wait for it, and what it does to its process.
 #include "core/http/client_loop.h"
 
 #include <signal.h>
@@ -61,7 +61,7 @@ uint64_t BlockedSignals(const std::string& thread) {
 TEST(ClientLoopTest, ItsThreadGetsNoSignalButItsOwnFaultsAndItsMakersThreadGetsThemAsBefore) {
   sigset_t before;
   ::pthread_sigmask(SIG_BLOCK, nullptr, &before);
-  std::thread([] {}).join();  // ThreadSanitizer has a thread of its own from the first one on.
+  std::thread([] {}).join();  // ThreadSanitizer then starts a thread of its own.
   const std::set<std::string> old_threads = Threads();
   const auto loop = MakeLoop();
   const std::set<int> faults = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
@@ -69,7 +69,7 @@ TEST(ClientLoopTest, ItsThreadGetsNoSignalButItsOwnFaultsAndItsMakersThreadGetsT
   for (const std::string& thread : Threads()) {
     if (old_threads.contains(thread)) continue;
     ++new_threads;
-    // A new thread has all signals blocked until it has been set up, the faults, too.
+    // Until a new thread has been set up, it blocks all signals, the faults, too.
     EXPECT_TRUE(WaitUntil([&] { return (BlockedSignals(thread) >> (SIGSEGV - 1) & 1) == 0; }));
     const uint64_t blocked = BlockedSignals(thread);
     for (int signal = 1; signal < 32; ++signal) {
@@ -85,7 +85,7 @@ TEST(ClientLoopTest, ItsThreadGetsNoSignalButItsOwnFaultsAndItsMakersThreadGetsT
   }
 }
 
-// A thread in a call of a client, and what the kernel counts of it.
+// A thread that calls a client, and what the kernel counts of this thread.
 class Caller {
  public:
   explicit Caller(std::function<absl::Status()> call)
@@ -160,7 +160,8 @@ TEST(ClientLoopTest, AThreadThatWaitsForAnAnswerAPlaceOrATimeDoesNotRunMeanwhile
   for (Caller* const caller : {&asleep, &listed, &answered}) {
     caller->Interrupt();
     EXPECT_THAT(caller->Join(), kInterrupted);
-    // One wait, and some for locks. A thread that looks for itself wakes in every round.
+    // One wait, and some for locks. A thread that looked at the flag itself would wake in every
+    // round.
     EXPECT_LT(caller->waits(), kRounds / 2);
   }
 }

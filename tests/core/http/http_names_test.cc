@@ -1,4 +1,5 @@
-// What messages name: an address and what it leads to, or nothing but a name of the object's own.
+// What messages name. If an object has a name of its own, they name only this name. Otherwise they
+// name the object's address, and the address that it leads to.
 #include <memory>
 #include <string>
 #include <vector>

@@ -24,7 +24,8 @@ HttpResponse Answer(int status, const HttpHeaders& headers = {}) {
   return {.status = status, .headers = headers};
 }
 
-// A retrier on a clock that only its sleeps turn, and attempts with outcomes from a list.
+// A retrier whose attempts have the outcomes of a list. Its clock moves only by its sleeps and by
+// `attempt_takes`.
 class Scene {
  public:
   explicit Scene(const RetryOptions& options = {}, double draw = 0.5)
@@ -32,7 +33,7 @@ class Scene {
                            .sleep = [this](absl::Duration time) { return Sleep(time); },
                            .draw = [draw] { return draw; }}) {}
 
-  // The outcome after the last one of the list is the last one again.
+  // After the last outcome of the list, each attempt has this last outcome again.
   Outcome Fetch(std::vector<Outcome> outcomes, absl::Duration timeout = absl::Hours(1)) {
     size_t next = 0;
     return retrier_.Fetch({.url = "http://a", .timeout = timeout},
@@ -135,7 +136,7 @@ TEST(HttpRetryTest, NoAttemptBeginsAfterTheTimeoutAndEachHasWhatIsLeft) {
   scene.attempt_takes = absl::Seconds(3);
   EXPECT_THAT(scene.Fetch({absl::UnavailableError("reset")}, absl::Seconds(12)),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("there is no time for more")));
-  // 3 s, wait 1 s, 3 s, wait 2 s, 3 s: it is over at 12 s, before the wait of 4 s.
+  // Attempts of 3 s and waits of 1 s and 2 s end at 12 s. So there is no time for the wait of 4 s.
   EXPECT_THAT(scene.timeouts, ElementsAre(absl::Seconds(12), absl::Seconds(8), absl::Seconds(3)));
 }
 

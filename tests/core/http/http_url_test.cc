@@ -111,8 +111,8 @@ TEST(HttpUrlTest, WhatIsShownHasNoSecrets) {
   EXPECT_EQ(ShownUrl("a\nb"), "a\\nb");
 }
 
-// Texts of separators and of words that occur once each, so that a word that is shown tells where
-// it comes from.
+// Makes texts of separators and words. Each word occurs only once, so a word that is shown tells
+// where it stood.
 TEST(HttpUrlTest, OfAnyTextNeitherThePartBeforeTheLastAtNorTheQueryIsShown) {
   constexpr const char* kSeparators[] = {"://", "/", "/", ":", ":", "@",  "@", "@", "?",
                                          "#",   ".", "[", "]", "%", "//", " ", "\n"};

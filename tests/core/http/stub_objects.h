@@ -1,5 +1,5 @@
-// Objects behind a StubHttpServer, served as a good server of files does it: HEAD, one range,
-// strong ETags, If-Match. A test may answer some requests otherwise.
+// Objects behind a StubHttpServer. It serves them as a good file server does: HEAD, one range,
+// strong ETags, If-Match. A test may answer some requests in another way.
 #ifndef SYSTOLE_TESTS_CORE_HTTP_STUB_OBJECTS_H_
 #define SYSTOLE_TESTS_CORE_HTTP_STUB_OBJECTS_H_
 

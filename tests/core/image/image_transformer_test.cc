@@ -39,8 +39,8 @@ BilinearResizerOptions Imagenet(int side, PixelType type) {
           .type = type};
 }
 
-// Compares the fused path on every target with a whole decode by plain libjpeg, a cut, and the
-// scalar reference.
+// The fused path must give, on every target, what three plain steps give: libjpeg decodes the whole
+// image, the crop is cut out, and the scalar reference resizes it.
 TEST(ImageTransformerTest, EqualsDecodeThenCutThenResizeOnEveryTarget) {
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
@@ -74,8 +74,8 @@ TEST(ImageTransformerTest, EqualsDecodeThenCutThenResizeOnEveryTarget) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// Compares with a whole decode at the smaller scale by plain libjpeg, a cut, and the scalar
-// reference.
+// The result must be what three plain steps give: libjpeg decodes the whole image at the smaller
+// scale, the crop is cut out, and the scalar reference resizes it.
 TEST(ImageTransformerTest, ScaledEqualsDecodeAtThatScaleThenResizeOnEveryTarget) {
   const std::vector<JpegKind> kinds = {
       {.name = "444"},

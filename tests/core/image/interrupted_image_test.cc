@@ -1,5 +1,6 @@
-// Long loops over images end within a row or so after the result is no longer wanted. The flag is
-// raised from the start, so a loop that ends in time leaves the bytes of the output untouched.
+// Tests that long loops over images end soon, within a row or so, after an InterruptFlag is raised.
+// Most tests raise the flag before the loop begins. Then a loop that ends in time leaves the bytes
+// of the output untouched.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -31,7 +32,7 @@ std::vector<uint8_t> Pixels() {
 
 class InterruptedImageTest : public testing::Test {
  protected:
-  // The number of rows of `row_bytes` each that were written.
+  // The number of rows that were written. Each row has `row_bytes` bytes.
   static size_t RowsWritten(const std::vector<uint8_t>& out, size_t row_bytes) {
     const auto last =
         std::find_if(out.rbegin(), out.rend(), [](uint8_t byte) { return byte != kUntouched; });

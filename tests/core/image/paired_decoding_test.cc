@@ -42,10 +42,10 @@ TEST(PairedDecodingTest, TheLaneOfTheSmallerImageIsFirst) {
   decoding.Add(0, a);
   decoding.Add(1, b);
   EXPECT_EQ(decoding.Advance(), 1);
-  EXPECT_TRUE(decoding.waits(1));  // It waits until Clear(1).
+  EXPECT_TRUE(decoding.waits(1));  // Lane 1 waits until Clear(1).
   decoding.Clear(1);
   EXPECT_FALSE(decoding.waits(1));
-  EXPECT_EQ(decoding.Advance(), 0);  // It decodes alone.
+  EXPECT_EQ(decoding.Advance(), 0);  // Lane 0 decodes alone.
 }
 
 TEST(PairedDecodingTest, AnExampleIsFirstWhenAllItsImagesAre) {

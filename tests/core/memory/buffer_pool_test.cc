@@ -67,7 +67,7 @@ TEST(BufferPoolTest, ABufferThatCameBackIsHandedOutAgain) {
 TEST(BufferPoolTest, KeptBuffersOfAnotherSizeMakeRoom) {
   BufferPool pool({.budget_bytes = 100});
   pool.Release(MustAcquire(pool, 90));
-  EXPECT_EQ(MustAcquire(pool, 80).size(), 80);  // 90 kept bytes and 80 would be too many.
+  EXPECT_EQ(MustAcquire(pool, 80).size(), 80);  // 90 kept bytes and 80 new ones exceed the budget.
 }
 
 TEST(BufferPoolTest, MoreThanTheWholeBudgetIsAnErrorNotAWait) {
@@ -86,7 +86,7 @@ TEST(BufferPoolTest, WhatStandsAroundEachBufferCounts) {
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("71 bytes")));
   pool.Release(std::move(first));
   EXPECT_EQ(pool.used_bytes(), 60);
-  // Kept buffers count too, so the kept one is freed.
+  // The overhead of kept buffers counts too, so the kept buffer is freed.
   EXPECT_EQ(MustAcquire(pool, 5).size(), 5);
 }
 
@@ -99,7 +99,7 @@ TEST(BufferPoolTest, OfManyKeptTheOldestMakesRoomAndTheLatestIsHandedOut) {
   pool.Release(std::move(first));
   pool.Release(std::move(second));
   pool.Release(std::move(third));
-  MustAcquire(pool, 60);  // The first one is freed for it.
+  MustAcquire(pool, 60);  // Frees the buffer that was `first`.
   EXPECT_EQ(MustAcquire(pool, 20).data(), latest);
 }
 
@@ -158,7 +158,7 @@ TEST(BufferPoolTest, BeyondTheLimitSealedMemoryIsPrivateAfterAll) {
   EXPECT_NE(first.sealed(), nullptr);
   EXPECT_NE(second.sealed(), nullptr);
   EXPECT_EQ(MustAcquire(pool, 10'000, BufferKind::kSealed).sealed(), nullptr);
-  // A kept sealed buffer counts, and is the one that is handed out again.
+  // A kept sealed buffer still counts. It is the buffer that is handed out again.
   const uint64_t id = first.sealed()->id();
   pool.Release(std::move(first));
   AlignedBuffer again = MustAcquire(pool, 10'000, BufferKind::kSealed);
@@ -180,7 +180,7 @@ TEST(BufferPoolTest, AtTheLimitAKeptSealedBufferOfAnotherSizeGoes) {
 TEST(BufferPoolTest, ASealedBufferThatMadeRoomCountsNoMore) {
   BufferPool pool({.budget_bytes = 100'000, .max_sealed = 1});
   pool.Release(MustAcquire(pool, 60'000, BufferKind::kSealed));
-  pool.Release(MustAcquire(pool, 90'000));  // The sealed buffer is freed for it.
+  pool.Release(MustAcquire(pool, 90'000));  // Frees the kept sealed buffer.
   EXPECT_NE(MustAcquire(pool, 60'000, BufferKind::kSealed).sealed(), nullptr);
 }
 

@@ -40,7 +40,7 @@ TEST(ScratchBudgetTest, TheElderTakesWhatItNeedsAndTheOthersWaitInLine) {
   EXPECT_TRUE(budget.Take(elder, kMiB));
   EXPECT_TRUE(budget.EndTurn(elder, 0));
   EXPECT_TRUE(budget.IsElder(second));
-  EXPECT_FALSE(budget.Take(third, 500 * kMiB));  // It came later than `second`.
+  EXPECT_FALSE(budget.Take(third, 500 * kMiB));  // `third` came later than `second`.
   EXPECT_TRUE(budget.Take(second, 1000 * kMiB));
   EXPECT_TRUE(budget.EndTurn(second, 0));
   EXPECT_TRUE(budget.Take(third, 500 * kMiB));
@@ -63,7 +63,7 @@ TEST(ScratchBudgetTest, WhatOrdinaryImagesTakeWaitsForNoLargeOne) {
   ScratchBudget budget(kCapacity);
   std::array<Account, 3> large;
   EXPECT_TRUE(budget.Take(large[0], 180 * kMiB));
-  EXPECT_TRUE(budget.Take(large[1], 180 * kMiB));  // It becomes the elder.
+  EXPECT_TRUE(budget.Take(large[1], 180 * kMiB));  // This account becomes the elder.
   EXPECT_FALSE(budget.Take(large[2], 180 * kMiB));
   std::array<Account, 8> ordinary;
   for (Account& account : ordinary) {
@@ -81,7 +81,7 @@ TEST(ScratchBudgetTest, WhoeverLeavesTheLineLetsTheNextOneGo) {
   budget.Leave(second);
   EXPECT_TRUE(budget.EndTurn(elder, 0));
   EXPECT_TRUE(budget.IsElder(third));
-  budget.Leave(third);  // It leaves although it is the elder.
+  budget.Leave(third);  // The elder may leave, too.
   EXPECT_FALSE(budget.IsElder(third));
   EXPECT_TRUE(budget.Take(second, 1000 * kMiB));
   EXPECT_EQ(budget.used_bytes(), 1000 * kMiB);
@@ -129,8 +129,9 @@ TEST(ScratchBudgetTest, AnElderKeepsNothingThatDoesNotFit) {
   EXPECT_FALSE(budget.IsElder(elder));
 }
 
-// Threads do all that a thread may do, in any order: take several times, wait, give up, give back,
-// hang, keep. At the end each of them must get what it waits for.
+// Simulates threads. Each does everything that a thread may do, in random order: it takes several
+// times, waits, gives up, gives back, hangs and keeps. At the end each thread must get what it
+// waits for.
 class RandomScratch {
  public:
   explicit RandomScratch(unsigned seed) : draw_(seed), threads_(2 + Draw(7)) {}
@@ -140,7 +141,8 @@ class RandomScratch {
       Act(threads_[Draw(threads_.size())]);
       Check();
     }
-    // No thread asks anew, so each that waits is served after a bounded number of rounds.
+    // No thread makes a new request, so each waiting thread is served after a bounded number of
+    // rounds.
     for (size_t rounds = 0; rounds < 2 * threads_.size(); ++rounds) {
       for (Thread& thread : threads_) {
         if (thread.wants > 0) TakeAgain(thread);
@@ -156,7 +158,7 @@ class RandomScratch {
  private:
   struct Thread {
     Account account;
-    int64_t wants = 0;  // The bytes that it waits for.
+    int64_t wants = 0;  // The bytes that the thread waits for.
     int64_t held = 0;
     int64_t kept = 0;
   };
@@ -189,7 +191,7 @@ class RandomScratch {
   void Act(Thread& thread) {
     if (thread.wants > 0) {
       if (Draw(20) == 0) {
-        budget_.Leave(thread.account);  // An interrupt ends its turn, too.
+        budget_.Leave(thread.account);  // An interrupt also ends the thread's turn.
         thread.wants = 0;
         return EndTurn(thread, 0);
       }

@@ -23,7 +23,7 @@ struct Vector {
   uint16_t flushed;  // RoundToBf16Flush
 };
 
-// VCVTNEPS2BF16 gives the first five (column `flushed`).
+// In the first five rows, column `flushed` is what the instruction VCVTNEPS2BF16 gives.
 constexpr Vector kVectors[] = {
     {0x3f808000, 0x3f80, 0x3f80},  // Tie, kept part even: down.
     {0x3f818000, 0x3f82, 0x3f82},  // Tie, kept part odd: up.

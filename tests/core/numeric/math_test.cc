@@ -15,7 +15,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 float FromBits(uint32_t bits) { return std::bit_cast<float>(bits); }
 
-// The distance of `got` from the true value, in units of the last place of a float of that size.
+// The distance of `got` from the true value `want`. The unit is the last place (ulp) of a float of
+// that size.
 double UlpError(float got, double want) {
   if (std::isinf(got) && want > 0x1.fffffep127) return 0;
   const float rounded = static_cast<float>(want);
@@ -28,7 +29,7 @@ TEST(MathTest, ExpIsWithinHalfAnUlp) {
   for (float x = -104.5f; x < 88.8f; x += 0.00137f) {
     ASSERT_LT(UlpError(Exp(x), std::exp(static_cast<double>(x))), 0.501) << x;
   }
-  for (uint32_t bits = 0; bits < 0x3f800000u; bits += 65537) {  // Down to the smallest.
+  for (uint32_t bits = 0; bits < 0x3f800000u; bits += 65537) {  // Down to the smallest floats.
     const float x = FromBits(bits);
     ASSERT_LT(UlpError(Exp(x), std::exp(static_cast<double>(x))), 0.501) << x;
     ASSERT_LT(UlpError(Exp(-x), std::exp(-static_cast<double>(x))), 0.501) << -x;
@@ -153,7 +154,7 @@ TEST(MathTest, CosPiHandlesTheEdges) {
   for (const float half : {0.5f, -0.5f, 1.5f, 2.5f, 1048577.5f}) {
     EXPECT_EQ(std::bit_cast<uint32_t>(CosPi(half)), 0u) << half;
   }
-  EXPECT_EQ(CosPi(8388609.0f), -1.0f);  // Floats are whole from 2^23 on, even from 2^24 on.
+  EXPECT_EQ(CosPi(8388609.0f), -1.0f);  // Floats are integers from 2^23 on, even ones from 2^24 on.
   EXPECT_EQ(CosPi(0x1p24f), 1.0f);
   EXPECT_EQ(CosPi(0x1.fffffep127f), 1.0f);
   EXPECT_TRUE(std::isnan(CosPi(kInf)));

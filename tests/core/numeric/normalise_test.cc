@@ -127,8 +127,7 @@ TEST(NormaliseTest, EveryTargetTypeChannelCountAndLengthEqualsTheDefinition) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// All values of a tensor whose channel changes every `inner` values, normalised in pieces of `cut`
-// values.
+// Normalises all values of `in`, in pieces of `cut` values.
 std::vector<uint8_t> InPieces(const TensorNormaliser& normaliser, const std::vector<uint8_t>& in,
                               size_t cut, PixelType type) {
   std::vector<uint8_t> out(in.size() * PixelTypeBytes(type));
@@ -151,7 +150,7 @@ TEST(TensorNormaliserTest, PiecesOfEveryLayoutEqualTheDefinitionOnEveryTarget) {
       for (const int64_t inner : {1, 2, 5, 16, 682, 683, 3000}) {
         std::vector<uint8_t> in;
         std::vector<float> as_floats;  // Interleaved, for the definition.
-        std::vector<size_t> place;     // Of as_floats[i] in `in`.
+        std::vector<size_t> place;     // place[i] is the index of as_floats[i] in `in`.
         for (int64_t block = 0; block < 2; ++block) {
           for (int64_t i = 0; i < inner; ++i) {
             for (int64_t c = 0; c < channels; ++c) {

@@ -60,7 +60,7 @@ TEST(SimdTargetTest, EnvironmentForcesATarget) {
   EXPECT_THAT(ForceSimdTargetFromEnvironment(), IsOk());
   ASSERT_EQ(unsetenv(kSimdTargetVariable), 0);
   EXPECT_THAT(ForceSimdTargetFromEnvironment(), IsOk());
-  EXPECT_EQ(CurrentSimdTarget(), portable);  // Nothing changes if it is unset.
+  EXPECT_EQ(CurrentSimdTarget(), portable);  // Nothing changes if the variable is unset.
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 

@@ -27,7 +27,7 @@ std::vector<uint8_t> Bytes(size_t count) {
   return values;
 }
 
-// The definition: eight sums, which are added in order.
+// The definition: term i goes to sum i % 8. Then the eight sums are added in order.
 double SumOneByOne(const std::vector<double>& terms) {
   double sums[8] = {};
   for (size_t i = 0; i < terms.size(); ++i) sums[i % 8] += terms[i];

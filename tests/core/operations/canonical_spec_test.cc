@@ -61,7 +61,7 @@ TEST(CanonicalSpecTest, WhatIsKeptIsNoOtherFeed) {
   EXPECT_EQ(fingerprint("cache: DISK"), fingerprint(""));
 }
 
-// A default that is written out gives the same spec.
+// A spec that writes out a default has the same canonical form as a spec that leaves it out.
 TEST(CanonicalSpecTest, DefaultsStandInTheForm) {
   const std::pair<const char*, const char*> forms[] = {
       {"random_resized_crop { height: 8 width: 9 }",

@@ -286,7 +286,7 @@ TEST(ColourOperationsTest, ErasingFillsOneRectangleWithinItsBounds) {
     places.emplace(top, left);
     const int rows = bottom - top + 1, columns = right - left + 1;
     EXPECT_EQ(count, rows * columns);
-    // Edges are rounded to whole pixels, so each bound has room for half a pixel.
+    // Edges are rounded to whole pixels, so each bound allows half a pixel more.
     EXPECT_GT((rows + 0.5) * (columns + 0.5), 0.1 * height * width);
     EXPECT_LT((rows - 0.5) * (columns - 0.5), 0.3 * height * width);
     EXPECT_GT((rows + 0.5) / (columns - 0.5), 0.5);

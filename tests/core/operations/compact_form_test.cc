@@ -25,7 +25,8 @@ namespace {
 using testing::ElementsAre;
 using testing::Optional;
 
-// The compact form of a program whose feature has bytes. If these are a JPEG, `shape` is ignored.
+// The compact form of a program whose feature has bytes. If the first transform is decode_jpeg,
+// `shape` is ignored.
 std::optional<CompactForm> FormOf(const std::string& transforms, DType dtype = DType::kFloat32,
                                   std::vector<int64_t> shape = {2, 2, 3}, size_t kept_steps = 0) {
   v1::Output output;
@@ -98,12 +99,13 @@ TEST(CompactFormTest, OtherRulesByValueAreATable) {
 }
 
 TEST(CompactFormTest, TheClientDoesAsMuchOfTheEndAsItCan) {
-  // The first rounding does nothing to uint8. The second one is part of what the client does.
+  // The first rounding changes nothing, because its input is uint8. So the client can do all steps
+  // after decode_raw, with the second rounding among them.
   const auto form = FormOf(
       Transforms({kRaw, kRound, "normalize { scale: 0.5 }", kRound, "normalize { mean: 2 }"}));
   ASSERT_TRUE(form.has_value());
   EXPECT_EQ(form->first, 1u);
-  // The client does only the steps after a rounding if the values are floats.
+  // If the values are floats, the client does only the steps after a rounding.
   const auto resized =
       FormOf(Transforms({"decode_jpeg {}", "resize { height: 2 width: 2 }",
                          "gamma { gamma_min: 2 gamma_max: 2 }", kRound, "normalize { mean: 2 }"}));
@@ -183,7 +185,7 @@ TEST(CompactFormTest, StepsThatDecodeAtAScaleStayTogether) {
   EXPECT_EQ(form->first, 3u);
 }
 
-// The values that the client makes of the sent ones, by the definition of v1::CompactForm.
+// Computes the client's values from the sent ones, by the definition in v1::CompactForm.
 std::vector<uint8_t> Finished(const CompactForm& form, const Value& sent, DType dtype) {
   Value made = Value::Create(ElementType::kFloat32, sent.type.shape);
   const auto rules = static_cast<size_t>(form.rules);
@@ -202,8 +204,8 @@ std::vector<uint8_t> Finished(const CompactForm& form, const Value& sent, DType 
   return out;
 }
 
-// Draws programs as the fuzzer does. If a client can finish a program's values, the result must be
-// that of the references.
+// Draws programs as the fuzzer does. If a client can finish a program's values, the result must
+// equal what the references make (Program::Interpret).
 TEST(CompactFormTest, WhatAClientFinishesIsWhatTheReferencesMake) {
   std::mt19937 random(7);  // Chooses the programs, always the same.
   int finished = 0;

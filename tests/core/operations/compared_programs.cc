@@ -28,8 +28,8 @@ absl::Status RunRest(const RandomProgram& drawn, const std::shared_ptr<const Pro
   return runner->Run(rest, {.bytes = bytes, .shape = kept.type.shape}, drawn.example, pixels, out);
 }
 
-// Makes the example from each image that a cache can keep. Returns the first difference from
-// `want`, or "". An image that cannot be made is not kept, as in a feed.
+// Makes the example from each value that a cache can keep. Returns the first difference from
+// `want`, or "". A value that cannot be made is not kept, as in a feed.
 std::string CompareCached(const RandomProgram& drawn, const std::shared_ptr<const Program>& program,
                           absl::Span<const uint8_t> want) {
   const absl::StatusOr<KeptValues> kept =
@@ -37,7 +37,7 @@ std::string CompareCached(const RandomProgram& drawn, const std::shared_ptr<cons
                    {.height = 20, .width = 20});
   if (!kept.ok()) return "";
   for (const KeptValue& value : kept->values) {
-    if (value.finished) continue;  // It is `want`.
+    if (value.finished) continue;  // A finished value is `want` itself.
     Value input;
     input.type = program->input();
     input.bytes = drawn.stored;

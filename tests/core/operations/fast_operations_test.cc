@@ -33,8 +33,8 @@ std::vector<uint32_t> BitsOf(const std::vector<float>& values) {
 }
 
 TEST(FastOperationsTest, KernelsGiveTheReferencesBitsOnEverySimdTarget) {
-  // There are more pixels than a kernel takes at once, and some are left over. They mix special
-  // numbers and random ones.
+  // There are more pixels than a kernel takes at once, and their number is not a multiple of what
+  // it takes. The pixels mix special numbers and random ones.
   const float special[] = {0,      -0.0f,    1,   0.5f,      -1,   1e-38f, 1e-40f, 3e38f,
                            -3e38f, INFINITY, NAN, -INFINITY, 0.3f, 255,    1e-7f,  2};
   CounterRng rng(1, 2, 3, 4);

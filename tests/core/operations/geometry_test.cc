@@ -1,5 +1,5 @@
-// Geometric operations without TensorFlow: types, refusals, records that do not fit, draws.
-// operations_golden_test.cc checks their values.
+// Tests geometric operations without TensorFlow: types, refusals, records that do not fit, draws.
+// operations_golden_test.cc compares the values with TensorFlow's.
 #include <cstring>
 #include <memory>
 #include <set>
@@ -196,7 +196,7 @@ TEST(GeometryTest, ValuesOfVaryingSizeAreBoundedByTheirOwnSize) {
   EXPECT_THAT(MakeOfDecoded(smaller, 2000, 2000), IsOk());
 }
 
-// The input and the output are small, but each row of the result needs rows as wide as the image.
+// The input and the output are small, but each row of the result sums rows as wide as the image.
 TEST(GeometryTest, TheTimeOfAResizeIsBounded) {
   EXPECT_THAT(MakeOfDecoded("resize { height: 300 width: 1 method: LANCZOS5 }", 11, 60000), IsOk());
   const std::string narrower = "resize { height: 16384 width: 1 method: LANCZOS5 }";
@@ -237,7 +237,7 @@ TEST(GeometryTest, RulesOfTheRandomResizedCropAreThoseOfTheirBoxes) {
     tensorflow.insert(MakeOf({crop_of("TF_DISTORTED_BOX")}, record).uint8s);
   }
   EXPECT_NE(torchvision, tensorflow);
-  // No box is ever found with these ranges, so the rule's last resort is used.
+  // With these ranges no box is ever found, so each rule uses its fallback.
   const std::string none = " aspect_min: 900 aspect_max: 900 area_min: 0.9";
   const std::vector<uint8_t> whole =
       MakeOf({"resize { height: 4 width: 4 method: NEAREST }"}).uint8s;

@@ -63,7 +63,7 @@ std::vector<KeptCost> CostsOf(const KeptValues& kept) {
   return costs;
 }
 
-// The best value's name if there is room for `bytes` of each record.
+// The name of the best value to keep if the cache has room for `bytes` bytes of each record.
 std::string BestOf(const std::vector<std::string>& transforms, double bytes,
                    DType dtype = DType::kFloat32) {
   const absl::StatusOr<KeptValues> kept = KeptOf(OutputOf("", transforms), dtype);
@@ -164,7 +164,7 @@ TEST(KeptValueTest, StepsThatAreOneAreNotParted) {
   EXPECT_THAT(ValuesOf({scaled, kResize}), ElementsAre("finished"));
   EXPECT_THAT(KeptOf(OutputOf("", {scaled, "random_resized_crop { height: 8 width: 8 }", kRound})),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use scale: FULL")));
-  // If anything else follows, AUTO is FULL.
+  // If any other operation follows decode_jpeg, AUTO means FULL.
   EXPECT_THAT(ValuesOf({scaled, "random_flip {}", kResize}), ElementsAre("1"));
 }
 
@@ -193,12 +193,13 @@ TEST(KeptValueTest, FinishedExamplesOfAnotherTypeHaveAnotherText) {
   }
   std::sort(texts.begin(), texts.end());
   EXPECT_EQ(std::unique(texts.begin(), texts.end()), texts.end());
-  // A finished example of uint8 is also what another feed's later steps go on from.
+  // A feed may end with the uint8 values from which another feed's later steps go on. Both values
+  // then have the same text.
   EXPECT_EQ(MadeBy({kJpeg, kResize, kRound}, DType::kUint8),
             MadeBy({kJpeg, kResize, kRound, kRandomCrop}));
 }
 
-// Random costs, as KeptValues has them: more bytes, less work.
+// Random costs. As in KeptValues, each further value has more bytes and leaves less work.
 struct RandomCosts {
   explicit RandomCosts(uint32_t seed) {
     std::mt19937 random(seed);

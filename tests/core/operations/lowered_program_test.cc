@@ -39,7 +39,7 @@ constexpr char kRound[] = "transforms { round_to_uint8 {} } ";
 constexpr char kNormalize[] = "transforms { normalize { mean: 3 stddev: 2 } } ";
 constexpr char kBrightness[] = "transforms { brightness { delta_max: 1 } } ";
 
-// Expects a program that is fused completely, in this way.
+// Expects that the whole program is fused, and that it runs in this way.
 void ExpectFused(const std::string& text, Way way) {
   const LoweredProgram lowered = LowerText(text);
   EXPECT_EQ(lowered.way, way) << text;
@@ -58,7 +58,7 @@ TEST(LoweredProgramTest, SaysHowEachTransformRuns) {
       runs(absl::StrCat(kJpeg, "transforms { resize { height: 4 width: 5 method: LANCZOS3 } }",
                         kNormalize, "transforms { rot90 { k: 1 } }")),
       ElementsAre(fused, fused, fused, v1::ALONE));
-  // The window is decoded. Its resize runs alone.
+  // The decoder decodes only the window. The resize after it runs alone.
   EXPECT_THAT(runs(absl::StrCat(kJpeg, kWindow,
                                 "transforms { resize { height: 4 width: 5 method: "
                                 "AREA } }")),
@@ -105,7 +105,7 @@ TEST(LoweredProgramTest, WhatCannotBeFusedIsLeftToTheReferences) {
   EXPECT_EQ(rest(std::string(kRaw) + kNormalize + kNormalize), 1);
 }
 
-// Expects that the window is decoded and that `rest` steps are left.
+// Expects that only a window of the image is decoded, and that the last `rest` steps are not fused.
 void ExpectWindow(const std::string& text, size_t moves, bool resamples, size_t rest) {
   const LoweredProgram lowered = LowerText(text);
   EXPECT_EQ(lowered.way, Way::kWindow) << text;
@@ -167,7 +167,7 @@ TEST(LoweredProgramTest, ScratchCountsWhatTheReferencesHold) {
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kNormalize).rest_bytes, 0);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kRound + kNormalize).rounded_bytes, 4 * 5 * 3);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness).rest_bytes, 2 * 4 * 5 * 3 * 4);
-  // The larger image must be held, although it is cut at once.
+  // The resized image must be held, although the next step cuts it.
   EXPECT_EQ(
       LowerText(std::string(kJpeg) + "transforms { resize { height: 1000 width: 1000 } }" + kWindow)
           .rest_bytes,
@@ -197,7 +197,7 @@ TEST(LoweredProgramTest, CountsTheElementsThatReferencesMake) {
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness + kFlip).interpreted_elements,
             2 * 4 * 5 * 3);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kFlip + kResize).interpreted_elements, 4 * 5 * 3);
-  // The brightened image may have any size.
+  // The brightened image may have any size, so it counts with kMaxValueBytes.
   EXPECT_EQ(LowerText(std::string(kJpeg) + kBrightness + kResize).interpreted_elements,
             kMaxValueBytes + 4 * 5 * 3);
 }

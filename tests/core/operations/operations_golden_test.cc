@@ -197,7 +197,8 @@ TEST(OperationsGoldenTest, PaddedCentreCropsAreThoseOfTheTpuResNet) {
   }
 }
 
-// TensorFlow's draws for a seed of a stateless operation. With them boxes can be compared.
+// Draws as TensorFlow's stateless operations do with a seed. So our boxes can be compared with
+// TensorFlow's.
 class TensorFlowDraws final : public BoxDraws {
  public:
   TensorFlowDraws(int64_t seed0, int64_t seed1) {

@@ -1,9 +1,9 @@
 // Checks each claim of the operation table about TensorFlow's values.
 //
-// For "within ..", TensorFlow's formula is written plainly, in float32 and in TensorFlow's order.
-// It is compared with ours over the whole range of inputs. The number in the table is the bound.
-// "exact" is checked here as well, or with TensorFlow's own results: operations_golden_test and
-// tensorflow_colour_test compare every case of tests/golden/tensorflow.
+// For a claim "within ..", TensorFlow's formula is written plainly, in float32 and in TensorFlow's
+// order. Its results are compared with ours over the whole range of inputs. The number in the table
+// is the bound. A claim "exact" is checked here as well, or with TensorFlow's own results:
+// operations_golden_test and tensorflow_colour_test compare every case of tests/golden/tensorflow.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -103,8 +103,8 @@ class Worst {
   double worst_ = 0;
 };
 
-// A check returns the largest distance from the formula for each "within" of the claim, in the
-// claim's order. It expects exact values by itself.
+// What a check returns: for each "within" of the claim, in the claim's order, the largest distance
+// from the formula. Where the claim says "exact", the check itself expects equal values.
 using Distances = std::vector<double>;
 
 // Computes (x * scale - mean) / stddev, with constants of float32.
@@ -148,8 +148,9 @@ Distances CheckNormalize() {
   return {worst.get()};
 }
 
-// Sums float32 values as TensorFlow's CPU kernel does: it halves them down to 256 vectors, then
-// adds four vectors at a time. The CPU decides how many floats a vector has.
+// Sums float32 values as TensorFlow's CPU kernel does. It splits the values in halves until a part
+// has at most 256 times four vectors. Then it adds four vectors at a time. The CPU decides how many
+// floats a vector has.
 float SumOf(absl::Span<const float> x, size_t vector) {
   if (x.size() > 256 * 4 * vector) {
     const size_t half = (x.size() / 2 + vector - 1) / vector * vector;
@@ -382,8 +383,8 @@ Distances CheckKernels(const std::string& operation, absl::Span<const Sizes> siz
     for (const Sizes& size : sizes) {
       const auto width = static_cast<size_t>(size.width);
       const size_t count = static_cast<size_t>(size.height) * width;
-      // Noise of two magnitudes, one colour, and stripes and squares, which kernels average to
-      // almost nothing.
+      // Noise of two magnitudes, one colour, stripes and squares. Kernels average stripes and
+      // squares to almost nothing.
       std::vector<std::vector<float>> images(5, std::vector<float>(count));
       for (size_t i = 0; i < count; ++i) {
         images[0][i] = Between(rng, 0, 255);
@@ -409,7 +410,7 @@ Distances CheckResize() {
                                  {31, 64, 37},
                                  {97, 61, 11},
                                  {64, 64, 128},
-                                 // These sum many weights.
+                                 // With these sizes each result sums many weights.
                                  {500, 75, 100},
                                  {4000, 2, 7},
                                  {3, 16384, 2}});
@@ -482,8 +483,9 @@ const std::map<std::string, Check>& Checks() {
   return *checks;
 }
 
-// The claim for each operation, by its name. Also the claim for an operation together with the one
-// before it, by TensorFlow's name for the two. "different: .." alone claims nothing.
+// Maps the name of each operation to its claim. Also maps TensorFlow's name for an operation
+// together with the one before it to the claim for the two. A text with "different: .." alone
+// claims nothing.
 std::map<std::string, std::string> Claims() {
   std::map<std::string, std::string> claims;
   const auto add = [&claims](absl::string_view name, absl::string_view parity) {

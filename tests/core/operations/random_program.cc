@@ -10,7 +10,7 @@
 namespace systole {
 namespace {
 
-// Draws from bytes. It gives zeros when there are no more bytes.
+// Draws numbers from bytes. Draws zeros when there are no more bytes.
 class Bytes {
  public:
   explicit Bytes(absl::Span<const uint8_t> bytes) : bytes_(bytes) {}
@@ -151,7 +151,8 @@ void DrawGeometry(Bytes& bytes, v1::Transform& transform) {
   }
 }
 
-// Inserts a drawn operation at a drawn place after the first one, which may decode.
+// Inserts a drawn operation at a drawn place. The first operation stays first, because it may
+// decode.
 void InsertGeometry(Bytes& bytes, v1::Output& output) {
   const int end = output.transforms_size();
   DrawGeometry(bytes, *output.add_transforms());
@@ -160,8 +161,8 @@ void InsertGeometry(Bytes& bytes, v1::Output& output) {
   }
 }
 
-// Newer operations are drawn from the bytes that are left, so that older files of the corpus keep
-// their meaning.
+// Newer operations are drawn from the bytes that are left, so that older files of the corpus still
+// give the same programs.
 void DrawColour(Bytes& bytes, int channels, v1::Transform& transform) {
   const int kind = bytes.Below(10);
   const float low = bytes.Number();
@@ -250,7 +251,7 @@ void DrawLabels(Bytes& bytes, RandomProgram& drawn) {
   if (bytes.Below(2) == 0) output.add_transforms()->mutable_gamma()->set_gamma_max(2);
 }
 
-// Replaces the first decode by another one of the same pixels or bytes.
+// Replaces the first decode operation by another decode of the same pixels or bytes.
 void ReplaceDecode(Bytes& bytes, absl::string_view pixels, int height, int width, int channels,
                    RandomProgram& drawn) {
   v1::Transform& first = *drawn.output.mutable_transforms(0);
@@ -341,7 +342,7 @@ RandomProgram DrawProgram(absl::Span<const uint8_t> data) {
   output.set_dtype(dtypes[bytes.Below(3)]);
   const int count = bytes.Below(9);
   for (int i = 0; i < count; ++i) DrawTransform(bytes, channels, *output.add_transforms());
-  // These are drawn last, so that older files of the corpus keep their meaning.
+  // These are drawn last, so that older files of the corpus still give the same programs.
   const int more = bytes.Below(4);
   for (int i = 0; i < more; ++i) InsertGeometry(bytes, output);
   const int later = bytes.Below(5);

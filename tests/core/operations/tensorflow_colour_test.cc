@@ -1,5 +1,6 @@
-// Compares our operations with TensorFlow's results for images and labels
-// (tests/golden/tensorflow/README.md), by the references alone and as a feed makes them.
+// Compares our operations on images and labels with TensorFlow's results
+// (tests/golden/tensorflow/README.md). Our results are made in two ways: by the references alone,
+// and as a feed makes them.
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -106,7 +107,7 @@ Bound BoundOf(const Case& one) {
       {"gamma", {.relative = 3e-7, .levels = 1}},
       // TensorFlow adds in float32, in an order that depends on its number of threads. Our sums are
       // float64. So the mean and the deviation differ in their last bits. For a value near the
-      // mean, only the difference of the two means is left. So that bound is absolute.
+      // mean, only the difference of the two means is left. So there is an absolute bound, too.
       {"per_image_standardization", {.relative = 1e-6, .absolute = 1e-6}},
   };
   const auto found = bounds.find(one.operation());

@@ -1,5 +1,6 @@
-// Programs whose image size only the record gives. Only a window of the image is decoded. For
-// random programs, lowered_program_test.cc compares the bytes with those of the references.
+// Tests programs in which only the record gives the image's size. Such programs decode only a
+// window of the image. For random programs, lowered_program_test.cc compares the bytes with those
+// of the references.
 #include <cstdint>
 #include <memory>
 #include <optional>

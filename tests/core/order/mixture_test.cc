@@ -21,8 +21,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Makes members of these weights, with `sizes` records or 10 each. Their records are numbered one
-// member after the other.
+// Makes members with these weights. Member i has sizes[i] records, or 10 if `sizes` is empty. The
+// records are numbered through all members, in the order of the members.
 std::vector<MixtureMember> Members(const std::vector<int64_t>& weights,
                                    const std::vector<int64_t>& sizes = {}) {
   std::vector<MixtureMember> members;

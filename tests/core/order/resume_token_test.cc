@@ -86,7 +86,7 @@ TEST(ResumeTokenTest, ErrorsSayWhatIsWrong) {
   EXPECT_THAT(ResumeToken::Decode(absl::StrCat(kToken.Encode(), "\n")), Invalid("checksum"));
 }
 
-// The checksum is good, as from another program that writes tokens carelessly.
+// The checksums are good, as if another program had written the tokens carelessly.
 TEST(ResumeTokenTest, OnlyTheCanonicalTextIsAccepted) {
   const std::string a = "systole1:0123456789abcdef:fedcba9876543210:";
   EXPECT_THAT(ResumeToken::Decode(Sealed(a + "5:v:")), IsOk());

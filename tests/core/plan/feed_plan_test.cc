@@ -310,11 +310,11 @@ TEST_F(FeedPlanTest, OutputsThatTakeTooMuchOfAThreadAreRefused) {
   };
   EXPECT_THAT(FeedPlan::Create(SpecFromText(outputs(16, "height: 224 width: 224")), dataset_),
               IsOk());
-  // Each output needs a coefficient buffer, twice, on every thread.
+  // Each output needs two coefficient buffers on every thread.
   Refuses(outputs(64, "height: 1 width: 1"), "for decode_jpeg");
-  // Each output needs tables of 2.4 MB, twice.
+  // Each output needs its tables of 2.4 MB twice.
   Refuses(outputs(30, "height: 1 width: 16384"), "to resize");
-  // The way from NHWC to NCHW takes 192 MiB on every thread.
+  // The change from NHWC to NCHW takes 192 MiB on every thread.
   RefusesOutput(
       "name: 'a' " + jpeg + "transforms { resize { height: 8192 width: 8192 } } " + "layout: NCHW",
       "on its way to its place");

@@ -48,7 +48,7 @@ TEST(AllocatorTest, ThreadsShareAtMostSoManyArenas) {
   EXPECT_EQ(CountArenas(), kSanitized ? 1 : kArenas);
 }
 
-// By default the kernel gets the memory back at once.
+// By default malloc gives the memory back to the kernel at once.
 TEST(AllocatorTest, FreedMemoryStaysWithTheProcess) {
   KeepFreedMemory(1);
   std::vector<void*> pieces;

@@ -84,8 +84,8 @@ TEST(KeyedPermutationTest, EachPartOfTheKeyCounts) {
   EXPECT_EQ(Values(KeyedPermutation(100, 1, 1, 1)), base);
 }
 
-// For the sizes 101 and 100 the network has the same width. Without the size in the key, the order
-// of 101 with 100 cut out would nearly be the order of 100.
+// For the sizes 101 and 100 the network has the same width. Without the size in the key, the two
+// orders would be nearly the same once the value 100 is cut out of the longer one.
 TEST(KeyedPermutationTest, SizeIsPartOfTheKey) {
   const std::vector<int64_t> smaller = Values(KeyedPermutation(100, 1, 1));
   const std::vector<int64_t> larger = Values(KeyedPermutation(101, 1, 1));
@@ -95,8 +95,8 @@ TEST(KeyedPermutationTest, SizeIsPartOfTheKey) {
 }
 
 // Over many keys every value is equally likely in every place. Small sizes are the hard ones,
-// because their halves have one to three bits. The test is chi-squared with (size - 1)^2 degrees of
-// freedom.
+// because the halves of the network then have one to three bits. The test is chi-squared with (size
+// - 1)^2 degrees of freedom.
 TEST(KeyedPermutationTest, EveryValueIsEquallyLikelyInEveryPlace) {
   for (const int64_t size : {2, 3, 5, 8, 12, 16, 17, 31, 32, 33}) {
     const int keys = 20000;

@@ -28,7 +28,7 @@ v1::FeedSpec Parsed(const std::string& text) {
   return spec;
 }
 
-// The first records of the order that `text` asks for, with its shuffle.
+// The first `count` records of the order that the spec `text` asks for, shuffled as it says.
 std::vector<int64_t> FirstRecords(const std::string& text,
                                   const std::vector<DatasetRecords>& datasets, int64_t count) {
   const absl::StatusOr<OrderSpec> spec = OrderSpecOf(Parsed(text), datasets);

@@ -1,5 +1,5 @@
-// A MemorySource that fails where the test says, and that counts its reads. It may play a source
-// that is not local.
+// A MemorySource that fails where the test says, and that counts its reads. After MoveAway() it is
+// a source that is not local.
 //
 // Thread-compatible, unlike real sources, because tests change it while it is in use.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_ERROR_SOURCE_H_
@@ -37,8 +37,8 @@ class ErrorSource final : public ByteSource {
   void FailSize(absl::Status status) { size_status_ = std::move(status); }
   // Makes Size() return this many bytes, more than there are.
   void ClaimSize(uint64_t bytes) { claimed_size_ = bytes; }
-  // Reads get nothing at and beyond `offset`, but Size() stays, as for a file that was cut after it
-  // was opened.
+  // Reads get no bytes at or after `offset`, but Size() stays the same. A file that is cut after it
+  // was opened behaves like this.
   void CutAt(uint64_t offset) { cut_offset_ = offset; }
   // From now on is_local() is false.
   void MoveAway() { is_local_ = false; }

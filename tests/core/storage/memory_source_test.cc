@@ -105,8 +105,8 @@ TEST(ReadWholeTest, ALocalFileIsOneRead) {
   EXPECT_EQ(source.num_reads(), 1);
 }
 
-// A read needs room for all that it asks for. So the longest one bounds the memory that a claim
-// takes.
+// A read needs memory for all bytes that it asks for. So the longest read shows how much memory a
+// claimed size takes.
 TEST(ReadWholeTest, ASizeThatAServerClaimsTakesNoMemory) {
   ErrorSource source(std::string(5 * kMiB, 'x'), "https://user:secret@host/dir/a.idx?sig=secret");
   source.MoveAway();

@@ -22,7 +22,7 @@ import tensorflow as tf  # noqa: E402
 
 RANDOM = np.random.RandomState(21)
 CORPUS = Path(__file__).resolve().parents[2] / "fuzz/corpus"
-# Kind -> PNG's number for it, samples per pixel.
+# Maps each kind to PNG's number for the kind and the samples per pixel.
 KINDS = {"grey": (0, 1), "rgb": (2, 3), "palette": (3, 1), "grey_alpha": (4, 2), "rgba": (6, 4)}
 DEPTHS = {"grey": (1, 2, 4, 8, 16), "palette": (1, 2, 4, 8), "rgb": (8, 16)}
 # Adam7: for each pass the first column and row, and the steps to the next ones.
@@ -225,7 +225,7 @@ def grey_cases(writer):
     gammas = [16, 1000, 30000, 45455, 55555, 94999, 95000, 95238, 95239, 100000, 105000, 105001]
     gammas += [105263, 105264, 180000, 220000, 3 * 10**8, 625000000]
     chunks = {f"gama_{value}": gama(value) for value in gammas}
-    # Chunks that do not count, that override others, or after which no other counts.
+    # Chunks that do not count, chunks that override others, and chunks after which no other counts.
     chunks |= {
         "gama_0": gama(0),
         "gama_15_srgb": gama(15) + srgb(),

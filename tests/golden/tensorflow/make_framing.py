@@ -14,7 +14,7 @@ def payload(record):
 
 for compression in ("", "GZIP", "ZLIB"):
     path = f"{sys.argv[1]}/framing-{compression.lower() or 'none'}.tfrecord"
-    # The uncompressed shard is short, because the others test the same and more.
+    # The uncompressed shard is short, because the compressed shards test the same and more.
     records = 300 if compression else 20
     with tf.io.TFRecordWriter(path, compression) as writer:
         for record in range(records):

@@ -17,7 +17,8 @@ import tensorflow as tf  # noqa: E402
 
 RANDOM = np.random.RandomState(20)
 
-# From [height, width] to [height, width]: larger, smaller, both, the same, and edges of one pixel.
+# Input [height, width], output [height, width], channels. Outputs are larger, smaller, both or the
+# same, and some edges have one pixel.
 SIZES = [
     ((3, 5), (8, 7), 3),
     ((9, 13), (5, 4), 3),

@@ -24,7 +24,8 @@ from torchvision.transforms.v2 import InterpolationMode, TrivialAugmentWide
 
 STRENGTHS = 31
 SHOWN = (0, 1, 15, 16, 30)
-# Shapes of odd and even edges, squares, and one pixel. Every grey and colour meets every strength.
+# Shapes with odd and even edges, squares, and one pixel. Together their pixels have every value in
+# grey and in colour, and every strength is tried on each shape.
 DRAWN = ((1, 1, 3), (1, 7, 1), (5, 1, 3), (2, 2, 1), (31, 31, 3), (32, 32, 1), (57, 83, 3))
 DRAWN += ((64, 97, 1), (224, 224, 3), (150, 301, 3))
 

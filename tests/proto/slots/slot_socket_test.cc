@@ -130,7 +130,7 @@ TEST(SlotSocketTest, APeerThatDoesNotReadIsResourceExhaustedNotAWait) {
   int sent = 0;
   for (; status.ok() && sent < 1'000'000; ++sent) status = ends.client.Send("x");
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("no packet")));
-  EXPECT_GT(sent, 100);  // More than slots are ever under way.
+  EXPECT_GT(sent, 100);  // More than the number of slots that are ever under way.
 }
 
 // ---- What a hostile peer sends ----
@@ -278,7 +278,7 @@ TEST_F(OtherUserTest, IsHungUpOnThoughTheFileLetsItIn) {
       return 2;
     return absl::IsUnavailable(socket->Receive().status()) ? 0 : 3;
   });
-  // No client that may share memory comes, and the listener must not accept another one.
+  // The only client may not share memory, so the listener must not accept it.
   EXPECT_TRUE(WaitUntil([&] {
     EXPECT_THAT(listener.Accept(), IsOkAndHolds(Eq(std::nullopt)));
     return client.HasEnded();
@@ -288,7 +288,7 @@ TEST_F(OtherUserTest, IsHungUpOnThoughTheFileLetsItIn) {
 
 TEST_F(OtherUserTest, IsToldWhoseSocketItCannotOpen) {
   const SlotListener listener = MustListen(folder_ / "s");
-  // If the child only pretends, the file's own mode would let it in.
+  // If the child keeps its user, the file's own mode would let the child in.
   ASSERT_EQ(chmod((folder_ / "s").c_str(), 0), 0);
   OtherUserChild client([this] {
     const absl::Status status = SlotSocket::Connect(folder_ / "s").status();

@@ -68,7 +68,7 @@ TEST(AccessControlTest, AGoodNewFileTakesEffectAndABadOneKeepsTheOldTokens) {
   EXPECT_TRUE(is_good(*second));
 }
 
-// The access of a server that uses a token file, and a clock turned by hand.
+// The access of a server that uses a token file, and a clock that the test sets.
 struct Guarded {
   // The file holds `tokens` when `Create` reads it.
   explicit Guarded(const std::string& tokens) : path(folder / "tokens") {

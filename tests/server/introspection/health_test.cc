@@ -28,7 +28,7 @@ class HealthTest : public testing::Test {
  protected:
   void SetUp() override { Start(""); }
 
-  // `access` is the block as text; "" is no block.
+  // `access` is the config's block `access` as text. "" means no block.
   void Start(const std::string& access) {
     server_ = nullptr;
     folder_.Write("a.tfrecord", TestShards({12})[0]);
@@ -137,7 +137,7 @@ TEST_F(HealthTest, ItIsForThoseWhoMay) {
 }
 
 TEST_F(HealthTest, ThereAreSoManyWatchesAtOnceAndNoMore) {
-  // Each connection opens only so many watches, because it has a limit of its own.
+  // A connection has a limit of its own, so each connection opens only kOnOne watches.
   constexpr int kOnOne = 32;
   std::vector<std::unique_ptr<Health::Stub>> stubs;
   std::vector<std::unique_ptr<Watcher>> watchers;

@@ -104,7 +104,7 @@ class ReflectionTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override { Start(""); }
 
-  // `access` is the block as text; "" is no block.
+  // `access` is the config's block `access` as text. "" means no block.
   void Start(const std::string& access) {
     channel_ = nullptr;
     server_ = nullptr;
@@ -275,7 +275,7 @@ TEST_P(ReflectionTest, ACallHasSoManyRequestsAndNoMore) {
 }
 
 TEST_P(ReflectionTest, ThereAreSoManyCallsAtOnceAndNoMore) {
-  // With two connections no call waits for a connection's own limit.
+  // There are two connections, so that no call waits for the limit of a connection.
   const std::shared_ptr<grpc::Channel> second = [this] {
     grpc::ChannelArguments own_connection;
     own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -97,8 +97,8 @@ TEST(AllowanceTest, ACallPaysForWhatCameBeforeItAndForNothingLater) {
   EXPECT_TRUE(allowance.IsOver());
 }
 
-// A reader sends 26 bytes to open a window for 64 KiB or more, so at most 16 times for a message of
-// 1 MiB. It answers a ping with 17 bytes.
+// A reader sends 26 bytes to open a window for 64 KiB or more. For a message of 1 MiB it does so at
+// most 16 times. It answers a ping with 17 bytes.
 TEST(AllowanceTest, AReaderEarnsByWhatItIsSent) {
   Allowance allowance(kPlainConnectionCost, kStart);
   Traffic traffic = {.bytes_received = 2 * kKiB, .calls_served = 1, .streams_opened = 1};
@@ -139,7 +139,7 @@ Traffic Waiting(int64_t streams) {
 
 TEST(AllowancesTest, BeyondTheBoundThePeerThatCostsMostLosesItsLargest) {
   Allowances all;
-  // Each connection costs a little, but together they cost most.
+  // Each connection costs little, but together the connections cost most of kMaxUnearnedCost.
   int id = 0;
   for (; all.cost() + 2 * kFlood * kStreamCost < kMaxUnearnedCost; ++id) {
     all.Add(id, "crowd", kPlainConnectionCost, kStart);
@@ -193,7 +193,7 @@ TEST(AllowancesTest, WhoHasGoneLeavesADebtThatTimePays) {
   EXPECT_EQ(all.cost(), 0);
 }
 
-// Floods with connections of `peer` that end, until together they have cost `cost`.
+// Opens flooding connections of `peer` and ends them, until together they have cost `cost`.
 void Owe(Allowances& all, const std::string& peer, int64_t cost) {
   const int64_t before = all.cost();
   for (int id = 5000; all.cost() < before + cost; ++id) {

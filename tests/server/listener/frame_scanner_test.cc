@@ -17,7 +17,7 @@ void Take(FrameScanner& scanner, absl::string_view bytes) {
 }
 
 // Three requests: one is whole, one has no end, one was reset. Between them are frames that open
-// nothing.
+// no stream.
 std::string Requests() {
   return kHttp2Preface + Http2Frame(4, 0, 0, "") + Http2Frame(1, kEndHeaders, 1, "abc") +
          Http2Frame(0, 0, 1, "half") + Http2Frame(0, kEndStream, 1, "whole") +

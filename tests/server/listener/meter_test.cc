@@ -46,7 +46,8 @@ class MeterTest : public testing::Test {
       kPlainConnectionCost, [] { return absl::ZeroDuration(); }, [this] { ++told_; });
 };
 
-// gRPC must not get a single frame more, however much is read at a time.
+// gRPC must get neither the stream that is one too many nor any later frame, however many bytes are
+// read at a time.
 TEST_F(MeterTest, TheStreamThatIsOneTooManyIsNotAdmittedNorWhatCameWithIt) {
   const Connection connection = Connect(kFd, "a");
   ASSERT_TRUE(connection.Send(kHttp2Preface));

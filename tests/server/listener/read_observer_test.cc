@@ -121,7 +121,7 @@ TEST(ReadObserverTest, ASocketThatHasTheNumberOfOneThatWasClosedIsAnotherOne) {
 // A client and a server that speak TLS in memory, without certificates.
 class TlsPair {
  public:
-  // The server's side is made for the socket `handed_over`; -1: for no socket.
+  // The server's side is made for the socket `handed_over`. -1 means no socket.
   explicit TlsPair(int handed_over) : context_(::SSL_CTX_new(::TLS_method()), ::SSL_CTX_free) {
     ::SSL_CTX_set_max_proto_version(context_.get(), TLS1_2_VERSION);
     EXPECT_EQ(::SSL_CTX_set_cipher_list(context_.get(), "ADH:@SECLEVEL=0"), 1);

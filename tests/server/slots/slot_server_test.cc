@@ -210,7 +210,7 @@ TEST_F(SlotServerTest, MemoryIsOfferedOnceAndLentAgainAfterItsReturn) {
   WaitUntilDropped(held);
   EXPECT_EQ(server_->lent_bytes(), 0);
   ASSERT_EQ(session->Lend(memory, nullptr), v1::NO_REASON);
-  // The client has it mapped.
+  // The client has this memory mapped already, so no new offer comes.
   EXPECT_THAT(client.Receive(), IsOkAndHolds(testing::Eq(std::nullopt)));
 }
 
@@ -283,7 +283,7 @@ TEST_F(SlotServerTest, AClientIsStalledSinceItLastGaveSomethingBack) {
   const auto session = Claim(Id('a'));
   ASSERT_NE(session, nullptr);
   seconds = 1000;
-  EXPECT_EQ(session->stalled(), absl::ZeroDuration());  // It holds nothing.
+  EXPECT_EQ(session->stalled(), absl::ZeroDuration());  // The client holds no slot.
   const auto first = Memory();
   auto first_owner = std::make_shared<int>();
   const std::weak_ptr<const void> first_held = first_owner;
@@ -292,7 +292,7 @@ TEST_F(SlotServerTest, AClientIsStalledSinceItLastGaveSomethingBack) {
   auto owner = std::make_shared<int>();
   const std::weak_ptr<const void> held = owner;
   ASSERT_EQ(session->Lend(Memory(), std::move(owner)), v1::NO_REASON);
-  EXPECT_EQ(session->stalled(), absl::Seconds(50));  // Being lent more is not taking.
+  EXPECT_EQ(session->stalled(), absl::Seconds(50));  // More slots do not restart the time.
   seconds = 1100;
   ASSERT_THAT(client.Send(EncodeSlotReturn(first->id())), IsOk());
   WaitUntilDropped(first_held);
@@ -410,7 +410,7 @@ TEST_F(SlotServerTest, AFloodWhileAnotherIsServed) {
 
 // ---- Clients that give back wrong slots ----
 //
-// The server hangs up on such a client before it takes its memory back.
+// The server hangs up on such a client. Only then does the server take its own memory back.
 
 class BadReturnTest : public SlotServerTest {
  protected:

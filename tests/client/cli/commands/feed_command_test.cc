@@ -151,8 +151,8 @@ TEST_F(FeedCommandTest, TextHasEveryMetricThatIsNotZero) {
 TEST_F(FeedCommandTest, SaysWhatTravelled) {
   const FakeFeed feed = {.pixels = true};
   const FakeServer server(feed);
-  // 5 steps of 2 cores. A core gets 96 + 4 bytes that travel unchanged, and 400 values that travel
-  // as one byte instead of four.
+  // 5 steps of 2 cores. In each step a core gets 96 + 4 bytes that travel unchanged, and 400 values
+  // that travel as one byte each instead of four.
   for (const std::vector<std::string>& finish :
        {std::vector<std::string>{}, {"--finish", "client"}}) {
     std::vector<std::string> args = {"--json", "--steps", "5"};

@@ -257,8 +257,8 @@ TEST_F(PaceCommandTest, TheReportInAFileIsTheOneOnTheConsole) {
       RunCommand(MakeReplayCommand(), {"--arrivals", arrivals, "--step-time-us", "1000", "--json",
                                        "--report", html, "--report-json", json});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  // The steps start at 0, 2 and 3 ms. Step 1 waits 1 ms for core 1's slice. So the two steps that
-  // count, of 1 ms each, take 3 ms.
+  // The steps start at 0, 2 and 3 ms. Step 1 waits 1 ms for core 1's slice. The first step does not
+  // count. The other two compute for 1 ms each, and take 3 ms with the wait.
   EXPECT_THAT(run.out, AllOf(HasSubstr("\"infeed_stall_seconds\":[0,0.001],"),
                              HasSubstr("\"barrier_seconds\":[0.001,0],"),
                              HasSubstr("\"history\":{\"first_step\":1,\"steps\":2,")));
@@ -347,7 +347,7 @@ TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
   std::atomic<int> asked = 0;
   feed.status = [&asked](v1::ServerStatusResponse& answer) {
     AddMetric(answer, "cpus", 4, v1::Metric::GAUGE);
-    // Each server reports one second more after a level than before it.
+    // After a level each server reports one more second of CPU time than before it.
     AddMetric(answer, "cpu_seconds", 10 + asked++ / 2);
     return absl::OkStatus();
   };
@@ -370,7 +370,7 @@ TEST_F(PaceCommandTest, LoadTellsWhatTheServersSpent) {
 }
 
 // The servers' CPU time counts from the moment when every trainer has its first step. If no first
-// step comes, the servers are not asked for it.
+// step comes, the servers are not asked for their CPU time.
 TEST_F(PaceCommandTest, LoadAsksForTheServersTimeAfterTheFirstSteps) {
   FakeFeed feed = Endless();
   std::atomic<int> asked = 0;

@@ -16,7 +16,7 @@ using emulator::TimedCores;
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Stores texts in the fields that an OptionList binds, as the command line would.
+// Stores `texts` in the fields that flags are bound to, as the command line would.
 class TextOptions final : public OptionList {
  public:
   explicit TextOptions(std::map<std::string, std::string> texts) : texts_(std::move(texts)) {}

@@ -70,7 +70,7 @@ TEST(LargestFedTest, AnErrorEndsTheSearch) {
       StatusIs(absl::StatusCode::kUnavailable, "gone"));
 }
 
-// A trainer with steps of 10 ms, each of which but the first waited `wait_ms`.
+// A trainer that took three steps of 10 ms. It waited `wait_ms` ms for each step but the first.
 emulator::PacedResult Trainer(int wait_ms) {
   emulator::PacedResult result;
   for (int step = 0; step < 3; ++step) {
@@ -84,9 +84,9 @@ emulator::PacedResult Trainer(int wait_ms) {
   return result;
 }
 
-// A level with two cores, each of which takes 5 examples in 10 ms, so 500 examples/s. In 2 s there
-// came 150 steps, or 1500 examples, which is what 1.5 cores take. The server has 4 processors and
-// used 3 s of them, so 1.5 were busy. 1.5 cores / 1.5 processors = 1 core for each.
+// A level with two cores. Each core takes 5 examples in 10 ms, so 500 examples/s. In 2 s 150 steps
+// came, which are 1500 examples, as many as 1.5 cores take. The server has 4 processors and used
+// 3 s of CPU time, so 1.5 processors were busy. Each busy processor fed 1.5 / 1.5 = 1 core.
 LoadLevel Level(const std::vector<int>& waits_ms) {
   LoadLevel level = {.cores = {.infeed = {.num_cores = 2, .step_time = absl::Milliseconds(10)},
                                .per_core_batch = 5},
@@ -124,7 +124,8 @@ TEST(LoadReportTest, StepsThatFillTheWindowsAreTold) {
   EXPECT_THAT(WindowsText(level), HasSubstr("150.0 steps/s arrived, and the trainers take 100.0"));
 }
 
-// 10 of 11 ms is an AU of 0.909, 10 of 12 ms is 0.833.
+// AU (accelerator utilization) is compute time over total time. 10 of 11 ms are an AU of 0.909, and
+// 10 of 12 ms are 0.833.
 TEST(LoadLevelTest, EveryTrainerMustBeFed) {
   EXPECT_TRUE(Level({0, 1, 1}).fed());
   EXPECT_FALSE(Level({0, 2, 0}).fed());

@@ -226,7 +226,7 @@ TEST(PackerTest, CountsEachFileOnceInEachPass) {
   EXPECT_THAT(done, ElementsAre(4, 4));
 }
 
-// Packs, and stops in the given pass once `after` files are done in it.
+// Packs the images in `dir`, and stops in the pass named `in` once `after` files are done.
 absl::Status PackAndStop(const std::string& dir, const std::string& prefix, const std::string& in,
                          int64_t after) {
   std::string pass;

@@ -176,7 +176,8 @@ TEST(FastMatrixUnitTest, ProductsOfPatchesAreWithinTheTolerance) {
     SCOPED_TRACE(testing::Message() << patches.rows() << " x " << patches.columns());
     const int64_t n = 20;
     CheckProduct(patches, RandomOperands(patches.columns() * n, random), n);
-    // The operand is of another picture. With the same one, sums of squares would only grow.
+    // The other operand comes from a different picture. With the same picture all products would be
+    // squares, and the sums would only grow.
     const Pictures other(pictures.images, pictures.height, pictures.width, 6, random);
     CheckTransposedProduct(other.centres(), patches);
     const auto dense = RandomOperands(patches.rows() * n, random);
@@ -256,8 +257,8 @@ TEST(FastMatrixUnitTest, TheSameProductGivesTheSameBitsAgain) {
   }
 }
 
-// Uses the units as the shards of a network do. Several units multiply at once, each in any free
-// thread, and the next time in another thread.
+// Uses the units as the shards of a network do. Several units multiply at once. A unit may run in
+// another thread each time.
 TEST(FastMatrixUnitTest, UnitsMayBeHandedFromThreadToThread) {
   std::mt19937 random(7);
   const Pictures pictures(2, 16, 16, 8, random);

@@ -38,8 +38,8 @@ TEST(PeGridTest, StreamedOperandsMoveRightAndSumsMoveDown) {
   });
 }
 
-// The weights are 5 (upper PE) and 7. The 2 reaches the lower PE in the same cycle as the sum 3 *
-// 5.
+// The weights are 5 (upper PE) and 7 (lower PE). The operand 2 reaches the lower PE in the same
+// cycle as the sum 3 * 5.
 TEST(PeGridTest, SumsTakeUpOneProductPerRow) {
   OnEveryTarget([] {
     PeGrid grid(2, 1);

@@ -178,8 +178,8 @@ TEST(SteppedArrayTest, TilesOfAProductCanBeShared) {
   }
 }
 
-// The order of the additions shows: 2^24 + 1 + 1 is 2^24 if the ones are added one by one, and 2^24
-// + 2 if their sum is added.
+// The result shows the order of the additions: 2^24 + 1 + 1 is 2^24 if the ones are added one by
+// one, and 2^24 + 2 if their sum is added.
 TEST(SteppedArrayTest, HeightOfTheArrayIsTheSlabOfTheSum) {
   const auto a = Bf16({16777216.0f, 1, 1}), b = Bf16({1, 1, 1});
   float by_one_slab, by_slabs_of_one, by_two_slabs;

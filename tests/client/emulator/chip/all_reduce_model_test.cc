@@ -42,9 +42,9 @@ TEST(AllReduceModelTest, WorkedExamplesComeOut) {
   }
 }
 
-// 8 bytes at 1 byte/s a link, 4 x 2 chips, no latency. Along a ring b is 2 bytes/s, as in the
-// model's comment. kOneOrder: 3/4 * 8/2 = 3 along x, then 1/2 * 2/2 = 0.5 along y; the sum counts
-// twice. kAllAxes: max(1.5, 1) + max(0.25, 0.75) = 2.25, twice.
+// 8 bytes at 1 byte/s a link, 4 x 2 chips, no latency. A ring uses both of its links, so its rate b
+// is 2 bytes/s. kOneOrder: 3/4 * 8/2 = 3 s along x, then 1/2 * 2/2 = 0.5 s along y; the sum counts
+// twice. kAllAxes: max(1.5, 1) + max(0.25, 0.75) = 2.25 s, twice.
 TEST(AllReduceModelTest, AxesNeedNotBeEqual) {
   AllReduceShape shape = {.axes = {{4}, {2}}, .bytes = 8, .link_bytes_per_s = 1, .hop_s = 0};
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 4500);
@@ -54,9 +54,10 @@ TEST(AllReduceModelTest, AxesNeedNotBeEqual) {
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 15000);
 }
 
-// 24 bytes at 1 byte/s a link, 2 x 2 x 2 chips, no latency, b = 2. kAllAxes cuts them into three
-// parts of 8 bytes, and all axes are alike: 1/2 * 8/2 = 2, then 1, then 0.5; the sum 3.5 counts
-// twice. With kOneOrder every phase takes three times as long.
+// 24 bytes at 1 byte/s a link, 2 x 2 x 2 chips, no latency. The rate b of a ring is 2 bytes/s.
+// kAllAxes cuts the buffer into three parts of 8 bytes, and all axes are alike: 1/2 * 8/2 = 2 s,
+// then 1 s, then 0.5 s; the sum of 3.5 s counts twice. With kOneOrder every phase takes three times
+// as long.
 TEST(AllReduceModelTest, AThirdAxisContinuesTheRotation) {
   AllReduceShape shape = {.axes = {{2}, {2}, {2}}, .bytes = 24, .link_bytes_per_s = 1, .hop_s = 0};
   EXPECT_DOUBLE_EQ(Milliseconds(shape), 7000);
@@ -67,7 +68,7 @@ TEST(AllReduceModelTest, AThirdAxisContinuesTheRotation) {
 }
 
 // The shape is that of the test above, but the axis y is open and has half the bandwidth. So the
-// phases take max(2, 4, 2), max(2, 1, 1) and max(.5, .5, 1).
+// phases take max(2, 4, 2), max(2, 1, 1) and max(.5, .5, 1) seconds.
 TEST(AllReduceModelTest, OneOpenAxisHoldsUpEveryPhase) {
   EXPECT_DOUBLE_EQ(
       Milliseconds(

@@ -220,8 +220,9 @@ TEST(CompilerTest, BatchNormReadsAndWritesItsActivations) {
   EXPECT_NEAR(Find(program, "norm backward").vector_s * 1e6, 16 * 8 / 2., 1e-9);
 }
 
-// No layer is before the first norm, so it takes its own statistics in a pass of 3y. It also takes
-// those of the second norm. 128 elements are 16 rows of lanes.
+// No layer is before the first norm, so this norm takes its own statistics. Its pass moves 3y,
+// where y is 256 bytes. The same pass takes the statistics of the second norm, too. 128 elements
+// are 16 rows of lanes.
 TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
   const ChipProgram program =
       Compiled(ToyModel("4, 4, 4",
@@ -235,7 +236,7 @@ TEST(CompilerTest, ABatchNormThatBeginsARowTakesItsOwnStatistics) {
 }
 
 // y is 256 bytes. The norm has parameters to learn, so it runs backwards although nothing needs its
-// input's gradient. The pool on the input has no parameters, so it does not.
+// input's gradient. The pool on the input has no parameters, so the pool does not run backwards.
 TEST(CompilerTest, ARowWithoutProductsRunsBackwardsIfItIsWanted) {
   const ChipProgram norm = Compiled(ToyModel("4, 4, 4",
                                              "layers { name: \"norm\" layer_norm {} } layers { "
@@ -327,7 +328,7 @@ TEST(CompilerTest, EveryShippedModelCompilesForEveryShippedChip) {
   }
 }
 
-// 128 images a core did run in 8 GB. Twice as many do not fit.
+// On real chips, 128 images a core ran in 8 GB. Twice as many do not fit.
 TEST(CompilerTest, ResNet50FitsIntoACoreOfV2At128) {
   const Model model = ShippedModel("resnet50");
   const v1::Chip chip = ShippedChip("v2");

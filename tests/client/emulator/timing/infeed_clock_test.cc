@@ -174,9 +174,10 @@ TEST(InfeedClockTest, TheLinkTakesWhatCameFirst) {
 // Compares queues of depth 1 and 2. Chips have one core, transfers take 12, steps 10. Core 0's
 // slice of step 1 comes at 100, all others at 0. Step 1 starts at 112 and ends at 122. Core 1's
 // slice of step 1 was ready at 24 (stall 2, barrier 88). Core 0's slice of step 2 is ready at 124.
-//   depth 1: core 1's step 2 has room when step 1 is taken, at 112: ready at 124, a stall of 2.
-//   depth 2: core 1's step 2 has room when step 0 starts, at 12. It is ready at 36, so core 1 waits
-//            2 at the barrier.
+//   depth 1: the queue has room for core 1's step 2 when step 1 is taken, at 112. This slice is
+//            ready at 124, which is a stall of 2.
+//   depth 2: the queue has room for core 1's step 2 when step 0 starts, at 12. This slice is ready
+//            at 36, so core 1 waits 2 at the barrier.
 TEST(InfeedClockTest, ADeeperQueueFillsDuringAnothersWait) {
   InfeedOptions options = {
       .num_cores = 2, .queue_depth = 1, .step_time = Ms(10), .transfer_time = Ms(12)};
@@ -193,9 +194,10 @@ TEST(InfeedClockTest, ADeeperQueueFillsDuringAnothersWait) {
   EXPECT_THAT(deep.barriers_ms[2], ElementsAre(0, 2));
 }
 
-// There is room for one step. Transfers take 15, steps 10. Core 1's first slice comes at 100, so
-// both start at 115. Core 0's second slice was there all the time, but its place is free only at
-// 115. So it is ready at 130, 5 after the end of the first step. Core 1's second slice is as late.
+// The queue holds one step. Transfers take 15, steps 10. Core 1's first slice comes at 100, so both
+// cores start at 115. Core 0's second slice was there all the time, but the queue has no room for
+// it before 115. So it is ready at 130, 5 after the end of the first step. Core 1's second slice is
+// as late.
 TEST(InfeedClockTest, TheStepAfterAFullQueueWaitsForRoom) {
   const Books books =
       Simulate({.num_cores = 2, .queue_depth = 1, .step_time = Ms(10), .transfer_time = Ms(15)},
@@ -205,7 +207,7 @@ TEST(InfeedClockTest, TheStepAfterAFullQueueWaitsForRoom) {
   EXPECT_THAT(books.barriers_ms[1], ElementsAre(0, 0));
 }
 
-// The clock is moved on by 4 at 10. Step 1 begins at 14, so its slice, there at 12, is in time.
+// The clock is moved on by 4 at 10. Step 1 begins at 14. Its slice came at 12, so it is in time.
 TEST(InfeedClockTest, ASlipIsOverheadAndNotAStall) {
   absl::StatusOr<InfeedClock> clock = InfeedClock::Create({.step_time = Ms(10)});
   ASSERT_THAT(clock, IsOk());

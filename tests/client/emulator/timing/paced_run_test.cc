@@ -20,8 +20,8 @@ using testing::HasSubstr;
 
 absl::Duration Ms(double ms) { return absl::Milliseconds(1) * ms; }
 
-// The infeeds of all cores and their clock. Step i is there at the beginning plus period * i, on
-// every core but those in `late`.
+// The infeeds of all cores and their clock. Step i arrives at the beginning plus period * i. On the
+// cores in `late` it arrives later.
 class World {
  public:
   explicit World(int cores = 1) : next_(static_cast<size_t>(cores)) {}

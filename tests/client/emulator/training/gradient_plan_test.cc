@@ -100,7 +100,8 @@ TEST(GradientPlanTest, SecondContributionIsAddedToTheFirst) {
               "layers { name: 'a' dense { units: 4 } } layers { dense { units: 4 } }"
               " layers { name: 'sum' inputs: ['dense_1', 'a'] add {} }");
   const GradientPlan plan = PlanGradients(model);
-  // The add writes dense_1's gradient and copies it for layer a. dense_1 writes elsewhere and adds.
+  // The add writes dense_1's gradient and copies it for layer a. dense_1 writes its input gradient
+  // to another slot, and adds it to layer a's gradient.
   EXPECT_EQ(plan.steps[2].written, plan.steps[1].output);
   ASSERT_THAT(plan.steps[2].deliveries, SizeIs(1));
   EXPECT_FALSE(plan.steps[2].deliveries[0].adds);

@@ -50,8 +50,8 @@ void ExpectGradientsEqualDifferences(const std::string& text) {
   const auto set_parameter = [&](int64_t p, double value) {
     for (int64_t core = 0; core < 2; ++core) network.parameters(core)[p] = value;
   };
-  // The step is small enough to meet every kind of parameter of each layer, and large enough to be
-  // quick.
+  // Only every `step`-th parameter is checked, to save time. `step` is small enough to meet every
+  // kind of parameter of each layer.
   const int64_t step = std::max<int64_t>(1, model->parameters / 150);
   for (int64_t p = 0; p < model->parameters; p += step) {
     const double value = network.parameters(0)[p], h = 1e-6;
@@ -125,7 +125,8 @@ TEST(GradientTest, DenseAtEveryPlaceEqualsCentralDifferences) {
       ModelText("[3, 4, 2]", "layers { dense { units: 3 } } layers { dense { units: 2 } }"));
 }
 
-// Both passes drop the same values, and so do the passes of the differences.
+// The forward and the backward pass drop the same values, and so do the passes that give the
+// central differences.
 TEST(GradientTest, DropoutEqualsCentralDifferences) {
   ExpectGradientsEqualDifferences(
       ModelText("[5, 5, 2]", "layers { conv2d { filters: 3 } } layers { dropout { rate: 0.4 } }"));

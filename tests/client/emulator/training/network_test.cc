@@ -215,8 +215,8 @@ TEST(NetworkTest, ReplicasHashAlikeUntilOneDiffers) {
   EXPECT_NE(after[2], before[0]);
 }
 
-// The evaluation of an example does not depend on the other examples. In training they shift the
-// statistics.
+// The evaluation of an example does not depend on the other examples. In training the other
+// examples shift the statistics of batch norm.
 TEST(NetworkTest, EvaluationOfAnExampleDoesNotDependOnItsCompany) {
   const Model model = StackModel();
   const auto loss_of_first = [&model](uint32_t company, bool training) {

@@ -1,5 +1,5 @@
-// Runs of small residual networks with every optimizer. Some changes of a run must not change a
-// bit, others may change little.
+// Runs of small residual networks with every optimizer. Some changes of the options must not change
+// a bit of the run. Other changes may change it a little.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -124,9 +124,9 @@ TEST(ResidualTrainingTest, InstructionSetChangesNoBit) {
 
 // One shard of 16 sums its gradients and statistics in one go, eight shards of 2 in a tree. So f32
 // sums are in another order and differ by some 2^-24 each. Now and then such a difference makes
-// bf16 round an activation to the neighbouring value, 2^-8 of it away. The tolerance is 2^-9 of the
-// gradient's norm, as if half of all activations were rounded differently; the difference seen is
-// 2e-5. Without rounding to bf16 only f64's own rounding is left.
+// bf16 round an activation to the neighbouring value, which changes it by 2^-8 of itself. The
+// tolerance is 2^-9 of the gradient's norm, as if half of all activations were rounded differently;
+// the difference seen is 2e-5. Without rounding to bf16 only f64's own rounding is left.
 TEST(ResidualTrainingTest, PlainSingleCoreFollowsEightCoresWithinTheRounding) {
   const Model model = ModelWith(kMomentum);
   const auto gradients = [&model](auto zero, int64_t cores, int64_t images) {
@@ -157,8 +157,8 @@ TEST(ResidualTrainingTest, PlainSingleCoreFollowsEightCoresWithinTheRounding) {
   EXPECT_LT(distance(gradients(0.0, 1, 16), gradients(0.0, 8, 2)), 1e-12);
 }
 
-// Over a run such differences grow with every step, but the descent is the same. In 12 steps the
-// losses (about 2 at the start) differed by 0.014 at most.
+// Over a run the differences in rounding grow with every step, but the descent is the same. In 12
+// steps the losses (about 2 at the start) differed by 0.014 at most.
 TEST(ResidualTrainingTest, PlainSingleCoreRunEndsWhereEightCoresEnd) {
   for (const std::string& optimizer : kOptimizers) {
     const Model model = ModelWith(optimizer);

@@ -34,8 +34,9 @@ Trainer MakeTrainer() {
                           {.num_cores = kCores, .per_core_batch = kBatch});
 }
 
-// A feed of `steps` toy batches. Core c's slice comes wait_ms[c] milliseconds after core 0 is
-// asked. In the first step that takes ten times as long. A pop turns the shared clock to that time.
+// A feed of `steps` toy batches. Core c's slice comes wait_ms[c] milliseconds after core 0 is asked
+// for its slice. In the first step these delays are ten times as long. Pop() moves the shared clock
+// on to the slice's arrival.
 class ToyFeed {
  public:
   ToyFeed(int64_t steps, absl::Duration* now) : steps_(steps), now_(now), next_(kCores) {}

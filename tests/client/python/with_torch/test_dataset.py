@@ -23,7 +23,7 @@ STEPS = 6  # An epoch has 96 records, and a step 16, on 4 cores.
 
 @pytest.fixture
 def make_dataset(server, shards, write_spec):
-    """Makes datasets of the same feed. What they open in this process is closed after the test."""
+    """Makes datasets of one feed. Feeds opened in this process are closed after the test."""
     made = []
 
     def make(kind="client", more="epochs: 3 tail: PAD", split_steps=True, **options):

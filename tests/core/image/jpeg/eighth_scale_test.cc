@@ -22,7 +22,7 @@ using Block = std::array<int16_t, 64>;
 using Quantization = std::array<uint16_t, 64>;
 
 constexpr int kMaxBlocks = HuffmanScan::kMaxBlocks;
-constexpr int kMcus = 19;  // Enough for more than one vector, and not a multiple of one.
+constexpr int kMcus = 19;  // They fill more than one vector, but no whole number of vectors.
 constexpr int kFirstMcu = 3;
 
 int RoundedShift(int x, int bits) { return (x + (1 << (bits - 1))) >> bits; }
@@ -59,7 +59,7 @@ Rgb ToRgb(int y, int cb, int cr) {
           Clamped(y + RoundedShift(fixed(1.772) * (cb - 128), 16))};
 }
 
-// Draws a table of small factors. With it few samples are clamped, as in the images of an encoder.
+// Draws a table of small factors. Small factors clamp few samples, as in an encoder's images.
 Quantization DrawQuantization(CounterRng& rng) {
   Quantization q;
   for (uint16_t& factor : q) factor = static_cast<uint16_t>(rng.UniformInt(1, 20));
@@ -157,8 +157,8 @@ TEST(EighthScaleTest, GreyIsTheMeanOfEachBlock) {
   }
 }
 
-// Whether the rows of one MCU of 2 x 2 blocks can be made if the block of Cb has `value` as this
-// coefficient and 0 elsewhere.
+// Whether EighthScale makes the rows of one MCU of 2 x 2 blocks. In the block of Cb, the
+// coefficient at index `coefficient` is `value`. All other coefficients are 0.
 bool IsMade(size_t coefficient, int16_t value, uint16_t factor) {
   CounterRng rng(/*seed=*/7, 0, 0, 0);
   EighthScale::Format format = ColourFormat(2, 2, rng);

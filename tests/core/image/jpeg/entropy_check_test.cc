@@ -58,7 +58,7 @@ TEST(EntropyCheckTest, DecodersOfAnUnfitProcessLeaveEntropyDecodingToLibjpeg) {
   for (const JpegKind& kind : AllJpegKinds()) {
     if (kind.colour == JpegColour::kCmyk || kind.colour == JpegColour::kCmykNoAdobe ||
         kind.colour == JpegColour::kYcck) {
-      continue;  // The oracle does not convert them to RGB.
+      continue;  // The oracle does not convert these kinds to RGB.
     }
     const std::string jpeg = MakeJpeg(kind, 83, 45, /*seed=*/4);
     ASSERT_THAT(decoder.ReadHeader(jpeg), IsOk());

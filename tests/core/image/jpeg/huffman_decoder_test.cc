@@ -122,11 +122,11 @@ HuffmanCodes RandomCodes(std::vector<int> symbols, CounterRng& rng) {
               symbols[static_cast<size_t>(rng.UniformInt(0, static_cast<int64_t>(i) + 1))]);
   }
   std::vector<int> lengths;
-  int free = 1;  // Codes of the current length that are left.
+  int free = 1;  // The number of codes of the current length that are still free.
   size_t left = symbols.size();
   for (int n = 1; n <= 16; ++n) {
     free *= 2;
-    // Leaves room for the other symbols at 16 bits, and never gives out the code of all ones.
+    // Leaves enough 16-bit codes for the other symbols, and never uses the code of all ones.
     int taken = 0;
     while (left > 0 && (n == 16 || taken < 1 + static_cast<int>(rng.UniformInt(0, 3))) &&
            (free - 1) * (1 << (16 - n)) > static_cast<int>(left)) {
@@ -152,7 +152,7 @@ std::vector<int> AcSymbols() {
   return symbols;
 }
 
-// Draws a block, which has any share of zeros and values of any size.
+// Draws a block. The share of zeros and the range of the values are random.
 Block RandomBlock(CounterRng& rng) {
   Block block = {};
   const int range = 1 << rng.UniformInt(0, 10);
@@ -193,8 +193,7 @@ HuffmanScan Sized(HuffmanScan scan, int columns, int rows) {
   return scan;
 }
 
-// Takes the next MCU. The blocks are zeros if they are not wanted. Returns nothing if the decoder
-// gave up.
+// Takes the next MCU. Blocks that are not wanted are zeros. Returns nothing if the decoder gave up.
 std::optional<Mcu> Take(HuffmanDecoder& decoder, int num_blocks) {
   const HuffmanDecoder::Block* blocks = nullptr;
   if (!decoder.Take(&blocks)) return std::nullopt;
@@ -263,7 +262,7 @@ Written RandomScan(CounterRng& rng) {
   return written;
 }
 
-// Wants only some of the MCUs and some of the components.
+// Marks only some of the MCUs and some of the components as wanted.
 void WantPart(HuffmanScan& scan, CounterRng& rng) {
   scan.first_row = static_cast<int>(rng.UniformInt(0, scan.rows));
   scan.end_row = static_cast<int>(rng.UniformInt(0, scan.rows + 2));
@@ -272,8 +271,8 @@ void WantPart(HuffmanScan& scan, CounterRng& rng) {
   for (int b = 0; b < scan.num_blocks; ++b) scan.blocks[b].wanted = scan.blocks[b].component != 1;
 }
 
-// A grey scan with codes of 2 or 3 bits. DC has the sizes 0 to 3. AC has, as run/size, 0/1, 0/2 and
-// 15/1, and also ZRL (16 zeros) and the end of a block. 111 is no code.
+// A grey scan with codes of 2 or 3 bits. The DC code has the sizes 0 to 3. The AC code has the runs
+// and sizes 0/1, 0/2 and 15/1, and also ZRL (16 zeros) and the end of a block. 111 is no code.
 HuffmanScan SmallScan(absl::string_view bytes) {
   HuffmanScan scan;
   scan.num_blocks = 1;
@@ -292,7 +291,7 @@ Block Small() {
 
 TEST(HuffmanDecoderTest, WhatIsWrittenIsReadOnEverySimdTarget) {
   const std::vector<std::string> targets = SupportedSimdTargets();
-  HuffmanDecoder decoder;  // One for all: old tables must not be used.
+  HuffmanDecoder decoder;  // One for all rounds: it must not use old tables.
   for (int round = 0; round < 60; ++round) {
     const std::string& target = targets[static_cast<size_t>(round) % targets.size()];
     SCOPED_TRACE(absl::StrCat(target, ", round ", round));
@@ -308,8 +307,8 @@ TEST(HuffmanDecoderTest, WhatIsWrittenIsReadOnEverySimdTarget) {
   ASSERT_THAT(ForceSimdTarget(""), IsOk());
 }
 
-// As in a feed, a new scan replaces each scan that is done. It is decoded beside the rest of the
-// other scan.
+// The scans change as in a feed: when a scan is done, its decoder starts a new scan. The new scan
+// is decoded together with the rest of the other decoder's scan.
 TEST(HuffmanDecoderTest, ScansDecodedTogetherAreReadAsAloneOnEverySimdTarget) {
   const std::vector<std::string> targets = SupportedSimdTargets();
   HuffmanDecoder decoders[2];
@@ -329,7 +328,7 @@ TEST(HuffmanDecoderTest, ScansDecodedTogetherAreReadAsAloneOnEverySimdTarget) {
       while (!decoders[0].is_ahead() && !decoders[1].is_ahead()) {
         HuffmanDecoder::DecodeAhead(decoders[0], decoders[1]);
       }
-      // Sometimes the scan that is not ahead is read: its decoder then goes on alone.
+      // Sometimes reads the scan that is not ahead. Its decoder then goes on alone.
       const int done = decoders[0].is_ahead() != (rng.UniformInt(0, 4) == 0) ? 0 : 1;
       scans[done].ExpectAllIsRead(decoders[done]);
       start(done);
@@ -392,7 +391,7 @@ TEST(HuffmanDecoderTest, AScanLeavesNothingToTheNextHoweverItEnds) {
   }
 }
 
-// Each decoder is ahead when its memory is full, and then goes on row by row.
+// A decoder is ahead as soon as its memory is full. It then decodes the rest row by row.
 TEST(HuffmanDecoderTest, ScansOfMoreBlocksThanThereIsMemoryForAreRead) {
   Written scans[2];
   HuffmanDecoder decoders[2];
@@ -443,7 +442,7 @@ TEST(HuffmanDecoderTest, LargeValuesAfterShortCodesAreRead) {
 }
 
 TEST(HuffmanDecoderTest, ABlockMayBeFullInTheMiddleOfALookup) {
-  // The last coefficient and the next block's first symbols take only a few bits together.
+  // Together, the last coefficient and the next block's first symbols take only a few bits.
   for (int first = 1; first < 64; ++first) {
     Block full = {};
     for (int k = first; k < 64; ++k) full[kZigzag[k]] = 1;
@@ -642,8 +641,9 @@ TEST(HuffmanDecoderTest, AWrongOrMissingRestartIsGivenUp) {
 }
 
 TEST(HuffmanDecoderTest, AnEndThatDoesNotFollowTheLastMcuIsNone) {
-  // Decodes alone, and ahead as far as possible. That is up to the last MCU, whatever `end_row`
-  // says.
+  // Returns what End() says after the only MCU. Expects the same from a decoder that works alone
+  // and from one that decodes ahead as far as possible. Decoding ahead ends after the last MCU,
+  // whatever `end_row` says.
   const auto end = [](const std::string& bytes) {
     HuffmanScan scan = Sized(SmallScan(bytes), 1, 1);
     scan.end_row = 3;

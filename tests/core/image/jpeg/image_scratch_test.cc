@@ -55,7 +55,7 @@ TEST(ImageScratchTest, CoefficientsAreCountedAsLibjpegAllocatesThem) {
       ASSERT_EQ(source.needs.size(), 1u);
       EXPECT_GE(source.needs[0], kWidth * kHeight * 2);
       if (kSanitized) continue;  // mallinfo2 does not see a sanitizer's memory.
-      // The rest is memory for a few rows.
+      // Besides the counted memory, only memory for a few rows may be allocated.
       EXPECT_GE(taken + 1, source.needs[0]);
       EXPECT_LT(taken, source.needs[0] + (1 << 20));
     }

@@ -123,8 +123,8 @@ void ExpectCropsEqualCutsOfWhole(const JpegDecoderOptions& options, int crops_pe
             << oracle.divisor << " as 1: crop y " << crop.y << " x " << crop.x << " " << crop.height
             << "x" << crop.width;
         ASSERT_EQ(decoder.warnings(), 0);
-        // libjpeg does the entropy decoding of these kinds only. For all others our decoder
-        // foresees which blocks libjpeg asks for.
+        // Only for these kinds does libjpeg do the entropy decoding. For all other kinds our
+        // decoder does it, and foresees which blocks libjpeg asks for.
         ASSERT_EQ(decoder.by_library(), kind.progressive || kind.separate_scans || kind.arithmetic)
             << kind.name;
       }
@@ -176,9 +176,9 @@ TEST(JpegDecoderTest, EveryFirstRowEqualsTheCutOfTheWholeImage) {
 }
 
 // libjpeg 2.1 skips rows through the colour converter. Plain 4:2:0 upsampling has no converter, so
-// libjpeg uses that of a previous image, whose memory is freed. By then the next image's
-// coefficients may lie in that memory. Pixels are wrong only in this case, but valgrind always sees
-// the stray access.
+// libjpeg uses the converter of a previous image, whose memory is freed. By then the next image's
+// coefficients may lie in that memory. Only then are pixels wrong, but valgrind always sees the
+// stray access.
 TEST(JpegDecoderTest, PlainUpsamplingDoesNotWriteIntoThePreviousImage) {
   JpegDecoder decoder = MakeDecoder({.fancy_upsampling = false});
   for (int side = 16; side < 64; side += 3) {
@@ -273,7 +273,7 @@ TEST(JpegDecoderTest, RowsComeInAnyNumberAtATime) {
   }
 }
 
-// The result of decoding a crop: rows, how it ended, warnings.
+// The result of decoding a crop: the pixels, the final status and the number of warnings.
 struct Outcome {
   std::vector<uint8_t> pixels;
   absl::Status status;
@@ -282,7 +282,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// Decodes a crop. If `beside` is given, first decodes ahead as far as possible together with it.
+// Decodes a crop. If `beside` is given, both decoders first decode ahead as far as possible.
 Outcome DecodeCrop(JpegDecoder& decoder, absl::string_view jpeg, const CropRect& crop,
                    JpegDecoder* beside = nullptr) {
   Outcome outcome;
@@ -313,7 +313,7 @@ std::string WithoutSegments(std::string jpeg, const char* marker) {
   return jpeg;
 }
 
-// Returns `jpeg` without each of its table segments in turn, and without all of either kind.
+// Returns copies of `jpeg`. Each lacks one table segment, or all table segments of one kind.
 std::vector<std::string> WithoutTables(const std::string& jpeg) {
   std::vector<std::string> all;
   for (const char* marker : {kHuffmanTables, kQuantizationTables}) {
@@ -619,7 +619,8 @@ TEST(JpegDecoderTest, OwnEntropyDecoderSaysWhatLibjpegsSaysOfAnyDamage) {
   }
 }
 
-// Decodes each kind beside each other kind, and the rest of one image beside the next image.
+// Decodes images of each kind together with images of each other kind. The rest of one image is
+// decoded together with the next image.
 TEST(JpegDecoderTest, CropsDecodedTogetherEqualCropsAlone) {
   JpegDecoder alone = MakeDecoder();
   JpegDecoder decoders[2] = {MakeDecoder(), MakeDecoder()};
@@ -669,8 +670,9 @@ TEST(JpegDecoderTest, CropsDecodedTogetherEqualCropsAlone) {
   EXPECT_GT(together, 100);
 }
 
-// The images are so large that the memory for coefficients fills up on the way. What was decoded is
-// then kept as rows. For some of the images there is no room for these rows.
+// The images are so large that the memory for coefficients fills up on the way. The part that was
+// decoded by then is kept as rows. For some of the images there is too little memory for these
+// rows.
 TEST(JpegDecoderTest, ScaledCropsDecodedTogetherEqualCropsAlone) {
   struct Outcome {
     std::vector<uint8_t> pixels;

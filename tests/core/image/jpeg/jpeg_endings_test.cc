@@ -37,7 +37,8 @@ const std::vector<JpegKind>& Kinds() {
 
 std::string Fill(size_t count) { return std::string(count, '\xff'); }
 
-// Possible endings: markers, stuffed bytes, and fill bytes before these or alone.
+// Possible endings: markers and stuffed bytes, each with or without fill bytes before them, and
+// fill bytes alone.
 std::vector<std::string> Endings() {
   const std::string stuffed("\xff\0", 2);
   const std::string end = "\xff\xd9";
@@ -87,9 +88,9 @@ absl::Status ReadRows(JpegDecoder& decoder, const std::string& jpeg, const CropR
 
 class JpegEndingsTest : public ::testing::Test {
  protected:
-  // Reads the rows alone, and the rows with all bytes after them. If libjpeg raises an error, our
-  // decoder must refuse the image. If libjpeg only warns, the strict decoder must refuse it, too.
-  // Otherwise the pixels must be equal.
+  // Reads the image in two ways: only the rows, and the rows with all bytes after them. If libjpeg
+  // raises an error, our decoder must refuse the image. If libjpeg only warns, the strict decoder
+  // must refuse it, too. Otherwise the pixels must be equal.
   void ExpectLibjpegsVerdict(const std::string& jpeg) {
     const int channels = grey_ ? 1 : 3;
     JpegDecoder& strict = grey_ ? grey_strict_ : strict_;
@@ -102,7 +103,7 @@ class JpegEndingsTest : public ::testing::Test {
     std::vector<uint8_t> pixels(size_t{1} * kHeight * kWidth * channels);
     for (JpegDecoder* decoder : {&strict, &lenient}) {
       const bool is_strict = decoder == &strict;
-      // As `systole verify` does.
+      // Decodes as `systole verify` does, with the bytes after the rows.
       absl::Status status = decoder->ReadHeader(jpeg).status();
       if (status.ok()) status = decoder->Decode(whole, absl::MakeSpan(pixels));
       ASSERT_EQ(status.ok(), !all.error && (all.warnings == 0 || !is_strict)) << status;
@@ -110,7 +111,7 @@ class JpegEndingsTest : public ::testing::Test {
         ASSERT_EQ(decoder->warnings(), all.warnings);
         ASSERT_EQ(pixels, all.pixels);
       }
-      // As a feed does.
+      // Decodes as a feed does, without the bytes after the rows.
       status = decoder->ReadHeader(jpeg).status();
       if (status.ok()) status = decoder->StartCrop(whole);
       size_t at = 0;

@@ -12,7 +12,7 @@ enum class OtherLibjpeg {
   // Huffman tables change once decoding has begun. A decoder that reads them then gets wrong
   // pixels, without an error.
   kOtherTables,
-  // The functions of `entropy` are not where libjpeg's code is.
+  // The function pointers in `entropy` do not point into libjpeg's code.
   kOtherEntropy,
 };
 

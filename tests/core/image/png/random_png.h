@@ -1,5 +1,5 @@
 // Makes PNG files of every kind, good ones and damaged ones. Each row has a random filter and
-// random bytes, so every filter is used beside every other.
+// random bytes, so every filter comes next to every other filter.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_IMAGE_PNG_RANDOM_PNG_H_

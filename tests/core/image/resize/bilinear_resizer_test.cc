@@ -32,8 +32,8 @@ std::vector<uint8_t> Noise(size_t size, uint32_t seed) {
   return bytes;
 }
 
-// Feeds rows one by one. Each buffer has exactly the promised padding, so ASan sees any read beyond
-// it.
+// Adds the rows one by one. The buffer of each row has exactly kRowPaddingBytes of padding, so ASan
+// sees any read beyond the padding.
 void Resize(BilinearResizer& resizer, const std::vector<uint8_t>& pixels, int in_height,
             int in_width, int channels, bool flip, absl::Span<uint8_t> out) {
   ASSERT_THAT(resizer.Start(in_height, in_width, flip, out), IsOk());
@@ -93,7 +93,7 @@ TEST(BilinearResizerTest, APartOfTheInputIsSampledWhereItLies) {
   EXPECT_THAT(resize(WholeSide(4)), ElementsAre(5.0f, 25.0f));
   EXPECT_THAT(resize({.pixels = 4, .begin = 0.5f, .extent = 2}), ElementsAre(5.0f, 15.0f));
   EXPECT_THAT(resize({.pixels = 4, .begin = 0.875f, .extent = 3}), ElementsAre(11.25f, 26.25f));
-  // The tables of another part with as many pixels must not be reused.
+  // This part has as many pixels as the part before. The tables of that part must not be reused.
   EXPECT_THAT(resize({.pixels = 4, .begin = 0.25f, .extent = 3}), ElementsAre(5.0f, 20.0f));
 }
 
@@ -178,8 +178,8 @@ TEST(BilinearResizerTest, ReuseAcrossSizesLeavesNoTrace) {
 TEST(BilinearResizerTest, RowsGivenTogetherGiveTheBytesOfRowsGivenOneByOne) {
   for (const std::string& target : SupportedSimdTargets()) {
     ASSERT_THAT(ForceSimdTarget(target), IsOk());
-    // One size is scaled up. Others are scaled down, some so far that rows between the needed ones
-    // are left out. The last one is too wide for the windows of the fast kernel.
+    // One size is scaled up. The other sizes are scaled down, some so far that rows between the
+    // needed rows are left out. The last size is too wide for the windows of the fast kernel.
     for (const auto& [in_height, in_width] : {std::pair(13, 40), {50, 61}, {111, 90}, {97, 400}}) {
       SCOPED_TRACE(absl::StrCat(target, " from ", in_height, "x", in_width));
       auto resizer = BilinearResizer::Create({.height = 24, .width = 50, .channels = 3});

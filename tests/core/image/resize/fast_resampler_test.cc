@@ -24,7 +24,7 @@ class Draw {
   explicit Draw(uint32_t seed) : engine_(seed) {}
 
   int Below(int limit) { return static_cast<int>(engine_() % static_cast<uint32_t>(limit)); }
-  // Small sides often, because edges are what goes wrong.
+  // Often draws small sides, because edges are likely to go wrong.
   int Side() { return 1 + Below(Below(4) == 0 ? 150 : 20); }
   void Fill(std::vector<uint8_t>& values) {
     for (uint8_t& value : values) value = static_cast<uint8_t>(Below(256));

@@ -27,7 +27,7 @@ TEST(CropTest, RandomResizedCropStaysInsideAndWithinItsRanges) {
     ASSERT_THAT(CheckCropInside(crop, 375, 500), IsOk());
     const double area = static_cast<double>(crop.height) * crop.width / (375 * 500);
     const double aspect = static_cast<double>(crop.width) / crop.height;
-    ASSERT_GT(area, 0.08 * 0.98);  // Rounding to pixels moves both.
+    ASSERT_GT(area, 0.08 * 0.98);  // Rounding to whole pixels changes area and aspect.
     ASSERT_LE(area, 1.0);
     ASSERT_GT(aspect, 3.0 / 4.0 * 0.98);
     ASSERT_LT(aspect, 4.0 / 3.0 * 1.02);

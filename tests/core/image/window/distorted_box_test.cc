@@ -32,7 +32,7 @@ TEST(DistortedBoxTest, BoxesLieInsideAndWithinTheirRanges) {
     ASSERT_GE(area, 0.1);  // min_object_covered.
     ASSERT_LE(area, 1.0);
     if (box == WholeImage(375, 500)) continue;
-    ASSERT_GT(aspect, 0.75 * 0.99);  // Rounding to whole columns moves it.
+    ASSERT_GT(aspect, 0.75 * 0.99);  // Rounding to whole columns changes the aspect.
     ASSERT_LT(aspect, 1.33 * 1.01);
   }
 }
@@ -50,8 +50,8 @@ TEST(DistortedBoxTest, AspectAndHeightAreUniform) {
     const CropRect box = BoxOf(options, 4000, 4000, record);
     const double aspect = static_cast<double>(box.width) / box.height;
     ++aspect_quarters[std::clamp(static_cast<int>((aspect - 0.5) / 1.5 * 4), 0, 3)];
-    // Heights go from sqrt(area / aspect) of the smallest area to that of the largest, which is
-    // twice as high.
+    // A box of this aspect and of area A has the height sqrt(A / aspect). The largest area gives
+    // twice the height of the smallest area.
     const double smallest = std::sqrt(0.04 * 4000 * 4000 / aspect);
     ++height_quarters[std::clamp(static_cast<int>((box.height / smallest - 1) * 4), 0, 3)];
   }

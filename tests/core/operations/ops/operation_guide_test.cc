@@ -1,5 +1,5 @@
-// Checks the operation table's texts for people, and the table in core/README.md that is made of
-// them.
+// Checks the texts for people in the table of operations, and the table in core/README.md that is
+// made from these texts.
 #include <cstdint>
 #include <fstream>
 #include <set>

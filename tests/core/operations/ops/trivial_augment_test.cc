@@ -118,7 +118,8 @@ Draw DrawOf(int64_t record) {
   return {change, strength, rng.UniformInt(0, 2) == 1};
 }
 
-// Maps each draw to a record. If a change has no strength or sign, that part counts as 0.
+// Maps each draw to a record that has this draw. If a change has no strength or no sign, that part
+// of the draw counts as 0.
 std::map<Draw, int64_t> Records() {
   std::map<Draw, int64_t> records;
   for (int64_t record = 0; record < 30000; ++record) {

@@ -94,7 +94,8 @@ TEST(ReadWindowTest, NearPeeksShareAReadAndFarOnesReadLittle) {
 constexpr uint64_t kKiB = 1 << 10;
 constexpr uint64_t kMiB = 1 << 20;
 
-// Walks over `bytes` bytes in steps of `step`, and looks at 16 bytes at each.
+// Walks from `begin` to `end` in steps of `step` bytes. At each place, expects the next 16 bytes of
+// `bytes`.
 void Walk(ReadWindow& window, const std::string& bytes, uint64_t begin, uint64_t end,
           uint64_t step) {
   for (uint64_t offset = begin; offset + 16 <= end; offset += step) {
@@ -110,7 +111,7 @@ TEST(ReadWindowTest, OfASourceThatIsNotLocalTheWindowGrows) {
   source.MoveAway();
   ReadWindow window = MustCreate(source, bytes.size(), 64 * kKiB);
   ASSERT_NO_FATAL_FAILURE(Walk(window, bytes, 0, bytes.size(), 100'000));
-  // 256 KiB, 512 KiB, 1 MiB, .. 8 MiB, and the rest.
+  // The reads take 256 KiB, 512 KiB, 1 MiB, .. 8 MiB, and the rest.
   EXPECT_EQ(source.num_reads(), 7);
   EXPECT_EQ(source.longest_read(), 8 * kMiB);
   EXPECT_LE(source.bytes_read(), bytes.size());
@@ -142,7 +143,7 @@ TEST(ReadWindowTest, WhatLiesFarApartOfASourceThatIsNotLocalIsNotRead) {
   ASSERT_NO_FATAL_FAILURE(Walk(window, bytes, 3 * kMiB, 15 * kMiB, 3 * kMiB));
   EXPECT_EQ(source.num_reads(), 4);
   EXPECT_EQ(source.bytes_read(), 4 * 16u);
-  // What comes close after that begins with a small window again.
+  // After that, places that are close together begin with a small window again.
   source.ResetCounts();
   ASSERT_NO_FATAL_FAILURE(Walk(window, bytes, 12 * kMiB + 1000, 12 * kMiB + 200'000, 1000));
   EXPECT_EQ(source.num_reads(), 1);

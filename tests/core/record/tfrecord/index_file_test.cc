@@ -46,7 +46,7 @@ TEST(IndexPathTest, LiesBesideTheShard) {
   EXPECT_EQ(IndexPath("dir/a.tfrecord", ""), "dir/a.tfrecord.idx");
 }
 
-// A server may ignore the query. Under "a.tfrecord?v=1.idx" it would send the shard.
+// A server may ignore the query. For "a.tfrecord?v=1.idx" it would then send the shard.
 TEST(IndexPathTest, OfAnAddressItLiesBesideTheShardWithTheQueryOfTheShard) {
   const std::string index = IndexPath("https://host/a.tfrecord?v=1", "");
   EXPECT_EQ(index, "https://host/a.tfrecord.idx?v=1");
@@ -178,7 +178,7 @@ TEST(LoadIndexTest, AnIndexAloneIsTrustedForItsFramingAndNotForItsAge) {
     EXPECT_FALSE(good.scanned);
     EXPECT_EQ(good.note, "");
     std::filesystem::remove(folder / "a.tfrecord.idx.hash");
-    folder.Write("a.tfrecord.idx", "0 39\n");  // It fits the size.
+    folder.Write("a.tfrecord.idx", "0 39\n");  // This index fits the shard's size.
     ShiftMtime(folder / "a.tfrecord.idx", seconds);
     const LoadedIndex bad = MustLoad(folder / "a.tfrecord");
     EXPECT_TRUE(bad.scanned);
@@ -224,8 +224,8 @@ TEST(LoadIndexTest, WithoutAnIdentityTheFramingIsCheckedEachTimeAndNoHashIsKept)
 }
 
 TEST(LoadIndexTest, ShardRewrittenWithEqualSizeAndAnOlderTimeIsScannedAgain) {
-  // A copy that keeps times leaves this state: the index is newer, and only the hash file shows the
-  // change.
+  // A copy that keeps the file's time leaves this state: the index is newer than the shard, and
+  // only the hash file shows the change.
   const TempFolder folder;
   TwoRecords().WriteTo(folder / "a.tfrecord");
   const uint64_t before = MustLoad(folder / "a.tfrecord").content_hash;

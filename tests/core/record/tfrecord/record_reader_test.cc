@@ -28,7 +28,8 @@ RecordReader MustCreate(const ByteSource& source, const RecordReaderOptions& opt
   return *std::move(reader);
 }
 
-// Whether Next() compiles. It must not on a temporary reader, because its payload is borrowed.
+// Whether Next() compiles. It must not compile on a temporary reader, because the payload that it
+// returns is a view into the reader.
 template <typename Reader>
 concept CanNext = requires(Reader&& reader) {
   std::forward<Reader>(reader).Next();

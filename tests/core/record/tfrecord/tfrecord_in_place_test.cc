@@ -1,5 +1,6 @@
-// Records that are read in the mapped file. Values and errors must equal those of copies. A file
-// that is cut, rewritten or fails meanwhile is an error of its records and never ends the process.
+// Tests records that are read in the mapped file. Their values and errors must equal those of
+// copies. If the file is cut or rewritten or fails meanwhile, its records get errors, and the
+// process goes on.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ ShardBuilder FourRecords() {
 }
 
 // The calls of the callback, as "place:" and the payload's first byte or the error. `ended` gets
-// what ReadRecords() returns; without it, that must be OK.
+// the result of ReadRecords(). Without `ended`, this result must be OK.
 std::vector<std::string> Calls(const RecordSource& shard, const std::vector<int64_t>& records,
                                RecordBytes bytes, absl::Status* ended = nullptr) {
   std::vector<std::string> calls;
@@ -141,8 +142,8 @@ TEST(ReadInPlaceTest, ShardCutBeforeARecordIsReadIsSaidAsOfCopies) {
   EXPECT_THAT(Calls(*shard, {3}, RecordBytes::kInPlace), ElementsAre("0:d"));
   std::filesystem::resize_file(path, 10'016);
   const auto resized = AllOf(HasSubstr("FAILED_PRECONDITION"), HasSubstr("was resized from 40064"));
-  // The first call meets the fault. The second one goes without the mapping, which has failed by
-  // then. A file that was resized is so for all records, so both end there.
+  // The first call meets the fault. By then the mapping has failed, so the second call goes without
+  // it. The error of a resized file is the same for all records, so both calls end at record 2.
   for (int i = 0; i < 2; ++i) {
     absl::Status ended;
     EXPECT_THAT(Calls(*shard, {0, 2, 3}, RecordBytes::kInPlace, &ended),
@@ -204,7 +205,7 @@ TEST(ReadInPlaceTest, StorageThatFailsUnderTheCallbackIsUnavailableAndReadAgainB
   EXPECT_THAT(Calls(*shard, {0, 1, 2}, RecordBytes::kInPlace), ElementsAre("0:a", "1:b", "2:c"));
 }
 
-// A callback that wants no more records has used those that it got, so the error must be reported.
+// A callback that wants no more records has already used some, so the error must be reported.
 TEST(ReadInPlaceTest, StorageThatFailsUnderACallbackThatEndsItIsSaidAllTheSame) {
   const TempFolder folder;
   const std::string path = folder / "a.tfrecord";

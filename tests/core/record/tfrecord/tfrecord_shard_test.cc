@@ -137,8 +137,7 @@ TEST(TfRecordShardTest, DamageLargerThanTheLimitIsDataLossNotALargeRecord) {
 }
 
 TEST(TfRecordShardTest, IndexThatCutsElsewhereIsDataLossAtAccess) {
-  // An index that covers the shard but joins its two records, and a hash file that confirms the
-  // index.
+  // The index covers the shard but joins its two records. The hash file confirms this index.
   const TempFolder folder;
   ShardBuilder().Add("abc").Add("defg").WriteTo(folder / "a.tfrecord");
   folder.Write("a.tfrecord.idx", "0 39\n");
@@ -249,11 +248,11 @@ TEST(TfRecordShardTest, AFailureOfTheSourceNeverHasACodeThatSpeaksOfTheRecord) {
     EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), unavailable);
     faulty.source->FailAt(25, absl::OkStatus());
     faulty.source->CutAt(25);
-    faulty.source->SetChanged(error);  // The cut may be damage or not.
+    faulty.source->SetChanged(error);  // Nobody can tell whether the cut is damage.
     EXPECT_THAT(faulty.shard.ReadRecord(1, scratch), unavailable);
     EXPECT_THAT(faulty.shard.CheckUnchanged(), unavailable);
   }
-  // The same holds if the header of a record that is too large fails.
+  // The same holds if the source fails at the header of a record that is too large.
   const Faulty faulty = MakeFaulty(ShardBuilder().Add("abc").Build(), {.max_record_bytes = 1});
   faulty.source->FailAt(0, absl::ResourceExhaustedError("no buffer space"));
   AlignedBuffer scratch;

@@ -31,7 +31,7 @@ inline std::string TarHeader(absl::string_view name, uint64_t size, char type = 
   return block;
 }
 
-// Computes the checksum of a changed header again.
+// Returns a changed header with a new checksum.
 inline std::string WithNewChecksum(std::string block) {
   block.replace(148, 8, 8, ' ');
   uint32_t sum = 0;

@@ -165,7 +165,8 @@ TEST(FileMappingTest, EveryThreadThatReadsACutFileIsToldSo) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
       threads.emplace_back([&] {
-        // Reads until the cut shows. No thread may see a zero in a mapping that is not marked.
+        // Reads until the cut shows. No thread may see a zero in a mapping that is not marked as
+        // failed.
         for (bool zero = false; !zero;) {
           const MappedRead mapped(&mapping);
           if (mapped.bytes().empty()) return;

@@ -28,8 +28,8 @@ std::unique_ptr<FileSource> MustOpen(const std::string& path) {
   return *std::move(source);
 }
 
-// FailedPrecondition with this text in its message. The message goes to clients, so it has the base
-// name and not the folder.
+// Matches FailedPrecondition whose message has `how` in it. The message goes to clients, so it has
+// the file's base name and not the folder.
 auto IsChanged(const std::string& how, const TempFolder& folder) {
   return StatusIs(absl::StatusCode::kFailedPrecondition,
                   AllOf(HasSubstr("shard \"a.tfrecord\" " + how), HasSubstr("a new LocalFeed"),

@@ -1,4 +1,4 @@
-// The store over a server that serves objects well, and that injects a fault here and there.
+// Tests WebStore with a server that serves objects well, except for the faults that a test injects.
 #include "core/storage/web/web_store.h"
 
 #include <unistd.h>
@@ -33,7 +33,7 @@ using ::testing::StartsWith;
 
 constexpr absl::Duration kLong = absl::FromChrono(kLongestWait);
 
-// Asks the server for each check, and waits little between attempts.
+// Options of a store that asks the server at each check, and waits little between attempts.
 WebStoreOptions Eager(HttpClientOptions client = {}) {
   client.connect_timeout = kLong;
   client.stall_timeout = kLong;
@@ -235,7 +235,7 @@ TEST(WebStoreTest, AReadWithAnEtagAlsoChecksTheObjectForAWhile) {
     EXPECT_THAT(ReadWhole(*source, 3), IsOk());
     EXPECT_THAT(source->CheckUnchanged(), IsOk());
   }
-  EXPECT_EQ(CountRequests(objects, "HEAD"), 1);  // That of Open().
+  EXPECT_EQ(CountRequests(objects, "HEAD"), 1);  // The request of Open().
 }
 
 TEST(WebStoreTest, PassingFaultsOfTheServerAreOutlasted) {
@@ -441,7 +441,7 @@ TEST(WebStoreDeathTest, TheStoreOfTheProcessHasEndedBeforeOlderHandlersOfTheExit
   asked_at_exit = &name;
   EXPECT_EXIT(
       {
-        // OpenSSL's handler may be as old as this one.
+        // This handler is older than the store. OpenSSL's handler may be as old.
         std::atexit([] {
           const absl::Status ended = WebStore::OfProcess().Stat(*asked_at_exit + "b").status();
           ::_exit(absl::IsCancelled(ended) ? 7 : 8);
@@ -455,7 +455,7 @@ TEST(WebStoreDeathTest, TheStoreOfTheProcessHasEndedBeforeOlderHandlersOfTheExit
 TEST(WebStoreTest, TheStoreOfTheProcessTakesAuthoritiesFromTheEnvironment) {
   const TempFolder folder;
   const StubCertificate certificate = MakeCertificate("IP:127.0.0.1");
-  ::unsetenv("CURL_CA_BUNDLE");  // It would go first.
+  ::unsetenv("CURL_CA_BUNDLE");  // This variable would go first.
   ::setenv("SSL_CERT_FILE", folder.Write("ca.pem", certificate.pem).c_str(), 1);
   StubObjects objects(&certificate);
   const std::string name = objects.Put("/a", "abc");

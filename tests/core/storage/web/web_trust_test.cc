@@ -1,4 +1,4 @@
-// For how long an answer of a server counts, and which answers do. On a clock that the tests turn.
+// Tests which answers of a server a WebStore trusts, and for how long. The tests set the clock.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// A store that trusts answers for a second, or for longer.
+// A server, and a store that trusts the server's answers for the time `trust`.
 class Scene {
  public:
   explicit Scene(absl::Duration trust = absl::Seconds(1)) : store_(Options(trust)) {}
@@ -56,7 +56,7 @@ class Scene {
     return options;
   }
 
-  std::atomic<int64_t> now_ms_ = 5 * 3600 * 1000;  // The server's threads turn it, too.
+  std::atomic<int64_t> now_ms_ = 5 * 3600 * 1000;  // The server's threads move the clock, too.
   StubObjects objects_;
   WebStore store_;
 };
@@ -121,7 +121,8 @@ TEST(WebTrustTest, WhatAReadHasFoundReplacedIsOpenedAsItIsNow) {
 }
 
 TEST(WebTrustTest, AReadCountsAsACheckOnlyIfEachOfItsAnswersHasTheEtag) {
-  // The part of the object whose answer lacks the ETag. A read of it all takes two answers.
+  // The part of the object whose answer lacks the ETag. A read of the whole object takes two
+  // answers.
   for (const char* part : {"none", "bytes=0-", "bytes=8388608-"}) {
     SCOPED_TRACE(part);
     Scene scene;
