@@ -65,7 +65,7 @@ def _delivered(dataset):
 
 
 def image_batches(files, batch, make, cached=False):
-    """A dataset without end of the pairs (image, label) that make(record) returns. `cached`: the
+    """An endless dataset of the pairs (image, label) that make(record) returns. `cached`: the
     pairs of the first epoch are kept in memory and used in every epoch."""
     if cached:
         examples = (_records(files, repeat=False).map(make, num_parallel_calls=tf.data.AUTOTUNE)
@@ -77,7 +77,7 @@ def image_batches(files, batch, make, cached=False):
 
 
 def list_batches(files, batch, make):
-    """A dataset without end of what make(records) returns for each batch of records."""
+    """An endless dataset of what make(records) returns for each batch of records."""
     return _delivered(
         _records(files, repeat=True).shuffle(1024).batch(batch, drop_remainder=True)
         .map(make, num_parallel_calls=tf.data.AUTOTUNE))
