@@ -1,6 +1,6 @@
-// Converts the part of a feed spec that says which record is where. The result is in the form of
-// core/order. The server serves the records in the resulting order. The client uses the order to
-// name the records that a server has masked.
+// Turns the part of a feed spec that decides which record comes at which place of the feed into an
+// OrderSpec (core/order). The server serves the records in this order. If a server sends an invalid
+// place because it could not use a record, the client learns from the order which record that was.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_SPEC_ORDER_SPEC_H_
@@ -31,7 +31,7 @@ const google::protobuf::RepeatedPtrField<v1::Member>& MembersOf(const v1::FeedSp
 
 // Checks how the spec names its datasets: by one of `dataset`, `mixture` and `concatenation`, with
 // at most kMaxMembers members.
-//   InvalidArgument  the message has the field.
+//   InvalidArgument  the spec names them in another way. The error's message has the field.
 absl::Status CheckMembers(const v1::FeedSpec& spec);
 
 // The spec's datasets, for people: "flowers", or "flowers + leaves".
@@ -47,8 +47,8 @@ int NumCoresOf(const v1::FeedSpec& spec);
 bool SelectsByShards(const v1::FeedSpec& spec, int member = 0);
 
 // The order that the spec asks for. `datasets` has one element, or one for each of MembersOf(spec).
-// Order::Create() checks the other numbers. REQUIRES: the values of the spec's enumerations are
-// known.
+// Numbers that are not part of these errors are checked by Order::Create(). REQUIRES: the values of
+// the spec's enumerations are known.
 //   InvalidArgument  the errors of CheckMembers(); `select`, of the feed or of a member, cannot be
 //                    applied; or a mixture cannot be made. The message has the field.
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,

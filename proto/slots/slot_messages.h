@@ -19,12 +19,12 @@ inline constexpr size_t kSlotSessionBytes = 16;
 // into a packet.
 inline constexpr int64_t kMaxSlotMessageBytes = 4096;
 inline constexpr size_t kMaxRetiredInOffer = 256;
-// Most slots that a client maps at a time. Without this bound a server that keeps offering slots
-// would fill the client's table of mappings (some 65,000).
+// The largest number of slots that a client maps at a time. Without this bound a server that keeps
+// offering slots would fill the client's table of mappings (some 65,000).
 inline constexpr int kMaxMappedSlots = 4096;
-// Most slots that a server has at a time. Any slot may be offered to any client, so this keeps a
-// client below kMaxMappedSlots. A client also counts a retired slot until it learns from the server
-// that the slot is retired.
+// The largest number of slots that a server has at a time. Any slot may be offered to any client,
+// so this keeps a client below kMaxMappedSlots. The difference is for slots that the server has
+// retired and that the client still maps, because it has not heard of that yet.
 inline constexpr int kMaxSlots = 3072;
 
 // A new session's id, from the kernel's random source. The id is a secret: a process that knows the

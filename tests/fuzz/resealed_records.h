@@ -1,5 +1,5 @@
-// Turns any bytes into TFRecords with good checksums and fitting lengths, so that changes of a
-// file's messages get past the framing.
+// Rewrites lengths and checksums in any bytes, so that they are valid TFRecords. So what a fuzzer
+// changed in a payload reaches the code behind the checks of the framing.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_FUZZ_RESEALED_RECORDS_H_
