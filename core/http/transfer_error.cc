@@ -17,19 +17,19 @@ std::string WhyNotConnected(const TransferFacts& facts) {
 // has accepted the rest, and leaves "unspecified" or "accepted" as the verdict.
 std::string WhyNotTrusted(long verdict) {
   switch (verdict) {
-    case 0:
-    case 1:
+    case 0:  // X509_V_OK
+    case 1:  // X509_V_ERR_UNSPECIFIED
       return "it is for another name";
-    case 9:
+    case 9:  // X509_V_ERR_CERT_NOT_YET_VALID
       return "it is not valid yet; check this machine's clock";
-    case 10:
+    case 10:  // X509_V_ERR_CERT_HAS_EXPIRED
       return "it has expired";
-    case 18:
-    case 19:
+    case 18:  // X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT
+    case 19:  // X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN
       return "it is signed by itself, or by an authority that is not known here";
-    case 2:
-    case 20:
-    case 21:
+    case 2:   // X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT
+    case 20:  // X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY
+    case 21:  // X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE
       return "its authority is not known here";
     default:
       return absl::StrCat("OpenSSL's error ", verdict, " of verification");

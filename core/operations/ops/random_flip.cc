@@ -59,8 +59,8 @@ OperationRow RandomFlipRow() {
               .torchvision = "RandomHorizontalFlip",
               .dali = "fn.flip",
               .parity = "different: our own draws, which depend on seed, epoch and record alone; "
-                        "with tf_seed it "
-                        "draws as tf.image.stateless_random_flip_left_right",
+                        "with tf_seed it draws as "
+                        "tf.image.stateless_random_flip_left_right",
           },
       .draws = 2,
       .tensorflow_draws = true,
