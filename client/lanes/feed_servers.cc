@@ -143,7 +143,7 @@ const v1::FeedIdentity& FeedServers::IdentityOf(int server) const {
 
 std::string FeedServers::AddressOf(int server) const {
   const auto found = servers_.find(server);
-  return found == servers_.end() ? "that left" : found->second.link->address();
+  return found == servers_.end() ? "(no longer in the list)" : found->second.link->address();
 }
 
 absl::Status FeedServers::Unreachable(absl::string_view what) const {

@@ -139,7 +139,7 @@ ImageOutput::Scale ImageOutput::PixelScale() const {
 }
 
 std::string ImageOutput::HowText() const {
-  std::string text = is_normalized_ ? "put back from normalize" : "";
+  std::string text = is_normalized_ ? "normalize undone" : "";
   if (IsStretched()) {
     absl::StrAppendFormat(&text, "%sstretched over their range: %.4g is black, %.4g is white",
                           is_normalized_ ? " and " : "", min_, max_);

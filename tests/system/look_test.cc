@@ -61,7 +61,7 @@ TEST_F(LookTest, WritesAPageOfTheFirstExamples) {
   const std::string page = ReadWholeFile(folder_ / "page.html");
   EXPECT_EQ(CountOf(page, "<img "), 20);
   EXPECT_THAT(page, AllOf(HasSubstr(server_->address()), HasSubstr("2 × 24 × 32 × 3"),
-                          HasSubstr("put back from normalize"), HasSubstr("<dd>40</dd>"),
+                          HasSubstr("normalize undone"), HasSubstr("<dd>40</dd>"),
                           HasSubstr("image: fused: decode_jpeg, ")));
   // The record that came is the record that the order has at that place.
   for (int record = 0; record < 40; ++record) {

@@ -51,7 +51,7 @@ TEST_F(FeedServersTest, NewcomersAreToldFirstAndNumbersAreNeverUsedTwice) {
   // server.
   EXPECT_THAT(Changes(servers_.SetAddresses({"a:1", "b:1", "c:1"}, false)), ElementsAre("+3"));
   EXPECT_NE(servers_.Forget(0), nullptr);
-  EXPECT_EQ(servers_.AddressOf(0), "that left");
+  EXPECT_EQ(servers_.AddressOf(0), "(no longer in the list)");
   EXPECT_EQ(servers_.AddressOf(3), "a:1");
   EXPECT_TRUE(servers_.idle());
 }

@@ -73,7 +73,7 @@ TEST(ContactSheetPictureTest, EveryLayoutTypeAndPlacementPutsThePictureBack) {
             EXPECT_EQ(picture.components, channels);
             EXPECT_LE(DifferenceFromBlocks(picture, example, channels), 4);
           }
-          EXPECT_THAT(page, HasSubstr(normalised ? "put back from normalize"
+          EXPECT_THAT(page, HasSubstr(normalised ? "normalize undone"
                                                  : "taken as they are: 0 is black, 255 is white"));
           EXPECT_EQ(RowOf(page, "image")[2], layout != v1::HWCN_TILED ? v1::Layout_Name(layout)
                                              : channels == 1

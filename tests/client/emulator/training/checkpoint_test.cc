@@ -1,5 +1,5 @@
-// A run that is saved and resumed equals the run without a break, and no other file is taken for a
-// checkpoint.
+// A run that is saved and resumed equals the run without a break. A checkpoint of another run is
+// refused.
 #include "client/emulator/training/checkpoint.h"
 
 #include <memory>
@@ -198,7 +198,8 @@ TEST(CheckpointTest, ALoopResumedFromAnySaveEndsWithTheSameReportAndWeights) {
     ASSERT_THAT(report, IsOk());
     EXPECT_EQ(ValuesOf(*report), ValuesOf(*want));
     EXPECT_EQ(resumed.trainer.WeightsHash(), whole.trainer.WeightsHash());
-    // A slice takes 1 ms. The wait for a run's first step is no stall.
+    // A slice takes 1 ms, and a step has 4. The wait for a run's first step is no stall and is
+    // counted apart. Both runs had such a wait: the saved one and the resumed one.
     EXPECT_EQ(report->training_time, want->training_time);
     EXPECT_EQ(report->first_step_wait, absl::Milliseconds(4 * 2));
   }
