@@ -15,8 +15,8 @@ namespace systole::bench {
 struct BreadthRow {
   // What the ceiling does, with two threads.
   enum class Ceiling {
-    // Decodes what the row needs, does the products and sums of its taps (taps_loop.h), and copies
-    // the finished example.
+    // Decodes the part of each image that the pipeline needs, does the products and sums of the
+    // pipeline's resample (taps_loop.h), and copies the finished example.
     kDecode,
     // Copies the finished example, and does nothing else.
     kCopy,
@@ -29,8 +29,8 @@ struct BreadthRow {
   std::string corpus;  // A name for ShardsNamed().
   v1::FeedSpec spec;
   Ceiling ceiling = Ceiling::kDecode;
-  // Multiplications of each value after the resample: one for each step that changes values, and
-  // one for each sum that a step takes over the image.
+  // How many times each value is multiplied after the resample: once for each operation that
+  // changes values, and once for each sum over the image that an operation needs.
   int value_steps = 1;
   // Epochs that are measured.
   int64_t epochs = 1;

@@ -65,8 +65,8 @@ def _delivered(dataset):
 
 
 def image_batches(files, batch, make, cached=False):
-    """An endless dataset of the pairs (image, label) that make(record) returns. `cached`: the
-    pairs of the first epoch are kept in memory and used in every epoch."""
+    """An endless dataset of batches of the pairs (image, label) that make(record) returns. `cached`:
+    the pairs of the first epoch are kept in memory and used in every epoch."""
     if cached:
         examples = (_records(files, repeat=False).map(make, num_parallel_calls=tf.data.AUTOTUNE)
                     .cache().repeat().shuffle(1024))

@@ -1,6 +1,7 @@
-// Turns the part of a feed spec that decides which record comes at which place of the feed into an
-// OrderSpec (core/order). The server serves the records in this order. If a server sends an invalid
-// place because it could not use a record, the client learns from the order which record that was.
+// Makes an OrderSpec (core/order) from the part of a feed spec that decides which record comes at
+// which place of the feed. The server serves the records in this order. If it cannot use a record,
+// it marks that record's place in the step as invalid. The client makes the same order to learn
+// which record that was.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_SPEC_ORDER_SPEC_H_
@@ -47,10 +48,10 @@ int NumCoresOf(const v1::FeedSpec& spec);
 bool SelectsByShards(const v1::FeedSpec& spec, int member = 0);
 
 // The order that the spec asks for. `datasets` has one element, or one for each of MembersOf(spec).
-// Numbers that are not part of these errors are checked by Order::Create(). REQUIRES: the values of
-// the spec's enumerations are known.
+// REQUIRES: the values of the spec's enumerations are known.
 //   InvalidArgument  the errors of CheckMembers(); `select`, of the feed or of a member, cannot be
 //                    applied; or a mixture cannot be made. The message has the field.
+// Other numbers of the spec are not checked here; Order::Create() checks them.
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                                       absl::Span<const DatasetRecords> datasets);
 

@@ -15,7 +15,7 @@ _TEXT = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(ms|s|m|h|)")
 
 
 def seconds(name: str, value: Duration) -> float:
-    """The argument `name` in seconds. InvalidSpec if it is not a duration."""
+    """`value` in seconds. InvalidSpec, with the name of the argument, if it is not a duration."""
     if isinstance(value, timedelta):
         return value.total_seconds()
     if not isinstance(value, str):

@@ -1,5 +1,5 @@
-// Steps made by hand for tests of the contact sheet. Their images have six coloured blocks, in any
-// layout and type, and labels.
+// Steps made by hand for tests of the contact sheet. They hold labels, and images of six coloured
+// blocks in any tensor layout and type.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CLIENT_LOOK_SHEET_STEPS_H_
@@ -41,10 +41,10 @@ inline v1::FeedSpec ParseSpec(const std::string& text) {
   return spec;
 }
 
-// Writes `value` as `dtype`. Pixels are rounded.
+// Writes `value` as `dtype`, which must be able to hold it. A uint8 is rounded.
 inline void PutValue(DType dtype, double value, uint8_t* at) {
   const auto put = [at](auto number) { std::memcpy(at, &number, sizeof(number)); };
-  switch (dtype) {  // Not every type can hold every value.
+  switch (dtype) {
     case DType::kUint8:
       return put(RoundToUint8(static_cast<float>(value)));
     case DType::kInt32:
@@ -60,8 +60,8 @@ inline void PutValue(DType dtype, double value, uint8_t* at) {
   }
 }
 
-// One tensor of a test's steps. The values of an example are in the order [height, width,
-// channels], or in the order of a list, whatever the layout is.
+// One tensor of a test's steps. Whatever the layout is, `element` counts an image's values in the
+// order [height, width, channels], and a list's values one after the other.
 struct SheetTensor {
   std::string name;
   DType dtype = DType::kUint8;
@@ -74,8 +74,8 @@ struct SheetFeed {
   int num_cores = 2;
   int64_t per_core = 4;
   std::vector<SheetTensor> tensors;
-  // Tells whether a place holds an example, where `example` counts over the cores. Null: every
-  // place does.
+  // Whether a place of a step holds an example. Places are numbered through all cores: place
+  // `example` is core * per_core + slot. Null: every place holds one.
   std::function<bool(int64_t step, int64_t example)> valid;
   StepPlacement placement = StepPlacement::kCoreMajor;
 };
@@ -105,7 +105,7 @@ inline int64_t PlaceOfElement(const SheetTensor& tensor, int64_t per_core, int64
   for (const int64_t size : tensor.shape) count *= size;
   if (tensor.layout == v1::HWCN) return element * per_core + slot;
   if (tensor.layout == v1::HWCN_TILED) {
-    // There are at most 8 channels and 128 places, so each pixel is one tile.
+    // Tests have at most 8 channels, and 128 examples on a core, so a pixel fills at most one tile.
     const int64_t pixel = element / tensor.shape[2];
     const int64_t channel = element % tensor.shape[2];
     return ((pixel * 4 + channel / 2) * 128 + slot) * 2 + channel % 2;
