@@ -50,6 +50,8 @@ struct HttpRequest {
   // If it is not empty, the body of an answer 2xx is written here, and its size is the most bytes
   // of the body. Must live until Fetch() returns; nothing is written after that.
   absl::Span<char> into = {};
+  // Whether "." and ".." in the path are names, as in buckets. Otherwise the path is simplified.
+  bool keeps_dots = false;
   // False: an answer that redirects is an error. POST and PUT are never redirected.
   bool follows_redirects = true;
   // Whether proxies may be used. Not for a server of this machine or of its network link.
