@@ -53,6 +53,13 @@ absl::StatusOr<HttpUrl> CheckRequest(const HttpRequest& request, const HttpNames
       url.status().message(), absl::StrCat(names.object(), ": its address is malformed")));
 }
 
+absl::Status Forked(absl::string_view process) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(process,
+                   " was forked after its parent had begun to read from the web, and has no thread "
+                   "for that; start processes by spawn"));
+}
+
 bool IsRedirect(int status) {
   return (status >= 301 && status <= 303) || status == 307 || status == 308;
 }
@@ -120,17 +127,23 @@ absl::StatusOr<HttpResponse> HttpClient::FetchOnce(const HttpRequest& request,
 
 absl::Status HttpClient::SleepFor(absl::Duration time) {
   if (::getpid() != process_) return absl::OkStatus();  // Fetch() tells that there is no thread.
+  return SleepWhile([] { return true; }, time);
+}
+
+absl::Status HttpClient::SleepWhile(absl::FunctionRef<bool()> waits, absl::Duration time) {
+  if (::getpid() != process_) return Forked("this process");
   const ClientLoop::Call call(*loop_);
-  return loop_->SleepFor(time);
+  return loop_->SleepWhile(waits, time);
+}
+
+void HttpClient::WakeSleepers() {
+  if (::getpid() == process_) loop_->WakeSleepers();
 }
 
 absl::StatusOr<HttpResponse> HttpClient::Fetch(const HttpRequest& request) {
   const HttpNames names(request);
   if (::getpid() != process_) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(names.object(),
-                     ": this process was forked after its parent had begun to read from "
-                     "the web, and has no thread for that; start processes by spawn"));
+    return Forked(absl::StrCat(names.object(), ": this process"));
   }
   SYSTOLE_ASSIGN_OR_RETURN(HttpUrl url, CheckRequest(request, names));
   const ClientLoop::Call call(*loop_);

@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -57,6 +58,11 @@ class HttpClient {
 
   // Sleeps for `time`. Returns early, with Cancelled, when Fetch() would return Cancelled.
   absl::Status SleepFor(absl::Duration time);
+  // The same, but returns OK as soon as waits() is false. waits() is called under a lock: now, and
+  // after each call of WakeSleepers(). It must not call this client. FailedPrecondition in a child
+  // of fork(), where what it waits for may never come.
+  absl::Status SleepWhile(absl::FunctionRef<bool()> waits, absl::Duration time);
+  void WakeSleepers();
 
  private:
   HttpClient(const HttpClientOptions& options, std::unique_ptr<ClientLoop> loop);

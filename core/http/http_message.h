@@ -45,6 +45,8 @@ struct HttpRequest {
   std::optional<HttpRange> range = {};
   // For all of the call: waiting for a connection, DNS, redirects, and the whole body.
   absl::Duration timeout = absl::Minutes(1);
+  // For DNS, TCP and TLS, if it is shorter than HttpClientOptions::connect_timeout.
+  absl::Duration connect_timeout = absl::InfiniteDuration();
   // The most bytes of the body. A server could send without end; this bounds what is kept of it.
   uint64_t max_body_bytes = uint64_t{1} << 20;
   // If it is not empty, the body of an answer 2xx is written here, and its size is the most bytes

@@ -143,7 +143,8 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpRequest& reques
          // If a name server does not answer, nobody waits for the thread that asks it.
          Set(handle_, CURLOPT_QUICK_EXIT, 1L) &&
          Set(handle_, CURLOPT_BUFFERSIZE, long{kReceiveBufferBytes}) &&
-         Set(handle_, CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(options.connect_timeout)) &&
+         Set(handle_, CURLOPT_CONNECTTIMEOUT_MS,
+             Milliseconds(std::min(options.connect_timeout, request.connect_timeout))) &&
          Set(handle_, CURLOPT_LOW_SPEED_LIMIT, kStallBytesPerSecond) &&
          Set(handle_, CURLOPT_LOW_SPEED_TIME, stall_s) && Set(handle_, CURLOPT_TCP_KEEPALIVE, 1L) &&
          // Empty texts also say that the environment is not to be read.
