@@ -4,21 +4,12 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "absl/status/statusor.h"
+#include "core/credentials/aws_keys.h"
 #include "core/credentials/credential_surroundings.h"
 
 namespace systole {
-
-// Thread-compatible: a value.
-struct AwsCredentials {
-  std::string access_key_id;
-  std::string secret_access_key;
-  std::string session_token = {};  // Empty: the keys are not temporary.
-
-  bool operator==(const AwsCredentials&) const = default;
-};
 
 // Thread-safe.
 class AwsCredentialSource {

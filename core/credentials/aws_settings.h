@@ -1,4 +1,4 @@
-// Where requests to S3 go, by the variables and the configuration file of AWS's tools.
+// Where requests to AWS go, by the variables and the configuration file of AWS's tools.
 //
 // Thread-safe: no state. Each call reads variables and files anew.
 #ifndef SYSTOLE_CORE_CREDENTIALS_AWS_SETTINGS_H_
@@ -20,6 +20,10 @@ absl::StatusOr<std::string> AwsRegionOfEnvironment(const CredentialSurroundings&
 // or if AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is "true". As it is written, so it may be no address.
 // Errors as above.
 absl::StatusOr<std::string> S3EndpointOfEnvironment(
+    const CredentialSurroundings& surroundings = {});
+
+// The same for the service that gives credentials for a web identity, by AWS_ENDPOINT_URL_STS.
+absl::StatusOr<std::string> StsEndpointOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 
 }  // namespace systole

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/wall_clock.h"
 #include "core/http/http_client_options.h"
@@ -28,9 +30,21 @@ struct CredentialSurroundings {
   // Uniform in [0, 1), for waits. Null: each process draws other numbers. Called by one thread at a
   // time.
   std::function<double()> draw = {};
+  // For a server of this machine or of its network link (169.254.x.x). If nobody is there, the
+  // first is how long it takes to find out.
+  absl::Duration link_connect_timeout = absl::Seconds(1);
+  absl::Duration link_timeout = absl::Seconds(5);
+  // For a server of the internet, with all attempts.
+  absl::Duration service_timeout = absl::Minutes(1);
   // Where a container's credentials are, for AWS_CONTAINER_CREDENTIALS_RELATIVE_URI.
   std::string container_server = "http://169.254.170.2";
 };
+
+// `given` with a function to draw, if it has none.
+CredentialSurroundings WithDraws(CredentialSurroundings given);
+
+// Whether one of Systole's own variables is 1. FailedPrecondition unless it is 0, 1 or not set.
+absl::StatusOr<bool> IsSwitchedOn(const CredentialSurroundings& surroundings, const char* variable);
 
 }  // namespace systole
 

@@ -52,6 +52,11 @@ std::vector<Room> SystoleRooms() {
       {"core/concurrency", 1, Join({status, {"core/descriptor"}})},
       // Fetches objects of the web. It knows no shard and no store.
       {"core/http", 2, Join({status, {"core/interrupt", "core/random", "core/concurrency"}})},
+      // Keys and tokens for buckets. It knows no bucket, and core/http knows no credentials.
+      {"core/credentials", 3,
+       Join({status,
+             {"core/descriptor", "core/textproto", "core/json", "core/random", "core/concurrency",
+              "core/http"}})},
       {"core/storage", 2, ground},
       // The stores. None of them knows another one.
       {"core/storage/local", 3, Join({status, {"core/storage"}})},
@@ -296,8 +301,8 @@ std::vector<Library> ForeignLibraries() {
       {"abseil", {"absl/"}, {}, {}},
       {"protobuf",
        {"google/protobuf/"},
-       {"core/textproto/", "core/spec/", "core/operations/", "core/dataset/", "core/plan/",
-        "core/engine/", "proto/", "server/", "client/"},
+       {"core/textproto/", "core/credentials/flat_json.cc", "core/spec/", "core/operations/",
+        "core/dataset/", "core/plan/", "core/engine/", "proto/", "server/", "client/"},
        {}},
       {"gRPC", {"grpc/", "grpcpp/"}, {"proto/", "server/", "client/"}, {"client/emulator/"}},
       // SIMD kernels are compiled once per instruction set, each in its own .cc. So one file cannot
@@ -316,13 +321,14 @@ std::vector<Library> ForeignLibraries() {
        {"zstd.h", "zstd_errors.h"},
        {"core/compression/zstd.cc", "core/compression/compressing_sink.cc"},
        {}},
-      // Hashes tokens, reads certificates and keys, and observes bytes that gRPC's TLS has
-      // decrypted. `systole` also keeps it loaded until the end, and core/http ends before it does.
-      // gRPC and libcurl do TLS themselves.
+      // Hashes and signs tokens, reads certificates and keys, and observes bytes that gRPC's TLS
+      // has decrypted. `systole` also keeps it loaded until the end, and core/http ends before it
+      // does. gRPC and libcurl do TLS themselves.
       {"OpenSSL",
        {"openssl/"},
-       {"core/access_token/token_table.cc", "core/http/client_loop.cc",
-        "server/listener/read_observer.cc", "server/listener/tls_files.cc", "client/cli/main.cc"},
+       {"core/access_token/token_table.cc", "core/credentials/signed_jwt.cc",
+        "core/http/client_loop.cc", "server/listener/read_observer.cc",
+        "server/listener/tls_files.cc", "client/cli/main.cc"},
        {}},
       {"libcurl", {"curl/"}, {"core/http/"}, {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
