@@ -9,9 +9,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/credentials/credential_json.h"
 #include "core/credentials/credential_life.h"
-#include "core/credentials/flat_json.h"
 #include "core/status/status_macros.h"
+#include "systole/v1/credentials.pb.h"
 
 namespace systole {
 namespace {
@@ -68,9 +69,10 @@ std::string MalformedPart(const AwsCredentials& keys) {
 absl::StatusOr<CredentialLease<AwsCredentials>> ParseAwsJson(absl::string_view text,
                                                              absl::string_view source,
                                                              absl::Time now) {
-  SYSTOLE_ASSIGN_OR_RETURN(const FlatJson json, FlatJson::Parse(text, source));
+  v1::AwsKeyAnswer answer;
+  SYSTOLE_RETURN_IF_ERROR(ParseCredentialJson(text, source, answer));
   // "Success", or for example "AssumeRoleUnauthorizedAccess".
-  const absl::string_view code = json.Get("Code");
+  const absl::string_view code = answer.code();
   if (!code.empty() && code != "Success") {
     const bool is_word =
         code.size() <= 64 && std::all_of(code.begin(), code.end(), absl::ascii_isalnum);
@@ -79,14 +81,14 @@ absl::StatusOr<CredentialLease<AwsCredentials>> ParseAwsJson(absl::string_view t
                      "; check the role of this machine, and its trust policy"));
   }
   SYSTOLE_ASSIGN_OR_RETURN(CredentialLease<AwsCredentials> lease,
-                           Checked({.access_key_id = std::string(json.Get("AccessKeyId")),
-                                    .secret_access_key = std::string(json.Get("SecretAccessKey")),
-                                    .session_token = std::string(json.Get("Token"))},
+                           Checked({.access_key_id = answer.access_key_id(),
+                                    .secret_access_key = answer.secret_access_key(),
+                                    .session_token = answer.token()},
                                    source));
-  if (const absl::string_view date = json.Get("Expiration"); !date.empty()) {
-    SYSTOLE_ASSIGN_OR_RETURN(lease.life, LifeUntil(date, now, source));
-  } else {
+  if (answer.expiration().empty()) {
     lease.look_again = absl::Minutes(5);
+  } else {
+    SYSTOLE_ASSIGN_OR_RETURN(lease.life, LifeUntil(answer.expiration(), now, source));
   }
   return lease;
 }

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace systole {
@@ -36,13 +35,12 @@ absl::StatusOr<absl::Duration> LifeUntil(absl::string_view date, absl::Time now,
   return Bounded(end - now, source);
 }
 
-absl::StatusOr<absl::Duration> LifeOfSeconds(absl::string_view seconds, absl::string_view source) {
-  double count = 0;
-  if (!absl::SimpleAtod(seconds, &count) || !std::isfinite(count)) {
+absl::StatusOr<absl::Duration> LifeOfSeconds(double seconds, absl::string_view source) {
+  if (!std::isfinite(seconds)) {
     return absl::DataLossError(
-        absl::StrCat(source, " does not say for how many seconds it counts"));
+        absl::StrCat(source, " counts for a number of seconds that is none"));
   }
-  return Bounded(absl::Seconds(count), source);
+  return Bounded(absl::Seconds(seconds), source);
 }
 
 }  // namespace systole

@@ -17,8 +17,8 @@ namespace systole {
 absl::StatusOr<absl::Duration> LifeUntil(absl::string_view date, absl::Time now,
                                          absl::string_view source);
 
-// So many seconds, as text; the same bounds and errors.
-absl::StatusOr<absl::Duration> LifeOfSeconds(absl::string_view seconds, absl::string_view source);
+// So many seconds; the same bounds and errors.
+absl::StatusOr<absl::Duration> LifeOfSeconds(double seconds, absl::string_view source);
 
 }  // namespace systole
 

@@ -3,7 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/credentials/flat_json.h"
+#include "core/credentials/credential_json.h"
 #include "core/http/http_url.h"
 #include "core/status/status_macros.h"
 #include "core/text/loopback_host.h"

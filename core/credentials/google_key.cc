@@ -5,12 +5,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "core/credentials/flat_json.h"
+#include "core/credentials/credential_json.h"
 #include "core/credentials/google_tokens.h"
 #include "core/credentials/signed_jwt.h"
 #include "core/http/http_url.h"
 #include "core/status/status_macros.h"
 #include "core/text/foreign_text.h"
+#include "systole/v1/credentials.pb.h"
 
 namespace systole {
 namespace {
@@ -24,40 +25,43 @@ absl::Status Unfit(absl::string_view path, absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat("Google's key file ", Quoted(path), " ", why));
 }
 
+// Only a known type is shown: the file may have anything there.
+std::string ShownType(absl::string_view type) {
+  for (const char* known : {"external_account", "external_account_authorized_user",
+                            "gdch_service_account", "impersonated_service_account"}) {
+    if (type == known) return absl::StrCat("the type ", known);
+  }
+  return "no known type";
+}
+
 }  // namespace
 
 absl::StatusOr<GoogleKey> ParseGoogleKey(absl::string_view text, absl::string_view path) {
-  SYSTOLE_ASSIGN_OR_RETURN(const FlatJson json,
-                           FlatJson::Parse(text, absl::StrCat("Google's key file ", Quoted(path))));
-  const auto get = [&json](absl::string_view name) { return std::string(json.Get(name)); };
-  const std::string type = get("type");
-  GoogleKey key = {.token_uri = get("token_uri")};
-  std::vector<const char*> wanted;
-  if (type == "service_account") {
-    key.client_email = get("client_email");
-    key.private_key = get("private_key");
-    key.private_key_id = get("private_key_id");
-    wanted = {"client_email", "private_key"};
-  } else if (type == "authorized_user") {
-    key.client_id = get("client_id");
-    key.client_secret = get("client_secret");
-    key.refresh_token = get("refresh_token");
-    wanted = {"client_id", "client_secret", "refresh_token"};
+  v1::GoogleKeyFile file;
+  SYSTOLE_RETURN_IF_ERROR(
+      ParseCredentialJson(text, absl::StrCat("Google's key file ", Quoted(path)), file));
+  GoogleKey key = {.token_uri = file.token_uri()};
+  std::vector<std::pair<const char*, const std::string*>> wanted;
+  if (file.type() == "service_account") {
+    key.client_email = file.client_email();
+    key.private_key = file.private_key();
+    key.private_key_id = file.private_key_id();
+    wanted = {{"client_email", &key.client_email}, {"private_key", &key.private_key}};
+  } else if (file.type() == "authorized_user") {
+    key.client_id = file.client_id();
+    key.client_secret = file.client_secret();
+    key.refresh_token = file.refresh_token();
+    wanted = {{"client_id", &key.client_id},
+              {"client_secret", &key.client_secret},
+              {"refresh_token", &key.refresh_token}};
   } else {
-    const bool is_known = type == "external_account" || type == "impersonated_service_account" ||
-                          type == "external_account_authorized_user" ||
-                          type == "gdch_service_account";
-    return Unfit(
-        path,
-        absl::StrCat("is ", is_known ? absl::StrCat("of the type ", type) : "of no known type",
-                     "; supported are service_account and authorized_user (`gcloud "
-                     "auth application-default login`), and the metadata server of "
-                     "a machine or a Kubernetes pod"));
+    return Unfit(path, absl::StrCat("is of ", ShownType(file.type()),
+                                    "; supported are service_account and authorized_user (`gcloud "
+                                    "auth application-default login`), and the metadata server of "
+                                    "a machine or a Kubernetes pod"));
   }
-  for (const char* name : wanted) {
-    if (json.Get(name).empty()) {
-      return Unfit(path, absl::StrCat("has no ", name, "; make it anew"));
-    }
+  for (const auto& [name, value] : wanted) {
+    if (value->empty()) return Unfit(path, absl::StrCat("has no ", name, "; make it anew"));
   }
   if (key.token_uri.empty()) key.token_uri = kTokenUri;
   if (const absl::Status status = CheckSecretAddress(key.token_uri); !status.ok()) {

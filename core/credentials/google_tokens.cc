@@ -5,10 +5,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/credentials/credential_json.h"
 #include "core/credentials/credential_life.h"
-#include "core/credentials/flat_json.h"
 #include "core/http/http_headers.h"
 #include "core/status/status_macros.h"
+#include "systole/v1/credentials.pb.h"
 
 namespace systole {
 namespace {
@@ -19,16 +20,20 @@ constexpr size_t kMaxGoogleTokenBytes = size_t{16} << 10;
 
 absl::StatusOr<CredentialLease<std::string>> ParseGoogleToken(absl::string_view text,
                                                               absl::string_view source) {
-  SYSTOLE_ASSIGN_OR_RETURN(const FlatJson json, FlatJson::Parse(text, source));
-  const absl::string_view token = json.Get("access_token");
+  v1::GoogleTokenAnswer answer;
+  SYSTOLE_RETURN_IF_ERROR(ParseCredentialJson(text, source, answer));
+  const std::string& token = answer.access_token();
   if (token.size() > kMaxGoogleTokenBytes || absl::StrContains(token, ' ') ||
       !IsSendableHeader("authorization", token)) {
     return absl::DataLossError(
         absl::StrCat(source, " has no access token that can be sent; check who answers there"));
   }
-  SYSTOLE_ASSIGN_OR_RETURN(const absl::Duration life,
-                           LifeOfSeconds(json.Get("expires_in"), source));
-  return CredentialLease<std::string>{.value = std::string(token), .life = life};
+  if (!answer.has_expires_in()) {
+    return absl::DataLossError(
+        absl::StrCat(source, " does not say for how many seconds it counts"));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::Duration life, LifeOfSeconds(answer.expires_in(), source));
+  return CredentialLease<std::string>{.value = token, .life = life};
 }
 
 }  // namespace systole

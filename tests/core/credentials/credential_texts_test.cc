@@ -2,17 +2,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "core/credentials/aws_keys.h"
 #include "core/credentials/credential_file.h"
+#include "core/credentials/credential_json.h"
 #include "core/credentials/credential_life.h"
-#include "core/credentials/flat_json.h"
 #include "core/credentials/google_tokens.h"
 #include "core/credentials/ini_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "systole/v1/credentials.pb.h"
 #include "tests/core/credentials/fake_surroundings.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
@@ -99,27 +101,30 @@ TEST(IniFileTest, OtherLinesAreNamedByTheirNumberAndNotShown) {
   EXPECT_THAT(ParseIni(std::string(kMaxIniBytes, '#'), "f"), IsOk());
 }
 
-TEST(FlatJsonTest, StringsAndNumbersAreKeptAndTheRestIsSkipped) {
-  const absl::StatusOr<FlatJson> json = FlatJson::Parse(
-      R"({"a": "x\ny", "n": 3599, "s": "3600", "o": {"a": "inner"}, "l": [1], "b": true, "z": null})",
-      "answer");
-  ASSERT_THAT(json, IsOk());
-  EXPECT_EQ(json->Get("a"), "x\ny");
-  EXPECT_EQ(json->Get("n"), "3599");
-  EXPECT_EQ(json->Get("s"), "3600");
-  for (const char* name : {"A", "o", "l", "b", "z", "none"}) EXPECT_EQ(json->Get(name), "");
+TEST(CredentialJsonTest, KnownFieldsAreReadAndOthersSkipped) {
+  v1::AwsKeyAnswer answer;
+  ASSERT_THAT(
+      ParseCredentialJson(
+          R"({"AccessKeyId": "x\ny", "n": 1, "o": {"Token": "inner"}, "l": [1], "z": null})",
+          "answer", answer),
+      IsOk());
+  EXPECT_EQ(answer.access_key_id(), "x\ny");
+  EXPECT_EQ(answer.token(), "");
 }
 
-TEST(FlatJsonTest, DamageIsAnErrorThatQuotesNothing) {
+TEST(CredentialJsonTest, DamageIsAnErrorThatQuotesNothing) {
+  v1::AwsKeyAnswer answer;
   for (const std::string& text :
        {std::string(), std::string("s3cr3t"), std::string("[\"s3cr3t\"]"),
-        std::string("\"s3cr3t\""), std::string("{\"k\": \"s3cr3t"), std::string("{\"k\": s3cr3t}"),
+        std::string("\"s3cr3t\""), std::string("{\"Token\": \"s3cr3t"),
+        std::string("{\"Token\": s3cr3t}"), std::string("{\"Token\": {\"s3cr3t\": 1}}"),
         std::string("{'s3cr3t': }"), std::string(10000, '['),
         absl::StrCat("{\"a\":", std::string(10000, '['))}) {
-    EXPECT_THAT(FlatJson::Parse(text, "the answer"),
-                FailsWith(kDataLoss, "the answer is no JSON object"));
+    EXPECT_THAT(ParseCredentialJson(text, "the answer", answer),
+                FailsWith(kDataLoss, HasSubstr("the answer is no JSON object")))
+        << text;
   }
-  EXPECT_THAT(FlatJson::Parse(std::string(kMaxJsonBytes + 1, ' '), "the answer"),
+  EXPECT_THAT(ParseCredentialJson(std::string(kMaxJsonBytes + 1, ' '), "the answer", answer),
               FailsWith(kTooLarge, HasSubstr("65537 bytes")));
 }
 
@@ -139,14 +144,14 @@ TEST(CredentialLifeTest, DatesAndSecondsBecomeBoundedDurations) {
         std::string("2027-01-15"), std::string(100, '1')}) {
     EXPECT_THAT(LifeUntil(none, now, "it"), FailsWith(kDataLoss, HasSubstr("it has a date")));
   }
-  EXPECT_THAT(LifeOfSeconds("3599", "it"), IsOkAndHolds(absl::Seconds(3599)));
-  EXPECT_THAT(LifeOfSeconds("1e300", "it"), IsOkAndHolds(absl::Hours(8760)));
-  for (const char* past : {"0", "-1"}) {
+  EXPECT_THAT(LifeOfSeconds(3599, "it"), IsOkAndHolds(absl::Seconds(3599)));
+  EXPECT_THAT(LifeOfSeconds(1e300, "it"), IsOkAndHolds(absl::Hours(8760)));
+  for (const double past : {0.0, -1.0}) {
     EXPECT_THAT(LifeOfSeconds(past, "it"),
                 FailsWith(absl::StatusCode::kUnavailable, HasSubstr("ended already")));
   }
-  for (const char* none : {"", "x", "nan", "inf", "-inf"}) {
-    EXPECT_THAT(LifeOfSeconds(none, "it"), FailsWith(kDataLoss, HasSubstr("how many seconds")));
+  for (const double none : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    EXPECT_THAT(LifeOfSeconds(none, "it"), FailsWith(kDataLoss, HasSubstr("number of seconds")));
   }
 }
 

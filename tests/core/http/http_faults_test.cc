@@ -12,6 +12,7 @@
 #include "tests/core/http/stub_http_server.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/dead_address.h"
+#include "tests/loopback_socket.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
 
@@ -50,6 +51,15 @@ absl::Status ErrorOf(const StubAnswer& answer) {
                 AllOf(HasSubstr(server.Url("/a")), Not(HasSubstr("secret"))));
   }
   return status;
+}
+
+TEST(HttpFaultsTest, ARequestMayGiveUpConnectingSoonerThanItsClient) {
+  int port = 0;
+  const OwnedFd silent = ListenOnLoopback(port);  // Nobody answers the TLS handshake.
+  EXPECT_THAT(Fetch({.url = absl::StrCat("https://127.0.0.1:", port, "/"),
+                     .timeout = kLong,
+                     .connect_timeout = absl::Milliseconds(20)}),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("did not answer")));
 }
 
 TEST(HttpFaultsTest, ANameThatIsNoneIsUnavailableAndTold) {
