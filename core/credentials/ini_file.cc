@@ -14,12 +14,13 @@ bool IsComment(absl::string_view trimmed) { return trimmed[0] == '#' || trimmed[
 
 // `value` without a comment behind it.
 absl::string_view WithoutComment(absl::string_view value) {
+  if (value.empty() || IsComment(value)) return "";
   for (size_t i = 1; i < value.size(); ++i) {
     if ((value[i] == '#' || value[i] == ';') && absl::ascii_isblank(value[i - 1])) {
       return absl::StripTrailingAsciiWhitespace(value.substr(0, i));
     }
   }
-  return !value.empty() && IsComment(value) ? "" : value;
+  return value;
 }
 
 }  // namespace

@@ -4,26 +4,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <filesystem>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
-#include <thread>
-#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/credentials/aws_settings.h"
-#include "core/http/http_headers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/credentials/fake_surroundings.h"
-#include "tests/core/http/stub_http_server.h"
-#include "tests/dead_address.h"
 #include "tests/status_matchers.h"
-#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -35,7 +25,6 @@ using ::testing::Optional;
 
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr auto kPermissionDenied = absl::StatusCode::kPermissionDenied;
-constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 
 auto Holds(const std::string& id, const std::string& secret, const std::string& token = "") {

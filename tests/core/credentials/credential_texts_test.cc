@@ -76,7 +76,7 @@ TEST(IniFileTest, SectionsHaveKeysAndValues) {
       "; comment\n"
       "[default]\n"
       "empty = not any more\n"
-      "comment = # all of it\n",
+      "comment = # all of it # and more\n",
       "f");
   ASSERT_THAT(file, IsOk());
   EXPECT_THAT(
