@@ -153,7 +153,7 @@ absl::StatusOr<HttpResponse> HttpClient::Fetch(const HttpRequest& request) {
   for (int redirects = 0; redirects <= kMaxRedirects; ++redirects) {
     SYSTOLE_ASSIGN_OR_RETURN(HttpResponse response,
                              FetchOnce(request, names, url, headers, sign, deadline));
-    if (!IsRedirect(response.status)) return response;
+    if (!IsRedirect(response.status) || request.returns_redirects) return response;
     if (!request.follows_redirects || HasBody(request.method)) {
       return absl::FailedPreconditionError(
           absl::StrCat(names.object(), ": the server redirects (status ", response.status,

@@ -4,6 +4,7 @@
 #ifndef SYSTOLE_CORE_HTTP_HTTP_MESSAGE_H_
 #define SYSTOLE_CORE_HTTP_HTTP_MESSAGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,6 +53,11 @@ struct HttpRequest {
   // If it is not empty, the body of an answer 2xx is written here, and its size is the most bytes
   // of the body. Must live until Fetch() returns; nothing is written after that.
   absl::Span<char> into = {};
+  // How many bytes of the body of an answer that is no 2xx are kept, at most. They are a server's
+  // words: a message may show what was read from them and checked, and never the text itself.
+  size_t refusal_bytes = 0;
+  // An answer that redirects is returned like any other. For requests that only one origin may get.
+  bool returns_redirects = false;
   // Whether "." and ".." in the path are names, as in buckets. Otherwise the path is simplified.
   bool keeps_dots = false;
   // False: an answer that redirects is an error. POST and PUT are never redirected.
@@ -67,7 +73,8 @@ struct HttpRequest {
 struct HttpResponse {
   int status = 0;  // 200 and above.
   HttpHeaders headers = {};
-  // Empty if it was written to HttpRequest::into, and of an answer that is no 2xx.
+  // Empty if it was written to HttpRequest::into. Of an answer that is no 2xx, the first
+  // HttpRequest::refusal_bytes bytes.
   std::string body = {};
   uint64_t body_bytes = 0;  // There, or in `body`.
 };

@@ -19,8 +19,8 @@ namespace {
 
 // Headers of an answer, all together. A server could send them without end.
 constexpr size_t kMaxHeaderBytes = size_t{64} << 10;
-// The body of an answer that is no 2xx is read, so that the connection can be used again, and not
-// kept: it is text of a server that no message may show.
+// The body of an answer that is no 2xx is read, so that the connection can be used again, and only
+// HttpRequest::refusal_bytes of it are kept.
 constexpr uint64_t kReadRefusalBytes = uint64_t{64} << 10;
 constexpr long kStallBytesPerSecond = 1024;
 
@@ -67,6 +67,7 @@ Transfer::Transfer(const HttpRequest& request, const HttpNames& names, const Htt
       method_(request.method),
       body_(request.body),
       is_ranged_(request.range.has_value()),
+      refusal_bytes_(request.refusal_bytes),
       max_body_bytes_(request.into.empty() ? request.max_body_bytes : request.into.size()),
       into_(request.into) {}
 
@@ -223,6 +224,8 @@ bool Transfer::TakeEndOfHeaders() {
 bool Transfer::TakeBody(absl::string_view bytes) {
   if (abandoned_) return false;
   if (!IsSuccess(answer_.status)) {
+    answer_.body.append(bytes.data(), std::min(bytes.size(), refusal_bytes_ - answer_.body.size()));
+    answer_.body_bytes = answer_.body.size();
     refused_bytes_ += bytes.size();
     enough_ = refused_bytes_ > kReadRefusalBytes;
     return !enough_;

@@ -90,6 +90,7 @@ class Transfer {
   const HttpMethod method_;
   const std::string body_;  // Of the request. libcurl reads it here.
   const bool is_ranged_;
+  const size_t refusal_bytes_;
   const uint64_t max_body_bytes_;
   const absl::Span<char> into_;  // Written under mu_, unless abandoned_.
   CURL* handle_ = nullptr;

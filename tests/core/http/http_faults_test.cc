@@ -198,6 +198,37 @@ TEST(HttpFaultsTest, TheBodyOfAnErrorIsNotReadWithoutEnd) {
   EXPECT_EQ(response->body, "");
 }
 
+TEST(HttpFaultsTest, OfTheBodyOfAnErrorAsMuchIsKeptAsTheRequestSays) {
+  const StubHttpServer server([](const StubRequest& request) {
+    if (request.target == "/short") return Reply(404, "abc");
+    return StubAnswer{.bytes = Head(500, {}), .endless = std::string(1000, 'x')};
+  });
+  HttpRequest request = Get(server.Url("/long"));
+  request.refusal_bytes = 2500;
+  const absl::StatusOr<HttpResponse> cut = Fetch(request);
+  ASSERT_THAT(cut, IsOk());
+  EXPECT_EQ(cut->body, std::string(2500, 'x'));
+  EXPECT_EQ(cut->body_bytes, 2500u);
+  request.url = server.Url("/short");
+  const absl::StatusOr<HttpResponse> whole = Fetch(request);
+  ASSERT_THAT(whole, IsOk());
+  EXPECT_EQ(whole->body, "abc");
+}
+
+TEST(HttpFaultsTest, ARedirectIsAnAnswerForARequestThatMayNotBeSentElsewhere) {
+  const StubHttpServer other([](const StubRequest&) { return Reply(200, ""); });
+  const StubHttpServer server([&](const StubRequest&) {
+    return Reply(307, "", {{"Location", other.Url("/")}, {"X-Region", "here"}});
+  });
+  HttpRequest request = Get(server.Url("/"));
+  request.returns_redirects = true;
+  const absl::StatusOr<HttpResponse> response = Fetch(request);
+  ASSERT_THAT(response, IsOk());
+  EXPECT_EQ(response->status, 307);
+  EXPECT_EQ(FindHeader(response->headers, "x-region"), "here");
+  EXPECT_EQ(other.connections(), 0);
+}
+
 TEST(HttpFaultsTest, GiantHeadersAreRefused) {
   const auto refused =
       StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("65536 bytes of headers"));
