@@ -96,7 +96,7 @@ absl::Status CheckServerAddress(absl::string_view address) {
     }
   }
   // A person may have given shards in place of a server.
-  const std::string shown = IsWebAddress(address) ? ShownAddress(address) : std::string(address);
+  const std::string shown = MayHoldSecrets(address) ? ShownAddress(address) : std::string(address);
   return absl::InvalidArgumentError(absl::StrCat("server address '", shown,
                                                  "': want HOST:PORT or unix:PATH, such as "
                                                  "127.0.0.1:8470"));

@@ -18,7 +18,6 @@
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
 #include "core/text/foreign_text.h"
-#include "core/text/web_address.h"
 
 namespace systole {
 namespace {
@@ -37,8 +36,8 @@ absl::Status CannotList(const absl::Status& error) {
                                                    : "its files cannot be listed");
 }
 
-// The error of OpenShard() for an address of the web. It is for the person who wrote the address,
-// and names the server, what it redirects to, or the files of authorities.
+// The error of OpenShard() for an object on a server. It is for the person who named the object,
+// and names the server, what it redirects to, variables, or files of authorities.
 absl::Status CannotOpen(const absl::Status& error, const std::string& path) {
   return WithReason(
       error, absl::StrCat("shard \"", ForeignName(BaseName(path)), "\" cannot be opened (",
@@ -84,8 +83,8 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
     if (InterruptRequested()) return InterruptedError();
     absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(path, sharing);
     if (!shard.ok()) {
-      return IsWebAddress(path) ? CannotOpen(shard.status(), path)
-                                : WithoutFolder(shard.status(), path);
+      return IsOnServer(path) ? CannotOpen(shard.status(), path)
+                              : WithoutFolder(shard.status(), path);
     }
     shards.push_back(*std::move(shard));
   }

@@ -153,19 +153,25 @@ bool ClientLoop::AddBefore(absl::Duration deadline, const std::shared_ptr<Transf
   return true;
 }
 
-absl::Status ClientLoop::SleepFor(absl::Duration time) {
+absl::Status ClientLoop::SleepWhile(absl::FunctionRef<bool()> waits, absl::Duration time) {
   const absl::Duration end = now_() + time;
   MutexLock lock(mu_);
   curl_multi_wakeup(multi_);  // As in AddBefore().
   Sleeper self;
   wanting_time_.insert(&self);
-  for (absl::Duration left = time; !ending_ && !InterruptRequested() && left > absl::ZeroDuration();
+  for (absl::Duration left = time;
+       !ending_ && !InterruptRequested() && left > absl::ZeroDuration() && waits();
        left = end - now_()) {
     self.wake.WaitFor(mu_, left);
   }
   wanting_time_.erase(&self);
   if (ending_) return ClientEnded();
   return InterruptRequested() ? InterruptedError() : absl::OkStatus();
+}
+
+void ClientLoop::WakeSleepers() {
+  MutexLock lock(mu_);
+  for (Sleeper* const sleeper : wanting_time_) sleeper->wake.Signal();
 }
 
 void ClientLoop::Drop(const std::shared_ptr<Transfer>& transfer) {

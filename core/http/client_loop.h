@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -63,9 +64,14 @@ class ClientLoop {
   // the thread is interrupted meanwhile, or if End() was called.
   bool AddBefore(absl::Duration deadline, const std::shared_ptr<Transfer>& transfer)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Sleeps for `time` and returns OK. Returns early, with Cancelled, when a transfer would end with
-  // Cancelled.
-  absl::Status SleepFor(absl::Duration time) ABSL_LOCKS_EXCLUDED(mu_);
+  // Sleeps for `time`, or until waits() is false, and returns OK. Returns early, with Cancelled,
+  // when a transfer would end with Cancelled. waits() is called under a lock, now and after each
+  // call of WakeSleepers().
+  absl::Status SleepWhile(absl::FunctionRef<bool()> waits, absl::Duration time)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // What waits() of a sleeper returns may have changed.
+  void WakeSleepers() ABSL_LOCKS_EXCLUDED(mu_);
   // The caller has abandoned the transfer: its connection is freed soon.
   void Drop(const std::shared_ptr<Transfer>& transfer) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -1,11 +1,13 @@
 #include "core/http/http_client.h"
 
+#include <curl/curl.h>
 #include <unistd.h>
 
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "core/http/aws_signature.h"
 #include "core/http/client_loop.h"
 #include "core/http/http_names.h"
 #include "core/http/transfer.h"
@@ -18,6 +20,10 @@ constexpr int kMaxRedirects = 5;
 
 // Headers that let their bearer in.
 constexpr absl::string_view kSecretHeaders[] = {"authorization", "cookie", "proxy-authorization"};
+
+bool HasBody(HttpMethod method) {
+  return method == HttpMethod::kPost || method == HttpMethod::kPut;
+}
 
 absl::StatusOr<HttpUrl> CheckRequest(const HttpRequest& request, const HttpNames& names) {
   for (const auto& [name, value] : request.headers) {
@@ -32,10 +38,26 @@ absl::StatusOr<HttpUrl> CheckRequest(const HttpRequest& request, const HttpNames
     return absl::InvalidArgumentError(
         absl::StrCat("a request for ", names.object(), " asks for an empty range of bytes"));
   }
+  if (!request.body.empty() && !HasBody(request.method)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a request for ", names.object(), " has a body, which only POST and PUT may have"));
+  }
+  if (request.sign.has_value()) {
+    SYSTOLE_RETURN_IF_ERROR(CheckAwsSigning(*request.sign, names.object()));
+    const curl_version_info_data& libcurl = *curl_version_info(CURLVERSION_NOW);
+    SYSTOLE_RETURN_IF_ERROR(CheckLibcurlSigns(libcurl.version_num, libcurl.version));
+  }
   absl::StatusOr<HttpUrl> url = ParseHttpUrl(request.url);
   if (url.ok()) return url;
   return absl::InvalidArgumentError(names.Detail(
       url.status().message(), absl::StrCat(names.object(), ": its address is malformed")));
+}
+
+absl::Status Forked(absl::string_view process) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(process,
+                   " was forked after its parent had begun to read from the web, and has no thread "
+                   "for that; start processes by spawn"));
 }
 
 bool IsRedirect(int status) {
@@ -89,9 +111,10 @@ HttpClient::~HttpClient() {
 absl::StatusOr<HttpResponse> HttpClient::FetchOnce(const HttpRequest& request,
                                                    const HttpNames& names, const HttpUrl& url,
                                                    const HttpHeaders& headers,
+                                                   const AwsSigning* sign,
                                                    absl::Duration deadline) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<Transfer> transfer,
-                           Transfer::Create(options_, request, names, url, headers));
+                           Transfer::Create(options_, request, names, url, headers, sign));
   const bool added = now_() < deadline && loop_->AddBefore(deadline, transfer);
   if (added && transfer->WaitUntil(deadline, now_)) return transfer->TakeAnswer();
   transfer->Abandon();
@@ -104,29 +127,43 @@ absl::StatusOr<HttpResponse> HttpClient::FetchOnce(const HttpRequest& request,
 
 absl::Status HttpClient::SleepFor(absl::Duration time) {
   if (::getpid() != process_) return absl::OkStatus();  // Fetch() tells that there is no thread.
+  return SleepWhile([] { return true; }, time);
+}
+
+absl::Status HttpClient::SleepWhile(absl::FunctionRef<bool()> waits, absl::Duration time) {
+  if (::getpid() != process_) return Forked("this process");
   const ClientLoop::Call call(*loop_);
-  return loop_->SleepFor(time);
+  return loop_->SleepWhile(waits, time);
+}
+
+void HttpClient::WakeSleepers() {
+  if (::getpid() == process_) loop_->WakeSleepers();
 }
 
 absl::StatusOr<HttpResponse> HttpClient::Fetch(const HttpRequest& request) {
   const HttpNames names(request);
   if (::getpid() != process_) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(names.object(),
-                     ": this process was forked after its parent had begun to read from "
-                     "the web, and has no thread for that; start processes by spawn"));
+    return Forked(absl::StrCat(names.object(), ": this process"));
   }
   SYSTOLE_ASSIGN_OR_RETURN(HttpUrl url, CheckRequest(request, names));
   const ClientLoop::Call call(*loop_);
   const absl::Duration deadline = now_() + request.timeout;
   HttpHeaders headers = request.headers;
+  const AwsSigning* sign = request.sign.has_value() ? &*request.sign : nullptr;
   for (int redirects = 0; redirects <= kMaxRedirects; ++redirects) {
     SYSTOLE_ASSIGN_OR_RETURN(HttpResponse response,
-                             FetchOnce(request, names, url, headers, deadline));
-    if (!IsRedirect(response.status)) return response;
+                             FetchOnce(request, names, url, headers, sign, deadline));
+    if (!IsRedirect(response.status) || request.returns_redirects) return response;
+    if (!request.follows_redirects || HasBody(request.method)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(names.object(), ": the server redirects (status ", response.status,
+                       "), which requests of this kind do not follow; name the address that "
+                       "answers by itself"));
+    }
     SYSTOLE_ASSIGN_OR_RETURN(HttpUrl next, NextUrl(names, url, response));
     if (next.Origin() != url.Origin()) {
       for (const absl::string_view secret : kSecretHeaders) RemoveHeader(headers, secret);
+      sign = nullptr;
     }
     url = std::move(next);
   }

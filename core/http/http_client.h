@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -40,14 +41,15 @@ class HttpClient {
   HttpClient& operator=(const HttpClient&) = delete;
 
   // Sends a request, follows at most 5 redirects, and waits for the whole answer, whatever its
-  // status. An authorization (headers `authorization`, `cookie`, `proxy-authorization`) is not sent
-  // on to another origin.
+  // status. An authorization (headers `authorization`, `cookie`, `proxy-authorization`;
+  // HttpRequest::sign) is not sent on to another origin.
   //   InvalidArgument     the request is malformed.
   //   Unavailable         no connection, no answer, or a body that ended early: a retry may help.
   //   DeadlineExceeded    the timeout ran out.
   //   ResourceExhausted   a body over its limit, or headers of more than 64 KiB.
-  //   FailedPrecondition  a certificate that is not trusted; a redirect from https to http, or one
-  //                       too many; a server that ignores `range`.
+  //   FailedPrecondition  a certificate that is not trusted; a redirect from https to http, one
+  //                       too many, or one of a request that follows none; a server that ignores
+  //                       `range`; a libcurl that cannot sign.
   //   DataLoss            an answer that is not HTTP, or a redirect to nowhere.
   //   Cancelled           InterruptRequested(), or the client was destroyed.
   // Messages name the object by HttpRequest::called. The calling thread sleeps all the while, so
@@ -56,13 +58,18 @@ class HttpClient {
 
   // Sleeps for `time`. Returns early, with Cancelled, when Fetch() would return Cancelled.
   absl::Status SleepFor(absl::Duration time);
+  // The same, but returns OK as soon as waits() is false. waits() is called under a lock: now, and
+  // after each call of WakeSleepers(). It must not call this client. FailedPrecondition in a child
+  // of fork(), where what it waits for may never come.
+  absl::Status SleepWhile(absl::FunctionRef<bool()> waits, absl::Duration time);
+  void WakeSleepers();
 
  private:
   HttpClient(const HttpClientOptions& options, std::unique_ptr<ClientLoop> loop);
 
   absl::StatusOr<HttpResponse> FetchOnce(const HttpRequest& request, const HttpNames& names,
                                          const HttpUrl& url, const HttpHeaders& headers,
-                                         absl::Duration deadline);
+                                         const AwsSigning* sign, absl::Duration deadline);
 
   const HttpClientOptions options_;
   const MonotonicClock now_ = SteadyClock();

@@ -4,6 +4,7 @@
 #ifndef SYSTOLE_CORE_HTTP_HTTP_MESSAGE_H_
 #define SYSTOLE_CORE_HTTP_HTTP_MESSAGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,7 +15,7 @@
 
 namespace systole {
 
-enum class HttpMethod { kGet, kHead };
+enum class HttpMethod { kGet, kHead, kPost, kPut };
 
 // The bytes [begin, end) of an object. Not empty.
 struct HttpRange {
@@ -22,18 +23,47 @@ struct HttpRange {
   uint64_t end = 0;
 };
 
+// Signs a request by AWS Signature Version 4 with the time of day. All headers are signed, the body
+// is not (UNSIGNED-PAYLOAD for S3), so a body needs https.
+struct AwsSigning {
+  std::string access_key_id;
+  std::string secret_access_key;
+  std::string session_token = {};  // Empty: the keys are not temporary.
+  std::string region;              // "us-east-1", ..
+  std::string service = "s3";
+};
+
 struct HttpRequest {
   HttpMethod method = HttpMethod::kGet;
   std::string url;
   HttpHeaders headers = {};
+  // Of a POST or PUT, sent with its length; empty for other methods.
+  std::string body = {};
+  // The path of `url` must be percent-encoded as the service does it, and its query sorted by name,
+  // because both are signed as they are written. A redirect within the origin is signed anew; to
+  // another origin the request goes unsigned.
+  std::optional<AwsSigning> sign = {};
   std::optional<HttpRange> range = {};
   // For all of the call: waiting for a connection, DNS, redirects, and the whole body.
   absl::Duration timeout = absl::Minutes(1);
+  // For DNS, TCP and TLS, if it is shorter than HttpClientOptions::connect_timeout.
+  absl::Duration connect_timeout = absl::InfiniteDuration();
   // The most bytes of the body. A server could send without end; this bounds what is kept of it.
   uint64_t max_body_bytes = uint64_t{1} << 20;
   // If it is not empty, the body of an answer 2xx is written here, and its size is the most bytes
   // of the body. Must live until Fetch() returns; nothing is written after that.
   absl::Span<char> into = {};
+  // How many bytes of the body of an answer that is no 2xx are kept, at most. They are a server's
+  // words: a message may show what was read from them and checked, and never the text itself.
+  size_t refusal_bytes = 0;
+  // An answer that redirects is returned like any other. For requests that only one origin may get.
+  bool returns_redirects = false;
+  // Whether "." and ".." in the path are names, as in buckets. Otherwise the path is simplified.
+  bool keeps_dots = false;
+  // False: an answer that redirects is an error. POST and PUT are never redirected.
+  bool follows_redirects = true;
+  // Whether proxies may be used. Not for a server of this machine or of its network link.
+  bool uses_proxies = true;
   // What messages call the object, if clients see them, who must not learn its address. Then no
   // message holds an address or a path, not even one that a redirect led to. Empty: messages name
   // the address, and what it leads to, as ShownUrl() shows them.
@@ -43,7 +73,8 @@ struct HttpRequest {
 struct HttpResponse {
   int status = 0;  // 200 and above.
   HttpHeaders headers = {};
-  // Empty if it was written to HttpRequest::into, and of an answer that is no 2xx.
+  // Empty if it was written to HttpRequest::into. Of an answer that is no 2xx, the first
+  // HttpRequest::refusal_bytes bytes.
   std::string body = {};
   uint64_t body_bytes = 0;  // There, or in `body`.
 };

@@ -1,32 +1,27 @@
 #include "core/http/http_retry.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/http/http_headers.h"
 #include "core/interrupt/interrupt.h"
-#include "core/random/counter_rng.h"
+#include "core/random/process_draws.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
 
-// Tells CounterRng that a draw is for core/http.
+// Tells that a draw is for core/http.
 constexpr uint32_t kPurpose = 0x68747470;
 
 RetrySurroundings Complete(RetrySurroundings given) {
   SYSTOLE_CHECK(given.sleep != nullptr);
   if (given.draw == nullptr) {
-    // Two processes must not draw the same waits. Draws may differ, because waits change no result.
-    const auto draws = std::make_shared<CounterRng>(
-        static_cast<uint64_t>(absl::ToInt64Nanoseconds(given.now())), ::getpid(), 0, kPurpose);
-    given.draw = [draws] { return double{draws->UniformFloat()}; };
+    given.draw =
+        DrawsOfProcess(static_cast<uint64_t>(absl::ToInt64Nanoseconds(given.now())), kPurpose);
   }
   return given;
 }

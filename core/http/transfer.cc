@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/http/aws_signature.h"
 #include "core/http/transfer_error.h"
 #include "core/text/foreign_text.h"
 
@@ -18,8 +19,8 @@ namespace {
 
 // Headers of an answer, all together. A server could send them without end.
 constexpr size_t kMaxHeaderBytes = size_t{64} << 10;
-// The body of an answer that is no 2xx is read, so that the connection can be used again, and not
-// kept: it is text of a server that no message may show.
+// The body of an answer that is no 2xx is read, so that the connection can be used again, and only
+// HttpRequest::refusal_bytes of it are kept.
 constexpr uint64_t kReadRefusalBytes = uint64_t{64} << 10;
 constexpr long kStallBytesPerSecond = 1024;
 
@@ -64,7 +65,9 @@ Transfer::Transfer(const HttpRequest& request, const HttpNames& names, const Htt
       server_(names.Server(url)),
       origin_(url.Origin()),
       method_(request.method),
+      body_(request.body),
       is_ranged_(request.range.has_value()),
+      refusal_bytes_(request.refusal_bytes),
       max_body_bytes_(request.into.empty() ? request.max_body_bytes : request.into.size()),
       into_(request.into) {}
 
@@ -73,44 +76,76 @@ Transfer::~Transfer() {
   curl_slist_free_all(lines_);
 }
 
-absl::StatusOr<std::shared_ptr<Transfer>> Transfer::Create(const HttpClientOptions& options,
-                                                           const HttpRequest& request,
-                                                           const HttpNames& names,
-                                                           const HttpUrl& url,
-                                                           const HttpHeaders& headers) {
+absl::StatusOr<std::shared_ptr<Transfer>> Transfer::Create(
+    const HttpClientOptions& options, const HttpRequest& request, const HttpNames& names,
+    const HttpUrl& url, const HttpHeaders& headers, const AwsSigning* sign) {
   const std::shared_ptr<Transfer> transfer = absl::WrapUnique(new Transfer(request, names, url));
   bool good = true;
   if (request.range.has_value()) {
     good = Append(transfer->lines_,
                   absl::StrCat("range: bytes=", request.range->begin, "-", request.range->end - 1));
   }
-  if (!good || !transfer->SetUp(options, url, headers)) {
+  if (sign != nullptr) {
+    for (const auto& [name, value] : AwsHeaders(*sign)) {
+      good = good && Append(transfer->lines_, absl::StrCat(name, ": ", value));
+    }
+  }
+  if (!good || !transfer->SetUp(options, request, url, headers) ||
+      (sign != nullptr && !transfer->SetSigning(*sign))) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for a request for ", transfer->names_.object()));
   }
   return transfer;
 }
 
-bool Transfer::SetUp(const HttpClientOptions& options, const HttpUrl& url,
-                     const HttpHeaders& headers) {
+bool Transfer::SetMethod() {
+  switch (method_) {
+    case HttpMethod::kGet:
+      return true;
+    case HttpMethod::kHead:
+      return Set(handle_, CURLOPT_NOBODY, 1L);
+    case HttpMethod::kPost:
+    case HttpMethod::kPut:
+      return Set(handle_, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body_.size())) &&
+             Set(handle_, CURLOPT_POSTFIELDS, body_.c_str()) &&
+             Set(handle_, CURLOPT_CUSTOMREQUEST, method_ == HttpMethod::kPut ? "PUT" : "POST");
+  }
+  return false;
+}
+
+// The signature has the date of the moment when libcurl begins to send, not of this moment: the
+// transfer may wait for a connection until the server would refuse the date.
+bool Transfer::SetSigning(const AwsSigning& sign) {
+  return Set(handle_, CURLOPT_AWS_SIGV4, AwsProvider(sign).c_str()) &&
+         // CURLOPT_USERPWD would cut the key at its first ':'.
+         Set(handle_, CURLOPT_USERNAME, sign.access_key_id.c_str()) &&
+         Set(handle_, CURLOPT_PASSWORD, sign.secret_access_key.c_str());
+}
+
+bool Transfer::SetUp(const HttpClientOptions& options, const HttpRequest& request,
+                     const HttpUrl& url, const HttpHeaders& headers) {
   for (const auto& [name, value] : headers) {
     if (!Append(lines_, absl::StrCat(name, ": ", value))) return false;
   }
   ca_file_ = options.ca_file;
   handle_ = curl_easy_init();
   if (handle_ == nullptr) return false;
-  const std::string& proxy = url.scheme == "https" ? options.https_proxy : options.http_proxy;
+  std::string proxy;
+  if (request.uses_proxies) {
+    proxy = url.scheme == "https" ? options.https_proxy : options.http_proxy;
+  }
   const long stall_s = std::max(int64_t{1}, absl::ToInt64Seconds(options.stall_timeout));
   return Set(handle_, CURLOPT_URL, url.Text().c_str()) &&
          Set(handle_, CURLOPT_PROTOCOLS_STR, "http,https") &&
          Set(handle_, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1}) &&
-         Set(handle_, CURLOPT_NOBODY, long{method_ == HttpMethod::kHead}) &&
+         Set(handle_, CURLOPT_PATH_AS_IS, long{request.keeps_dots}) && SetMethod() &&
          Set(handle_, CURLOPT_HTTPHEADER, lines_) && Set(handle_, CURLOPT_USERAGENT, "systole") &&
          Set(handle_, CURLOPT_FOLLOWLOCATION, 0L) && Set(handle_, CURLOPT_NOSIGNAL, 1L) &&
          // If a name server does not answer, nobody waits for the thread that asks it.
          Set(handle_, CURLOPT_QUICK_EXIT, 1L) &&
          Set(handle_, CURLOPT_BUFFERSIZE, long{kReceiveBufferBytes}) &&
-         Set(handle_, CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(options.connect_timeout)) &&
+         Set(handle_, CURLOPT_CONNECTTIMEOUT_MS,
+             Milliseconds(std::min(options.connect_timeout, request.connect_timeout))) &&
          Set(handle_, CURLOPT_LOW_SPEED_LIMIT, kStallBytesPerSecond) &&
          Set(handle_, CURLOPT_LOW_SPEED_TIME, stall_s) && Set(handle_, CURLOPT_TCP_KEEPALIVE, 1L) &&
          // Empty texts also say that the environment is not to be read.
@@ -189,6 +224,8 @@ bool Transfer::TakeEndOfHeaders() {
 bool Transfer::TakeBody(absl::string_view bytes) {
   if (abandoned_) return false;
   if (!IsSuccess(answer_.status)) {
+    answer_.body.append(bytes.data(), std::min(bytes.size(), refusal_bytes_ - answer_.body.size()));
+    answer_.body_bytes = answer_.body.size();
     refused_bytes_ += bytes.size();
     enough_ = refused_bytes_ > kReadRefusalBytes;
     return !enough_;

@@ -32,12 +32,10 @@ class Transfer {
  public:
   // The handle is made here, by the thread that waits, and used by the other thread.
   // ResourceExhausted without memory.
-  // `url` and `headers` take the place of the request's.
-  static absl::StatusOr<std::shared_ptr<Transfer>> Create(const HttpClientOptions& options,
-                                                          const HttpRequest& request,
-                                                          const HttpNames& names,
-                                                          const HttpUrl& url,
-                                                          const HttpHeaders& headers);
+  // `url`, `headers` and `sign` take the place of the request's. Null: it goes unsigned.
+  static absl::StatusOr<std::shared_ptr<Transfer>> Create(
+      const HttpClientOptions& options, const HttpRequest& request, const HttpNames& names,
+      const HttpUrl& url, const HttpHeaders& headers, const AwsSigning* sign);
   // REQUIRES: the handle is in no multi handle.
   ~Transfer();
   Transfer(const Transfer&) = delete;
@@ -67,7 +65,10 @@ class Transfer {
   Transfer(const HttpRequest& request, const HttpNames& names, const HttpUrl& url);
 
   // Sets all options of the handle. False without memory.
-  bool SetUp(const HttpClientOptions& options, const HttpUrl& url, const HttpHeaders& headers);
+  bool SetUp(const HttpClientOptions& options, const HttpRequest& request, const HttpUrl& url,
+             const HttpHeaders& headers);
+  bool SetMethod();
+  bool SetSigning(const AwsSigning& sign);
 
   // libcurl calls these with each line of the headers, and with each piece of the body. A result
   // that is not the size ends the transfer.
@@ -87,7 +88,9 @@ class Transfer {
   const std::string server_;  // For messages.
   const std::string origin_;
   const HttpMethod method_;
+  const std::string body_;  // Of the request. libcurl reads it here.
   const bool is_ranged_;
+  const size_t refusal_bytes_;
   const uint64_t max_body_bytes_;
   const absl::Span<char> into_;  // Written under mu_, unless abandoned_.
   CURL* handle_ = nullptr;

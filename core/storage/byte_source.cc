@@ -16,14 +16,16 @@ constexpr uint64_t kFirstPieceBytes = 1 << 20;
 }  // namespace
 
 std::string ShownName(absl::string_view name) {
-  return IsWebAddress(name) ? ShownAddress(name) : std::string(name);
+  return MayHoldSecrets(name) ? ShownAddress(name) : std::string(name);
 }
 
 absl::string_view BaseName(absl::string_view path) {
-  if (IsWebAddress(path)) return AddressBaseName(path);
+  if (MayHoldSecrets(path)) return AddressBaseName(path);
   const size_t slash = path.rfind('/');
   return slash == absl::string_view::npos ? path : path.substr(slash + 1);
 }
+
+bool IsOnServer(absl::string_view name) { return IsWebAddress(name) || IsBucketName(name); }
 
 absl::Status ReadExactlyAt(const ByteSource& source, uint64_t offset, absl::Span<char> out) {
   SYSTOLE_ASSIGN_OR_RETURN(const size_t read, source.ReadAt(offset, out));

@@ -64,13 +64,18 @@ class ByteSource {
 };
 
 // How messages, logs and outputs show `name`, which may be a path or the name of an object in any
-// store. An address of the web is shown without the secrets that may be in it (ShownAddress), and
-// any other name is not changed. Not escaped.
+// store. A name that may hold secrets (MayHoldSecrets), as each address of the web, is shown
+// without them (ShownAddress), and any other name is not changed. Not escaped.
 std::string ShownName(absl::string_view name);
 
-// The part of `path` after the last '/': all that a client may see of a shard's path. For an
-// address of the web this is AddressBaseName(), without secrets. A view into `path`.
+// The part of `path` after the last '/': all that a client may see of a shard's path. For a name
+// that may hold secrets this is AddressBaseName(), without them. A view into `path`.
 absl::string_view BaseName(absl::string_view path);
+
+// Whether `name` is of an object that a server has: an address of the web, or a name in a bucket.
+// Errors of such a store name its servers, and a server's "it may not be read" may mean that there
+// is nothing.
+bool IsOnServer(absl::string_view name);
 
 // Reads exactly out.size() bytes at `offset`. DataLoss, with source and offset, if the source ends
 // before.

@@ -14,9 +14,11 @@
 namespace systole {
 namespace {
 
+bool IsFolderName(absl::string_view name) { return absl::EndsWith(name, "/"); }
+
 // `pattern` as the name of a folder, which ends with '/'.
 std::string FolderName(const std::string& pattern) {
-  return absl::EndsWith(pattern, "/") ? pattern : pattern + "/";
+  return IsFolderName(pattern) ? pattern : pattern + "/";
 }
 
 bool IsFolder(const ObjectNames& objects, const std::string& folder) {
@@ -34,7 +36,7 @@ bool Matches(const std::string& pattern, const std::string& name) {
 std::set<std::string> Matching(const ObjectNames& objects, const std::string& pattern) {
   std::set<std::string> found;
   for (const std::string& object : objects) {
-    if (Matches(pattern, object)) found.insert(object);
+    if (!IsFolderName(object) && Matches(pattern, object)) found.insert(object);
     for (size_t end = object.find('/'); end != std::string::npos; end = object.find('/', end + 1)) {
       std::string folder = object.substr(0, end);
       if (Matches(pattern, folder)) found.insert(std::move(folder));
@@ -60,7 +62,7 @@ absl::StatusOr<std::vector<std::string>> ListObjects(const ObjectNames& objects,
                                                      const std::string& pattern,
                                                      Store::NameFilter wanted) {
   std::vector<std::string> names;
-  if (objects.contains(pattern)) {
+  if (!IsFolderName(pattern) && objects.contains(pattern)) {
     names = {pattern};
   } else if (IsFolder(objects, FolderName(pattern))) {
     names = ObjectsIn(objects, FolderName(pattern));
@@ -80,8 +82,9 @@ absl::StatusOr<std::vector<std::string>> ListObjects(const ObjectNames& objects,
 }
 
 bool TakesObject(const ObjectNames& objects, const std::string& pattern, const std::string& name) {
+  if (IsFolderName(name)) return false;
   if (pattern == name) return true;
-  if (objects.contains(pattern)) return false;
+  if (!IsFolderName(pattern) && objects.contains(pattern)) return false;
   if (const std::string folder = FolderName(pattern); IsFolder(objects, folder)) {
     const absl::string_view base = BaseName(name);
     return !base.empty() && base[0] != '.' && absl::StrCat(folder, base) == name;

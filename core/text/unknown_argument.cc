@@ -12,7 +12,7 @@ std::string UnknownArgumentText(absl::string_view program, absl::string_view arg
                                 absl::Span<const std::string> options) {
   if (!absl::StartsWith(argument, "-")) {
     const std::string shown =
-        IsWebAddress(argument) ? ShownAddress(argument) : std::string(argument);
+        MayHoldSecrets(argument) ? ShownAddress(argument) : std::string(argument);
     return absl::StrCat(program, ": '", ForeignName(shown), "' is one argument too many; `",
                         program, " --help` shows what there is");
   }

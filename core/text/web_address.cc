@@ -106,6 +106,23 @@ bool IsWebAddress(absl::string_view name) {
   return absl::StartsWithIgnoreCase(name, "http:") || absl::StartsWithIgnoreCase(name, "https:");
 }
 
+bool IsBucketName(absl::string_view name) {
+  return absl::StartsWith(name, "s3://") || absl::StartsWith(name, "gs://");
+}
+
+bool MayHoldSecrets(absl::string_view name) {
+  if (IsWebAddress(name)) return true;
+  name = WithoutFront(name);
+  if (!absl::StartsWithIgnoreCase(name, "s3:") && !absl::StartsWithIgnoreCase(name, "gs:")) {
+    return false;
+  }
+  // A secret may hold a '/', so all that stands before an '@' may belong to it. A key of an object
+  // may hold an '@', too, but then a name that can be a bucket's stands before it.
+  const absl::string_view rest = name.substr(3);
+  if (!absl::StartsWith(rest, "//")) return absl::StrContains(rest, '@');
+  return !IsHostName(rest.substr(2, rest.find('/', 2) - 2));
+}
+
 std::string ShownAddress(absl::string_view address) {
   const Cut cut = CutOf(address);
   if (cut.may_be_secret) return absl::StrCat(cut.scheme, "...");

@@ -95,9 +95,9 @@ std::optional<Measure> MeasureOf(const ConfigFlag& flag) {
 
 // `text` as it may be shown: an address of shards in it may hold secrets.
 std::string Shown(absl::string_view text) {
-  const std::string lower = absl::AsciiStrToLower(text);
-  for (size_t at = lower.find("http"); at != lower.npos; at = lower.find("http", at + 1)) {
-    if (IsWebAddress(text.substr(at))) {
+  for (size_t at = 0; at < text.size(); ++at) {
+    // A name begins here, not at the blanks before it.
+    if (absl::ascii_isalpha(text[at]) && MayHoldSecrets(text.substr(at))) {
       return absl::StrCat(text.substr(0, at), ShownAddress(text.substr(at)));
     }
   }

@@ -44,6 +44,8 @@ std::vector<Room> SystoleRooms() {
       {"core/tensor", 1, status},
       {"core/memory", 1, {"core/status", "core/descriptor"}},
       {"core/checksum", 1, status},
+      // Answers of buckets, for every room that asks one. It knows no HTTP.
+      {"core/xml", 1, {}},
       // Hashes of the secrets that let a client in, for the server and for `systole token`.
       {"core/access_token", 1, Join({status, {"core/descriptor"}})},
       {"core/numeric", 1, status},
@@ -52,30 +54,41 @@ std::vector<Room> SystoleRooms() {
       {"core/concurrency", 1, Join({status, {"core/descriptor"}})},
       // Fetches objects of the web. It knows no shard and no store.
       {"core/http", 2, Join({status, {"core/interrupt", "core/random", "core/concurrency"}})},
+      // Keys and tokens for buckets. It knows no bucket, and core/http knows no credentials.
+      {"core/credentials", 3,
+       Join({status,
+             messages,
+             {"core/descriptor", "core/textproto", "core/json", "core/random", "core/concurrency",
+              "core/http"}})},
       {"core/storage", 2, ground},
-      // The stores. None of them knows another one.
+      // The stores. None of them knows another one, but buckets are read as the web is.
       {"core/storage/local", 3, Join({status, {"core/storage"}})},
       {"core/storage/memory", 3, Join({status, {"core/storage", "core/concurrency"}})},
       {"core/storage/web", 3, Join({status, {"core/storage", "core/concurrency", "core/http"}})},
+      // Buckets are servers of the web with lists, signatures and refusals of their own.
+      {"core/storage/bucket", 4,
+       Join({status,
+             {"core/interrupt", "core/concurrency", "core/xml", "core/http", "core/credentials",
+              "core/storage", "core/storage/web"}})},
       // Finds the store of a name. Code that reads shards knows this room and no store.
-      {"core/storage/stores", 4,
+      {"core/storage/stores", 5,
        Join({status,
              {"core/interrupt", "core/storage", "core/storage/local", "core/storage/memory",
-              "core/storage/web"}})},
+              "core/storage/web", "core/storage/bucket"}})},
       // Messages of servers and feeds to the person who runs them.
       {"core/log", 3, Join({status, {"core/json", "core/concurrency"}})},
       // Values by key, in memory and on disk. It knows no images.
-      {"core/cache", 5, Join({files, {"core/metrics"}})},
-      {"core/compression", 5, files},
+      {"core/cache", 6, Join({files, {"core/metrics"}})},
+      {"core/compression", 6, files},
       {"core/example", 3, ground},
       // The interface of a file of records, and the code that its formats share.
-      {"core/record/source", 6, Join({files, {"core/compression", "core/example"}})},
+      {"core/record/source", 7, Join({files, {"core/compression", "core/example"}})},
       // A room for each format.
-      {"core/record/tfrecord", 7,
+      {"core/record/tfrecord", 8,
        Join({files, {"core/compression", "core/example", "core/record/source"}})},
-      {"core/record/webdataset", 7, Join({files, {"core/example", "core/record/source"}})},
+      {"core/record/webdataset", 8, Join({files, {"core/example", "core/record/source"}})},
       // The table of formats.
-      {"core/record", 8,
+      {"core/record", 9,
        Join({files,
              {"core/compression", "core/record/source", "core/record/tfrecord",
               "core/record/webdataset"}})},
@@ -84,7 +97,7 @@ std::vector<Room> SystoleRooms() {
       {"core/image/jpeg", 4, Join({ground, {"core/image/window"}})},
       {"core/image/resize", 4, Join({ground, {"core/image/window"}})},
       // Code that needs more than one of these: the fused pass, and the kind of any image.
-      {"core/image", 5,
+      {"core/image", 6,
        Join({ground,
              {"core/image/window", "core/image/png", "core/image/jpeg", "core/image/resize"}})},
       {"core/order", 3, ground},
@@ -92,31 +105,31 @@ std::vector<Room> SystoleRooms() {
       // The order of a spec. core/plan and the client must agree on it.
       {"core/spec", 4, Join({ground, messages, {"core/order"}})},
       // The operations. Each has its parameters, its reference and its row.
-      {"core/operations/ops", 6,
+      {"core/operations/ops", 7,
        Join({ground,
              messages,
              {"core/image/window", "core/image/png", "core/image/jpeg", "core/image/resize",
               "core/image"}})},
       // Programs of a spec's transforms: operations are put together and lowered.
-      {"core/operations", 7,
+      {"core/operations", 8,
        Join({ground,
              messages,
              {"core/image/window", "core/image/jpeg", "core/image", "core/operations/ops"}})},
       // Shards that are opened under a name: their content, and whether any are missing.
-      {"core/dataset", 9,
+      {"core/dataset", 10,
        Join({files,
              messages,
              {"core/textproto", "core/record", "core/record/source", "core/example", "core/image",
               "core/order"}})},
       // Checks a feed spec against a dataset and translates it. No thread, no example.
-      {"core/plan", 10,
+      {"core/plan", 11,
        Join({ground,
              messages,
              operations,
              {"core/cache", "core/example", "core/image/jpeg", "core/image", "core/order",
               "core/batch", "core/spec", "core/dataset"}})},
       // Makes a plan's steps: decides which stream is next, and makes examples.
-      {"core/engine", 11,
+      {"core/engine", 12,
        Join({ground,
              operations,
              {"core/concurrency", "core/cache", "core/example", "core/image/jpeg", "core/image",
@@ -125,124 +138,124 @@ std::vector<Room> SystoleRooms() {
       {"proto/slots", 2, Join({ground, messages})},
       // Metrics in the answer of ServerStatus, for both ends.
       {"proto/metrics", 3, Join({status, messages, {"core/metrics"}})},
-      {"proto/framing", 5, Join({ground, messages, {"core/batch"}})},
+      {"proto/framing", 6, Join({ground, messages, {"core/batch"}})},
       // The server's settings: one table of flags and of a config file's fields.
       {"server/config", 2, Join({status, messages, {"core/process"}})},
       // Which connections are accepted, and with which certificates. It knows no feeds.
-      {"server/listener", 5, Join({ground, {"core/concurrency"}})},
+      {"server/listener", 6, Join({ground, {"core/concurrency"}})},
       // Which client may make which call, by a configuration and the call's token.
-      {"server/access", 6,
+      {"server/access", 7,
        Join({status, messages, {"core/concurrency", "core/access_token", "server/listener"}})},
       // Memory that is lent to clients of this machine.
-      {"server/slots", 6,
+      {"server/slots", 7,
        Join({ground, messages, {"core/concurrency", "core/log", "proto/slots"}})},
       // Running streams: the places they take, their messages, and how each ended.
-      {"server/streams", 12,
+      {"server/streams", 13,
        Join({ground,
              messages,
              {"core/concurrency", "core/log", "core/plan", "core/engine", "proto/framing",
               "server/access", "server/slots"}})},
       // Services that tools expect of any gRPC server: health, reflection.
-      {"server/introspection", 13,
+      {"server/introspection", 14,
        Join({ground,
              messages,
              {"core/concurrency", "proto/framing", "server/access", "server/streams"}})},
       // The metrics of a server, a line each. The rooms that count are below.
       {"server/metrics",
-       13,
+       14,
        {"core/concurrency", "core/process", "core/metrics", "core/cache", "core/engine",
         "server/listener", "server/streams"}},
       // The calls of Systole's own service, and the datasets that they name.
-      {"server/rpc", 14,
+      {"server/rpc", 15,
        Join({files,
              messages,
              {"core/log", "core/metrics", "core/cache", "core/compression", "core/record/source",
               "core/example", "core/image/jpeg", "core/spec", "core/dataset", "core/plan",
               "core/engine", "proto/metrics", "proto/framing", "server/listener", "server/access",
               "server/slots", "server/streams", "server/metrics"}})},
-      {"server", 15,
+      {"server", 16,
        Join({files,
              messages,
              {"core/textproto", "core/log", "core/process", "core/compression", "core/image/jpeg",
               "proto/framing", "proto/slots", "server/config", "server/listener", "server/slots",
               "server/introspection", "server/rpc"}})},
       // The queue of one core. The emulator takes from it and knows no gRPC.
-      {"client/infeed", 5, Join({ground, {"core/concurrency", "core/batch"}})},
+      {"client/infeed", 6, Join({ground, {"core/concurrency", "core/batch"}})},
       // Decides which server is asked for which steps. A pure state machine without gRPC, threads
       // and clocks.
-      {"client/schedule", 5, {"core/status", "core/random"}},
+      {"client/schedule", 6, {"core/status", "core/random"}},
       // The steps of every feed, with a server or without. It knows no gRPC.
-      {"client/step", 5,
+      {"client/step", 6,
        Join({ground, {"core/concurrency", "core/metrics", "core/order", "core/batch"}})},
       // Connects to one server, calls it and measures it.
-      {"client/servers", 6,
+      {"client/servers", 7,
        Join({files,
              messages,
              {"core/order", "core/batch", "core/spec", "proto/framing", "proto/slots"}})},
       // Makes whole steps, in order, of the answers of servers.
-      {"client/lanes", 8,
+      {"client/lanes", 9,
        Join(
            {ground,
             messages,
             {"core/concurrency", "core/log", "core/order", "core/batch", "core/spec",
              "proto/framing", "proto/slots", "client/schedule", "client/step", "client/servers"}})},
       // The library that trainers link.
-      {"client/feed", 9,
+      {"client/feed", 10,
        Join({ground,
              messages,
              {"core/concurrency", "core/order", "core/batch", "core/spec", "proto/framing",
               "client/infeed", "client/step", "client/servers", "client/lanes"}})},
       // The same steps without a server.
-      {"client/local", 12,
+      {"client/local", 13,
        Join({ground,
              messages,
              {"core/concurrency", "core/log", "core/cache", "core/order", "core/spec",
               "core/dataset", "core/plan", "core/engine", "client/step"}})},
       // Shows the examples of a feed as a page, for `systole look` and for Python.
-      {"client/look", 8,
+      {"client/look", 9,
        Join({ground,
              messages,
              operations,
              {"core/batch", "core/order", "core/image/jpeg", "core/spec", "client/html",
               "client/step"}})},
-      {"client/html", 6, {}},         // Parts of all pages.
-      {"client/texture", 6, ground},  // Also for bench's photographs.
-      {"client/emulator/array", 7, ground},
+      {"client/html", 7, {}},         // Parts of all pages.
+      {"client/texture", 7, ground},  // Also for bench's photographs.
+      {"client/emulator/array", 8, ground},
       // Files of the emulator's rooms on disk.
-      {"client/emulator/message_file", 8,
+      {"client/emulator/message_file", 9,
        Join({status, messages, {"core/storage", "core/record/tfrecord"}})},
       // Files of deploy/ that are compiled into the programs.
-      {"client/emulator/shipped", 6, Join({status, messages, {"core/textproto"}})},
-      {"client/emulator/model", 7,
+      {"client/emulator/shipped", 7, Join({status, messages, {"core/textproto"}})},
+      {"client/emulator/model", 8,
        Join({ground, messages, {"core/textproto", "client/emulator/shipped"}})},
-      {"client/emulator/training", 9,
+      {"client/emulator/training", 10,
        Join({files,
              messages,
              {"core/json", "client/emulator/array", "client/emulator/model",
               "client/emulator/message_file"}})},
-      {"client/emulator/chip", 8,
+      {"client/emulator/chip", 9,
        Join({ground,
              messages,
              {"core/textproto", "core/json", "client/emulator/array", "client/emulator/shipped",
               "client/emulator/model"}})},
-      {"client/emulator/timing", 10,
+      {"client/emulator/timing", 11,
        Join({files,
              messages,
              {"core/batch", "core/json", "client/emulator/chip", "client/emulator/message_file"}})},
-      {"client/emulator/report", 11, Join({ground, emulator, {"client/html", "core/json"}})},
+      {"client/emulator/report", 12, Join({ground, emulator, {"client/html", "core/json"}})},
       // Pictures for the demo's data set.
-      {"client/cli/flowers", 7, Join({files, {"core/image/jpeg", "client/texture"}})},
+      {"client/cli/flowers", 8, Join({files, {"core/image/jpeg", "client/texture"}})},
       // Options, --help, --json, the progress bar, Ctrl-C. It knows no feed and no shard.
       {"client/cli/console", 3, Join({ground, {"core/process", "core/concurrency"}})},
       // The work of `systole pack`, `inspect` and `verify`.
-      {"client/cli/shards", 10,
+      {"client/cli/shards", 11,
        Join({files,
              messages,
              {"core/json", "core/compression", "core/record", "core/record/source",
               "core/record/tfrecord", "core/example", "core/image/jpeg", "core/image/resize",
               "core/image", "core/dataset"}})},
       // The work of `systole pace`, `replay` and `load`.
-      {"client/cli/pacing", 12,
+      {"client/cli/pacing", 13,
        Join({files,
              messages,
              emulator,
@@ -250,7 +263,7 @@ std::vector<Room> SystoleRooms() {
              {"core/json", "core/metrics", "core/spec", "proto/metrics", "client/infeed",
               "client/emulator/report"}})},
       // A file for each command, with its options and its output.
-      {"client/cli/commands", 13,
+      {"client/cli/commands", 14,
        Join({files,
              messages,
              emulator,
@@ -277,11 +290,11 @@ std::vector<Room> SystoleRooms() {
               "client/cli/shards",
               "client/cli/pacing"}})},
       {"client/cli",
-       14,
+       15,
        {"core/numeric", "core/process", "proto/framing/grpc_log.h", "client/cli/console",
         "client/cli/commands"}},
       // The C++ code of the Python package. No other C++ code uses it.
-      {"client/python/extension", 14,
+      {"client/python/extension", 15,
        Join({files,
              messages,
              feed,
@@ -296,8 +309,8 @@ std::vector<Library> ForeignLibraries() {
       {"abseil", {"absl/"}, {}, {}},
       {"protobuf",
        {"google/protobuf/"},
-       {"core/textproto/", "core/spec/", "core/operations/", "core/dataset/", "core/plan/",
-        "core/engine/", "proto/", "server/", "client/"},
+       {"core/textproto/", "core/credentials/credential_json.", "core/spec/", "core/operations/",
+        "core/dataset/", "core/plan/", "core/engine/", "proto/", "server/", "client/"},
        {}},
       {"gRPC", {"grpc/", "grpcpp/"}, {"proto/", "server/", "client/"}, {"client/emulator/"}},
       // SIMD kernels are compiled once per instruction set, each in its own .cc. So one file cannot
@@ -316,15 +329,17 @@ std::vector<Library> ForeignLibraries() {
        {"zstd.h", "zstd_errors.h"},
        {"core/compression/zstd.cc", "core/compression/compressing_sink.cc"},
        {}},
-      // Hashes tokens, reads certificates and keys, and observes bytes that gRPC's TLS has
-      // decrypted. `systole` also keeps it loaded until the end, and core/http ends before it does.
-      // gRPC and libcurl do TLS themselves.
+      // Hashes and signs tokens, reads certificates and keys, and observes bytes that gRPC's TLS
+      // has decrypted. `systole` also keeps it loaded until the end, and core/http ends before it
+      // does. gRPC and libcurl do TLS themselves.
       {"OpenSSL",
        {"openssl/"},
-       {"core/access_token/token_table.cc", "core/http/client_loop.cc",
-        "server/listener/read_observer.cc", "server/listener/tls_files.cc", "client/cli/main.cc"},
+       {"core/access_token/token_table.cc", "core/credentials/signed_jwt.cc",
+        "core/http/client_loop.cc", "server/listener/read_observer.cc",
+        "server/listener/tls_files.cc", "client/cli/main.cc"},
        {}},
       {"libcurl", {"curl/"}, {"core/http/"}, {}},
+      {"Expat", {"expat.h"}, {"core/xml/xml_reader.cc"}, {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
       // The decoder, the encoder, and code that they share or that replaces a part of libjpeg.
       // Their public headers may not include libjpeg.

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "core/storage/bucket/bucket_store.h"
 #include "core/storage/local/local_store.h"
 #include "core/storage/memory/memory_store.h"
 #include "core/storage/web/web_store.h"
@@ -24,6 +25,8 @@ constexpr StoreRow kStores[] = {
     {"mem", "mem://", []() -> const Store& { return MemoryStore::OfProcess(); }},
     {"https", "https://", []() -> const Store& { return WebStore::OfProcess(); }},
     {"http", "http://", []() -> const Store& { return WebStore::OfProcess(); }},
+    {"s3", "s3://", []() -> const Store& { return BucketStore::S3OfProcess(); }},
+    {"gs", "gs://", []() -> const Store& { return BucketStore::GcsOfProcess(); }},
 };
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
 #include "core/storage/stores/store_table.h"
-#include "core/text/web_address.h"
 
 namespace systole {
 
@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<ByteSink>> CreateStored(const std::string& name) 
 }
 
 bool IsAbsent(const absl::Status& error, absl::string_view name) {
-  return absl::IsNotFound(error) || (absl::IsPermissionDenied(error) && IsWebAddress(name));
+  return absl::IsNotFound(error) || (absl::IsPermissionDenied(error) && IsOnServer(name));
 }
 
 absl::Status RemoveStored(const std::string& name) {

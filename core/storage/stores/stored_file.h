@@ -24,8 +24,8 @@ absl::StatusOr<std::unique_ptr<ByteSink>> CreateStored(const std::string& name);
 
 // `error` comes from opening the file `name`, which may lie beside a shard. Returns whether the
 // error means that there is no such file. A bucket answers "it may not be read" (403) for a missing
-// object, too, if its caller may not list the bucket. So for an address of the web,
-// PermissionDenied says no more than NotFound.
+// object, too, if its caller may not list the bucket. So for an object on a server
+// (IsOnServer), PermissionDenied says no more than NotFound.
 bool IsAbsent(const absl::Status& error, absl::string_view name);
 
 absl::Status RemoveStored(const std::string& name);

@@ -15,6 +15,7 @@ namespace {
 
 constexpr absl::string_view kEtagWord = "etag ";
 constexpr size_t kMaxDateBytes = 64;
+constexpr size_t kMaxGenerationDigits = 20;  // Of a number of 64 bits.
 
 absl::string_view Header(const HttpResponse& response, absl::string_view name) {
   return FindHeader(response.headers, name);
@@ -57,6 +58,10 @@ bool IsGone(int status) { return status == 404 || status == 410; }
 
 // Whether what the answer says of its object can be true of `object`.
 bool MayBeOf(const WebObject& object, const HttpResponse& response) {
+  if (!object.generation.empty()) {
+    const std::string generation = GenerationOf(response);
+    return generation.empty() || generation == object.generation;
+  }
   if (!object.etag.empty()) {
     return Header(response, "etag").empty() || EtagOf(response) == object.etag;
   }
@@ -68,6 +73,7 @@ bool MayBeOf(const WebObject& object, const HttpResponse& response) {
 }  // namespace
 
 std::string WebObject::Identity() const {
+  if (!generation.empty()) return absl::StrCat("generation ", generation);
   if (!etag.empty()) return absl::StrCat(kEtagWord, etag);
   return last_modified.empty() ? "" : absl::StrCat(size_bytes, " modified ", last_modified);
 }
@@ -122,9 +128,9 @@ absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
 }
 
 absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& head,
-                                            const HttpResponse& response) {
+                                            const HttpResponse& response, WebRefusal refusal) {
   if (response.status == 200) return ObjectOf(called, response.body_bytes, response);
-  if (response.status != 206 && response.status != 416) return RefusalOf(called, response);
+  if (response.status != 206 && response.status != 416) return refusal(called, response);
   const std::optional<ContentRange> range = ParseContentRange(Header(response, "content-range"));
   const bool has_no_length = Header(response, "content-range").empty();
   if (response.status == 416 && has_no_length && head.status == 200 &&
@@ -144,7 +150,15 @@ absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const Http
   return ObjectOf(called, *range->total, response);
 }
 
+std::string GenerationOf(const HttpResponse& response) {
+  const absl::string_view value = Header(response, "x-goog-generation");
+  const bool fit = value.size() <= kMaxGenerationDigits &&
+                   value.find_first_not_of("0123456789") == absl::string_view::npos;
+  return fit ? std::string(value) : "";
+}
+
 bool ProvesSameObject(const WebObject& object, const HttpResponse& response) {
+  if (!object.generation.empty()) return GenerationOf(response) == object.generation;
   if (!object.etag.empty()) return EtagOf(response) == object.etag;
   if (LastModifiedOf(response) != object.last_modified) return false;
   if (response.status == 200) return response.body_bytes == object.size_bytes;
@@ -153,12 +167,12 @@ bool ProvesSameObject(const WebObject& object, const HttpResponse& response) {
 }
 
 absl::Status CheckPiece(absl::string_view called, const WebObject& object, const HttpRange& asked,
-                        const HttpResponse& response) {
+                        const HttpResponse& response, WebRefusal refusal) {
   const absl::Status replaced = ChangedSinceOpened(called, "was replaced");
   if (IsGone(response.status)) return ChangedSinceOpened(called, "was removed");
   if (response.status == 412) return replaced;  // If-Match does not hold.
   if (response.status != 200 && response.status != 206 && response.status != 416) {
-    return RefusalOf(called, response);
+    return refusal(called, response);
   }
   if (!MayBeOf(object, response)) return replaced;
   const uint64_t wanted = asked.end - asked.begin;
@@ -172,7 +186,8 @@ absl::Status CheckPiece(absl::string_view called, const WebObject& object, const
       return replaced;
     }
     const bool same_object =
-        range.has_value() && (range->total.has_value() || !object.etag.empty());
+        range.has_value() &&
+        (range->total.has_value() || !object.etag.empty() || !object.generation.empty());
     if (response.status == 416 || !same_object || range->begin != asked.begin ||
         range->end != asked.end) {
       return WrongRange(called, asked, response);

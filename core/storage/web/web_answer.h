@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -23,6 +24,8 @@ struct WebObject {
   uint64_t size_bytes = 0;
   std::string etag;           // Strong, with its quotes. Empty: there is none.
   std::string last_modified;  // As the server writes it. Empty: there is none that can be used.
+  // Digits that name the object's state, on servers of a dialect that has them. Empty elsewhere.
+  std::string generation = {};
 
   // See StoredState::identity.
   std::string Identity() const;
@@ -34,10 +37,22 @@ struct WebObject {
 absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
                                                       const HttpResponse& response);
 
+// The error of an answer that gives no object: NotFound, PermissionDenied, Unavailable or another,
+// with the status and what to do.
+absl::Status RefusalOf(absl::string_view called, const HttpResponse& response);
+
+// A function like RefusalOf().
+using WebRefusal =
+    absl::FunctionRef<absl::Status(absl::string_view called, const HttpResponse& response)>;
+
 // The object of an answer to a GET of its first byte, asked after `head` did not tell. It is empty
 // if `head` has the length 0 and there is no first byte (416).
 absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& head,
-                                            const HttpResponse& response);
+                                            const HttpResponse& response,
+                                            WebRefusal refusal = RefusalOf);
+
+// The generation that an answer names (header x-goog-generation), empty if there is none.
+std::string GenerationOf(const HttpResponse& response);
 
 // OK if the body of an answer to a GET is just the bytes `asked` of `object`, which was opened.
 //   FailedPrecondition  the object has changed, or the server ignores ranges.
@@ -45,17 +60,13 @@ absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const Http
 //   Unavailable         a body that ended early: a retry may help.
 // REQUIRES: asked.end <= object.size_bytes.
 absl::Status CheckPiece(absl::string_view called, const WebObject& object, const HttpRange& asked,
-                        const HttpResponse& response);
+                        const HttpResponse& response, WebRefusal refusal = RefusalOf);
 
-// Whether the answer to a GET itself says that it is of `object`: it has the same strong ETag. Of
-// an object without one it has the same Last-Modified and the same size of the whole, and an answer
-// to HEAD would not say more. That the request had `If-Match` says nothing, because servers may
-// ignore it.
+// Whether the answer to a GET itself says that it is of `object`: it has the same generation, or
+// else the same strong ETag. Of an object without either it has the same Last-Modified and the same
+// size of the whole, and an answer to HEAD would not say more. That the request had `If-Match` says
+// nothing, because servers may ignore it.
 bool ProvesSameObject(const WebObject& object, const HttpResponse& response);
-
-// The error of an answer that gives no object: NotFound, PermissionDenied, Unavailable or another,
-// with the status and what to do.
-absl::Status RefusalOf(absl::string_view called, const HttpResponse& response);
 
 }  // namespace systole
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "core/http/http_names.h"
 #include "core/status/status_macros.h"
 #include "core/storage/store.h"
@@ -33,10 +34,10 @@ void RaiseTo(std::atomic<int64_t>& latest_ns, absl::Duration time) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<WebConnection>> WebConnection::Create(
-    const WebStoreOptions& options) {
+absl::StatusOr<std::unique_ptr<WebConnection>> WebConnection::Create(const WebStoreOptions& options,
+                                                                     WebDialect* dialect) {
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> client, HttpClient::Create(options.client));
-  return absl::WrapUnique(new WebConnection(options, std::move(client)));
+  return absl::WrapUnique(new WebConnection(options, dialect, std::move(client)));
 }
 
 HttpRequest WebConnection::RequestFor(const std::string& name, const std::string& called) const {
@@ -47,25 +48,75 @@ HttpRequest WebConnection::RequestFor(const std::string& name, const std::string
           .called = called};
 }
 
+std::string WebConnection::ShownIn(const HttpRequest& request) const {
+  if (dialect_ == nullptr || !request.called.empty()) return HttpNames(request).object();
+  return ForeignText(ShownName(request.url));
+}
+
+absl::StatusOr<HttpResponse> WebConnection::Attempt(const HttpRequest& request) {
+  if (dialect_ == nullptr) return client_->Fetch(request);
+  const absl::Duration deadline = options_.now() + request.timeout;
+  for (int corrections = 0;; ++corrections) {
+    HttpRequest prepared = request;
+    if (const absl::Status ready = dialect_->Prepare(prepared); !ready.ok()) {
+      if (request.called.empty()) return ready;
+      // Clients see it, and must not learn the places of the credentials.
+      return absl::Status(ready.code(),
+                          absl::StrCat(ShownIn(request), ": its server cannot be asked now (",
+                                       absl::StatusCodeToString(ready.code()),
+                                       "); `systole inspect` of the shard says why"));
+    }
+    prepared.timeout = std::max(absl::ZeroDuration(), deadline - options_.now());
+    SYSTOLE_ASSIGN_OR_RETURN(HttpResponse response, client_->Fetch(prepared));
+    const bool good = response.status >= 200 && response.status < 300;
+    if (good || corrections >= kMostCorrections ||
+        !dialect_->LearnsFrom(request.url, prepared, response)) {
+      return response;
+    }
+  }
+}
+
+absl::Status WebConnection::Refusal(absl::string_view called, const HttpResponse& response) const {
+  return dialect_ == nullptr ? RefusalOf(called, response) : dialect_->RefusalOf(called, response);
+}
+
 absl::StatusOr<HttpResponse> WebConnection::Fetch(const HttpRequest& request) {
-  return retrier_.Fetch(request,
-                        [this](const HttpRequest& attempt) { return client_->Fetch(attempt); });
+  return retrier_.Fetch(request, [this](const HttpRequest& attempt) { return Attempt(attempt); });
 }
 
 absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std::string& called,
                                              absl::Duration timeout) {
-  HttpRequest request = RequestFor(name, called);
-  request.timeout = timeout;
-  const std::string shown = HttpNames(request).object();
-  request.method = HttpMethod::kHead;
-  SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse head, Fetch(request));
-  SYSTOLE_ASSIGN_OR_RETURN(std::optional<WebObject> object, ObjectOfHead(shown, head));
-  if (object.has_value()) return *std::move(object);
-  request.method = HttpMethod::kGet;
-  request.range = {.begin = 0, .end = 1};
-  request.max_body_bytes = 1;
-  SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(request));
-  return ObjectOfFirstByte(shown, head, first_byte);
+  HttpRequest ask_head = RequestFor(name, called);
+  ask_head.timeout = timeout;
+  ask_head.method = HttpMethod::kHead;
+  HttpRequest ask_first_byte = RequestFor(name, called);
+  ask_first_byte.timeout = timeout;
+  ask_first_byte.range = {.begin = 0, .end = 1};
+  ask_first_byte.max_body_bytes = 1;
+  const std::string shown = ShownIn(ask_head);
+  if (dialect_ == nullptr) {
+    SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse head, Fetch(ask_head));
+    SYSTOLE_ASSIGN_OR_RETURN(std::optional<WebObject> object, ObjectOfHead(shown, head));
+    if (object.has_value()) return *std::move(object);
+    SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(ask_first_byte));
+    return ObjectOfFirstByte(shown, head, first_byte);
+  }
+  // The answer to HEAD has no body, and a dialect's servers say there why they refuse.
+  SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(ask_first_byte));
+  HttpResponse head;
+  if (first_byte.status == 416) {  // An empty object. Not all servers say so here.
+    SYSTOLE_ASSIGN_OR_RETURN(head, Fetch(ask_head));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(
+      WebObject object,
+      ObjectOfFirstByte(shown, head, first_byte,
+                        [this](absl::string_view called, const HttpResponse& response) {
+                          return Refusal(called, response);
+                        }));
+  if (dialect_->has_generations()) {
+    object.generation = GenerationOf(first_byte.status == 416 ? head : first_byte);
+  }
+  return object;
 }
 
 absl::StatusOr<SeenObject> WebConnection::Look(const std::string& name, const std::string& called,
@@ -92,24 +143,31 @@ absl::StatusOr<bool> WebConnection::Read(const std::string& name, const std::str
                                          const WebObject& object, uint64_t offset,
                                          absl::Span<char> out) {
   bool proven = true;
+  const auto refusal = [this](absl::string_view shown, const HttpResponse& response) {
+    return Refusal(shown, response);
+  };
   while (!out.empty()) {
     const absl::Span<char> piece = out.subspan(0, kPieceBytes);
     const HttpRange range = {.begin = offset, .end = offset + piece.size()};
     HttpRequest request = RequestFor(name, called);
-    const std::string shown = HttpNames(request).object();
-    if (!object.etag.empty()) request.headers.emplace_back("if-match", object.etag);
+    const std::string shown = ShownIn(request);
+    if (!object.generation.empty()) {
+      request.headers.emplace_back("x-goog-if-generation-match", object.generation);
+    } else if (!object.etag.empty()) {
+      request.headers.emplace_back("if-match", object.etag);
+    }
     request.range = range;
     request.into = piece;
     const absl::StatusOr<HttpResponse> response =
         retrier_.Fetch(request, [&](const HttpRequest& attempt) -> absl::StatusOr<HttpResponse> {
-          SYSTOLE_ASSIGN_OR_RETURN(HttpResponse answer, client_->Fetch(attempt));
+          SYSTOLE_ASSIGN_OR_RETURN(HttpResponse answer, Attempt(attempt));
           if (MayBeTriedAgain(answer)) return answer;
           // A body that ended early is tried again, too.
-          SYSTOLE_RETURN_IF_ERROR(CheckPiece(shown, object, range, answer));
+          SYSTOLE_RETURN_IF_ERROR(CheckPiece(shown, object, range, answer, refusal));
           return answer;
         });
     if (!response.ok()) return response.status();
-    if (MayBeTriedAgain(response)) return RefusalOf(shown, *response);
+    if (MayBeTriedAgain(response)) return refusal(shown, *response);
     proven = proven && ProvesSameObject(object, *response);
     offset += piece.size();
     out.remove_prefix(piece.size());

@@ -22,6 +22,7 @@
 #include "core/storage/byte_source.h"
 #include "core/storage/web/recent_objects.h"
 #include "core/storage/web/web_answer.h"
+#include "core/storage/web/web_dialect.h"
 
 namespace systole {
 
@@ -44,10 +45,14 @@ struct WebStoreOptions {
 // Thread-safe. Sends the requests of a store, with retries.
 class WebConnection {
  public:
-  // Errors of HttpClient::Create().
-  static absl::StatusOr<std::unique_ptr<WebConnection>> Create(const WebStoreOptions& options);
+  // Errors of HttpClient::Create(). Without a dialect, names are addresses and servers speak plain
+  // HTTP. The dialect must outlive the connection.
+  static absl::StatusOr<std::unique_ptr<WebConnection>> Create(const WebStoreOptions& options,
+                                                               WebDialect* dialect = nullptr);
 
-  // In these functions `called` is HttpRequest::called.
+  // In these functions `called` is HttpRequest::called. `name` is the address of an object, or
+  // what the dialect takes for its name. If `called` is empty, errors of the dialect's servers may
+  // name the address alone.
 
   // What the server says of the object now, for each of two requests at most `timeout`. NotFound,
   // PermissionDenied, Unavailable, and others of HttpClient::Fetch() and of ObjectOfFirstByte().
@@ -61,6 +66,9 @@ class WebConnection {
   absl::StatusOr<bool> Read(const std::string& name, const std::string& called,
                             const WebObject& object, uint64_t offset, absl::Span<char> out);
 
+  // Sends a request for something other than an object, with retries. Its url is for the dialect.
+  absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
+
   // LookIfNotSeen() asks the server again.
   void Forget(const std::string& name) { recent_.Forget(name); }
 
@@ -70,8 +78,10 @@ class WebConnection {
   const WebStoreOptions& options() const { return options_; }
 
  private:
-  WebConnection(const WebStoreOptions& options, std::unique_ptr<HttpClient> client)
+  WebConnection(const WebStoreOptions& options, WebDialect* dialect,
+                std::unique_ptr<HttpClient> client)
       : options_(options),
+        dialect_(dialect),
         client_(std::move(client)),
         retrier_(options.retry,
                  {.sleep = [client = client_.get()](
@@ -79,11 +89,16 @@ class WebConnection {
         recent_(options.trust) {}
 
   HttpRequest RequestFor(const std::string& name, const std::string& called) const;
-  absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
+  // What messages about the request call its object.
+  std::string ShownIn(const HttpRequest& request) const;
+  // One attempt, and what the dialect makes of a refusal.
+  absl::StatusOr<HttpResponse> Attempt(const HttpRequest& request);
+  absl::Status Refusal(absl::string_view called, const HttpResponse& response) const;
   absl::StatusOr<WebObject> Ask(const std::string& name, const std::string& called,
                                 absl::Duration timeout);
 
   const WebStoreOptions options_;
+  WebDialect* const dialect_;  // Null: plain HTTP.
   const std::unique_ptr<HttpClient> client_;
   HttpRetrier retrier_;
   RecentObjects recent_;

@@ -76,7 +76,8 @@ TEST(DatasetTest, ErrorsShowNoSecretOfAnAddress) {
        {"https://user:SECRET@host/a.tfrecord", "HTTPS://user:SECRET@host/a?SECRET",
         "https://user:SECRET/x@host/a", "https://host/*.tfrecord?sig=SECRET",
         "https://host/dir/?SECRET", "https:/user:SECRET@host/a?SECRET", " https://host/a?SECRET",
-        "gs://user:SECRET@bucket/a?SECRET"}) {
+        "gs://user:SECRET@bucket/a", "s3://ID:SEC/RET@bucket/a", "s3://ID:SECRET@bucket",
+        "s3:/ID:SECRET@bucket/a"}) {
     const absl::Status status = Dataset::Open("photos", {name}).status();
     EXPECT_FALSE(status.ok()) << name;
     EXPECT_THAT(std::string(status.message()), Not(HasSubstr("SECRET"))) << name;

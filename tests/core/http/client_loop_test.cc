@@ -207,13 +207,24 @@ TEST(ClientLoopTest, ASleepThatIsWantedTakesItsTime) {
   EXPECT_THAT(client->SleepFor(absl::ZeroDuration()), IsOk());
 }
 
+TEST(ClientLoopTest, ASleepEndsWhenItsReasonDoes) {
+  const auto client = MakeClient({});
+  std::atomic<bool> waits = true;
+  EXPECT_THAT(client->SleepWhile([] { return false; }, kLong), IsOk());
+  Caller asleep([&] { return client->SleepWhile([&] { return waits.load(); }, kLong); });
+  asleep.WaitUntilItSleeps();
+  waits = false;
+  client->WakeSleepers();
+  EXPECT_THAT(asleep.Join(), IsOk());
+}
+
 TEST(ClientLoopTest, TheDestructorEndsThoseWhoSleep) {
   auto loop = MakeLoop();
   std::atomic<bool> began = false;
   std::thread sleeper([&began, loop = loop.get()] {
     const ClientLoop::Call call(*loop);  // The destructor waits for its end.
     began = true;
-    EXPECT_THAT(loop->SleepFor(kLong),
+    EXPECT_THAT(loop->SleepWhile([] { return true; }, kLong),
                 StatusIs(absl::StatusCode::kCancelled, testing::HasSubstr("has ended")));
   });
   EXPECT_TRUE(WaitUntil([&] { return began.load(); }));

@@ -12,6 +12,7 @@
 #include "tests/core/http/stub_http_server.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/dead_address.h"
+#include "tests/loopback_socket.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
 
@@ -50,6 +51,15 @@ absl::Status ErrorOf(const StubAnswer& answer) {
                 AllOf(HasSubstr(server.Url("/a")), Not(HasSubstr("secret"))));
   }
   return status;
+}
+
+TEST(HttpFaultsTest, ARequestMayGiveUpConnectingSoonerThanItsClient) {
+  int port = 0;
+  const OwnedFd silent = ListenOnLoopback(port);  // Nobody answers the TLS handshake.
+  EXPECT_THAT(Fetch({.url = absl::StrCat("https://127.0.0.1:", port, "/"),
+                     .timeout = kLong,
+                     .connect_timeout = absl::Milliseconds(20)}),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("did not answer")));
 }
 
 TEST(HttpFaultsTest, ANameThatIsNoneIsUnavailableAndTold) {
@@ -186,6 +196,37 @@ TEST(HttpFaultsTest, TheBodyOfAnErrorIsNotReadWithoutEnd) {
   ASSERT_THAT(response, IsOk());
   EXPECT_EQ(response->status, 500);
   EXPECT_EQ(response->body, "");
+}
+
+TEST(HttpFaultsTest, OfTheBodyOfAnErrorAsMuchIsKeptAsTheRequestSays) {
+  const StubHttpServer server([](const StubRequest& request) {
+    if (request.target == "/short") return Reply(404, "abc");
+    return StubAnswer{.bytes = Head(500, {}), .endless = std::string(1000, 'x')};
+  });
+  HttpRequest request = Get(server.Url("/long"));
+  request.refusal_bytes = 2500;
+  const absl::StatusOr<HttpResponse> cut = Fetch(request);
+  ASSERT_THAT(cut, IsOk());
+  EXPECT_EQ(cut->body, std::string(2500, 'x'));
+  EXPECT_EQ(cut->body_bytes, 2500u);
+  request.url = server.Url("/short");
+  const absl::StatusOr<HttpResponse> whole = Fetch(request);
+  ASSERT_THAT(whole, IsOk());
+  EXPECT_EQ(whole->body, "abc");
+}
+
+TEST(HttpFaultsTest, ARedirectIsAnAnswerForARequestThatMayNotBeSentElsewhere) {
+  const StubHttpServer other([](const StubRequest&) { return Reply(200, ""); });
+  const StubHttpServer server([&](const StubRequest&) {
+    return Reply(307, "", {{"Location", other.Url("/")}, {"X-Region", "here"}});
+  });
+  HttpRequest request = Get(server.Url("/"));
+  request.returns_redirects = true;
+  const absl::StatusOr<HttpResponse> response = Fetch(request);
+  ASSERT_THAT(response, IsOk());
+  EXPECT_EQ(response->status, 307);
+  EXPECT_EQ(FindHeader(response->headers, "x-region"), "here");
+  EXPECT_EQ(other.connections(), 0);
 }
 
 TEST(HttpFaultsTest, GiantHeadersAreRefused) {

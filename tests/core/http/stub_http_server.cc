@@ -230,6 +230,14 @@ void StubHttpServer::Answer(Connection& connection, int number) {
     std::optional<StubRequest> request = ParseRequest(received.substr(0, end));
     if (!request.has_value()) return;
     received.erase(0, end + 4);
+    const size_t length =
+        ParseContentLength(FindHeader(request->headers, "content-length")).value_or(0);
+    if (!FindHeader(request->headers, "expect").empty()) connection.Send(Head(100, {}));
+    while (received.size() < length) {
+      if (!connection.Receive(received)) return;
+    }
+    request->body = received.substr(0, length);
+    received.erase(0, length);
     request->connection = number;
     {
       MutexLock lock(mu_);

@@ -27,6 +27,7 @@ struct StubRequest {
   std::string method;
   std::string target;  // Path and query.
   HttpHeaders headers;
+  std::string body = {};
   int connection = 0;  // The number of the connection, from 0.
 };
 

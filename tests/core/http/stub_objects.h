@@ -19,6 +19,32 @@
 
 namespace systole {
 
+// `answer` to a HEAD has no body.
+inline StubAnswer Bodiless(const StubRequest& request, StubAnswer answer) {
+  if (request.method == "HEAD") answer.bytes.resize(answer.bytes.find("\r\n\r\n") + 4);
+  return answer;
+}
+
+// The answer of a good server that has the object `bytes`, with these headers: all of it, or the
+// range that is asked for.
+inline StubAnswer ServeBytes(const StubRequest& request, absl::string_view bytes,
+                             const HttpHeaders& headers) {
+  const absl::string_view range = FindHeader(request.headers, "range");
+  if (range.empty()) return Bodiless(request, Reply(200, bytes, headers));
+  const std::pair<std::string, std::string> ends =
+      absl::StrSplit(range.substr(range.find('=') + 1), '-');
+  size_t first = 0;
+  size_t last = 0;
+  if (!absl::SimpleAtoi(ends.first, &first) || !absl::SimpleAtoi(ends.second, &last) ||
+      first >= bytes.size()) {
+    return Reply(416, "", {{"Content-Range", absl::StrCat("bytes */", bytes.size())}});
+  }
+  last = std::min(last, bytes.size() - 1);
+  HttpHeaders all = headers;
+  all.emplace_back("Content-Range", absl::StrCat("bytes ", first, "-", last, "/", bytes.size()));
+  return Reply(206, bytes.substr(first, last - first + 1), all);
+}
+
 // Thread-safe.
 class StubObjects {
  public:
@@ -53,29 +79,10 @@ class StubObjects {
     const auto& [bytes, etag] = found->second;
     const absl::string_view match = FindHeader(request.headers, "if-match");
     if (!match.empty() && match != etag) return Bodiless(request, Reply(412, ""));
-    const HttpHeaders headers = {{"ETag", etag}, {"Accept-Ranges", "bytes"}};
-    const absl::string_view range = FindHeader(request.headers, "range");
-    if (range.empty()) return Bodiless(request, Reply(200, bytes, headers));
-    const std::pair<std::string, std::string> ends =
-        absl::StrSplit(range.substr(range.find('=') + 1), '-');
-    size_t first = 0;
-    size_t last = 0;
-    if (!absl::SimpleAtoi(ends.first, &first) || !absl::SimpleAtoi(ends.second, &last) ||
-        first >= bytes.size()) {
-      return Reply(416, "", {{"Content-Range", absl::StrCat("bytes */", bytes.size())}});
-    }
-    last = std::min(last, bytes.size() - 1);
-    HttpHeaders all = headers;
-    all.emplace_back("Content-Range", absl::StrCat("bytes ", first, "-", last, "/", bytes.size()));
-    return Reply(206, absl::string_view(bytes).substr(first, last - first + 1), all);
+    return ServeBytes(request, bytes, {{"ETag", etag}, {"Accept-Ranges", "bytes"}});
   }
 
  private:
-  static StubAnswer Bodiless(const StubRequest& request, StubAnswer answer) {
-    if (request.method == "HEAD") answer.bytes.resize(answer.bytes.find("\r\n\r\n") + 4);
-    return answer;
-  }
-
   StubAnswer Serve(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_) {
     Fault fault;
     {

@@ -35,6 +35,19 @@ TEST(ObjectNamesTest, ANameThatExistsIsNotExpanded) {
   EXPECT_THAT(ListObjects(kObjects, "t://z[1]", Any), IsOkAndHolds(ElementsAre("t://z[1]")));
 }
 
+TEST(ObjectNamesTest, ANameWithASlashAtItsEndIsAFolderThatMayBeEmpty) {
+  const ObjectNames objects = {"t://x/", "t://x/a", "t://e/"};
+  EXPECT_THAT(ListObjects(objects, "t://x/", Any), IsOkAndHolds(ElementsAre("t://x/a")));
+  EXPECT_THAT(ListObjects(objects, "t://x/*", Any), IsOkAndHolds(ElementsAre("t://x/a")));
+  for (const char* empty : {"t://e", "t://e/"}) {
+    EXPECT_THAT(ListObjects(objects, empty, Any), IsOkAndHolds(IsEmpty()));
+    EXPECT_TRUE(TakesObject(objects, empty, "t://e/missing"));
+    EXPECT_FALSE(TakesObject(objects, empty, "t://e/"));
+  }
+  EXPECT_THAT(ListObjects(objects, "t://[e]", Any),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"t://e\" is a folder")));
+}
+
 TEST(ObjectNamesTest, AFolderStandsForWhatLiesInIt) {
   for (const char* folder : {"t://x/y", "t://x/y/"}) {
     EXPECT_THAT(ListObjects(kObjects, folder, Any), IsOkAndHolds(ElementsAre("t://x/y/c")));

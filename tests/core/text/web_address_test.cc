@@ -83,5 +83,25 @@ TEST(WebAddressTest, TheBaseNameIsTheLastPartOfThePathOrTheHost) {
   EXPECT_LE(AddressBaseName(hidden).data(), hidden.data() + hidden.size());
 }
 
+TEST(WebAddressTest, NamesOfBucketsHoldNoSecretUnlessKeysStandBeforeTheBucket) {
+  for (const char* name : {"s3://bucket/a", "gs://my_bucket.x/a@b:c?d#e", "s3://bucket", "a",
+                           "/a@b", "mem://a:b@c/d", "./s3://a:b@c/d", "s3", "gs"}) {
+    EXPECT_FALSE(MayHoldSecrets(name)) << name;
+  }
+  for (const char* name :
+       {"s3://ID:SECRET@bucket/a", "S3://ID:SECRET@bucket/a", "gs://SECRET@bucket/a",
+        "s3://ID:SEC/RET@bucket/a", " 's3://ID:SECRET@bucket/a", "s3:/ID:SECRET@bucket/a",
+        "s3:ID:SECRET@bucket/a", "s3://ID:SECRET@bucket", "https://host/a", "HTTP:a"}) {
+    EXPECT_TRUE(MayHoldSecrets(name)) << name;
+    const std::string shown = ShownAddress(name);
+    EXPECT_EQ(shown.find("SEC"), std::string::npos) << shown;
+    EXPECT_EQ(AddressBaseName(name).find("RET"), absl::string_view::npos) << name;
+  }
+  EXPECT_TRUE(IsBucketName("s3://bucket/a"));
+  EXPECT_TRUE(IsBucketName("gs://bucket/a"));
+  EXPECT_FALSE(IsBucketName("https://bucket/a"));
+  EXPECT_FALSE(IsBucketName("./s3://bucket/a"));
+}
+
 }  // namespace
 }  // namespace systole

@@ -45,7 +45,7 @@ std::string DatasetText(const std::string& name, const std::string& pattern) {
 TEST(CatalogueTest, ShardsMayLieInTheMemoryOfTheProcess) {
   ASSERT_THAT(PutStored("mem://catalogue/a", GoodShard()), IsOk());
   const Catalogue catalogue = MustOpen(
-      absl::StrCat(DatasetText("good", "mem://catalogue/*"), DatasetText("away", "gs://b/a")));
+      absl::StrCat(DatasetText("good", "mem://catalogue/*"), DatasetText("away", "ftp://b/a")));
   ASSERT_THAT(catalogue.Find("good"), IsOk());
   EXPECT_EQ((*catalogue.Find("good"))->num_records(), 2);
   EXPECT_THAT(catalogue.refused(), ElementsAre(Key("away")));

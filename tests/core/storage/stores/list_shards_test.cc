@@ -142,9 +142,9 @@ TEST(ListShardsTest, DanglingLinkIsNotFound) {
 
 TEST(ListShardsTest, UrlsOfUnknownStoresAreRefused) {
   EXPECT_THAT(
-      ListShards({"gs://bucket/a-*.tfrecord"}),
+      ListShards({"az://bucket/a-*.tfrecord"}),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("paths of this machine, mem://")));
-  EXPECT_FALSE(PatternTakes("gs://bucket/*", "gs://bucket/a"));
+  EXPECT_FALSE(PatternTakes("az://bucket/*", "az://bucket/a"));
 }
 
 TEST(ListShardsTest, APathThatLooksLikeAUrlIsTakenIfItBeginsWithItsFolder) {

@@ -1,8 +1,10 @@
-// The behaviour that all stores of the table share. For a new store, FreshFolder() says where tests
-// may write.
+// The behaviour that stores of the table share: all that have lists, and all that can be written.
+// For a new store, FreshFolder() says where tests may write, or Put() how objects get there.
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -12,6 +14,7 @@
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/storage/bucket/stub_bucket.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 
@@ -26,21 +29,58 @@ using ::testing::UnorderedElementsAre;
 
 class StoreContractTest : public testing::TestWithParam<StoreRow> {
  protected:
+  // Buckets are at servers of this test.
+  static void SetUpTestSuite() {
+    buckets_ = new Buckets();
+    ::setenv("AWS_ENDPOINT_URL_S3", buckets_->s3.endpoint().c_str(), 1);
+    ::setenv("AWS_ACCESS_KEY_ID", buckets_->sign.access_key_id.c_str(), 1);
+    ::setenv("AWS_SECRET_ACCESS_KEY", buckets_->sign.secret_access_key.c_str(), 1);
+    ::setenv("AWS_SESSION_TOKEN", buckets_->sign.session_token.c_str(), 1);
+    ::setenv("AWS_REGION", buckets_->sign.region.c_str(), 1);
+    ::setenv("STORAGE_EMULATOR_HOST", buckets_->gs.endpoint().c_str(), 1);
+  }
+  static void TearDownTestSuite() { delete std::exchange(buckets_, nullptr); }
+
   // A folder for this test alone, with '/' at its end.
   std::string FreshFolder() const {
     if (GetParam().scheme.empty()) return folder_.path() + "/";
-    return absl::StrCat(GetParam().scheme, "://",
-                        testing::UnitTest::GetInstance()->current_test_info()->name(), "/");
+    const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+    if (Bucket() != nullptr) return Bucket()->Name(test + "/");
+    return absl::StrCat(GetParam().scheme, "://", test, "/");
   }
   const Store& store() const { return GetParam().store(); }
   std::string Put(const std::string& name, absl::string_view bytes) const {
-    EXPECT_THAT(PutStored(at_ + name, bytes), IsOk());
+    if (Bucket() != nullptr) {
+      Bucket()->Put((at_ + name).substr(Bucket()->Name("").size()), std::string(bytes));
+    } else {
+      EXPECT_THAT(PutStored(at_ + name, bytes), IsOk());
+    }
     return at_ + name;
   }
 
   const TempFolder folder_;
   const std::string at_ = FreshFolder();
+
+ private:
+  struct Buckets {
+    const AwsSigning sign = {.access_key_id = "AKIDOFTEST",
+                             .secret_access_key = "SECRETOFTEST",
+                             .session_token = "SESSION",
+                             .region = "eu-west-1"};
+    StubBucket s3{{.sign = sign, .page_keys = 2}};
+    StubBucket gs{{.is_gcs = true, .page_keys = 2}};
+  };
+
+  // Null: the store is none of buckets.
+  StubBucket* Bucket() const {
+    if (GetParam().scheme == "s3") return &buckets_->s3;
+    return GetParam().scheme == "gs" ? &buckets_->gs : nullptr;
+  }
+
+  static inline Buckets* buckets_ = nullptr;
 };
+
+class WritableStoreContractTest : public StoreContractTest {};
 
 TEST_P(StoreContractTest, ShardsAreListedByNameWithoutWhatLiesBesideThem) {
   for (const char* name : {"b", "a", "B", "a.idx", "a.idx.hash", "x.manifest", ".hidden"}) {
@@ -111,7 +151,7 @@ TEST_P(StoreContractTest, IdentitiesAreShortPrintableText) {
   for (const char c : state->identity) EXPECT_TRUE(c >= ' ' && c <= '~') << state->identity;
 }
 
-TEST_P(StoreContractTest, ReplacedIsFailedPreconditionByBaseNameAndHasAnotherIdentity) {
+TEST_P(WritableStoreContractTest, ReplacedIsFailedPreconditionByBaseNameAndHasAnotherIdentity) {
   const std::string name = Put("a", "abc");
   const absl::StatusOr<std::unique_ptr<ByteSource>> source = OpenStored(name);
   ASSERT_THAT(source, IsOk());
@@ -123,7 +163,7 @@ TEST_P(StoreContractTest, ReplacedIsFailedPreconditionByBaseNameAndHasAnotherIde
   EXPECT_THAT((*source)->Size(), IsOkAndHolds(3u));
 }
 
-TEST_P(StoreContractTest, TakenAwayIsFailedPreconditionAndStillRead) {
+TEST_P(WritableStoreContractTest, TakenAwayIsFailedPreconditionAndStillRead) {
   const std::string name = Put("a", "abc");
   const absl::StatusOr<std::unique_ptr<ByteSource>> source = OpenStored(name);
   ASSERT_THAT(source, IsOk());
@@ -135,7 +175,7 @@ TEST_P(StoreContractTest, TakenAwayIsFailedPreconditionAndStillRead) {
   EXPECT_THAT(ReadWhole(**source, 3), IsOkAndHolds("abc"));
 }
 
-TEST_P(StoreContractTest, WhatIsPutIsThereAsAWholeWhenItIsClosedAndNotBefore) {
+TEST_P(WritableStoreContractTest, WhatIsPutIsThereAsAWholeWhenItIsClosedAndNotBefore) {
   const std::string name = Put("a", "before");
   {
     const absl::StatusOr<std::unique_ptr<ByteSink>> given_up = CreateStored(name);
@@ -178,18 +218,27 @@ TEST_P(StoreContractTest, AnotherFileHasAnotherFullName) {
   EXPECT_NE(store().FullName(at_ + "a"), store().FullName(at_ + "b"));
 }
 
-// Objects of the web can only be read; tests/core/storage/web has a server for them.
-std::vector<StoreRow> WritableStores() {
+// The web has no lists. tests/core/storage/web has a server for it.
+std::vector<StoreRow> StoresWithLists() {
   std::vector<StoreRow> rows(StoreTable().begin(), StoreTable().end());
   std::erase_if(rows, [](const StoreRow& row) { return absl::StartsWith(row.scheme, "http"); });
   return rows;
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, StoreContractTest, testing::ValuesIn(WritableStores()),
-                         [](const auto& info) {
-                           return std::string(info.param.scheme.empty() ? "local"
-                                                                        : info.param.scheme);
-                         });
+// Buckets can only be read.
+std::vector<StoreRow> WritableStores() {
+  std::vector<StoreRow> rows = StoresWithLists();
+  std::erase_if(rows, [](const StoreRow& row) { return row.scheme == "s3" || row.scheme == "gs"; });
+  return rows;
+}
+
+std::string NameOf(const testing::TestParamInfo<StoreRow>& info) {
+  return std::string(info.param.scheme.empty() ? "local" : info.param.scheme);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, StoreContractTest, testing::ValuesIn(StoresWithLists()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Stores, WritableStoreContractTest, testing::ValuesIn(WritableStores()),
+                         NameOf);
 
 // A store that can only be read, because it implements no way to write.
 class ReadOnlyStore final : public Store {

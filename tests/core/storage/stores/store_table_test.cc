@@ -36,7 +36,7 @@ TEST(StoreTableTest, ASchemeIsLettersDigitsAndThreeSigns) {
 }
 
 TEST(StoreTableTest, AnUnknownSchemeIsRefusedWithTheKnownOnesAndTheRemedy) {
-  for (const char* url : {"gs://bucket/a-*.tfrecord", "s3://bucket/a", "ftp://host/a.tfrecord",
+  for (const char* url : {"az://bucket/a-*.tfrecord", "S3://bucket/a", "ftp://host/a.tfrecord",
                           "file:///data/a.tfrecord", "MEM://a"}) {
     const auto refused =
         StatusIs(absl::StatusCode::kInvalidArgument,
@@ -52,7 +52,7 @@ TEST(StoreTableTest, AnUnknownSchemeIsRefusedWithTheKnownOnesAndTheRemedy) {
 
 TEST(StoreTableTest, ARefusedUrlIsShownWithoutItsSecrets) {
   for (const char* url :
-       {"gs://user:secret@bucket/a", "HTTPS://host/a?secret", "ftp://host/a#secret"}) {
+       {"az://user:secret@bucket/a", "HTTPS://host/a?secret", "ftp://host/a#secret"}) {
     EXPECT_THAT(std::string(StoreOf(url).status().message()), Not(HasSubstr("secret"))) << url;
   }
 }

@@ -192,6 +192,26 @@ TEST(WebAnswerTest, WithoutAnEtagTheSameTimeAndSizeProveAsMuchAsAHead) {
   EXPECT_FALSE(ProvesSameObject({.size_bytes = 100}, Answer(206, {}, 10)));
 }
 
+TEST(WebAnswerTest, AGenerationNamesTheObjectAloneWhereThereAreSome) {
+  const HttpHeaders same = {{"x-goog-generation", "17"}, {"etag", "\"b\""}};
+  EXPECT_EQ(GenerationOf(Answer(206, same)), "17");
+  for (const char* none : {"", "-1", "1a", "123456789012345678901"}) {
+    EXPECT_EQ(GenerationOf(Answer(206, {{"x-goog-generation", none}})), "") << none;
+  }
+  const WebObject object = {.size_bytes = 100, .etag = "\"a\"", .generation = "17"};
+  EXPECT_EQ(object.Identity(), "generation 17");
+  EXPECT_TRUE(ProvesSameObject(object, Answer(206, same)));
+  EXPECT_FALSE(ProvesSameObject(object, Answer(206, {{"etag", "\"a\""}})));
+  const HttpRange asked = {.begin = 10, .end = 20};
+  const std::pair<std::string, std::string> range = {"content-range", "bytes 10-19/100"};
+  HttpHeaders piece = same;
+  piece.push_back(range);
+  EXPECT_THAT(CheckPiece(kName, object, asked, Answer(206, piece, 10)), IsOk());
+  EXPECT_THAT(
+      CheckPiece(kName, object, asked, Answer(206, {{"x-goog-generation", "18"}, range}, 10)),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was replaced")));
+}
+
 TEST(WebAnswerTest, AWholeObjectIsAcceptedOnlyIfAllOfItWasAskedFor) {
   const WebObject object = {.size_bytes = 10, .etag = "\"a\""};
   const HttpRange all = {.begin = 0, .end = 10};

@@ -1,0 +1,21 @@
+// The time of day. It may jump, so it orders nothing and measures nothing: it only compares with
+// dates that others wrote. It is a value, so that a test can pass its own clock.
+//
+// Thread-safe.
+#ifndef SYSTOLE_CORE_CONCURRENCY_WALL_CLOCK_H_
+#define SYSTOLE_CORE_CONCURRENCY_WALL_CLOCK_H_
+
+#include <functional>
+
+#include "absl/time/time.h"
+
+namespace systole {
+
+using WallClock = std::function<absl::Time()>;
+
+// The machine's time of day.
+WallClock SystemWallClock();
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CONCURRENCY_WALL_CLOCK_H_

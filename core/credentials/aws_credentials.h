@@ -1,0 +1,48 @@
+// The credentials that this process has for S3, from the places where AWS's own tools look.
+#ifndef SYSTOLE_CORE_CREDENTIALS_AWS_CREDENTIALS_H_
+#define SYSTOLE_CORE_CREDENTIALS_AWS_CREDENTIALS_H_
+
+#include <memory>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "core/credentials/aws_keys.h"
+#include "core/credentials/credential_surroundings.h"
+
+namespace systole {
+
+// Thread-safe.
+class AwsCredentialSource {
+ public:
+  virtual ~AwsCredentialSource() = default;
+
+  // The credentials to sign with now, renewed if they are about to end. Nullopt: this process has
+  // none anywhere, so its requests go unsigned. Waits for the network at times, for at most two
+  // minutes.
+  //   Unavailable         the server that gives them cannot be reached or fails; a retry may help.
+  //   DeadlineExceeded    it does not answer in time.
+  //   PermissionDenied    it refuses, or a file may not be read.
+  //   FailedPrecondition  a variable, a file or a profile is half filled in, or of a kind that is
+  //                       not supported.
+  //   DataLoss            an answer or a file is damaged.
+  //   ResourceExhausted   an answer or a file is too large; no memory or thread.
+  //   Cancelled           InterruptRequested(), or End() was called.
+  // Messages are for the person who runs the process: they name variables, files and servers, and
+  // what to do. They never hold a secret.
+  virtual absl::StatusOr<std::optional<AwsCredentials>> Get() = 0;
+
+  // A server has refused `used`: they may have ended early. The next Get() renews them, once for
+  // each set, and at most every ten seconds. If it cannot, it returns them again while they last.
+  virtual void Refused(const AwsCredentials& used) = 0;
+
+  // Ends the connections, for a source that is never destroyed. See HttpClient::End().
+  virtual void End() = 0;
+};
+
+// The usual places. Reads nothing until the first Get(). The README has the variables.
+std::unique_ptr<AwsCredentialSource> AwsCredentialsOfEnvironment(
+    const CredentialSurroundings& surroundings = {});
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_AWS_CREDENTIALS_H_

@@ -1,0 +1,35 @@
+// The AWS credentials of the EC2 instance that this process runs on, by its metadata service
+// (IMDSv2).
+#ifndef SYSTOLE_CORE_CREDENTIALS_AWS_INSTANCE_H_
+#define SYSTOLE_CORE_CREDENTIALS_AWS_INSTANCE_H_
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "core/credentials/aws_keys.h"
+#include "core/credentials/credential_cache.h"
+#include "core/credentials/credential_servers.h"
+#include "core/credentials/credential_surroundings.h"
+
+namespace systole {
+
+// Thread-compatible. Borrows both arguments.
+class AwsInstance {
+ public:
+  AwsInstance(const CredentialSurroundings& surroundings, CredentialServers& servers)
+      : surroundings_(surroundings), servers_(servers) {}
+
+  // Nullopt: this is no such instance, or it has no role: nobody can be connected to within a
+  // second, somebody refuses who never gave any, or AWS_EC2_METADATA_DISABLED is "true". Once it
+  // has given credentials, each of these is an error. Errors of AwsCredentialSource::Get().
+  absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> Ask();
+
+ private:
+  const CredentialSurroundings& surroundings_;
+  CredentialServers& servers_;
+  bool has_given_ = false;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_AWS_INSTANCE_H_

@@ -1,0 +1,47 @@
+// AWS's keys as people and services write them, checked.
+//
+// Thread-safe: no state; AwsCredentials is a value.
+#ifndef SYSTOLE_CORE_CREDENTIALS_AWS_KEYS_H_
+#define SYSTOLE_CORE_CREDENTIALS_AWS_KEYS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/credentials/credential_cache.h"
+
+namespace systole {
+
+struct AwsCredentials {
+  std::string access_key_id;
+  std::string secret_access_key;
+  std::string session_token = {};  // Empty: the keys are not temporary.
+
+  bool operator==(const AwsCredentials&) const = default;
+};
+
+// Which part of `keys` cannot be signed with, because it is missing or not printable ASCII: "access
+// key ID", .. Empty: none.
+std::string MalformedPart(const AwsCredentials& keys);
+
+// The next functions read an answer at the time `now`. `source` says in messages what was read.
+//   DataLoss           a malformed answer, or one that lacks a part.
+//   PermissionDenied   the answer says that there are none for this role.
+//   Unavailable        credentials that have ended already.
+//   ResourceExhausted  too many bytes.
+
+// The JSON of an EC2 instance or of a container. Without a date when they end they are asked for
+// again after five minutes.
+absl::StatusOr<CredentialLease<AwsCredentials>> ParseAwsJson(absl::string_view text,
+                                                             absl::string_view source,
+                                                             absl::Time now);
+
+// The XML of STS, from this service of AWS or from one that speaks like it.
+absl::StatusOr<CredentialLease<AwsCredentials>> ParseStsXml(absl::string_view text,
+                                                            absl::string_view source,
+                                                            absl::Time now);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_AWS_KEYS_H_

@@ -1,0 +1,31 @@
+// Where requests to AWS go, by the variables and the configuration file of AWS's tools.
+//
+// Thread-safe: no state. Each call reads variables and files anew.
+#ifndef SYSTOLE_CORE_CREDENTIALS_AWS_SETTINGS_H_
+#define SYSTOLE_CORE_CREDENTIALS_AWS_SETTINGS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/credentials/credential_surroundings.h"
+
+namespace systole {
+
+// AWS_REGION, AWS_DEFAULT_REGION, or `region` of the profile; "" if nobody names one. As it is
+// written: the caller must check it.
+//   FailedPrecondition, PermissionDenied, DataLoss, ResourceExhausted   the profile cannot be read.
+absl::StatusOr<std::string> AwsRegionOfEnvironment(const CredentialSurroundings& surroundings = {});
+
+// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or `endpoint_url` of the profile; "" if nobody names one,
+// or if AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is "true". As it is written, so it may be no address.
+// Errors as above.
+absl::StatusOr<std::string> S3EndpointOfEnvironment(
+    const CredentialSurroundings& surroundings = {});
+
+// The same for the service that gives credentials for a web identity, by AWS_ENDPOINT_URL_STS.
+absl::StatusOr<std::string> StsEndpointOfEnvironment(
+    const CredentialSurroundings& surroundings = {});
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_AWS_SETTINGS_H_

@@ -1,0 +1,40 @@
+// AWS credentials for a token that another service has issued, such as that of a Kubernetes service
+// account.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_CREDENTIALS_AWS_WEB_IDENTITY_H_
+#define SYSTOLE_CORE_CREDENTIALS_AWS_WEB_IDENTITY_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/credentials/aws_keys.h"
+#include "core/credentials/aws_profile.h"
+#include "core/credentials/credential_cache.h"
+#include "core/credentials/credential_servers.h"
+#include "core/credentials/credential_surroundings.h"
+
+namespace systole {
+
+struct WebIdentity {
+  std::string token_file;
+  std::string role_arn;
+  std::string session_name;
+  std::string named_by;  // For messages: "AWS_WEB_IDENTITY_TOKEN_FILE", or the profile.
+};
+
+// By AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN and AWS_ROLE_SESSION_NAME, else by the profile's
+// settings of these names. Nullopt: there is none. FailedPrecondition: the role is missing.
+absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(
+    const CredentialSurroundings& surroundings, const AwsProfile& profile);
+
+// Reads the token anew and exchanges it at STS of the region, or at the address of
+// AWS_ENDPOINT_URL_STS. Errors of AwsCredentialSource::Get().
+absl::StatusOr<CredentialLease<AwsCredentials>> AssumeRole(
+    const WebIdentity& identity, const CredentialSurroundings& surroundings,
+    CredentialServers& servers);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_AWS_WEB_IDENTITY_H_

@@ -1,0 +1,193 @@
+// Keeps credentials and renews them in time. One thread asks for new ones; the others go on with
+// the old ones while these last, and wait for the new ones if they do not.
+#ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_CACHE_H_
+#define SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_CACHE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+
+// What a renewal brings. Thread-compatible: a value.
+template <typename T>
+struct CredentialLease {
+  T value;
+  // How long the value counts, from the moment when the renewal began. More than 0.
+  absl::Duration life = absl::InfiniteDuration();
+  // A value that lasts is renewed after so long all the same: its source may say something new.
+  absl::Duration look_again = absl::InfiniteDuration();
+};
+
+// How often files with keys are read again, and how often a process without credentials looks
+// whether there are some now.
+inline constexpr absl::Duration kLookAgain = absl::Minutes(1);
+
+// What CredentialCache takes from its surroundings. No function may be null.
+struct CacheSurroundings {
+  MonotonicClock now;
+  // Uniform in [0, 1). Called by one thread at a time.
+  std::function<double()> draw;
+  // As HttpClient::SleepWhile() and WakeSleepers().
+  std::function<absl::Status(absl::FunctionRef<bool()> waits, absl::Duration time)> sleep_while;
+  std::function<void()> wake;
+};
+
+// Values are renewed when less than this is left, or less than a tenth of their life, and a random
+// part of half of that later, so that machines that began together do not renew together.
+inline constexpr absl::Duration kRenewBefore = absl::Minutes(5);
+// The pause after a failed renewal, and the longest one; it doubles with each failure. Without a
+// value that counts the pause is shorter, because somebody waits for the next attempt.
+inline constexpr absl::Duration kPauseWithValue = absl::Seconds(10);
+inline constexpr absl::Duration kLongestPauseWithValue = absl::Minutes(1);
+inline constexpr absl::Duration kPauseWithoutValue = absl::Seconds(1);
+inline constexpr absl::Duration kLongestPauseWithoutValue = absl::Seconds(10);
+// The least time between two renewals because of a refusal. A server also refuses good credentials,
+// which may just not read that object.
+inline constexpr absl::Duration kBetweenRefusals = absl::Seconds(10);
+// The most that a thread waits for a renewal by another thread.
+inline constexpr absl::Duration kLongestRenewal = absl::Minutes(2);
+
+// Thread-safe.
+template <typename T>
+class CredentialCache {
+ public:
+  // Asks the source. Called by one thread at a time, without a lock.
+  using Renew = std::function<absl::StatusOr<CredentialLease<T>>()>;
+
+  CredentialCache(CacheSurroundings surroundings, Renew renew)
+      : surroundings_(std::move(surroundings)), renew_(std::move(renew)) {}
+
+  // The value, new if need be. Errors are those of the renewal; DeadlineExceeded after waiting for
+  // another thread's renewal for too long; Cancelled if this thread is interrupted. After an error,
+  // calls return it until the pause is over. The renewal of an interrupted thread has no outcome:
+  // another thread asks again.
+  absl::StatusOr<T> Get() ABSL_LOCKS_EXCLUDED(mu_) {
+    const absl::Duration deadline = surroundings_.now() + kLongestRenewal;
+    while (true) {
+      int64_t running = 0;
+      {
+        MutexLock lock(mu_);
+        const absl::Duration now = surroundings_.now();
+        if (renewing_) {
+          if (IsValid(now) && !doubtful_) return *value_;
+          running = renewals_;
+        } else if (!MustRenew(now)) {
+          return Answer(now);
+        } else {
+          renewing_ = true;
+        }
+      }
+      if (running == 0) return RunRenewal();
+      const absl::Duration left = deadline - surroundings_.now();
+      if (left <= absl::ZeroDuration()) {
+        return absl::DeadlineExceededError(
+            absl::StrCat("another thread has asked for credentials for ",
+                         absl::FormatDuration(kLongestRenewal), " and got no answer; try again"));
+      }
+      SYSTOLE_RETURN_IF_ERROR(surroundings_.sleep_while(
+          [&] { return IsRunning(running) && surroundings_.now() < deadline; }, left));
+    }
+  }
+
+  // A server has refused `used`: the next Get() renews it, once for each value.
+  void Refused(const T& used) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    const absl::Duration now = surroundings_.now();
+    if (!value_.has_value() || *value_ != used) return;
+    if (refused_.has_value() && (*refused_ == used || now - refused_at_ < kBetweenRefusals)) return;
+    refused_.emplace(used);
+    refused_at_ = now;
+    renew_at_ = now;
+    doubtful_ = true;
+  }
+
+ private:
+  bool IsValid(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return value_.has_value() && now < ends_;
+  }
+  bool MustRenew(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return now >= pause_ends_ && (!value_.has_value() || now >= renew_at_);
+  }
+  // REQUIRES: !MustRenew(now).
+  absl::StatusOr<T> Answer(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (IsValid(now)) return *value_;
+    return error_;
+  }
+  bool IsRunning(int64_t number) const ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    return renewing_ && renewals_ == number;
+  }
+
+  absl::StatusOr<T> RunRenewal() ABSL_LOCKS_EXCLUDED(mu_) {
+    const absl::Duration begin = surroundings_.now();
+    absl::StatusOr<CredentialLease<T>> lease = renew_();
+    absl::StatusOr<T> outcome = Finish(begin, std::move(lease));
+    surroundings_.wake();
+    return outcome;
+  }
+
+  absl::StatusOr<T> Finish(absl::Duration begin, absl::StatusOr<CredentialLease<T>> lease)
+      ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    renewing_ = false;
+    ++renewals_;
+    if (lease.ok()) {
+      value_.emplace(std::move(lease->value));
+      ends_ = begin + lease->life;
+      const absl::Duration margin = std::min(kRenewBefore, lease->life / 10);
+      renew_at_ =
+          std::min(ends_ - margin * (1 - surroundings_.draw() / 2), begin + lease->look_again);
+      failures_ = 0;
+      pause_ends_ = -absl::InfiniteDuration();
+      doubtful_ = false;
+      return *value_;
+    }
+    // The thread was interrupted, which says nothing about the source.
+    if (absl::IsCancelled(lease.status())) return lease.status();
+    const absl::Duration now = surroundings_.now();
+    const bool valid = IsValid(now);
+    const absl::Duration pause =
+        std::min((valid ? kPauseWithValue : kPauseWithoutValue) * (1 << std::min(failures_, 10)),
+                 valid ? kLongestPauseWithValue : kLongestPauseWithoutValue);
+    ++failures_;
+    error_ = std::move(lease).status();
+    pause_ends_ = now + pause * (1 + surroundings_.draw() / 4);
+    // Once the old value has ended, there is no time for a long pause.
+    if (valid) pause_ends_ = std::min(pause_ends_, ends_);
+    doubtful_ = false;
+    return Answer(now);
+  }
+
+  const CacheSurroundings surroundings_;
+  const Renew renew_;
+
+  mutable Mutex mu_;
+  bool renewing_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t renewals_ ABSL_GUARDED_BY(mu_) = 1;  // The number of the one that runs, or is next.
+  std::optional<T> value_ ABSL_GUARDED_BY(mu_);
+  absl::Duration ends_ ABSL_GUARDED_BY(mu_);
+  absl::Duration renew_at_ ABSL_GUARDED_BY(mu_);
+  bool doubtful_ ABSL_GUARDED_BY(mu_) = false;  // The value was refused.
+  absl::Status error_ ABSL_GUARDED_BY(mu_);     // Of the last renewal that failed.
+  int failures_ ABSL_GUARDED_BY(mu_) = 0;       // Since the last success.
+  absl::Duration pause_ends_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
+  std::optional<T> refused_ ABSL_GUARDED_BY(mu_);  // The last one.
+  absl::Duration refused_at_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_CACHE_H_

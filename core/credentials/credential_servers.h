@@ -1,0 +1,76 @@
+// Asks the servers that give credentials, by a small HttpClient of its own.
+#ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SERVERS_H_
+#define SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SERVERS_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/concurrency/mutex.h"
+#include "core/credentials/credential_cache.h"
+#include "core/credentials/credential_surroundings.h"
+#include "core/http/http_client.h"
+#include "core/http/http_message.h"
+#include "core/http/http_retry.h"
+
+namespace systole {
+
+// A GET of an answer of at most 64 KiB from a server of this machine or of its network link: past
+// all proxies, without redirects. `called` names the answer in
+// messages, without the address, which may be a secret.
+HttpRequest LinkRequest(const CredentialSurroundings& surroundings, std::string url,
+                        std::string called);
+
+// A POST of a form to a service of the internet. Names and values are percent-encoded here.
+HttpRequest FormRequest(const CredentialSurroundings& surroundings, std::string url,
+                        std::string called,
+                        const std::vector<std::pair<std::string, std::string>>& fields);
+
+// InvalidArgument unless `url` can be asked, by https or on this machine, where nobody listens in.
+absl::Status CheckSecretAddress(absl::string_view url);
+
+// Thread-safe. The client is made at the first request, so a process that needs no server has no
+// thread for one.
+class CredentialServers {
+ public:
+  explicit CredentialServers(const CredentialSurroundings& surroundings);
+
+  // Sends the request once. Errors of HttpClient::Create() and Fetch().
+  absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Returns the body of an answer 2xx. Sends the request up to three times if the server fails.
+  // `remedy` says what to do if it refuses. Errors also of Fetch().
+  //   PermissionDenied   the server refuses.
+  //   Unavailable        it fails.
+  absl::StatusOr<std::string> Ask(const HttpRequest& request, absl::string_view remedy);
+  // The error that Ask() returns for an answer that is no 2xx.
+  static absl::Status Refusal(const HttpRequest& request, int status, absl::string_view remedy);
+
+  // For a CredentialCache: the surroundings given, and this client's sleep. Must not outlive this.
+  CacheSurroundings ForCache();
+
+  // As HttpClient::End(). Requests fail from now on.
+  void End() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  absl::StatusOr<HttpClient*> Client() ABSL_LOCKS_EXCLUDED(mu_);
+
+  const CredentialSurroundings surroundings_;  // `draw` is not null.
+  HttpRetrier retrier_;
+
+  Mutex mu_;
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<HttpClient> client_ ABSL_GUARDED_BY(mu_);  // Made once.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SERVERS_H_

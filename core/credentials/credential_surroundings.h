@@ -1,0 +1,51 @@
+// What looking for credentials takes from the process and the machine, so that a test can give it
+// all.
+//
+// Thread-compatible: a value. Its functions are called by many threads at a time, except `draw`.
+#ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SURROUNDINGS_H_
+#define SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SURROUNDINGS_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/wall_clock.h"
+#include "core/http/http_client_options.h"
+
+namespace systole {
+
+// The value of a variable of this process's environment, "" if it is not set.
+std::string VariableOfProcess(const char* name);
+
+struct CredentialSurroundings {
+  std::function<std::string(const char* name)> variable = &VariableOfProcess;
+  // For servers of credentials. Nullopt: HttpOptionsOfEnvironment(), at the first request.
+  std::optional<HttpClientOptions> client = {};
+  MonotonicClock now = SteadyClock();
+  // Only to read the dates when credentials end, and to date what is signed.
+  WallClock time_of_day = SystemWallClock();
+  // Uniform in [0, 1), for waits. Null: each process draws other numbers. Called by one thread at a
+  // time.
+  std::function<double()> draw = {};
+  // For a server of this machine or of its network link (169.254.x.x). If nobody is there, the
+  // first is how long it takes to find out.
+  absl::Duration link_connect_timeout = absl::Seconds(1);
+  absl::Duration link_timeout = absl::Seconds(5);
+  // For a server of the internet, with all attempts.
+  absl::Duration service_timeout = absl::Minutes(1);
+  // Where a container's credentials are, for AWS_CONTAINER_CREDENTIALS_RELATIVE_URI.
+  std::string container_server = "http://169.254.170.2";
+};
+
+// `given` with a function to draw, if it has none.
+CredentialSurroundings WithDraws(CredentialSurroundings given);
+
+// Whether one of Systole's own variables is 1. FailedPrecondition unless it is 0, 1 or not set.
+absl::StatusOr<bool> IsSwitchedOn(const CredentialSurroundings& surroundings, const char* variable);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SURROUNDINGS_H_

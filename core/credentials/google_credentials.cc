@@ -1,0 +1,108 @@
+#include "core/credentials/google_credentials.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/credentials/credential_cache.h"
+#include "core/credentials/credential_file.h"
+#include "core/credentials/credential_json.h"
+#include "core/credentials/credential_servers.h"
+#include "core/credentials/google_key.h"
+#include "core/credentials/google_metadata.h"
+#include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
+
+namespace systole {
+namespace {
+
+using GoogleLease = CredentialLease<std::optional<std::string>>;
+
+constexpr char kKeyFileVariable[] = "GOOGLE_APPLICATION_CREDENTIALS";
+
+class GoogleSource final : public GoogleTokenSource {
+ public:
+  explicit GoogleSource(const CredentialSurroundings& surroundings)
+      : surroundings_(surroundings),
+        servers_(surroundings_),
+        metadata_(surroundings_, servers_),
+        cache_(servers_.ForCache(), [this] { return Renew(); }) {}
+
+  absl::StatusOr<std::optional<std::string>> Get() override { return cache_.Get(); }
+  void Refused(const std::string& token) override { cache_.Refused(token); }
+  void End() override { servers_.End(); }
+
+ private:
+  // Goes through all places in the order of Google's tools, each time: any of them may have
+  // changed.
+  absl::StatusOr<GoogleLease> Renew() {
+    SYSTOLE_ASSIGN_OR_RETURN(const bool goes_unsigned,
+                             IsSwitchedOn(surroundings_, "SYSTOLE_GS_UNSIGNED"));
+    if (goes_unsigned) return GoogleLease{.value = std::nullopt};
+    std::optional<CredentialLease<std::string>> given;
+    const std::string named = surroundings_.variable(kKeyFileVariable);
+    if (!named.empty()) {
+      SYSTOLE_ASSIGN_OR_RETURN(given, OfFile(named, kKeyFileVariable));
+    } else if (!surroundings_.variable("STORAGE_EMULATOR_HOST").empty()) {
+      return GoogleLease{.value = std::nullopt};
+    }
+    if (const std::string login = LoginPath(); !given.has_value() && !login.empty()) {
+      SYSTOLE_ASSIGN_OR_RETURN(given, OfFile(login, nullptr));
+    }
+    if (!given.has_value()) {
+      SYSTOLE_ASSIGN_OR_RETURN(given, metadata_.Ask());
+    }
+    if (!given.has_value()) return GoogleLease{.value = std::nullopt, .look_again = kLookAgain};
+    return GoogleLease{.value = std::move(given->value), .life = given->life};
+  }
+
+  // Where gcloud keeps the login of a person; empty if there is no home folder.
+  std::string LoginPath() const {
+    std::string folder = surroundings_.variable("CLOUDSDK_CONFIG");
+    if (folder.empty()) {
+      const std::string home = surroundings_.variable("HOME");
+      if (home.empty()) return "";
+      folder = absl::StrCat(home, "/.config/gcloud");
+    }
+    return absl::StrCat(folder, "/application_default_credentials.json");
+  }
+
+  // A token by a key file. `variable` is the one that names it; null for the usual file, which need
+  // not exist.
+  absl::StatusOr<std::optional<CredentialLease<std::string>>> OfFile(const std::string& path,
+                                                                     const char* variable) {
+    const absl::StatusOr<std::string> text =
+        ReadCredentialFile(path, "Google's key file", kMaxJsonBytes);
+    if (absl::IsNotFound(text.status())) {
+      if (variable == nullptr) return std::nullopt;
+      return absl::FailedPreconditionError(
+          absl::StrCat(variable, " names a file that does not exist: '", ForeignText(path),
+                       "'; correct it or unset "
+                       "it"));
+    }
+    if (absl::IsPermissionDenied(text.status())) {
+      return absl::PermissionDeniedError(
+          absl::StrCat(text.status().message(), "; let this user read it, or set ",
+                       kKeyFileVariable, " to another, or SYSTOLE_GS_UNSIGNED=1"));
+    }
+    SYSTOLE_RETURN_IF_ERROR(text.status());
+    SYSTOLE_ASSIGN_OR_RETURN(const GoogleKey key, ParseGoogleKey(*text, path));
+    SYSTOLE_ASSIGN_OR_RETURN(CredentialLease<std::string> lease,
+                             AskForToken(key, path, surroundings_, servers_));
+    return lease;
+  }
+
+  const CredentialSurroundings surroundings_;
+  CredentialServers servers_;
+  GoogleMetadata metadata_;  // Used by Renew() alone, in one thread at a time.
+  CredentialCache<std::optional<std::string>> cache_;
+};
+
+}  // namespace
+
+std::unique_ptr<GoogleTokenSource> GoogleTokensOfEnvironment(
+    const CredentialSurroundings& surroundings) {
+  return std::make_unique<GoogleSource>(surroundings);
+}
+
+}  // namespace systole

@@ -1,0 +1,36 @@
+// The access tokens that this process has for Google Cloud Storage, from the places where Google's
+// own tools look ("application default credentials").
+#ifndef SYSTOLE_CORE_CREDENTIALS_GOOGLE_CREDENTIALS_H_
+#define SYSTOLE_CORE_CREDENTIALS_GOOGLE_CREDENTIALS_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/credentials/credential_surroundings.h"
+
+namespace systole {
+
+// Thread-safe.
+class GoogleTokenSource {
+ public:
+  virtual ~GoogleTokenSource() = default;
+
+  // The value for "authorization: Bearer ..", renewed if it is about to end; printable ASCII
+  // without blanks. It allows to read buckets and no more. Nullopt: this process has none anywhere.
+  // Errors and messages as AwsCredentialSource::Get().
+  virtual absl::StatusOr<std::optional<std::string>> Get() = 0;
+
+  // As AwsCredentialSource::Refused() and End().
+  virtual void Refused(const std::string& token) = 0;
+  virtual void End() = 0;
+};
+
+// The usual places. Reads nothing until the first Get(). The README has the variables.
+std::unique_ptr<GoogleTokenSource> GoogleTokensOfEnvironment(
+    const CredentialSurroundings& surroundings = {});
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_GOOGLE_CREDENTIALS_H_

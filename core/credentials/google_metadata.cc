@@ -1,0 +1,61 @@
+#include "core/credentials/google_metadata.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/credentials/google_tokens.h"
+#include "core/http/http_headers.h"
+#include "core/http/http_url.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+constexpr char kMachine[] = "Google's access token of this machine";
+constexpr char kMachineRemedy[] =
+    "check the service account of the machine or pod, or set NO_GCE_CHECK=true if it should have "
+    "none";
+
+}  // namespace
+
+absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::Ask() {
+  if (absl::EqualsIgnoreCase(surroundings_.variable("NO_GCE_CHECK"), "true")) return std::nullopt;
+  const std::string named = surroundings_.variable("GCE_METADATA_HOST");
+  const absl::StatusOr<HttpUrl> server =
+      ParseHttpUrl(absl::StrCat("http://", named.empty() ? "metadata.google.internal" : named));
+  if (!server.ok() || server->target != "/") {
+    return absl::FailedPreconditionError("GCE_METADATA_HOST is no host; want NAME or NAME:PORT");
+  }
+  const bool must_be_there = has_given_ || !named.empty();
+  HttpRequest request = LinkRequest(
+      surroundings_,
+      absl::StrCat(
+          server->Origin(),
+          "/computeMetadata/v1/instance/service-accounts/default/token?scopes=", kGoogleScope),
+      kMachine);
+  request.headers = {{"metadata-flavor", "Google"}};
+  const absl::StatusOr<HttpResponse> response = servers_.Fetch(request);
+  if (absl::IsUnavailable(response.status()) && !must_be_there) return std::nullopt;
+  if (absl::IsDeadlineExceeded(response.status())) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(response.status().message(), "; ", kMachineRemedy));
+  }
+  SYSTOLE_RETURN_IF_ERROR(response.status());
+  // Another network may have a server of this name.
+  if (!absl::EqualsIgnoreCase(FindHeader(response->headers, "metadata-flavor"), "Google")) {
+    if (!must_be_there) return std::nullopt;
+    return absl::FailedPreconditionError(
+        absl::StrCat(kMachine, ": the server is not Google's metadata server (status ",
+                     response->status, "); correct or unset GCE_METADATA_HOST"));
+  }
+  if (response->status == 404 && !has_given_) return std::nullopt;  // No service account.
+  if (response->status >= 300) {
+    return CredentialServers::Refusal(request, response->status, kMachineRemedy);
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(CredentialLease<std::string> lease,
+                           ParseGoogleToken(response->body, kMachine));
+  has_given_ = true;
+  return lease;
+}
+
+}  // namespace systole

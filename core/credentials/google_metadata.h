@@ -1,0 +1,36 @@
+// The access tokens of the machine of Google's cloud that this process runs on, or of its
+// Kubernetes pod, by the metadata server.
+#ifndef SYSTOLE_CORE_CREDENTIALS_GOOGLE_METADATA_H_
+#define SYSTOLE_CORE_CREDENTIALS_GOOGLE_METADATA_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/credentials/credential_cache.h"
+#include "core/credentials/credential_servers.h"
+#include "core/credentials/credential_surroundings.h"
+
+namespace systole {
+
+// Thread-compatible. Borrows both arguments.
+class GoogleMetadata {
+ public:
+  GoogleMetadata(const CredentialSurroundings& surroundings, CredentialServers& servers)
+      : surroundings_(surroundings), servers_(servers) {}
+
+  // Nullopt: there is no such server, or the machine has no service account: nobody can be
+  // connected to within a second, who answers is not Google's server, or NO_GCE_CHECK is "true".
+  // Once it has given a token, or if GCE_METADATA_HOST names it, the first two of these are errors.
+  // Errors of GoogleTokenSource::Get().
+  absl::StatusOr<std::optional<CredentialLease<std::string>>> Ask();
+
+ private:
+  const CredentialSurroundings& surroundings_;
+  CredentialServers& servers_;
+  bool has_given_ = false;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_GOOGLE_METADATA_H_

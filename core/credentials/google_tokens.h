@@ -1,0 +1,27 @@
+// Access tokens as Google's services send them, checked.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_CREDENTIALS_GOOGLE_TOKENS_H_
+#define SYSTOLE_CORE_CREDENTIALS_GOOGLE_TOKENS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/credentials/credential_cache.h"
+
+namespace systole {
+
+// To read buckets, and no more.
+inline constexpr char kGoogleScope[] = "https://www.googleapis.com/auth/devstorage.read_only";
+
+// Reads an answer. `source` says in messages what was read.
+//   DataLoss           no token, or not for how long it counts.
+//   Unavailable        it has ended already.
+//   ResourceExhausted  too many bytes.
+absl::StatusOr<CredentialLease<std::string>> ParseGoogleToken(absl::string_view text,
+                                                              absl::string_view source);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_GOOGLE_TOKENS_H_

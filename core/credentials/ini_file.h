@@ -1,0 +1,38 @@
+// Reads the text of AWS's configuration files: sections of "key = value".
+//   [default]
+//   region = eu-west-1
+//   s3 =
+//     max_concurrent_requests = 10      # Belongs to `s3`, and is skipped.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_CREDENTIALS_INI_FILE_H_
+#define SYSTOLE_CORE_CREDENTIALS_INI_FILE_H_
+
+#include <cstddef>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// The most bytes of such a file. A person's has a few KiB.
+inline constexpr size_t kMaxIniBytes = size_t{1} << 20;
+
+// Keys, in lower case, and values. Blanks around both are removed.
+using IniSection = std::map<std::string, std::string>;
+// Sections by the text between their brackets, as it is written: "profile a".
+using IniFile = std::map<std::string, IniSection>;
+
+// Parses `text`. A section that comes again goes on, and the last value of a key counts. Lines that
+// begin with '#' or ';' are comments, and so is the rest of a value from a '#' or ';' after a
+// blank. A line that is indented deeper than the key above it belongs to that key and is skipped.
+//   DataLoss           "SOURCE:LINE: .." for any other line. The message never shows the line: it
+//                      may be a secret.
+//   ResourceExhausted  more than kMaxIniBytes.
+absl::StatusOr<IniFile> ParseIni(absl::string_view text, absl::string_view source);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_INI_FILE_H_

@@ -1,0 +1,20 @@
+// Draws that differ from process to process, for waits: processes that failed together must not
+// come back together. Nothing of a feed may depend on them.
+//
+// Thread-safe.
+#ifndef SYSTOLE_CORE_RANDOM_PROCESS_DRAWS_H_
+#define SYSTOLE_CORE_RANDOM_PROCESS_DRAWS_H_
+
+#include <cstdint>
+#include <functional>
+
+namespace systole {
+
+// A function that draws a number, uniform in [0, 1), at each call. It may be called by one thread
+// at a time. `now` is any clock's count, so that a process draws other numbers than an earlier one
+// of the same process ID; `purpose` keeps two uses apart.
+std::function<double()> DrawsOfProcess(uint64_t now, uint32_t purpose);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RANDOM_PROCESS_DRAWS_H_

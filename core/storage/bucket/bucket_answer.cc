@@ -1,0 +1,94 @@
+#include "core/storage/bucket/bucket_answer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
+#include "core/storage/bucket/bucket_name.h"
+#include "core/xml/xml_reader.h"
+
+namespace systole {
+namespace {
+
+constexpr size_t kMaxCodeBytes = 64;
+constexpr size_t kMaxRegionBytes = 32;
+
+absl::Status NoPage(absl::string_view why) {
+  return absl::DataLossError(absl::StrCat("the list of the bucket ", why));
+}
+
+absl::Status CheckKeys(const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    if (key.empty() || key.size() > kMaxKeyBytes) {
+      return NoPage(absl::StrCat("has a key of ", key.size(), " bytes, want 1 to ", kMaxKeyBytes));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsRegion(absl::string_view text) {
+  return !text.empty() && text.size() <= kMaxRegionBytes && text.front() != '-' &&
+         text.back() != '-' && std::all_of(text.begin(), text.end(), [](char c) {
+           return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
+         });
+}
+
+absl::StatusOr<ListPage> ParseListPage(absl::string_view body) {
+  ListPage page;
+  bool is_list = false;
+  bool is_truncated = false;
+  bool is_encoded = false;
+  SYSTOLE_RETURN_IF_ERROR(ReadXml(body, [&](absl::string_view path, absl::string_view text) {
+    if (path == "ListBucketResult") {
+      is_list = true;
+    } else if (path == "ListBucketResult/Contents/Key") {
+      page.keys.emplace_back(text);
+    } else if (path == "ListBucketResult/CommonPrefixes/Prefix") {
+      page.folders.emplace_back(text);
+    } else if (path == "ListBucketResult/IsTruncated") {
+      is_truncated = text == "true";
+    } else if (path == "ListBucketResult/NextContinuationToken") {
+      page.next_token = std::string(text);
+    } else if (path == "ListBucketResult/EncodingType") {
+      is_encoded = text == "url";
+    }
+    return absl::OkStatus();
+  }));
+  if (!is_list) return NoPage("is no ListBucketResult");
+  if (is_truncated && page.next_token.empty()) {
+    return NoPage("says that there is more, and not where");
+  }
+  if (!is_truncated) page.next_token.clear();
+  if (is_encoded) {
+    for (std::string& key : page.keys) key = DecodedKey(key);
+    for (std::string& folder : page.folders) folder = DecodedKey(folder);
+  }
+  SYSTOLE_RETURN_IF_ERROR(CheckKeys(page.keys));
+  SYSTOLE_RETURN_IF_ERROR(CheckKeys(page.folders));
+  for (const std::string& folder : page.folders) {
+    if (folder.back() != '/') return NoPage("has a folder without a '/' at its end");
+  }
+  return page;
+}
+
+BucketRefusal ParseRefusal(absl::string_view body) {
+  BucketRefusal refusal;
+  // The text may be cut behind what is wanted, or be no XML.
+  ReadXml(body, [&](absl::string_view path, absl::string_view text) {
+    if (path == "Error/Code" && !text.empty() && text.size() <= kMaxCodeBytes &&
+        std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isalnum(c); })) {
+      refusal.code = std::string(text);
+    } else if (path == "Error/Region" && IsRegion(text)) {
+      refusal.region = std::string(text);
+    }
+    return absl::OkStatus();
+  }).IgnoreError();
+  return refusal;
+}
+
+}  // namespace systole

@@ -1,0 +1,43 @@
+// What the answers of buckets say in XML: a page of a list, and why a request was refused.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_ANSWER_H_
+#define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_ANSWER_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// How much of a refusal is kept to find its code in.
+inline constexpr size_t kRefusalBytes = 4096;
+
+// A page of ListObjectsV2. Its form is the same in S3 and in Cloud Storage.
+struct ListPage {
+  std::vector<std::string> keys;     // Decoded. Each has 1 to kMaxKeyBytes bytes.
+  std::vector<std::string> folders;  // The same. Each ends with '/': a prefix of keys.
+  std::string next_token;            // Empty: this is the last page.
+};
+
+// DataLoss or ResourceExhausted if the body is no such page: ReadXml(), and what contradicts
+// itself.
+absl::StatusOr<ListPage> ParseListPage(absl::string_view body);
+
+struct BucketRefusal {
+  std::string code;    // Letters and digits: "AccessDenied". Empty: the answer has none.
+  std::string region;  // Where the bucket is, if the answer says so; fit for IsRegion().
+};
+
+// Reads the first bytes of the body of a refusal, which may be cut, or anything at all.
+BucketRefusal ParseRefusal(absl::string_view body);
+
+// Whether `text` can be the name of a region, which becomes a part of a host's name.
+bool IsRegion(absl::string_view text);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_ANSWER_H_

@@ -1,0 +1,139 @@
+#include "core/storage/bucket/bucket_dialect.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "core/http/http_headers.h"
+#include "core/http/http_retry.h"
+#include "core/status/status_macros.h"
+#include "core/storage/bucket/bucket_answer.h"
+#include "core/storage/web/web_answer.h"
+
+namespace systole {
+namespace {
+
+// Codes of refusals that new credentials may mend.
+constexpr absl::string_view kCredentialCodes[] = {
+    "ExpiredToken",    "ExpiredTokenException", "InvalidToken",         "TokenRefreshRequired",
+    "InvalidSecurity", "InvalidAccessKeyId",    "SignatureDoesNotMatch"};
+
+// The path of a server without its last '/'.
+absl::string_view PathOf(const HttpUrl& server) { return absl::StripSuffix(server.target, "/"); }
+
+}  // namespace
+
+absl::StatusOr<BucketTarget> ParseBucketTarget(absl::string_view url) {
+  const size_t question = url.find('?');
+  const size_t slash = url.find('/', std::min(url.size(), url.find("://") + 3));
+  const bool is_of_bucket = question != absl::string_view::npos && question < slash;
+  BucketTarget target;
+  if (is_of_bucket) target.query = std::string(url.substr(question));
+  SYSTOLE_ASSIGN_OR_RETURN(target.name,
+                           ParseBucketName(is_of_bucket ? url.substr(0, question) : url));
+  return target;
+}
+
+std::string AddressAtHost(const HttpUrl& server, const BucketTarget& target) {
+  HttpUrl url = server;
+  url.host = absl::StrCat(target.name.bucket, ".", server.host);
+  url.target = absl::StrCat(PathOf(server), "/", EncodedKey(target.name.key), target.query);
+  return url.Text();
+}
+
+std::string AddressInPath(const HttpUrl& server, const BucketTarget& target) {
+  HttpUrl url = server;
+  url.target = absl::StrCat(PathOf(server), "/", target.name.bucket);
+  if (target.query.empty()) absl::StrAppend(&url.target, "/", EncodedKey(target.name.key));
+  url.target += target.query;
+  return url.Text();
+}
+
+absl::StatusOr<HttpUrl> ParseEndpoint(absl::string_view variable, absl::string_view text) {
+  absl::StatusOr<HttpUrl> url = ParseHttpUrl(text);
+  if (!url.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(variable, ": ", url.status().message()));
+  }
+  if (absl::StrContains(url->target, '?')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(variable, ": \"", ShownUrl(text), "\" has a query; want a server"));
+  }
+  return url;
+}
+
+void SetBucketRules(HttpRequest& request) {
+  request.refusal_bytes = kRefusalBytes;
+  request.keeps_dots = true;         // They are parts of keys.
+  request.returns_redirects = true;  // No other server may get the authorization.
+}
+
+bool RefusesCredentials(const HttpResponse& response) {
+  if (response.status == 401) return true;
+  if (response.status != 400 && response.status != 403) return false;
+  const std::string code = ParseRefusal(response.body).code;
+  return std::find(std::begin(kCredentialCodes), std::end(kCredentialCodes), code) !=
+         std::end(kCredentialCodes);
+}
+
+absl::Status BucketDialect::RefusalOf(absl::string_view called,
+                                      const HttpResponse& response) const {
+  const std::string code = ParseRefusal(response.body).code;
+  const std::string what = absl::StrCat(called, ": ", words_.service, " answers with status ",
+                                        response.status, code.empty() ? "" : " ", code, ": ");
+  if (RefusesCredentials(response) && has_credentials()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, "it does not accept the credentials; check that they are valid (",
+                     words_.credentials, ")"));
+  }
+  if (code == "RequestTimeTooSkewed") {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, "this machine's clock is wrong; set it (NTP)"));
+  }
+  if (code == "InvalidObjectState") {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, "the object is archived; restore it first"));
+  }
+  switch (response.status) {
+    case 404:
+    case 410:
+      if (code == "NoSuchBucket") {
+        return absl::NotFoundError(
+            absl::StrCat(what, "there is no such bucket; check its name, and the server (",
+                         words_.endpoint, ")"));
+      }
+      return absl::NotFoundError(
+          absl::StrCat(what, "there is no such object; check how its key is spelled"));
+    case 401:
+    case 403:
+      if (!has_credentials()) {
+        return absl::PermissionDeniedError(
+            absl::StrCat(what, "it may not be read by everybody, and no credentials were found (",
+                         words_.credentials, ")"));
+      }
+      return absl::PermissionDeniedError(absl::StrCat(
+          what,
+          "these credentials may not read it, or there is no such object and they may not "
+          "list the bucket; the permissions are ",
+          words_.permissions));
+    case 301:
+    case 302:
+    case 303:
+    case 307:
+    case 308:
+      return absl::FailedPreconditionError(
+          absl::StrCat(what, "the bucket is on another server; name it (", words_.endpoint, ")"));
+    default:
+      break;
+  }
+  if (MayBeTriedAgain(response)) {
+    return absl::UnavailableError(
+        absl::StrCat(what, "it is overloaded or fails; try again later, or with fewer readers"));
+  }
+  if (response.status == 407) return systole::RefusalOf(called, response);  // A proxy's.
+  return absl::FailedPreconditionError(absl::StrCat(
+      what, "want 200 or 206; check that the server is one of buckets (", words_.endpoint, ")"));
+}
+
+}  // namespace systole

@@ -1,0 +1,73 @@
+// What S3 and Cloud Storage have in common as servers of objects.
+//
+// A request's url is the name of an object, or "s3://bucket?QUERY" for a request to the bucket
+// itself. No object's name has that form, because a '/' stands between its bucket and its key.
+#ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_
+#define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/http/http_message.h"
+#include "core/http/http_url.h"
+#include "core/storage/bucket/bucket_name.h"
+#include "core/storage/web/web_dialect.h"
+
+namespace systole {
+
+// What messages about refusals name, for one kind of bucket.
+struct BucketWords {
+  absl::string_view service;      // "S3".
+  absl::string_view permissions;  // That a reader needs.
+  absl::string_view credentials;  // What to set so that credentials are found.
+  absl::string_view endpoint;     // Where to say which server it is.
+};
+
+// Thread-safe, as WebDialect says.
+class BucketDialect : public WebDialect {
+ public:
+  absl::Status RefusalOf(absl::string_view called, const HttpResponse& response) const override;
+
+  // Ends the thread that renews credentials, for a store that is never destroyed.
+  virtual void End() = 0;
+
+ protected:
+  explicit BucketDialect(const BucketWords& words) : words_(words) {}
+
+  // Whether requests are signed, or have a token.
+  virtual bool has_credentials() const = 0;
+
+ private:
+  const BucketWords words_;
+};
+
+// The bucket, and what is asked of it.
+struct BucketTarget {
+  BucketName name;
+  std::string query;  // With its '?'. Empty: the object is asked for.
+};
+
+// Reads HttpRequest::url of the form above. Errors of ParseBucketName().
+absl::StatusOr<BucketTarget> ParseBucketTarget(absl::string_view url);
+
+// The address of a target at a server: of the bucket's own host, or in the server's path. The host
+// and the path of `server` stay in front.
+std::string AddressAtHost(const HttpUrl& server, const BucketTarget& target);
+std::string AddressInPath(const HttpUrl& server, const BucketTarget& target);
+
+// Parses the address of a server that `variable` names. InvalidArgument, naming the variable, if it
+// is no address, or has a query.
+absl::StatusOr<HttpUrl> ParseEndpoint(absl::string_view variable, absl::string_view text);
+
+// Sets what every request to a bucket has, besides address and authorization.
+void SetBucketRules(HttpRequest& request);
+
+// Whether a refusal means that the credentials are not accepted, or no longer, so that renewed ones
+// may help.
+bool RefusesCredentials(const HttpResponse& response);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_

@@ -1,0 +1,105 @@
+#include "core/storage/bucket/bucket_list.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/http/http_message.h"
+#include "core/interrupt/interrupt.h"
+#include "core/status/status_macros.h"
+#include "core/storage/bucket/bucket_answer.h"
+#include "core/text/foreign_text.h"
+
+namespace systole {
+namespace {
+
+std::string QueryOf(const BucketListing& listing, const std::string& token) {
+  std::vector<std::pair<std::string, std::string>> parameters = {
+      {"list-type", "2"},
+      {"encoding-type", "url"},  // XML has no way to write some characters of keys.
+      {"max-keys", absl::StrCat(listing.most_keys)},
+      {"prefix", listing.prefix.key}};
+  if (!listing.into_folders) parameters.emplace_back("delimiter", "/");
+  if (!token.empty()) parameters.emplace_back("continuation-token", token);
+  return EncodedQuery(std::move(parameters));
+}
+
+// The names of one list, as its pages come in.
+class Gathering {
+ public:
+  Gathering(const BucketListing& listing, const BucketListOptions& options)
+      : listing_(listing), options_(options) {}
+
+  // Whether the page brings a new name.
+  absl::StatusOr<bool> Add(const ListPage& page) {
+    const size_t before = names_.size();
+    for (const std::vector<std::string>* keys : {&page.keys, &page.folders}) {
+      for (const std::string& key : *keys) SYSTOLE_RETURN_IF_ERROR(AddKey(key));
+    }
+    return names_.size() > before;
+  }
+
+  ObjectNames TakeNames() { return std::move(names_); }
+
+ private:
+  absl::Status AddKey(const std::string& key) {
+    if (!absl::StartsWith(key, listing_.prefix.key)) {
+      return absl::DataLossError("the server lists keys that do not begin as it was asked");
+    }
+    if (!names_.insert(root_ + key).second) return absl::OkStatus();
+    name_bytes_ += root_.size() + key.size();
+    if (names_.size() <= options_.max_names && name_bytes_ <= options_.max_name_bytes) {
+      return absl::OkStatus();
+    }
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "more than ", options_.max_names, " names or ", options_.max_name_bytes,
+        " bytes of names begin with \"", ForeignText(listing_.prefix.Text()),
+        "\"; put shards into folders of their own, and write more of the name before the first "
+        "wildcard"));
+  }
+
+  const BucketListing& listing_;
+  const BucketListOptions& options_;
+  const std::string root_ = listing_.prefix.Root();
+  ObjectNames names_;
+  uint64_t name_bytes_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<ObjectNames> ListBucket(WebConnection& connection, const WebDialect& dialect,
+                                       const BucketListing& listing,
+                                       const BucketListOptions& options) {
+  Gathering gathering(listing, options);
+  std::string token;
+  int idle_pages = 0;
+  for (int pages = 0; pages < options.max_pages; ++pages) {
+    if (InterruptRequested()) return InterruptedError();
+    const HttpRequest request = {
+        .url = absl::StrCat(listing.prefix.scheme, "://", listing.prefix.bucket,
+                            QueryOf(listing, token)),
+        .headers = {{"accept-encoding", "identity"}},
+        .timeout = connection.options().open_timeout,
+        .max_body_bytes = options.max_page_bytes};
+    SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse response, connection.Fetch(request));
+    if (response.status != 200) {
+      return dialect.RefusalOf(
+          absl::StrCat("a list of \"", listing.prefix.scheme, "://", listing.prefix.bucket, "\""),
+          response);
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(ListPage page, ParseListPage(response.body));
+    SYSTOLE_ASSIGN_OR_RETURN(const bool brings_new, gathering.Add(page));
+    if (page.next_token.empty() || listing.first_page_only) return gathering.TakeNames();
+    idle_pages = brings_new ? 0 : idle_pages + 1;
+    if (page.next_token == token || idle_pages > options.max_idle_pages) {
+      return absl::DataLossError("the server's list does not go on: its pages come again");
+    }
+    token = std::move(page.next_token);
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the list has more than ", options.max_pages, " pages"));
+}
+
+}  // namespace systole

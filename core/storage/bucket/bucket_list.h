@@ -1,0 +1,51 @@
+// Lists of a bucket, page by page.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_LIST_H_
+#define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_LIST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/storage/bucket/bucket_name.h"
+#include "core/storage/object_names.h"
+#include "core/storage/web/web_source.h"
+
+namespace systole {
+
+// A server decides how long its list is. The names are kept in memory until the list ends.
+struct BucketListOptions {
+  size_t max_names = 1'000'000;
+  uint64_t max_name_bytes = uint64_t{256} << 20;
+  // Of one page, which is XML. 1,000 keys of 1,024 bytes, encoded, take 4 MB at most.
+  uint64_t max_page_bytes = uint64_t{16} << 20;
+  int max_pages = 10'000;
+  // Pages in a row that bring no new name. Cloud Storage sends such pages where objects were
+  // deleted.
+  int max_idle_pages = 16;
+};
+
+// What of a bucket is listed.
+struct BucketListing {
+  BucketName prefix;          // All keys that begin with its key.
+  bool into_folders = false;  // False: a '/' after the prefix ends a name, which is a folder's.
+  int most_keys = 1000;       // Of a page.
+  bool first_page_only = false;
+};
+
+// The names, with scheme and bucket. Those of folders, and of objects that stand for folders, end
+// with '/'. The list may change while it is read; no name comes twice.
+//   NotFound, PermissionDenied, ..  WebDialect::RefusalOf(), of this dialect's server.
+//   ResourceExhausted               more than `options` allow.
+//   DataLoss                        ParseListPage(); keys outside the prefix; a list that does not
+//                                   go on.
+//   Cancelled                       InterruptRequested().
+absl::StatusOr<ObjectNames> ListBucket(WebConnection& connection, const WebDialect& dialect,
+                                       const BucketListing& listing,
+                                       const BucketListOptions& options);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_LIST_H_

@@ -1,0 +1,54 @@
+// Names of objects in buckets, and how they are written in the address of a request.
+//   s3://bucket/key    gs://bucket/key
+// A key is written as it is, in UTF-8, not percent-encoded.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_NAME_H_
+#define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_NAME_H_
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// The most bytes of a key, in S3 and in Cloud Storage.
+inline constexpr size_t kMaxKeyBytes = 1024;
+
+struct BucketName {
+  std::string scheme;  // "s3" or "gs".
+  std::string bucket;
+  std::string key;  // May be empty, or a pattern.
+
+  // "s3://bucket/".
+  std::string Root() const;
+  std::string Text() const;  // The name again.
+};
+
+// Parses a name, a pattern, or the name of a bucket alone ("s3://bucket"). InvalidArgument, with
+// the reason, for another scheme, for a bucket's name that no bucket can have, and for a key that
+// is too long or has control characters. A bucket's name has no wildcards.
+absl::StatusOr<BucketName> ParseBucketName(absl::string_view name);
+
+// InvalidArgument if `name` can be no object: without a key, or with a '/' at its end.
+absl::Status CheckObjectName(const BucketName& name);
+
+// `key` with each byte percent-encoded that is not unreserved (letters, digits, "-._~") and no '/'.
+// Signatures are made of this form.
+std::string EncodedKey(absl::string_view key);
+
+// "?a=1&b=2", percent-encoded, '/' too, and sorted by name, as it must be signed.
+std::string EncodedQuery(std::vector<std::pair<std::string, std::string>> parameters);
+
+// Undoes the encoding of keys in an answer with `encoding-type=url`. A '+' is a blank. Text with a
+// malformed "%" stays there as it is.
+std::string DecodedKey(absl::string_view encoded);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_NAME_H_

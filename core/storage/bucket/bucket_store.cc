@@ -1,0 +1,206 @@
+#include "core/storage/bucket/bucket_store.h"
+
+#include <cstdlib>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/credentials/aws_credentials.h"
+#include "core/credentials/credential_surroundings.h"
+#include "core/credentials/google_credentials.h"
+#include "core/http/http_client_options.h"
+#include "core/status/status_macros.h"
+#include "core/storage/bucket/gcs_dialect.h"
+#include "core/storage/bucket/s3_dialect.h"
+#include "core/text/foreign_text.h"
+
+namespace systole {
+namespace {
+
+// fnmatch() gives these a meaning.
+constexpr char kWildcards[] = "*?[\\";
+
+// The most patterns that are kept because they are names. Nobody has so many.
+constexpr size_t kMaxNamedLiterally = 4096;
+
+bool IsGlob(absl::string_view key) {
+  return key.find_first_of(kWildcards) != absl::string_view::npos;
+}
+
+// `name` as that of a folder. The bucket itself is one.
+BucketName FolderOf(BucketName name) {
+  if (!name.key.empty() && name.key.back() != '/') name.key += '/';
+  return name;
+}
+
+// Each message of a store has the name.
+absl::Status WithName(const absl::Status& error, absl::string_view name) {
+  const std::string shown = ForeignText(ShownName(name));
+  if (absl::StrContains(error.message(), shown)) return error;
+  return absl::Status(error.code(), absl::StrCat("\"", shown, "\": ", error.message()));
+}
+
+absl::StatusOr<BucketService> S3OfEnvironment() {
+  SYSTOLE_ASSIGN_OR_RETURN(const S3Options options, S3OptionsOfEnvironment());
+  BucketService service;
+  SYSTOLE_ASSIGN_OR_RETURN(service.dialect,
+                           S3Dialect::Create(options, AwsCredentialsOfEnvironment()));
+  service.web.client = HttpOptionsOfEnvironment();
+  const std::string authorities = VariableOfProcess("AWS_CA_BUNDLE");
+  if (!authorities.empty()) service.web.client.ca_file = authorities;
+  return service;
+}
+
+absl::StatusOr<BucketService> GcsOfEnvironment() {
+  BucketService service;
+  SYSTOLE_ASSIGN_OR_RETURN(
+      service.dialect, GcsDialect::Create(GcsOptionsOfEnvironment(), GoogleTokensOfEnvironment()));
+  service.web.client = HttpOptionsOfEnvironment();
+  return service;
+}
+
+}  // namespace
+
+const BucketStore& BucketStore::S3OfProcess() {
+  static const BucketStore* const store = new BucketStore(&S3OfEnvironment);
+  return *store;
+}
+
+const BucketStore& BucketStore::GcsOfProcess() {
+  static const BucketStore* const store = new BucketStore(&GcsOfEnvironment);
+  return *store;
+}
+
+absl::StatusOr<BucketStore::Parts*> BucketStore::Use() const {
+  MutexLock lock(mu_);
+  if (parts_ == nullptr) {
+    auto parts = std::make_unique<Parts>();
+    SYSTOLE_ASSIGN_OR_RETURN(parts->service, make_());
+    SYSTOLE_ASSIGN_OR_RETURN(
+        parts->connection, WebConnection::Create(parts->service.web, parts->service.dialect.get()));
+    parts_ = std::move(parts);
+    // Sources may outlive main(), so the stores of the process are not destroyed.
+    if (this == &S3OfProcess()) std::atexit([] { S3OfProcess().End(); });
+    if (this == &GcsOfProcess()) std::atexit([] { GcsOfProcess().End(); });
+  }
+  return parts_.get();
+}
+
+void BucketStore::End() const {
+  MutexLock lock(mu_);
+  if (parts_ == nullptr) return;
+  parts_->connection->End();
+  parts_->service.dialect->End();
+}
+
+absl::StatusOr<SeenObject> BucketStore::Look(const std::string& name) const {
+  SYSTOLE_ASSIGN_OR_RETURN(const BucketName parsed, ParseBucketName(name));
+  SYSTOLE_RETURN_IF_ERROR(CheckObjectName(parsed));
+  SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
+  absl::StatusOr<SeenObject> seen = parts->connection->LookIfNotSeen(name, /*called=*/"");
+  if (!seen.ok()) return WithName(seen.status(), name);
+  return seen;
+}
+
+absl::StatusOr<std::unique_ptr<ByteSource>> BucketStore::Open(const std::string& name) const {
+  SYSTOLE_ASSIGN_OR_RETURN(SeenObject seen, Look(name));
+  SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
+  return std::make_unique<WebSource>(*parts->connection, name, std::move(seen));
+}
+
+absl::StatusOr<StoredState> BucketStore::Stat(const std::string& name) const {
+  SYSTOLE_ASSIGN_OR_RETURN(const SeenObject seen, Look(name));
+  return StoredState{.size_bytes = seen.object.size_bytes, .identity = seen.object.Identity()};
+}
+
+absl::StatusOr<ObjectNames> BucketStore::Names(const BucketListing& listing) const {
+  SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
+  return ListBucket(*parts->connection, *parts->service.dialect, listing, parts->service.list);
+}
+
+absl::StatusOr<std::vector<std::string>> BucketStore::ListFolderOf(const BucketName& name,
+                                                                   NameFilter wanted) const {
+  const BucketName folder = FolderOf(name);
+  SYSTOLE_ASSIGN_OR_RETURN(ObjectNames names, Names({.prefix = folder}));
+  if (folder.key.empty()) names.insert(folder.Text());  // A bucket is there even if it is empty.
+  return ListObjects(names, folder.Text(), wanted);
+}
+
+absl::StatusOr<std::vector<std::string>> BucketStore::ListName(const BucketName& name,
+                                                               NameFilter wanted) const {
+  // If there is such an object, it is the first of all whose keys begin with its key.
+  const absl::StatusOr<ObjectNames> first =
+      Names({.prefix = name, .most_keys = 1, .first_page_only = true});
+  const bool is_object =
+      first.ok() ? first->contains(name.Text()) : absl::IsPermissionDenied(first.status());
+  if (is_object) {
+    if (!wanted(name.Text())) return std::vector<std::string>();
+    return std::vector<std::string>{name.Text()};
+  }
+  if (!first.ok()) return first.status();
+  if (first->empty()) return PatternMatchesNothing(name.Text());
+  return ListFolderOf(name, wanted);
+}
+
+absl::StatusOr<std::vector<std::string>> BucketStore::ListGlob(const BucketName& pattern,
+                                                               NameFilter wanted) const {
+  const BucketName folder = FolderOf(pattern);
+  // No glob with a '/' at its end matches anything, but a folder may have such a name.
+  if (pattern.key.back() == '/') {
+    SYSTOLE_ASSIGN_OR_RETURN(std::vector<std::string> inside, ListFolderOf(folder, wanted));
+    RememberName(folder.Text());
+    return inside;
+  }
+  BucketListing listing = {.prefix = pattern};
+  listing.prefix.key.resize(pattern.key.find_first_of(kWildcards));
+  // What begins with the prefix is listed as far as the next '/', unless the pattern goes on there.
+  listing.into_folders = absl::StrContains(pattern.key.substr(listing.prefix.key.size()), '/');
+  SYSTOLE_ASSIGN_OR_RETURN(const ObjectNames names, Names(listing));
+  const bool is_object = names.contains(pattern.Text());
+  const auto first_inside = names.lower_bound(folder.Text());
+  const bool is_folder =
+      first_inside != names.end() && absl::StartsWith(*first_inside, folder.Text());
+  if (is_object || is_folder) RememberName(is_object ? pattern.Text() : folder.Text());
+  if (!is_object && is_folder) return ListFolderOf(pattern, wanted);
+  return ListObjects(names, pattern.Text(), wanted);
+}
+
+absl::StatusOr<std::vector<std::string>> BucketStore::List(const std::string& pattern,
+                                                           NameFilter wanted) const {
+  SYSTOLE_ASSIGN_OR_RETURN(const BucketName parsed, ParseBucketName(pattern));
+  absl::StatusOr<std::vector<std::string>> names;
+  if (IsGlob(parsed.key)) {
+    names = ListGlob(parsed, wanted);
+  } else if (parsed.key.empty() || parsed.key.back() == '/') {
+    names = ListFolderOf(parsed, wanted);
+  } else {
+    names = ListName(parsed, wanted);
+  }
+  if (!names.ok()) return WithName(names.status(), pattern);
+  return names;
+}
+
+void BucketStore::RememberName(const std::string& name) const {
+  MutexLock lock(mu_);
+  if (named_literally_.size() >= kMaxNamedLiterally) named_literally_.clear();
+  named_literally_.insert(name);
+}
+
+bool BucketStore::Takes(const std::string& pattern, const std::string& name) const {
+  const absl::StatusOr<BucketName> parsed = ParseBucketName(pattern);
+  if (!parsed.ok()) return false;
+  // Without wildcards it is an object, or a folder of what its name begins with.
+  if (!IsGlob(parsed->key)) return TakesObject({FolderOf(*parsed).Text()}, pattern, name);
+  MutexLock lock(mu_);
+  return TakesObject(named_literally_, pattern, name);
+}
+
+absl::StatusOr<std::vector<std::string>> BucketStore::ListFolder(const std::string& folder) const {
+  SYSTOLE_ASSIGN_OR_RETURN(const BucketName parsed, ParseBucketName(folder));
+  const absl::StatusOr<ObjectNames> names = Names({.prefix = FolderOf(parsed)});
+  if (!names.ok()) return WithName(names.status(), folder);
+  return ObjectsIn(*names, FolderOf(parsed).Text());
+}
+
+}  // namespace systole

@@ -1,0 +1,75 @@
+#include "core/storage/bucket/gcs_dialect.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "core/http/http_headers.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+namespace {
+
+constexpr char kEmulator[] = "STORAGE_EMULATOR_HOST";
+constexpr absl::string_view kBearer = "Bearer ";
+
+constexpr BucketWords kGcsWords = {
+    .service = "Cloud Storage",
+    .permissions = "storage.objects.get and storage.objects.list (the role Storage Object Viewer)",
+    .credentials =
+        "GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, or "
+        "the service account of this machine",
+    .endpoint = kEmulator};
+
+}  // namespace
+
+GcsDialect::GcsDialect(const GcsOptions& options, const HttpUrl& endpoint,
+                       std::unique_ptr<GoogleTokenSource> tokens)
+    : BucketDialect(kGcsWords), options_(options), endpoint_(endpoint), tokens_(std::move(tokens)) {}
+
+absl::StatusOr<std::unique_ptr<GcsDialect>> GcsDialect::Create(
+    const GcsOptions& options, std::unique_ptr<GoogleTokenSource> tokens) {
+  SYSTOLE_ASSIGN_OR_RETURN(const HttpUrl endpoint, ParseEndpoint(kEmulator, options.endpoint));
+  return absl::WrapUnique(new GcsDialect(options, endpoint, std::move(tokens)));
+}
+
+absl::Status GcsDialect::Prepare(HttpRequest& request) {
+  SYSTOLE_ASSIGN_OR_RETURN(const BucketTarget target, ParseBucketTarget(request.url));
+  request.url = AddressInPath(endpoint_, target);
+  SetBucketRules(request);
+  // The server would unpack an object that was stored with `content-encoding: gzip`, and ignore the
+  // range. So it is told that this reader takes the stored bytes.
+  RemoveHeader(request.headers, "accept-encoding");
+  request.headers.emplace_back("accept-encoding", "gzip");
+  if (!options_.sends_tokens) return absl::OkStatus();
+  SYSTOLE_ASSIGN_OR_RETURN(const std::optional<std::string> token, tokens_->Get());
+  has_token_.store(token.has_value(), std::memory_order_relaxed);
+  if (token.has_value()) {
+    request.headers.emplace_back("authorization", absl::StrCat(kBearer, *token));
+  }
+  return absl::OkStatus();
+}
+
+bool GcsDialect::LearnsFrom(const std::string& /*name*/, const HttpRequest& sent,
+                            const HttpResponse& response) {
+  absl::string_view token = FindHeader(sent.headers, "authorization");
+  if (!absl::ConsumePrefix(&token, kBearer) || !RefusesCredentials(response)) return false;
+  const std::string used(token);
+  tokens_->Refused(used);
+  const absl::StatusOr<std::optional<std::string>> renewed = tokens_->Get();
+  return renewed.ok() && renewed->has_value() && **renewed != used;
+}
+
+GcsOptions GcsOptionsOfEnvironment(const CredentialSurroundings& surroundings) {
+  const std::string emulator = surroundings.variable(kEmulator);
+  if (emulator.empty()) return {};
+  return {
+      .endpoint = absl::StrContains(emulator, "://") ? emulator : absl::StrCat("http://", emulator),
+      .sends_tokens = false};
+}
+
+}  // namespace systole

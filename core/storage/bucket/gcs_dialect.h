@@ -1,0 +1,56 @@
+// Requests to Google Cloud Storage, by its XML API.
+#ifndef SYSTOLE_CORE_STORAGE_BUCKET_GCS_DIALECT_H_
+#define SYSTOLE_CORE_STORAGE_BUCKET_GCS_DIALECT_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/credentials/credential_surroundings.h"
+#include "core/credentials/google_credentials.h"
+#include "core/http/http_message.h"
+#include "core/http/http_url.h"
+#include "core/storage/bucket/bucket_dialect.h"
+
+namespace systole {
+
+struct GcsOptions {
+  std::string endpoint = "https://storage.googleapis.com";
+  // False: the server is an emulator, which must not get a token.
+  bool sends_tokens = true;
+};
+
+// Thread-safe.
+class GcsDialect final : public BucketDialect {
+ public:
+  // InvalidArgument if the endpoint is no address.
+  static absl::StatusOr<std::unique_ptr<GcsDialect>> Create(
+      const GcsOptions& options, std::unique_ptr<GoogleTokenSource> tokens);
+
+  // Errors of GoogleTokenSource::Get(), and of ParseBucketName().
+  absl::Status Prepare(HttpRequest& request) override;
+  bool LearnsFrom(const std::string& name, const HttpRequest& sent,
+                  const HttpResponse& response) override;
+  bool has_generations() const override { return true; }
+  void End() override { tokens_->End(); }
+
+ private:
+  GcsDialect(const GcsOptions& options, const HttpUrl& endpoint,
+             std::unique_ptr<GoogleTokenSource> tokens);
+
+  bool has_credentials() const override { return has_token_.load(std::memory_order_relaxed); }
+
+  const GcsOptions options_;
+  const HttpUrl endpoint_;
+  const std::unique_ptr<GoogleTokenSource> tokens_;
+  std::atomic<bool> has_token_ = false;  // Whether there was one, the last time.
+};
+
+// GcsOptions by STORAGE_EMULATOR_HOST.
+GcsOptions GcsOptionsOfEnvironment(const CredentialSurroundings& surroundings = {});
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_BUCKET_GCS_DIALECT_H_

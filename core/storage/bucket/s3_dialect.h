@@ -1,0 +1,80 @@
+// Requests to S3, and to servers that speak like it.
+#ifndef SYSTOLE_CORE_STORAGE_BUCKET_S3_DIALECT_H_
+#define SYSTOLE_CORE_STORAGE_BUCKET_S3_DIALECT_H_
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/concurrency/mutex.h"
+#include "core/credentials/aws_credentials.h"
+#include "core/credentials/credential_surroundings.h"
+#include "core/http/http_message.h"
+#include "core/http/http_url.h"
+#include "core/storage/bucket/bucket_dialect.h"
+
+namespace systole {
+
+// The most buckets whose regions are remembered. One more forgets them all, which only costs
+// requests.
+inline constexpr size_t kMaxBucketRegions = 1024;
+
+struct S3Options {
+  // The address of a server of objects. Empty: AWS's own, one for each region.
+  std::string endpoint = {};
+  // Of the buckets, until AWS says that one is elsewhere. For another server: what is signed.
+  std::string region = "us-east-1";
+  // Whether the bucket stands in the host's name (BUCKET.HOST/KEY) or in the path
+  // (HOST/BUCKET/KEY). Nullopt: in the name for AWS, in the path for others.
+  std::optional<bool> bucket_in_host = {};
+};
+
+// Thread-safe.
+class S3Dialect final : public BucketDialect {
+ public:
+  // InvalidArgument, naming the variable, if an option is malformed.
+  static absl::StatusOr<std::unique_ptr<S3Dialect>> Create(
+      const S3Options& options, std::unique_ptr<AwsCredentialSource> credentials);
+
+  // Errors of AwsCredentialSource::Get(), and of ParseBucketName().
+  absl::Status Prepare(HttpRequest& request) override;
+  bool LearnsFrom(const std::string& name, const HttpRequest& sent,
+                  const HttpResponse& response) override ABSL_LOCKS_EXCLUDED(mu_);
+  bool has_generations() const override { return false; }
+  void End() override { credentials_->End(); }
+
+ private:
+  S3Dialect(const S3Options& options, const std::optional<HttpUrl>& endpoint,
+            std::unique_ptr<AwsCredentialSource> credentials);
+
+  bool has_credentials() const override { return signs_.load(std::memory_order_relaxed); }
+
+  std::string RegionOf(const std::string& bucket) ABSL_LOCKS_EXCLUDED(mu_);
+  // The server of a region.
+  HttpUrl ServerIn(const std::string& region) const;
+  bool LearnsRegion(const std::string& bucket, const HttpRequest& sent,
+                    const HttpResponse& response) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const S3Options options_;
+  const std::optional<HttpUrl> endpoint_;  // Nullopt: AWS's own.
+  const std::unique_ptr<AwsCredentialSource> credentials_;
+  std::atomic<bool> signs_ = false;  // Whether there were credentials, the last time.
+  Mutex mu_;
+  // Of buckets that are not in S3Options::region.
+  absl::flat_hash_map<std::string, std::string> regions_ ABSL_GUARDED_BY(mu_);
+};
+
+// S3Options by the variables of the environment and AWS's configuration file. The README lists
+// them. InvalidArgument for an unknown SYSTOLE_S3_ADDRESSING; errors of AwsRegionOfEnvironment().
+absl::StatusOr<S3Options> S3OptionsOfEnvironment(const CredentialSurroundings& surroundings = {});
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_BUCKET_S3_DIALECT_H_

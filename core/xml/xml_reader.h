@@ -1,0 +1,40 @@
+// Reads XML that a server wrote: short answers, of elements with text. Expat does the parsing.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_XML_XML_READER_H_
+#define SYSTOLE_CORE_XML_XML_READER_H_
+
+#include <cstddef>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// What a document may have at most. The server decides what it has.
+struct XmlBounds {
+  // Elements inside each other. Each costs a little memory until it ends.
+  int max_depth = 16;
+  // Bytes of one element's own text, and of one element's name.
+  size_t max_text_bytes = 8192;
+};
+
+// Called at the end of each element. `path` is the names of the elements around it and its own,
+// with '/' between them: "List/Item/Name". `text` is its own text, without that of elements in it,
+// as UTF-8. Both are valid during the call. An error ends the reading.
+using TakeXmlElement =
+    absl::FunctionRef<absl::Status(absl::string_view path, absl::string_view text)>;
+
+// Reads a whole document. Names are taken without the prefixes of their namespaces. Attributes,
+// comments and processing instructions are skipped. There are no entities except the five of XML
+// itself, because a document with a document type is refused: entities could grow to any size, or
+// name files.
+//   DataLoss            the text is no XML, or it is cut short, or it has a document type.
+//   ResourceExhausted   more than `bounds` allow, or no memory.
+//   The first error of `take`.
+absl::Status ReadXml(absl::string_view xml, TakeXmlElement take, const XmlBounds& bounds = {});
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_XML_XML_READER_H_

@@ -1,0 +1,413 @@
+// The services that give AWS credentials, behind a stub.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/concurrency/mutex.h"
+#include "core/credentials/aws_credentials.h"
+#include "core/http/http_headers.h"
+#include "core/interrupt/interrupt.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/credentials/fake_surroundings.h"
+#include "tests/core/http/stub_http_server.h"
+#include "tests/dead_address.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Eq;
+using ::testing::HasSubstr;
+using ::testing::Optional;
+
+constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
+constexpr auto kPermissionDenied = absl::StatusCode::kPermissionDenied;
+constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
+constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
+
+// The keys that the stub gives at its n-th answer.
+auto HoldsKeys(int n) {
+  return IsOkAndHolds(Optional(
+      Eq(AwsCredentials{absl::StrCat("id-", n), absl::StrCat("s3cr3t-", n), "s3cr3t-token"})));
+}
+
+// Answers as STS, a container's server and an instance's metadata service do, or as a test says.
+class AwsServersTest : public testing::Test {
+ protected:
+  using Fault = std::function<std::optional<StubAnswer>(const StubRequest&)>;
+
+  void SetFault(Fault fault) {
+    MutexLock lock(mu_);
+    fault_ = std::move(fault);
+  }
+  void UseWebIdentity() {
+    fake_.Set("AWS_WEB_IDENTITY_TOKEN_FILE", fake_.folder().Write("token", "s3cr3t&jwt\n"));
+    fake_.Set("AWS_ROLE_ARN", "arn:aws:iam::1:role/r");
+    fake_.Set("AWS_ENDPOINT_URL_STS", server_.Url(""));
+  }
+  void UseContainer() {
+    fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", server_.Url("/container"));
+  }
+  void UseInstance() {
+    fake_.Set("AWS_EC2_METADATA_DISABLED", "");
+    fake_.Set("AWS_EC2_METADATA_SERVICE_ENDPOINT", server_.Url(""));
+  }
+  std::unique_ptr<AwsCredentialSource> Source() {
+    CredentialSurroundings surroundings = fake_.Get();
+    surroundings.container_server = server_.Url("");
+    return AwsCredentialsOfEnvironment(surroundings);
+  }
+  absl::StatusOr<std::optional<AwsCredentials>> Get() { return Source()->Get(); }
+
+  StubAnswer Json() {
+    const int n = ++given_;
+    return Reply(200, absl::StrCat(R"({"Code":"Success","AccessKeyId":"id-)", n,
+                                   R"(","SecretAccessKey":"s3cr3t-)", n,
+                                   R"(","Token":"s3cr3t-token","Expiration":")",
+                                   fake_.Date(absl::Hours(6)), "\"}"));
+  }
+  StubAnswer Usual(const StubRequest& request) {
+    if (request.method == "POST") {
+      const int n = ++given_;
+      return Reply(200,
+                   absl::StrCat("<R><Credentials><AccessKeyId>id-", n,
+                                "</AccessKeyId><SecretAccessKey>s3cr3t-", n,
+                                "</SecretAccessKey><SessionToken>s3cr3t-token</SessionToken>"
+                                "<Expiration>",
+                                fake_.Date(absl::Hours(1)), "</Expiration></Credentials></R>"));
+    }
+    if (request.target == "/container") return Json();
+    if (request.method == "PUT" && request.target == "/latest/api/token") {
+      return Reply(200, "s3cr3t-session");
+    }
+    if (FindHeader(request.headers, "x-aws-ec2-metadata-token") != "s3cr3t-session") {
+      return Reply(401, "");
+    }
+    if (request.target == "/latest/meta-data/iam/security-credentials/") {
+      return Reply(200, "my-role\nother");
+    }
+    if (request.target == "/latest/meta-data/iam/security-credentials/my-role") return Json();
+    return Reply(404, "");
+  }
+
+  FakeSurroundings fake_;
+  std::atomic<int> given_ = 0;
+  Mutex mu_;
+  Fault fault_ ABSL_GUARDED_BY(mu_);
+  StubHttpServer server_{[this](const StubRequest& request) {
+    Fault fault;
+    {
+      MutexLock lock(mu_);
+      fault = fault_;
+    }
+    std::optional<StubAnswer> answer;
+    if (fault != nullptr) answer = fault(request);
+    return answer.has_value() ? *answer : Usual(request);
+  }};
+};
+
+TEST_F(AwsServersTest, ATokenFileIsExchangedAtStsAndReadAnewEachTime) {
+  UseWebIdentity();
+  const auto source = Source();
+  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  fake_.folder().Write("token", "s3cr3t-2");
+  fake_.Set("AWS_ROLE_SESSION_NAME", "me");
+  fake_.Pass(absl::Minutes(54));
+  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  fake_.Pass(absl::Minutes(1));
+  EXPECT_THAT(source->Get(), HoldsKeys(2));
+  const std::vector<StubRequest> requests = server_.requests();
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_EQ(requests[0].target, "/");
+  EXPECT_EQ(FindHeader(requests[0].headers, "content-type"), "application/x-www-form-urlencoded");
+  EXPECT_EQ(requests[0].body,
+            "Action=AssumeRoleWithWebIdentity&Version=2011-06-15&"
+            "RoleArn=arn%3Aaws%3Aiam%3A%3A1%3Arole%2Fr&RoleSessionName=systole&"
+            "WebIdentityToken=s3cr3t%26jwt");
+  EXPECT_TRUE(absl::EndsWith(requests[1].body, "RoleSessionName=me&WebIdentityToken=s3cr3t-2"));
+}
+
+TEST_F(AwsServersTest, AProfileMayHaveAWebIdentity) {
+  UseWebIdentity();
+  fake_.Set("AWS_WEB_IDENTITY_TOKEN_FILE", "");
+  fake_.Set("AWS_ROLE_ARN", "");
+  fake_.Set("AWS_CONFIG_FILE",
+            fake_.folder().Write("c", absl::StrCat("[profile p]\nrole_arn = r\n"
+                                                   "web_identity_token_file = ",
+                                                   fake_.folder() / "token", "\n")));
+  fake_.Set("AWS_PROFILE", "p");
+  EXPECT_THAT(Get(), HoldsKeys(1));
+}
+
+TEST_F(AwsServersTest, AWebIdentityThatLacksAPartIsAnErrorThatNamesIt) {
+  UseWebIdentity();
+  fake_.Set("AWS_ROLE_ARN", "");
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("set AWS_ROLE_ARN")));
+  UseWebIdentity();
+  fake_.folder().Write("token", " \n");
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("an empty file")));
+  fake_.Set("AWS_WEB_IDENTITY_TOKEN_FILE", fake_.folder() / "none");
+  EXPECT_THAT(Get(),
+              FailsWith(kFailedPrecondition,
+                        HasSubstr("AWS_WEB_IDENTITY_TOKEN_FILE names a file that does not")));
+  UseWebIdentity();
+  fake_.folder().Write("token", std::string(40000, 'x'));
+  EXPECT_THAT(Get(), FailsWith(absl::StatusCode::kResourceExhausted, HasSubstr("token file")));
+  UseWebIdentity();
+  fake_.Set("AWS_ENDPOINT_URL_STS", "s3cr3t");
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("AWS_ENDPOINT_URL_STS")));
+  // The region becomes a part of a host's name.
+  fake_.Set("AWS_ENDPOINT_URL_STS", "");
+  fake_.Set("AWS_REGION", "evil.example/?");
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("AWS_REGION")));
+  EXPECT_TRUE(server_.requests().empty());
+}
+
+TEST_F(AwsServersTest, WhatStsRefusesOrFailsIsToldWithTheRemedy) {
+  UseWebIdentity();
+  std::atomic<int> status = 0;
+  SetFault([&status](const StubRequest&) { return Reply(status, "s3cr3t says STS"); });
+  for (const int refuses : {400, 401, 403}) {
+    status = refuses;
+    EXPECT_THAT(Get(),
+                FailsWith(kPermissionDenied, AllOf(HasSubstr(absl::StrCat("status ", refuses)),
+                                                   HasSubstr("AWS_WEB_IDENTITY_TOKEN_FILE"),
+                                                   HasSubstr("arn:aws:iam::1:role/r"))));
+  }
+  size_t asked = server_.requests().size();
+  for (const int fails : {429, 500, 503}) {
+    status = fails;
+    EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr(absl::StrCat("status ", fails))));
+    EXPECT_EQ(server_.requests().size(), asked += 3);  // Each is tried three times.
+  }
+  status = 307;
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("redirects")));
+  status = 200;
+  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("access key ID")));
+}
+
+TEST_F(AwsServersTest, AnAnswerThatIsTooLargeIsAnError) {
+  UseWebIdentity();
+  UseContainer();
+  SetFault([](const StubRequest&) { return Reply(200, std::string(65537, ' ')); });
+  EXPECT_THAT(Get(), FailsWith(absl::StatusCode::kResourceExhausted, HasSubstr("65536")));
+  fake_.Set("AWS_WEB_IDENTITY_TOKEN_FILE", "");
+  EXPECT_THAT(Get(), FailsWith(absl::StatusCode::kResourceExhausted, HasSubstr("65536")));
+}
+
+TEST_F(AwsServersTest, AServerThatIsGoneIsAnErrorAndNeverNone) {
+  UseWebIdentity();
+  fake_.Set("AWS_ENDPOINT_URL_STS", absl::StrCat("http://", DeadAddress()));
+  EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("cannot connect")));
+  fake_.Set("AWS_WEB_IDENTITY_TOKEN_FILE", "");
+  fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", absl::StrCat("http://", DeadAddress(), "/"));
+  EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("AWS_CONTAINER_CREDENTIALS_FULL_URI")));
+}
+
+TEST_F(AwsServersTest, ATimeOfDayThatJumpsDoesNotEndWhatIsKept) {
+  UseContainer();
+  const auto source = Source();
+  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  fake_.Jump(absl::Hours(100));
+  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  fake_.Pass(absl::Hours(6));
+  EXPECT_THAT(source->Get(), HoldsKeys(2));
+}
+
+TEST_F(AwsServersTest, AContainerGivesItsKeysToItsAuthorization) {
+  UseContainer();
+  EXPECT_THAT(Get(), HoldsKeys(1));
+  EXPECT_EQ(FindHeader(server_.requests().at(0).headers, "authorization"), "");
+  fake_.Set("AWS_CONTAINER_AUTHORIZATION_TOKEN", "Basic s3cr3t");
+  EXPECT_THAT(Get(), HoldsKeys(2));
+  EXPECT_EQ(FindHeader(server_.requests().at(1).headers, "authorization"), "Basic s3cr3t");
+  fake_.Set("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", fake_.folder().Write("t", "s3cr3t-file\n"));
+  EXPECT_THAT(Get(), HoldsKeys(3));
+  EXPECT_EQ(FindHeader(server_.requests().at(2).headers, "authorization"), "s3cr3t-file");
+  fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", "");
+  fake_.Set("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/container");
+  EXPECT_THAT(Get(), HoldsKeys(4));
+}
+
+TEST_F(AwsServersTest, AContainersAddressOrAuthorizationThatCannotBeUsedIsAnError) {
+  for (const char* bad : {"http://example.com/", "http://169.254.170.3/",
+                          "http://127.evil.example/", "s3cr3t", "ftp://127.0.0.1/"}) {
+    fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", bad);
+    EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("169.254.170.2")));
+  }
+  fake_.Set("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "@example.com/s3cr3t");
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("does not begin with '/'")));
+  fake_.Set("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "");
+  UseContainer();
+  fake_.Set("AWS_CONTAINER_AUTHORIZATION_TOKEN", "s3cr3t\r\nx: y");
+  EXPECT_THAT(Get(),
+              FailsWith(kFailedPrecondition, HasSubstr("AWS_CONTAINER_AUTHORIZATION_TOKEN has")));
+  fake_.Set("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", fake_.folder() / "none");
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("does not exist")));
+  fake_.Set("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", fake_.folder().Write("t", "s3cr3t\nx: y"));
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("cannot be sent")));
+  EXPECT_TRUE(server_.requests().empty());
+}
+
+TEST_F(AwsServersTest, AContainersServerIsNotAskedByProxy) {
+  const StubHttpServer proxy([](const StubRequest&) { return Reply(500, ""); });
+  UseContainer();
+  CredentialSurroundings surroundings = fake_.Get();
+  surroundings.client->http_proxy = proxy.Url("");
+  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(), HoldsKeys(1));
+  EXPECT_TRUE(proxy.requests().empty());
+  UseWebIdentity();
+  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(),
+              FailsWith(kUnavailable, HasSubstr("status 500")));
+  EXPECT_TRUE(server_.requests().back().method != "POST");
+}
+
+TEST_F(AwsServersTest, AnInstanceGivesTheKeysOfItsRoleToASession) {
+  UseInstance();
+  const auto source = Source();
+  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  const std::vector<StubRequest> requests = server_.requests();
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(requests[0].method, "PUT");
+  EXPECT_EQ(requests[0].body, "");
+  EXPECT_EQ(FindHeader(requests[0].headers, "x-aws-ec2-metadata-token-ttl-seconds"), "60");
+  fake_.Pass(absl::Hours(6) - absl::Minutes(5));
+  EXPECT_THAT(source->Get(), HoldsKeys(2));
+  source->Refused({"id-2", "s3cr3t-2", "s3cr3t-token"});
+  EXPECT_THAT(source->Get(), HoldsKeys(3));
+}
+
+TEST_F(AwsServersTest, AMachineWithoutMetadataHasNoneAndIsAskedOnceAMinute) {
+  UseInstance();
+  std::atomic<bool> is_other_cloud = true;
+  SetFault([&is_other_cloud](const StubRequest&) -> std::optional<StubAnswer> {
+    if (is_other_cloud) return Reply(404, "");
+    return std::nullopt;
+  });
+  const auto source = Source();
+  for (int i = 0; i < 5; ++i) EXPECT_THAT(source->Get(), IsOkAndHolds(std::nullopt));
+  EXPECT_EQ(server_.requests().size(), 1u);
+  fake_.Pass(absl::Minutes(1));
+  EXPECT_THAT(source->Get(), IsOkAndHolds(std::nullopt));
+  EXPECT_EQ(server_.requests().size(), 2u);
+  is_other_cloud = false;
+  fake_.Pass(absl::Minutes(1));
+  EXPECT_THAT(source->Get(), HoldsKeys(1));
+
+  fake_.Set("AWS_EC2_METADATA_SERVICE_ENDPOINT", absl::StrCat("http://", DeadAddress()));
+  EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
+  UseInstance();
+  fake_.Set("AWS_EC2_METADATA_DISABLED", "TRUE");
+  EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
+}
+
+TEST_F(AwsServersTest, MetadataThatConnectsAndSaysNothingIsAnErrorAndNotNone) {
+  UseInstance();
+  SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });
+  CredentialSurroundings surroundings = fake_.Get();
+  surroundings.link_timeout = absl::Milliseconds(20);
+  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(),
+              FailsWith(absl::StatusCode::kDeadlineExceeded,
+                        AllOf(HasSubstr("HttpPutResponseHopLimit"),
+                              HasSubstr("AWS_EC2_METADATA_DISABLED"))));
+}
+
+TEST_F(AwsServersTest, OtherThreadsDoNotWaitWhileOneLooksForMetadataAgain) {
+  UseInstance();
+  std::atomic<bool> holds = false;
+  std::atomic<bool> held = false;
+  SetFault([&](const StubRequest&) -> std::optional<StubAnswer> {
+    if (holds) {
+      held = true;
+      EXPECT_TRUE(WaitUntil([&] { return !holds; }));
+    }
+    return Reply(404, "");
+  });
+  const auto source = Source();
+  EXPECT_THAT(source->Get(), IsOkAndHolds(std::nullopt));
+  fake_.Pass(absl::Minutes(1));
+  holds = true;
+  std::thread looks([&source] { EXPECT_THAT(source->Get(), IsOkAndHolds(std::nullopt)); });
+  EXPECT_TRUE(WaitUntil([&] { return held.load(); }));
+  for (int i = 0; i < 5; ++i) EXPECT_THAT(source->Get(), IsOkAndHolds(std::nullopt));
+  holds = false;
+  looks.join();
+}
+
+TEST_F(AwsServersTest, AnInstanceWithoutARoleHasNone) {
+  UseInstance();
+  SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (absl::EndsWith(request.target, "/security-credentials/")) return Reply(404, "");
+    return std::nullopt;
+  });
+  EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
+}
+
+TEST_F(AwsServersTest, AnInstanceThatHasGivenKeysAndFailsIsAnError) {
+  UseInstance();
+  std::atomic<int> status = 0;
+  SetFault([&status](const StubRequest&) -> std::optional<StubAnswer> {
+    if (status == 0) return std::nullopt;
+    return Reply(status, "");
+  });
+  const auto source = Source();
+  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  fake_.Pass(absl::Hours(7));
+  status = 403;
+  EXPECT_THAT(source->Get(), FailsWith(kPermissionDenied, HasSubstr("AWS_EC2_METADATA_DISABLED")));
+  status = 503;
+  fake_.Pass(absl::Minutes(1));
+  EXPECT_THAT(source->Get(), FailsWith(kUnavailable, HasSubstr("status 503")));
+  fake_.Set("AWS_EC2_METADATA_SERVICE_ENDPOINT", absl::StrCat("http://", DeadAddress()));
+  fake_.Pass(absl::Minutes(1));
+  EXPECT_THAT(source->Get(), FailsWith(kUnavailable, HasSubstr("cannot connect")));
+}
+
+TEST_F(AwsServersTest, AnInstancesDamagedAnswersAreErrors) {
+  UseInstance();
+  std::atomic<int> step = 0;
+  const std::string bad[] = {"s3cr3t \x80", "../../s3cr3t", "{\"s3cr3t"};
+  SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
+    const int at = request.method == "PUT"                                    ? 0
+                   : absl::EndsWith(request.target, "/security-credentials/") ? 1
+                                                                              : 2;
+    if (at != step) return std::nullopt;
+    return Reply(200, bad[at]);
+  });
+  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("its token cannot be sent")));
+  step = 1;
+  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("names no role")));
+  step = 2;
+  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("no JSON object")));
+  fake_.Set("AWS_EC2_METADATA_SERVICE_ENDPOINT", "s3cr3t");
+  EXPECT_THAT(Get(),
+              FailsWith(kFailedPrecondition, HasSubstr("AWS_EC2_METADATA_SERVICE_ENDPOINT")));
+}
+
+TEST_F(AwsServersTest, AnInterruptEndsTheWaitForAServer) {
+  UseContainer();
+  SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });
+  const auto source = Source();
+  InterruptFlag unwanted;
+  std::thread asks([&] {
+    const InterruptScope scope(unwanted);
+    EXPECT_THAT(source->Get(), FailsWith(absl::StatusCode::kCancelled, HasSubstr("no longer")));
+  });
+  EXPECT_TRUE(WaitUntil([&] { return server_.requests().size() == 1; }));
+  unwanted.Raise();
+  asks.join();
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,22 @@
+// Checks signatures by AWS Signature Version 4 as a server does: from the received request alone.
+// It shares no code with what signs.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_TESTS_CORE_HTTP_SIGV4_VERIFIER_H_
+#define SYSTOLE_TESTS_CORE_HTTP_SIGV4_VERIFIER_H_
+
+#include "absl/status/status.h"
+#include "core/http/http_message.h"
+#include "tests/core/http/stub_http_server.h"
+
+namespace systole {
+
+// OK if `request` is signed with `expected`, for its region and service, and if the signature
+// covers all that a server may ask for: host, every x-amz header, range and if-match. The error
+// says what is missing or different. The date is taken from the request and not compared with any
+// clock.
+absl::Status VerifySigV4(const StubRequest& request, const AwsSigning& expected);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CORE_HTTP_SIGV4_VERIFIER_H_

@@ -1,0 +1,289 @@
+// Tests the lists of BucketStore: patterns, pages, and servers that list badly.
+#include "core/storage/bucket/bucket_list.h"
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/interrupt/interrupt.h"
+#include "core/storage/bucket/bucket_store.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/storage/bucket/stub_bucket.h"
+#include "tests/core/storage/bucket/stub_bucket_store.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+StubBucketOptions Signed(size_t page_keys = 1000) {
+  return {.sign = SignedBy(kStubCredentials), .page_keys = page_keys};
+}
+
+absl::StatusOr<std::vector<std::string>> List(const BucketStore& store,
+                                              const std::string& pattern) {
+  return store.List(pattern, [](absl::string_view) { return true; });
+}
+
+// The names of these keys, for ElementsAreArray().
+std::vector<std::string> Names(const StubBucket& bucket, const std::vector<std::string>& keys) {
+  std::vector<std::string> names;
+  for (const std::string& key : keys) names.push_back(bucket.Name(key));
+  return names;
+}
+
+bool IsList(const StubRequest& request) { return absl::StrContains(request.target, "list-type"); }
+
+TEST(BucketListTest, PatternsNameWhatTheyNameOnADisk) {
+  StubBucket bucket(Signed());
+  for (const char* key : {"d/b", "d/a", "d/a.idx", "d/.hidden", "d/odd[1]", "d/odd1", "e/x/1",
+                          "e/y/1", "e/y/2", "top", "d-e/z"}) {
+    bucket.Put(key, "bytes");
+  }
+  const BucketStore store = S3StoreOf(bucket);
+  const auto lists = [&](const std::string& key, const std::vector<std::string>& keys) {
+    EXPECT_THAT(List(store, bucket.Name(key)),
+                IsOkAndHolds(testing::UnorderedElementsAreArray(Names(bucket, keys))))
+        << key;
+  };
+  lists("d/*", {"d/a", "d/a.idx", "d/b", "d/odd1", "d/odd[1]"});
+  lists("d/[ab]", {"d/a", "d/b"});
+  lists("d/?", {"d/a", "d/b"});
+  lists("d", {"d/a", "d/a.idx", "d/b", "d/odd1", "d/odd[1]"});
+  lists("d/", {"d/a", "d/a.idx", "d/b", "d/odd1", "d/odd[1]"});
+  lists("d/a", {"d/a"});
+  lists("d/odd[1]", {"d/odd[1]"});  // A name that exists is never expanded.
+  lists("d/od*[1]", {"d/odd1"});
+  lists("*/*/1", {"e/x/1", "e/y/1"});
+  lists("e/*/2", {"e/y/2"});
+  for (const char* none : {"none", "none/", "d/z*", "*/z/*", "d/a/", "d/*/", "d/\\a\\b"}) {
+    EXPECT_THAT(List(store, bucket.Name(none)),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr(bucket.Name(none))))
+        << none;
+  }
+  EXPECT_THAT(List(store, bucket.Name("d/\\a")), IsOkAndHolds(ElementsAre(bucket.Name("d/a"))));
+}
+
+TEST(BucketListTest, OnlyWhatMayMatchIsListed) {
+  StubBucket bucket(Signed());
+  bucket.Put("d/a-1", "");
+  const BucketStore store = S3StoreOf(bucket);
+  const auto asks = [&](const std::string& key) {
+    List(store, bucket.Name(key)).IgnoreError();
+    return bucket.server().requests().back().target.substr(1 + std::string(kStubBucket).size());
+  };
+  const std::string fixed = "encoding-type=url&list-type=2&max-keys=1000&prefix=";
+  EXPECT_EQ(asks("d/a-*"), "?delimiter=%2F&" + fixed + "d%2Fa-");
+  EXPECT_EQ(asks("d*/a-*"), "?" + fixed + "d");
+  EXPECT_EQ(asks("d/"), "?delimiter=%2F&" + fixed + "d%2F");
+  EXPECT_EQ(asks(""), "?delimiter=%2F&" + fixed);
+  EXPECT_EQ(asks("d/a-1"),
+            "?delimiter=%2F&encoding-type=url&list-type=2&max-keys=1&prefix=d%2Fa-1");
+  const int lists = bucket.lists();
+  EXPECT_EQ(asks("d"), "?delimiter=%2F&" + fixed + "d%2F");
+  EXPECT_EQ(bucket.lists(), lists + 2);  // "d" is no object.
+}
+
+TEST(BucketListTest, FoldersInFoldersAreErrorsAndObjectsThatStandForFoldersAreSkipped) {
+  StubBucket bucket(Signed());
+  const BucketStore store = S3StoreOf(bucket);
+  bucket.Put("d/", "");
+  EXPECT_THAT(List(store, bucket.Name("d/")), IsOkAndHolds(IsEmpty()));
+  EXPECT_THAT(List(store, bucket.Name("d")), IsOkAndHolds(IsEmpty()));
+  bucket.Put("d/a", "");
+  EXPECT_THAT(List(store, bucket.Name("d/")), IsOkAndHolds(ElementsAre(bucket.Name("d/a"))));
+  EXPECT_THAT(List(store, bucket.Name("d/*")), IsOkAndHolds(ElementsAre(bucket.Name("d/a"))));
+  bucket.Put("d/inner/", "");
+  for (const char* pattern : {"d/*", "d/", "d"}) {
+    EXPECT_THAT(List(store, bucket.Name(pattern)),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr(bucket.Name("d/inner\" is a folder")),
+                               HasSubstr(bucket.Name(pattern)))));
+  }
+  EXPECT_THAT(store.ListFolder(bucket.Name("d/")),
+              IsOkAndHolds(UnorderedElementsAre(bucket.Name("d/a"), bucket.Name("d/inner"))));
+  EXPECT_THAT(store.ListFolder(bucket.Name("none/")), IsOkAndHolds(IsEmpty()));
+}
+
+TEST(BucketListTest, ABucketIsAFolder) {
+  StubBucket bucket(Signed());
+  const BucketStore store = S3StoreOf(bucket);
+  const std::string root = absl::StrCat("s3://", kStubBucket);
+  for (const std::string& name : {root, root + "/"}) {
+    EXPECT_THAT(List(store, name), IsOkAndHolds(IsEmpty()));
+  }
+  bucket.Put("a", "");
+  for (const std::string& name : {root, root + "/", root + "/*"}) {
+    EXPECT_THAT(List(store, name), IsOkAndHolds(ElementsAre(bucket.Name("a"))));
+  }
+}
+
+TEST(BucketListTest, APatternTakesWhatListingItNames) {
+  StubBucket bucket(Signed());
+  const std::vector<std::string> keys = {"d/a",    "d/ab",     "d/c-1", "d/odd[1]",
+                                         "d/odd1", "d/f[1]/x", "d/f1",  "d"};
+  for (const std::string& key : keys) bucket.Put(key, "");
+  const BucketStore store = S3StoreOf(bucket);
+  for (const char* pattern : {"d/a", "d/a*", "d/?", "d/c-[12]", "d/[!a]", "d/odd[1]", "d/odd?",
+                              "d/none", "*/a", "d/\\a", "d/f[1]", "d/f[1]/", "d/f[1]/*"}) {
+    const auto listed = List(store, bucket.Name(pattern));
+    EXPECT_TRUE(listed.ok() || absl::IsNotFound(listed.status())) << pattern;
+    for (const std::string& key : keys) {
+      const std::string name = bucket.Name(key);
+      const bool named = listed.ok() && std::count(listed->begin(), listed->end(), name) > 0;
+      EXPECT_EQ(store.Takes(bucket.Name(pattern), name), named) << pattern << " and " << key;
+    }
+  }
+  EXPECT_TRUE(store.Takes(bucket.Name("d/c-*"), bucket.Name("d/c-3")));
+  EXPECT_TRUE(store.Takes(bucket.Name("d/"), bucket.Name("d/missing")));
+  EXPECT_TRUE(store.Takes(bucket.Name("e"), bucket.Name("e/missing")));
+  EXPECT_TRUE(store.Takes(absl::StrCat("s3://", kStubBucket), bucket.Name("missing")));
+  EXPECT_FALSE(store.Takes(bucket.Name("d/*"), bucket.Name("d/.hidden")));
+  EXPECT_FALSE(store.Takes(bucket.Name("d/*"), bucket.Name("d/inner/a")));
+  EXPECT_FALSE(store.Takes("s3://other-bucket/*", bucket.Name("d/a")));
+}
+
+TEST(BucketListTest, TenThousandObjectsComeInPages) {
+  StubBucket bucket(Signed(/*page_keys=*/500));
+  for (int i = 0; i < 10'000; ++i) bucket.Put(absl::StrCat("d/train-", 100'000 + i), "");
+  bucket.Put("d/validation-1", "");
+  const absl::StatusOr<std::vector<std::string>> names =
+      List(S3StoreOf(bucket), bucket.Name("d/train-*"));
+  ASSERT_THAT(names, IsOk());
+  EXPECT_EQ(names->size(), 10'000u);
+  EXPECT_EQ(bucket.lists(), 20);
+}
+
+TEST(BucketListTest, FoldersComeInPagesToo) {
+  StubBucket bucket({.is_gcs = true, .page_keys = 1});
+  for (const char* key : {"d/a/1", "d/a/2", "d/b", "d/c/1"}) bucket.Put(key, "");
+  EXPECT_THAT(GcsStoreOf(bucket, {}).ListFolder(bucket.Name("d/")),
+              IsOkAndHolds(UnorderedElementsAre(bucket.Name("d/a"), bucket.Name("d/b"),
+                                                bucket.Name("d/c"))));
+  EXPECT_EQ(bucket.lists(), 3);
+}
+
+TEST(BucketListTest, AListThatChangesBetweenPagesEndsAndNamesNothingTwice) {
+  StubBucket bucket(Signed(/*page_keys=*/2));
+  for (const char* key : {"d/1", "d/2", "d/3", "d/4", "d/5"}) bucket.Put(key, "");
+  std::atomic<int> pages = 0;
+  bucket.SetFault([&](const StubRequest&) -> std::optional<StubAnswer> {
+    if (++pages == 2) {
+      bucket.Put("d/0", "");    // Behind.
+      bucket.Put("d/3-x", "");  // Ahead.
+      bucket.Remove("d/4");
+    }
+    return std::nullopt;
+  });
+  EXPECT_THAT(List(S3StoreOf(bucket), bucket.Name("d/*")),
+              IsOkAndHolds(ElementsAre(bucket.Name("d/1"), bucket.Name("d/2"), bucket.Name("d/3"),
+                                       bucket.Name("d/3-x"), bucket.Name("d/5"))));
+}
+
+// A page with these elements, and the token of the next one.
+StubAnswer Page(absl::string_view inside, absl::string_view next) {
+  return Reply(
+      200, absl::StrCat("<ListBucketResult>", inside, "<IsTruncated>",
+                        next.empty() ? "false" : "true", "</IsTruncated><NextContinuationToken>",
+                        next, "</NextContinuationToken></ListBucketResult>"));
+}
+
+TEST(BucketListTest, AListThatDoesNotGoOnIsDataLoss) {
+  StubBucket bucket;
+  const BucketStore store = S3StoreOf(bucket);
+  const auto stuck = StatusIs(absl::StatusCode::kDataLoss,
+                              AllOf(HasSubstr("does not go on"), HasSubstr(bucket.Name("d/*"))));
+  const std::string key = "<Contents><Key>d/a</Key></Contents>";
+  bucket.SetFault([&](const StubRequest&) { return Page(key, "the same"); });
+  EXPECT_THAT(List(store, bucket.Name("d/*")), stuck);
+  EXPECT_EQ(bucket.lists(), 2);
+  std::atomic<int> pages = 0;
+  bucket.SetFault([&](const StubRequest&) { return Page(key, absl::StrCat("next-", ++pages)); });
+  EXPECT_THAT(List(store, bucket.Name("d/*")), stuck);
+  EXPECT_EQ(pages, 1 + BucketListOptions().max_idle_pages + 1);
+  // A few empty pages are no fault.
+  pages = 0;
+  bucket.SetFault([&](const StubRequest&) {
+    const int page = ++pages;
+    return page < 10 ? Page("", absl::StrCat("next-", page)) : Page(key, "");
+  });
+  EXPECT_THAT(List(store, bucket.Name("d/*")), IsOkAndHolds(ElementsAre(bucket.Name("d/a"))));
+}
+
+TEST(BucketListTest, NamesPagesAndBytesAreBounded) {
+  StubBucket bucket(Signed(/*page_keys=*/2));
+  for (const char* key : {"d/1", "d/2", "d/3", "d/4", "d/5"}) bucket.Put(key, "");
+  const auto list = [&](const BucketListOptions& options) {
+    return List(S3StoreOf(bucket, {kStubCredentials}, EagerWebOptions(), options),
+                bucket.Name("d/*"));
+  };
+  EXPECT_THAT(list({.max_names = 5}), IsOk());
+  EXPECT_THAT(list({.max_names = 4}),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("more than 4 names"), HasSubstr("folders of their own"))));
+  EXPECT_THAT(list({.max_name_bytes = 50}),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("50 bytes of names")));
+  EXPECT_THAT(list({.max_pages = 2}),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 2 pages")));
+  EXPECT_THAT(list({.max_page_bytes = 100}),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 100 bytes")));
+}
+
+TEST(BucketListTest, KeysThatWereNotAskedForAreDataLoss) {
+  StubBucket bucket;
+  bucket.SetFault(
+      [&](const StubRequest&) { return Page("<Contents><Key>x/a</Key></Contents>", ""); });
+  EXPECT_THAT(List(S3StoreOf(bucket), bucket.Name("d/*")),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("do not begin as it was asked")));
+  bucket.SetFault([&](const StubRequest&) { return Reply(200, "<html>secret words"); });
+  EXPECT_THAT(List(S3StoreOf(bucket), bucket.Name("d/*")),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("malformed XML"), testing::Not(HasSubstr("secret")))));
+}
+
+TEST(BucketListTest, WhereListsAreForbiddenANameIsTakenAsAnObject) {
+  StubBucket bucket(Signed());
+  const BucketStore store = S3StoreOf(bucket);
+  bucket.Put("d/a", "abc");
+  bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (IsList(request)) return RefuseInXml(403, "AccessDenied");
+    return std::nullopt;
+  });
+  EXPECT_THAT(List(store, bucket.Name("d/a")), IsOkAndHolds(ElementsAre(bucket.Name("d/a"))));
+  EXPECT_THAT(store.Open(bucket.Name("d/a")), IsOk());
+  for (const char* pattern : {"d/*", "d/", ""}) {
+    EXPECT_THAT(List(store, bucket.Name(pattern)),
+                StatusIs(absl::StatusCode::kPermissionDenied,
+                         AllOf(HasSubstr(bucket.Name(pattern)), HasSubstr("s3:ListBucket"))));
+  }
+  EXPECT_THAT(store.ListFolder(bucket.Name("d/")),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("d/")));
+}
+
+TEST(BucketListTest, AnInterruptionEndsAList) {
+  StubBucket bucket;
+  std::atomic<int> pages = 0;
+  InterruptFlag unwanted;
+  bucket.SetFault([&](const StubRequest&) {
+    if (++pages == 3) unwanted.Raise();
+    return Page(absl::StrCat("<Contents><Key>d/", pages.load(), "</Key></Contents>"),
+                absl::StrCat("next-", pages.load()));
+  });
+  const InterruptScope scope(unwanted);
+  EXPECT_THAT(List(S3StoreOf(bucket), bucket.Name("d/*")),
+              StatusIs(absl::StatusCode::kCancelled, HasSubstr("no longer needed")));
+  EXPECT_LE(pages, 4);
+}
+
+}  // namespace
+}  // namespace systole

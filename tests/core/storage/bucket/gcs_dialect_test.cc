@@ -1,0 +1,87 @@
+#include "core/storage/bucket/gcs_dialect.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/storage/bucket/fake_credentials.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::unique_ptr<GcsDialect> Dialect(const GcsOptions& options, std::vector<std::string> tokens) {
+  absl::StatusOr<std::unique_ptr<GcsDialect>> dialect =
+      GcsDialect::Create(options, std::make_unique<FakeGoogleTokens>(std::move(tokens)));
+  EXPECT_THAT(dialect, IsOk());
+  return *std::move(dialect);
+}
+
+HttpRequest Prepared(GcsDialect& dialect, const std::string& name) {
+  HttpRequest request = {.url = name, .headers = {{"accept-encoding", "identity"}}};
+  EXPECT_THAT(dialect.Prepare(request), IsOk());
+  return request;
+}
+
+TEST(GcsDialectTest, RequestsHaveTheTokenAndAskForTheStoredBytes) {
+  const auto dialect = Dialect({}, {"TOKEN1"});
+  const HttpRequest request = Prepared(*dialect, "gs://my_data/d/a b");
+  EXPECT_EQ(request.url, "https://storage.googleapis.com/my_data/d/a%20b");
+  EXPECT_EQ(FindHeader(request.headers, "authorization"), "Bearer TOKEN1");
+  EXPECT_EQ(FindHeader(request.headers, "accept-encoding"), "gzip");
+  EXPECT_TRUE(request.returns_redirects);
+  EXPECT_EQ(Prepared(*dialect, "gs://data?list-type=2").url,
+            "https://storage.googleapis.com/data?list-type=2");
+  EXPECT_EQ(FindHeader(Prepared(*Dialect({}, {}), "gs://data/a").headers, "authorization"), "");
+}
+
+TEST(GcsDialectTest, AnEmulatorGetsNoToken) {
+  CredentialSurroundings surroundings;
+  std::string emulator;
+  surroundings.variable = [&](const char* name) {
+    return name == std::string("STORAGE_EMULATOR_HOST") ? emulator : "";
+  };
+  EXPECT_EQ(GcsOptionsOfEnvironment(surroundings).endpoint, "https://storage.googleapis.com");
+  for (const char* text : {"localhost:4443", "http://localhost:4443"}) {
+    emulator = text;
+    const HttpRequest request =
+        Prepared(*Dialect(GcsOptionsOfEnvironment(surroundings), {"TOKEN1"}), "gs://data/a");
+    EXPECT_EQ(request.url, "http://localhost:4443/data/a");
+    EXPECT_EQ(FindHeader(request.headers, "authorization"), "");
+  }
+  emulator = "local host";
+  EXPECT_THAT(GcsDialect::Create(GcsOptionsOfEnvironment(surroundings),
+                                 std::make_unique<FakeGoogleTokens>(std::vector<std::string>())),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("STORAGE_EMULATOR_HOST")));
+}
+
+TEST(GcsDialectTest, ARefusedTokenIsRenewedOnce) {
+  const auto dialect = Dialect({}, {"TOKEN1", "TOKEN2"});
+  const HttpRequest sent = Prepared(*dialect, "gs://data/a");
+  EXPECT_FALSE(dialect->LearnsFrom("gs://data/a", sent, {.status = 403}));
+  EXPECT_TRUE(dialect->LearnsFrom("gs://data/a", sent, {.status = 401}));
+  const HttpRequest next = Prepared(*dialect, "gs://data/a");
+  EXPECT_EQ(FindHeader(next.headers, "authorization"), "Bearer TOKEN2");
+  EXPECT_FALSE(dialect->LearnsFrom("gs://data/a", next, {.status = 401}));
+}
+
+TEST(GcsDialectTest, RefusalsNameGooglesPermissionsAndVariables) {
+  const auto dialect = Dialect({}, {"TOKEN1"});
+  Prepared(*dialect, "gs://data/a");
+  EXPECT_THAT(dialect->RefusalOf("it", {.status = 403}),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       AllOf(HasSubstr("storage.objects.get"), HasSubstr("storage.objects.list"))));
+  EXPECT_THAT(
+      dialect->RefusalOf("it", {.status = 401}),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("GOOGLE_APPLICATION_CREDENTIALS")));
+}
+
+}  // namespace
+}  // namespace systole

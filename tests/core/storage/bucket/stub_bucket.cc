@@ -1,0 +1,225 @@
+#include "tests/core/storage/bucket/stub_bucket.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "tests/core/http/sigv4_verifier.h"
+#include "tests/core/http/stub_objects.h"
+
+namespace systole {
+namespace {
+
+// Written anew, so that no code of the store is tested by itself.
+std::string Unescaped(absl::string_view text) {
+  std::string bytes;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size()) {
+      bytes += absl::HexStringToBytes(text.substr(i + 1, 2));
+      i += 2;
+    } else {
+      bytes += text[i];
+    }
+  }
+  return bytes;
+}
+
+// As S3 encodes keys in lists: blanks as '+'.
+std::string EscapedForList(const std::string& key) {
+  std::string escaped;
+  for (const char c : key) {
+    const bool plain = absl::ascii_isalnum(c) || absl::StrContains("-_.*/", c);
+    if (plain) {
+      escaped += c;
+    } else if (c == ' ') {
+      escaped += '+';
+    } else {
+      absl::StrAppend(&escaped, "%", absl::BytesToHexString(std::string(1, c)));
+    }
+  }
+  return escaped;
+}
+
+std::map<std::string, std::string> ParametersOf(absl::string_view query) {
+  std::map<std::string, std::string> parameters;
+  for (const absl::string_view part : absl::StrSplit(query, '&', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> both =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
+    parameters[Unescaped(both.first)] = Unescaped(both.second);
+  }
+  return parameters;
+}
+
+int CountRequests(const std::vector<StubRequest>& requests, bool lists) {
+  return static_cast<int>(
+      std::count_if(requests.begin(), requests.end(), [lists](const StubRequest& request) {
+        return absl::StrContains(request.target, "list-type=2") == lists;
+      }));
+}
+
+}  // namespace
+
+StubAnswer RefuseInXml(int status, absl::string_view code, absl::string_view more,
+                       const HttpHeaders& headers) {
+  return Reply(status,
+               absl::StrCat("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>", code,
+                            "</Code><Message>words of the server</Message>", more, "</Error>"),
+               headers);
+}
+
+StubBucket::StubBucket(const StubBucketOptions& options, const StubCertificate* certificate)
+    : is_gcs_(options.is_gcs),
+      page_keys_(options.page_keys),
+      sign_(options.sign),
+      token_(options.token),
+      server_([this](const StubRequest& request) { return Serve(request); }, certificate) {}
+
+std::string StubBucket::Name(const std::string& key) const {
+  return absl::StrCat(is_gcs_ ? "gs://" : "s3://", kStubBucket, "/", key);
+}
+
+std::string StubBucket::Put(const std::string& key, std::string bytes) {
+  MutexLock lock(mu_);
+  objects_[key] = {std::move(bytes), ++puts_};
+  return Name(key);
+}
+
+void StubBucket::Remove(const std::string& key) {
+  MutexLock lock(mu_);
+  objects_.erase(key);
+}
+
+void StubBucket::SetFault(Fault fault) {
+  MutexLock lock(mu_);
+  fault_ = std::move(fault);
+}
+
+void StubBucket::Renew(const AwsSigning& sign) {
+  MutexLock lock(mu_);
+  if (sign_.has_value()) expired_.insert(sign_->access_key_id);
+  sign_ = sign;
+}
+
+void StubBucket::Renew(const std::string& token) {
+  MutexLock lock(mu_);
+  token_ = token;
+}
+
+int StubBucket::lists() const { return CountRequests(server_.requests(), true); }
+
+int StubBucket::reads() const { return CountRequests(server_.requests(), false); }
+
+StubAnswer StubBucket::Serve(const StubRequest& request) {
+  Fault fault;
+  {
+    MutexLock lock(mu_);
+    fault = fault_;
+  }
+  std::optional<StubAnswer> answer;
+  if (fault != nullptr) answer = fault(request);
+  return answer.has_value() ? *std::move(answer) : Usual(request);
+}
+
+std::optional<StubAnswer> StubBucket::Refuses(const StubRequest& request) {
+  const std::string authorization(FindHeader(request.headers, "authorization"));
+  if (!token_.empty() && authorization != absl::StrCat("Bearer ", token_)) {
+    return authorization.empty() ? RefuseInXml(403, "AccessDenied")
+                                 : RefuseInXml(401, "AuthenticationRequired");
+  }
+  if (!sign_.has_value()) return std::nullopt;
+  if (authorization.empty()) return RefuseInXml(403, "AccessDenied");
+  for (const std::string& id : expired_) {
+    if (absl::StrContains(authorization, id)) return RefuseInXml(400, "ExpiredToken");
+  }
+  if (!absl::StrContains(authorization, sign_->access_key_id)) {
+    return RefuseInXml(403, "InvalidAccessKeyId");
+  }
+  if (VerifySigV4(request, *sign_).ok()) return std::nullopt;
+  return RefuseInXml(403, "SignatureDoesNotMatch");
+}
+
+StubAnswer StubBucket::ServeObject(const StubRequest& request, const std::string& key) {
+  const auto found = objects_.find(key);
+  if (found == objects_.end()) return RefuseInXml(404, "NoSuchKey");
+  const std::string etag = absl::StrCat("\"", found->second.put, "\"");
+  const std::string generation = absl::StrCat(1000 + found->second.put);
+  const absl::string_view if_match = FindHeader(request.headers, "if-match");
+  const absl::string_view if_generation = FindHeader(request.headers, "x-goog-if-generation-match");
+  if ((!if_match.empty() && if_match != etag) ||
+      (is_gcs_ && !if_generation.empty() && if_generation != generation)) {
+    return RefuseInXml(412, "PreconditionFailed");
+  }
+  HttpHeaders headers = {{"ETag", etag}};
+  if (is_gcs_) headers.emplace_back("x-goog-generation", generation);
+  return ServeBytes(request, found->second.bytes, headers);
+}
+
+StubAnswer StubBucket::ServeList(const std::map<std::string, std::string>& query) {
+  const auto value = [&](const std::string& name) {
+    const auto found = query.find(name);
+    return found == query.end() ? std::string() : found->second;
+  };
+  const std::string prefix = value("prefix");
+  const std::string delimiter = value("delimiter");
+  const bool encodes = value("encoding-type") == "url";
+  size_t most = page_keys_;
+  if (size_t asked = 0; absl::SimpleAtoi(value("max-keys"), &asked)) most = std::min(most, asked);
+  // A token is what stands before the next key or folder.
+  const std::string after = absl::HexStringToBytes(value("continuation-token"));
+  std::string entries;
+  std::string last;
+  size_t count = 0;
+  bool truncated = false;
+  for (auto at = objects_.lower_bound(std::max(prefix, after));
+       at != objects_.end() && absl::StartsWith(at->first, prefix); ++at) {
+    std::string entry = at->first;
+    const size_t end = delimiter.empty() ? std::string::npos : entry.find(delimiter, prefix.size());
+    const bool is_folder = end != std::string::npos;
+    if (is_folder) entry.resize(end + delimiter.size());
+    if (entry == last || (!after.empty() && entry <= after)) continue;
+    if (count == most) {
+      truncated = true;
+      break;
+    }
+    ++count;
+    last = entry;
+    const std::string shown = encodes ? EscapedForList(entry) : entry;
+    absl::StrAppend(&entries, is_folder ? "<CommonPrefixes><Prefix>" : "<Contents><Key>", shown,
+                    is_folder ? "</Prefix></CommonPrefixes>"
+                              : "</Key><Size>1</Size><ETag>&quot;1&quot;</ETag></Contents>");
+  }
+  return Reply(
+      200,
+      absl::StrCat("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<ListBucketResult xmlns="
+                   "\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>",
+                   kStubBucket, "</Name>",
+                   truncated ? absl::StrCat("<NextContinuationToken>", absl::BytesToHexString(last),
+                                            "</NextContinuationToken>")
+                             : "",
+                   entries, "<IsTruncated>", truncated ? "true" : "false", "</IsTruncated>",
+                   encodes ? "<EncodingType>url</EncodingType>" : "", "</ListBucketResult>"));
+}
+
+StubAnswer StubBucket::Usual(const StubRequest& request) {
+  MutexLock lock(mu_);
+  if (std::optional<StubAnswer> refusal = Refuses(request); refusal.has_value()) {
+    return Bodiless(request, *std::move(refusal));
+  }
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(request.target, absl::MaxSplits('?', 1));
+  absl::string_view path = parts.first;
+  const std::string bucket = absl::StrCat("/", kStubBucket);
+  if (!absl::ConsumePrefix(&path, bucket) || (!path.empty() && path[0] != '/')) {
+    return Bodiless(request, RefuseInXml(404, "NoSuchBucket"));
+  }
+  if (path.size() > 1) return Bodiless(request, ServeObject(request, Unescaped(path.substr(1))));
+  return ServeList(ParametersOf(parts.second));
+}
+
+}  // namespace systole

@@ -1,0 +1,93 @@
+// A bucket behind a StubHttpServer: objects, lists in pages, signatures or tokens, and refusals in
+// XML, as S3 and Cloud Storage do it. A test may answer some requests in another way.
+#ifndef SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_
+#define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "core/concurrency/mutex.h"
+#include "core/http/http_message.h"
+#include "tests/core/http/stub_http_server.h"
+
+namespace systole {
+
+// The name of each stub's only bucket.
+inline constexpr char kStubBucket[] = "shards.of-test";
+
+struct StubBucketOptions {
+  // Objects have generations, and requests tokens in place of signatures.
+  bool is_gcs = false;
+  // What requests must be signed with. Nullopt: anybody may read.
+  std::optional<AwsSigning> sign = {};
+  // What requests must have. Empty: anybody may read.
+  std::string token = {};
+  // Of a page of a list, even if more are asked for.
+  size_t page_keys = 1000;
+};
+
+// Thread-safe.
+class StubBucket {
+ public:
+  // Nullopt: the request is served as usual.
+  using Fault = std::function<std::optional<StubAnswer>(const StubRequest&)>;
+
+  explicit StubBucket(const StubBucketOptions& options = {},
+                      const StubCertificate* certificate = nullptr);
+
+  // Puts an object, with a new ETag and generation. Returns its name: s3://BUCKET/KEY or gs://.
+  std::string Put(const std::string& key, std::string bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  void Remove(const std::string& key) ABSL_LOCKS_EXCLUDED(mu_);
+  std::string Name(const std::string& key) const;
+  void SetFault(Fault fault) ABSL_LOCKS_EXCLUDED(mu_);
+  // From now on only these let a request in. Those of before are answered with ExpiredToken.
+  void Renew(const AwsSigning& sign) ABSL_LOCKS_EXCLUDED(mu_);
+  void Renew(const std::string& token) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The answer to a request as usual.
+  StubAnswer Usual(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+
+  StubHttpServer& server() { return server_; }
+  std::string endpoint() const { return server_.Url(""); }
+  // Requests for lists, and for objects, so far.
+  int lists() const;
+  int reads() const;
+
+ private:
+  struct Object {
+    std::string bytes;
+    int put = 0;  // The number of this put, counted from 1.
+  };
+
+  StubAnswer Serve(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+  // Why the request is not let in; nullopt if it is.
+  std::optional<StubAnswer> Refuses(const StubRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  StubAnswer ServeObject(const StubRequest& request, const std::string& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  StubAnswer ServeList(const std::map<std::string, std::string>& query)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const bool is_gcs_;
+  const size_t page_keys_;
+  mutable Mutex mu_;
+  std::optional<AwsSigning> sign_ ABSL_GUARDED_BY(mu_);
+  std::string token_ ABSL_GUARDED_BY(mu_);
+  std::set<std::string> expired_ ABSL_GUARDED_BY(mu_);  // Ids of keys.
+  std::map<std::string, Object> objects_ ABSL_GUARDED_BY(mu_);
+  int puts_ ABSL_GUARDED_BY(mu_) = 0;
+  Fault fault_ ABSL_GUARDED_BY(mu_);
+  StubHttpServer server_;  // Last: its threads use what is above.
+};
+
+// A refusal with a code in XML.
+StubAnswer RefuseInXml(int status, absl::string_view code, absl::string_view more = "",
+                       const HttpHeaders& headers = {});
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_

@@ -1,0 +1,62 @@
+// A store of the bucket behind a StubBucket, with credentials of the test.
+#ifndef SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_STORE_H_
+#define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_STORE_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/status/status_macros.h"
+#include "core/storage/bucket/bucket_store.h"
+#include "core/storage/bucket/gcs_dialect.h"
+#include "core/storage/bucket/s3_dialect.h"
+#include "tests/core/storage/bucket/fake_credentials.h"
+#include "tests/core/storage/bucket/stub_bucket.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+
+inline const AwsCredentials kStubCredentials = {
+    .access_key_id = "AKIDOFTEST", .secret_access_key = "SECRETOFTEST", .session_token = "SESSION"};
+
+// Options of a store that asks the server at each check, and waits little between attempts.
+inline WebStoreOptions EagerWebOptions() {
+  constexpr absl::Duration kLong = absl::FromChrono(kLongestWait);
+  return {.client = {.connect_timeout = kLong, .stall_timeout = kLong},
+          .retry = {.max_attempts = 4,
+                    .first_backoff = absl::Milliseconds(1),
+                    .max_retry_after = absl::Milliseconds(5)},
+          .timeout = kLong,
+          .open_timeout = kLong,
+          .trust = absl::ZeroDuration()};
+}
+
+// Each set of credentials is used until it is refused.
+inline BucketStore S3StoreOf(const StubBucket& bucket,
+                             std::vector<AwsCredentials> credentials = {kStubCredentials},
+                             WebStoreOptions web = EagerWebOptions(), BucketListOptions list = {}) {
+  return BucketStore([=, endpoint = bucket.endpoint()]() -> absl::StatusOr<BucketService> {
+    BucketService service = {.dialect = nullptr, .web = web, .list = list};
+    SYSTOLE_ASSIGN_OR_RETURN(service.dialect,
+                             S3Dialect::Create({.endpoint = endpoint},
+                                               std::make_unique<FakeAwsCredentials>(credentials)));
+    return service;
+  });
+}
+
+inline BucketStore GcsStoreOf(const StubBucket& bucket, std::vector<std::string> tokens) {
+  return BucketStore([=, endpoint = bucket.endpoint()]() -> absl::StatusOr<BucketService> {
+    BucketService service = {.dialect = nullptr, .web = EagerWebOptions()};
+    SYSTOLE_ASSIGN_OR_RETURN(
+        service.dialect,
+        GcsDialect::Create({.endpoint = endpoint}, std::make_unique<FakeGoogleTokens>(tokens)));
+    return service;
+  });
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_STORE_H_

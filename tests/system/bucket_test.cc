@@ -1,0 +1,265 @@
+// Shards in buckets through the real programs: inspected, indexed, verified, served, and read by a
+// feed in the process.
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/local/local_feed.h"
+#include "client/step/step.h"
+#include "core/dataset/dataset.h"
+#include "core/example/example_builder.h"
+#include "core/textproto/message_text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "systole/v1/feed.pb.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
+#include "tests/core/storage/bucket/stub_bucket.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+#include "tests/system/process.h"
+#include "tests/system/served_feed.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const AwsSigning kSign = {.access_key_id = "AKIDOFTEST",
+                          .secret_access_key = "SECRET/OF+TEST",
+                          .session_token = "SESSIONOFTEST",
+                          .region = "eu-west-1",
+                          .service = "s3"};
+
+// The environment of a program that reads `bucket`.
+ProcessOptions Environment(const StubBucket& bucket, const std::string& secret = {}) {
+  return {.environment = {
+              "AWS_ACCESS_KEY_ID=" + kSign.access_key_id,
+              "AWS_SECRET_ACCESS_KEY=" + (secret.empty() ? kSign.secret_access_key : secret),
+              "AWS_SESSION_TOKEN=" + kSign.session_token, "AWS_REGION=" + kSign.region,
+              "AWS_ENDPOINT_URL_S3=" + bucket.endpoint(),
+              "STORAGE_EMULATOR_HOST=" + bucket.endpoint()}};
+}
+
+// Has no part of any credentials of this file.
+auto ShowsNoSecret() {
+  return AllOf(Not(HasSubstr("SECRET/OF")), Not(HasSubstr("OF+TEST")),
+               Not(HasSubstr("SECRETWRONG")), Not(HasSubstr("SESSIONOFTEST")),
+               Not(HasSubstr("AKIDOFTEST")));
+}
+
+std::string Shard(int first, int records) {
+  ShardBuilder builder;
+  for (int i = first; i < first + records; ++i) {
+    builder.Add(ExampleBuilder()
+                    .AddBytes("raw", absl::StrCat("0123456789abcdef", 10 + i))
+                    .AddInt64s("cls", {i})
+                    .Serialize());
+  }
+  return builder.Build();
+}
+
+// Puts four shards train-N.tfrecord of 16 records into the bucket's folder "d", and writes them
+// into `folder`.
+void PutShards(StubBucket& bucket, const TempFolder& folder) {
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = absl::StrCat("train-", i, ".tfrecord");
+    bucket.Put("d/" + name, Shard(16 * i, 16));
+    folder.Write(name, Shard(16 * i, 16));
+  }
+}
+
+std::string SpecOf(const std::string& dataset, int epochs = 1) {
+  return absl::StrCat("dataset: '", dataset, "' seed: 3 epochs: ", epochs,
+                      " shuffle { mode: GLOBAL } global_batch: 8 num_cores: 4 "
+                      "outputs { name: 'raw' feature: 'raw' transforms { decode_raw {} } "
+                      "  dtype: UINT8 shape: 18 } "
+                      "outputs { name: 'label' feature: 'cls' dtype: INT64 }");
+}
+
+// The sorted digests of a feed of this dataset. `systole feed` must end well.
+std::string Digests(const ServerProcess& server, const std::string& dataset) {
+  const TempFolder folder;
+  const std::string spec = folder.Write("spec.textproto", SpecOf(dataset));
+  const Finished fed =
+      RunSystole({"feed", "--server", server.address(), "--spec", spec, "--digest"});
+  EXPECT_EQ(fed.exit_code, 0) << fed.err;
+  std::string digests;
+  // Leaves out the line with --resume, which contains the spec's name of the dataset.
+  for (const std::string& line : Lines(fed.out)) {
+    if (!absl::StrContains(line, "systole1:")) absl::StrAppend(&digests, line, "\n");
+  }
+  return SortedByStepAndCore(digests);
+}
+
+TEST(BucketTest, AFeedFromABucketHasTheBytesOfTheSameFeedFromFiles) {
+  for (const bool is_gcs : {false, true}) {
+    const TempFolder folder;
+    StubBucket bucket(is_gcs ? StubBucketOptions{.is_gcs = true, .page_keys = 3}
+                             : StubBucketOptions{.sign = kSign, .page_keys = 3});
+    PutShards(bucket, folder);
+    const auto server =
+        ServerProcess::Start({"--dataset", "bucket=" + bucket.Name("d/train-*.tfrecord"),
+                              "--dataset", "folder=" + bucket.Name("d"), "--dataset",
+                              absl::StrCat("files=", folder.path(), "/train-*.tfrecord")},
+                             Environment(bucket));
+    ASSERT_THAT(server, IsOk());
+    const std::string digests = Digests(**server, "files");
+    EXPECT_EQ(Lines(digests).size(), 4u * 8u);
+    EXPECT_EQ(Digests(**server, "bucket"), digests);
+    EXPECT_EQ(Digests(**server, "folder"), digests);
+  }
+}
+
+TEST(BucketTest, FailuresThatPassChangeNoDigest) {
+  const TempFolder folder;
+  StubBucket bucket({.sign = kSign});
+  PutShards(bucket, folder);
+  std::atomic<int> count = 0;
+  bucket.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
+    const int number = ++count;
+    if (number % 7 == 0) return RefuseInXml(503, "SlowDown");
+    if (number % 8 != 0 || !absl::StartsWith(request.method, "GET")) return std::nullopt;
+    StubAnswer cut = bucket.Usual(request);
+    cut.bytes.resize(cut.bytes.size() - 1);
+    cut.closes = true;
+    return cut;
+  });
+  const auto server = ServerProcess::Start(
+      {"--dataset", "bucket=" + bucket.Name("d/*"), "--dataset", "files=" + folder.path()},
+      Environment(bucket));
+  ASSERT_THAT(server, IsOk());
+  EXPECT_EQ(Digests(**server, "bucket"), Digests(**server, "files"));
+  EXPECT_GT(count, 20);
+}
+
+TEST(BucketTest, CommandsReadGlobsAndKeepIndexesInAnotherFolder) {
+  const TempFolder folder;
+  const TempFolder indexes;
+  StubBucket bucket({.sign = kSign});
+  PutShards(bucket, folder);
+  const std::string glob = bucket.Name("d/train-*.tfrecord");
+  const ProcessOptions environment = Environment(bucket);
+  const Finished inspected = RunSystole({"inspect", glob}, environment);
+  EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
+  EXPECT_THAT(inspected.out, AllOf(HasSubstr("64 records"), HasSubstr("cls")));
+  const Finished verified = RunSystole({"verify", glob}, environment);
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  const Finished indexed = RunSystole({"index", glob, "--index-dir", indexes.path()}, environment);
+  EXPECT_EQ(indexed.exit_code, 0) << indexed.err;
+  int kept = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(indexes.path())) {
+    kept += entry.path().extension() == ".idx" ? 1 : 0;
+  }
+  EXPECT_EQ(kept, 4);
+  const Finished beside = RunSystole({"index", glob}, environment);
+  EXPECT_NE(beside.exit_code, 0);
+  EXPECT_THAT(beside.err, HasSubstr("--index-dir"));
+}
+
+TEST(BucketTest, AManifestBesideShardsFindsOneThatIsMissing) {
+  const TempFolder folder;
+  StubBucket bucket({.sign = kSign});
+  PutShards(bucket, folder);
+  bucket.Put("d/train.manifest",
+             "shards { name: 'train-0.tfrecord' records: 16 } "
+             "shards { name: 'train-4.tfrecord' records: 16 }");
+  const Finished verified =
+      RunSystole({"verify", bucket.Name("d/train-*.tfrecord")}, Environment(bucket));
+  EXPECT_NE(verified.exit_code, 0);
+  EXPECT_THAT(absl::StrCat(verified.out, verified.err), HasSubstr("train-4.tfrecord"));
+}
+
+TEST(BucketTest, WhatCannotBeReadIsToldWithTheRemedyAndWithoutSecrets) {
+  StubBucket bucket({.sign = kSign});
+  bucket.Put("d/a", Shard(0, 8));
+  const auto says = [&](const std::string& name, const std::string& secret = {}) {
+    std::string said;
+    for (const std::vector<std::string>& args :
+         {std::vector<std::string>{"inspect", name}, {"inspect", name, "--json"}}) {
+      const Finished finished = RunSystole(args, Environment(bucket, secret));
+      EXPECT_NE(finished.exit_code, 0) << name;
+      absl::StrAppend(&said, finished.out, finished.err);
+    }
+    EXPECT_THAT(said, ShowsNoSecret());
+    return said;
+  };
+  EXPECT_THAT(says(bucket.Name("d/none")), HasSubstr("matches no file"));
+  EXPECT_THAT(says(bucket.Name("d/none-*")), HasSubstr("matches no file"));
+  EXPECT_THAT(says("s3://other-bucket/a"), HasSubstr("no such bucket"));
+  EXPECT_THAT(says("s3://Bad/a"), HasSubstr("3 to 63"));
+  EXPECT_THAT(says("s3://AKIDOFTEST:SECRET/OF+TEST@bucket/a"), HasSubstr("environment"));
+  EXPECT_THAT(says(bucket.Name("d/a"), "SECRETWRONG"),
+              AllOf(HasSubstr("SignatureDoesNotMatch"), HasSubstr("AWS_SECRET_ACCESS_KEY")));
+  bucket.SetFault([](const StubRequest&) { return RefuseInXml(403, "AccessDenied"); });
+  EXPECT_THAT(says(bucket.Name("d/a")),
+              AllOf(HasSubstr("s3:GetObject"), HasSubstr("s3:ListBucket")));
+}
+
+TEST(BucketTest, AServerSaysToItsLogWhyABucketIsNotReadAndNothingToClients) {
+  StubBucket bucket({.sign = kSign});
+  const TempFolder folder;
+  PutShards(bucket, folder);
+  const auto server = ServerProcess::Start(
+      {"--dataset", "wrong=" + bucket.Name("d/*"), "--dataset", "files=" + folder.path()},
+      Environment(bucket, "SECRETWRONG"));
+  ASSERT_THAT(server, IsOk());
+  const TempFolder specs;
+  const Finished fed = RunSystole({"feed", "--server", (*server)->address(), "--spec",
+                                   specs.Write("s.textproto", SpecOf("wrong")), "--digest"});
+  EXPECT_NE(fed.exit_code, 0);
+  EXPECT_THAT(fed.err,
+              AllOf(Not(HasSubstr("s3://")), ShowsNoSecret(),
+                    Not(HasSubstr("127.0.0.1:" + std::to_string(bucket.server().port())))));
+  (*server)->process().Signal(SIGTERM);
+  EXPECT_THAT((*server)->process().Wait().err,
+              AllOf(HasSubstr("SignatureDoesNotMatch"), ShowsNoSecret()));
+}
+
+TEST(BucketTest, AFeedInTheProcessHasTheSameStepsAndNoticesAReplacedObject) {
+  const TempFolder folder;
+  StubBucket bucket({.sign = kSign});
+  PutShards(bucket, folder);
+  for (const std::string& variable : Environment(bucket).environment) {
+    const size_t equals = variable.find('=');
+    ::setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
+  }
+  v1::FeedSpec spec;
+  ASSERT_THAT(ParseTextproto(SpecOf("d", /*epochs=*/100), "spec", spec), IsOk());
+  const auto open = [&](const std::string& pattern) {
+    absl::StatusOr<std::shared_ptr<const Dataset>> dataset = Dataset::Open("d", {pattern});
+    EXPECT_THAT(dataset, IsOk());
+    absl::StatusOr<std::unique_ptr<LocalFeed>> feed =
+        LocalFeed::Create(spec, *dataset, {.prefetch_bytes = 1});
+    EXPECT_THAT(feed, IsOk());
+    return *std::move(feed);
+  };
+  const auto from_bucket = open(bucket.Name("d/train-*"));
+  const auto from_files = open(folder.path() + "/train-*");
+  for (int step = 0; step < 8; ++step) {
+    const auto one = from_bucket->Next();
+    const auto other = from_files->Next();
+    ASSERT_THAT(one, IsOk());
+    ASSERT_THAT(other, IsOk());
+    for (int core = 0; core < 4; ++core) {
+      EXPECT_EQ(StepDigest(**one, core), StepDigest(**other, core)) << step;
+    }
+  }
+  bucket.Put("d/train-1.tfrecord", Shard(16, 16));
+  absl::Status end = absl::OkStatus();
+  for (int step = 0; step < 50 && end.ok(); ++step) end = from_bucket->Next().status();
+  EXPECT_THAT(end, StatusIs(absl::StatusCode::kFailedPrecondition,
+                            AllOf(HasSubstr("\"train-1.tfrecord\" was replaced"),
+                                  Not(HasSubstr("s3://")))));
+}
+
+}  // namespace
+}  // namespace systole
