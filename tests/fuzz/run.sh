@@ -24,7 +24,7 @@ set -euo pipefail
 declare -A inputs=(
   [answer]=600000 [arrivals]=60000 [cache_entry]=2000000 [checkpoint]=60000 [chip]=100000
   [chunk]=150000 [compressed]=8000 [example]=100000 [frame_scanner]=1000000 [hash_file]=400000
-  [http_headers]=250000 [http_url]=40000 [index]=2000000 [jpeg]=9000
+  [http_headers]=250000 [http_url]=40000 [image_index]=800000 [index]=2000000 [jpeg]=9000 [labels]=60000
   [manifest]=100000 [model]=120000 [operations]=6000 [pattern]=150000 [png]=250000 [record]=9000 [restart_table]=2000000
   [resume_token]=500000 [server_file]=120000 [slot_message]=600000 [spec]=80000 [token_file]=700000
   [webdataset]=6000

@@ -74,11 +74,14 @@ std::vector<Room> SystoleRooms() {
       {"core/record/tfrecord", 7,
        Join({files, {"core/compression", "core/example", "core/record/source"}})},
       {"core/record/webdataset", 7, Join({files, {"core/example", "core/record/source"}})},
+      // Image files as records. It reads their headers; no other format knows what a record holds.
+      {"core/record/images", 7,
+       Join({files, {"core/example", "core/image", "core/record/source"}})},
       // The table of formats.
       {"core/record", 8,
        Join({files,
              {"core/compression", "core/record/source", "core/record/tfrecord",
-              "core/record/webdataset"}})},
+              "core/record/webdataset", "core/record/images"}})},
       {"core/image/window", 3, ground},  // Rectangles of images. No pixels.
       {"core/image/png", 3, ground},
       {"core/image/jpeg", 4, Join({ground, {"core/image/window"}})},
@@ -239,8 +242,8 @@ std::vector<Room> SystoleRooms() {
        Join({files,
              messages,
              {"core/json", "core/compression", "core/record", "core/record/source",
-              "core/record/tfrecord", "core/example", "core/image/jpeg", "core/image/resize",
-              "core/image", "core/dataset"}})},
+              "core/record/tfrecord", "core/record/images", "core/example", "core/image/jpeg",
+              "core/image/resize", "core/image", "core/dataset"}})},
       // The work of `systole pace`, `replay` and `load`.
       {"client/cli/pacing", 12,
        Join({files,
