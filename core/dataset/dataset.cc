@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/types/optional.h"
 #include "core/checksum/xxh3.h"
+#include "core/concurrency/worker_pool.h"
 #include "core/dataset/manifest.h"
 #include "core/interrupt/interrupt.h"
 #include "core/record/shard_formats.h"
@@ -70,31 +72,48 @@ absl::Status CheckExpected(absl::string_view name, absl::string_view what, int64
 
 using Shards = std::vector<std::unique_ptr<const RecordSource>>;
 
+// The most threads that look at the files of a group. Most of their time they wait for storage.
+constexpr int64_t kFileThreads = 16;
+
+// For ShardOptions::for_each.
+void ForEachFile(int64_t count, absl::FunctionRef<void(int64_t i)> work) {
+  // The calling thread works, too.
+  WorkerPool pool(static_cast<int>(std::clamp<int64_t>(count - 1, 1, kFileThreads)));
+  ParallelFor(pool, count, work);
+}
+
 // The shards of the dataset `name`, compared with manifests and with `expected`.
 absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::string> patterns,
                                   const ShardOptions& options, const ExpectedContent& expected) {
-  const absl::StatusOr<std::vector<std::string>> paths = ListShards(patterns);
-  if (!paths.ok()) return CannotList(paths.status());
+  absl::StatusOr<std::vector<std::string>> names = ListShards(patterns);
+  if (!names.ok()) return CannotList(names.status());
+  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> files,
+                           GroupShards(*std::move(names), options.formats));
   Shards shards;
-  shards.reserve(paths->size());
+  shards.reserve(files.size());
   ShardOptions sharing = options;
   if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
-  for (const std::string& path : *paths) {
+  if (sharing.for_each == nullptr) sharing.for_each = ForEachFile;
+  for (const NamedShard& each : files) {
     if (InterruptRequested()) return InterruptedError();
-    absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(path, sharing);
+    absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(each, sharing);
     if (!shard.ok()) {
-      return IsOnServer(path) ? CannotOpen(shard.status(), path)
-                              : WithoutFolder(shard.status(), path);
+      return IsOnServer(each.path) ? CannotOpen(shard.status(), each.path)
+                                   : WithoutFolder(shard.status(), each.path);
     }
     shards.push_back(*std::move(shard));
   }
   std::vector<ShardCount> opened;
   ExpectedContent seen;
+  size_t opened_shards = 0;
   for (const std::unique_ptr<const RecordSource>& shard : shards) {
     // This comes before the comparison with manifests, which would report a file of another kind
     // as a cut shard.
     SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
-    opened.push_back({std::string(shard->path()), shard->num_records(), shard->file_bytes()});
+    // Manifests list files of records.
+    if (!files[opened_shards++].is_group()) {
+      opened.push_back({std::string(shard->path()), shard->num_records(), shard->file_bytes()});
+    }
     seen.records += shard->num_records();
     seen.bytes += static_cast<int64_t>(shard->file_bytes());
   }
@@ -177,8 +196,9 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Of(
   }
   auto dataset = absl::WrapUnique(new Dataset(std::move(name), std::move(shards), std::move(map)));
   dataset->records_per_shard_ = std::move(counts);
-  // num_records() is not 0 here. The mean is at least 1, because each record has at least a byte.
-  dataset->mean_record_bytes_ = static_cast<int64_t>(bytes) / dataset->num_records();
+  // num_records() is not 0 here. Records that are files may be empty.
+  dataset->mean_record_bytes_ =
+      std::max<int64_t>(1, static_cast<int64_t>(bytes) / dataset->num_records());
   dataset->fingerprint_ = hasher.Digest64();
   dataset->num_damaged_records_ = num_damaged;
   return std::shared_ptr<Dataset>(std::move(dataset));
@@ -276,24 +296,35 @@ std::vector<DamageLog::Entry> Dataset::DamagedRecords(size_t at_most) const {
   for (const std::shared_ptr<const RecordSource>& shard : shards_) {
     for (const DamagedRecord& damaged : shard->damaged()) {
       if (entries.size() >= at_most) return entries;
-      entries.push_back({.shard = std::string(shard->base_name()),
-                         .record = first_record + damaged.record,
-                         .offset = static_cast<int64_t>(damaged.span.offset),
-                         .cause = damaged.cause});
+      entries.push_back(
+          DamageAt(*shard, damaged.record, first_record + damaged.record, damaged.cause));
     }
     first_record += shard->num_records();
   }
   return entries;
 }
 
+DamageLog::Entry Dataset::DamageAt(const RecordSource& shard, int64_t index, int64_t record,
+                                   std::string cause) {
+  std::string file = shard.FileOf(index);
+  const bool is_file = !file.empty();
+  return {.shard = is_file ? std::move(file) : std::string(shard.base_name()),
+          .record = record,
+          .offset = is_file ? 0 : static_cast<int64_t>(shard.span(index).offset),
+          .cause = std::move(cause)};
+}
+
 std::string Dataset::Where(int64_t record) const {
   const ShardPlace place = map_.Find(record);
   const RecordSource& shard = *shards_[static_cast<size_t>(place.shard)];
   const Dataset* const member = MemberOf(record).first;
-  return absl::StrCat(member == this ? "" : absl::StrCat("dataset '", member->name(), "', "),
-                      "shard '", ForeignName(shard.base_name()), "', offset ",
-                      shard.span(place.index).offset, ", record ", place.index, " (record_id ",
-                      record, ")");
+  const std::string file = shard.FileOf(place.index);
+  const std::string where = file.empty()
+                                ? absl::StrCat("shard '", ForeignName(shard.base_name()),
+                                               "', offset ", shard.span(place.index).offset)
+                                : absl::StrCat("file '", ForeignName(file), "'");
+  return absl::StrCat(member == this ? "" : absl::StrCat("dataset '", member->name(), "', "), where,
+                      ", record ", place.index, " (record_id ", record, ")");
 }
 
 }  // namespace systole

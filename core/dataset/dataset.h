@@ -32,9 +32,9 @@ namespace systole {
 class DamageLog {
  public:
   struct Entry {
-    std::string shard;  // Base name.
+    std::string shard;  // Base name, or "rose/1.jpg" if the record is a file.
     int64_t record = 0;
-    int64_t offset = 0;
+    int64_t offset = 0;  // In that file.
     std::string cause;
   };
   // The most entries that are kept. A badly damaged dataset must not fill the memory.
@@ -76,10 +76,11 @@ std::string ReasonForClients(const absl::Status& error);
 class Dataset {
  public:
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
-  // indexes. Compares them with `expected` and with the manifests beside them (manifest.h). Errors
-  // name files by base name, patterns as given, and servers of shards that cannot be opened:
-  // ReasonForClients() holds only the base names.
-  //   InvalidArgument  the shards hold no record at all, a file is not a shard (but an image, for
+  // indexes. Image files are one shard (GroupShards()), and several threads look at them. Compares
+  // them with `expected` and with the manifests beside them (manifest.h). Errors name files by base
+  // name, patterns as given, and servers of shards that cannot be opened: ReasonForClients() holds
+  // only the base names.
+  //   InvalidArgument  some files are images and others are not, the shards hold no record at all, a file is not a shard (but an image, for
   //                    example), a manifest is malformed, or a number in `expected` is negative.
   //   DataLoss         a shard is not empty, but nothing in it can be read; or a shard has other
   //                    numbers of records or bytes than a manifest says.
@@ -123,8 +124,12 @@ class Dataset {
   // `record`.
   std::pair<const Dataset*, int64_t> MemberOf(int64_t record) const;
 
-  // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)".
+  // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)", or "file 'rose/1.jpg', record ..".
   std::string Where(int64_t record) const;
+
+  // The entry for record `index` of `shard`, which has the number `record` here.
+  static DamageLog::Entry DamageAt(const RecordSource& shard, int64_t index, int64_t record,
+                                   std::string cause);
 
   // Damaged records that indexing found. The number counts all of them. The list has the first
   // `at_most` of those that the shards list (each lists at most kMaxDamagedListed).

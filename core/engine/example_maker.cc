@@ -404,10 +404,8 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
                                                       "feed goes on without such records"));
   } else if (IsDamage(status)) {
     ClearExample(layout, wanted.slot, task.slice);
-    dataset.NoteDamage({.shard = std::string(shard.base_name()),
-                        .record = wanted.record,
-                        .offset = static_cast<int64_t>(shard.span(wanted.place.index).offset),
-                        .cause = std::string(status.message())});
+    dataset.NoteDamage(
+        Dataset::DamageAt(shard, wanted.place.index, wanted.record, std::string(status.message())));
     return;
   }
   task.run.error.Add(wanted.slot, std::move(status));

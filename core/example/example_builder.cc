@@ -23,6 +23,20 @@ void AppendField(uint32_t field, absl::string_view bytes, std::string* out) {
   out->append(bytes.data(), bytes.size());
 }
 
+// The beginning of a field of `bytes` bytes.
+void AppendFieldHead(uint32_t field, uint64_t bytes, std::string* out) {
+  AppendVarint(WireTag(field, kWireBytes), out);
+  AppendVarint(bytes, out);
+}
+
+// An entry of the map of features.
+std::string MapEntry(absl::string_view name, absl::string_view feature) {
+  std::string entry;
+  AppendField(1, name, &entry);
+  AppendField(2, feature, &entry);
+  return entry;
+}
+
 // A Feature around a list. Like protobuf, leaves out a packed field without values.
 std::string PackedFeature(uint32_t field, absl::string_view packed) {
   std::string list, feature;
@@ -67,13 +81,34 @@ ExampleBuilder& ExampleBuilder::AddFloats(absl::string_view name, absl::Span<con
 std::string ExampleBuilder::Serialize() const {
   std::string features, example;
   for (const auto& [name, feature] : features_) {
-    std::string entry;
-    AppendField(1, name, &entry);
-    AppendField(2, feature, &entry);
-    AppendField(1, entry, &features);
+    AppendField(1, MapEntry(name, feature), &features);
   }
   if (!features_.empty()) AppendField(1, features, &example);
   return example;
+}
+
+RecordAround ExampleBuilder::SerializeAround(absl::string_view name, uint64_t value_bytes) const {
+  // What stands around the value in its Feature, and then in its entry. Lengths count the value.
+  std::string list, feature, entry;
+  AppendFieldHead(1, value_bytes, &list);
+  AppendFieldHead(1, list.size() + value_bytes, &feature);
+  feature += list;
+  AppendField(1, name, &entry);
+  AppendFieldHead(2, feature.size() + value_bytes, &entry);
+  entry += feature;
+
+  std::string before, after;
+  for (const auto& [other, its_feature] : features_) {
+    if (other == name) continue;
+    AppendField(1, MapEntry(other, its_feature), other < name ? &before : &after);
+  }
+  AppendFieldHead(1, entry.size() + value_bytes, &before);
+  before += entry;
+  RecordAround around;
+  AppendFieldHead(1, before.size() + value_bytes + after.size(), &around.before);
+  around.before += before;
+  around.after = std::move(after);
+  return around;
 }
 
 }  // namespace systole

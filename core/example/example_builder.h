@@ -16,6 +16,14 @@
 
 namespace systole {
 
+// A record without one of its values: the record is `before`, the value, `after`.
+struct RecordAround {
+  std::string before;
+  std::string after;
+
+  uint64_t size() const { return before.size() + after.size(); }
+};
+
 class ExampleBuilder {
  public:
   // Adds one feature; replaces an earlier one of that name. `name` should be UTF-8, or
@@ -27,6 +35,10 @@ class ExampleBuilder {
 
   // The record. May be called again after adding more.
   std::string Serialize() const;
+
+  // What Serialize() would return after AddBytes(name, value), around a value of `value_bytes`
+  // bytes. So a large value can be read straight into its record.
+  RecordAround SerializeAround(absl::string_view name, uint64_t value_bytes) const;
 
  private:
   std::map<std::string, std::string, std::less<>> features_;  // Name -> encoded Feature.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace systole {
@@ -14,9 +15,16 @@ namespace systole {
 struct ImageSize {
   int height = 0;
   int width = 0;
+  int channels = 3;  // As stored: 1 if the image is grey, otherwise 3.
 
   int64_t pixels() const { return int64_t{height} * width; }
 };
+
+// Reads only the header.
+//   DataLoss     `file` is neither a JPEG nor a PNG, or its header is broken.
+//   Unavailable  no memory; the image itself may be good.
+// Other codes are the decoders', for more pixels than they accept.
+absl::StatusOr<ImageSize> ReadImageSize(absl::string_view file);
 
 // Nullopt if `file` is no JPEG or PNG, or if its header is broken or claims more pixels than the
 // decoders accept.

@@ -9,12 +9,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "core/record/images/image_folder.h"
 #include "core/record/source/index_path.h"
 #include "core/record/source/shard_file.h"
 #include "core/record/tfrecord/tfrecord_shard.h"
 #include "core/record/webdataset/webdataset_shard.h"
 #include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
 #include "core/storage/stores/stored_file.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {
@@ -50,19 +53,73 @@ absl::StatusOr<const ShardFormat*> FormatOf(Formats formats, const ByteSource& b
   return found == formats.end() ? formats.front() : *found;
 }
 
+// The format in which a file of this name is a record; null if it is none.
+const ShardFormat* FormatOfRecord(Formats formats, absl::string_view name) {
+  const auto found = std::find_if(formats.begin(), formats.end(), [name](const ShardFormat* each) {
+    return each->is_record != nullptr && each->is_record(name);
+  });
+  return found == formats.end() ? nullptr : *found;
+}
+
 }  // namespace
 
 Formats ShardFormats() {
   static const ShardFormat* const formats[] = {
       &TfRecordFormat(),
       &WebDatasetFormat(),
+      &ImageFormat(),
   };
   return formats;
 }
 
+absl::StatusOr<std::vector<NamedShard>> GroupShards(std::vector<std::string> names,
+                                                    Formats formats) {
+  std::vector<NamedShard> shards;
+  if (names.empty()) return shards;
+  if (formats.empty()) formats = ShardFormats();
+  const ShardFormat* const format = FormatOfRecord(formats, names[0]);
+  for (const std::string& name : names) {
+    const ShardFormat* const other = FormatOfRecord(formats, name);
+    if (other == format) continue;
+    const std::string& record = format != nullptr ? names[0] : name;
+    const std::string& shard = format != nullptr ? name : names[0];
+    return absl::InvalidArgumentError(absl::StrCat(
+        "of the files in one dataset, \"", ForeignName(BaseName(record)),
+        "\" is a record by itself (", (format != nullptr ? format : other)->name, ") and \"",
+        ForeignName(BaseName(shard)),
+        "\" is not; name them by their ending, as in \"*/*.jpg\", and give shards as a dataset "
+        "of their own"));
+  }
+  if (format == nullptr) {
+    shards.reserve(names.size());
+    for (std::string& name : names) shards.push_back({.path = std::move(name)});
+    return shards;
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(FileGroup group, format->group(std::move(names)));
+  shards.push_back({.path = std::string(absl::StripSuffix(group.folder, "/")),
+                    .format = format,
+                    .group = std::move(group)});
+  return shards;
+}
+
+std::string IndexPathOf(const NamedShard& shard, absl::string_view index_dir) {
+  return IndexPath(
+      shard.is_group() ? absl::StrCat(shard.group.folder, shard.format->index_base) : shard.path,
+      index_dir);
+}
+
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
                                                         const ShardOptions& options) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> shards,
+                           GroupShards({path}, options.formats));
+  return OpenShard(shards.front(), options);
+}
+
+absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const NamedShard& shard,
+                                                        const ShardOptions& options) {
   SYSTOLE_RETURN_IF_ERROR(CheckShardOptions(options));
+  if (shard.is_group()) return shard.format->open_group(shard.group, options);
+  const std::string& path = shard.path;
   const Formats formats = options.formats.empty() ? ShardFormats() : options.formats;
   const bool rebuild = options.index_use == IndexUse::kRebuild;
   const std::string restart_path =
@@ -80,14 +137,14 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
     return absl::PermissionDeniedError(absl::StrCat(ShownName(path), ": ", file.note));
   }
   SYSTOLE_ASSIGN_OR_RETURN(const ShardFormat* const format, FormatOf(formats, *file.bytes));
-  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<RecordSource> shard,
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<RecordSource> opened,
                            format->open(std::move(file), options));
-  if (!restart_path.empty() && !shard->CheckHoldsRecords().ok()) {
+  if (!restart_path.empty() && !opened->CheckHoldsRecords().ok()) {
     // The file seems to be no shard, so nothing is left beside it. The restart points were written
     // only to read it.
     RemoveStored(restart_path).IgnoreError();  // There may be no such file.
   }
-  return shard;
+  return opened;
 }
 
 }  // namespace systole

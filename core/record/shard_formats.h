@@ -1,13 +1,17 @@
 // The formats that shards may have, and the only way to open a shard.
 //
+//   names from ListShards() --> GroupShards --> NamedShard, one for each shard --> OpenShard
+//
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_SHARD_FORMATS_H_
 #define SYSTOLE_CORE_RECORD_SHARD_FORMATS_H_
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/record/source/record_source.h"
 #include "core/record/source/shard_format.h"
@@ -16,12 +20,36 @@ namespace systole {
 
 // All formats. A shard has the first format whose bytes it begins with. If there is none, it has
 // the first format whose ending its name has. If there is none either, it has the first of all.
+// The name alone decides whether a file is a record (ShardFormat::is_record).
 absl::Span<const ShardFormat* const> ShardFormats();
 
-// Opens the shard `path`: undoes its compression, finds its format, reads its index or builds it.
+// The files of one shard: one file, or all files of a format whose records are files.
+struct NamedShard {
+  std::string path;                     // The file; of a group its folder, without '/' at the end.
+  const ShardFormat* format = nullptr;  // The format of a group. Null: `path` is the only file.
+  FileGroup group = {};
+
+  bool is_group() const { return format != nullptr; }
+};
+
+// The shards that the files `names` are, in the order of `names`. Looks at no file. `formats` as in
+// ShardOptions.
+//   InvalidArgument  some files are records and others are shards, or files cannot be one group.
+//                    Messages name files as clients may know them.
+absl::StatusOr<std::vector<NamedShard>> GroupShards(
+    std::vector<std::string> names, absl::Span<const ShardFormat* const> formats = {});
+
+// The path of a shard's index.
+std::string IndexPathOf(const NamedShard& shard, absl::string_view index_dir);
+
+// Opens the shard: undoes its compression, finds its format, reads its index or builds it.
 //   InvalidArgument   an option is out of range.
 //   PermissionDenied  with IndexUse::kRebuild: an index file cannot be written.
-// Also the errors of OpenShardFile() and of ShardFormat::open.
+// Also the errors of OpenShardFile(), of ShardFormat::open and of ShardFormat::open_group.
+absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const NamedShard& shard,
+                                                        const ShardOptions& options = {});
+
+// Opens the shard that the one file `path` is.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
                                                         const ShardOptions& options = {});
 

@@ -4,9 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/console/progress_bar.h"
+#include "client/cli/console/thread_count.h"
+#include "client/cli/shards/shard_inspector.h"
+#include "core/concurrency/worker_pool.h"
 #include "core/json/json_writer.h"
 #include "core/record/shard_formats.h"
 #include "core/record/source/index_path.h"
@@ -24,7 +28,7 @@ struct IndexedShard {
   int64_t records = 0;
   uint64_t bytes = 0;
   int64_t damaged = 0;
-  std::vector<DamagedRecord> first_damaged;
+  std::vector<PlacedDamage> first_damaged;
   std::string note;
 };
 
@@ -52,38 +56,48 @@ class IndexCommand final : public Command {
   }
 
   void Declare(OptionList& options) override {
-    options.PositionalList("GLOB", &globs_, "Shards: paths or quoted patterns");
+    options.PositionalList("GLOB", &globs_, "Shards or images: paths or quoted patterns");
     options.Optional("--index-dir", "DIR", &index_dir_,
                      "Folder for the index files, which must exist; default: beside each shard");
   }
 
   absl::Status Run(const Console& console) override {
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(globs_));
-    RemoveLeftoversOf(paths);
+    SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(0));
+    const auto total = static_cast<int64_t>(paths.size());
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> files, GroupShards(paths));
+    RemoveLeftoversOf(files);
+    WorkerPool pool(threads);
     std::vector<IndexedShard> shards;
     int64_t records = 0;
     int64_t damaged = 0;
     {
-      ProgressBar bar(console, {.label = "indexing", .total = static_cast<int64_t>(paths.size())});
-      for (const std::string& path : paths) {
+      ProgressBar bar(console, {.label = "indexing", .total = total});
+      for (const NamedShard& each : files) {
         // A server that cannot write an index file logs a note and goes on. Here that is an error,
         // because the index files are the purpose of the command.
         SYSTOLE_ASSIGN_OR_RETURN(
             const std::unique_ptr<RecordSource> shard,
-            OpenShard(path, {.index_dir = index_dir_, .index_use = IndexUse::kRebuild}));
+            OpenShard(each, {.index_dir = index_dir_,
+                             .index_use = IndexUse::kRebuild,
+                             .for_each =
+                                 [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
+                                   ParallelFor(pool, count, work);
+                                 },
+                             .file_done = [&bar] { bar.Add(1); }}));
         SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
-        const std::string shown = ShownName(path);
+        const std::string shown = ShownName(each.path);
         if (!shard->note().empty()) console.err << shown << ": " << shard->note() << "\n";
         records += shard->num_records();
         damaged += shard->num_damaged();
         shards.push_back({.path = shown,
-                          .index_path = ShownName(IndexPath(path, index_dir_)),
+                          .index_path = ShownName(IndexPathOf(each, index_dir_)),
                           .records = shard->num_records(),
                           .bytes = shard->size_bytes(),
                           .damaged = shard->num_damaged(),
-                          .first_damaged = shard->damaged(),
+                          .first_damaged = FirstDamaged(*shard, kMaxDamagedListed),
                           .note = shard->note()});
-        bar.Add(1);
+        if (!each.is_group()) bar.Add(1);
       }
     }
     Print(console, shards, records, damaged);
@@ -95,10 +109,10 @@ class IndexCommand final : public Command {
 
  private:
   // Removes the unfinished index files of a killed run.
-  void RemoveLeftoversOf(const std::vector<std::string>& paths) const {
+  void RemoveLeftoversOf(const std::vector<NamedShard>& files) const {
     std::vector<std::string> names;
-    for (const std::string& path : paths) {
-      names.push_back(IndexPath(path, index_dir_));
+    for (const NamedShard& each : files) {
+      names.push_back(IndexPathOf(each, index_dir_));
       names.push_back(RestartPath(names.back()));
     }
     RemoveLeftovers(names);
@@ -112,9 +126,8 @@ class IndexCommand final : public Command {
     }
     for (const IndexedShard& shard : shards) {
       console.out << shard.path << "  " << shard.records << " records\n";
-      for (const DamagedRecord& bad : shard.first_damaged) {
-        console.out << shard.path << ": record " << bad.record << " at byte offset "
-                    << bad.span.offset << ": " << bad.cause << "\n";
+      for (const PlacedDamage& bad : shard.first_damaged) {
+        console.out << shard.path << ": " << bad.place << ": " << bad.cause << "\n";
       }
       const int64_t unlisted = shard.damaged - static_cast<int64_t>(shard.first_damaged.size());
       if (unlisted > 0) console.out << shard.path << ": " << unlisted << " more are damaged\n";

@@ -38,8 +38,9 @@ std::string ReportAsJson(const InspectReport& report,
     json.BeginObject().Field("path", ShownName(shard.path)).Field("records", shard.records);
     json.Field("bytes", shard.bytes).Field("damaged", shard.damaged);
     json.Key("first_damaged").BeginArray();
-    for (const DamagedRecord& bad : shard.first_damaged) {
-      json.BeginObject().Field("record", bad.record).Field("offset", bad.span.offset);
+    for (const PlacedDamage& bad : shard.first_damaged) {
+      json.BeginObject().Field("record", bad.record).Field("offset", bad.offset);
+      if (!bad.file.empty()) json.Field("file", ForeignName(bad.file));
       json.Field("cause", bad.cause).EndObject();
     }
     json.EndArray().EndObject();
@@ -71,11 +72,12 @@ std::string ReportAsText(const InspectReport& report) {
   for (const ShardSummary& shard : report.shards) {
     absl::StrAppend(&text, ShownName(shard.path), "  ", shard.records, " records  ", shard.bytes,
                     " bytes");
-    if (shard.damaged > 0) absl::StrAppend(&text, "  ", shard.damaged, " or more damaged");
+    if (shard.damaged > 0) {
+      absl::StrAppend(&text, "  ", shard.damaged, report.is_group ? "" : " or more", " damaged");
+    }
     absl::StrAppend(&text, "\n");
-    for (const DamagedRecord& bad : shard.first_damaged) {
-      absl::StrAppend(&text, "  record ", bad.record, " at byte offset ", bad.span.offset, ": ",
-                      bad.cause, "\n");
+    for (const PlacedDamage& bad : shard.first_damaged) {
+      absl::StrAppend(&text, "  ", bad.place, ": ", bad.cause, "\n");
     }
   }
   absl::StrAppend(&text, report.shards.size(), " shards, ", report.records, " records, ",
@@ -111,6 +113,7 @@ std::string DetailAsJson(const RecordDetail& detail) {
   JsonWriter json;
   json.BeginObject().Field("shard", ShownName(detail.shard));
   json.Field("record_in_shard", detail.record_in_shard);
+  if (!detail.file.empty()) json.Field("file", ForeignName(detail.file));
   json.Field("offset", detail.offset).Field("payload_bytes", detail.payload_bytes);
   if (!detail.no_example.empty()) json.Field("no_example", detail.no_example);
   json.Key("features").BeginArray();
@@ -123,9 +126,8 @@ std::string DetailAsJson(const RecordDetail& detail) {
 }
 
 std::string DetailAsText(const RecordDetail& detail) {
-  std::string text =
-      absl::StrCat(ShownName(detail.shard), ": record ", detail.record_in_shard, " at byte offset ",
-                   detail.offset, ", ", detail.payload_bytes, " bytes of payload\n");
+  std::string text = absl::StrCat(ShownName(detail.shard), ": ", detail.place, ", ",
+                                  detail.payload_bytes, " bytes of payload\n");
   if (!detail.no_example.empty()) {
     absl::StrAppend(&text, "  no ", detail.example_name, ": ", detail.no_example, "\n");
   }
@@ -147,7 +149,7 @@ class InspectCommand final : public Command {
   }
 
   void Declare(OptionList& options) override {
-    options.PositionalList("GLOB", &globs_, "Shards: paths or quoted patterns");
+    options.PositionalList("GLOB", &globs_, "Shards or images: paths or quoted patterns");
     options.Optional("--record", "N", &record_,
                      "Show this record, counted from 0 over all shards in sorted order");
   }
@@ -164,8 +166,10 @@ class InspectCommand final : public Command {
     for (const ShardSummary& shard : report.shards) {
       opened.push_back({shard.path, shard.records, shard.file_bytes});
     }
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<ShardDifference> differences,
-                             CompareWithManifests(globs_, opened));
+    std::vector<ShardDifference> differences;
+    if (!report.is_group) {
+      SYSTOLE_ASSIGN_OR_RETURN(differences, CompareWithManifests(globs_, opened));
+    }
     if (console.json) {
       console.out << ReportAsJson(report, differences) << "\n";
     } else {

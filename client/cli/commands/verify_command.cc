@@ -16,6 +16,7 @@
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
 #include "core/storage/stores/stored_file.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {
@@ -32,7 +33,9 @@ std::string ReportAsJson(const VerifyReport& report,
   json.EndObject().Key("bad").BeginArray();
   for (const BadRecord& bad : report.bad) {
     json.BeginObject().Field("shard", ShownName(bad.shard)).Field("record", bad.record);
-    json.Field("offset", bad.offset).Field("cause", bad.cause).EndObject();
+    json.Field("offset", bad.offset);
+    if (!bad.file.empty()) json.Field("file", ForeignName(bad.file));
+    json.Field("cause", bad.cause).EndObject();
   }
   json.EndArray().Field("stretches", report.stretches);
   AppendShardDifferences(differences, json);
@@ -75,7 +78,7 @@ class VerifyCommand final : public Command {
   std::string example() const override { return "systole verify 'data/packed/flowers-*.tfrecord'"; }
 
   void Declare(OptionList& options) override {
-    options.PositionalList("GLOB", &globs_, "Shards: paths or quoted patterns");
+    options.PositionalList("GLOB", &globs_, "Shards or images: paths or quoted patterns");
     options.Flag("--framing-only", &framing_only_,
                  "Check only framing and checksums: for records that are not tf.train.Example");
     options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
@@ -97,14 +100,15 @@ class VerifyCommand final : public Command {
                       [&](int64_t bytes) { bar.Add(bytes); });
     }
     SYSTOLE_RETURN_IF_ERROR(report.status());
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<ShardDifference> differences,
-                             CompareWithManifests(globs_, report->shards));
+    std::vector<ShardDifference> differences;
+    if (!report->is_group) {
+      SYSTOLE_ASSIGN_OR_RETURN(differences, CompareWithManifests(globs_, report->shards));
+    }
     if (console.json) {
       console.out << ReportAsJson(*report, differences) << "\n";
     } else {
       for (const BadRecord& bad : report->bad) {
-        console.out << ShownName(bad.shard) << ": record " << bad.record << " at byte offset "
-                    << bad.offset << ": " << bad.cause << "\n";
+        console.out << ShownName(bad.shard) << ": " << bad.place << ": " << bad.cause << "\n";
       }
       PrintShardDifferences(differences, console.out);
       console.out << report->shards.size() << " shards, " << report->records << " records, "

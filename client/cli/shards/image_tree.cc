@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/record/images/image_group.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -33,11 +33,6 @@ absl::StatusOr<std::vector<std::string>> SortedNames(const fs::path& folder) {
   return names;
 }
 
-bool LooksLikeAnImage(const std::string& name) {
-  return absl::EndsWithIgnoreCase(name, ".jpg") || absl::EndsWithIgnoreCase(name, ".jpeg") ||
-         absl::EndsWithIgnoreCase(name, ".png");
-}
-
 }  // namespace
 
 absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
@@ -61,7 +56,7 @@ absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
     }
   }
   if (!tree.files.empty()) return tree;
-  const int64_t beside = std::count_if(top.begin(), top.end(), LooksLikeAnImage);
+  const int64_t beside = std::count_if(top.begin(), top.end(), HasImageName);
   if (beside > 0) {
     return absl::NotFoundError(
         absl::StrCat("no class folder in ", root, " has a file, but ", beside,

@@ -13,9 +13,10 @@
 #include "client/cli/shards/image_shrinker.h"
 #include "client/cli/shards/image_tree.h"
 #include "core/concurrency/worker_pool.h"
-#include "core/example/example_builder.h"
 #include "core/image/jpeg/jpeg_decoder.h"
 #include "core/image/jpeg/jpeg_encoder.h"
+#include "core/record/images/class_labels.h"
+#include "core/record/images/image_record.h"
 #include "core/record/source/record_source.h"
 #include "core/record/tfrecord/record_writer.h"
 #include "core/status/status_macros.h"
@@ -23,7 +24,6 @@
 #include "core/storage/local/file_source.h"
 #include "core/storage/local/small_file.h"
 #include "core/storage/stores/list_shards.h"
-#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {
@@ -97,12 +97,8 @@ absl::StatusOr<std::string> MakeRecord(JpegDecoder& decoder, const ImageFile& fi
     SYSTOLE_ASSIGN_OR_RETURN(stored, EncodeJpeg(image.pixels, image.width, image.height,
                                                 kColourChannels, {.quality = quality}));
   }
-  return ExampleBuilder()
-      .AddBytes("image", stored)
-      .AddBytes("class", class_name)
-      .AddInt64s("label", {file.label})
-      .AddInt64s("size", {image.height, image.width, channels})
-      .Serialize();
+  return ImageRecord(stored, {.name = std::string(class_name), .label = file.label},
+                     {.height = image.height, .width = image.width, .channels = channels});
 }
 
 std::vector<int64_t> Labels(const ImageTree& tree) {
@@ -132,20 +128,6 @@ std::vector<ShardJob> ShardJobs(const PackPlan& plan, const std::string& prefix)
 fs::path FolderOf(const std::string& out_prefix) {
   const fs::path prefix(out_prefix);
   return prefix.has_parent_path() ? prefix.parent_path() : fs::path(".");
-}
-
-// The text of labels.txt.
-absl::StatusOr<std::string> LabelsText(const std::vector<std::string>& classes) {
-  std::string text;
-  for (const std::string& name : classes) {
-    if (absl::StrContains(name, '\n')) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the class folder ", ForeignName(name), " has a line break in its name, but ",
-          kLabelsFileName, " has a line for each class; rename it"));
-    }
-    absl::StrAppend(&text, name, "\n");
-  }
-  return text;
 }
 
 // Refuses a folder whose labels.txt names other classes.

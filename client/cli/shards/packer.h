@@ -1,5 +1,5 @@
 // Packs a folder tree of JPEGs into TFRecord shards of tf.train.Example: what `systole pack` does.
-// Each record has
+// Each record (core/record/images/image_record.h) has
 //   image  bytes      the file as it is, or encoded anew if it was made smaller or a quality is
 //                     set; with `raw`, the pixels, [height, width, 3] uint8
 //   class  bytes      name of the class folder

@@ -125,23 +125,36 @@ absl::StatusOr<std::string> Preview(const FeatureView& feature, JpegCheck& jpeg_
 
 }  // namespace
 
+std::vector<PlacedDamage> FirstDamaged(const RecordSource& shard, size_t at_most) {
+  std::vector<PlacedDamage> placed;
+  for (const DamagedRecord& damaged : shard.damaged()) {
+    if (placed.size() == at_most) break;
+    placed.push_back({.record = damaged.record,
+                      .offset = damaged.span.offset,
+                      .file = shard.FileOf(damaged.record),
+                      .place = shard.PlaceOf(damaged.record),
+                      .cause = damaged.cause});
+  }
+  return placed;
+}
+
 absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths) {
   SYSTOLE_ASSIGN_OR_RETURN(JpegCheck jpeg_check, JpegCheck::Create());
   InspectReport report;
   FeatureGatherer features;
   AlignedBuffer scratch;
-  for (const std::string& path : paths) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> shards,
+                           GroupShards({paths.begin(), paths.end()}));
+  report.is_group = !shards.empty() && shards.front().is_group();
+  for (const NamedShard& files : shards) {
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> shard,
-                             OpenShard(path, {.index_use = IndexUse::kIgnore}));
-    const std::vector<DamagedRecord>& damaged = shard->damaged();
-    report.shards.push_back(
-        {.path = path,
-         .records = shard->num_records(),
-         .bytes = shard->size_bytes(),
-         .file_bytes = shard->file_bytes(),
-         .damaged = shard->num_damaged(),
-         .first_damaged = {damaged.begin(),
-                           damaged.begin() + std::min(damaged.size(), kMostDamagedShown)}});
+                             OpenShard(files, {.index_use = IndexUse::kIgnore}));
+    report.shards.push_back({.path = files.path,
+                             .records = shard->num_records(),
+                             .bytes = shard->size_bytes(),
+                             .file_bytes = shard->file_bytes(),
+                             .damaged = shard->num_damaged(),
+                             .first_damaged = FirstDamaged(*shard, kMostDamagedShown)});
     report.records += shard->num_records();
     report.bytes += shard->size_bytes();
     const int64_t sample =
@@ -168,17 +181,21 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths)
 
 absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, int64_t record) {
   int64_t before = 0;
-  for (const std::string& path : paths) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> shards,
+                           GroupShards({paths.begin(), paths.end()}));
+  for (const NamedShard& files : shards) {
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> shard,
-                             OpenShard(path, {.index_use = IndexUse::kIgnore}));
+                             OpenShard(files, {.index_use = IndexUse::kIgnore}));
     if (record < 0 || record - before >= shard->num_records()) {
       before += shard->num_records();
       continue;
     }
     RecordDetail detail;
-    detail.shard = path;
+    detail.shard = files.path;
     detail.record_in_shard = record - before;
     detail.offset = shard->span(detail.record_in_shard).offset;
+    detail.file = shard->FileOf(detail.record_in_shard);
+    detail.place = shard->PlaceOf(detail.record_in_shard);
     AlignedBuffer scratch;
     SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view payload,
                              shard->ReadRecord(detail.record_in_shard, scratch));

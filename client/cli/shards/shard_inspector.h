@@ -5,6 +5,7 @@
 #ifndef SYSTOLE_CLIENT_CLI_SHARDS_SHARD_INSPECTOR_H_
 #define SYSTOLE_CLIENT_CLI_SHARDS_SHARD_INSPECTOR_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/example/feature_view.h"
-#include "core/record/source/record_index.h"
+#include "core/record/source/record_source.h"
 
 namespace systole {
 
@@ -23,6 +24,18 @@ struct Range {
   int64_t most = 0;
 };
 
+// A damaged record, with its place in words.
+struct PlacedDamage {
+  int64_t record = 0;
+  uint64_t offset = 0;
+  std::string file;   // Of a group of files: the file, "rose/1.jpg". Otherwise empty.
+  std::string place;  // RecordSource::PlaceOf().
+  std::string cause;
+};
+
+// The first `at_most` damaged records that `shard` lists.
+std::vector<PlacedDamage> FirstDamaged(const RecordSource& shard, size_t at_most);
+
 struct ShardSummary {
   std::string path;
   int64_t records = 0;
@@ -30,7 +43,7 @@ struct ShardSummary {
   uint64_t file_bytes = 0;  // As stored.
   // Stretches without a readable header. Each covers one record or more. Payloads are not checked.
   int64_t damaged = 0;
-  std::vector<DamagedRecord> first_damaged;  // A few of them.
+  std::vector<PlacedDamage> first_damaged;  // A few of them.
 };
 
 // One feature over all records that were looked at.
@@ -47,6 +60,7 @@ struct FeatureSummary {
 
 struct InspectReport {
   std::vector<ShardSummary> shards;
+  bool is_group = false;  // The only shard is a group of files, which no manifest lists.
   int64_t records = 0;
   uint64_t bytes = 0;
   int64_t sampled = 0;       // Records looked at for `features`: the first ones of each shard.
@@ -56,7 +70,8 @@ struct InspectReport {
   std::vector<FeatureSummary> features;  // By name.
 };
 
-// Errors are those of opening and reading the files.
+// `paths` are files; those that are records by themselves are one shard (GroupShards()). Errors are
+// those of opening and reading the files.
 absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths);
 
 struct FeatureDetail {
@@ -72,6 +87,8 @@ struct RecordDetail {
   std::string shard;  // Path.
   int64_t record_in_shard = 0;
   uint64_t offset = 0;  // From the shard's start, in bytes.
+  std::string file;     // Of a group of files: the file, "rose/1.jpg". Otherwise empty.
+  std::string place;    // RecordSource::PlaceOf().
   uint64_t payload_bytes = 0;
   std::string example_name;             // The kind of record expected: "tf.train.Example".
   std::string no_example;               // Why the payload is no such record; else empty.

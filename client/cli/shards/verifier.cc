@@ -37,10 +37,10 @@ struct Block {
 };
 
 // The message of a damaged record, without the place in front. The place is printed separately.
-std::string CauseOf(absl::string_view message, uint64_t offset) {
-  const std::string place = absl::StrCat("at byte offset ", offset, ": ");
-  const size_t at = message.find(place);
-  return std::string(at == absl::string_view::npos ? message : message.substr(at + place.size()));
+std::string CauseOf(absl::string_view message, absl::string_view place) {
+  const std::string before = absl::StrCat(place, ": ");
+  const size_t at = message.find(before);
+  return std::string(at == absl::string_view::npos ? message : message.substr(at + before.size()));
 }
 
 // The error in the payload, or Unavailable if there is no memory to check it. Adds the intact JPEGs
@@ -84,9 +84,13 @@ absl::Status CheckBlock(bool framing_only, Block& block) {
           return status;  // Not damage: the file cannot be read, or has changed.
         }
         if (!status.ok()) {
-          const uint64_t offset = block.shard->span(records[place]).offset;
-          block.bad.push_back({std::string(block.shard->path()), records[place], offset,
-                               CauseOf(status.message(), offset)});
+          const std::string where = block.shard->PlaceOf(records[place]);
+          block.bad.push_back({.shard = std::string(block.shard->path()),
+                               .record = records[place],
+                               .offset = block.shard->span(records[place]).offset,
+                               .file = block.shard->FileOf(records[place]),
+                               .place = where,
+                               .cause = CauseOf(status.message(), where)});
         }
         return absl::OkStatus();
       });
@@ -102,15 +106,22 @@ int64_t BytesOf(const Block& block) {
   return static_cast<int64_t>(begin_of(block.end) - begin_of(block.begin));
 }
 
-absl::Status VerifyGroup(WorkerPool& pool, absl::Span<const std::string> paths,
-                         const VerifyOptions& options, absl::FunctionRef<void(int64_t)> progress,
-                         VerifyReport& report) {
-  const ShardOptions scanning = {.index_use = IndexUse::kIgnore,
-                                 .chunks = std::make_shared<ChunkCache>()};
+absl::Status VerifySome(WorkerPool& pool, absl::Span<const NamedShard> files,
+                        const VerifyOptions& options, absl::FunctionRef<void(int64_t)> progress,
+                        VerifyReport& report) {
+  ShardOptions scanning = {.index_use = IndexUse::kIgnore,
+                           .chunks = std::make_shared<ChunkCache>()};
   std::vector<absl::StatusOr<std::unique_ptr<RecordSource>>> shards;
-  for (size_t i = 0; i < paths.size(); ++i) shards.emplace_back(absl::UnknownError("not opened"));
-  ParallelFor(pool, static_cast<int64_t>(paths.size()),
-              [&](int64_t i) { shards[i] = OpenShard(paths[i], scanning); });
+  for (size_t i = 0; i < files.size(); ++i) shards.emplace_back(absl::UnknownError("not opened"));
+  if (files.front().is_group()) {  // Then it is the only one, and its files are opened in parallel.
+    scanning.for_each = [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
+      ParallelFor(pool, count, work);
+    };
+    shards.front() = OpenShard(files.front(), scanning);
+  } else {
+    ParallelFor(pool, static_cast<int64_t>(files.size()),
+                [&](int64_t i) { shards[i] = OpenShard(files[i], scanning); });
+  }
 
   std::vector<Block> blocks;
   for (const absl::StatusOr<std::unique_ptr<RecordSource>>& opened : shards) {
@@ -118,7 +129,8 @@ absl::Status VerifyGroup(WorkerPool& pool, absl::Span<const std::string> paths,
     const RecordSource* const shard = opened->get();
     report.shards.push_back(
         {std::string(shard->path()), shard->num_records(), shard->file_bytes()});
-    report.stretches += shard->num_damaged();
+    // A file is one record, however damaged it is.
+    if (!files.front().is_group()) report.stretches += shard->num_damaged();
     report.records += shard->num_records();
     report.bytes += shard->size_bytes();
     for (int64_t begin = 0; begin < shard->num_records(); begin += kBlockRecords) {
@@ -148,11 +160,15 @@ absl::StatusOr<VerifyReport> Verify(absl::Span<const std::string> paths,
                                     const VerifyOptions& options,
                                     absl::FunctionRef<void(int64_t bytes)> progress) {
   if (options.threads < 1) return absl::InvalidArgumentError("want at least 1 thread");
+  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> shards,
+                           GroupShards({paths.begin(), paths.end()}));
   WorkerPool pool(options.threads);
   VerifyReport report;
-  for (size_t begin = 0; begin < paths.size(); begin += kShardsAtOnce) {
-    SYSTOLE_RETURN_IF_ERROR(
-        VerifyGroup(pool, paths.subspan(begin, kShardsAtOnce), options, progress, report));
+  report.is_group = !shards.empty() && shards.front().is_group();
+  for (size_t begin = 0; begin < shards.size(); begin += kShardsAtOnce) {
+    SYSTOLE_RETURN_IF_ERROR(VerifySome(pool,
+                                       absl::MakeConstSpan(shards).subspan(begin, kShardsAtOnce),
+                                       options, progress, report));
   }
   return report;
 }

@@ -28,12 +28,15 @@ struct BadRecord {
   std::string shard;    // Path.
   int64_t record = 0;   // Its number in the shard.
   uint64_t offset = 0;  // Where the record begins in the shard, in bytes.
+  std::string file;     // Of a group of files: the file, "rose/1.jpg". Otherwise empty.
+  std::string place;    // RecordSource::PlaceOf().
   std::string cause;
 };
 
 struct VerifyReport {
   std::vector<ShardCount> shards;
-  int64_t records = 0;  // Bad ones included; a stretch without a readable header counts as one.
+  bool is_group = false;  // The only shard is a group of files, which no manifest lists.
+  int64_t records = 0;    // Bad ones included; a stretch without a readable header counts as one.
   uint64_t bytes = 0;
   int64_t jpegs = 0;  // Decoded without complaint.
   // Bytes values whose content was not checked, because they are not JPEGs, counted by their kind
@@ -44,6 +47,7 @@ struct VerifyReport {
   int64_t stretches = 0;
 };
 
+// `paths` are files; those that are records by themselves are one shard (GroupShards()).
 // Damage is in the report and is not an error. `progress` is called from any thread, each time with
 // the number of bytes that were just checked. These numbers add up to the shards' sizes.
 //   Errors are those of opening and reading the files, and FailedPrecondition if one changed.

@@ -126,7 +126,8 @@ bool LooksLikePng(absl::string_view bytes) { return absl::StartsWith(bytes, "\x8
 absl::StatusOr<PngInfo> ReadPngHeader(absl::string_view png, int channels) {
   SYSTOLE_ASSIGN_OR_RETURN(const OpenPng opened, Open(png));
   PngInfo info = {.width = static_cast<int>(opened.header.width),
-                  .height = static_cast<int>(opened.header.height)};
+                  .height = static_cast<int>(opened.header.height),
+                  .is_grey = !opened.is_coloured()};
   if (channels == 1) {
     info.scratch_bytes_per_pixel = opened.is_coloured() && opened.header.bit_depth == 16 ? 8 : 3;
   }

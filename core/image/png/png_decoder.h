@@ -18,6 +18,7 @@ namespace systole {
 struct PngInfo {
   int width = 0;
   int height = 0;
+  bool is_grey = false;  // With or without alpha. A palette is not grey.
   // Memory that DecodePng() takes beside its result: 0 for 3 channels.
   int scratch_bytes_per_pixel = 0;
 };

@@ -13,9 +13,10 @@ struct Kind {
 };
 
 constexpr Kind kKinds[] = {
-    {"\xff\xd8\xff", "it looks like a JPEG file; pack such files with `systole pack`"},
-    {"\x89PNG\r\n\x1a\n",
-     "it looks like a PNG file; make JPEG files of such images, and pack them with `systole pack`"},
+    {"\xff\xd8\xff",
+     "it looks like a JPEG file; give it a name that ends with .jpg, or pack such files with "
+     "`systole pack`"},
+    {"\x89PNG\r\n\x1a\n", "it looks like a PNG file; give it a name that ends with .png"},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The interface between a file of records and the code that reads them. It gives records by number,
-// whatever the file's format is. Code that reads records knows nothing else about a format.
+// whatever the file's format is. Code that reads records knows nothing else about a format. A
+// format whose records are whole files has one RecordSource for a group of files.
 //
 // Thread-compatible: immutable, so any number of threads may read.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_RECORD_SOURCE_H_
@@ -62,6 +63,7 @@ class RecordSource {
  public:
   virtual ~RecordSource() = default;
 
+  // The file; of a group of files their common folder.
   virtual absl::string_view path() const = 0;
   absl::string_view base_name() const { return BaseName(path()); }
   // Bytes of the file as it is stored; if the format has several files, of all.
@@ -77,9 +79,15 @@ class RecordSource {
 
   virtual int64_t num_records() const = 0;
   // A stretch of the decompressed file that holds the record, for messages and for reading ahead.
-  // It never begins before the stretch of the previous record. REQUIRES: 0 <= record <
-  // num_records().
+  // It never begins before the stretch of the previous record. In a group of files, the files count
+  // as if they followed each other. REQUIRES: 0 <= record < num_records().
   virtual RecordSpan span(int64_t record) const = 0;
+  // For messages: in a group of files, the file that is this record, such as "rose/1.jpg". Empty if
+  // all records are in the one file path(). REQUIRES: as for span().
+  virtual std::string FileOf(int64_t /*record*/) const { return ""; }
+  // For messages: "record 3 at byte offset 1234", or `record 3, the file "rose/1.jpg"`. REQUIRES:
+  // as for span().
+  std::string PlaceOf(int64_t record) const;
   // The sizes of all payloads, without reading them: exact if the format says how large each is,
   // otherwise bounds. 0 to 0 if there are no records.
   virtual PayloadRange payload_bytes() const = 0;
@@ -129,7 +137,9 @@ class RecordSource {
   virtual void Prefetch(int64_t record) const = 0;
 
   // FailedPrecondition if the file was replaced, resized or rewritten since it was opened. Another
-  // code, but never DataLoss or ResourceExhausted, if the storage does not answer the question.
+  // code, but never DataLoss or ResourceExhausted, if the storage does not answer the question. A
+  // group of files may answer OK without looking, if it compares each file with what was opened
+  // whenever it reads it, and never reads in place.
   virtual absl::Status CheckUnchanged() const = 0;
 
   // OK if the file is empty or at least one record is not known to be damaged. Otherwise the file

@@ -6,9 +6,12 @@
 #define SYSTOLE_CORE_RECORD_SOURCE_SHARD_FORMAT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -43,6 +46,19 @@ struct ShardOptions {
   std::shared_ptr<ChunkCache> chunks = {};
   // The formats that shards may have. Empty: those of ShardFormats(). For tests.
   absl::Span<const ShardFormat* const> formats = {};
+
+  // For a group of files, which are looked at one by one when the group is opened. Calls work(i)
+  // for each i in [0, count), in any order and perhaps on several threads, and returns when all
+  // calls have ended. Each call may hold one file in memory. Null: one after the other.
+  std::function<void(int64_t count, absl::FunctionRef<void(int64_t i)> work)> for_each = {};
+  // Called whenever a file of a group was looked at, from any thread. May be null.
+  std::function<void()> file_done = {};
+};
+
+// The files of a group: each of them is a record.
+struct FileGroup {
+  std::string folder;              // The folder that all of them lie in. It ends with '/'.
+  std::vector<std::string> files;  // By record number; names as ListShards() gave them.
 };
 
 // A format: a row of the table. All fields are constants.
@@ -57,9 +73,22 @@ struct ShardFormat {
   // names do not show the format.
   absl::string_view ending;
   // The shard in `file`. Errors are those of reading it and its index. A shard whose records are
-  // damaged is opened; see RecordSource::CheckHoldsRecords().
+  // damaged is opened; see RecordSource::CheckHoldsRecords(). Null if records are whole files.
   absl::StatusOr<std::unique_ptr<RecordSource>> (*open)(ShardFile file,
                                                         const ShardOptions& options);
+
+  // The rest is for a format whose records are whole files. All files of a dataset are then one
+  // shard.
+  // Whether a file of this name is a record. The name alone decides, because there may be a million
+  // such files. Null: records are not files.
+  bool (*is_record)(absl::string_view name) = nullptr;
+  // The base name of the index, without ".idx". The index lies in FileGroup::folder.
+  absl::string_view index_base = {};
+  // Puts files in the order of their records. InvalidArgument if they cannot be one group.
+  absl::StatusOr<FileGroup> (*group)(std::vector<std::string> names) = nullptr;
+  // Like `open`, for a group that `group` returned.
+  absl::StatusOr<std::unique_ptr<RecordSource>> (*open_group)(
+      FileGroup group, const ShardOptions& options) = nullptr;
 };
 
 // InvalidArgument if a number is out of range.

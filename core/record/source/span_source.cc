@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/interrupt/interrupt.h"
-#include "core/memory/scratch_scope.h"
 #include "core/record/source/foreign_kind.h"
+#include "core/record/source/read_scratch.h"
 #include "core/status/status_macros.h"
 #include "core/text/foreign_text.h"
 
@@ -16,29 +16,6 @@ namespace {
 
 // Prefetch() asks for this many bytes of a record. After them the processor prefetches by itself.
 constexpr uint64_t kPrefetchBytes = 2 << 10;
-
-// The status of a read that failed. DataLoss and ResourceExhausted must only mean that the record
-// is bad, but a passing errno such as ENOMEM comes as ResourceExhausted too.
-absl::Status ReadFailure(const absl::Status& status) {
-  if (!absl::IsDataLoss(status) && !absl::IsResourceExhausted(status)) return status;
-  return absl::UnavailableError(
-      absl::StrCat(status.message(),
-                   "; the record may be whole: look at the machine's memory and its storage, and "
-                   "try again"));
-}
-
-// Makes `scratch` at least `bytes` large. It grows by at least half, so that in a series of ever
-// larger records only some need a new buffer.
-absl::Status Grow(uint64_t bytes, AlignedBuffer& scratch) {
-  if (bytes <= static_cast<uint64_t>(scratch.size())) return absl::OkStatus();
-  const int64_t wanted = std::max<int64_t>(bytes, scratch.size() + scratch.size() / 2);
-  if (!NeedScratch(ScratchUse::kReads, wanted)) return InterruptedError();
-  scratch = AlignedBuffer();  // Freed first, so that the two do not exist at once.
-  absl::StatusOr<AlignedBuffer> larger = AlignedBuffer::Create(wanted);
-  if (!larger.ok()) return ReadFailure(larger.status());
-  scratch = *std::move(larger);
-  return absl::OkStatus();
-}
 
 // The least and the most bytes that a record or damaged stretch has as payload.
 PayloadRange RangeOf(const RecordIndex& index, uint64_t framing_bytes) {
@@ -67,8 +44,7 @@ SpanSource::SpanSource(IndexedFile file, uint64_t framing_bytes, absl::string_vi
       payload_bytes_(RangeOf(file_.index, framing_bytes)) {}
 
 std::string SpanSource::Place(int64_t record) const {
-  return absl::StrCat("shard \"", ForeignName(base_name()), "\", record ", record,
-                      " at byte offset ", span(record).offset);
+  return absl::StrCat("shard \"", ForeignName(base_name()), "\", ", PlaceOf(record));
 }
 
 absl::Status SpanSource::Damaged(int64_t record, absl::string_view cause) const {
@@ -114,7 +90,7 @@ absl::StatusOr<absl::string_view> SpanSource::ReadSpans(int64_t first, int64_t l
                                                         bool& outage) const {
   const uint64_t begin = span(first).offset;
   const uint64_t bytes = span(last).offset + span(last).size - begin;
-  SYSTOLE_RETURN_IF_ERROR(Grow(bytes + kCopyAlignment, scratch));
+  SYSTOLE_RETURN_IF_ERROR(GrowScratch(bytes + kCopyAlignment, scratch));
   const absl::Span<char> out(reinterpret_cast<char*>(scratch.data()) + begin % kCopyAlignment,
                              bytes);
   const absl::StatusOr<size_t> read = file_.bytes->ReadAt(begin, out);

@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <tuple>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/store_table.h"
 #include "core/text/foreign_text.h"
+#include "core/text/web_address.h"
 
 namespace systole {
 namespace {
@@ -22,6 +25,20 @@ bool LiesBesideShards(absl::string_view path) {
   return absl::EndsWith(name, ".idx") || absl::EndsWith(name, ".idx.hash") ||
          absl::EndsWith(name, ".idx.restart") || absl::EndsWith(name, kLabelsFileName) ||
          absl::EndsWith(name, kManifestSuffix) || absl::EndsWith(name, ".json");
+}
+
+// Adds to the error for a folder what to write if it has class folders of images.
+absl::Status WithGlobOfImages(const absl::Status& error, absl::string_view pattern) {
+  if (!absl::IsInvalidArgument(error) || !absl::StrContains(error.message(), "folder") ||
+      IsWebAddress(pattern)) {
+    return error;
+  }
+  // A glob for the class folders lacks only their files.
+  const absl::string_view missing =
+      BaseName(pattern).find_first_of("*?[") == std::string::npos ? "/*/*.jpg" : "/*.jpg";
+  return absl::Status(
+      error.code(), absl::StrCat(error.message(), "; for images in a folder for each class, use ",
+                                 ForeignText(absl::StripSuffix(ShownName(pattern), "/")), missing));
 }
 
 }  // namespace
@@ -41,11 +58,13 @@ absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string
     if (InterruptRequested()) return InterruptedError();
     SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(pattern));
     size_t seen = 0;
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                             store->List(pattern, [&seen](absl::string_view name) {
-                               ++seen;
-                               return !LiesBesideShards(name);
-                             }));
+    const absl::StatusOr<std::vector<std::string>> listed =
+        store->List(pattern, [&seen](absl::string_view name) {
+          ++seen;
+          return !LiesBesideShards(name);
+        });
+    if (!listed.ok()) return WithGlobOfImages(listed.status(), pattern);
+    const std::vector<std::string>& named = *listed;
     if (named.empty()) {
       return absl::NotFoundError(absl::StrCat(
           "pattern \"", ForeignText(ShownName(pattern)), "\" matches ",

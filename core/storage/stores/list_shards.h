@@ -25,7 +25,8 @@ inline constexpr char kManifestSuffix[] = ".manifest";
 // and `*.json`.
 //   NotFound           a pattern names nothing, or only files that are left out.
 //   InvalidArgument    no pattern, a pattern of an unknown store, or one that matches a folder
-//                      or anything else that is not a file.
+//                      or anything else that is not a file. The message says which pattern would
+//                      match images in class folders.
 //   PermissionDenied   a folder on the path cannot be read.
 //   Cancelled          InterruptRequested().
 absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns);

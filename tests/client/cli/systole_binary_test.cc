@@ -238,6 +238,8 @@ TEST(SystoleBinaryTest, WrongUsageExitsWithTwo) {
       {"pack", folder.path(), folder / "p", "--shards", "1", "--validation", "2"},
       {"inspect", "x", "--record", "first"},
       {"index", folder / "a/0.jpg", "--index-dir", folder / "no such folder"},
+      {"inspect", folder.path()},
+      {"verify", folder / "*"},
   };
   for (const std::vector<std::string>& args : command_lines) {
     const Finished outcome = RunSystole(args);

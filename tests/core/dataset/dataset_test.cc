@@ -2,13 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/example/example_builder.h"
+#include "core/image/jpeg/jpeg_encoder.h"
 #include "core/interrupt/interrupt.h"
 #include "core/record/tfrecord/tfrecord_shard.h"
 #include "core/status/status_macros.h"
@@ -75,13 +78,71 @@ TEST(DatasetTest, ErrorsShowNoSecretOfAnAddress) {
   for (const char* name :
        {"https://user:SECRET@host/a.tfrecord", "HTTPS://user:SECRET@host/a?SECRET",
         "https://user:SECRET/x@host/a", "https://host/*.tfrecord?sig=SECRET",
-        "https://host/dir/?SECRET", "https:/user:SECRET@host/a?SECRET", " https://host/a?SECRET",
-        "gs://user:SECRET@bucket/a", "s3://ID:SEC/RET@bucket/a", "s3://ID:SECRET@bucket",
-        "s3:/ID:SECRET@bucket/a"}) {
+        "https://host/dir/?SECRET", "https://host/1.jpg?sig=SECRET",
+        "https:/user:SECRET@host/a?SECRET", " https://host/a?SECRET", "gs://user:SECRET@bucket/a",
+        "s3://ID:SEC/RET@bucket/a", "s3://ID:SECRET@bucket", "s3:/ID:SECRET@bucket/a"}) {
     const absl::Status status = Dataset::Open("photos", {name}).status();
     EXPECT_FALSE(status.ok()) << name;
     EXPECT_THAT(std::string(status.message()), Not(HasSubstr("SECRET"))) << name;
   }
+}
+
+// A small tree of images in folders of classes.
+void WriteImages(const TempFolder& folder, const std::vector<std::string>& classes) {
+  const std::vector<uint8_t> pixels(size_t{16} * 8 * 3, 100);
+  for (const std::string& name : classes) {
+    std::filesystem::create_directory(folder / name);
+    for (const char* file : {"/1.jpg", "/2.jpg"}) {
+      folder.Write(name + file, *EncodeJpeg(pixels, 16, 8, 3, {}));
+    }
+  }
+}
+
+TEST(DatasetTest, ImagesAreOneShardOfAnyNumberOfFiles) {
+  const TempFolder folder;
+  std::vector<std::string> classes;
+  for (int i = 100; i < 150; ++i) classes.push_back(absl::StrCat("c", i));  // 100 files.
+  WriteImages(folder, classes);
+  // A manifest lists files of records, so this one says nothing about images.
+  folder.Write("x.manifest", "no manifest");
+  const auto dataset = Dataset::Open("photos", {folder / "*/*.jpg"});
+  ASSERT_THAT(dataset, IsOk());
+  EXPECT_EQ((*dataset)->shards().size(), 1u);
+  EXPECT_EQ((*dataset)->num_records(), 100);
+  std::vector<std::string> features;
+  for (const FeatureDescription& each : (*dataset)->features()) features.push_back(each.name);
+  EXPECT_THAT(features, testing::UnorderedElementsAre("class", "image", "label", "size"));
+  EXPECT_EQ((*dataset)->Where(3), "file 'c101/2.jpg', record 3 (record_id 3)");
+  const DamageLog::Entry entry = Dataset::DamageAt(*(*dataset)->shards()[0], 3, 7, "broken");
+  EXPECT_EQ(entry.shard, "c101/2.jpg");
+  EXPECT_EQ(entry.record, 7);
+  EXPECT_EQ(entry.offset, 0);
+  EXPECT_THAT(Dataset::Open("photos", {folder / "*/*.jpg"}, {}, {.records = 100}), IsOk());
+  EXPECT_THAT(Dataset::Open("photos", {folder / "*/*.jpg"}, {}, {.records = 99}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("100 records")));
+}
+
+TEST(DatasetTest, ImagesAndOtherFilesInOneDatasetAreRefused) {
+  const TempFolder folder;
+  WriteImages(folder, {"a"});
+  folder.Write("a/notes", "text");
+  folder.Write("b.tfrecord", ShardBuilder().Add("payload").Build());
+  for (const std::vector<std::string>& patterns : std::vector<std::vector<std::string>>{
+           {folder / "a/*"}, {folder / "b.tfrecord", folder / "a/*.jpg"}}) {
+    EXPECT_THAT(Dataset::Open("photos", patterns),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("\"1.jpg\" is a record by itself"), HasSubstr("*/*.jpg"),
+                               Not(HasSubstr(folder.path())))));
+  }
+}
+
+TEST(DatasetTest, AnErrorOfLabelsTxtShowsNoFolder) {
+  const TempFolder folder;
+  WriteImages(folder, {"a"});
+  folder.Write("labels.txt", "a\na\n");
+  EXPECT_THAT(Dataset::Open("photos", {folder / "*/*.jpg"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("labels.txt, line 2"), Not(HasSubstr(folder.path())))));
 }
 
 // Asks the test before each read.

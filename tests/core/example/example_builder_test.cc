@@ -76,5 +76,21 @@ TEST(ExampleBuilderTest, LaterFeatureReplacesOneOfItsName) {
   EXPECT_EQ(builder.Serialize(), ExampleBuilder().AddInt64s("a", {1}).Serialize());
 }
 
+TEST(ExampleBuilderTest, AroundAValueItWritesTheSameBytes) {
+  for (const std::string name : {"a", "m", "z"}) {
+    for (const size_t bytes : {0, 1, 120, 128, 16'300, 100'000}) {
+      const std::string value(bytes, 'v');
+      ExampleBuilder builder;
+      builder.AddBytes("b", "text").AddInt64s("n", {1, 2, 300});
+      const RecordAround around = builder.SerializeAround(name, bytes);
+      builder.AddBytes(name, value);
+      EXPECT_EQ(around.before + value + around.after, builder.Serialize());
+      EXPECT_EQ(around.size() + bytes, builder.Serialize().size());
+      // What the builder already has under this name does not count.
+      EXPECT_EQ(builder.SerializeAround(name, bytes).before, around.before);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace systole

@@ -6,11 +6,15 @@
 #include <vector>
 
 #include "core/image/jpeg/jpeg_encoder.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/image/png/png_builder.h"
+#include "tests/status_matchers.h"
 
 namespace systole {
 namespace {
+
+using ::testing::HasSubstr;
 
 // Makes a PNG with a header of this size and without pixels.
 std::string PngHeader(uint32_t width, uint32_t height) {
@@ -39,6 +43,26 @@ TEST(ImageSizeTest, OfWhatIsNeverDecodedThereIsNone) {
   EXPECT_FALSE(SizeOfImage(PngHeader(1 << 20, 1 << 20)).has_value());
   EXPECT_FALSE(SizeOfImage("").has_value());
   EXPECT_FALSE(SizeOfImage("no image").has_value());
+}
+
+TEST(ImageSizeTest, HasOneChannelForGreyImages) {
+  const std::vector<uint8_t> pixels(size_t{7} * 5 * 3);
+  const std::string grey(size_t{7} * 5, 'g');
+  EXPECT_EQ(SizeOfImage(*EncodeJpeg(pixels, 7, 5, 3, {}))->channels, 3);
+  EXPECT_EQ(SizeOfImage(*EncodeJpeg(std::vector<uint8_t>(grey.begin(), grey.end()), 7, 5, 1, {}))
+                ->channels,
+            1);
+  EXPECT_EQ(SizeOfImage(PngHeader(70, 50))->channels, 3);
+  EXPECT_EQ(SizeOfImage(PngOf(grey, 7, 5, 1))->channels, 1);
+}
+
+TEST(ImageSizeTest, TheErrorSaysWhyThereIsNone) {
+  EXPECT_THAT(ReadImageSize("no image"),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("neither a JPEG nor a PNG")));
+  EXPECT_THAT(ReadImageSize("\xff\xd8\xff\xe0"),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("JPEG")));
+  EXPECT_THAT(ReadImageSize(PngHeader(1 << 13, 1 << 13)),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("8192 x 8192")));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -85,8 +86,30 @@ TEST(ShardFormatsTest, RowsHaveNamesAndTheFirstTakesWhatNoOtherDoes) {
   EXPECT_THAT(ShardFormats().front()->ending, IsEmpty());
   for (const ShardFormat* format : ShardFormats()) {
     EXPECT_FALSE(format->name.empty());
-    EXPECT_NE(format->open, nullptr) << format->name;
+    // A record is a part of a file, or a file.
+    EXPECT_NE(format->open == nullptr, format->open_group == nullptr) << format->name;
+    EXPECT_EQ(format->is_record == nullptr, format->open_group == nullptr) << format->name;
   }
+}
+
+TEST(ShardFormatsTest, FilesAreShardsAndFilesThatAreRecordsAreOne) {
+  const auto shards = GroupShards({"/d/b", "/d/a.tar"});
+  ASSERT_THAT(shards, IsOk());
+  ASSERT_EQ(shards->size(), 2u);
+  EXPECT_EQ((*shards)[0].path, "/d/b");
+  EXPECT_FALSE((*shards)[1].is_group());
+  EXPECT_EQ(IndexPathOf((*shards)[1], ""), "/d/a.tar.idx");
+  const auto images = GroupShards({"/d/b/1.jpg", "/d/a/2.png"});
+  ASSERT_THAT(images, IsOk());
+  ASSERT_EQ(images->size(), 1u);
+  EXPECT_EQ((*images)[0].path, "/d");
+  EXPECT_EQ((*images)[0].group.files, (std::vector<std::string>{"/d/a/2.png", "/d/b/1.jpg"}));
+  EXPECT_EQ(IndexPathOf((*images)[0], ""), "/d/images.idx");
+  // A format that is not in the list takes no name.
+  EXPECT_EQ(GroupShards({"/d/a/1.jpg", "/d/a/2.jpg"}, kFormats)->size(), 2u);
+  EXPECT_THAT(GroupShards({"/d/b/1.jpg", "/d/b/notes"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("\"1.jpg\""), HasSubstr("\"notes\" is not"))));
 }
 
 TEST(ShardFormatsTest, AnIgnoredIndexIsNeitherBelievedNorWritten) {

@@ -73,7 +73,11 @@ TEST(CatalogueTest, OneBadDatasetDoesNotKeepTheOthersFromBeingServed) {
   };
   EXPECT_THAT(catalogue.Find("packed"), refused("\"packed-1.tfrecord\""));
   EXPECT_THAT(catalogue.Find("packed"), refused("does not begin as gzip does"));
-  EXPECT_THAT(catalogue.Find("images"), refused("`systole pack`"));
+  EXPECT_THAT(
+      catalogue.Find("images"),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               AllOf(HasSubstr("does not serve"), HasSubstr("/daisy.jpg\""),
+                     HasSubstr("none of the 1 image files"), Not(HasSubstr(folder.path())))));
   EXPECT_THAT(catalogue.Find("cut"), refused("cut short"));
   EXPECT_THAT(catalogue.Find("nothing"), refused("no file matches"));
   EXPECT_THAT(catalogue.refused().find("nothing")->second.status.message(),

@@ -19,9 +19,10 @@ TEST(ForeignKindTest, CompressionIsNamedWithTheRemedy) {
   }
 }
 
-TEST(ForeignKindTest, ImagesAreSentToPack) {
-  EXPECT_THAT(ForeignKind("\xff\xd8\xff\xe0"), AllOf(HasSubstr("JPEG"), HasSubstr("systole pack")));
-  EXPECT_THAT(ForeignKind("\x89PNG\r\n\x1a\n"), AllOf(HasSubstr("PNG"), HasSubstr("JPEG")));
+TEST(ForeignKindTest, ImagesAreSentToTheirEndingAndToPack) {
+  EXPECT_THAT(ForeignKind("\xff\xd8\xff\xe0"),
+              AllOf(HasSubstr("JPEG"), HasSubstr(".jpg"), HasSubstr("systole pack")));
+  EXPECT_THAT(ForeignKind("\x89PNG\r\n\x1a\n"), AllOf(HasSubstr("PNG"), HasSubstr(".png")));
 }
 
 TEST(ForeignKindTest, OtherBytesAreNothingKnown) {

@@ -124,6 +124,18 @@ TEST(ListShardsTest, AFolderInAFolderIsRefused) {
   }
 }
 
+TEST(ListShardsTest, AFolderOfClassFoldersIsRefusedWithTheGlobOfItsImages) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "daisy");
+  const auto refused = [&](const std::string& glob) {
+    return StatusIs(absl::StatusCode::kInvalidArgument,
+                    testing::EndsWith("use " + (folder / glob)));
+  };
+  EXPECT_THAT(ListShards({folder.path()}), refused("*/*.jpg"));
+  EXPECT_THAT(ListShards({folder.path() + "/"}), refused("*/*.jpg"));
+  EXPECT_THAT(ListShards({folder / "*"}), refused("*/*.jpg"));
+}
+
 TEST(ListShardsTest, NamesComeBeforeFolders) {
   const TempFolder folder;
   for (const char* inner : {"x", "y"}) std::filesystem::create_directory(folder / inner);

@@ -1,0 +1,31 @@
+// labels.txt (kLabelsFileName): the class of label 0, 1, .., one on each line. `systole pack`
+// writes it beside shards. Beside class folders of images it numbers them.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_IMAGES_CLASS_LABELS_H_
+#define SYSTOLE_CORE_RECORD_IMAGES_CLASS_LABELS_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+// The most bytes of a labels.txt that is read, and of a class in it.
+inline constexpr size_t kMaxLabelsBytes = size_t{16} << 20;
+inline constexpr size_t kMaxClassBytes = 1024;
+
+// InvalidArgument if the name of a class has a line break.
+absl::StatusOr<std::string> LabelsText(absl::Span<const std::string> classes);
+
+// The classes, by label. The last line may lack its end, and lines may end as on Windows.
+//   InvalidArgument  a line is empty or too long, or two lines are equal.
+absl::StatusOr<std::vector<std::string>> ParseLabels(absl::string_view text);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_IMAGES_CLASS_LABELS_H_

@@ -1,0 +1,303 @@
+#include "core/record/images/image_folder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "core/checksum/crc32c.h"
+#include "core/checksum/xxh3.h"
+#include "core/example/tensorflow_example.h"
+#include "core/record/images/class_labels.h"
+#include "core/record/source/read_scratch.h"
+#include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/store.h"
+#include "core/storage/stores/list_shards.h"
+#include "core/storage/stores/store_table.h"
+#include "core/storage/stores/stored_file.h"
+#include "core/text/foreign_text.h"
+
+namespace systole {
+namespace {
+
+// The classes of the group with their labels: the lines of labels.txt, if the common folder has
+// that file; otherwise their places in the sorted list.
+absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group) {
+  const std::string path = group.folder + kLabelsFileName;
+  const absl::StatusOr<std::string> text = GetStored(path, kMaxLabelsBytes);
+  std::vector<ImageClass> classes;
+  if (!text.ok()) {
+    if (!IsAbsent(text.status(), path)) return text.status();
+    for (const std::string& name : group.classes) {
+      classes.push_back({name, static_cast<int64_t>(classes.size())});
+    }
+    return classes;
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> labels, ParseLabels(*text));
+  std::map<absl::string_view, int64_t> label_of;
+  for (const std::string& name : labels) {
+    label_of.emplace(name, static_cast<int64_t>(label_of.size()));
+  }
+  for (const std::string& name : group.classes) {
+    const auto found = label_of.find(name);
+    if (found == label_of.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kLabelsFileName, " beside the class folder \"", ForeignName(name),
+          "\" has no line for it; add the line, or remove the file to number the classes that the "
+          "pattern matches by their sorted names"));
+    }
+    classes.push_back({name, found->second});
+  }
+  return classes;
+}
+
+absl::StatusOr<FileGroup> GroupFiles(std::vector<std::string> names) {
+  SYSTOLE_ASSIGN_OR_RETURN(ImageGroup group, GroupImages(std::move(names)));
+  FileGroup files = {.folder = std::move(group.folder), .files = {}};
+  files.files.reserve(group.images.size());
+  for (GroupedImage& image : group.images) files.files.push_back(std::move(image.name));
+  return files;
+}
+
+}  // namespace
+
+const ShardFormat& ImageFormat() {
+  static constexpr ShardFormat format = {.name = "images",
+                                         .begins = nullptr,
+                                         .ending = "",
+                                         .open = nullptr,
+                                         .is_record = HasImageName,
+                                         .index_base = kImageIndexBase,
+                                         .group = GroupFiles,
+                                         .open_group = ImageFolder::Open};
+  return format;
+}
+
+ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, ReadImages read,
+                         int64_t max_record_bytes)
+    : path_(absl::StripSuffix(group.folder, "/")),
+      classes_(std::move(classes)),
+      note_(std::move(read.note)),
+      max_record_bytes_(max_record_bytes) {
+  std::vector<uint64_t> class_hashes;
+  ImageClass longest;  // With the largest label.
+  for (const ImageClass& each : classes_) {
+    class_hashes.push_back(Xxh3(absl::StrCat(each.label, " ", each.name)));
+    if (each.name.size() > longest.name.size()) longest.name = each.name;
+    longest.label = std::max(longest.label, each.label);
+  }
+  files_.reserve(group.images.size());
+  ends_.reserve(group.images.size());
+  Xxh3Hasher content;
+  uint64_t end = 0;
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  uint64_t most = 0;
+  for (size_t i = 0; i < group.images.size(); ++i) {
+    IndexedImage& image = read.images[i];
+    files_.push_back({.name = std::move(group.images[i].name),
+                      .identity_hash = Xxh3(image.identity),
+                      .class_index = group.images[i].class_index,
+                      .facts = image.facts});
+    const uint64_t bytes = image.facts.bytes;
+    if (image.facts.is_damaged()) {
+      if (damaged_.size() < kMaxDamagedListed) {
+        damaged_.push_back({.record = static_cast<int64_t>(i),
+                            .span = {.offset = end, .size = bytes},
+                            .cause = std::move(image.cause)});
+      }
+      ++num_damaged_;
+    }
+    content.UpdateU64(bytes);
+    content.UpdateU64(image.facts.crc);
+    content.UpdateU64(class_hashes[group.images[i].class_index]);
+    end += bytes;
+    ends_.push_back(end);
+    least = std::min(least, bytes);
+    most = std::max(most, bytes);
+  }
+  content_hash_ = content.Digest64();
+  if (files_.empty()) return;
+  // Larger files are not read. A store may claim any size.
+  least = std::min(least, static_cast<uint64_t>(max_record_bytes_));
+  most = std::min(most, static_cast<uint64_t>(max_record_bytes_));
+  // The record around an image is made when it is read, so these are bounds.
+  constexpr int kMostEdge = std::numeric_limits<int>::max();
+  most += ImageRecordAround(longest, {.height = kMostEdge, .width = kMostEdge}, most).size();
+  payload_bytes_ = {.least = static_cast<int64_t>(least), .most = static_cast<int64_t>(most)};
+}
+
+absl::StatusOr<std::unique_ptr<RecordSource>> ImageFolder::Open(FileGroup group,
+                                                                const ShardOptions& options) {
+  SYSTOLE_ASSIGN_OR_RETURN(ImageGroup images, GroupImages(std::move(group.files)));
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<ImageClass> classes, LabelledClasses(images));
+  SYSTOLE_ASSIGN_OR_RETURN(ReadImages read, ReadAllImages(images, options));
+  return std::unique_ptr<RecordSource>(new ImageFolder(std::move(images), std::move(classes),
+                                                       std::move(read), options.max_record_bytes));
+}
+
+const ExampleFormat& ImageFolder::examples() const { return TensorFlowExample(); }
+
+RecordSpan ImageFolder::span(int64_t record) const {
+  const uint64_t begin = record == 0 ? 0 : ends_[static_cast<size_t>(record) - 1];
+  return {.offset = begin, .size = ends_[static_cast<size_t>(record)] - begin};
+}
+
+void ImageFolder::PrefetchSpan(int64_t record) const {
+  __builtin_prefetch(&ends_[static_cast<size_t>(record)]);
+  __builtin_prefetch(&file(record));
+}
+
+std::string ImageFolder::FileOf(int64_t record) const {
+  return ImageNameInGroup(classes_[file(record).class_index].name, file(record).name);
+}
+
+std::string ImageFolder::Place(int64_t record) const {
+  return absl::StrCat("shard \"", ForeignName(base_name()), "\", ", PlaceOf(record));
+}
+
+absl::Status ImageFolder::CheckNumber(int64_t record) const {
+  if (record >= 0 && record < num_records()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("shard \"", ForeignName(base_name()), "\" has ",
+                                                 num_records(), " images, so there is no record ",
+                                                 record));
+}
+
+absl::Status ImageFolder::CheckHoldsRecords() const {
+  if (num_damaged_ == 0 || num_damaged_ < num_records()) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("none of the ", num_records(), " image files in \"", ForeignName(base_name()),
+                   "\" can be read as a JPEG or PNG; the first, \"", ForeignName(FileOf(0)),
+                   "\": ", damaged_.front().cause, "; copy the files again, or name other files"));
+}
+
+std::string ImageFolder::CauseOf(int64_t record) const {
+  const auto listed =
+      std::find_if(damaged_.begin(), damaged_.end(),
+                   [record](const DamagedRecord& each) { return each.record == record; });
+  return listed == damaged_.end() ? "damaged when the folder was opened" : listed->cause;
+}
+
+absl::Status ImageFolder::Changed(int64_t record, absl::string_view how) const {
+  return ChangedSinceOpened(file(record).name, how);
+}
+
+absl::Status ImageFolder::CheckState(int64_t record, uint64_t bytes,
+                                     absl::string_view identity) const {
+  if (bytes != file(record).facts.bytes) {
+    return Changed(record, absl::StrCat("was resized from ", file(record).facts.bytes, " to ",
+                                        bytes, " bytes"));
+  }
+  if (Xxh3(identity) != file(record).identity_hash) {
+    return Changed(record, "was rewritten or replaced");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ImageFolder::CannotOpen(int64_t record, const absl::Status& error) const {
+  if (absl::IsNotFound(error)) return Changed(record, "was removed");
+  // Clients see this error, and must not learn folders and servers.
+  const std::string& name = file(record).name;
+  const std::string cause =
+      SchemeOf(name).empty()
+          ? absl::StrReplaceAll(error.message(),
+                                {{name, BaseName(name)}, {ForeignText(name), BaseName(name)}})
+          : absl::StrCat("its store answers ", absl::StatusCodeToString(error.code()));
+  return ReadFailure(
+      absl::Status(error.code(), absl::StrCat(Place(record), " cannot be opened: ", cause)));
+}
+
+absl::StatusOr<absl::string_view> ImageFolder::ReadFile(int64_t record, const RecordAround& around,
+                                                        AlignedBuffer& scratch,
+                                                        bool& outage) const {
+  const File& wanted = file(record);
+  const absl::StatusOr<std::unique_ptr<ByteSource>> source = OpenStored(wanted.name);
+  if (!source.ok()) {
+    absl::Status status = CannotOpen(record, source.status());
+    outage = IsOutage(status);
+    return status;
+  }
+  const absl::StatusOr<uint64_t> bytes = (*source)->Size();
+  absl::Status status = bytes.status();
+  if (status.ok()) status = CheckState(record, *bytes, (*source)->identity());
+  if (!status.ok()) {
+    outage = IsOutage(status);
+    return ReadFailure(status);
+  }
+  // The image begins at a cache line: see kCopyAlignment.
+  const size_t begin = static_cast<size_t>(AlignUp(static_cast<int64_t>(around.before.size())));
+  SYSTOLE_RETURN_IF_ERROR(GrowScratch(begin + *bytes + around.after.size(), scratch));
+  char* const image = reinterpret_cast<char*>(scratch.data()) + begin;
+  const absl::StatusOr<size_t> read = (*source)->ReadAt(0, absl::MakeSpan(image, *bytes));
+  if (!read.ok()) {
+    outage = IsOutage(read.status());
+    return ReadFailure(read.status());
+  }
+  const uint32_t crc = Crc32c(absl::string_view(image, *read));
+  if (*read < *bytes || crc != wanted.facts.crc) {
+    // Bytes that differ because the file was changed are not damage.
+    status = ReadFailure((*source)->CheckUnchanged());
+    outage = IsOutage(status);
+    if (!status.ok()) return status;
+    return absl::DataLossError(absl::StrCat(
+        Place(record), ": ",
+        *read < *bytes ? absl::StrCat("the file ends after ", *read, " of ", *bytes, " bytes")
+                       : absl::StrFormat("CRC-32C of the file is 0x%08x, it was 0x%08x", crc,
+                                         wanted.facts.crc)));
+  }
+  char* const payload = image - around.before.size();
+  std::memcpy(payload, around.before.data(), around.before.size());
+  std::memcpy(image + *bytes, around.after.data(), around.after.size());
+  return absl::string_view(payload, around.size() + *bytes);
+}
+
+absl::StatusOr<absl::string_view> ImageFolder::ReadOne(int64_t record, AlignedBuffer& scratch,
+                                                       bool& outage) const {
+  const File& wanted = file(record);
+  if (wanted.facts.is_damaged()) {
+    const absl::StatusOr<StoredState> now = StatStored(wanted.name);
+    const absl::Status same = now.ok() ? CheckState(record, now->size_bytes, now->identity)
+                                       : CannotOpen(record, now.status());
+    outage = IsOutage(same);
+    SYSTOLE_RETURN_IF_ERROR(same);
+    return absl::DataLossError(absl::StrCat(Place(record), ": ", CauseOf(record)));
+  }
+  const RecordAround around =
+      ImageRecordAround(classes_[wanted.class_index], wanted.facts.size, wanted.facts.bytes);
+  // Added up without overflow: a store may claim any size.
+  const auto most = static_cast<uint64_t>(max_record_bytes_);
+  if (wanted.facts.bytes > most || around.size() > most - wanted.facts.bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        Place(record), " has ", wanted.facts.bytes, " bytes of image and ", around.size(),
+        " around it, the limit is ", max_record_bytes_, "; make it smaller"));
+  }
+  return ReadFile(record, around, scratch, outage);
+}
+
+absl::StatusOr<absl::string_view> ImageFolder::ReadRecord(int64_t record,
+                                                          AlignedBuffer& scratch) const {
+  SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
+  bool outage = false;
+  return ReadOne(record, scratch, outage);
+}
+
+absl::Status ImageFolder::ReadRecords(absl::Span<const int64_t> records, RecordBytes /*bytes*/,
+                                      int64_t /*max_read_bytes*/, AlignedBuffer& scratch,
+                                      RecordCallback callback) const {
+  for (const int64_t record : records) SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
+  for (size_t place = 0; place < records.size(); ++place) {
+    bool outage = false;
+    const absl::StatusOr<absl::string_view> payload = ReadOne(records[place], scratch, outage);
+    SYSTOLE_RETURN_IF_ERROR(callback(place, payload));
+    if (outage) return payload.status();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace systole

@@ -1,0 +1,108 @@
+// Image files as a format of records. All files of a group are one shard, and each file is a record
+// (image_record.h).
+//
+// Thread-compatible: immutable, so any number of threads may read. Keeps no file open.
+#ifndef SYSTOLE_CORE_RECORD_IMAGES_IMAGE_FOLDER_H_
+#define SYSTOLE_CORE_RECORD_IMAGES_IMAGE_FOLDER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/example/example_builder.h"
+#include "core/example/example_format.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/record/images/image_group.h"
+#include "core/record/images/image_index.h"
+#include "core/record/images/image_record.h"
+#include "core/record/images/read_images.h"
+#include "core/record/source/record_source.h"
+#include "core/record/source/shard_format.h"
+
+namespace systole {
+
+// The row of images in the table of formats.
+const ShardFormat& ImageFormat();
+
+// Every read opens the file, compares its identity and size with those of the time when the group
+// was opened, and compares the CRC-32C of all its bytes.
+class ImageFolder final : public RecordSource {
+ public:
+  absl::string_view path() const override { return path_; }
+  uint64_t file_bytes() const override { return ends_.empty() ? 0 : ends_.back(); }
+  uint64_t size_bytes() const override { return file_bytes(); }
+  const std::string& note() const override { return note_; }
+  const ExampleFormat& examples() const override;
+  int64_t num_records() const override { return static_cast<int64_t>(files_.size()); }
+  RecordSpan span(int64_t record) const override;
+  std::string FileOf(int64_t record) const override;
+  PayloadRange payload_bytes() const override { return payload_bytes_; }
+  uint64_t content_hash() const override { return content_hash_; }
+  int64_t num_damaged() const override { return num_damaged_; }
+  const std::vector<DamagedRecord>& damaged() const override { return damaged_; }
+
+  // An error names the file "rose/1.jpg" in place of a byte offset.
+  absl::StatusOr<absl::string_view> ReadRecord(int64_t record,
+                                               AlignedBuffer& scratch) const override;
+  // Reads one file after the other, into `scratch`.
+  absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
+                           int64_t max_read_bytes, AlignedBuffer& scratch,
+                           RecordCallback callback) const override;
+  void PrefetchSpan(int64_t record) const override;
+  void Prefetch(int64_t /*record*/) const override {}
+  // OK. Every read makes sure of its file, and a look at a million files would take too long.
+  absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
+  absl::Status CheckHoldsRecords() const override;
+
+ private:
+  friend const ShardFormat& ImageFormat();
+
+  struct File {
+    std::string name;            // As it was given.
+    uint64_t identity_hash = 0;  // XXH3-64 of its identity.
+    uint32_t class_index = 0;    // Into classes_.
+    ImageFacts facts;
+  };
+
+  ImageFolder(ImageGroup group, std::vector<ImageClass> classes, ReadImages read,
+              int64_t max_record_bytes);
+  static absl::StatusOr<std::unique_ptr<RecordSource>> Open(FileGroup group,
+                                                            const ShardOptions& options);
+
+  const File& file(int64_t record) const { return files_[static_cast<size_t>(record)]; }
+  absl::Status CheckNumber(int64_t record) const;
+  // 'shard "flowers", record 3, the file "rose/1.jpg"'.
+  std::string Place(int64_t record) const;
+  // Why the file is damaged.
+  std::string CauseOf(int64_t record) const;
+  // FailedPrecondition if this is not the state in which the file was opened.
+  absl::Status CheckState(int64_t record, uint64_t bytes, absl::string_view identity) const;
+  absl::Status Changed(int64_t record, absl::string_view how) const;
+  // The error of a file that cannot be looked at.
+  absl::Status CannotOpen(int64_t record, const absl::Status& error) const;
+  // ReadRecord() of a record that exists. `outage` says whether an error is an outage (IsOutage).
+  absl::StatusOr<absl::string_view> ReadOne(int64_t record, AlignedBuffer& scratch,
+                                            bool& outage) const;
+  absl::StatusOr<absl::string_view> ReadFile(int64_t record, const RecordAround& around,
+                                             AlignedBuffer& scratch, bool& outage) const;
+
+  std::string path_;
+  std::vector<ImageClass> classes_;
+  std::vector<File> files_;
+  std::vector<uint64_t> ends_;  // Where each file would end if the files followed each other.
+  std::vector<DamagedRecord> damaged_;
+  int64_t num_damaged_ = 0;
+  PayloadRange payload_bytes_;
+  uint64_t content_hash_ = 0;
+  std::string note_;
+  int64_t max_record_bytes_ = kDefaultMaxRecordBytes;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_IMAGES_IMAGE_FOLDER_H_

@@ -1,0 +1,134 @@
+#include "core/record/images/image_group.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "core/record/images/class_labels.h"
+#include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/stores/store_table.h"
+#include "core/text/foreign_text.h"
+
+namespace systole {
+namespace {
+
+// A class folder: where it lies, and its name.
+struct ClassFolder {
+  std::string parent;  // Ends with '/'.
+  std::string name;
+};
+
+// The part of `name` before its base name, without the '/' between the two.
+absl::string_view FolderOf(absl::string_view name) {
+  absl::string_view folder =
+      name.substr(0, static_cast<size_t>(BaseName(name).data() - name.data()));
+  absl::ConsumeSuffix(&folder, "/");
+  return folder;
+}
+
+absl::Status InNoClass(absl::string_view name) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("the image \"", ForeignName(BaseName(name)),
+                   "\" lies in no class folder; want ROOT/CLASS/IMAGE.jpg: move it into a folder "
+                   "for its class"));
+}
+
+absl::StatusOr<ClassFolder> ClassFolderOf(const std::string& name) {
+  SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(name));
+  // The full name has the folders that a relative path leaves out, and no "..".
+  const absl::string_view given = FolderOf(name);
+  std::string full =
+      store->FullName(given.empty() ? (name[0] == '/' ? "/" : ".") : std::string(given));
+  while (absl::EndsWith(full, "/")) full.pop_back();
+  if (absl::EndsWith(full, "/.")) full.resize(full.size() - 2);
+  const size_t slash = full.rfind('/');
+  if (slash == std::string::npos || slash + 1 == full.size()) return InNoClass(name);
+  ClassFolder folder = {.parent = full.substr(0, slash + 1), .name = full.substr(slash + 1)};
+  // The first part of a URL is a server or a bucket, and no class.
+  if (absl::EndsWith(folder.parent, "://")) return InNoClass(name);
+  if (folder.name.size() > kMaxClassBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the class folder \"", ForeignName(folder.name),
+                                                   "\" has a name of ", folder.name.size(),
+                                                   " bytes, the limit is ", kMaxClassBytes));
+  }
+  return folder;
+}
+
+}  // namespace
+
+bool HasImageName(absl::string_view name) {
+  const absl::string_view base = BaseName(name);
+  return absl::EndsWithIgnoreCase(base, ".jpg") || absl::EndsWithIgnoreCase(base, ".jpeg") ||
+         absl::EndsWithIgnoreCase(base, ".png");
+}
+
+std::string ImageNameInGroup(absl::string_view class_name, absl::string_view name) {
+  return absl::StrCat(class_name, "/", BaseName(name));
+}
+
+absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names) {
+  if (names.size() > kMaxGroupFiles) {
+    return absl::ResourceExhaustedError(absl::StrCat("a dataset of ", names.size(),
+                                                     " image files; the limit is ", kMaxGroupFiles,
+                                                     ": pack them into shards"));
+  }
+  ImageGroup group;
+  // Few folders hold all the files, so most names are found here.
+  std::map<std::string, ClassFolder, std::less<>> folders;
+  std::vector<const ClassFolder*> folder_of;
+  folder_of.reserve(names.size());
+  for (const std::string& name : names) {
+    if (name.size() > kMaxImageNameBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("the image \"", ForeignName(BaseName(name)),
+                                                     "\" has a name of ", name.size(),
+                                                     " bytes, the limit is ", kMaxImageNameBytes));
+    }
+    auto found = folders.find(FolderOf(name));
+    if (found == folders.end()) {
+      SYSTOLE_ASSIGN_OR_RETURN(ClassFolder folder, ClassFolderOf(name));
+      found = folders.emplace(std::string(FolderOf(name)), std::move(folder)).first;
+    }
+    const ClassFolder& folder = found->second;
+    if (group.folder.empty()) group.folder = folder.parent;
+    if (folder.parent != group.folder) {
+      const auto shown = [](const ClassFolder& its_folder, absl::string_view its_name) {
+        return ForeignName(absl::StrCat(BaseName(absl::StripSuffix(its_folder.parent, "/")), "/",
+                                        ImageNameInGroup(its_folder.name, its_name)));
+      };
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the class folders of \"", shown(*folder_of[0], names[0]), "\" and \"",
+          shown(folder, name),
+          "\" lie in different folders; want ROOT/CLASS/IMAGE.jpg with one ROOT: give each ROOT as "
+          "a dataset of its own"));
+    }
+    folder_of.push_back(&folder);
+  }
+
+  std::map<absl::string_view, uint32_t> classes;
+  for (const auto& [unused, folder] : folders) classes.emplace(folder.name, 0);
+  for (auto& [name, index] : classes) {
+    index = static_cast<uint32_t>(group.classes.size());
+    group.classes.emplace_back(name);
+  }
+  group.images.reserve(names.size());
+  std::map<const ClassFolder*, uint32_t> index_of;
+  for (const auto& [unused, folder] : folders) index_of[&folder] = classes[folder.name];
+  for (size_t i = 0; i < names.size(); ++i) {
+    group.images.push_back({std::move(names[i]), index_of[folder_of[i]]});
+  }
+  std::sort(group.images.begin(), group.images.end(),
+            [](const GroupedImage& a, const GroupedImage& b) {
+              return std::tuple(a.class_index, BaseName(a.name), absl::string_view(a.name)) <
+                     std::tuple(b.class_index, BaseName(b.name), absl::string_view(b.name));
+            });
+  return group;
+}
+
+}  // namespace systole

@@ -1,0 +1,54 @@
+// Which files are images, and how a list of them becomes the records of one shard:
+//   /data/flowers/daisy/1.jpg       class "daisy", in the common folder "/data/flowers/"
+//   /data/flowers/tulips/1.jpg      class "tulips"
+// The class of an image is the folder that it lies in. All class folders lie in one folder.
+//
+// Records are sorted by class, then by the file's base name, both by bytes. So their order depends
+// neither on the common folder nor on the store.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_IMAGES_IMAGE_GROUP_H_
+#define SYSTOLE_CORE_RECORD_IMAGES_IMAGE_GROUP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// The most files of a group. Each takes about 100 bytes of memory beside its name.
+inline constexpr size_t kMaxGroupFiles = size_t{1} << 25;
+// The most bytes of a file's name, folders included.
+inline constexpr size_t kMaxImageNameBytes = 4096;
+
+// Whether the name ends as names of images do: .jpg, .jpeg or .png, in any case of letters. Of an
+// address only the path counts.
+bool HasImageName(absl::string_view name);
+
+struct GroupedImage {
+  std::string name;          // As it was given.
+  uint32_t class_index = 0;  // Into ImageGroup::classes.
+};
+
+struct ImageGroup {
+  std::string folder;                // The common folder. It ends with '/'.
+  std::vector<std::string> classes;  // Sorted by bytes. Each has an image.
+  std::vector<GroupedImage> images;  // In the order of their records.
+};
+
+// `names` are names in any store, of which each comes once.
+//   InvalidArgument    an image lies in no class folder, class folders lie in different folders, or
+//                      a name is too long. The message has what a client may know of the names.
+//   ResourceExhausted  too many files.
+absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names);
+
+// "rose/1.jpg": what messages and the index call an image.
+std::string ImageNameInGroup(absl::string_view class_name, absl::string_view name);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_IMAGES_IMAGE_GROUP_H_

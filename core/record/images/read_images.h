@@ -1,0 +1,36 @@
+// Looks at all files of a group: takes what the index knows of a file that has not changed, and
+// reads the others.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_IMAGES_READ_IMAGES_H_
+#define SYSTOLE_CORE_RECORD_IMAGES_READ_IMAGES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/record/images/image_group.h"
+#include "core/record/images/image_index.h"
+#include "core/record/source/shard_format.h"
+
+namespace systole {
+
+// The index of `group`, without ".idx", is the file of this name in its folder.
+inline constexpr char kImageIndexBase[] = "images";
+
+struct ReadImages {
+  std::vector<IndexedImage> images;  // In the order of ImageGroup::images.
+  std::string note;                  // For a person: why the index was not used or is not kept.
+};
+
+// Uses and writes the index as ShardOptions::index_use says. A file larger than max_record_bytes is
+// not read: it counts as good, with a CRC and a size of 0, and is not in the index.
+//   PermissionDenied    with IndexUse::kRebuild: the index cannot be written.
+//   FailedPrecondition  a file changed while it was read.
+//   Cancelled           InterruptRequested().
+// Other errors are those of opening and reading files. They name the file as it was given.
+absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOptions& options);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_IMAGES_READ_IMAGES_H_

@@ -1,0 +1,27 @@
+// What every RecordSource needs to read a record into the caller's scratch.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_SOURCE_READ_SCRATCH_H_
+#define SYSTOLE_CORE_RECORD_SOURCE_READ_SCRATCH_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "core/memory/aligned_buffer.h"
+
+namespace systole {
+
+// The status of a read that failed. DataLoss and ResourceExhausted must only mean that the record
+// is bad, but a passing errno such as ENOMEM comes as ResourceExhausted too. These two become
+// Unavailable.
+absl::Status ReadFailure(const absl::Status& status);
+
+// Makes `scratch` at least `bytes` large. It grows by at least half, so that in a series of ever
+// larger records only some need a new buffer. What was in it is lost.
+//   Unavailable  no memory.
+//   Cancelled    the owner of the scratch wants to keep its memory small (NeedScratch()).
+absl::Status GrowScratch(uint64_t bytes, AlignedBuffer& scratch);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_SOURCE_READ_SCRATCH_H_

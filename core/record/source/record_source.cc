@@ -1,0 +1,16 @@
+#include "core/record/source/record_source.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/text/foreign_text.h"
+
+namespace systole {
+
+std::string RecordSource::PlaceOf(int64_t record) const {
+  const std::string file = FileOf(record);
+  if (!file.empty()) {
+    return absl::StrCat("record ", record, ", the file \"", ForeignName(file), "\"");
+  }
+  return absl::StrCat("record ", record, " at byte offset ", span(record).offset);
+}
+
+}  // namespace systole

@@ -1,0 +1,41 @@
+#include "core/record/images/class_labels.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(ClassLabelsTest, AreReadAsTheyAreWritten) {
+  const std::vector<std::string> classes = {"daisy", "sun flower", "\xff"};
+  const absl::StatusOr<std::string> text = LabelsText(classes);
+  EXPECT_THAT(text, IsOkAndHolds(std::string("daisy\nsun flower\n\xff\n")));
+  EXPECT_THAT(ParseLabels(*text), IsOkAndHolds(classes));
+  EXPECT_THAT(ParseLabels(""), IsOkAndHolds(ElementsAre()));
+}
+
+TEST(ClassLabelsTest, OfAnEditorThatEndsLinesInAnotherWayAreRead) {
+  EXPECT_THAT(ParseLabels("a\r\nb"), IsOkAndHolds(ElementsAre("a", "b")));
+}
+
+TEST(ClassLabelsTest, ALineThatNamesNoNewClassIsRefused) {
+  const auto refused = [](const std::string& what) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what));
+  };
+  EXPECT_THAT(ParseLabels("a\n\nb\n"), refused("labels.txt, line 2: want the name of a class"));
+  EXPECT_THAT(ParseLabels("a\nb\na\n"), refused("line 3: the class \"a\" has a line above"));
+  EXPECT_THAT(ParseLabels(std::string(kMaxClassBytes, 'a')), IsOk());
+  EXPECT_THAT(ParseLabels(std::string(kMaxClassBytes + 1, 'a')), refused("line 1"));
+  EXPECT_THAT(LabelsText({"a", "b\nc"}), refused("line break"));
+}
+
+}  // namespace
+}  // namespace systole

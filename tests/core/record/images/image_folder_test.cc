@@ -1,0 +1,397 @@
+#include "core/record/images/image_folder.h"
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/image/jpeg/jpeg_encoder.h"
+#include "core/interrupt/interrupt.h"
+#include "core/record/shard_formats.h"
+#include "core/storage/memory/memory_store.h"
+#include "core/storage/stores/list_shards.h"
+#include "core/storage/stores/stored_file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/http/stub_objects.h"
+#include "tests/core/image/png/png_builder.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Jpeg(int key, int channels = 3) {
+  const std::vector<uint8_t> pixels(static_cast<size_t>(12 * 8 * channels),
+                                    static_cast<uint8_t>(key * 20));
+  return *EncodeJpeg(pixels, 12, 8, channels, {.quality = 90});
+}
+
+std::string Png(int channels) {
+  return PngOf(std::string(static_cast<size_t>(5 * 4 * channels), 'p'), 5, 4, channels);
+}
+
+// The shard of the images that `pattern` matches.
+absl::StatusOr<std::unique_ptr<RecordSource>> Open(const std::string& pattern,
+                                                   const ShardOptions& options = {}) {
+  const auto names = ListShards({pattern});
+  EXPECT_THAT(names, IsOk());
+  const auto shards = GroupShards(*names);
+  EXPECT_THAT(shards, IsOk());
+  EXPECT_EQ(shards->size(), 1u);
+  return OpenShard(shards->front(), options);
+}
+
+// All records, or the messages of their errors.
+std::vector<std::string> Read(const RecordSource& shard) {
+  std::vector<std::string> records;
+  AlignedBuffer scratch;
+  for (int64_t i = 0; i < shard.num_records(); ++i) {
+    const auto record = shard.ReadRecord(i, scratch);
+    records.push_back(record.ok() ? std::string(*record) : std::string(record.status().message()));
+  }
+  return records;
+}
+
+class ImageFolderTest : public testing::Test {
+ protected:
+  ImageFolderTest() {
+    std::filesystem::create_directories(folder_ / "a");
+    std::filesystem::create_directories(folder_ / "b");
+    folder_.Write("a/1.jpg", Jpeg(1));
+    folder_.Write("a/2.jpg", Jpeg(2, 1));
+    folder_.Write("b/1.png", Png(3));
+    folder_.Write("b/2.PNG", Png(1));
+  }
+
+  std::unique_ptr<RecordSource> MustOpenAll(const ShardOptions& options = {}) const {
+    auto shard = Open(folder_ / "*/*", options);
+    EXPECT_THAT(shard, IsOk());
+    return *std::move(shard);
+  }
+
+  // Writes other bytes into a file without a change of its size or time.
+  void ChangeUnnoticed(const std::string& name) const {
+    const auto time = std::filesystem::last_write_time(folder_ / name);
+    std::string bytes = ReadWholeFile(folder_ / name);
+    bytes[bytes.size() / 2] ^= 1;
+    folder_.Write(name, bytes);
+    std::filesystem::last_write_time(folder_ / name, time);
+  }
+
+  const TempFolder folder_;
+};
+
+TEST_F(ImageFolderTest, ARecordHasTheFileItsClassAndItsSize) {
+  const auto shard = MustOpenAll();
+  ASSERT_EQ(shard->num_records(), 4);
+  const ImageClass a = {.name = "a", .label = 0};
+  const ImageClass b = {.name = "b", .label = 1};
+  EXPECT_THAT(
+      Read(*shard),
+      testing::ElementsAre(ImageRecord(Jpeg(1), a, {.height = 8, .width = 12, .channels = 3}),
+                           ImageRecord(Jpeg(2, 1), a, {.height = 8, .width = 12, .channels = 1}),
+                           ImageRecord(Png(3), b, {.height = 4, .width = 5, .channels = 3}),
+                           ImageRecord(Png(1), b, {.height = 4, .width = 5, .channels = 1})));
+  EXPECT_EQ(shard->path(), folder_.path());
+  EXPECT_EQ(shard->num_damaged(), 0);
+  EXPECT_EQ(shard->note(), "");
+  EXPECT_EQ(shard->FileOf(2), "b/1.png");
+  EXPECT_EQ(shard->PlaceOf(2), "record 2, the file \"b/1.png\"");
+  EXPECT_EQ(shard->file_bytes(),
+            Jpeg(1).size() + Jpeg(2, 1).size() + Png(3).size() + Png(1).size());
+  for (const std::string& record : Read(*shard)) {
+    EXPECT_GE(static_cast<int64_t>(record.size()), shard->payload_bytes().least);
+    EXPECT_LE(static_cast<int64_t>(record.size()), shard->payload_bytes().most);
+  }
+}
+
+TEST_F(ImageFolderTest, ManyRecordsAreReadInTheOrderGiven) {
+  const auto shard = MustOpenAll();
+  const std::vector<std::string> all = Read(*shard);
+  AlignedBuffer scratch;
+  std::vector<std::string> got(3);
+  const std::vector<int64_t> wanted = {3, 0, 1};
+  EXPECT_THAT(shard->ReadRecords(wanted, RecordBytes::kInPlace, 1 << 20, scratch,
+                                 [&](size_t place, absl::StatusOr<absl::string_view> payload) {
+                                   EXPECT_THAT(payload, IsOk());
+                                   got[place] = std::string(*payload);
+                                   return absl::OkStatus();
+                                 }),
+              IsOk());
+  EXPECT_THAT(got, testing::ElementsAre(all[3], all[0], all[1]));
+  for (const int64_t record : {-1, 4}) {
+    EXPECT_THAT(shard->ReadRecord(record, scratch),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 4 images")));
+  }
+}
+
+TEST_F(ImageFolderTest, OtherStoresGiveTheSameRecordsAndHash) {
+  for (const std::string name : {"a/1.jpg", "a/2.jpg", "b/1.png", "b/2.PNG"}) {
+    ASSERT_THAT(
+        MemoryStore::OfProcess().Put("mem://images/x/" + name, ReadWholeFile(folder_ / name)),
+        IsOk());
+  }
+  const auto here = MustOpenAll();
+  const auto there = Open("mem://images/x/*/*");
+  ASSERT_THAT(there, IsOk());
+  EXPECT_EQ(Read(**there), Read(*here));
+  EXPECT_EQ((*there)->content_hash(), here->content_hash());
+  EXPECT_THAT(GetStored("mem://images/x/images.idx", 1 << 20), IsOk());
+}
+
+TEST_F(ImageFolderTest, OnAWebServerEachFileIsNamedAndNoSecretIsShown) {
+  StubObjects objects;
+  std::vector<std::string> names;
+  for (const std::string name : {"a/1.jpg", "a/2.jpg", "b/1.png", "b/2.PNG"}) {
+    names.push_back(objects.Put("/x/" + name, ReadWholeFile(folder_ / name)) + "?sig=SECRET");
+  }
+  const auto shards = GroupShards(names);
+  ASSERT_THAT(shards, IsOk());
+  const ShardOptions options = {.index_dir = folder_.path()};
+  const auto there = OpenShard(shards->front(), options);
+  ASSERT_THAT(there, IsOk());
+  EXPECT_EQ((*there)->note(), "");
+  EXPECT_EQ(Read(**there), Read(*MustOpenAll()));
+  EXPECT_THAT(ReadWholeFile(IndexPathOf(shards->front(), folder_.path())),
+              Not(HasSubstr("SECRET")));
+
+  objects.Put("/x/a/1.jpg", Jpeg(3));
+  AlignedBuffer scratch;
+  EXPECT_THAT((*there)->ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("1.jpg"), Not(HasSubstr("SECRET")))));
+  EXPECT_THAT((*there)->ReadRecord(1, scratch), IsOk());
+  const std::string beside = OpenShard(GroupShards({names[1]})->front()).value()->note();
+  EXPECT_THAT(beside, AllOf(HasSubstr("index not kept"), Not(HasSubstr("SECRET"))));
+}
+
+TEST_F(ImageFolderTest, LabelsTxtNumbersTheClasses) {
+  const uint64_t by_place = MustOpenAll()->content_hash();
+  folder_.Write("labels.txt", "z\nb\na\n");
+  const auto shard = Open(folder_ / "*/*");
+  ASSERT_THAT(shard, IsOk());
+  EXPECT_EQ(Read(**shard)[0], ImageRecord(Jpeg(1), {.name = "a", .label = 2},
+                                          {.height = 8, .width = 12, .channels = 3}));
+  EXPECT_NE((*shard)->content_hash(), by_place);
+  // Some of the classes keep the numbers.
+  const auto some = Open(folder_ / "b/*");
+  ASSERT_THAT(some, IsOk());
+  EXPECT_EQ(Read(**some)[0], ImageRecord(Png(3), {.name = "b", .label = 1},
+                                         {.height = 4, .width = 5, .channels = 3}));
+
+  folder_.Write("labels.txt", "a\n");
+  EXPECT_THAT(Open(folder_ / "*/*"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("\"b\" has no line for it")));
+  folder_.Write("labels.txt", "a\na\n");
+  EXPECT_THAT(Open(folder_ / "*/*"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line above already")));
+}
+
+TEST_F(ImageFolderTest, TheContentHashDependsOnContentOnly) {
+  const uint64_t hash = MustOpenAll()->content_hash();
+  std::filesystem::rename(folder_ / "a/1.jpg", folder_ / "a/0.jpg");
+  ShiftMtime(folder_ / "b/1.png", 60);
+  EXPECT_EQ(MustOpenAll()->content_hash(), hash);
+  folder_.Write("a/0.jpg", Jpeg(3));
+  const uint64_t changed = MustOpenAll()->content_hash();
+  EXPECT_NE(changed, hash);
+  std::filesystem::rename(folder_ / "b", folder_ / "c");
+  EXPECT_NE(MustOpenAll()->content_hash(), changed);  // The class is a feature.
+}
+
+// A file that is not read cannot show that its bytes are other ones.
+TEST_F(ImageFolderTest, OnlyFilesOfANewStateAreReadAgain) {
+  const uint64_t hash = MustOpenAll()->content_hash();
+  const std::string index = ReadWholeFile(folder_ / "images.idx");
+  ChangeUnnoticed("a/1.jpg");
+  EXPECT_EQ(MustOpenAll()->content_hash(), hash);
+  EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), index);
+
+  folder_.Write("a/2.jpg", Jpeg(7));
+  ShiftMtime(folder_ / "a/2.jpg", 60);
+  folder_.Write("b/3.png", Png(1));
+  const auto after = MustOpenAll();
+  EXPECT_EQ(after->num_records(), 5);
+  EXPECT_NE(ReadWholeFile(folder_ / "images.idx"), index);
+  EXPECT_EQ(Read(*after)[1], ImageRecord(Jpeg(7), {.name = "a", .label = 0},
+                                         {.height = 8, .width = 12, .channels = 3}));
+  AlignedBuffer scratch;
+  EXPECT_THAT(after->ReadRecord(0, scratch),  // Still not read when opened.
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CRC-32C")));
+  EXPECT_NE(MustOpenAll({.index_use = IndexUse::kRebuild})->content_hash(), after->content_hash());
+}
+
+TEST_F(ImageFolderTest, GlobsOverOneFolderShareItsIndex) {
+  ASSERT_THAT(Open(folder_ / "b/*"), IsOk());
+  ASSERT_THAT(Open(folder_ / "a/*"), IsOk());
+  const std::string both = ReadWholeFile(folder_ / "images.idx");
+  EXPECT_THAT(both, AllOf(HasSubstr("a/1.jpg"), HasSubstr("b/1.png")));
+  MustOpenAll();
+  EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), both);
+  // Made anew, it has only what the glob matches.
+  ASSERT_THAT(Open(folder_ / "a/*", {.index_use = IndexUse::kRebuild}), IsOk());
+  EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), Not(HasSubstr("b/1.png")));
+}
+
+TEST_F(ImageFolderTest, ADamagedIndexIsMadeAnewWithANote) {
+  MustOpenAll();
+  const std::string good = ReadWholeFile(folder_ / "images.idx");
+  std::string bad = good;
+  bad[bad.size() / 2] ^= 1;
+  folder_.Write("images.idx", bad);
+  const auto shard = MustOpenAll();
+  EXPECT_THAT(shard->note(), AllOf(HasSubstr("images.idx"), HasSubstr("not used")));
+  EXPECT_EQ(shard->num_records(), 4);
+  EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), good);
+}
+
+TEST_F(ImageFolderTest, AnIndexThatCannotBeKeptIsANoteOrAnError) {
+  const ShardOptions away = {.index_dir = folder_ / "none"};
+  EXPECT_THAT(MustOpenAll(away)->note(), HasSubstr("index not kept"));
+  EXPECT_THAT(
+      Open(folder_ / "*/*", {.index_dir = folder_ / "none", .index_use = IndexUse::kRebuild}),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("index not kept")));
+  MustOpenAll({.index_use = IndexUse::kIgnore});
+  EXPECT_THAT(folder_.List(), Not(Contains("images.idx")));
+}
+
+TEST_F(ImageFolderTest, FilesAreLookedAtOnSeveralThreads) {
+  WorkerPool pool(3);
+  std::atomic<int> done = 0;
+  const ShardOptions parallel = {.for_each =
+                                     [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
+                                       ParallelFor(pool, count, work);
+                                     },
+                                 .file_done = [&done] { ++done; }};
+  const auto shard = MustOpenAll(parallel);
+  EXPECT_EQ(done, 4);
+  EXPECT_EQ(Read(*shard), Read(*MustOpenAll()));
+}
+
+TEST_F(ImageFolderTest, AnInterruptionEndsTheLook) {
+  InterruptFlag flag;
+  const InterruptScope scope(flag);
+  int done = 0;
+  EXPECT_THAT(Open(folder_ / "*/*", {.file_done =
+                                         [&] {
+                                           ++done;
+                                           flag.Raise();
+                                         }}),
+              StatusIs(absl::StatusCode::kCancelled, testing::_));
+  EXPECT_EQ(done, 2);  // The second one finds the flag raised.
+}
+
+TEST_F(ImageFolderTest, AFileThatIsNoImageIsADamagedRecord) {
+  folder_.Write("a/1.jpg", "");
+  folder_.Write("a/2.jpg", "GIF89a");
+  folder_.Write("b/1.png", Jpeg(1).substr(0, 30));
+  for (const bool indexed : {false, true}) {
+    SCOPED_TRACE(indexed);
+    const auto shard = MustOpenAll();
+    EXPECT_EQ(shard->num_records(), 4);
+    EXPECT_EQ(shard->num_damaged(), 3);
+    ASSERT_EQ(shard->damaged().size(), 3u);
+    EXPECT_EQ(shard->damaged()[1].cause, "the file is neither a JPEG nor a PNG");
+    EXPECT_THAT(shard->CheckHoldsRecords(), IsOk());
+    AlignedBuffer scratch;
+    const auto damaged = [&](const std::string& file, const std::string& cause) {
+      return StatusIs(absl::StatusCode::kDataLoss,
+                      AllOf(HasSubstr(file), HasSubstr(cause), Not(HasSubstr(folder_.path()))));
+    };
+    EXPECT_THAT(shard->ReadRecord(0, scratch), damaged("\"a/1.jpg\"", "the file is empty"));
+    EXPECT_THAT(shard->ReadRecord(1, scratch), damaged("\"a/2.jpg\"", "neither a JPEG nor a PNG"));
+    EXPECT_THAT(shard->ReadRecord(2, scratch), damaged("\"b/1.png\"", "JPEG"));
+    EXPECT_THAT(shard->ReadRecord(3, scratch), IsOk());
+  }
+}
+
+TEST_F(ImageFolderTest, WithoutOneGoodFileItHoldsNoRecords) {
+  const auto shard = [&] {
+    for (const char* name : {"a/1.jpg", "a/2.jpg", "b/1.png", "b/2.PNG"}) {
+      folder_.Write(name, "text");
+    }
+    return MustOpenAll();
+  }();
+  EXPECT_THAT(shard->CheckHoldsRecords(),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("none of the 4 image files"), HasSubstr("\"a/1.jpg\""))));
+  EXPECT_THAT(folder_.List(), Not(Contains("images.idx")));
+}
+
+TEST_F(ImageFolderTest, ALargeFileIsOverTheLimitAndNotInTheIndex) {
+  const auto large = static_cast<int64_t>(Jpeg(1).size());
+  ASSERT_GT(large, static_cast<int64_t>(Png(3).size()) + 100);
+  const auto shard = MustOpenAll({.max_record_bytes = large});
+  AlignedBuffer scratch;
+  // The record has more bytes than the file.
+  EXPECT_THAT(shard->ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("\"a/1.jpg\"")));
+  EXPECT_THAT(shard->ReadRecord(2, scratch), IsOk());
+  const auto small = MustOpenAll({.index_use = IndexUse::kRebuild, .max_record_bytes = large - 1});
+  EXPECT_EQ(small->num_damaged(), 0);
+  EXPECT_THAT(small->ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("the limit is")));
+  EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), Not(HasSubstr("a/1.jpg")));
+  EXPECT_EQ(Read(*MustOpenAll())[0], ImageRecord(Jpeg(1), {.name = "a", .label = 0},
+                                                 {.height = 8, .width = 12, .channels = 3}));
+}
+
+TEST_F(ImageFolderTest, AChangedFileIsNotServed) {
+  const auto shard = MustOpenAll();
+  AlignedBuffer scratch;
+  const auto changed = [&](const std::string& how) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition,
+                    AllOf(HasSubstr("\"1.jpg\""), HasSubstr(how), Not(HasSubstr(folder_.path()))));
+  };
+  ShiftMtime(folder_ / "a/1.jpg", 60);
+  EXPECT_THAT(shard->ReadRecord(0, scratch), changed("was rewritten or replaced"));
+  folder_.Write("a/1.jpg", Jpeg(1) + "more");
+  EXPECT_THAT(shard->ReadRecord(0, scratch), changed("was resized"));
+  std::filesystem::remove(folder_ / "a/1.jpg");
+  EXPECT_THAT(shard->ReadRecord(0, scratch), changed("was removed"));
+  EXPECT_THAT(shard->ReadRecord(1, scratch), IsOk());
+  EXPECT_THAT(shard->CheckUnchanged(), IsOk());
+}
+
+TEST_F(ImageFolderTest, ADamagedFileThatWasReplacedIsAChangeAndNoDamage) {
+  folder_.Write("a/1.jpg", "text");
+  const auto shard = MustOpenAll();
+  AlignedBuffer scratch;
+  EXPECT_THAT(shard->ReadRecord(0, scratch), StatusIs(absl::StatusCode::kDataLoss, testing::_));
+  folder_.Write("a/1.jpg", Jpeg(1));
+  EXPECT_THAT(shard->ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("was resized")));
+}
+
+// A disk may change bytes without a new time of modification.
+TEST_F(ImageFolderTest, OtherBytesInAnUnchangedFileAreDamage) {
+  const auto shard = MustOpenAll();
+  ChangeUnnoticed("a/1.jpg");
+  AlignedBuffer scratch;
+  EXPECT_THAT(shard->ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("\"a/1.jpg\""), HasSubstr("CRC-32C of the file is"))));
+  // So does a scan that compares with the index.
+  const auto scanned = MustOpenAll({.index_use = IndexUse::kIgnore});
+  EXPECT_EQ(scanned->num_damaged(), 1);
+  EXPECT_THAT(scanned->damaged()[0].cause, HasSubstr("the index says"));
+}
+
+TEST_F(ImageFolderTest, MissingFilesAreNamedByTheirPathWhenTheGroupIsOpened) {
+  const auto shards = GroupShards({folder_ / "a/1.jpg", folder_ / "a/none.jpg"});
+  ASSERT_THAT(shards, IsOk());
+  EXPECT_THAT(OpenShard(shards->front()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder_ / "a/none.jpg")));
+}
+
+}  // namespace
+}  // namespace systole
