@@ -8,8 +8,9 @@
 #     format    clang-format over every source; the reference of the installed headers has no warning
 #     release   the release build and its tests
 #     bench     every benchmark once, briefly
-#     python    the Python package, installed as pip does it, with NumPy and JAX; its wheel where no
-#               library of Debian's is; and the client that is written from the .proto files alone
+#     python    the Python package, installed as pip does it, with NumPy and JAX; shards in a bucket of
+#               moto, a server of AWS's interfaces; the wheel where no library of Debian's is; and the
+#               client that is written from the .proto files alone
 #     torch     the Python package with Debian's PyTorch
 #     asan      AddressSanitizer and UndefinedBehaviorSanitizer over everything, in a build by clang with
 #               thread-safety analysis, where warnings are errors
@@ -119,6 +120,7 @@ section_chaos() { run tests/chaos/run.sh --quick; }
 section_bench() { run bench/run.sh --smoke; }
 section_python() {
   run tests/client/python/run.sh
+  run tests/client/python/run.sh buckets
   run tests/client/python/wheel.sh
   # tests/interop/run.sh uses the programs of the release build.
   build release

@@ -2,6 +2,7 @@
 # Installs the Python package, and what its tests need, into an environment of its own.
 #
 #   tests/client/python/install.sh KIND    jax: with NumPy and JAX; torch: with Debian's PyTorch;
+#                                          buckets: with moto, a server of AWS's interfaces;
 #                                          frameworks: with the current PyTorch, TensorFlow and Grain
 #
 # The environment is build/python/KIND/env. It is made again when its requirements have changed. The
@@ -17,13 +18,13 @@ readonly python=${SYSTOLE_PYTHON_EXECUTABLE:-/usr/bin/python3}
 readonly folder=$PWD/build/python/$kind
 options=()
 case "$kind" in
-  jax | frameworks) ;;
+  jax | buckets | frameworks) ;;
   torch)
     deploy/install_dependencies.sh --torch
     options+=(--system-site-packages)
     ;;
   *)
-    echo "usage: $0 jax | torch | frameworks" >&2
+    echo "usage: $0 jax | torch | buckets | frameworks" >&2
     exit 2
     ;;
 esac

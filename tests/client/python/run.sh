@@ -3,7 +3,7 @@
 #
 #   tests/client/python/run.sh [KIND [PYTEST ARGUMENT..]]
 #
-# KIND is jax (the default), torch or frameworks. install.sh explains the kinds and makes the
+# KIND is jax (the default), torch, buckets or frameworks. install.sh explains the kinds and makes the
 # environment.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,0 +1,199 @@
+"""LocalFeed and the programs read shards from moto, a server of AWS's interfaces.
+
+moto checks each signature with botocore's code, and each action against the user's policy.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import boto3
+import moto.settings
+import pytest
+from conftest import LONGEST_WAIT, RECORDS
+from moto.core.authorization import ActionAuthenticatorMixin
+from moto.server import ThreadedMotoServer
+from systole import _programs
+
+BUCKET = "shards"
+FOLDER = "flowers of +100% & more/ä"  # A name in which each encoding shows.
+ROLE = "arn:aws:iam::123456789012:role/reader"
+MAY_READ = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {"Effect": "Allow", "Action": ["s3:GetObject", "s3:ListBucket"], "Resource": "*"},
+    ],
+}
+SPEC = """
+dataset: "flowers" seed: 7 epochs: 1 shuffle { mode: GLOBAL }
+global_batch: 16 num_cores: 2
+outputs {
+  name: "image" feature: "image" dtype: UINT8
+  transforms { decode_jpeg {} } transforms { random_resized_crop { height: 16 width: 16 } }
+}
+outputs { name: "label" feature: "label" dtype: INT64 }
+"""
+
+# Prints a hash of every step. Each case runs in a process of its own, because a process reads its
+# credentials once.
+FEED = """
+import hashlib
+import sys
+
+from systole import LocalFeed
+
+with LocalFeed(sys.argv[1], sys.argv[2]) as feed:
+    for step in feed.steps():
+        digest = hashlib.sha256(step["image"].tobytes() + step["label"].tobytes())
+        print(digest.hexdigest())
+"""
+
+
+@dataclass
+class Bucket:
+    endpoint: str
+    spec: Path
+    reader: dict[str, str]  # Variables with the key of a user who may read.
+    stranger: dict[str, str]  # The same of a user who may do nothing.
+    digests: list[str]  # Of the same feed from local files.
+
+    @property
+    def pattern(self) -> str:
+        return f"s3://{BUCKET}/{FOLDER}/*.tfrecord"
+
+    def run(self, command: list[object], **variables: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command with these variables, and none of the machine's own for AWS."""
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("AWS_")
+        }
+        environment |= {
+            "HOME": "/nonexistent",
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_REGION": "us-east-1",
+        }
+        return subprocess.run(
+            [str(part) for part in command],
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_WAIT,
+        )
+
+    def feed(self, **variables: str) -> subprocess.CompletedProcess[str]:
+        return self.run([sys.executable, "-c", FEED, self.pattern, self.spec], **variables)
+
+
+def client(service: str, endpoint: str):
+    return boto3.client(
+        service,
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="root",
+        aws_secret_access_key="root",
+    )
+
+
+@pytest.fixture(scope="module")
+def bucket(shards: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bucket]:
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield made(f"http://{host}:{port}", shards, tmp_path_factory.mktemp("spec"))
+    finally:
+        server.stop()
+
+
+def made(endpoint: str, shards: str, folder: Path) -> Bucket:
+    iam, s3 = client("iam", endpoint), client("s3", endpoint)
+    keys = {}
+    for user in ("reader", "stranger"):
+        iam.create_user(UserName=user)
+        key = iam.create_access_key(UserName=user)["AccessKey"]
+        keys[user] = {
+            "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
+            "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
+        }
+    policy = {"PolicyName": "may-read", "PolicyDocument": json.dumps(MAY_READ)}
+    iam.put_user_policy(UserName="reader", **policy)
+    iam.create_role(RoleName="reader", AssumeRolePolicyDocument=json.dumps(MAY_READ))
+    iam.put_role_policy(RoleName="reader", **policy)
+    s3.create_bucket(Bucket=BUCKET)
+    for shard in glob.glob(shards):
+        s3.upload_file(shard, BUCKET, f"{FOLDER}/{Path(shard).name}")
+    # From here on moto checks the signature and the permission of each call.
+    moto.settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
+    spec = folder / "spec.textproto"
+    spec.write_text(SPEC)
+    local = subprocess.run(
+        [sys.executable, "-c", FEED, shards, spec], capture_output=True, text=True, check=True
+    )
+    return Bucket(endpoint, spec, keys["reader"], keys["stranger"], local.stdout.splitlines())
+
+
+def expect_same_steps(bucket: Bucket, done: subprocess.CompletedProcess[str]) -> None:
+    assert done.returncode == 0, done.stderr
+    assert len(bucket.digests) == 6
+    assert done.stdout.splitlines() == bucket.digests
+
+
+def test_a_feed_from_a_bucket_has_the_bytes_of_the_same_feed_from_files(bucket):
+    expect_same_steps(bucket, bucket.feed(**bucket.reader))
+
+
+def test_the_programs_read_a_bucket(bucket):
+    program = _programs.path_of("systole")
+    inspected = bucket.run([program, "inspect", "--json", bucket.pattern], **bucket.reader)
+    assert inspected.returncode == 0, inspected.stderr
+    assert f'"records":{RECORDS}' in inspected.stdout.replace(" ", "")
+    verified = bucket.run([program, "verify", bucket.pattern], **bucket.reader)
+    assert verified.returncode == 0, verified.stderr
+
+
+def test_credentials_come_from_the_shared_files(bucket, tmp_path):
+    (tmp_path / "credentials").write_text(
+        "[reader]\n"
+        f"aws_access_key_id = {bucket.reader['AWS_ACCESS_KEY_ID']}\n"
+        f"aws_secret_access_key = {bucket.reader['AWS_SECRET_ACCESS_KEY']}\n"
+    )
+    done = bucket.feed(
+        AWS_SHARED_CREDENTIALS_FILE=str(tmp_path / "credentials"), AWS_PROFILE="reader"
+    )
+    expect_same_steps(bucket, done)
+
+
+def test_a_web_identity_gets_credentials_of_its_role(bucket, tmp_path, monkeypatch):
+    # STS takes this call without a signature, and moto does not know that. So the next call is
+    # served without a check.
+    monkeypatch.setattr(ActionAuthenticatorMixin, "request_count", 0)
+    monkeypatch.setattr(moto.settings, "INITIAL_NO_AUTH_ACTION_COUNT", 1)
+    (tmp_path / "token").write_text("a.web.token")
+    done = bucket.feed(
+        AWS_WEB_IDENTITY_TOKEN_FILE=str(tmp_path / "token"),
+        AWS_ROLE_ARN=ROLE,
+        AWS_ENDPOINT_URL_STS=bucket.endpoint,
+    )
+    expect_same_steps(bucket, done)
+
+
+def test_a_wrong_secret_is_refused_and_shown_nowhere(bucket):
+    secret = bucket.reader["AWS_SECRET_ACCESS_KEY"][::-1]
+    done = bucket.feed(**bucket.reader | {"AWS_SECRET_ACCESS_KEY": secret})
+    assert done.returncode != 0
+    assert "SignatureDoesNotMatch" in done.stderr
+    assert secret not in done.stdout + done.stderr
+
+
+def test_a_user_without_permission_is_told_which_one_is_lacking(bucket):
+    done = bucket.feed(**bucket.stranger)
+    assert done.returncode != 0
+    assert "s3:GetObject" in done.stderr
+    assert "s3:ListBucket" in done.stderr
+    assert bucket.stranger["AWS_SECRET_ACCESS_KEY"] not in done.stdout + done.stderr
