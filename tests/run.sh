@@ -27,6 +27,10 @@
 #                            that none lacks an include. The other builds compile sources together, in
 #                            half the time; --all leaves this one out
 #
+#   tests/run.sh buckets     reads shards from servers of S3 and of Cloud Storage that others wrote
+#                            (versitygw, fake-gcs-server). Builds them, which needs Go 1.24 or newer; --all
+#                            leaves it out
+#
 #   tests/run.sh frameworks  the Python package with the current PyTorch, TensorFlow and Grain: takes
 #                            gigabytes from the package index, so --all leaves it out
 #
@@ -43,10 +47,10 @@ esac
 packages=--tests
 for section in "${sections[@]}"; do
   case "$section" in
-    release | chaos | bench | python | torch | dev | frameworks) ;;
+    release | chaos | bench | python | torch | dev | buckets | frameworks) ;;
     format | asan | tidy | tsan | fuzz | search) packages=--checks ;;
     *)
-      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]} search dev frameworks" >&2
+      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]} search dev buckets frameworks" >&2
       exit 2
       ;;
   esac
@@ -127,6 +131,7 @@ section_python() {
   run tests/interop/run.sh build/release
 }
 section_torch() { run tests/client/python/run.sh torch; }
+section_buckets() { run tests/client/python/bucket_servers.sh; }
 section_frameworks() { run tests/client/python/run.sh frameworks; }
 section_tidy() {
   # The builds make the message headers that the sources include, and the lists of sources.
