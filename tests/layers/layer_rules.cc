@@ -57,6 +57,7 @@ std::vector<Room> SystoleRooms() {
       // Keys and tokens for buckets. It knows no bucket, and core/http knows no credentials.
       {"core/credentials", 3,
        Join({status,
+             messages,
              {"core/descriptor", "core/textproto", "core/json", "core/random", "core/concurrency",
               "core/http"}})},
       {"core/storage", 2, ground},
@@ -311,7 +312,7 @@ std::vector<Library> ForeignLibraries() {
       {"abseil", {"absl/"}, {}, {}},
       {"protobuf",
        {"google/protobuf/"},
-       {"core/textproto/", "core/credentials/flat_json.cc", "core/spec/", "core/operations/",
+       {"core/textproto/", "core/credentials/credential_json.", "core/spec/", "core/operations/",
         "core/dataset/", "core/plan/", "core/engine/", "proto/", "server/", "client/"},
        {}},
       {"gRPC", {"grpc/", "grpcpp/"}, {"proto/", "server/", "client/"}, {"client/emulator/"}},
