@@ -22,8 +22,10 @@ set -euo pipefail
 
 # The number of inputs that each fuzzer tries in about ten seconds on one core.
 declare -A inputs=(
-  [answer]=600000 [arrivals]=60000 [bucket_list]=200000 [bucket_name]=100000 [cache_entry]=2000000 [checkpoint]=60000 [chip]=100000
-  [chunk]=150000 [compressed]=8000 [credential_answer]=100000 [example]=100000 [frame_scanner]=1000000 [hash_file]=400000
+  [answer]=600000 [arrivals]=60000 [bucket_list]=200000 [bucket_name]=100000
+  [cache_entry]=2000000 [checkpoint]=60000 [chip]=100000
+  [chunk]=150000 [compressed]=8000 [credential_answer]=50000 [example]=100000
+  [frame_scanner]=1000000 [hash_file]=400000
   [http_headers]=250000 [http_url]=40000 [index]=2000000 [ini_file]=400000 [jpeg]=9000
   [manifest]=100000 [model]=120000 [operations]=6000 [pattern]=150000 [png]=250000 [record]=9000 [restart_table]=2000000
   [resume_token]=500000 [server_file]=120000 [slot_message]=600000 [spec]=80000 [token_file]=700000
@@ -94,7 +96,7 @@ fuzz() {
     -artifact_prefix="$found/$name-" -print_final_stats=1 "$scratch/$name" \
     >"$found/$name.log" 2>&1 </dev/null || status=$?
   if [[ $status -eq 0 ]]; then
-    printf 'ok  %-13s %4d s %10d inputs tried, %5d edges reached, %5d inputs new: %s\n' "$name" \
+    printf 'ok  %-17s %4d s %10d inputs tried, %5d edges reached, %5d inputs new: %s\n' "$name" \
       $((SECONDS - begin)) \
       "$(sed -n 's/^stat::number_of_executed_units: *//p' "$found/$name.log")" \
       "$(sed -n 's/^#[0-9]*[[:space:]]*DONE.* cov: \([0-9]*\).*/\1/p' "$found/$name.log")" \
