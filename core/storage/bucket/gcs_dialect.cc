@@ -29,7 +29,10 @@ constexpr BucketWords kGcsWords = {
 
 GcsDialect::GcsDialect(const GcsOptions& options, const HttpUrl& endpoint,
                        std::unique_ptr<GoogleTokenSource> tokens)
-    : BucketDialect(kGcsWords), options_(options), endpoint_(endpoint), tokens_(std::move(tokens)) {}
+    : BucketDialect(kGcsWords),
+      options_(options),
+      endpoint_(endpoint),
+      tokens_(std::move(tokens)) {}
 
 absl::StatusOr<std::unique_ptr<GcsDialect>> GcsDialect::Create(
     const GcsOptions& options, std::unique_ptr<GoogleTokenSource> tokens) {

@@ -62,8 +62,8 @@ TEST(BucketNameTest, KeysAreBoundedAndHaveNoControlCharacters) {
 }
 
 TEST(BucketNameTest, OtherNamesAreRefusedWithTheForm) {
-  for (const char* name :
-       {"", "a", "s3", "gs", "gs:", "/a", "s3:/abc/a", "S3://abc/a", "https://abc/a", "s3a://b/a"}) {
+  for (const char* name : {"", "a", "s3", "gs", "gs:", "/a", "s3:/abc/a", "S3://abc/a",
+                           "https://abc/a", "s3a://b/a"}) {
     EXPECT_THAT(ParseBucketName(name),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("want s3://BUCKET/KEY")))
         << name;
