@@ -120,6 +120,12 @@ class AwsSource final : public AwsCredentialSource {
                                      .session_token = profile.Get("aws_session_token")},
                                     profile.Shown(), "aws_access_key_id", "aws_secret_access_key"));
     if (keys.has_value()) return AwsLease{.value = std::move(keys), .look_again = kLookAgain};
+    if (!profile.Get("aws_session_token").empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(profile.Shown(),
+                       " has aws_session_token, but no keys beside it; put all three into one "
+                       "file, or remove the token"));
+    }
     const char* const other = FirstSetting(profile, {"credential_process", "login_session"});
     if (other != nullptr) return Unsupported(profile, other);
     return std::nullopt;
