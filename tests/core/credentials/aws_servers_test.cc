@@ -171,7 +171,27 @@ TEST_F(AwsServersTest, AWebIdentityThatLacksAPartIsAnErrorThatNamesIt) {
   fake_.Set("AWS_ENDPOINT_URL_STS", "");
   fake_.Set("AWS_REGION", "evil.example/?");
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("AWS_REGION")));
+  fake_.Set("AWS_REGION", "us-iso-east-1");
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("set AWS_ENDPOINT_URL_STS")));
   EXPECT_TRUE(server_.requests().empty());
+}
+
+TEST_F(AwsServersTest, ATokenIsNotShownWithoutEncryptionUnlessStsItselfIsNamedSo) {
+  // Without a name server, a request would fail as Unavailable.
+  const std::string elsewhere = absl::StrCat("http://", kImpossibleHost, ":9000");
+  UseWebIdentity();
+  fake_.Set("AWS_ENDPOINT_URL_STS", "");
+  fake_.Set("AWS_ENDPOINT_URL", elsewhere);
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, AllOf(HasSubstr("not encrypted"),
+                                                          HasSubstr("set AWS_ENDPOINT_URL_STS"))));
+  fake_.Set("AWS_ENDPOINT_URL", "");
+  fake_.Set("AWS_CONFIG_FILE",
+            fake_.folder().Write("c", absl::StrCat("[default]\nendpoint_url = ", elsewhere, "\n")));
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("set AWS_ENDPOINT_URL_STS")));
+  fake_.Set("AWS_ENDPOINT_URL", server_.Url(""));  // On this machine nobody listens in.
+  EXPECT_THAT(Get(), HoldsKeys(1));
+  fake_.Set("AWS_ENDPOINT_URL_STS", elsewhere);
+  EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("cannot be resolved")));
 }
 
 TEST_F(AwsServersTest, WhatStsRefusesOrFailsIsToldWithTheRemedy) {
