@@ -18,8 +18,9 @@ class GoogleTokenSource {
   virtual ~GoogleTokenSource() = default;
 
   // The value for "authorization: Bearer ..", renewed if it is about to end; printable ASCII
-  // without blanks. It allows to read buckets and no more. Nullopt: this process has none anywhere.
-  // Errors and messages as AwsCredentialSource::Get().
+  // without blanks. It allows to read buckets and no more, except that of a login, which can do
+  // what the login can. Nullopt: this process has none anywhere. Errors and messages as
+  // AwsCredentialSource::Get().
   virtual absl::StatusOr<std::optional<std::string>> Get() = 0;
 
   // As AwsCredentialSource::Refused() and End().
