@@ -127,6 +127,7 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpRequest& reques
     if (!Append(lines_, absl::StrCat(name, ": ", value))) return false;
   }
   ca_file_ = options.ca_file;
+  ca_variable_ = options.ca_variable;
   handle_ = curl_easy_init();
   if (handle_ == nullptr) return false;
   std::string proxy;
@@ -244,8 +245,11 @@ bool Transfer::TakeBody(absl::string_view bytes) {
 }
 
 absl::Status Transfer::ErrorOf(CURLcode code) const {
-  TransferFacts facts = {
-      .code = code, .object = names_.object(), .server = server_, .body_bytes = answer_.body_bytes};
+  TransferFacts facts = {.code = code,
+                         .object = names_.object(),
+                         .server = server_,
+                         .ca_variable = ca_variable_,
+                         .body_bytes = answer_.body_bytes};
   if (!ca_file_.empty()) {
     facts.ca_file = names_.Detail(absl::StrCat(" \"", ForeignText(ca_file_), "\""), "");
   }

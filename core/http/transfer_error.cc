@@ -84,12 +84,14 @@ absl::Status TransferError(const TransferFacts& facts) {
           at, "the certificate of ", facts.server, " is not accepted (",
           WhyNotTrusted(facts.tls_verdict),
           "); write the host's name as the certificate has it, and give the certificates of your "
-          "own authorities by SSL_CERT_FILE"));
+          "own authorities by ",
+          facts.ca_variable.empty() ? "SSL_CERT_FILE" : facts.ca_variable));
     case CURLE_SSL_CACERT_BADFILE:
       return absl::FailedPreconditionError(
-          absl::StrCat(at, "the certificates of authorities", facts.ca_file,
-                       " cannot be read; check CURL_CA_BUNDLE and SSL_CERT_FILE, or install "
-                       "ca-certificates"));
+          absl::StrCat(at, "the certificates of authorities", facts.ca_file, " cannot be read; ",
+                       facts.ca_variable.empty()
+                           ? "install ca-certificates, or name a file of them by SSL_CERT_FILE"
+                           : absl::StrCat("correct ", facts.ca_variable, ", which names them")));
     case CURLE_SSL_CONNECT_ERROR:
       return absl::UnavailableError(
           absl::StrCat(at, "no TLS connection to ", facts.server,

@@ -122,7 +122,18 @@ TEST(HttpFaultsTest, AMissingFileOfAuthoritiesIsNamed) {
   const StubCertificate certificate = MakeCertificate("IP:127.0.0.1");
   const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); }, &certificate);
   EXPECT_THAT(Fetch(Get(server.Url("/")), Patient({.ca_file = "/none/ca.pem"})),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("/none/ca.pem")));
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("/none/ca.pem"), HasSubstr("ca-certificates"))));
+  EXPECT_THAT(Fetch(Get(server.Url("/")),
+                    Patient({.ca_file = "/none/ca.pem", .ca_variable = "AWS_CA_BUNDLE"})),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("/none/ca.pem"), HasSubstr("correct AWS_CA_BUNDLE"),
+                             Not(HasSubstr("SSL_CERT_FILE")))));
+  EXPECT_THAT(
+      Fetch(Get(server.Url("/")),
+            Patient({.ca_file = TempFolder().Write("none", MakeCertificate("DNS:x").pem),
+                     .ca_variable = "AWS_CA_BUNDLE"})),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("authorities by AWS_CA_BUNDLE")));
 }
 
 TEST(HttpFaultsTest, APortThatSpeaksNoTlsIsTold) {
