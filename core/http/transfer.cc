@@ -256,6 +256,12 @@ absl::Status Transfer::ErrorOf(CURLcode code) const {
   curl_easy_getinfo(handle_, CURLINFO_OS_ERRNO, &facts.system_error);
   curl_easy_getinfo(handle_, CURLINFO_SSL_VERIFYRESULT, &facts.tls_verdict);
   curl_easy_getinfo(handle_, CURLINFO_HTTP_CONNECTCODE, &facts.proxy_status);
+  // A connection that was kept has no time of its own, but a request went over it.
+  curl_off_t connect_us = 0;
+  long request_bytes = 0;
+  curl_easy_getinfo(handle_, CURLINFO_CONNECT_TIME_T, &connect_us);
+  curl_easy_getinfo(handle_, CURLINFO_REQUEST_SIZE, &request_bytes);
+  facts.was_connected = connect_us > 0 || request_bytes > 0;
   return TransferError(facts);
 }
 
