@@ -40,7 +40,7 @@ class AwsCredentialsTest : public testing::Test {
 
   // What a new process would get.
   absl::StatusOr<std::optional<AwsCredentials>> Get() {
-    return AwsCredentialsOfEnvironment(fake_.Get())->Get();
+    return AwsCredentialsOfEnvironment(fake_.Get())->Get(kLongTime);
   }
 
   FakeSurroundings fake_;
@@ -196,24 +196,25 @@ TEST_F(AwsCredentialsTest, FilesAreReadAgainAfterAMinuteAndAfterARefusal) {
   };
   write("a");
   const auto source = AwsCredentialsOfEnvironment(fake_.Get());
-  EXPECT_THAT(source->Get(), Holds("a", "s3cr3t"));
+  EXPECT_THAT(source->Get(kLongTime), Holds("a", "s3cr3t"));
   write("b");
-  EXPECT_THAT(source->Get(), Holds("a", "s3cr3t"));
-  source->Refused({"a", "s3cr3t"});
-  EXPECT_THAT(source->Get(), Holds("b", "s3cr3t"));
+  EXPECT_THAT(source->Get(kLongTime), Holds("a", "s3cr3t"));
+  source->Refused(AwsCredentials{"a", "s3cr3t"});
+  EXPECT_THAT(source->Get(kLongTime), Holds("b", "s3cr3t"));
   write("c");
   fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(), Holds("c", "s3cr3t"));
+  EXPECT_THAT(source->Get(kLongTime), Holds("c", "s3cr3t"));
   WriteCredentials("damaged s3cr3t");
   fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(), Holds("c", "s3cr3t"));
+  EXPECT_THAT(source->Get(kLongTime), Holds("c", "s3cr3t"));
 }
 
 TEST_F(AwsCredentialsTest, ASourceThatHasEndedAsksNobody) {
   const auto source = AwsCredentialsOfEnvironment(fake_.Get());
   source->End();
   fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/");
-  EXPECT_THAT(source->Get(), FailsWith(absl::StatusCode::kCancelled, HasSubstr("no more")));
+  EXPECT_THAT(source->Get(kLongTime),
+              FailsWith(absl::StatusCode::kCancelled, HasSubstr("no more")));
 }
 
 TEST_F(AwsCredentialsTest, RegionAndEndpointsComeFromVariablesThenFromTheProfile) {
