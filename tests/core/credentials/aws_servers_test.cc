@@ -336,6 +336,71 @@ TEST_F(AwsServersTest, AMachineWithoutMetadataHasNoneAndIsAskedOnceAMinute) {
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
 }
 
+// Surroundings whose metadata service is at `address(n)` when it is looked for the n-th time.
+CredentialSurroundings WithAddresses(CredentialSurroundings surroundings, std::atomic<int>& looks,
+                                     std::function<std::string(int n)> address) {
+  surroundings.variable = [&looks, address = std::move(address),
+                           others = surroundings.variable](const char* name) {
+    return absl::string_view(name) == "AWS_EC2_METADATA_SERVICE_ENDPOINT" ? address(++looks)
+                                                                          : others(name);
+  };
+  return surroundings;
+}
+
+TEST_F(AwsServersTest, MetadataThatStartsALittleLaterThanThisProcessIsFound) {
+  UseInstance();
+  std::atomic<int> looks = 0;
+  const std::string dead = absl::StrCat("http://", DeadAddress());
+  const auto source = AwsCredentialsOfEnvironment(
+      WithAddresses(fake_.Get(), looks, [&](int n) { return n < 3 ? dead : server_.Url(""); }));
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
+  EXPECT_EQ(looks, 3);
+}
+
+TEST_F(AwsServersTest, WhereNobodyWasAtFirstOneLookAMinuteOrARefusalIsEnough) {
+  UseInstance();
+  std::atomic<int> looks = 0;
+  std::atomic<bool> is_there = false;
+  const std::string dead = absl::StrCat("http://", DeadAddress());
+  const auto source = AwsCredentialsOfEnvironment(
+      WithAddresses(fake_.Get(), looks, [&](int) { return is_there ? server_.Url("") : dead; }));
+  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
+  EXPECT_EQ(looks, 3);
+  fake_.Pass(absl::Minutes(1));
+  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
+  EXPECT_EQ(looks, 4);
+  for (int i = 0; i < 3; ++i) {
+    source->Refused(std::nullopt);
+    EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
+    EXPECT_EQ(looks, 5);
+  }
+  is_there = true;
+  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
+  fake_.Pass(absl::Seconds(10));
+  source->Refused(std::nullopt);
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
+}
+
+TEST_F(AwsServersTest, MetadataThatIsThereAndFailsIsAnErrorAndNotNone) {
+  UseInstance();
+  std::string at;
+  StubAnswer bad;
+  SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (absl::StrContains(request.target, at)) return bad;
+    return std::nullopt;
+  });
+  for (const char* target : {"/token", "/security-credentials/"}) {
+    for (const StubAnswer& answer :
+         {StubAnswer{.closes = true},
+          StubAnswer{.bytes = Head(200, {{"content-length", "9"}}) + "x", .closes = true},
+          Reply(503, "")}) {
+      at = target;
+      bad = answer;
+      EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("AWS credentials of this EC2")));
+    }
+  }
+}
+
 TEST_F(AwsServersTest, ARefusalOfKeysThatCannotBeRenewedTellsWhy) {
   UseInstance();
   std::atomic<bool> fails = false;

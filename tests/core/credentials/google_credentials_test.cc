@@ -261,6 +261,20 @@ TEST_F(GoogleCredentialsTest, TheMetadataServerIsNotAskedByProxy) {
   EXPECT_TRUE(proxy.requests().empty());
 }
 
+TEST_F(GoogleCredentialsTest, OnlyWhereNobodyCanBeConnectedToAMachineHasNone) {
+  fake_.Set("NO_GCE_CHECK", "");
+  CredentialSurroundings surroundings = fake_.Get();
+  surroundings.google_metadata_host = DeadAddress();
+  EXPECT_THAT(GoogleTokensOfEnvironment(surroundings)->Get(kLongTime), IsOkAndHolds(std::nullopt));
+  surroundings.google_metadata_host = absl::StrCat("127.0.0.1:", server_.port());
+  const auto source = GoogleTokensOfEnvironment(surroundings);
+  SetFault([](const StubRequest&) { return StubAnswer{.closes = true}; });
+  EXPECT_THAT(source->Get(kLongTime), FailsWith(kUnavailable, HasSubstr("of this machine")));
+  SetFault(nullptr);
+  fake_.Pass(absl::Seconds(2));
+  EXPECT_THAT(source->Get(kLongTime), HoldsToken(1));
+}
+
 TEST_F(GoogleCredentialsTest, ANoneThatWasRefusedIsLookedAtAgain) {
   const auto source = GoogleTokensOfEnvironment(fake_.Get());
   EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
