@@ -67,7 +67,7 @@ class AwsSource final : public AwsCredentialSource {
  public:
   explicit AwsSource(const CredentialSurroundings& surroundings)
       : surroundings_(surroundings),
-        servers_(surroundings_),
+        servers_(surroundings_, "AWS_CA_BUNDLE"),
         instance_(surroundings_, servers_),
         cache_(servers_.ForCache(), [this](absl::Duration deadline) { return Renew(deadline); }) {}
 

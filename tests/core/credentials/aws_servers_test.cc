@@ -427,6 +427,21 @@ TEST_F(AwsServersTest, NobodyWaitsForCredentialsForLongerThanItMay) {
   EXPECT_LE(server_.requests().size(), 1u);
 }
 
+TEST_F(AwsServersTest, TheAuthoritiesOfAwsToolsCountHereToo) {
+  const StubCertificate certificate = MakeCertificate("IP:127.0.0.1");
+  const StubHttpServer server([this](const StubRequest& request) { return Usual(request); },
+                              &certificate);
+  fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", server.Url("/container"));
+  CredentialSurroundings surroundings = fake_.Get();
+  surroundings.client = std::nullopt;
+  ::setenv("AWS_CA_BUNDLE", fake_.folder().Write("ca.pem", certificate.pem).c_str(), 1);
+  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(kLongTime), HoldsKeys(1));
+  ::setenv("AWS_CA_BUNDLE", "/none/ca.pem", 1);
+  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(kLongTime),
+              FailsWith(kFailedPrecondition, HasSubstr("correct AWS_CA_BUNDLE")));
+  ::unsetenv("AWS_CA_BUNDLE");
+}
+
 TEST_F(AwsServersTest, EndLeavesAForkedChildAlone) {
   UseContainer();
   const auto source = Source();
