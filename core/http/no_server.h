@@ -14,7 +14,8 @@ absl::Status NoServerError(absl::string_view message);
 
 // Whether an error of HttpClient::Fetch() says that there was no connection: refused, unreachable,
 // not made in time, or a name that leads nowhere. A server that does not run looks like this, and
-// so does one that starts just now. False for every failure of somebody who is there.
+// so does one that starts just now. False for every failure of somebody who is there, and for an
+// error of HttpRetrier, which tells of several attempts.
 bool IsNoServer(const absl::Status& error);
 
 }  // namespace systole
