@@ -67,12 +67,14 @@ class AwsSource final : public AwsCredentialSource {
  public:
   explicit AwsSource(const CredentialSurroundings& surroundings)
       : surroundings_(surroundings),
-        servers_(surroundings_),
+        servers_(surroundings_, "AWS_CA_BUNDLE"),
         instance_(surroundings_, servers_),
-        cache_(servers_.ForCache(), [this] { return Renew(); }) {}
+        cache_(servers_.ForCache(), [this](absl::Duration deadline) { return Renew(deadline); }) {}
 
-  absl::StatusOr<std::optional<AwsCredentials>> Get() override { return cache_.Get(); }
-  void Refused(const AwsCredentials& used) override { cache_.Refused(used); }
+  absl::StatusOr<std::optional<AwsCredentials>> Get(absl::Duration timeout) override {
+    return cache_.Get(timeout);
+  }
+  void Refused(const std::optional<AwsCredentials>& used) override { cache_.Refused(used); }
   void End() override { servers_.End(); }
 
  private:
@@ -81,7 +83,8 @@ class AwsSource final : public AwsCredentialSource {
   }
 
   // Goes through all places in the order of AWS's tools, each time: any of them may have changed.
-  absl::StatusOr<AwsLease> Renew() {
+  absl::StatusOr<AwsLease> Renew(absl::Duration deadline) {
+    servers_.SetDeadline(deadline);
     SYSTOLE_ASSIGN_OR_RETURN(const bool goes_unsigned,
                              IsSwitchedOn(surroundings_, "SYSTOLE_S3_UNSIGNED"));
     if (goes_unsigned) return AwsLease{.value = std::nullopt};
@@ -120,6 +123,12 @@ class AwsSource final : public AwsCredentialSource {
                                      .session_token = profile.Get("aws_session_token")},
                                     profile.Shown(), "aws_access_key_id", "aws_secret_access_key"));
     if (keys.has_value()) return AwsLease{.value = std::move(keys), .look_again = kLookAgain};
+    if (!profile.Get("aws_session_token").empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(profile.Shown(),
+                       " has aws_session_token, but no keys beside it; put all three into one "
+                       "file, or remove the token"));
+    }
     const char* const other = FirstSetting(profile, {"credential_process", "login_session"});
     if (other != nullptr) return Unsupported(profile, other);
     return std::nullopt;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/credentials/aws_keys.h"
 #include "core/credentials/credential_surroundings.h"
 
@@ -17,10 +18,10 @@ class AwsCredentialSource {
   virtual ~AwsCredentialSource() = default;
 
   // The credentials to sign with now, renewed if they are about to end. Nullopt: this process has
-  // none anywhere, so its requests go unsigned. Waits for the network at times, for at most two
-  // minutes.
+  // none anywhere, so its requests go unsigned. Waits for the network at times, for at most
+  // `timeout`.
   //   Unavailable         the server that gives them cannot be reached or fails; a retry may help.
-  //   DeadlineExceeded    it does not answer in time.
+  //   DeadlineExceeded    it does not answer in time; the message says whom this waited for.
   //   PermissionDenied    it refuses, or a file may not be read.
   //   FailedPrecondition  a variable, a file or a profile is half filled in, or of a kind that is
   //                       not supported.
@@ -29,11 +30,13 @@ class AwsCredentialSource {
   //   Cancelled           InterruptRequested(), or End() was called.
   // Messages are for the person who runs the process: they name variables, files and servers, and
   // what to do. They never hold a secret.
-  virtual absl::StatusOr<std::optional<AwsCredentials>> Get() = 0;
+  virtual absl::StatusOr<std::optional<AwsCredentials>> Get(absl::Duration timeout) = 0;
 
-  // A server has refused `used`: they may have ended early. The next Get() renews them, once for
-  // each set, and at most every ten seconds. If it cannot, it returns them again while they last.
-  virtual void Refused(const AwsCredentials& used) = 0;
+  // A server has refused a request that was signed by `used`, or one without a signature (nullopt):
+  // they may have ended early, or there may be some now. The next Get() looks, every ten seconds at
+  // most, and only once for keys that nobody but an end can change. If it fails, its error is
+  // returned, and the old value no more.
+  virtual void Refused(const std::optional<AwsCredentials>& used) = 0;
 
   // Ends the connections, for a source that is never destroyed. See HttpClient::End().
   virtual void End() = 0;

@@ -12,6 +12,7 @@
 #include "core/credentials/aws_keys.h"
 #include "core/http/http_headers.h"
 #include "core/http/http_url.h"
+#include "core/http/no_server.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -47,6 +48,22 @@ bool IsRole(absl::string_view name) {
 }  // namespace
 
 absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::Ask() {
+  std::optional<CredentialLease<AwsCredentials>> given;
+  const absl::Status outcome =
+      servers_.AskUntilSomebodyIsThere(has_looked_ ? 1 : surroundings_.first_looks, [&] {
+        absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> once = AskOnce();
+        if (once.ok()) given = *std::move(once);
+        return once.status();
+      });
+  if (IsNoServer(outcome)) {
+    has_looked_ = true;
+    if (!has_given_) return std::nullopt;
+  }
+  SYSTOLE_RETURN_IF_ERROR(outcome);
+  return given;
+}
+
+absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::AskOnce() {
   if (absl::EqualsIgnoreCase(surroundings_.variable("AWS_EC2_METADATA_DISABLED"), "true")) {
     return std::nullopt;
   }
@@ -56,7 +73,6 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::Ask(
   request.method = HttpMethod::kPut;
   request.headers = {{"x-aws-ec2-metadata-token-ttl-seconds", "60"}};
   const absl::StatusOr<HttpResponse> token = servers_.Fetch(request);
-  if (absl::IsUnavailable(token.status()) && !has_given_) return std::nullopt;
   if (absl::IsDeadlineExceeded(token.status())) {
     // A container behind one more hop than the service's answers may take sees just this.
     return absl::DeadlineExceededError(
@@ -81,7 +97,11 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::Ask(
   const std::string folder = absl::StrCat(server, "/latest/meta-data/iam/security-credentials/");
   request = LinkRequest(surroundings_, folder, kInstance);
   request.headers = headers;
-  SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse roles, servers_.Fetch(request));
+  absl::StatusOr<HttpResponse> answer = servers_.Fetch(request);
+  if (!answer.ok()) {  // Somebody was there before, so this is never IsNoServer().
+    return absl::Status(answer.status().code(), answer.status().message());
+  }
+  const HttpResponse roles = *std::move(answer);
   if (roles.status == 404 && !has_given_) return std::nullopt;  // The instance has no role.
   if (roles.status >= 300)
     return CredentialServers::Refusal(request, roles.status, kInstanceRemedy);

@@ -20,14 +20,18 @@ class AwsInstance {
       : surroundings_(surroundings), servers_(servers) {}
 
   // Nullopt: this is no such instance, or it has no role: nobody can be connected to within a
-  // second, somebody refuses who never gave any, or AWS_EC2_METADATA_DISABLED is "true". Once it
-  // has given credentials, each of these is an error. Errors of AwsCredentialSource::Get().
+  // second, and at first neither in the seconds after that; somebody refuses who never gave any; or
+  // AWS_EC2_METADATA_DISABLED is "true". Once it has given credentials, each of these is an error.
+  // Errors of AwsCredentialSource::Get().
   absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> Ask();
 
  private:
+  absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AskOnce();
+
   const CredentialSurroundings& surroundings_;
   CredentialServers& servers_;
   bool has_given_ = false;
+  bool has_looked_ = false;  // As often as at first.
 };
 
 }  // namespace systole

@@ -1,5 +1,7 @@
 #include "core/credentials/aws_profile.h"
 
+#include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +16,10 @@
 
 namespace systole {
 namespace {
+
+// What belongs together. The parts of one file do not fit those of another.
+constexpr absl::string_view kKeys[] = {"aws_access_key_id", "aws_secret_access_key",
+                                       "aws_session_token"};
 
 // The path of a file, and whether a variable names it.
 std::pair<std::string, bool> PathOf(const CredentialSurroundings& surroundings,
@@ -101,7 +107,19 @@ absl::StatusOr<AwsProfile> ReadAwsProfile(const CredentialSurroundings& surround
   const IniSection* const in_config = SectionOf(config, profile.name);
   const auto in_credentials = credentials.find(profile.name);
   if (in_credentials != credentials.end()) profile.settings = in_credentials->second;
-  if (in_config != nullptr) profile.settings.insert(in_config->begin(), in_config->end());
+  if (in_config != nullptr) {
+    const bool has_keys = std::any_of(
+        std::begin(kKeys), std::end(kKeys),
+        [&](absl::string_view key) { return profile.settings.contains(std::string(key)); });
+    for (const auto& [key, value] : *in_config) {
+      const bool is_key = std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+      if (!is_key || !has_keys) profile.settings.emplace(key, value);
+    }
+  }
+  if (const std::string services = profile.Get("services"); !services.empty()) {
+    const auto section = config.find(absl::StrCat("services ", services));
+    if (section != config.end()) profile.services = section->second;
+  }
   if (named_by != nullptr && in_config == nullptr && in_credentials == credentials.end()) {
     return absl::FailedPreconditionError(
         absl::StrCat("there is no ", profile.Shown(), "; correct or unset ", named_by));

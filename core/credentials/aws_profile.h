@@ -15,12 +15,17 @@ namespace systole {
 struct AwsProfile {
   std::string name;  // AWS_PROFILE, AWS_DEFAULT_PROFILE, or "default".
   // The settings of both files together. Where both have one, that of the credentials file counts.
+  // If that file has any of the keys, the other file's keys do not count.
   IniSection settings;
 
   // The value of a setting; "" if there is none.
   std::string Get(absl::string_view key) const;
   // For messages: profile 'a' of ~/.aws/config or ~/.aws/credentials.
   std::string Shown() const;
+
+  // The section of the configuration file that `services` names; empty if there is none. It has a
+  // key for each service, whose own settings are not read.
+  IniSection services = {};
 
   std::string credentials_path = {};  // Empty: there is no home folder.
   std::string config_path = {};

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/credentials/credential_surroundings.h"
 
 namespace systole {
@@ -18,13 +19,19 @@ absl::StatusOr<std::string> AwsRegionOfEnvironment(const CredentialSurroundings&
 
 // AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or `endpoint_url` of the profile; "" if nobody names one,
 // or if AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is "true". As it is written, so it may be no address.
-// Errors as above.
+// Errors as above; FailedPrecondition also if the profile has a section of services with S3.
 absl::StatusOr<std::string> S3EndpointOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 
 // The same for the service that gives credentials for a web identity, by AWS_ENDPOINT_URL_STS.
 absl::StatusOr<std::string> StsEndpointOfEnvironment(
     const CredentialSurroundings& surroundings = {});
+
+// The domain of a service's servers in a region, so that they are SERVICE.REGION.DOMAIN.
+//   FailedPrecondition   a region whose domain is not known here, or one such as aws-global.
+//                        `endpoint_variable` is what to set then: "AWS_ENDPOINT_URL_S3".
+absl::StatusOr<std::string> AwsDomainOfRegion(absl::string_view region,
+                                              absl::string_view endpoint_variable);
 
 }  // namespace systole
 

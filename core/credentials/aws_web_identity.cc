@@ -4,7 +4,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/credentials/aws_keys.h"
 #include "core/credentials/aws_settings.h"
@@ -16,19 +15,31 @@
 namespace systole {
 namespace {
 
+constexpr char kEndpoint[] = "AWS_ENDPOINT_URL_STS";
+
 // The address of STS.
 absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::string endpoint, StsEndpointOfEnvironment(surroundings));
   if (!endpoint.empty()) {
-    if (const absl::StatusOr<HttpUrl> url = ParseHttpUrl(endpoint); url.ok()) return url->Text();
-    return absl::FailedPreconditionError(
-        "AWS_ENDPOINT_URL_STS, AWS_ENDPOINT_URL or the profile's endpoint_url is no address of the "
-        "web; want https://HOST");
+    const absl::StatusOr<HttpUrl> url = ParseHttpUrl(endpoint);
+    if (!url.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(kEndpoint,
+                       ", AWS_ENDPOINT_URL or the profile's endpoint_url is no address "
+                       "of the web; want https://HOST"));
+    }
+    // The other two may be meant for a server of objects, which must not get the token.
+    if (const absl::Status safe = CheckSecretAddress(endpoint);
+        !safe.ok() && surroundings.variable(kEndpoint).empty()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "AWS_ENDPOINT_URL or the profile's endpoint_url, where a web identity would be shown, ",
+          safe.message(), "; if it is meant for buckets alone, set ", kEndpoint,
+          " to the address of STS"));
+    }
+    return url->Text();
   }
   SYSTOLE_ASSIGN_OR_RETURN(const std::string region, AwsRegionOfEnvironment(surroundings));
   if (region.empty()) return "https://sts.amazonaws.com/";
-  const std::string url = absl::StrCat("https://sts.", region, ".amazonaws.com",
-                                       absl::StartsWith(region, "cn-") ? ".cn" : "", "/");
   // The region is a part of a host's name, so nothing else may stand in it.
   for (const char c : region) {
     if (!absl::ascii_islower(c) && !absl::ascii_isdigit(c) && c != '-') {
@@ -37,7 +48,8 @@ absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
                        "' is none; set AWS_REGION to one such as us-east-1"));
     }
   }
-  return url;
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string domain, AwsDomainOfRegion(region, kEndpoint));
+  return absl::StrCat("https://sts.", region, ".", domain, "/");
 }
 
 }  // namespace

@@ -30,7 +30,8 @@ absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(
     const CredentialSurroundings& surroundings, const AwsProfile& profile);
 
 // Reads the token anew and exchanges it at STS of the region, or at the address of
-// AWS_ENDPOINT_URL_STS. Errors of AwsCredentialSource::Get().
+// StsEndpointOfEnvironment(). Without encryption it leaves this machine only if
+// AWS_ENDPOINT_URL_STS says so. Errors of AwsCredentialSource::Get().
 absl::StatusOr<CredentialLease<AwsCredentials>> AssumeRole(
     const WebIdentity& identity, const CredentialSurroundings& surroundings,
     CredentialServers& servers);

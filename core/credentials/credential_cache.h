@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -43,6 +44,8 @@ struct CacheSurroundings {
   // As HttpClient::SleepWhile() and WakeSleepers().
   std::function<absl::Status(absl::FunctionRef<bool()> waits, absl::Duration time)> sleep_while;
   std::function<void()> wake;
+  // Who is asked for new credentials just now, for messages.
+  std::function<std::string()> asked;
 };
 
 // Values are renewed when less than this is left, or less than a tenth of their life, and a random
@@ -57,32 +60,31 @@ inline constexpr absl::Duration kLongestPauseWithoutValue = absl::Seconds(10);
 // The least time between two renewals because of a refusal. A server also refuses good credentials,
 // which may just not read that object.
 inline constexpr absl::Duration kBetweenRefusals = absl::Seconds(10);
-// The most that a thread waits for a renewal by another thread.
-inline constexpr absl::Duration kLongestRenewal = absl::Minutes(2);
 
 // Thread-safe.
 template <typename T>
 class CredentialCache {
  public:
-  // Asks the source. Called by one thread at a time, without a lock.
-  using Renew = std::function<absl::StatusOr<CredentialLease<T>>()>;
+  // Asks the source, until `deadline` on the clock at most. Called by one thread at a time, without
+  // a lock.
+  using Renew = std::function<absl::StatusOr<CredentialLease<T>>(absl::Duration deadline)>;
 
   CredentialCache(CacheSurroundings surroundings, Renew renew)
       : surroundings_(std::move(surroundings)), renew_(std::move(renew)) {}
 
-  // The value, new if need be. Errors are those of the renewal; DeadlineExceeded after waiting for
-  // another thread's renewal for too long; Cancelled if this thread is interrupted. After an error,
-  // calls return it until the pause is over. The renewal of an interrupted thread has no outcome:
-  // another thread asks again.
-  absl::StatusOr<T> Get() ABSL_LOCKS_EXCLUDED(mu_) {
-    const absl::Duration deadline = surroundings_.now() + kLongestRenewal;
+  // The value, new if need be, within `timeout`. Errors are those of the renewal; DeadlineExceeded
+  // after waiting for it for too long; Cancelled if this thread is interrupted. After an error,
+  // calls return it until the pause is over. The renewal of a thread that is interrupted, or that
+  // has no more time and no value, has no outcome: another thread asks again.
+  absl::StatusOr<T> Get(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_) {
+    const absl::Duration deadline = surroundings_.now() + timeout;
     while (true) {
       int64_t running = 0;
       {
         MutexLock lock(mu_);
         const absl::Duration now = surroundings_.now();
         if (renewing_) {
-          if (IsValid(now) && !doubtful_) return *value_;
+          if (IsUsable(now)) return *value_;
           running = renewals_;
         } else if (!MustRenew(now)) {
           return Answer(now);
@@ -90,40 +92,45 @@ class CredentialCache {
           renewing_ = true;
         }
       }
-      if (running == 0) return RunRenewal();
+      if (running == 0) return RunRenewal(deadline);
       const absl::Duration left = deadline - surroundings_.now();
       if (left <= absl::ZeroDuration()) {
         return absl::DeadlineExceededError(
-            absl::StrCat("another thread has asked for credentials for ",
-                         absl::FormatDuration(kLongestRenewal), " and got no answer; try again"));
+            absl::StrCat("waited ", absl::FormatDuration(timeout), " for ", surroundings_.asked(),
+                         ", which another thread asks for; check that the server and the way to it "
+                         "are not overloaded"));
       }
       SYSTOLE_RETURN_IF_ERROR(surroundings_.sleep_while(
           [&] { return IsRunning(running) && surroundings_.now() < deadline; }, left));
     }
   }
 
-  // A server has refused `used`: the next Get() renews it, once for each value.
+  // A server has refused `used`. The value does not count until it is renewed, which the next Get()
+  // does: once for each value, or again and again if its source may say something new
+  // (CredentialLease::look_again); every kBetweenRefusals at most.
   void Refused(const T& used) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     const absl::Duration now = surroundings_.now();
     if (!value_.has_value() || *value_ != used) return;
-    if (refused_.has_value() && (*refused_ == used || now - refused_at_ < kBetweenRefusals)) return;
+    if (refused_.has_value() && now - refused_at_ < kBetweenRefusals) return;
+    if (refused_.has_value() && *refused_ == used && !may_change_) return;
     refused_.emplace(used);
     refused_at_ = now;
     renew_at_ = now;
+    pause_ends_ = std::min(pause_ends_, now);
     doubtful_ = true;
   }
 
  private:
-  bool IsValid(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return value_.has_value() && now < ends_;
+  bool IsUsable(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return value_.has_value() && now < ends_ && !doubtful_;
   }
   bool MustRenew(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return now >= pause_ends_ && (!value_.has_value() || now >= renew_at_);
   }
   // REQUIRES: !MustRenew(now).
   absl::StatusOr<T> Answer(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    if (IsValid(now)) return *value_;
+    if (IsUsable(now)) return *value_;
     return error_;
   }
   bool IsRunning(int64_t number) const ABSL_LOCKS_EXCLUDED(mu_) {
@@ -131,16 +138,16 @@ class CredentialCache {
     return renewing_ && renewals_ == number;
   }
 
-  absl::StatusOr<T> RunRenewal() ABSL_LOCKS_EXCLUDED(mu_) {
+  absl::StatusOr<T> RunRenewal(absl::Duration deadline) ABSL_LOCKS_EXCLUDED(mu_) {
     const absl::Duration begin = surroundings_.now();
-    absl::StatusOr<CredentialLease<T>> lease = renew_();
-    absl::StatusOr<T> outcome = Finish(begin, std::move(lease));
+    absl::StatusOr<CredentialLease<T>> lease = renew_(deadline);
+    absl::StatusOr<T> outcome = Finish(begin, deadline, std::move(lease));
     surroundings_.wake();
     return outcome;
   }
 
-  absl::StatusOr<T> Finish(absl::Duration begin, absl::StatusOr<CredentialLease<T>> lease)
-      ABSL_LOCKS_EXCLUDED(mu_) {
+  absl::StatusOr<T> Finish(absl::Duration begin, absl::Duration deadline,
+                           absl::StatusOr<CredentialLease<T>> lease) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     renewing_ = false;
     ++renewals_;
@@ -153,12 +160,16 @@ class CredentialCache {
       failures_ = 0;
       pause_ends_ = -absl::InfiniteDuration();
       doubtful_ = false;
+      may_change_ = lease->look_again < absl::InfiniteDuration();
       return *value_;
     }
     // The thread was interrupted, which says nothing about the source.
     if (absl::IsCancelled(lease.status())) return lease.status();
     const absl::Duration now = surroundings_.now();
-    const bool valid = IsValid(now);
+    const bool valid = IsUsable(now);
+    // Its time was over, which says nothing about the source either. With a value there is a pause
+    // all the same, so that not every thread tries in vain for as long as it may.
+    if (!valid && now >= deadline) return lease.status();
     const absl::Duration pause =
         std::min((valid ? kPauseWithValue : kPauseWithoutValue) * (1 << std::min(failures_, 10)),
                  valid ? kLongestPauseWithValue : kLongestPauseWithoutValue);
@@ -167,7 +178,6 @@ class CredentialCache {
     pause_ends_ = now + pause * (1 + surroundings_.draw() / 4);
     // Once the old value has ended, there is no time for a long pause.
     if (valid) pause_ends_ = std::min(pause_ends_, ends_);
-    doubtful_ = false;
     return Answer(now);
   }
 
@@ -180,9 +190,10 @@ class CredentialCache {
   std::optional<T> value_ ABSL_GUARDED_BY(mu_);
   absl::Duration ends_ ABSL_GUARDED_BY(mu_);
   absl::Duration renew_at_ ABSL_GUARDED_BY(mu_);
-  bool doubtful_ ABSL_GUARDED_BY(mu_) = false;  // The value was refused.
-  absl::Status error_ ABSL_GUARDED_BY(mu_);     // Of the last renewal that failed.
-  int failures_ ABSL_GUARDED_BY(mu_) = 0;       // Since the last success.
+  bool doubtful_ ABSL_GUARDED_BY(mu_) = false;    // The value was refused.
+  bool may_change_ ABSL_GUARDED_BY(mu_) = false;  // The value has a time to look again.
+  absl::Status error_ ABSL_GUARDED_BY(mu_);       // Of the last renewal that failed.
+  int failures_ ABSL_GUARDED_BY(mu_) = 0;         // Since the last success.
   absl::Duration pause_ends_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
   std::optional<T> refused_ ABSL_GUARDED_BY(mu_);  // The last one.
   absl::Duration refused_at_ ABSL_GUARDED_BY(mu_);

@@ -1,10 +1,15 @@
 #include "core/credentials/credential_servers.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/credentials/credential_json.h"
 #include "core/http/http_url.h"
+#include "core/http/no_server.h"
 #include "core/status/status_macros.h"
 #include "core/text/loopback_host.h"
 
@@ -62,8 +67,11 @@ absl::Status CheckSecretAddress(absl::string_view text) {
       "is not encrypted, and secrets are sent there; want https, or a server of this machine");
 }
 
-CredentialServers::CredentialServers(const CredentialSurroundings& surroundings)
+CredentialServers::CredentialServers(const CredentialSurroundings& surroundings,
+                                     const char* first_ca_variable)
     : surroundings_(WithDraws(surroundings)),
+      first_ca_variable_(first_ca_variable),
+      process_(::getpid()),
       retrier_(kRetries, {.now = surroundings_.now,
                           .sleep = [this](absl::Duration time) -> absl::Status {
                             SYSTOLE_ASSIGN_OR_RETURN(HttpClient* const client, Client());
@@ -75,8 +83,9 @@ absl::StatusOr<HttpClient*> CredentialServers::Client() {
   MutexLock lock(mu_);
   if (ended_) return absl::CancelledError("the process asks for no more credentials");
   if (client_ == nullptr) {
-    HttpClientOptions options =
-        surroundings_.client.has_value() ? *surroundings_.client : HttpOptionsOfEnvironment();
+    HttpClientOptions options = surroundings_.client.has_value()
+                                    ? *surroundings_.client
+                                    : HttpOptionsOfEnvironment(first_ca_variable_);
     // One thread asks at a time.
     options.max_connections = options.max_connections_per_origin = 2;
     SYSTOLE_ASSIGN_OR_RETURN(client_, HttpClient::Create(options));
@@ -86,7 +95,41 @@ absl::StatusOr<HttpClient*> CredentialServers::Client() {
 
 absl::StatusOr<HttpResponse> CredentialServers::Fetch(const HttpRequest& request) {
   SYSTOLE_ASSIGN_OR_RETURN(HttpClient* const client, Client());
-  return client->Fetch(request);
+  HttpRequest bounded = request;
+  bounded.timeout = std::min(request.timeout, TimeFor(request.called));
+  if (bounded.timeout > absl::ZeroDuration()) return client->Fetch(bounded);
+  return absl::DeadlineExceededError(
+      absl::StrCat(request.called, ": no time is left to wait for them; try again"));
+}
+
+void CredentialServers::SetDeadline(absl::Duration deadline) {
+  MutexLock lock(mu_);
+  deadline_ = deadline;
+}
+
+absl::Duration CredentialServers::TimeFor(const std::string& called) {
+  MutexLock lock(mu_);
+  called_ = called;
+  return deadline_ - surroundings_.now();
+}
+
+absl::Status CredentialServers::AskUntilSomebodyIsThere(int times,
+                                                        absl::FunctionRef<absl::Status()> ask) {
+  absl::Duration begin = surroundings_.now();
+  for (int time = 1;; ++time) {
+    absl::Status outcome = ask();
+    if (!IsNoServer(outcome) || time >= times) return outcome;
+    // Counted from the begin: to find out that nobody is there may have taken longer.
+    begin += surroundings_.link_pause;
+    absl::Duration pause = begin - surroundings_.now();
+    {
+      MutexLock lock(mu_);
+      pause = std::min(pause, deadline_ - surroundings_.now());
+    }
+    if (pause <= absl::ZeroDuration()) continue;
+    SYSTOLE_ASSIGN_OR_RETURN(HttpClient* const client, Client());
+    SYSTOLE_RETURN_IF_ERROR(client->SleepFor(pause));
+  }
 }
 
 absl::Status CredentialServers::Refusal(const HttpRequest& request, int status,
@@ -101,9 +144,11 @@ absl::Status CredentialServers::Refusal(const HttpRequest& request, int status,
 
 absl::StatusOr<std::string> CredentialServers::Ask(const HttpRequest& request,
                                                    absl::string_view remedy) {
+  HttpRequest bounded = request;
+  bounded.timeout = std::min(request.timeout, TimeFor(request.called));
   SYSTOLE_ASSIGN_OR_RETURN(
       HttpResponse response,
-      retrier_.Fetch(request, [this](const HttpRequest& each) { return Fetch(each); }));
+      retrier_.Fetch(bounded, [this](const HttpRequest& each) { return Fetch(each); }));
   if (response.status >= 300) return Refusal(request, response.status, remedy);
   return std::move(response.body);
 }
@@ -124,10 +169,17 @@ CacheSurroundings CredentialServers::ForCache() {
               client = client_.get();
             }
             if (client != nullptr) client->WakeSleepers();
+          },
+      .asked =
+          [this] {
+            MutexLock lock(mu_);
+            return called_;
           }};
 }
 
 void CredentialServers::End() {
+  // Another thread may have held the lock at the fork.
+  if (::getpid() != process_) return;
   MutexLock lock(mu_);
   ended_ = true;
   if (client_ != nullptr) client_->End();

@@ -2,6 +2,8 @@
 #ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SERVERS_H_
 #define SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SERVERS_H_
 
+#include <sys/types.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,9 +43,15 @@ absl::Status CheckSecretAddress(absl::string_view url);
 // thread for one.
 class CredentialServers {
  public:
-  explicit CredentialServers(const CredentialSurroundings& surroundings);
+  // `first_ca_variable` as for HttpOptionsOfEnvironment(), if the surroundings have no client.
+  explicit CredentialServers(const CredentialSurroundings& surroundings,
+                             const char* first_ca_variable = nullptr);
 
-  // Sends the request once. Errors of HttpClient::Create() and Fetch().
+  // No request goes on after this time of the surroundings' clock, until another one is set.
+  void SetDeadline(absl::Duration deadline) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Sends the request once. Errors of HttpClient::Create() and Fetch(). DeadlineExceeded also after
+  // the deadline.
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the body of an answer 2xx. Sends the request up to three times if the server fails.
@@ -54,19 +62,29 @@ class CredentialServers {
   // The error that Ask() returns for an answer that is no 2xx.
   static absl::Status Refusal(const HttpRequest& request, int status, absl::string_view remedy);
 
+  // Calls `ask`. While it returns an error IsNoServer(), calls it again, `times` in all: a
+  // machine's metadata service may start later than this process. Returns the last outcome.
+  absl::Status AskUntilSomebodyIsThere(int times, absl::FunctionRef<absl::Status()> ask);
+
   // For a CredentialCache: the surroundings given, and this client's sleep. Must not outlive this.
   CacheSurroundings ForCache();
 
-  // As HttpClient::End(). Requests fail from now on.
+  // As HttpClient::End(). Requests fail from now on. Does nothing in a child of fork().
   void End() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   absl::StatusOr<HttpClient*> Client() ABSL_LOCKS_EXCLUDED(mu_);
+  // The time until the deadline. Notes that `called` is asked for.
+  absl::Duration TimeFor(const std::string& called) ABSL_LOCKS_EXCLUDED(mu_);
 
   const CredentialSurroundings surroundings_;  // `draw` is not null.
+  const char* const first_ca_variable_;
+  const pid_t process_;
   HttpRetrier retrier_;
 
   Mutex mu_;
+  absl::Duration deadline_ ABSL_GUARDED_BY(mu_) = absl::InfiniteDuration();
+  std::string called_ ABSL_GUARDED_BY(mu_) = "credentials";  // HttpRequest::called, of the last.
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   std::unique_ptr<HttpClient> client_ ABSL_GUARDED_BY(mu_);  // Made once.
 };

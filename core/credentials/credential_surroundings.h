@@ -34,10 +34,16 @@ struct CredentialSurroundings {
   // first is how long it takes to find out.
   absl::Duration link_connect_timeout = absl::Seconds(1);
   absl::Duration link_timeout = absl::Seconds(5);
+  // How often a process that never found anybody there looks at first, and the time from the begin
+  // of one look to the next. Kubernetes may start a pod some seconds before its metadata server.
+  int first_looks = 3;
+  absl::Duration link_pause = absl::Milliseconds(1500);
   // For a server of the internet, with all attempts.
   absl::Duration service_timeout = absl::Minutes(1);
   // Where a container's credentials are, for AWS_CONTAINER_CREDENTIALS_RELATIVE_URI.
   std::string container_server = "http://169.254.170.2";
+  // Google's metadata server, if GCE_METADATA_HOST is not set.
+  std::string google_metadata_host = "metadata.google.internal";
 };
 
 // `given` with a function to draw, if it has none.

@@ -26,16 +26,19 @@ class GoogleSource final : public GoogleTokenSource {
       : surroundings_(surroundings),
         servers_(surroundings_),
         metadata_(surroundings_, servers_),
-        cache_(servers_.ForCache(), [this] { return Renew(); }) {}
+        cache_(servers_.ForCache(), [this](absl::Duration deadline) { return Renew(deadline); }) {}
 
-  absl::StatusOr<std::optional<std::string>> Get() override { return cache_.Get(); }
-  void Refused(const std::string& token) override { cache_.Refused(token); }
+  absl::StatusOr<std::optional<std::string>> Get(absl::Duration timeout) override {
+    return cache_.Get(timeout);
+  }
+  void Refused(const std::optional<std::string>& token) override { cache_.Refused(token); }
   void End() override { servers_.End(); }
 
  private:
   // Goes through all places in the order of Google's tools, each time: any of them may have
   // changed.
-  absl::StatusOr<GoogleLease> Renew() {
+  absl::StatusOr<GoogleLease> Renew(absl::Duration deadline) {
+    servers_.SetDeadline(deadline);
     SYSTOLE_ASSIGN_OR_RETURN(const bool goes_unsigned,
                              IsSwitchedOn(surroundings_, "SYSTOLE_GS_UNSIGNED"));
     if (goes_unsigned) return GoogleLease{.value = std::nullopt};

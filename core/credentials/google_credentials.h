@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/credentials/credential_surroundings.h"
 
 namespace systole {
@@ -18,12 +19,13 @@ class GoogleTokenSource {
   virtual ~GoogleTokenSource() = default;
 
   // The value for "authorization: Bearer ..", renewed if it is about to end; printable ASCII
-  // without blanks. It allows to read buckets and no more. Nullopt: this process has none anywhere.
-  // Errors and messages as AwsCredentialSource::Get().
-  virtual absl::StatusOr<std::optional<std::string>> Get() = 0;
+  // without blanks. It allows to read buckets and no more, except that of a login, which can do
+  // what the login can. Nullopt: this process has none anywhere. Errors and messages as
+  // AwsCredentialSource::Get().
+  virtual absl::StatusOr<std::optional<std::string>> Get(absl::Duration timeout) = 0;
 
   // As AwsCredentialSource::Refused() and End().
-  virtual void Refused(const std::string& token) = 0;
+  virtual void Refused(const std::optional<std::string>& token) = 0;
   virtual void End() = 0;
 };
 

@@ -6,11 +6,13 @@
 #include "core/credentials/google_tokens.h"
 #include "core/http/http_headers.h"
 #include "core/http/http_url.h"
+#include "core/http/no_server.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
 
+constexpr char kHost[] = "GCE_METADATA_HOST";
 constexpr char kMachine[] = "Google's access token of this machine";
 constexpr char kMachineRemedy[] =
     "check the service account of the machine or pod, or set NO_GCE_CHECK=true if it should have "
@@ -19,10 +21,26 @@ constexpr char kMachineRemedy[] =
 }  // namespace
 
 absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::Ask() {
+  std::optional<CredentialLease<std::string>> given;
+  const absl::Status outcome =
+      servers_.AskUntilSomebodyIsThere(has_looked_ ? 1 : surroundings_.first_looks, [&] {
+        absl::StatusOr<std::optional<CredentialLease<std::string>>> once = AskOnce();
+        if (once.ok()) given = *std::move(once);
+        return once.status();
+      });
+  if (IsNoServer(outcome)) {
+    has_looked_ = true;
+    if (!has_given_ && surroundings_.variable(kHost).empty()) return std::nullopt;
+  }
+  SYSTOLE_RETURN_IF_ERROR(outcome);
+  return given;
+}
+
+absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::AskOnce() {
   if (absl::EqualsIgnoreCase(surroundings_.variable("NO_GCE_CHECK"), "true")) return std::nullopt;
-  const std::string named = surroundings_.variable("GCE_METADATA_HOST");
-  const absl::StatusOr<HttpUrl> server =
-      ParseHttpUrl(absl::StrCat("http://", named.empty() ? "metadata.google.internal" : named));
+  const std::string named = surroundings_.variable(kHost);
+  const absl::StatusOr<HttpUrl> server = ParseHttpUrl(
+      absl::StrCat("http://", named.empty() ? surroundings_.google_metadata_host : named));
   if (!server.ok() || server->target != "/") {
     return absl::FailedPreconditionError("GCE_METADATA_HOST is no host; want NAME or NAME:PORT");
   }
@@ -35,7 +53,6 @@ absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::Ask(
       kMachine);
   request.headers = {{"metadata-flavor", "Google"}};
   const absl::StatusOr<HttpResponse> response = servers_.Fetch(request);
-  if (absl::IsUnavailable(response.status()) && !must_be_there) return std::nullopt;
   if (absl::IsDeadlineExceeded(response.status())) {
     return absl::DeadlineExceededError(
         absl::StrCat(response.status().message(), "; ", kMachineRemedy));

@@ -20,15 +20,19 @@ class GoogleMetadata {
       : surroundings_(surroundings), servers_(servers) {}
 
   // Nullopt: there is no such server, or the machine has no service account: nobody can be
-  // connected to within a second, who answers is not Google's server, or NO_GCE_CHECK is "true".
-  // Once it has given a token, or if GCE_METADATA_HOST names it, the first two of these are errors.
-  // Errors of GoogleTokenSource::Get().
+  // connected to within a second, and at first neither in the seconds after that; who answers is
+  // not Google's server; or NO_GCE_CHECK is "true". Once it has given a token, or if
+  // GCE_METADATA_HOST names it, the first two of these are errors. Errors of
+  // GoogleTokenSource::Get().
   absl::StatusOr<std::optional<CredentialLease<std::string>>> Ask();
 
  private:
+  absl::StatusOr<std::optional<CredentialLease<std::string>>> AskOnce();
+
   const CredentialSurroundings& surroundings_;
   CredentialServers& servers_;
   bool has_given_ = false;
+  bool has_looked_ = false;  // As often as at first.
 };
 
 }  // namespace systole

@@ -44,7 +44,8 @@ class HttpClient {
   // status. An authorization (headers `authorization`, `cookie`, `proxy-authorization`;
   // HttpRequest::sign) is not sent on to another origin.
   //   InvalidArgument     the request is malformed.
-  //   Unavailable         no connection, no answer, or a body that ended early: a retry may help.
+  //   Unavailable         no connection (IsNoServer()), no answer, or a body that ended early: a
+  //                       retry may help.
   //   DeadlineExceeded    the timeout ran out.
   //   ResourceExhausted   a body over its limit, or headers of more than 64 KiB.
   //   FailedPrecondition  a certificate that is not trusted; a redirect from https to http, one

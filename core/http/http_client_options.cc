@@ -31,13 +31,21 @@ constexpr const char* kCaFiles[] = {
 
 }  // namespace
 
-HttpClientOptions HttpOptionsOfEnvironment() {
-  return HttpOptionsOfEnvironment([](const char* path) { return ::access(path, R_OK) == 0; });
+HttpClientOptions HttpOptionsOfEnvironment(const char* first_ca_variable) {
+  return HttpOptionsOfEnvironment([](const char* path) { return ::access(path, R_OK) == 0; },
+                                  first_ca_variable);
 }
 
-HttpClientOptions HttpOptionsOfEnvironment(absl::FunctionRef<bool(const char* path)> can_be_read) {
+HttpClientOptions HttpOptionsOfEnvironment(absl::FunctionRef<bool(const char* path)> can_be_read,
+                                           const char* first_ca_variable) {
   HttpClientOptions options;
-  options.ca_file = FirstOf({"CURL_CA_BUNDLE", "SSL_CERT_FILE"});
+  for (const char* variable : {first_ca_variable, "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    if (variable == nullptr) continue;
+    options.ca_file = FirstOf({variable});
+    if (options.ca_file.empty()) continue;
+    options.ca_variable = variable;
+    break;
+  }
   options.ca_folder = FirstOf({"SSL_CERT_DIR"});
   if (options.ca_file.empty()) {
     const auto found = std::find_if(std::begin(kCaFiles), std::end(kCaFiles), can_be_read);

@@ -32,6 +32,8 @@ struct HttpClientOptions {
   // A file, and a folder, of certificates of authorities. Empty: those that libcurl was built for.
   std::string ca_file = {};
   std::string ca_folder = {};
+  // The variable that names ca_file, for messages. Empty: none does.
+  std::string ca_variable = {};
   // Proxies, as [SCHEME://][USER:PASSWORD@]HOST:PORT, for addresses of each scheme. SCHEME is http
   // if none is written; libcurl also knows https, socks5 and others. Empty: none.
   std::string http_proxy = {};
@@ -47,9 +49,13 @@ struct HttpClientOptions {
 // If none of them names a file of authorities, ca_file is the first of the usual files of Linux
 // distributions that can be read; empty if there is none. Where libcurl looks by itself depends on
 // the system that it was built for, and a wheel brings Debian's libcurl to other systems.
-HttpClientOptions HttpOptionsOfEnvironment();
+//
+// If `first_ca_variable` is not null, this variable goes before CURL_CA_BUNDLE: for AWS, its tools'
+// AWS_CA_BUNDLE.
+HttpClientOptions HttpOptionsOfEnvironment(const char* first_ca_variable = nullptr);
 // The same, where `can_be_read` says which files there are.
-HttpClientOptions HttpOptionsOfEnvironment(absl::FunctionRef<bool(const char* path)> can_be_read);
+HttpClientOptions HttpOptionsOfEnvironment(absl::FunctionRef<bool(const char* path)> can_be_read,
+                                           const char* first_ca_variable = nullptr);
 
 // InvalidArgument, with the field, if an option is out of range.
 absl::Status CheckHttpClientOptions(const HttpClientOptions& options);

@@ -128,6 +128,7 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpRequest& reques
     if (!Append(lines_, absl::StrCat(name, ": ", value))) return false;
   }
   ca_file_ = options.ca_file;
+  ca_variable_ = options.ca_variable;
   handle_ = curl_easy_init();
   if (handle_ == nullptr) return false;
   std::string proxy;
@@ -247,14 +248,23 @@ bool Transfer::TakeBody(absl::string_view bytes) {
 }
 
 absl::Status Transfer::ErrorOf(CURLcode code) const {
-  TransferFacts facts = {
-      .code = code, .object = names_.object(), .server = server_, .body_bytes = answer_.body_bytes};
+  TransferFacts facts = {.code = code,
+                         .object = names_.object(),
+                         .server = server_,
+                         .ca_variable = ca_variable_,
+                         .body_bytes = answer_.body_bytes};
   if (!ca_file_.empty()) {
     facts.ca_file = names_.Detail(absl::StrCat(" \"", ForeignText(ca_file_), "\""), "");
   }
   curl_easy_getinfo(handle_, CURLINFO_OS_ERRNO, &facts.system_error);
   curl_easy_getinfo(handle_, CURLINFO_SSL_VERIFYRESULT, &facts.tls_verdict);
   curl_easy_getinfo(handle_, CURLINFO_HTTP_CONNECTCODE, &facts.proxy_status);
+  // A connection that was kept has no time of its own, but a request went over it.
+  curl_off_t connect_us = 0;
+  long request_bytes = 0;
+  curl_easy_getinfo(handle_, CURLINFO_CONNECT_TIME_T, &connect_us);
+  curl_easy_getinfo(handle_, CURLINFO_REQUEST_SIZE, &request_bytes);
+  facts.was_connected = connect_us > 0 || request_bytes > 0;
   return TransferError(facts);
 }
 

@@ -96,6 +96,7 @@ class Transfer {
   CURL* handle_ = nullptr;
   curl_slist* lines_ = nullptr;  // The headers of the request.
   std::string ca_file_;          // HttpClientOptions::ca_file.
+  std::string ca_variable_;      // HttpClientOptions::ca_variable.
 
   mutable Mutex mu_;
   CondVar over_changed_;

@@ -1,8 +1,10 @@
 #include "core/http/transfer_error.h"
 
+#include <cerrno>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "core/http/no_server.h"
 
 namespace systole {
 namespace {
@@ -11,6 +13,25 @@ std::string WhyNotConnected(const TransferFacts& facts) {
   if (facts.system_error == 0) return "";
   return absl::StrCat(" (", std::generic_category().message(static_cast<int>(facts.system_error)),
                       ")");
+}
+
+// Whether a connection fails like this because of where it leads, and not because this process has
+// too many files or too little memory.
+bool NobodyIsThere(long system_error) {
+  switch (system_error) {
+    case EACCES:  // A firewall of this machine.
+    case EPERM:
+    case EAFNOSUPPORT:
+    case ECONNREFUSED:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENETDOWN:
+    case ENETUNREACH:
+    case ETIMEDOUT:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // `verdict` is OpenSSL's number (X509_V_ERR_...). libcurl compares the names itself, when OpenSSL
@@ -62,7 +83,7 @@ absl::Status TransferError(const TransferFacts& facts) {
   }
   switch (facts.code) {
     case CURLE_COULDNT_RESOLVE_HOST:
-      return absl::UnavailableError(
+      return NoServerError(
           absl::StrCat(at, "the name of ", facts.server,
                        " cannot be resolved; check how it is spelled, and this machine's name "
                        "servers"));
@@ -70,12 +91,21 @@ absl::Status TransferError(const TransferFacts& facts) {
     case CURLE_PROXY:
       return absl::UnavailableError(
           absl::StrCat(at, "the proxy cannot be found or used", kCheckProxies));
-    case CURLE_COULDNT_CONNECT:
-      return absl::UnavailableError(
+    case CURLE_COULDNT_CONNECT: {
+      const std::string message =
           absl::StrCat(at, "cannot connect to ", facts.server, WhyNotConnected(facts),
                        "; check that the server runs there, and the firewalls and proxies on the "
-                       "way"));
+                       "way");
+      if (NobodyIsThere(facts.system_error)) return NoServerError(message);
+      return absl::UnavailableError(message);
+    }
     case CURLE_OPERATION_TIMEDOUT:
+      if (!facts.was_connected) {
+        return NoServerError(
+            absl::StrCat(at, facts.server,
+                         " did not answer: no connection was made in time; check that the "
+                         "server runs there, and the firewalls and proxies on the way"));
+      }
       return absl::UnavailableError(absl::StrCat(
           at, facts.server, " did not answer, or stopped to send after ", facts.body_bytes,
           " bytes; check that the server and the way to it are not overloaded"));
@@ -84,12 +114,14 @@ absl::Status TransferError(const TransferFacts& facts) {
           at, "the certificate of ", facts.server, " is not accepted (",
           WhyNotTrusted(facts.tls_verdict),
           "); write the host's name as the certificate has it, and give the certificates of your "
-          "own authorities by SSL_CERT_FILE"));
+          "own authorities by ",
+          facts.ca_variable.empty() ? "SSL_CERT_FILE" : facts.ca_variable));
     case CURLE_SSL_CACERT_BADFILE:
       return absl::FailedPreconditionError(
-          absl::StrCat(at, "the certificates of authorities", facts.ca_file,
-                       " cannot be read; check CURL_CA_BUNDLE and SSL_CERT_FILE, or install "
-                       "ca-certificates"));
+          absl::StrCat(at, "the certificates of authorities", facts.ca_file, " cannot be read; ",
+                       facts.ca_variable.empty()
+                           ? "install ca-certificates, or name a file of them by SSL_CERT_FILE"
+                           : absl::StrCat("correct ", facts.ca_variable, ", which names them")));
     case CURLE_SSL_CONNECT_ERROR:
       return absl::UnavailableError(
           absl::StrCat(at, "no TLS connection to ", facts.server,

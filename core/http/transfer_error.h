@@ -21,14 +21,16 @@ struct TransferFacts {
   std::string object = {};   // HttpNames::object().
   std::string server = {};   // HttpNames::Server().
   std::string ca_file = {};  // Begins with a blank. Empty: there is none, or it must not be shown.
-  long system_error = 0;     // errno of the last connection, or 0.
-  long tls_verdict = 0;      // CURLINFO_SSL_VERIFYRESULT.
-  long proxy_status = 0;     // Of the proxy's answer to CONNECT, or 0.
-  uint64_t body_bytes = 0;   // That came.
+  std::string ca_variable = {};  // HttpClientOptions::ca_variable.
+  long system_error = 0;         // errno of the last connection, or 0.
+  long tls_verdict = 0;          // CURLINFO_SSL_VERIFYRESULT.
+  long proxy_status = 0;         // Of the proxy's answer to CONNECT, or 0.
+  uint64_t body_bytes = 0;       // That came.
+  bool was_connected = false;
 };
 
-// The error of a transfer that failed. See HttpClient::Fetch() for the codes.
-// REQUIRES: facts.code != CURLE_OK.
+// The error of a transfer that failed. See HttpClient::Fetch() for the codes. IsNoServer() if
+// nobody was there to connect to. REQUIRES: facts.code != CURLE_OK.
 absl::Status TransferError(const TransferFacts& facts);
 
 // The whole object came instead of the range that was asked for. In both functions `object` is

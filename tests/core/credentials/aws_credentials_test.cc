@@ -40,7 +40,7 @@ class AwsCredentialsTest : public testing::Test {
 
   // What a new process would get.
   absl::StatusOr<std::optional<AwsCredentials>> Get() {
-    return AwsCredentialsOfEnvironment(fake_.Get())->Get();
+    return AwsCredentialsOfEnvironment(fake_.Get())->Get(kLongTime);
   }
 
   FakeSurroundings fake_;
@@ -105,17 +105,41 @@ TEST_F(AwsCredentialsTest, ProfilesComeFromBothFiles) {
       "[default]\naws_access_key_id = id\naws_secret_access_key = s3cr3t\n"
       "[x]\naws_access_key_id = id-x\naws_secret_access_key = s3cr3t-x\n");
   WriteConfig(
-      "[profile x]\naws_access_key_id = not-this\naws_session_token = s3cr3t-token\n"
+      "[profile x]\nregion = r\n"
       "[profile \"y z\"]\naws_access_key_id = id-y\naws_secret_access_key = s3cr3t-y\n");
   EXPECT_THAT(Get(), Holds("id", "s3cr3t"));
   fake_.Set("AWS_PROFILE", "x");
-  EXPECT_THAT(Get(), Holds("id-x", "s3cr3t-x", "s3cr3t-token"));
+  EXPECT_THAT(Get(), Holds("id-x", "s3cr3t-x"));
+  EXPECT_THAT(AwsRegionOfEnvironment(fake_.Get()), IsOkAndHolds("r"));
   fake_.Set("AWS_PROFILE", "");
   fake_.Set("AWS_DEFAULT_PROFILE", "y z");
   EXPECT_THAT(Get(), Holds("id-y", "s3cr3t-y"));
   fake_.Set("AWS_PROFILE", "none");
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition,
                                AllOf(HasSubstr("no profile 'none'"), HasSubstr("AWS_PROFILE"))));
+}
+
+TEST_F(AwsCredentialsTest, KeysOfTwoFilesAreNeverMixed) {
+  const auto both = [this](const std::string& credentials, const std::string& config) {
+    WriteCredentials(absl::StrCat("[default]\n", credentials));
+    WriteConfig(absl::StrCat("[default]\n", config));
+    return Get();
+  };
+  const std::string all =
+      "aws_access_key_id = old\naws_secret_access_key = s3cr3t-old\naws_session_token = s3cr3t-t\n";
+  EXPECT_THAT(both("aws_access_key_id = id\naws_secret_access_key = s3cr3t\n", all),
+              Holds("id", "s3cr3t"));
+  EXPECT_THAT(both("aws_access_key_id = id\naws_secret_access_key = s3cr3t\n",
+                   "aws_session_token = s3cr3t-t\n"),
+              Holds("id", "s3cr3t"));
+  EXPECT_THAT(both("aws_access_key_id = id\n", all),
+              FailsWith(kFailedPrecondition, HasSubstr("but no aws_secret_access_key")));
+  EXPECT_THAT(both("aws_secret_access_key = s3cr3t\n", all),
+              FailsWith(kFailedPrecondition, HasSubstr("but no aws_access_key_id")));
+  EXPECT_THAT(both("aws_session_token = s3cr3t-t\n",
+                   "aws_access_key_id = id\naws_secret_access_key = s3cr3t\n"),
+              FailsWith(kFailedPrecondition, HasSubstr("aws_session_token, but no keys")));
+  EXPECT_THAT(both("region = r\n", all), Holds("old", "s3cr3t-old", "s3cr3t-t"));
 }
 
 TEST_F(AwsCredentialsTest, FilesOfOtherNamesAreRead) {
@@ -172,24 +196,25 @@ TEST_F(AwsCredentialsTest, FilesAreReadAgainAfterAMinuteAndAfterARefusal) {
   };
   write("a");
   const auto source = AwsCredentialsOfEnvironment(fake_.Get());
-  EXPECT_THAT(source->Get(), Holds("a", "s3cr3t"));
+  EXPECT_THAT(source->Get(kLongTime), Holds("a", "s3cr3t"));
   write("b");
-  EXPECT_THAT(source->Get(), Holds("a", "s3cr3t"));
-  source->Refused({"a", "s3cr3t"});
-  EXPECT_THAT(source->Get(), Holds("b", "s3cr3t"));
+  EXPECT_THAT(source->Get(kLongTime), Holds("a", "s3cr3t"));
+  source->Refused(AwsCredentials{"a", "s3cr3t"});
+  EXPECT_THAT(source->Get(kLongTime), Holds("b", "s3cr3t"));
   write("c");
   fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(), Holds("c", "s3cr3t"));
+  EXPECT_THAT(source->Get(kLongTime), Holds("c", "s3cr3t"));
   WriteCredentials("damaged s3cr3t");
   fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(), Holds("c", "s3cr3t"));
+  EXPECT_THAT(source->Get(kLongTime), Holds("c", "s3cr3t"));
 }
 
 TEST_F(AwsCredentialsTest, ASourceThatHasEndedAsksNobody) {
   const auto source = AwsCredentialsOfEnvironment(fake_.Get());
   source->End();
   fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/");
-  EXPECT_THAT(source->Get(), FailsWith(absl::StatusCode::kCancelled, HasSubstr("no more")));
+  EXPECT_THAT(source->Get(kLongTime),
+              FailsWith(absl::StatusCode::kCancelled, HasSubstr("no more")));
 }
 
 TEST_F(AwsCredentialsTest, RegionAndEndpointsComeFromVariablesThenFromTheProfile) {
@@ -216,6 +241,30 @@ TEST_F(AwsCredentialsTest, RegionAndEndpointsComeFromVariablesThenFromTheProfile
   WriteConfig("[default]\nservices = mine\n[services mine]\ns3 =\n  endpoint_url = http://x\n");
   EXPECT_THAT(S3EndpointOfEnvironment(fake_.Get()),
               FailsWith(kFailedPrecondition, HasSubstr("set AWS_ENDPOINT_URL_S3")));
+  EXPECT_THAT(AwsRegionOfEnvironment(fake_.Get()), IsOkAndHolds("first"));
+}
+
+TEST_F(AwsCredentialsTest, ASectionOfServicesMattersOnlyToTheServicesThatItHas) {
+  WriteConfig(
+      "[default]\nservices = mine\nendpoint_url = http://all\n"
+      "[services mine]\nsts =\n  endpoint_url = http://x\n");
+  EXPECT_THAT(S3EndpointOfEnvironment(fake_.Get()), IsOkAndHolds("http://all"));
+  EXPECT_THAT(StsEndpointOfEnvironment(fake_.Get()),
+              FailsWith(kFailedPrecondition, HasSubstr("set AWS_ENDPOINT_URL_STS")));
+  WriteConfig("[default]\nservices = none\n");
+  EXPECT_THAT(S3EndpointOfEnvironment(fake_.Get()), IsOkAndHolds(""));
+}
+
+TEST_F(AwsCredentialsTest, RegionsOutsideTheKnownDomainsNeedAnEndpoint) {
+  EXPECT_THAT(AwsDomainOfRegion("eu-west-1", "V"), IsOkAndHolds("amazonaws.com"));
+  EXPECT_THAT(AwsDomainOfRegion("us-gov-west-1", "V"), IsOkAndHolds("amazonaws.com"));
+  EXPECT_THAT(AwsDomainOfRegion("cn-north-1", "V"), IsOkAndHolds("amazonaws.com.cn"));
+  for (const char* region : {"us-iso-east-1", "us-isob-east-1", "eu-isoe-west-1", "eusc-de-east-1",
+                             "aws-global", "aws-cn-global"}) {
+    EXPECT_THAT(
+        AwsDomainOfRegion(region, "AWS_ENDPOINT_URL_S3"),
+        FailsWith(kFailedPrecondition, AllOf(HasSubstr(region), HasSubstr("AWS_ENDPOINT_URL_S3"))));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,9 @@
 // The services that give AWS credentials, behind a stub.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -68,7 +72,7 @@ class AwsServersTest : public testing::Test {
     surroundings.container_server = server_.Url("");
     return AwsCredentialsOfEnvironment(surroundings);
   }
-  absl::StatusOr<std::optional<AwsCredentials>> Get() { return Source()->Get(); }
+  absl::StatusOr<std::optional<AwsCredentials>> Get() { return Source()->Get(kLongTime); }
 
   StubAnswer Json() {
     const int n = ++given_;
@@ -120,13 +124,13 @@ class AwsServersTest : public testing::Test {
 TEST_F(AwsServersTest, ATokenFileIsExchangedAtStsAndReadAnewEachTime) {
   UseWebIdentity();
   const auto source = Source();
-  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
   fake_.folder().Write("token", "s3cr3t-2");
   fake_.Set("AWS_ROLE_SESSION_NAME", "me");
   fake_.Pass(absl::Minutes(54));
-  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
   fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(), HoldsKeys(2));
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(2));
   const std::vector<StubRequest> requests = server_.requests();
   ASSERT_EQ(requests.size(), 2u);
   EXPECT_EQ(requests[0].target, "/");
@@ -171,7 +175,27 @@ TEST_F(AwsServersTest, AWebIdentityThatLacksAPartIsAnErrorThatNamesIt) {
   fake_.Set("AWS_ENDPOINT_URL_STS", "");
   fake_.Set("AWS_REGION", "evil.example/?");
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("AWS_REGION")));
+  fake_.Set("AWS_REGION", "us-iso-east-1");
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("set AWS_ENDPOINT_URL_STS")));
   EXPECT_TRUE(server_.requests().empty());
+}
+
+TEST_F(AwsServersTest, ATokenIsNotShownWithoutEncryptionUnlessStsItselfIsNamedSo) {
+  // Without a name server, a request would fail as Unavailable.
+  const std::string elsewhere = absl::StrCat("http://", kImpossibleHost, ":9000");
+  UseWebIdentity();
+  fake_.Set("AWS_ENDPOINT_URL_STS", "");
+  fake_.Set("AWS_ENDPOINT_URL", elsewhere);
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, AllOf(HasSubstr("not encrypted"),
+                                                          HasSubstr("set AWS_ENDPOINT_URL_STS"))));
+  fake_.Set("AWS_ENDPOINT_URL", "");
+  fake_.Set("AWS_CONFIG_FILE",
+            fake_.folder().Write("c", absl::StrCat("[default]\nendpoint_url = ", elsewhere, "\n")));
+  EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("set AWS_ENDPOINT_URL_STS")));
+  fake_.Set("AWS_ENDPOINT_URL", server_.Url(""));  // On this machine nobody listens in.
+  EXPECT_THAT(Get(), HoldsKeys(1));
+  fake_.Set("AWS_ENDPOINT_URL_STS", elsewhere);
+  EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("cannot be resolved")));
 }
 
 TEST_F(AwsServersTest, WhatStsRefusesOrFailsIsToldWithTheRemedy) {
@@ -218,11 +242,11 @@ TEST_F(AwsServersTest, AServerThatIsGoneIsAnErrorAndNeverNone) {
 TEST_F(AwsServersTest, ATimeOfDayThatJumpsDoesNotEndWhatIsKept) {
   UseContainer();
   const auto source = Source();
-  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
   fake_.Jump(absl::Hours(100));
-  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
   fake_.Pass(absl::Hours(6));
-  EXPECT_THAT(source->Get(), HoldsKeys(2));
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(2));
 }
 
 TEST_F(AwsServersTest, AContainerGivesItsKeysToItsAuthorization) {
@@ -265,10 +289,10 @@ TEST_F(AwsServersTest, AContainersServerIsNotAskedByProxy) {
   UseContainer();
   CredentialSurroundings surroundings = fake_.Get();
   surroundings.client->http_proxy = proxy.Url("");
-  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(), HoldsKeys(1));
+  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(kLongTime), HoldsKeys(1));
   EXPECT_TRUE(proxy.requests().empty());
   UseWebIdentity();
-  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(),
+  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(kLongTime),
               FailsWith(kUnavailable, HasSubstr("status 500")));
   EXPECT_TRUE(server_.requests().back().method != "POST");
 }
@@ -276,16 +300,16 @@ TEST_F(AwsServersTest, AContainersServerIsNotAskedByProxy) {
 TEST_F(AwsServersTest, AnInstanceGivesTheKeysOfItsRoleToASession) {
   UseInstance();
   const auto source = Source();
-  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
   const std::vector<StubRequest> requests = server_.requests();
   ASSERT_EQ(requests.size(), 3u);
   EXPECT_EQ(requests[0].method, "PUT");
   EXPECT_EQ(requests[0].body, "");
   EXPECT_EQ(FindHeader(requests[0].headers, "x-aws-ec2-metadata-token-ttl-seconds"), "60");
   fake_.Pass(absl::Hours(6) - absl::Minutes(5));
-  EXPECT_THAT(source->Get(), HoldsKeys(2));
-  source->Refused({"id-2", "s3cr3t-2", "s3cr3t-token"});
-  EXPECT_THAT(source->Get(), HoldsKeys(3));
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(2));
+  source->Refused(AwsCredentials{"id-2", "s3cr3t-2", "s3cr3t-token"});
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(3));
 }
 
 TEST_F(AwsServersTest, AMachineWithoutMetadataHasNoneAndIsAskedOnceAMinute) {
@@ -296,14 +320,14 @@ TEST_F(AwsServersTest, AMachineWithoutMetadataHasNoneAndIsAskedOnceAMinute) {
     return std::nullopt;
   });
   const auto source = Source();
-  for (int i = 0; i < 5; ++i) EXPECT_THAT(source->Get(), IsOkAndHolds(std::nullopt));
+  for (int i = 0; i < 5; ++i) EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
   EXPECT_EQ(server_.requests().size(), 1u);
   fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(), IsOkAndHolds(std::nullopt));
+  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
   EXPECT_EQ(server_.requests().size(), 2u);
   is_other_cloud = false;
   fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
 
   fake_.Set("AWS_EC2_METADATA_SERVICE_ENDPOINT", absl::StrCat("http://", DeadAddress()));
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
@@ -312,12 +336,134 @@ TEST_F(AwsServersTest, AMachineWithoutMetadataHasNoneAndIsAskedOnceAMinute) {
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
 }
 
+// Surroundings whose metadata service is at `address(n)` when it is looked for the n-th time.
+CredentialSurroundings WithAddresses(CredentialSurroundings surroundings, std::atomic<int>& looks,
+                                     std::function<std::string(int n)> address) {
+  surroundings.variable = [&looks, address = std::move(address),
+                           others = surroundings.variable](const char* name) {
+    return absl::string_view(name) == "AWS_EC2_METADATA_SERVICE_ENDPOINT" ? address(++looks)
+                                                                          : others(name);
+  };
+  return surroundings;
+}
+
+TEST_F(AwsServersTest, MetadataThatStartsALittleLaterThanThisProcessIsFound) {
+  UseInstance();
+  std::atomic<int> looks = 0;
+  const std::string dead = absl::StrCat("http://", DeadAddress());
+  const auto source = AwsCredentialsOfEnvironment(
+      WithAddresses(fake_.Get(), looks, [&](int n) { return n < 3 ? dead : server_.Url(""); }));
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
+  EXPECT_EQ(looks, 3);
+}
+
+TEST_F(AwsServersTest, WhereNobodyWasAtFirstOneLookAMinuteOrARefusalIsEnough) {
+  UseInstance();
+  std::atomic<int> looks = 0;
+  std::atomic<bool> is_there = false;
+  const std::string dead = absl::StrCat("http://", DeadAddress());
+  const auto source = AwsCredentialsOfEnvironment(
+      WithAddresses(fake_.Get(), looks, [&](int) { return is_there ? server_.Url("") : dead; }));
+  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
+  EXPECT_EQ(looks, 3);
+  fake_.Pass(absl::Minutes(1));
+  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
+  EXPECT_EQ(looks, 4);
+  for (int i = 0; i < 3; ++i) {
+    source->Refused(std::nullopt);
+    EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
+    EXPECT_EQ(looks, 5);
+  }
+  is_there = true;
+  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
+  fake_.Pass(absl::Seconds(10));
+  source->Refused(std::nullopt);
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
+}
+
+TEST_F(AwsServersTest, MetadataThatIsThereAndFailsIsAnErrorAndNotNone) {
+  UseInstance();
+  std::string at;
+  StubAnswer bad;
+  SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (absl::StrContains(request.target, at)) return bad;
+    return std::nullopt;
+  });
+  for (const char* target : {"/token", "/security-credentials/"}) {
+    for (const StubAnswer& answer :
+         {StubAnswer{.closes = true},
+          StubAnswer{.bytes = Head(200, {{"content-length", "9"}}) + "x", .closes = true},
+          Reply(503, "")}) {
+      at = target;
+      bad = answer;
+      EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("AWS credentials of this EC2")));
+    }
+  }
+}
+
+TEST_F(AwsServersTest, ARefusalOfKeysThatCannotBeRenewedTellsWhy) {
+  UseInstance();
+  std::atomic<bool> fails = false;
+  SetFault([&fails](const StubRequest&) -> std::optional<StubAnswer> {
+    if (fails) return Reply(503, "");
+    return std::nullopt;
+  });
+  const auto source = Source();
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
+  fails = true;
+  source->Refused(AwsCredentials{"id-1", "s3cr3t-1", "s3cr3t-token"});
+  EXPECT_THAT(source->Get(kLongTime), FailsWith(kUnavailable, HasSubstr("status 503")));
+}
+
+TEST_F(AwsServersTest, NobodyWaitsForCredentialsForLongerThanItMay) {
+  UseWebIdentity();
+  SetFault([](const StubRequest&) { return StubAnswer{.hangs = true}; });
+  EXPECT_THAT(Source()->Get(absl::Milliseconds(20)),
+              FailsWith(absl::StatusCode::kDeadlineExceeded,
+                        HasSubstr(absl::StrCat("AWS credentials of ", server_.Url("")))));
+  EXPECT_THAT(Source()->Get(absl::ZeroDuration()),
+              FailsWith(absl::StatusCode::kDeadlineExceeded,
+                        HasSubstr(absl::StrCat("AWS credentials of ", server_.Url("")))));
+  EXPECT_LE(server_.requests().size(), 1u);
+}
+
+TEST_F(AwsServersTest, TheAuthoritiesOfAwsToolsCountHereToo) {
+  const StubCertificate certificate = MakeCertificate("IP:127.0.0.1");
+  const StubHttpServer server([this](const StubRequest& request) { return Usual(request); },
+                              &certificate);
+  fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", server.Url("/container"));
+  CredentialSurroundings surroundings = fake_.Get();
+  surroundings.client = std::nullopt;
+  ::setenv("AWS_CA_BUNDLE", fake_.folder().Write("ca.pem", certificate.pem).c_str(), 1);
+  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(kLongTime), HoldsKeys(1));
+  ::setenv("AWS_CA_BUNDLE", "/none/ca.pem", 1);
+  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(kLongTime),
+              FailsWith(kFailedPrecondition, HasSubstr("correct AWS_CA_BUNDLE")));
+  ::unsetenv("AWS_CA_BUNDLE");
+}
+
+TEST_F(AwsServersTest, EndLeavesAForkedChildAlone) {
+  UseContainer();
+  const auto source = Source();
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
+  fake_.Pass(absl::Hours(6));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    source->End();
+    const std::string told(source->Get(kLongTime).status().message());
+    ::_exit(absl::StrContains(told, "start processes by spawn") ? 0 : 1);
+  }
+  int result = -1;
+  ASSERT_EQ(::waitpid(child, &result, 0), child);
+  EXPECT_EQ(result, 0);
+}
+
 TEST_F(AwsServersTest, MetadataThatConnectsAndSaysNothingIsAnErrorAndNotNone) {
   UseInstance();
   SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });
   CredentialSurroundings surroundings = fake_.Get();
   surroundings.link_timeout = absl::Milliseconds(20);
-  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(),
+  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(kLongTime),
               FailsWith(absl::StatusCode::kDeadlineExceeded,
                         AllOf(HasSubstr("HttpPutResponseHopLimit"),
                               HasSubstr("AWS_EC2_METADATA_DISABLED"))));
@@ -335,12 +481,12 @@ TEST_F(AwsServersTest, OtherThreadsDoNotWaitWhileOneLooksForMetadataAgain) {
     return Reply(404, "");
   });
   const auto source = Source();
-  EXPECT_THAT(source->Get(), IsOkAndHolds(std::nullopt));
+  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
   fake_.Pass(absl::Minutes(1));
   holds = true;
-  std::thread looks([&source] { EXPECT_THAT(source->Get(), IsOkAndHolds(std::nullopt)); });
+  std::thread looks([&source] { EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt)); });
   EXPECT_TRUE(WaitUntil([&] { return held.load(); }));
-  for (int i = 0; i < 5; ++i) EXPECT_THAT(source->Get(), IsOkAndHolds(std::nullopt));
+  for (int i = 0; i < 5; ++i) EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
   holds = false;
   looks.join();
 }
@@ -362,16 +508,17 @@ TEST_F(AwsServersTest, AnInstanceThatHasGivenKeysAndFailsIsAnError) {
     return Reply(status, "");
   });
   const auto source = Source();
-  EXPECT_THAT(source->Get(), HoldsKeys(1));
+  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
   fake_.Pass(absl::Hours(7));
   status = 403;
-  EXPECT_THAT(source->Get(), FailsWith(kPermissionDenied, HasSubstr("AWS_EC2_METADATA_DISABLED")));
+  EXPECT_THAT(source->Get(kLongTime),
+              FailsWith(kPermissionDenied, HasSubstr("AWS_EC2_METADATA_DISABLED")));
   status = 503;
   fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(), FailsWith(kUnavailable, HasSubstr("status 503")));
+  EXPECT_THAT(source->Get(kLongTime), FailsWith(kUnavailable, HasSubstr("status 503")));
   fake_.Set("AWS_EC2_METADATA_SERVICE_ENDPOINT", absl::StrCat("http://", DeadAddress()));
   fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(), FailsWith(kUnavailable, HasSubstr("cannot connect")));
+  EXPECT_THAT(source->Get(kLongTime), FailsWith(kUnavailable, HasSubstr("cannot connect")));
 }
 
 TEST_F(AwsServersTest, AnInstancesDamagedAnswersAreErrors) {
@@ -402,7 +549,8 @@ TEST_F(AwsServersTest, AnInterruptEndsTheWaitForAServer) {
   InterruptFlag unwanted;
   std::thread asks([&] {
     const InterruptScope scope(unwanted);
-    EXPECT_THAT(source->Get(), FailsWith(absl::StatusCode::kCancelled, HasSubstr("no longer")));
+    EXPECT_THAT(source->Get(kLongTime),
+                FailsWith(absl::StatusCode::kCancelled, HasSubstr("no longer")));
   });
   EXPECT_TRUE(WaitUntil([&] { return server_.requests().size() == 1; }));
   unwanted.Raise();

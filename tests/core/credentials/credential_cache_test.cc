@@ -22,6 +22,7 @@
 namespace systole {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // A source whose outcomes a test decides: "value-1", "value-2", .. or an error.
@@ -84,78 +85,79 @@ class CredentialCacheTest : public testing::Test {
   FakeSurroundings fake_;
   Source source_;
   CredentialServers servers_{fake_.Get()};
-  CredentialCache<std::string> cache_{servers_.ForCache(), [this] { return source_.Renew(); }};
+  CredentialCache<std::string> cache_{servers_.ForCache(),
+                                      [this](absl::Duration) { return source_.Renew(); }};
 };
 
 TEST_F(CredentialCacheTest, AValueIsRenewedFiveMinutesBeforeItsEnd) {
   EXPECT_EQ(source_.asked(), 0);
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Minutes(55) - absl::Seconds(1));
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Seconds(1));
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-2"));
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-2"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2"));
 }
 
 TEST_F(CredentialCacheTest, AShortValueIsRenewedWhenATenthIsLeft) {
   source_.set_life(absl::Seconds(100));
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Seconds(89));
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Seconds(1));
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-2"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2"));
 }
 
 TEST_F(CredentialCacheTest, ADrawMovesTheRenewalNearerToTheEnd) {
   CacheSurroundings late = servers_.ForCache();
   late.draw = [] { return 0.999; };
-  CredentialCache<std::string> cache(late, [this] { return source_.Renew(); });
-  EXPECT_THAT(cache.Get(), IsOkAndHolds("value-1"));
+  CredentialCache<std::string> cache(late, [this](absl::Duration) { return source_.Renew(); });
+  EXPECT_THAT(cache.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Minutes(57));
-  EXPECT_THAT(cache.Get(), IsOkAndHolds("value-1"));
+  EXPECT_THAT(cache.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Seconds(40));
-  EXPECT_THAT(cache.Get(), IsOkAndHolds("value-2"));
+  EXPECT_THAT(cache.Get(kLongTime), IsOkAndHolds("value-2"));
 }
 
 TEST_F(CredentialCacheTest, AValueWithoutEndIsAskedForAgainOnlyIfItsSourceSaysSo) {
   source_.set_life(absl::InfiniteDuration());
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Hours(24 * 365));
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   cache_.Refused("value-1");
   source_.set_look_again(absl::Minutes(1));
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-2"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2"));
   fake_.Pass(absl::Minutes(1));
   source_.set_error(absl::UnavailableError("gone"));
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-2"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2"));
   EXPECT_EQ(source_.asked(), 3);
 }
 
 TEST_F(CredentialCacheTest, WhileAValueLastsFailuresAreTriedAgainAfterGrowingPauses) {
-  EXPECT_THAT(cache_.Get(), IsOk());
+  EXPECT_THAT(cache_.Get(kLongTime), IsOk());
   source_.set_error(absl::UnavailableError("down"));
   fake_.Pass(absl::Minutes(55));
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   EXPECT_EQ(source_.asked(), 2);
   int asked = 2;
   for (const int pause_s : {10, 20, 40, 60, 60}) {
     fake_.Pass(absl::Seconds(pause_s - 1));
-    EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+    EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
     EXPECT_EQ(source_.asked(), asked);
     fake_.Pass(absl::Seconds(1));
-    EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+    EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
     EXPECT_EQ(source_.asked(), ++asked);
   }
   // 110 s are left. Once the value has ended, the error is told at once, and tried again soon.
   fake_.Pass(absl::Seconds(109));
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Seconds(1));
   asked = source_.asked();
-  EXPECT_THAT(cache_.Get(), StatusIs(absl::StatusCode::kUnavailable, "down"));
+  EXPECT_THAT(cache_.Get(kLongTime), StatusIs(absl::StatusCode::kUnavailable, "down"));
   EXPECT_EQ(source_.asked(), asked + 1);
   source_.set_error(absl::OkStatus());
   fake_.Pass(absl::Seconds(10));
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds(HasSubstr("value-")));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds(HasSubstr("value-")));
   EXPECT_EQ(source_.asked(), asked + 2);
 }
 
@@ -163,50 +165,115 @@ TEST_F(CredentialCacheTest, WithoutAValueAnErrorCountsForAShortPause) {
   source_.set_error(absl::PermissionDeniedError("no"));
   int asked = 0;
   for (const int pause_s : {1, 2, 4, 8, 10, 10}) {
-    EXPECT_THAT(cache_.Get(), StatusIs(absl::StatusCode::kPermissionDenied, "no"));
+    EXPECT_THAT(cache_.Get(kLongTime), StatusIs(absl::StatusCode::kPermissionDenied, "no"));
     EXPECT_EQ(source_.asked(), ++asked);
     fake_.Pass(absl::Seconds(pause_s) - absl::Milliseconds(1));
-    EXPECT_THAT(cache_.Get(), StatusIs(absl::StatusCode::kPermissionDenied, "no"));
+    EXPECT_THAT(cache_.Get(kLongTime), StatusIs(absl::StatusCode::kPermissionDenied, "no"));
     EXPECT_EQ(source_.asked(), asked);
     fake_.Pass(absl::Milliseconds(1));
   }
   source_.set_error(absl::OkStatus());
-  EXPECT_THAT(cache_.Get(), IsOk());
+  EXPECT_THAT(cache_.Get(kLongTime), IsOk());
 }
 
 TEST_F(CredentialCacheTest, ARefusedValueIsRenewedOnce) {
   source_.GiveTheSame();
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("same"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("same"));
   cache_.Refused("another");
-  EXPECT_THAT(cache_.Get(), IsOk());
+  EXPECT_THAT(cache_.Get(kLongTime), IsOk());
   EXPECT_EQ(source_.asked(), 1);
   for (int i = 0; i < 3; ++i) {
     cache_.Refused("same");
-    EXPECT_THAT(cache_.Get(), IsOkAndHolds("same"));
+    EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("same"));
     fake_.Pass(absl::Seconds(30));
   }
   EXPECT_EQ(source_.asked(), 2);
 }
 
 TEST_F(CredentialCacheTest, RefusalsOfNewValuesAreHeededEveryTenSeconds) {
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   cache_.Refused("value-1");
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-2"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2"));
   cache_.Refused("value-2");
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-2"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2"));
   fake_.Pass(absl::Seconds(10));
   cache_.Refused("value-2");
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-3"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-3"));
 }
 
-TEST_F(CredentialCacheTest, ARefusedValueThatCannotBeRenewedIsUsedWhileItLasts) {
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+TEST_F(CredentialCacheTest, ARefusedValueDoesNotCountUntilItIsRenewed) {
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   source_.set_error(absl::UnavailableError("down"));
   cache_.Refused("value-1");
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
-  EXPECT_EQ(source_.asked(), 2);
-  fake_.Pass(absl::Hours(1));
-  EXPECT_THAT(cache_.Get(), StatusIs(absl::StatusCode::kUnavailable, "down"));
+  int asked = 1;
+  for (const int pause_s : {1, 2, 4, 8, 10}) {
+    EXPECT_THAT(cache_.Get(kLongTime), StatusIs(absl::StatusCode::kUnavailable, "down"));
+    EXPECT_EQ(source_.asked(), ++asked);
+    EXPECT_THAT(cache_.Get(kLongTime), StatusIs(absl::StatusCode::kUnavailable, "down"));
+    EXPECT_EQ(source_.asked(), asked);
+    fake_.Pass(absl::Seconds(pause_s));
+  }
+  source_.set_error(absl::OkStatus());
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-7"));
+}
+
+TEST_F(CredentialCacheTest, ARefusalEndsThePauseAfterAFailure) {
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
+  fake_.Pass(absl::Minutes(55));
+  source_.set_error(absl::UnavailableError("down"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
+  source_.set_error(absl::OkStatus());
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
+  cache_.Refused("value-1");
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-3"));
+}
+
+TEST_F(CredentialCacheTest, AValueWhoseSourceMayChangeIsRenewedAtEachRefusal) {
+  source_.GiveTheSame();
+  source_.set_look_again(kLookAgain);
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("same"));
+  for (int asked = 2; asked < 5; ++asked) {
+    cache_.Refused("same");
+    EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("same"));
+    cache_.Refused("same");
+    EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("same"));
+    EXPECT_EQ(source_.asked(), asked);
+    fake_.Pass(kBetweenRefusals);
+  }
+}
+
+TEST_F(CredentialCacheTest, ARenewalWhoseTimeRunsOutLeavesNoErrorForOthers) {
+  source_.set_before([this] { fake_.Pass(absl::Seconds(3)); });
+  source_.set_error(absl::DeadlineExceededError("slow"));
+  for (int asked = 1; asked < 4; ++asked) {
+    EXPECT_THAT(cache_.Get(absl::Seconds(2)),
+                StatusIs(absl::StatusCode::kDeadlineExceeded, "slow"));
+    EXPECT_EQ(source_.asked(), asked);
+  }
+  EXPECT_THAT(cache_.Get(absl::Seconds(9)), StatusIs(absl::StatusCode::kDeadlineExceeded, "slow"));
+  EXPECT_THAT(cache_.Get(absl::Seconds(9)), StatusIs(absl::StatusCode::kDeadlineExceeded, "slow"));
+  EXPECT_EQ(source_.asked(), 4);  // This time it was the source that took too long.
+}
+
+TEST_F(CredentialCacheTest, WithAValueARenewalWhoseTimeRunsOutIsAFailure) {
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
+  fake_.Pass(absl::Minutes(55));
+  source_.set_before([this] { fake_.Pass(absl::Seconds(3)); });
+  source_.set_error(absl::DeadlineExceededError("slow"));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(cache_.Get(absl::Seconds(2)), IsOkAndHolds("value-1"));
+    EXPECT_EQ(source_.asked(), 2);
+  }
+}
+
+TEST_F(CredentialCacheTest, TheSourceLearnsHowMuchTimeThereIs) {
+  absl::Duration told;
+  CredentialCache<std::string> cache(servers_.ForCache(), [&](absl::Duration deadline) {
+    told = deadline;
+    return source_.Renew();
+  });
+  EXPECT_THAT(cache.Get(absl::Seconds(7)), IsOk());
+  EXPECT_EQ(told, fake_.Get().now() + absl::Seconds(7));
 }
 
 // Holds a renewal until it is let go.
@@ -234,14 +301,15 @@ TEST_F(CredentialCacheTest, ManyThreadsShareOneRenewalAndItsOutcome) {
     Gate gate;
     source.set_before(gate.Hold());
     if (fails) source.set_error(absl::UnavailableError("down"));
-    CredentialCache<std::string> cache(servers_.ForCache(), [&source] { return source.Renew(); });
+    CredentialCache<std::string> cache(servers_.ForCache(),
+                                       [&source](absl::Duration) { return source.Renew(); });
     std::vector<std::thread> threads;
     std::atomic<int> good = 0;
     std::atomic<int> begun = 0;
     for (int i = 0; i < 8; ++i) {
       threads.emplace_back([&] {
         ++begun;
-        good += cache.Get().ok() ? 1 : 0;
+        good += cache.Get(kLongTime).ok() ? 1 : 0;
       });
     }
     EXPECT_TRUE(WaitUntil([&] { return begun == 8; }));
@@ -254,28 +322,29 @@ TEST_F(CredentialCacheTest, ManyThreadsShareOneRenewalAndItsOutcome) {
 }
 
 TEST_F(CredentialCacheTest, OthersGoOnWithTheOldValueWhileOneThreadRenewsIt) {
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   fake_.Pass(absl::Minutes(56));
   Gate gate;
   source_.set_before(gate.Hold());
-  std::thread renews([this] { EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-2")); });
+  std::thread renews([this] { EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2")); });
   EXPECT_TRUE(gate.WaitUntilHeld());
-  for (int i = 0; i < 3; ++i) EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1"));
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1"));
   gate.Open();
   renews.join();
-  EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-2"));
+  EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2"));
   EXPECT_EQ(source_.asked(), 2);
 }
 
 TEST_F(CredentialCacheTest, AWaitingThreadEndsWhenItIsInterrupted) {
   Gate gate;
   source_.set_before(gate.Hold());
-  std::thread renews([this] { EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-1")); });
+  std::thread renews([this] { EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-1")); });
   EXPECT_TRUE(gate.WaitUntilHeld());
   InterruptFlag unwanted;
   std::thread waits([this, &unwanted] {
     const InterruptScope scope(unwanted);
-    EXPECT_THAT(cache_.Get(), StatusIs(absl::StatusCode::kCancelled, HasSubstr("no longer")));
+    EXPECT_THAT(cache_.Get(kLongTime),
+                StatusIs(absl::StatusCode::kCancelled, HasSubstr("no longer")));
   });
   unwanted.Raise();
   waits.join();  // While the renewal still runs.
@@ -289,10 +358,11 @@ TEST_F(CredentialCacheTest, TheRenewalOfAnInterruptedThreadIsTakenOverByAWaiting
   InterruptFlag unwanted;
   std::thread renews([this, &unwanted] {
     const InterruptScope scope(unwanted);
-    EXPECT_THAT(cache_.Get(), StatusIs(absl::StatusCode::kCancelled, HasSubstr("no longer")));
+    EXPECT_THAT(cache_.Get(kLongTime),
+                StatusIs(absl::StatusCode::kCancelled, HasSubstr("no longer")));
   });
   EXPECT_TRUE(gate.WaitUntilHeld());
-  std::thread waits([this] { EXPECT_THAT(cache_.Get(), IsOkAndHolds("value-2")); });
+  std::thread waits([this] { EXPECT_THAT(cache_.Get(kLongTime), IsOkAndHolds("value-2")); });
   unwanted.Raise();
   renews.join();
   EXPECT_TRUE(gate.WaitUntilHeld(2));
@@ -303,17 +373,18 @@ TEST_F(CredentialCacheTest, TheRenewalOfAnInterruptedThreadIsTakenOverByAWaiting
 TEST_F(CredentialCacheTest, AThreadThatWaitsForTooLongGivesUp) {
   Gate gate;
   source_.set_before(gate.Hold());
-  std::thread renews([this] { EXPECT_THAT(cache_.Get(), IsOk()); });
+  std::thread renews([this] { EXPECT_THAT(cache_.Get(kLongTime), IsOk()); });
   EXPECT_TRUE(gate.WaitUntilHeld());
   std::thread waits([this] {
-    EXPECT_THAT(cache_.Get(),
-                StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("another thread")));
+    EXPECT_THAT(cache_.Get(absl::Minutes(2)), StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                                       AllOf(HasSubstr("waited 2m for credentials"),
+                                                             HasSubstr("another thread"))));
   });
   // The clock goes on until the thread waits and has seen it.
   std::atomic<bool> over = false;
   std::thread passes([this, &over] {
     while (!over) {
-      fake_.Pass(kLongestRenewal);
+      fake_.Pass(absl::Minutes(2));
       servers_.ForCache().wake();
       std::this_thread::yield();
     }

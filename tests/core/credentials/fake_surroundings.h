@@ -22,6 +22,9 @@ namespace systole {
 // Every secret of these tests contains this text, and no message may.
 inline constexpr char kSecretMark[] = "s3cr3t";
 
+// More than any wait of these tests.
+inline constexpr absl::Duration kLongTime = absl::FromChrono(kLongestWait);
+
 // Matches a Status or StatusOr with this code, whose message matches `message` and holds no secret.
 MATCHER_P2(FailsWith, code, message, "has the code and message, and no secret") {
   const absl::Status& status = StatusOf(arg);
@@ -84,6 +87,7 @@ class FakeSurroundings {
             .draw = [] { return 0.0; },
             .link_connect_timeout = absl::FromChrono(kLongestWait),
             .link_timeout = absl::FromChrono(kLongestWait),
+            .link_pause = absl::ZeroDuration(),
             .service_timeout = absl::FromChrono(kLongestWait),
             // The tests that need one set it.
             .container_server = "http://127.0.0.1:1"};

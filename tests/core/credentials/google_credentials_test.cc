@@ -88,7 +88,7 @@ class GoogleCredentialsTest : public testing::Test {
     fake_.Set("GCE_METADATA_HOST", absl::StrCat("127.0.0.1:", server_.port()));
   }
   absl::StatusOr<std::optional<std::string>> Get() {
-    return GoogleTokensOfEnvironment(fake_.Get())->Get();
+    return GoogleTokensOfEnvironment(fake_.Get())->Get(kLongTime);
   }
   StubAnswer Usual(const StubRequest& request) {
     const bool is_metadata = request.target == kMetadataPath &&
@@ -146,13 +146,13 @@ TEST_F(GoogleCredentialsTest, TheVariableComesBeforeTheLoginAndAnEmulatorBetween
 TEST_F(GoogleCredentialsTest, ALoginIsExchangedForATokenWhichIsRenewed) {
   UseFile(Login());
   const auto source = GoogleTokensOfEnvironment(fake_.Get());
-  EXPECT_THAT(source->Get(), HoldsToken(1));
+  EXPECT_THAT(source->Get(kLongTime), HoldsToken(1));
   fake_.Pass(absl::Minutes(54));
-  EXPECT_THAT(source->Get(), HoldsToken(1));
+  EXPECT_THAT(source->Get(kLongTime), HoldsToken(1));
   fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(), HoldsToken(2));
+  EXPECT_THAT(source->Get(kLongTime), HoldsToken(2));
   source->Refused("ya29.s3cr3t-2");
-  EXPECT_THAT(source->Get(), HoldsToken(3));
+  EXPECT_THAT(source->Get(kLongTime), HoldsToken(3));
   const StubRequest request = server_.requests().at(0);
   EXPECT_EQ(request.method, "POST");
   EXPECT_EQ(request.body,
@@ -244,10 +244,10 @@ TEST_F(GoogleCredentialsTest, WhatTheServerRefusesOrFailsIsToldWithTheRemedy) {
 TEST_F(GoogleCredentialsTest, TheMetadataServerGivesTheMachinesToken) {
   UseMetadata();
   const auto source = GoogleTokensOfEnvironment(fake_.Get());
-  EXPECT_THAT(source->Get(), HoldsToken(1));
+  EXPECT_THAT(source->Get(kLongTime), HoldsToken(1));
   EXPECT_EQ(server_.requests().at(0).method, "GET");
   fake_.Pass(absl::Minutes(55));
-  EXPECT_THAT(source->Get(), HoldsToken(2));
+  EXPECT_THAT(source->Get(kLongTime), HoldsToken(2));
   fake_.Set("NO_GCE_CHECK", "true");
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
 }
@@ -257,15 +257,38 @@ TEST_F(GoogleCredentialsTest, TheMetadataServerIsNotAskedByProxy) {
   UseMetadata();
   CredentialSurroundings surroundings = fake_.Get();
   surroundings.client->http_proxy = proxy.Url("");
-  EXPECT_THAT(GoogleTokensOfEnvironment(surroundings)->Get(), HoldsToken(1));
+  EXPECT_THAT(GoogleTokensOfEnvironment(surroundings)->Get(kLongTime), HoldsToken(1));
   EXPECT_TRUE(proxy.requests().empty());
+}
+
+TEST_F(GoogleCredentialsTest, OnlyWhereNobodyCanBeConnectedToAMachineHasNone) {
+  fake_.Set("NO_GCE_CHECK", "");
+  CredentialSurroundings surroundings = fake_.Get();
+  surroundings.google_metadata_host = DeadAddress();
+  EXPECT_THAT(GoogleTokensOfEnvironment(surroundings)->Get(kLongTime), IsOkAndHolds(std::nullopt));
+  surroundings.google_metadata_host = absl::StrCat("127.0.0.1:", server_.port());
+  const auto source = GoogleTokensOfEnvironment(surroundings);
+  SetFault([](const StubRequest&) { return StubAnswer{.closes = true}; });
+  EXPECT_THAT(source->Get(kLongTime), FailsWith(kUnavailable, HasSubstr("of this machine")));
+  SetFault(nullptr);
+  fake_.Pass(absl::Seconds(2));
+  EXPECT_THAT(source->Get(kLongTime), HoldsToken(1));
+}
+
+TEST_F(GoogleCredentialsTest, ANoneThatWasRefusedIsLookedAtAgain) {
+  const auto source = GoogleTokensOfEnvironment(fake_.Get());
+  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
+  UseMetadata();
+  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
+  source->Refused(std::nullopt);
+  EXPECT_THAT(source->Get(kLongTime), HoldsToken(1));
 }
 
 TEST_F(GoogleCredentialsTest, AMachineWithoutServiceAccountHasNone) {
   UseMetadata();
   SetFault([](const StubRequest&) { return Reply(404, "", {{"Metadata-Flavor", "Google"}}); });
   const auto source = GoogleTokensOfEnvironment(fake_.Get());
-  for (int i = 0; i < 3; ++i) EXPECT_THAT(source->Get(), IsOkAndHolds(std::nullopt));
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
   EXPECT_EQ(server_.requests().size(), 1u);
 }
 
@@ -294,7 +317,7 @@ TEST_F(GoogleCredentialsTest, ANamedMetadataServerThatFailsIsAnError) {
   SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });
   CredentialSurroundings surroundings = fake_.Get();
   surroundings.link_timeout = absl::Milliseconds(20);
-  EXPECT_THAT(GoogleTokensOfEnvironment(surroundings)->Get(),
+  EXPECT_THAT(GoogleTokensOfEnvironment(surroundings)->Get(kLongTime),
               FailsWith(absl::StatusCode::kDeadlineExceeded, HasSubstr("NO_GCE_CHECK")));
 }
 

@@ -368,6 +368,14 @@ TEST(HttpClientTest, TheEnvironmentNamesProxiesAndAuthoritiesAsUsual) {
   ::setenv("NO_PROXY", "none", 1);
   options = HttpOptionsOfEnvironment();
   EXPECT_EQ(options.ca_file, "ssl");
+  EXPECT_EQ(options.ca_variable, "SSL_CERT_FILE");
+  ::unsetenv("AWS_CA_BUNDLE");
+  EXPECT_EQ(HttpOptionsOfEnvironment("AWS_CA_BUNDLE").ca_file, "ssl");
+  ::setenv("AWS_CA_BUNDLE", "aws", 1);
+  EXPECT_EQ(HttpOptionsOfEnvironment("AWS_CA_BUNDLE").ca_file, "aws");
+  EXPECT_EQ(HttpOptionsOfEnvironment("AWS_CA_BUNDLE").ca_variable, "AWS_CA_BUNDLE");
+  EXPECT_EQ(HttpOptionsOfEnvironment().ca_file, "ssl");
+  ::unsetenv("AWS_CA_BUNDLE");
   EXPECT_EQ(options.http_proxy, "");
   EXPECT_EQ(options.https_proxy, "upper");
   EXPECT_EQ(options.no_proxy, "none");
@@ -377,6 +385,7 @@ TEST(HttpClientTest, TheEnvironmentNamesProxiesAndAuthoritiesAsUsual) {
   ::setenv("all_proxy", "all", 1);
   options = HttpOptionsOfEnvironment([](const char*) { return true; });
   EXPECT_EQ(options.ca_file, "curl");
+  EXPECT_EQ(options.ca_variable, "CURL_CA_BUNDLE");
   EXPECT_EQ(options.ca_folder, "folder");
   EXPECT_EQ(options.http_proxy, "all");
   EXPECT_EQ(options.https_proxy, "lower");
@@ -394,6 +403,7 @@ TEST(HttpClientTest, WithoutAFileOfAuthoritiesInTheEnvironmentTheFirstUsualOneIs
              usual.end();
     });
     EXPECT_EQ(options.ca_file, first < usual.size() ? usual[first] : "");
+    EXPECT_EQ(options.ca_variable, "");
   }
 }
 

@@ -1,5 +1,6 @@
 // What the client makes of servers and networks that fail or mean harm.
 #include <atomic>
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <thread>
@@ -7,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/http/http_client.h"
 #include "core/http/http_retry.h"
+#include "core/http/no_server.h"
+#include "core/http/transfer_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/http/stub_http_server.h"
@@ -60,6 +63,33 @@ TEST(HttpFaultsTest, ARequestMayGiveUpConnectingSoonerThanItsClient) {
                      .timeout = kLong,
                      .connect_timeout = absl::Milliseconds(20)}),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("did not answer")));
+}
+
+TEST(HttpFaultsTest, OnlyWhereNobodyCanBeConnectedToThereIsNoServer) {
+  const auto is_no_server = [](const std::string& url) {
+    const absl::Status status = Fetch(Get(url)).status();
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    return IsNoServer(status);
+  };
+  EXPECT_TRUE(is_no_server(absl::StrCat("http://", DeadAddress(), "/")));
+  EXPECT_TRUE(is_no_server(absl::StrCat("http://", kImpossibleHost, "/")));
+  for (const StubAnswer& bad :
+       {StubAnswer{.bytes = "", .closes = true}, StubAnswer{.bytes = "HTTP/1.1 2", .closes = true},
+        StubAnswer{.bytes = Head(200, {{"content-length", "9"}}) + "x", .closes = true}}) {
+    const StubHttpServer server([&bad](const StubRequest&) { return bad; });
+    EXPECT_FALSE(is_no_server(server.Url("/")));
+  }
+}
+
+TEST(HttpFaultsTest, AConnectionThatIsNotMadeInTimeIsNoServer) {
+  const auto is_no_server = [](const TransferFacts& facts) {
+    return IsNoServer(TransferError(facts));
+  };
+  EXPECT_TRUE(is_no_server({.code = CURLE_OPERATION_TIMEDOUT}));
+  EXPECT_FALSE(is_no_server({.code = CURLE_OPERATION_TIMEDOUT, .was_connected = true}));
+  EXPECT_TRUE(is_no_server({.code = CURLE_COULDNT_CONNECT, .system_error = EHOSTUNREACH}));
+  EXPECT_FALSE(is_no_server({.code = CURLE_COULDNT_CONNECT, .system_error = EMFILE}));
+  EXPECT_FALSE(is_no_server({.code = CURLE_RECV_ERROR}));
 }
 
 TEST(HttpFaultsTest, ANameThatIsNoneIsUnavailableAndTold) {
@@ -122,7 +152,18 @@ TEST(HttpFaultsTest, AMissingFileOfAuthoritiesIsNamed) {
   const StubCertificate certificate = MakeCertificate("IP:127.0.0.1");
   const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); }, &certificate);
   EXPECT_THAT(Fetch(Get(server.Url("/")), Patient({.ca_file = "/none/ca.pem"})),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("/none/ca.pem")));
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("/none/ca.pem"), HasSubstr("ca-certificates"))));
+  EXPECT_THAT(Fetch(Get(server.Url("/")),
+                    Patient({.ca_file = "/none/ca.pem", .ca_variable = "AWS_CA_BUNDLE"})),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("/none/ca.pem"), HasSubstr("correct AWS_CA_BUNDLE"),
+                             Not(HasSubstr("SSL_CERT_FILE")))));
+  EXPECT_THAT(
+      Fetch(Get(server.Url("/")),
+            Patient({.ca_file = TempFolder().Write("none", MakeCertificate("DNS:x").pem),
+                     .ca_variable = "AWS_CA_BUNDLE"})),
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("authorities by AWS_CA_BUNDLE")));
 }
 
 TEST(HttpFaultsTest, APortThatSpeaksNoTlsIsTold) {
@@ -318,8 +359,9 @@ TEST(HttpFaultsTest, AServerThatSaysNothingIsUnavailableBeforeTheTimeout) {
   const StubHttpServer server([](const StubRequest&) { return StubAnswer{.hangs = true}; });
   HttpClientOptions options = Patient();
   options.stall_timeout = absl::Seconds(1);
-  EXPECT_THAT(Fetch(Get(server.Url("/")), options),
-              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("did not answer")));
+  const absl::Status status = Fetch(Get(server.Url("/")), options).status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("did not answer")));
+  EXPECT_FALSE(IsNoServer(status));
 }
 
 // Client and retries together.

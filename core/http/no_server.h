@@ -1,0 +1,23 @@
+// Tells whether a request failed because nobody was there to connect to.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_HTTP_NO_SERVER_H_
+#define SYSTOLE_CORE_HTTP_NO_SERVER_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// Unavailable, and IsNoServer().
+absl::Status NoServerError(absl::string_view message);
+
+// Whether an error of HttpClient::Fetch() says that there was no connection: refused, unreachable,
+// not made in time, or a name that leads nowhere. A server that does not run looks like this, and
+// so does one that starts just now. False for every failure of somebody who is there, and for an
+// error of HttpRetrier, which tells of several attempts.
+bool IsNoServer(const absl::Status& error);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_HTTP_NO_SERVER_H_
