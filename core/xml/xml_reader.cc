@@ -40,6 +40,10 @@ absl::string_view LocalName(const XML_Char* name) {
   return whole.substr(whole.rfind(':') + 1);  // npos + 1 is 0.
 }
 
+bool IsBlank(absl::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == absl::string_view::npos;
+}
+
 void XMLCALL OnStart(void* data, const XML_Char* name, const XML_Char** /*attributes*/) {
   Reading& reading = *static_cast<Reading*>(data);
   if (!reading.status.ok()) return;
@@ -52,6 +56,8 @@ void XMLCALL OnStart(void* data, const XML_Char* name, const XML_Char** /*attrib
     return reading.Fail(absl::ResourceExhaustedError(
         absl::StrCat("the XML has a name of more than ", reading.bounds.max_text_bytes, " bytes")));
   }
+  // Blanks between elements, such as line breaks, are not the text of the element around them.
+  if (!reading.open.empty() && IsBlank(reading.open.back().text)) reading.open.back().text.clear();
   reading.open.push_back({reading.path.size(), ""});
   absl::StrAppend(&reading.path, reading.path.empty() ? "" : "/", local);
 }

@@ -42,6 +42,14 @@ TEST(XmlReaderTest, EachElementIsTakenAtItsEndWithItsPathAndItsOwnText) {
   EXPECT_THAT(ReadAll("<s:a xmlns:s=\"http://x/\"><s:b>1</s:b></s:a>"), ElementsAre("a/b=1", "a="));
 }
 
+TEST(XmlReaderTest, BlanksBetweenElementsDoNotCount) {
+  std::string xml = "<a>";
+  for (int i = 0; i < 1000; ++i) xml += "\n            <b> 1</b>";
+  xml += "\n</a>";
+  EXPECT_THAT(Read(xml, {.max_text_bytes = 100}), IsOk());
+  EXPECT_THAT(ReadAll("<a>\n  <b> 1 </b>\n</a>"), ElementsAre("a/b= 1 ", "a=\n"));
+}
+
 TEST(XmlReaderTest, TheFiveEntitiesAndNumbersOfCharactersAreCharacters) {
   EXPECT_THAT(ReadAll("<a>&lt;&amp;&gt;&quot;&apos;&#x41;&#66;<![CDATA[<&]]></a>"),
               ElementsAre("a=<&>\"'AB<&"));
