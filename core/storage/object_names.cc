@@ -51,8 +51,11 @@ std::vector<std::string> ObjectsIn(const ObjectNames& objects, const std::string
   std::set<std::string> found;
   for (auto at = objects.lower_bound(folder); at != objects.end() && absl::StartsWith(*at, folder);
        ++at) {
+    if (*at == folder) continue;  // It only says that the folder exists.
     const absl::string_view part =
         absl::string_view(*at).substr(folder.size(), at->find('/', folder.size()) - folder.size());
+    // A folder without a name, as in "data//x", is shown with the '/' after it.
+    if (part.empty()) found.insert(folder + "/");
     if (!part.empty() && part[0] != '.') found.insert(absl::StrCat(folder, part));
   }
   return {found.begin(), found.end()};
@@ -73,7 +76,7 @@ absl::StatusOr<std::vector<std::string>> ListObjects(const ObjectNames& objects,
   }
   std::erase_if(names, [wanted](const std::string& name) { return !wanted(name); });
   for (const std::string& name : names) {
-    if (objects.contains(name)) continue;
+    if (!IsFolderName(name) && objects.contains(name)) continue;
     return absl::InvalidArgumentError(absl::StrCat("pattern \"", ForeignText(ShownName(pattern)),
                                                    "\": \"", ForeignText(ShownName(name)),
                                                    "\" is a folder; want a file"));
