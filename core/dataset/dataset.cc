@@ -46,6 +46,13 @@ absl::Status CannotOpen(const absl::Status& error, const std::string& path) {
                           absl::StatusCodeToString(error.code()), "); the server's log says why"));
 }
 
+// The error of CompareWithManifests() for shards on a server. It names what CannotOpen() names.
+absl::Status CannotCompare(const absl::Status& error) {
+  return WithReason(
+      error, absl::StrCat("a manifest beside its shards cannot be read (",
+                          absl::StatusCodeToString(error.code()), "); the server's log says why"));
+}
+
 // Clients see these errors too, and must not learn the server's folders. A message has the path as
 // it is, or as it may be shown.
 absl::Status WithoutFolder(const absl::Status& status, const std::string& path) {
@@ -122,7 +129,8 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
   absl::Status whole = differences.status();
   if (whole.ok()) whole = CheckNoDifferences(*differences);
   if (!whole.ok()) {
-    return absl::Status(whole.code(), absl::StrCat("dataset '", name, "': ", whole.message()));
+    const absl::Status named(whole.code(), absl::StrCat("dataset '", name, "': ", whole.message()));
+    return differences.ok() || !IsOnServer(opened.front().path) ? named : CannotCompare(named);
   }
   SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "records", seen.records, expected.records));
   SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "bytes", seen.bytes, expected.bytes));

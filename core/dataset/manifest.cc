@@ -132,20 +132,26 @@ absl::StatusOr<std::vector<std::string>> ManifestsIn(const std::string& folder_p
   // Shards named one by one can be opened in a folder that may not be listed.
   if (absl::IsPermissionDenied(paths.status())) return std::vector<std::string>();
   if (!paths.ok()) {
-    return absl::Status(paths.status().code(),
-                        "cannot list the folder of the shards, to look for manifests there");
+    // Clients see errors of folders of this machine.
+    return absl::Status(
+        paths.status().code(),
+        absl::StrCat("cannot list the folder of the shards, to look for manifests there",
+                     IsOnServer(folder_part) ? ": " : "",
+                     IsOnServer(folder_part) ? paths.status().message() : ""));
   }
   std::erase_if(*paths, [](const std::string& path) { return !IsManifest(BaseName(path)); });
   std::sort(paths->begin(), paths->end());
   return paths;
 }
 
-// `status` of the manifest `path`, as clients may see it: without the server's folders.
+// `status` of the manifest `path`. Clients see it if the manifest is a file of this machine, so it
+// is then without the folder.
 absl::Status WithHelp(const absl::Status& status, const std::string& path) {
   return absl::Status(
       status.code(),
       absl::StrCat(
-          absl::StrReplaceAll(status.message(), {{path, BaseName(path)}}),
+          IsOnServer(path) ? std::string(status.message())
+                           : absl::StrReplaceAll(status.message(), {{path, BaseName(path)}}),
           "; a manifest beside shards is read whenever they are opened: correct or remove it"));
 }
 
@@ -193,10 +199,14 @@ absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
                .manifest = source,
                .text = absl::StrCat("shard \"", ForeignName(shard.name), "\" has ", is.records,
                                     " records in ", is.bytes, " bytes, ", says, SaysText(shard))});
-        } else if (shard.records > 0 && absl::IsNotFound(StatStored(path).status()) &&
+        } else if (shard.records > 0 &&
                    std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
                      return PatternTakes(pattern, path);
                    })) {
+          const absl::Status state = StatStored(path).status();
+          // On a server, an error that passes does not mean that the shard is there.
+          if (!state.ok() && !absl::IsNotFound(state) && IsOnServer(path)) return state;
+          if (!absl::IsNotFound(state)) continue;
           differences.push_back({.shard = shard.name,
                                  .manifest = source,
                                  .missing = true,
