@@ -178,6 +178,46 @@ TEST(BucketTest, AManifestBesideShardsFindsOneThatIsMissing) {
   EXPECT_THAT(absl::StrCat(verified.out, verified.err), HasSubstr("train-4.tfrecord"));
 }
 
+TEST(BucketTest, ShardsOfAManifestThatThePatternDoesNotTakeAreNotAskedFor) {
+  const TempFolder folder;
+  StubBucket bucket({.sign = kSign});
+  PutShards(bucket, folder);
+  const std::string pattern = bucket.Name("d/train-*.tfrecord");
+  ASSERT_EQ(RunSystole({"verify", pattern}, Environment(bucket)).exit_code, 0);
+  const int without = bucket.reads();
+  std::string manifest;
+  for (int i = 0; i < 100; ++i) {
+    absl::StrAppend(&manifest, "shards { name: 'valid-", i, ".tfrecord' records: 16 } ");
+  }
+  bucket.Put("d/all.manifest", manifest);
+  ASSERT_EQ(RunSystole({"verify", pattern}, Environment(bucket)).exit_code, 0);
+  EXPECT_LE(bucket.reads(), 2 * without + 5);  // The manifest itself.
+}
+
+TEST(BucketTest, OfAManifestThatCannotBeReadClientsLearnNoPlace) {
+  const TempFolder folder;
+  StubBucket bucket({.sign = kSign});
+  PutShards(bucket, folder);
+  bucket.Put("d/train.manifest", "shards { name: 'train-0.tfrecord' records: 16 }");
+  bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (!absl::StrContains(request.target, "train.manifest")) return std::nullopt;
+    return RefuseInXml(403, "AccessDenied");
+  });
+  const auto server = ServerProcess::Start(
+      {"--dataset", "bucket=" + bucket.Name("d/*.tfrecord"), "--dataset", "files=" + folder.path()},
+      Environment(bucket));
+  ASSERT_THAT(server, IsOk());
+  const TempFolder specs;
+  const Finished fed = RunSystole({"feed", "--server", (*server)->address(), "--spec",
+                                   specs.Write("s.textproto", SpecOf("bucket")), "--digest"});
+  EXPECT_NE(fed.exit_code, 0);
+  EXPECT_THAT(fed.err, AllOf(HasSubstr("manifest"), Not(HasSubstr("s3://")), Not(HasSubstr("d/")),
+                             Not(HasSubstr(std::to_string(bucket.server().port())))));
+  (*server)->process().Signal(SIGTERM);
+  EXPECT_THAT((*server)->process().Wait().err,
+              AllOf(HasSubstr(bucket.Name("d/train.manifest")), HasSubstr("AccessDenied")));
+}
+
 TEST(BucketTest, WhatCannotBeReadIsToldWithTheRemedyAndWithoutSecrets) {
   StubBucket bucket({.sign = kSign});
   bucket.Put("d/a", Shard(0, 8));

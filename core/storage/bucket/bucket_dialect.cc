@@ -77,11 +77,22 @@ bool RefusesCredentials(const HttpResponse& response) {
          std::end(kCredentialCodes);
 }
 
+bool MayNeedOtherCredentials(const HttpResponse& response, bool had_any) {
+  return RefusesCredentials(response) || (!had_any && response.status == 403);
+}
+
 absl::Status BucketDialect::RefusalOf(absl::string_view called,
                                       const HttpResponse& response) const {
-  const std::string code = ParseRefusal(response.body).code;
+  const BucketRefusal refusal = ParseRefusal(response.body);
+  const std::string& code = refusal.code;
   const std::string what = absl::StrCat(called, ": ", words_.service, " answers with status ",
                                         response.status, code.empty() ? "" : " ", code, ": ");
+  // Servers have many ways to refuse a request without a signature.
+  const std::string hint =
+      has_credentials()
+          ? ""
+          : absl::StrCat("; the request had no credentials, because none were found (",
+                         words_.credentials, ")");
   if (RefusesCredentials(response) && has_credentials()) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, "it does not accept the credentials; check that they are valid (",
@@ -103,14 +114,20 @@ absl::Status BucketDialect::RefusalOf(absl::string_view called,
             absl::StrCat(what, "there is no such bucket; check its name, and the server (",
                          words_.endpoint, ")"));
       }
+      if (!code.empty() && code != "NoSuchKey") {
+        return absl::NotFoundError(absl::StrCat(
+            what,
+            "what was asked for is not there, or the server does not know the caller; check "
+            "how the key is spelled, and the credentials (",
+            words_.credentials, ")"));
+      }
       return absl::NotFoundError(
           absl::StrCat(what, "there is no such object; check how its key is spelled"));
     case 401:
     case 403:
       if (!has_credentials()) {
         return absl::PermissionDeniedError(
-            absl::StrCat(what, "it may not be read by everybody, and no credentials were found (",
-                         words_.credentials, ")"));
+            absl::StrCat(what, "it may not be read by everybody", hint));
       }
       return absl::PermissionDeniedError(absl::StrCat(
           what,
@@ -132,8 +149,13 @@ absl::Status BucketDialect::RefusalOf(absl::string_view called,
         absl::StrCat(what, "it is overloaded or fails; try again later, or with fewer readers"));
   }
   if (response.status == 407) return systole::RefusalOf(called, response);  // A proxy's.
-  return absl::FailedPreconditionError(absl::StrCat(
-      what, "want 200 or 206; check that the server is one of buckets (", words_.endpoint, ")"));
+  if (!refusal.region.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(what, "the bucket is in the region ",
+                                                      refusal.region, "; set AWS_REGION to it"));
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, "want 200 or 206; check that the server is one of buckets (",
+                   words_.endpoint, ")", hint));
 }
 
 }  // namespace systole

@@ -68,6 +68,10 @@ void SetBucketRules(HttpRequest& request);
 // may help.
 bool RefusesCredentials(const HttpResponse& response);
 
+// The same for a request that may have had no credentials (`had_any`): then it may be refused to
+// everybody, and there may be some now.
+bool MayNeedOtherCredentials(const HttpResponse& response, bool had_any);
+
 }  // namespace systole
 
 #endif  // SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_

@@ -1,11 +1,13 @@
 #include "core/storage/bucket/bucket_list.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/http/http_headers.h"
 #include "core/http/http_message.h"
 #include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
@@ -19,7 +21,7 @@ std::string QueryOf(const BucketListing& listing, const std::string& token) {
   std::vector<std::pair<std::string, std::string>> parameters = {
       {"list-type", "2"},
       {"encoding-type", "url"},  // XML has no way to write some characters of keys.
-      {"max-keys", absl::StrCat(listing.most_keys)},
+      {"max-keys", "1000"},
       {"prefix", listing.prefix.key}};
   if (!listing.into_folders) parameters.emplace_back("delimiter", "/");
   if (!token.empty()) parameters.emplace_back("continuation-token", token);
@@ -75,13 +77,21 @@ absl::StatusOr<ObjectNames> ListBucket(WebConnection& connection, const WebDiale
   Gathering gathering(listing, options);
   std::string token;
   int idle_pages = 0;
+  const absl::Duration deadline = connection.options().now() + options.max_time;
   for (int pages = 0; pages < options.max_pages; ++pages) {
     if (InterruptRequested()) return InterruptedError();
+    const absl::Duration time_left = deadline - connection.options().now();
+    if (time_left <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the server took ", absl::FormatDuration(options.max_time), " for ", pages,
+                       " pages of its list, which did not end; put shards into folders of their "
+                       "own, and write more of the name before the first wildcard"));
+    }
     const HttpRequest request = {
         .url = absl::StrCat(listing.prefix.scheme, "://", listing.prefix.bucket,
                             QueryOf(listing, token)),
         .headers = {{"accept-encoding", "identity"}},
-        .timeout = connection.options().open_timeout,
+        .timeout = std::min(connection.options().open_timeout, time_left),
         .max_body_bytes = options.max_page_bytes};
     SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse response, connection.Fetch(request));
     if (response.status != 200) {
@@ -89,12 +99,22 @@ absl::StatusOr<ObjectNames> ListBucket(WebConnection& connection, const WebDiale
           absl::StrCat("a list of \"", listing.prefix.scheme, "://", listing.prefix.bucket, "\""),
           response);
     }
+    const absl::string_view encoding = FindHeader(response.headers, "content-encoding");
+    if (!encoding.empty() && encoding != "identity") {
+      return absl::DataLossError(
+          absl::StrCat("the server's list is compressed (", ForeignName(encoding),
+                       "), which nobody asked for; a proxy on the way may be wrong"));
+    }
     SYSTOLE_ASSIGN_OR_RETURN(ListPage page, ParseListPage(response.body));
     SYSTOLE_ASSIGN_OR_RETURN(const bool brings_new, gathering.Add(page));
-    if (page.next_token.empty() || listing.first_page_only) return gathering.TakeNames();
+    if (page.next_token.empty()) return gathering.TakeNames();
     idle_pages = brings_new ? 0 : idle_pages + 1;
-    if (page.next_token == token || idle_pages > options.max_idle_pages) {
-      return absl::DataLossError("the server's list does not go on: its pages come again");
+    if (page.next_token == token) {
+      return absl::DataLossError("the server's list does not go on: a page leads to itself");
+    }
+    if (idle_pages > options.max_idle_pages) {
+      return absl::DataLossError(absl::StrCat("the server's list does not go on: ", idle_pages,
+                                              " pages in a row have no new name"));
     }
     token = std::move(page.next_token);
   }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/storage/bucket/bucket_name.h"
 #include "core/storage/object_names.h"
 #include "core/storage/web/web_source.h"
@@ -25,20 +26,22 @@ struct BucketListOptions {
   // Pages in a row that bring no new name. Cloud Storage sends such pages where objects were
   // deleted.
   int max_idle_pages = 16;
+  // Of all pages together. A server could send one name a minute, and a start would take a week.
+  // 1,000,000 names are 1,000 pages, of some 100 ms each.
+  absl::Duration max_time = absl::Minutes(10);
 };
 
 // What of a bucket is listed.
 struct BucketListing {
   BucketName prefix;          // All keys that begin with its key.
   bool into_folders = false;  // False: a '/' after the prefix ends a name, which is a folder's.
-  int most_keys = 1000;       // Of a page.
-  bool first_page_only = false;
 };
 
 // The names, with scheme and bucket. Those of folders, and of objects that stand for folders, end
 // with '/'. The list may change while it is read; no name comes twice.
 //   NotFound, PermissionDenied, ..  WebDialect::RefusalOf(), of this dialect's server.
 //   ResourceExhausted               more than `options` allow.
+//   DeadlineExceeded                longer than `options` allow.
 //   DataLoss                        ParseListPage(); keys outside the prefix; a list that does not
 //                                   go on.
 //   Cancelled                       InterruptRequested().

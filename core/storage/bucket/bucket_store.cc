@@ -46,9 +46,7 @@ absl::StatusOr<BucketService> S3OfEnvironment() {
   BucketService service;
   SYSTOLE_ASSIGN_OR_RETURN(service.dialect,
                            S3Dialect::Create(options, AwsCredentialsOfEnvironment()));
-  service.web.client = HttpOptionsOfEnvironment();
-  const std::string authorities = VariableOfProcess("AWS_CA_BUNDLE");
-  if (!authorities.empty()) service.web.client.ca_file = authorities;
+  service.web.client = HttpOptionsOfEnvironment("AWS_CA_BUNDLE");
   return service;
 }
 
@@ -129,18 +127,12 @@ absl::StatusOr<std::vector<std::string>> BucketStore::ListFolderOf(const BucketN
 
 absl::StatusOr<std::vector<std::string>> BucketStore::ListName(const BucketName& name,
                                                                NameFilter wanted) const {
-  // If there is such an object, it is the first of all whose keys begin with its key.
-  const absl::StatusOr<ObjectNames> first =
-      Names({.prefix = name, .most_keys = 1, .first_page_only = true});
-  const bool is_object =
-      first.ok() ? first->contains(name.Text()) : absl::IsPermissionDenied(first.status());
-  if (is_object) {
-    if (!wanted(name.Text())) return std::vector<std::string>();
-    return std::vector<std::string>{name.Text()};
-  }
-  if (!first.ok()) return first.status();
-  if (first->empty()) return PatternMatchesNothing(name.Text());
-  return ListFolderOf(name, wanted);
+  // An Open() a moment later costs no further request.
+  const absl::StatusOr<SeenObject> object = Look(name.Text());
+  if (absl::IsNotFound(object.status())) return ListFolderOf(name, wanted);
+  if (!object.ok() && !absl::IsPermissionDenied(object.status())) return object.status();
+  if (!wanted(name.Text())) return std::vector<std::string>();
+  return std::vector<std::string>{name.Text()};
 }
 
 absl::StatusOr<std::vector<std::string>> BucketStore::ListGlob(const BucketName& pattern,

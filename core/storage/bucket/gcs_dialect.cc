@@ -44,12 +44,14 @@ absl::Status GcsDialect::Prepare(HttpRequest& request) {
   SYSTOLE_ASSIGN_OR_RETURN(const BucketTarget target, ParseBucketTarget(request.url));
   request.url = AddressInPath(endpoint_, target);
   SetBucketRules(request);
-  // The server would unpack an object that was stored with `content-encoding: gzip`, and ignore the
-  // range. So it is told that this reader takes the stored bytes.
-  RemoveHeader(request.headers, "accept-encoding");
-  request.headers.emplace_back("accept-encoding", "gzip");
+  if (target.query.empty()) {
+    // The server would unpack an object that was stored with `content-encoding: gzip`, and ignore
+    // the range. So it is told that this reader takes the stored bytes.
+    RemoveHeader(request.headers, "accept-encoding");
+    request.headers.emplace_back("accept-encoding", "gzip");
+  }
   if (!options_.sends_tokens) return absl::OkStatus();
-  SYSTOLE_ASSIGN_OR_RETURN(const std::optional<std::string> token, tokens_->Get());
+  SYSTOLE_ASSIGN_OR_RETURN(const std::optional<std::string> token, tokens_->Get(request.timeout));
   has_token_.store(token.has_value(), std::memory_order_relaxed);
   if (token.has_value()) {
     request.headers.emplace_back("authorization", absl::StrCat(kBearer, *token));
@@ -59,12 +61,15 @@ absl::Status GcsDialect::Prepare(HttpRequest& request) {
 
 bool GcsDialect::LearnsFrom(const std::string& /*name*/, const HttpRequest& sent,
                             const HttpResponse& response) {
+  if (!options_.sends_tokens) return false;
   absl::string_view token = FindHeader(sent.headers, "authorization");
-  if (!absl::ConsumePrefix(&token, kBearer) || !RefusesCredentials(response)) return false;
-  const std::string used(token);
+  std::optional<std::string> used;
+  if (absl::ConsumePrefix(&token, kBearer)) used = std::string(token);
+  if (!MayNeedOtherCredentials(response, used.has_value())) return false;
   tokens_->Refused(used);
-  const absl::StatusOr<std::optional<std::string>> renewed = tokens_->Get();
-  return renewed.ok() && renewed->has_value() && **renewed != used;
+  const absl::StatusOr<std::optional<std::string>> renewed = tokens_->Get(sent.timeout);
+  // The next Prepare() returns an error of the renewal.
+  return !renewed.ok() || *renewed != used;
 }
 
 GcsOptions GcsOptionsOfEnvironment(const CredentialSurroundings& surroundings) {

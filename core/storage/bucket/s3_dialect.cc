@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/credentials/aws_settings.h"
 #include "core/http/http_headers.h"
+#include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "core/storage/bucket/bucket_answer.h"
 #include "core/storage/bucket/bucket_name.h"
@@ -16,6 +17,7 @@ namespace systole {
 namespace {
 
 constexpr char kAddressing[] = "SYSTOLE_S3_ADDRESSING";
+constexpr char kEndpoint[] = "AWS_ENDPOINT_URL_S3";
 
 constexpr BucketWords kS3Words = {
     .service = "S3",
@@ -46,6 +48,9 @@ absl::StatusOr<std::unique_ptr<S3Dialect>> S3Dialect::Create(
         absl::StrCat("AWS_REGION: \"", ForeignName(options.region),
                      "\" is no region; want a name such as us-east-1"));
   }
+  if (!endpoint.has_value()) {
+    SYSTOLE_RETURN_IF_ERROR(AwsDomainOfRegion(options.region, kEndpoint).status());
+  }
   return absl::WrapUnique(new S3Dialect(options, endpoint, std::move(credentials)));
 }
 
@@ -57,10 +62,10 @@ std::string S3Dialect::RegionOf(const std::string& bucket) {
 
 HttpUrl S3Dialect::ServerIn(const std::string& region) const {
   if (endpoint_.has_value()) return *endpoint_;
-  // The regions of China are a world of their own.
+  const absl::StatusOr<std::string> domain = AwsDomainOfRegion(region, kEndpoint);
+  SYSTOLE_CHECK(domain.ok());  // Regions of other domains are refused or not learned.
   return {.scheme = "https",
-          .host = absl::StrCat("s3.", region, ".amazonaws.com",
-                               absl::StartsWith(region, "cn-") ? ".cn" : ""),
+          .host = absl::StrCat("s3.", region, ".", *domain),
           .port = 443,
           .target = "/"};
 }
@@ -74,7 +79,8 @@ absl::Status S3Dialect::Prepare(HttpRequest& request) {
   const bool in_host = options_.bucket_in_host.value_or(!endpoint_.has_value()) && name_is_one;
   request.url = in_host ? AddressAtHost(server, target) : AddressInPath(server, target);
   SetBucketRules(request);
-  SYSTOLE_ASSIGN_OR_RETURN(const std::optional<AwsCredentials> credentials, credentials_->Get());
+  SYSTOLE_ASSIGN_OR_RETURN(const std::optional<AwsCredentials> credentials,
+                           credentials_->Get(request.timeout));
   signs_.store(credentials.has_value(), std::memory_order_relaxed);
   if (credentials.has_value()) {
     request.sign = {.access_key_id = credentials->access_key_id,
@@ -92,7 +98,7 @@ bool S3Dialect::LearnsRegion(const std::string& bucket, const HttpRequest& sent,
   if (response.status != 301 && response.status != 307 && response.status != 400) return false;
   std::string region(FindHeader(response.headers, "x-amz-bucket-region"));
   if (region.empty()) region = ParseRefusal(response.body).region;
-  if (!IsRegion(region)) return false;
+  if (!IsRegion(region) || !AwsDomainOfRegion(region, kEndpoint).ok()) return false;
   const absl::StatusOr<HttpUrl> asked = ParseHttpUrl(sent.url);
   if (!asked.ok() || absl::EndsWith(asked->host, ServerIn(region).host)) return false;
   MutexLock lock(mu_);
@@ -105,13 +111,17 @@ bool S3Dialect::LearnsFrom(const std::string& name, const HttpRequest& sent,
                            const HttpResponse& response) {
   const absl::StatusOr<BucketTarget> target = ParseBucketTarget(name);
   if (target.ok() && LearnsRegion(target->name.bucket, sent, response)) return true;
-  if (!sent.sign.has_value() || !RefusesCredentials(response)) return false;
-  const AwsCredentials used = {.access_key_id = sent.sign->access_key_id,
-                               .secret_access_key = sent.sign->secret_access_key,
-                               .session_token = sent.sign->session_token};
+  if (!MayNeedOtherCredentials(response, sent.sign.has_value())) return false;
+  std::optional<AwsCredentials> used;
+  if (sent.sign.has_value()) {
+    used = {.access_key_id = sent.sign->access_key_id,
+            .secret_access_key = sent.sign->secret_access_key,
+            .session_token = sent.sign->session_token};
+  }
   credentials_->Refused(used);
-  const absl::StatusOr<std::optional<AwsCredentials>> renewed = credentials_->Get();
-  return renewed.ok() && renewed->has_value() && **renewed != used;
+  const absl::StatusOr<std::optional<AwsCredentials>> renewed = credentials_->Get(sent.timeout);
+  // The next Prepare() returns an error of the renewal.
+  return !renewed.ok() || *renewed != used;
 }
 
 absl::StatusOr<S3Options> S3OptionsOfEnvironment(const CredentialSurroundings& surroundings) {

@@ -19,14 +19,14 @@ class WebDialect {
   WebDialect& operator=(const WebDialect&) = delete;
 
   // Makes an attempt fit to be sent. `request.url` is the name of an object, and becomes its
-  // address. Called for each attempt, because credentials end. An error is the attempt's outcome,
-  // so Unavailable is tried again. Its message is for operators.
+  // address. Called for each attempt, because credentials end. Waits for request.timeout at most.
+  // An error is the attempt's outcome, so Unavailable is tried again. Its message is for operators.
   virtual absl::Status Prepare(HttpRequest& request) = 0;
 
   // Whether another attempt, prepared anew, may be answered better, because this one learned from
   // the answer: credentials were renewed, or the object is elsewhere. `name` is what Prepare() got,
-  // and `sent` what it made of that. Called for answers that are no 2xx. At most
-  // kMostCorrections attempts follow each other in this way.
+  // and `sent` what it made of that. Called for answers that are no 2xx. Waits for sent.timeout at
+  // most. At most kMostCorrections attempts follow each other in this way.
   virtual bool LearnsFrom(const std::string& name, const HttpRequest& sent,
                           const HttpResponse& response) = 0;
 

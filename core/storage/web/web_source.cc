@@ -53,22 +53,40 @@ std::string WebConnection::ShownIn(const HttpRequest& request) const {
   return ForeignText(ShownName(request.url));
 }
 
+absl::Status WebConnection::NotPrepared(const HttpRequest& request,
+                                        const absl::Status& error) const {
+  // PermissionDenied and NotFound would say of the object that there may be none.
+  const bool passes = absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
+                      absl::IsCancelled(error) || absl::IsResourceExhausted(error) ||
+                      absl::IsInvalidArgument(error);
+  const absl::StatusCode code = passes ? error.code() : absl::StatusCode::kFailedPrecondition;
+  if (request.called.empty()) return absl::Status(code, error.message());
+  // Clients see it, and must not learn the places of the credentials.
+  return absl::Status(code, absl::StrCat(ShownIn(request), ": its server cannot be asked now (",
+                                         absl::StatusCodeToString(code),
+                                         "); `systole inspect` of the shard says why"));
+}
+
 absl::StatusOr<HttpResponse> WebConnection::Attempt(const HttpRequest& request) {
   if (dialect_ == nullptr) return client_->Fetch(request);
   const absl::Duration deadline = options_.now() + request.timeout;
+  const auto time_left = [&] { return std::max(absl::ZeroDuration(), deadline - options_.now()); };
   for (int corrections = 0;; ++corrections) {
     HttpRequest prepared = request;
+    prepared.timeout = time_left();
     if (const absl::Status ready = dialect_->Prepare(prepared); !ready.ok()) {
-      if (request.called.empty()) return ready;
-      // Clients see it, and must not learn the places of the credentials.
-      return absl::Status(ready.code(),
-                          absl::StrCat(ShownIn(request), ": its server cannot be asked now (",
-                                       absl::StatusCodeToString(ready.code()),
-                                       "); `systole inspect` of the shard says why"));
+      return NotPrepared(request, ready);
     }
-    prepared.timeout = std::max(absl::ZeroDuration(), deadline - options_.now());
+    prepared.timeout = time_left();
+    if (prepared.timeout == absl::ZeroDuration()) {
+      return NotPrepared(request, absl::DeadlineExceededError(
+                                      absl::StrCat(ShownIn(request), ": all of its time, ",
+                                                   absl::FormatDuration(request.timeout),
+                                                   ", was spent in waiting for credentials")));
+    }
     SYSTOLE_ASSIGN_OR_RETURN(HttpResponse response, client_->Fetch(prepared));
     const bool good = response.status >= 200 && response.status < 300;
+    prepared.timeout = time_left();
     if (good || corrections >= kMostCorrections ||
         !dialect_->LearnsFrom(request.url, prepared, response)) {
       return response;

@@ -91,6 +91,8 @@ class WebConnection {
   HttpRequest RequestFor(const std::string& name, const std::string& called) const;
   // What messages about the request call its object.
   std::string ShownIn(const HttpRequest& request) const;
+  // The error of an attempt that the dialect could not prepare.
+  absl::Status NotPrepared(const HttpRequest& request, const absl::Status& error) const;
   // One attempt, and what the dialect makes of a refusal.
   absl::StatusOr<HttpResponse> Attempt(const HttpRequest& request);
   absl::Status Refusal(absl::string_view called, const HttpResponse& response) const;

@@ -165,18 +165,77 @@ TEST(BucketTroubleTest, WhereCredentialsComeFromIsToldToOperatorsAndNotToClients
   });
   const auto shard = MustOpen(store, name);
   credentials.Fail(absl::PermissionDeniedError("/home/operator/.aws/credentials: no"));
-  EXPECT_THAT(store.Open(name), StatusIs(absl::StatusCode::kPermissionDenied,
+  // PermissionDenied would say that there may be no such object.
+  EXPECT_THAT(store.Open(name), StatusIs(absl::StatusCode::kFailedPrecondition,
                                          AllOf(HasSubstr(name), HasSubstr("/home/operator"))));
+  EXPECT_FALSE(IsAbsent(store.Open(name).status(), name));
   std::string out(3, '.');
   for (const absl::Status& status :
        {shard->ReadAt(0, absl::MakeSpan(out)).status(), shard->CheckUnchanged()}) {
-    EXPECT_THAT(status, StatusIs(absl::StatusCode::kPermissionDenied,
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
                                  AllOf(HasSubstr("a: its server cannot be asked now"),
                                        Not(HasSubstr("operator")), Not(HasSubstr("d/")))));
   }
   // A server of credentials that fails for a moment is asked again.
   credentials.Fail(absl::OkStatus());
   EXPECT_THAT(shard->CheckUnchanged(), IsOk());
+}
+
+// A store with these credentials, and the source that gives them.
+struct WatchedStore {
+  FakeAwsCredentials* credentials;
+  std::unique_ptr<BucketStore> store;
+};
+WatchedStore Watched(const StubBucket& bucket, std::vector<AwsCredentials> values,
+                     const WebStoreOptions& web = EagerWebOptions()) {
+  auto source = std::make_unique<FakeAwsCredentials>(std::move(values));
+  FakeAwsCredentials* const credentials = source.get();
+  auto dialect = std::make_shared<std::unique_ptr<S3Dialect>>(
+      *S3Dialect::Create({.endpoint = bucket.endpoint()}, std::move(source)));
+  return {credentials,
+          std::make_unique<BucketStore>([dialect, web]() -> absl::StatusOr<BucketService> {
+            return BucketService{.dialect = std::move(*dialect), .web = web};
+          })};
+}
+
+TEST(BucketTroubleTest, ARenewalThatFailsForAMomentIsTriedAgain) {
+  StubBucket bucket(Signed());
+  const std::string name = bucket.Put("d/a", "abc");
+  const WatchedStore watched = Watched(bucket, {kStubCredentials, kNext});
+  const auto shard = MustOpen(*watched.store, name);
+  bucket.Renew(SignedBy(kNext));
+  watched.credentials->FailAfterRefusal(absl::UnavailableError("the service of keys is away"));
+  EXPECT_THAT(shard->CheckUnchanged(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("a: ")));
+  EXPECT_THAT(watched.store->Open(name),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("service of keys is away")));
+  watched.credentials->FailAfterRefusal(absl::OkStatus());
+  watched.credentials->Fail(absl::OkStatus());
+  EXPECT_THAT(shard->CheckUnchanged(), IsOk());
+}
+
+TEST(BucketTroubleTest, CredentialsThatComeLaterAreLookedForWhenARequestWithoutAnyIsRefused) {
+  StubBucket bucket(Signed());
+  const std::string name = bucket.Put("d/a", "abc");
+  const WatchedStore watched = Watched(bucket, {});
+  EXPECT_THAT(watched.store->Open(name),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("had no credentials")));
+  watched.credentials->SetLateValues({kStubCredentials});
+  EXPECT_THAT(watched.store->Open(name), IsOk());
+}
+
+TEST(BucketTroubleTest, ARequestWaitsForCredentialsNoLongerThanItsOwnTimeout) {
+  StubBucket bucket(Signed());
+  const std::string name = bucket.Put("d/a", "abc");
+  const auto now = std::make_shared<std::atomic<int>>(0);
+  WebStoreOptions web = EagerWebOptions();
+  web.open_timeout = absl::Seconds(60);
+  web.now = [now] { return absl::Seconds(now->load()); };
+  const WatchedStore watched = Watched(bucket, {kStubCredentials}, web);
+  watched.credentials->OnGet([now] { *now += 100; });
+  EXPECT_THAT(watched.store->Open(name),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("waiting for credentials")));
+  EXPECT_LE(watched.credentials->timeout(), absl::Seconds(60));
+  EXPECT_EQ(bucket.server().requests().size(), 0u);
 }
 
 TEST(BucketTroubleTest, NoRedirectIsFollowed) {

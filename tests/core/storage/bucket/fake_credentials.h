@@ -2,6 +2,7 @@
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_BUCKET_FAKE_CREDENTIALS_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_FAKE_CREDENTIALS_H_
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "core/concurrency/mutex.h"
 #include "core/credentials/aws_credentials.h"
 #include "core/credentials/google_credentials.h"
@@ -23,15 +25,20 @@ class FakeCredentials final : public Source {
  public:
   explicit FakeCredentials(std::vector<Value> values) : values_(std::move(values)) {}
 
-  absl::StatusOr<std::optional<Value>> Get() override ABSL_LOCKS_EXCLUDED(mu_) {
+  absl::StatusOr<std::optional<Value>> Get(absl::Duration timeout) override
+      ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
+    timeout_ = timeout;
+    if (on_get_ != nullptr) on_get_();
     if (!error_.ok()) return error_;
     if (values_.empty()) return std::optional<Value>();
     return std::optional<Value>(values_.front());
   }
-  void Refused(const Value& used) override ABSL_LOCKS_EXCLUDED(mu_) {
+  void Refused(const std::optional<Value>& used) override ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     ++refused_;
+    if (!error_after_refusal_.ok()) error_ = error_after_refusal_;
+    if (!used.has_value()) values_ = late_values_;
     if (values_.size() > 1 && values_.front() == used) values_.erase(values_.begin());
   }
   void End() override {}
@@ -39,6 +46,26 @@ class FakeCredentials final : public Source {
   void Fail(absl::Status error) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     error_ = std::move(error);
+  }
+  // Get() fails once a value was refused.
+  void FailAfterRefusal(absl::Status error) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    error_after_refusal_ = std::move(error);
+  }
+  // Are there once a request without any was refused.
+  void SetLateValues(std::vector<Value> values) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    late_values_ = std::move(values);
+  }
+  // Called in Get().
+  void OnGet(std::function<void()> on_get) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    on_get_ = std::move(on_get);
+  }
+  // How long the last Get() was to wait at most.
+  absl::Duration timeout() const ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    return timeout_;
   }
   int refused() const ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
@@ -48,7 +75,11 @@ class FakeCredentials final : public Source {
  private:
   mutable Mutex mu_;
   std::vector<Value> values_ ABSL_GUARDED_BY(mu_);
+  std::vector<Value> late_values_ ABSL_GUARDED_BY(mu_);
   absl::Status error_ ABSL_GUARDED_BY(mu_);
+  absl::Status error_after_refusal_ ABSL_GUARDED_BY(mu_);
+  std::function<void()> on_get_ ABSL_GUARDED_BY(mu_);
+  absl::Duration timeout_ ABSL_GUARDED_BY(mu_);
   int refused_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -37,8 +37,9 @@ TEST(GcsDialectTest, RequestsHaveTheTokenAndAskForTheStoredBytes) {
   EXPECT_EQ(FindHeader(request.headers, "authorization"), "Bearer TOKEN1");
   EXPECT_EQ(FindHeader(request.headers, "accept-encoding"), "gzip");
   EXPECT_TRUE(request.returns_redirects);
-  EXPECT_EQ(Prepared(*dialect, "gs://data?list-type=2").url,
-            "https://storage.googleapis.com/data?list-type=2");
+  const HttpRequest list = Prepared(*dialect, "gs://data?list-type=2");
+  EXPECT_EQ(list.url, "https://storage.googleapis.com/data?list-type=2");
+  EXPECT_EQ(FindHeader(list.headers, "accept-encoding"), "identity");  // It is no object.
   EXPECT_EQ(FindHeader(Prepared(*Dialect({}, {}), "gs://data/a").headers, "authorization"), "");
 }
 

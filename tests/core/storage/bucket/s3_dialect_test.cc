@@ -91,6 +91,9 @@ TEST(S3DialectTest, AMalformedOptionIsRefusedByItsVariable) {
               StatusIs(absl::StatusCode::kInvalidArgument, Not(HasSubstr("SECRET"))));
   EXPECT_THAT(refused({.region = "evil.example/"}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("AWS_REGION")));
+  // Its servers are in a domain of their own.
+  EXPECT_THAT(refused({.region = "us-iso-east-1"}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("AWS_ENDPOINT_URL_S3")));
 }
 
 HttpResponse Redirect(int status, const std::string& region) {
@@ -198,7 +201,17 @@ TEST(S3DialectTest, ARefusalSaysWhatToDoAndShowsNoWordsOfTheServer) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("overloaded")));
   EXPECT_THAT(says(301, "PermanentRedirect"),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("AWS_REGION")));
-  EXPECT_THAT(says(418, "Teapot"), StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("")));
+  EXPECT_THAT(says(418, "Teapot"),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("want 200 or 206")));
+  // versitygw says so of a key that it does not know.
+  EXPECT_THAT(says(404, "XAdminUserNotFound"),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("does not know the caller"), HasSubstr("AWS_PROFILE"))));
+  EXPECT_THAT(dialect->RefusalOf("it", {.status = 400,
+                                        .body = "<Error><Code>AuthorizationHeaderMalformed</Code>"
+                                                "<Region>eu-west-1</Region></Error>"}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("in the region eu-west-1; set AWS_REGION")));
 }
 
 TEST(S3DialectTest, WithoutCredentialsARefusalSaysSo) {
@@ -206,7 +219,10 @@ TEST(S3DialectTest, WithoutCredentialsARefusalSaysSo) {
   Prepared(*dialect, "s3://data/a");
   EXPECT_THAT(dialect->RefusalOf("it", Refusal(403, "AccessDenied")),
               StatusIs(absl::StatusCode::kPermissionDenied,
-                       AllOf(HasSubstr("no credentials were found"), HasSubstr("AWS_PROFILE"))));
+                       AllOf(HasSubstr("had no credentials"), HasSubstr("AWS_PROFILE"))));
+  EXPECT_THAT(dialect->RefusalOf("it", Refusal(400, "InvalidArgument")),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("had no credentials"), HasSubstr("AWS_PROFILE"))));
 }
 
 TEST(S3DialectTest, TheEnvironmentNamesEndpointRegionAndAddressing) {
