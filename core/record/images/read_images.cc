@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "core/checksum/crc32c.h"
 #include "core/interrupt/interrupt.h"
+#include "core/record/images/bytes_in_flight.h"
 #include "core/record/source/index_path.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
@@ -24,9 +25,13 @@
 namespace systole {
 namespace {
 
+// The bytes of files that are looked at at a time. Each of 16 threads could otherwise hold a file
+// of max_record_bytes.
+constexpr uint64_t kMostBytesInFlight = uint64_t{256} << 20;
+
 // Looks at the content of a file. `name` is "rose/1.jpg".
 absl::StatusOr<IndexedImage> ReadImage(const std::string& path, std::string name,
-                                       const ShardOptions& options) {
+                                       const ShardOptions& options, BytesInFlight& in_flight) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, OpenStored(path));
   SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size, source->Size());
   IndexedImage image = {
@@ -36,6 +41,8 @@ absl::StatusOr<IndexedImage> ReadImage(const std::string& path, std::string name
     image.facts.size = {.height = 0, .width = 0, .channels = 3};
     return image;
   }
+  const BytesInFlight::Hold hold(in_flight, size);
+  if (InterruptRequested()) return InterruptedError();
   SYSTOLE_ASSIGN_OR_RETURN(const std::string bytes, ReadWhole(*source, size));
   SYSTOLE_RETURN_IF_ERROR(source->CheckUnchanged());
   image.facts.crc = Crc32c(bytes);
@@ -152,6 +159,7 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
   }
   const std::vector<const IndexedImage*> known = Known(index, images);
   std::atomic<int64_t> read = 0;
+  BytesInFlight in_flight(kMostBytesInFlight);
   SYSTOLE_RETURN_IF_ERROR(
       LookAtEach(static_cast<int64_t>(images.size()), options, [&](int64_t number) -> absl::Status {
         const auto i = static_cast<size_t>(number);
@@ -163,7 +171,8 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
             return absl::OkStatus();
           }
         }
-        SYSTOLE_ASSIGN_OR_RETURN(images[i], ReadImage(file, std::move(images[i].name), options));
+        SYSTOLE_ASSIGN_OR_RETURN(images[i],
+                                 ReadImage(file, std::move(images[i].name), options, in_flight));
         if (known[i] != nullptr && options.index_use == IndexUse::kIgnore) {
           Compare(*known[i], images[i]);
         }

@@ -1,0 +1,52 @@
+// Bounds the memory of files that several threads read at a time.
+#ifndef SYSTOLE_CORE_RECORD_IMAGES_BYTES_IN_FLIGHT_H_
+#define SYSTOLE_CORE_RECORD_IMAGES_BYTES_IN_FLIGHT_H_
+
+#include <cstdint>
+
+#include "absl/base/thread_annotations.h"
+#include "core/concurrency/mutex.h"
+
+namespace systole {
+
+// Thread-safe.
+class BytesInFlight {
+ public:
+  explicit BytesInFlight(uint64_t most) : most_(most) {}
+
+  // Holds `bytes` while it lives.
+  class Hold {
+   public:
+    // Waits until `bytes` fit beside those of the other holds. More than `most` fit only alone.
+    Hold(BytesInFlight& all, uint64_t bytes) : all_(all), bytes_(bytes) {
+      MutexLock lock(all_.mu_);
+      while (!all_.Fits(bytes_)) all_.freed_.Wait(all_.mu_);
+      all_.held_ += bytes_;
+    }
+    ~Hold() {
+      MutexLock lock(all_.mu_);
+      all_.held_ -= bytes_;
+      all_.freed_.SignalAll();
+    }
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    BytesInFlight& all_;
+    const uint64_t bytes_;
+  };
+
+ private:
+  bool Fits(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return held_ == 0 || (held_ <= most_ && bytes <= most_ - held_);
+  }
+
+  const uint64_t most_;
+  Mutex mu_;
+  CondVar freed_;
+  uint64_t held_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_IMAGES_BYTES_IN_FLIGHT_H_
