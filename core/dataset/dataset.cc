@@ -46,7 +46,8 @@ absl::Status CannotOpen(const absl::Status& error, const std::string& path) {
                           absl::StatusCodeToString(error.code()), "); the server's log says why"));
 }
 
-// The error of CompareWithManifests() for shards on a server. It names what CannotOpen() names.
+// The error of CompareWithManifests() if any shard is on a server. It may name what CannotOpen()
+// names.
 absl::Status CannotCompare(const absl::Status& error) {
   return WithReason(
       error, absl::StrCat("a manifest beside its shards cannot be read (",
@@ -130,7 +131,11 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
   if (whole.ok()) whole = CheckNoDifferences(*differences);
   if (!whole.ok()) {
     const absl::Status named(whole.code(), absl::StrCat("dataset '", name, "': ", whole.message()));
-    return differences.ok() || !IsOnServer(opened.front().path) ? named : CannotCompare(named);
+    const bool may_name_server =
+        !differences.ok() && std::any_of(opened.begin(), opened.end(), [](const ShardCount& shard) {
+          return IsOnServer(shard.path);
+        });
+    return may_name_server ? CannotCompare(named) : named;
   }
   SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "records", seen.records, expected.records));
   SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "bytes", seen.bytes, expected.bytes));

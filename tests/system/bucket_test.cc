@@ -218,6 +218,44 @@ TEST(BucketTest, OfAManifestThatCannotBeReadClientsLearnNoPlace) {
               AllOf(HasSubstr(bucket.Name("d/train.manifest")), HasSubstr("AccessDenied")));
 }
 
+TEST(BucketTest, OfAManifestClientsLearnNoPlaceThoughOtherShardsAreFiles) {
+  const TempFolder folder;
+  StubBucket bucket({.sign = kSign});
+  bucket.Put("d/b.tfrecord", Shard(0, 16));
+  bucket.Put("d/b.manifest", "");
+  bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (!absl::StrContains(request.target, "b.manifest")) return std::nullopt;
+    return RefuseInXml(403, "AccessDenied");
+  });
+  folder.Write("a.tfrecord", Shard(16, 16));  // The first of the dataset's shards.
+  const auto server =
+      ServerProcess::Start({"--dataset", "both=" + bucket.Name("d/*.tfrecord"), "--dataset",
+                            "both=" + folder.path(), "--dataset", "files=" + folder.path()},
+                           Environment(bucket));
+  ASSERT_THAT(server, IsOk());
+  const TempFolder specs;
+  const Finished fed = RunSystole({"feed", "--server", (*server)->address(), "--spec",
+                                   specs.Write("s.textproto", SpecOf("both")), "--digest"});
+  EXPECT_NE(fed.exit_code, 0);
+  EXPECT_THAT(fed.err, AllOf(HasSubstr("manifest"), Not(HasSubstr("s3://")), Not(HasSubstr("d/"))));
+}
+
+TEST(BucketTest, WhyNoManifestsCanBeLookedForIsTold) {
+  const TempFolder folder;
+  StubBucket bucket({.sign = kSign});
+  PutShards(bucket, folder);
+  bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    // The list of the folder. The pattern's begins with more of the name.
+    if (!absl::EndsWith(request.target, "prefix=d%2F")) return std::nullopt;
+    return RefuseInXml(400, "OddRefusal");
+  });
+  const Finished verified =
+      RunSystole({"verify", bucket.Name("d/train-*.tfrecord")}, Environment(bucket));
+  EXPECT_NE(verified.exit_code, 0);
+  EXPECT_THAT(absl::StrCat(verified.out, verified.err),
+              AllOf(HasSubstr("to look for manifests"), HasSubstr("OddRefusal")));
+}
+
 TEST(BucketTest, WhatCannotBeReadIsToldWithTheRemedyAndWithoutSecrets) {
   StubBucket bucket({.sign = kSign});
   bucket.Put("d/a", Shard(0, 8));
