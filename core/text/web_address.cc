@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -14,6 +15,10 @@ namespace {
 
 // Some programs take a backslash for a slash.
 constexpr absl::string_view kSlashes = "/\\";
+
+// What names of buckets begin with. The last two are Hadoop's, which are not read here, but people
+// copy them with the keys in them.
+constexpr absl::string_view kBucketSchemes[] = {"s3", "gs", "s3a", "s3n"};
 
 // `text` without blanks and quotes at its front, which people may copy along with an address.
 absl::string_view WithoutFront(absl::string_view text) {
@@ -113,12 +118,16 @@ bool IsBucketName(absl::string_view name) {
 bool MayHoldSecrets(absl::string_view name) {
   if (IsWebAddress(name)) return true;
   name = WithoutFront(name);
-  if (!absl::StartsWithIgnoreCase(name, "s3:") && !absl::StartsWithIgnoreCase(name, "gs:")) {
+  const size_t colon = std::min(name.size(), name.find(':'));
+  const absl::string_view scheme = name.substr(0, colon);
+  if (colon == name.size() ||
+      std::none_of(std::begin(kBucketSchemes), std::end(kBucketSchemes),
+                   [scheme](absl::string_view s) { return absl::EqualsIgnoreCase(s, scheme); })) {
     return false;
   }
   // A secret may hold a '/', so all that stands before an '@' may belong to it. A key of an object
   // may hold an '@', too, but then a name that can be a bucket's stands before it.
-  const absl::string_view rest = name.substr(3);
+  const absl::string_view rest = name.substr(colon + 1);
   if (!absl::StartsWith(rest, "//")) return absl::StrContains(rest, '@');
   return !IsHostName(rest.substr(2, rest.find('/', 2) - 2));
 }

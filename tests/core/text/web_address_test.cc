@@ -84,14 +84,16 @@ TEST(WebAddressTest, TheBaseNameIsTheLastPartOfThePathOrTheHost) {
 }
 
 TEST(WebAddressTest, NamesOfBucketsHoldNoSecretUnlessKeysStandBeforeTheBucket) {
-  for (const char* name : {"s3://bucket/a", "gs://my_bucket.x/a@b:c?d#e", "s3://bucket", "a",
-                           "/a@b", "mem://a:b@c/d", "./s3://a:b@c/d", "s3", "gs"}) {
+  for (const char* name :
+       {"s3://bucket/a", "gs://my_bucket.x/a@b:c?d#e", "s3://bucket", "a", "/a@b", "mem://a:b@c/d",
+        "./s3://a:b@c/d", "s3", "gs", "s3a", "s3a://bucket/a@b"}) {
     EXPECT_FALSE(MayHoldSecrets(name)) << name;
   }
   for (const char* name :
        {"s3://ID:SECRET@bucket/a", "S3://ID:SECRET@bucket/a", "gs://SECRET@bucket/a",
         "s3://ID:SEC/RET@bucket/a", " 's3://ID:SECRET@bucket/a", "s3:/ID:SECRET@bucket/a",
-        "s3:ID:SECRET@bucket/a", "s3://ID:SECRET@bucket", "https://host/a", "HTTP:a"}) {
+        "s3:ID:SECRET@bucket/a", "s3://ID:SECRET@bucket", "s3a://ID:SECRET@bucket/a",
+        "S3N://ID:SEC/RET@bucket/a", "https://host/a", "HTTP:a"}) {
     EXPECT_TRUE(MayHoldSecrets(name)) << name;
     const std::string shown = ShownAddress(name);
     EXPECT_EQ(shown.find("SEC"), std::string::npos) << shown;
