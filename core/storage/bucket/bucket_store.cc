@@ -74,7 +74,11 @@ absl::StatusOr<BucketStore::Parts*> BucketStore::Use() const {
   MutexLock lock(mu_);
   if (parts_ == nullptr) {
     auto parts = std::make_unique<Parts>();
-    SYSTOLE_ASSIGN_OR_RETURN(parts->service, make_());
+    absl::StatusOr<BucketService> service = make_();
+    if (!service.ok()) {
+      return absl::Status(CodeBeforeRequest(service.status()), service.status().message());
+    }
+    parts->service = *std::move(service);
     SYSTOLE_ASSIGN_OR_RETURN(
         parts->connection, WebConnection::Create(parts->service.web, parts->service.dialect.get()));
     parts_ = std::move(parts);

@@ -34,6 +34,13 @@ void RaiseTo(std::atomic<int64_t>& latest_ns, absl::Duration time) {
 
 }  // namespace
 
+absl::StatusCode CodeBeforeRequest(const absl::Status& error) {
+  const bool keeps = absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
+                     absl::IsCancelled(error) || absl::IsResourceExhausted(error) ||
+                     absl::IsInvalidArgument(error);
+  return keeps ? error.code() : absl::StatusCode::kFailedPrecondition;
+}
+
 absl::StatusOr<std::unique_ptr<WebConnection>> WebConnection::Create(const WebStoreOptions& options,
                                                                      WebDialect* dialect) {
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<HttpClient> client, HttpClient::Create(options.client));
@@ -55,11 +62,7 @@ std::string WebConnection::ShownIn(const HttpRequest& request) const {
 
 absl::Status WebConnection::NotPrepared(const HttpRequest& request,
                                         const absl::Status& error) const {
-  // PermissionDenied and NotFound would say of the object that there may be none.
-  const bool passes = absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error) ||
-                      absl::IsCancelled(error) || absl::IsResourceExhausted(error) ||
-                      absl::IsInvalidArgument(error);
-  const absl::StatusCode code = passes ? error.code() : absl::StatusCode::kFailedPrecondition;
+  const absl::StatusCode code = CodeBeforeRequest(error);
   if (request.called.empty()) return absl::Status(code, error.message());
   // Clients see it, and must not learn the places of the credentials.
   return absl::Status(code, absl::StrCat(ShownIn(request), ": its server cannot be asked now (",

@@ -26,6 +26,11 @@
 
 namespace systole {
 
+// The code of an error that came before a server was asked for an object. PermissionDenied,
+// NotFound and the like become FailedPrecondition, because they would say of the object that there
+// may be none.
+absl::StatusCode CodeBeforeRequest(const absl::Status& error);
+
 struct WebStoreOptions {
   HttpClientOptions client = {};
   RetryOptions retry = {};

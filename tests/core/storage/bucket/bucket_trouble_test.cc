@@ -181,6 +181,19 @@ TEST(BucketTroubleTest, WhereCredentialsComeFromIsToldToOperatorsAndNotToClients
   EXPECT_THAT(shard->CheckUnchanged(), IsOk());
 }
 
+TEST(BucketTroubleTest, SettingsThatMayNotBeReadSayNothingOfTheObject) {
+  const BucketStore store([]() -> absl::StatusOr<BucketService> {
+    return absl::PermissionDeniedError("cannot read '/home/operator/.aws/config'");
+  });
+  const std::string name = "s3://data/d/a";
+  const auto unread =
+      StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("/home/operator/.aws/config"));
+  EXPECT_THAT(store.Open(name), unread);
+  EXPECT_FALSE(IsAbsent(store.Open(name).status(), name));
+  EXPECT_THAT(store.List(name, [](absl::string_view) { return true; }), unread);
+  EXPECT_THAT(store.ListFolder("s3://data/d/"), unread);
+}
+
 // A store with these credentials, and the source that gives them.
 struct WatchedStore {
   FakeAwsCredentials* credentials;
