@@ -127,14 +127,18 @@ absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
   }
 }
 
+std::optional<uint64_t> LengthOfHead(const HttpResponse& head) {
+  if (head.status != 200) return std::nullopt;
+  return ParseContentLength(Header(head, "content-length"));
+}
+
 absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& head,
                                             const HttpResponse& response, WebRefusal refusal) {
   if (response.status == 200) return ObjectOf(called, response.body_bytes, response);
   if (response.status != 206 && response.status != 416) return refusal(called, response);
   const std::optional<ContentRange> range = ParseContentRange(Header(response, "content-range"));
   const bool has_no_length = Header(response, "content-range").empty();
-  if (response.status == 416 && has_no_length && head.status == 200 &&
-      ParseContentLength(Header(head, "content-length")) == 0) {
+  if (response.status == 416 && has_no_length && LengthOfHead(head) == 0) {
     return ObjectOf(called, 0, head);
   }
   const bool empty = response.status == 416 && range.has_value() && range->total == 0;

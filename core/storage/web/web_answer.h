@@ -45,6 +45,9 @@ absl::Status RefusalOf(absl::string_view called, const HttpResponse& response);
 using WebRefusal =
     absl::FunctionRef<absl::Status(absl::string_view called, const HttpResponse& response)>;
 
+// How long the object is, as an answer to HEAD says it. Nullopt: it does not say so.
+std::optional<uint64_t> LengthOfHead(const HttpResponse& head);
+
 // The object of an answer to a GET of its first byte, asked after `head` did not tell. It is empty
 // if `head` has the length 0 and there is no first byte (416).
 absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& head,

@@ -18,6 +18,9 @@ namespace {
 // hold its connection while others wait.
 constexpr size_t kPieceBytes = size_t{8} << 20;
 
+// How often an empty object is asked for that turns out to be replaced meanwhile.
+constexpr int kMostAsks = 3;
+
 // What errors call the object. Never empty: then it would be called by its address.
 std::string CalledName(const std::string& name) {
   const absl::string_view base = BaseName(name);
@@ -123,21 +126,32 @@ absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std:
     return ObjectOfFirstByte(shown, head, first_byte);
   }
   // The answer to HEAD has no body, and a dialect's servers say there why they refuse.
-  SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(ask_first_byte));
-  HttpResponse head;
-  if (first_byte.status == 416) {  // An empty object. Not all servers say so here.
-    SYSTOLE_ASSIGN_OR_RETURN(head, Fetch(ask_head));
+  for (int asked = 0; asked < kMostAsks; ++asked) {
+    SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(ask_first_byte));
+    const bool has_no_byte = first_byte.status == 416;
+    HttpResponse head;
+    if (has_no_byte) {  // An empty object. Not all servers say so here.
+      SYSTOLE_ASSIGN_OR_RETURN(head, Fetch(ask_head));
+    }
+    const std::optional<uint64_t> length = LengthOfHead(head);
+    // The object was replaced, or removed, between the two answers.
+    if (length.value_or(0) != 0 || head.status == 404) continue;
+    SYSTOLE_ASSIGN_OR_RETURN(
+        WebObject object,
+        ObjectOfFirstByte(shown, head, first_byte,
+                          [this](absl::string_view called, const HttpResponse& response) {
+                            return Refusal(called, response);
+                          }));
+    if (dialect_->has_generations() && (!has_no_byte || length.has_value())) {
+      object.generation = GenerationOf(has_no_byte ? head : first_byte);
+    }
+    return object;
   }
-  SYSTOLE_ASSIGN_OR_RETURN(
-      WebObject object,
-      ObjectOfFirstByte(shown, head, first_byte,
-                        [this](absl::string_view called, const HttpResponse& response) {
-                          return Refusal(called, response);
-                        }));
-  if (dialect_->has_generations()) {
-    object.generation = GenerationOf(first_byte.status == 416 ? head : first_byte);
-  }
-  return object;
+  return absl::DataLossError(absl::StrCat(
+      shown,
+      ": the server says that it has no first byte (status 416), and then that it is "
+      "not empty, or not there, ",
+      kMostAsks, " times; it is replaced all the time, or a cache or proxy on the way is broken"));
 }
 
 absl::StatusOr<SeenObject> WebConnection::Look(const std::string& name, const std::string& called,

@@ -59,8 +59,9 @@ class WebConnection {
   // what the dialect takes for its name. If `called` is empty, errors of the dialect's servers may
   // name the address alone.
 
-  // What the server says of the object now, for each of two requests at most `timeout`. NotFound,
-  // PermissionDenied, Unavailable, and others of HttpClient::Fetch() and of ObjectOfFirstByte().
+  // What the server says of the object now, for each request at most `timeout`. These are two, or a
+  // few more if an empty object is replaced meanwhile. NotFound, PermissionDenied, Unavailable, and
+  // others of HttpClient::Fetch() and of ObjectOfFirstByte().
   absl::StatusOr<SeenObject> Look(const std::string& name, const std::string& called,
                                   absl::Duration timeout);
   // The same with WebStoreOptions::open_timeout, or what it has said less than `trust` ago.

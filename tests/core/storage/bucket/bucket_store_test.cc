@@ -88,6 +88,36 @@ TEST(BucketStoreTest, AnEmptyObjectIsOpenedAndRead) {
   EXPECT_EQ(MustOpen(GcsStoreOf(gcs, {}), gcs.Put("a", ""))->identity(), "generation 1001");
 }
 
+TEST(BucketStoreTest, AnEmptyObjectThatIsReplacedWhileItIsLookedAtIsTheNewOne) {
+  StubBucket bucket({.is_gcs = true});
+  const std::string name = bucket.Put("a", "");
+  bucket.SetFault([&bucket](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (request.method == "HEAD") bucket.Put("a", "abcd");
+    return std::nullopt;
+  });
+  const auto source = MustOpen(GcsStoreOf(bucket, {}), name);
+  EXPECT_THAT(source->Size(), IsOkAndHolds(4u));
+  EXPECT_EQ(source->identity(), "generation 1002");
+  bucket.Put("a", "");
+  bucket.SetFault([&bucket](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (request.method == "HEAD") bucket.Remove("a");
+    return std::nullopt;
+  });
+  EXPECT_THAT(GcsStoreOf(bucket, {}).Open(name),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("NoSuchKey")));
+  // Without an end it is an error, and not an empty object.
+  bucket.Put("a", "abcd");
+  bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (request.method == "HEAD") return std::nullopt;
+    return RefuseInXml(416, "InvalidRange", "", {{"Content-Range", "bytes */0"}});
+  });
+  const size_t before = bucket.server().requests().size();
+  EXPECT_THAT(GcsStoreOf(bucket, {}).Open(name),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr(name), HasSubstr("replaced all the time"))));
+  EXPECT_EQ(bucket.server().requests().size() - before, 6u);
+}
+
 TEST(BucketStoreTest, OddKeysAreSignedAskedForAndListedAsTheyAre) {
   StubBucket bucket(Signed());
   const BucketStore store = S3StoreOf(bucket);
