@@ -20,6 +20,9 @@ constexpr absl::string_view kCredentialCodes[] = {
     "ExpiredToken",    "ExpiredTokenException", "InvalidToken",         "TokenRefreshRequired",
     "InvalidSecurity", "InvalidAccessKeyId",    "SignatureDoesNotMatch"};
 
+// The status of a proxy that wants a password.
+constexpr int kProxyRefuses = 407;
+
 // The path of a server without its last '/'.
 absl::string_view PathOf(const HttpUrl& server) { return absl::StripSuffix(server.target, "/"); }
 
@@ -83,16 +86,23 @@ bool MayNeedOtherCredentials(const HttpResponse& response, bool had_any) {
 
 absl::Status BucketDialect::RefusalOf(absl::string_view called,
                                       const HttpResponse& response) const {
+  const absl::Status error = Explained(called, response);
+  const bool may_be_for_that =
+      response.status >= 400 && response.status < 500 && response.status != kProxyRefuses;
+  if (has_credentials() || !looks_for_credentials() || !may_be_for_that) return error;
+  // Servers have many ways to refuse a request without a signature.
+  return absl::Status(error.code(),
+                      absl::StrCat(error.message(),
+                                   "; the request had no credentials, because none were found, or ",
+                                   words_.unsigned_variable, " is set (", words_.credentials, ")"));
+}
+
+absl::Status BucketDialect::Explained(absl::string_view called,
+                                      const HttpResponse& response) const {
   const BucketRefusal refusal = ParseRefusal(response.body);
   const std::string& code = refusal.code;
   const std::string what = absl::StrCat(called, ": ", words_.service, " answers with status ",
                                         response.status, code.empty() ? "" : " ", code, ": ");
-  // Servers have many ways to refuse a request without a signature.
-  const std::string hint =
-      has_credentials()
-          ? ""
-          : absl::StrCat("; the request had no credentials, because none were found (",
-                         words_.credentials, ")");
   if (RefusesCredentials(response) && has_credentials()) {
     return absl::FailedPreconditionError(
         absl::StrCat(what, "it does not accept the credentials; check that they are valid (",
@@ -126,8 +136,7 @@ absl::Status BucketDialect::RefusalOf(absl::string_view called,
     case 401:
     case 403:
       if (!has_credentials()) {
-        return absl::PermissionDeniedError(
-            absl::StrCat(what, "it may not be read by everybody", hint));
+        return absl::PermissionDeniedError(absl::StrCat(what, "it may not be read by everybody"));
       }
       return absl::PermissionDeniedError(absl::StrCat(
           what,
@@ -148,14 +157,13 @@ absl::Status BucketDialect::RefusalOf(absl::string_view called,
     return absl::UnavailableError(
         absl::StrCat(what, "it is overloaded or fails; try again later, or with fewer readers"));
   }
-  if (response.status == 407) return systole::RefusalOf(called, response);  // A proxy's.
+  if (response.status == kProxyRefuses) return systole::RefusalOf(called, response);
   if (!refusal.region.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(what, "the bucket is in the region ",
                                                       refusal.region, "; set AWS_REGION to it"));
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat(what, "want 200 or 206; check that the server is one of buckets (",
-                   words_.endpoint, ")", hint));
+  return absl::FailedPreconditionError(absl::StrCat(
+      what, "want 200 or 206; check that the server is one of buckets (", words_.endpoint, ")"));
 }
 
 }  // namespace systole

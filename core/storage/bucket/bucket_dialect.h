@@ -19,10 +19,11 @@ namespace systole {
 
 // What messages about refusals name, for one kind of bucket.
 struct BucketWords {
-  absl::string_view service;      // "S3".
-  absl::string_view permissions;  // That a reader needs.
-  absl::string_view credentials;  // What to set so that credentials are found.
-  absl::string_view endpoint;     // Where to say which server it is.
+  absl::string_view service;            // "S3".
+  absl::string_view permissions;        // That a reader needs.
+  absl::string_view credentials;        // What to set so that credentials are found.
+  absl::string_view endpoint;           // Where to say which server it is.
+  absl::string_view unsigned_variable;  // With it, none are looked for.
 };
 
 // Thread-safe, as WebDialect says.
@@ -38,8 +39,13 @@ class BucketDialect : public WebDialect {
 
   // Whether requests are signed, or have a token.
   virtual bool has_credentials() const = 0;
+  // Whether requests would have credentials if there were any.
+  virtual bool looks_for_credentials() const { return true; }
 
  private:
+  // RefusalOf() without what concerns a request without credentials.
+  absl::Status Explained(absl::string_view called, const HttpResponse& response) const;
+
   const BucketWords words_;
 };
 

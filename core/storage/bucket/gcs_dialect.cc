@@ -23,7 +23,8 @@ constexpr BucketWords kGcsWords = {
     .credentials =
         "GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, or "
         "the service account of this machine",
-    .endpoint = kEmulator};
+    .endpoint = kEmulator,
+    .unsigned_variable = "SYSTOLE_GS_UNSIGNED"};
 
 }  // namespace
 

@@ -41,6 +41,7 @@ class GcsDialect final : public BucketDialect {
              std::unique_ptr<GoogleTokenSource> tokens);
 
   bool has_credentials() const override { return has_token_.load(std::memory_order_relaxed); }
+  bool looks_for_credentials() const override { return options_.sends_tokens; }
 
   const GcsOptions options_;
   const HttpUrl endpoint_;

@@ -25,7 +25,8 @@ constexpr BucketWords kS3Words = {
     .credentials =
         "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the role of this "
         "machine",
-    .endpoint = "AWS_ENDPOINT_URL_S3, AWS_REGION"};
+    .endpoint = "AWS_ENDPOINT_URL_S3, AWS_REGION",
+    .unsigned_variable = "SYSTOLE_S3_UNSIGNED"};
 
 }  // namespace
 
@@ -44,9 +45,9 @@ absl::StatusOr<std::unique_ptr<S3Dialect>> S3Dialect::Create(
         endpoint, ParseEndpoint("AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL", options.endpoint));
   }
   if (!IsRegion(options.region)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("AWS_REGION: \"", ForeignName(options.region),
-                     "\" is no region; want a name such as us-east-1"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "AWS_REGION, AWS_DEFAULT_REGION or the profile's region: \"", ForeignName(options.region),
+        "\" is no region; want a name such as us-east-1"));
   }
   if (!endpoint.has_value()) {
     SYSTOLE_RETURN_IF_ERROR(AwsDomainOfRegion(options.region, kEndpoint).status());

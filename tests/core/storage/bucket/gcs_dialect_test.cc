@@ -63,6 +63,18 @@ TEST(GcsDialectTest, AnEmulatorGetsNoToken) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("STORAGE_EMULATOR_HOST")));
 }
 
+TEST(GcsDialectTest, OfTokensTheRefusalSpeaksOnlyIfTheyWouldBeSent) {
+  const auto dialect = Dialect({}, {});
+  Prepared(*dialect, "gs://data/a");
+  EXPECT_THAT(std::string(dialect->RefusalOf("it", {.status = 403}).message()),
+              AllOf(HasSubstr("had no credentials"), HasSubstr("GOOGLE_APPLICATION_CREDENTIALS"),
+                    HasSubstr("SYSTOLE_GS_UNSIGNED")));
+  const auto emulator = Dialect({.endpoint = "http://localhost", .sends_tokens = false}, {});
+  Prepared(*emulator, "gs://data/a");
+  EXPECT_THAT(std::string(emulator->RefusalOf("it", {.status = 403}).message()),
+              testing::Not(HasSubstr("credentials")));
+}
+
 TEST(GcsDialectTest, ARefusedTokenIsRenewedOnce) {
   const auto dialect = Dialect({}, {"TOKEN1", "TOKEN2"});
   const HttpRequest sent = Prepared(*dialect, "gs://data/a");

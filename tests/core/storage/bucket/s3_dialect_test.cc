@@ -90,7 +90,8 @@ TEST(S3DialectTest, AMalformedOptionIsRefusedByItsVariable) {
   EXPECT_THAT(refused({.endpoint = "http://user:SECRET@host"}),
               StatusIs(absl::StatusCode::kInvalidArgument, Not(HasSubstr("SECRET"))));
   EXPECT_THAT(refused({.region = "evil.example/"}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("AWS_REGION")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("AWS_REGION"), HasSubstr("the profile's region"))));
   // Its servers are in a domain of their own.
   EXPECT_THAT(refused({.region = "us-iso-east-1"}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("AWS_ENDPOINT_URL_S3")));
@@ -220,9 +221,30 @@ TEST(S3DialectTest, WithoutCredentialsARefusalSaysSo) {
   EXPECT_THAT(dialect->RefusalOf("it", Refusal(403, "AccessDenied")),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr("had no credentials"), HasSubstr("AWS_PROFILE"))));
-  EXPECT_THAT(dialect->RefusalOf("it", Refusal(400, "InvalidArgument")),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       AllOf(HasSubstr("had no credentials"), HasSubstr("AWS_PROFILE"))));
+  // versitygw says InvalidArgument. The others are what a server may say that shows nobody what it
+  // has.
+  const struct {
+    int status;
+    const char* code;
+    absl::StatusCode means;
+  } kRefusals[] = {{400, "InvalidArgument", absl::StatusCode::kFailedPrecondition},
+                   {401, "", absl::StatusCode::kPermissionDenied},
+                   {403, "InvalidAccessKeyId", absl::StatusCode::kPermissionDenied},
+                   {404, "NoSuchKey", absl::StatusCode::kNotFound},
+                   {404, "NoSuchBucket", absl::StatusCode::kNotFound},
+                   {404, "", absl::StatusCode::kNotFound},
+                   {405, "MethodNotAllowed", absl::StatusCode::kFailedPrecondition},
+                   {429, "SlowDown", absl::StatusCode::kUnavailable}};
+  for (const auto& [status, code, means] : kRefusals) {
+    EXPECT_THAT(dialect->RefusalOf("it", Refusal(status, code)),
+                StatusIs(means, AllOf(HasSubstr("had no credentials"), HasSubstr("AWS_PROFILE"),
+                                      HasSubstr("SYSTOLE_S3_UNSIGNED"))))
+        << status << code;
+  }
+  for (const int status : {301, 407, 503}) {
+    EXPECT_THAT(std::string(dialect->RefusalOf("it", {.status = status}).message()),
+                Not(HasSubstr("credentials")));
+  }
 }
 
 TEST(S3DialectTest, TheEnvironmentNamesEndpointRegionAndAddressing) {
