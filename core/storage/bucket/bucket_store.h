@@ -44,8 +44,8 @@ class BucketStore final : public Store {
       : make_(std::move(make)) {}
 
   // Asks the server, at least one request for each pattern. Besides Store's errors: NotFound if
-  // there is no such bucket. If the bucket may not be listed, a pattern without wildcards is taken
-  // for the name of an object, and whether there is one, Open() says.
+  // there is no such bucket. A pattern without wildcards that may not be read is taken for the name
+  // of an object, and whether there is one, Open() says.
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
   // Asks no server. Knows what List() found out about the pattern.

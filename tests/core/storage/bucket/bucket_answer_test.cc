@@ -81,5 +81,17 @@ TEST(BucketAnswerTest, WhatCanBeNoCodeOrRegionIsNotTaken) {
   }
 }
 
+TEST(BucketAnswerTest, APageMayBeIndented) {
+  std::string body = "<ListBucketResult>";
+  for (int i = 0; i < 1000; ++i) {
+    absl::StrAppend(&body, "\n            <Contents>\n              <Key>", i,
+                    "</Key>\n            </Contents>");
+  }
+  const absl::StatusOr<ListPage> page = ParseListPage(body + "\n</ListBucketResult>\n");
+  ASSERT_THAT(page, IsOk());
+  EXPECT_EQ(page->keys.size(), 1000u);
+  EXPECT_EQ(page->keys.back(), "999");
+}
+
 }  // namespace
 }  // namespace systole
