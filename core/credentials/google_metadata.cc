@@ -25,8 +25,9 @@ absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::Ask(
   const absl::Status outcome =
       servers_.AskUntilSomebodyIsThere(has_looked_ ? 1 : surroundings_.first_looks, [&] {
         absl::StatusOr<std::optional<CredentialLease<std::string>>> once = AskOnce();
-        if (once.ok()) given = *std::move(once);
-        return once.status();
+        if (!once.ok()) return once.status();
+        given = *std::move(once);
+        return absl::OkStatus();
       });
   if (IsNoServer(outcome)) {
     has_looked_ = true;

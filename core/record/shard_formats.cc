@@ -96,9 +96,8 @@ absl::StatusOr<std::vector<NamedShard>> GroupShards(std::vector<std::string> nam
     return shards;
   }
   SYSTOLE_ASSIGN_OR_RETURN(FileGroup group, format->group(std::move(names)));
-  shards.push_back({.path = std::string(absl::StripSuffix(group.folder, "/")),
-                    .format = format,
-                    .group = std::move(group)});
+  std::string path(absl::StripSuffix(group.folder, "/"));
+  shards.push_back({.path = std::move(path), .format = format, .group = std::move(group)});
   return shards;
 }
 
