@@ -383,19 +383,15 @@ TEST_F(AwsServersTest, WhereNobodyWasAtFirstOneLookAMinuteOrARefusalIsEnough) {
 
 TEST_F(AwsServersTest, MetadataThatIsThereAndFailsIsAnErrorAndNotNone) {
   UseInstance();
-  std::string at;
-  StubAnswer bad;
-  SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
-    if (absl::StrContains(request.target, at)) return bad;
-    return std::nullopt;
-  });
   for (const char* target : {"/token", "/security-credentials/"}) {
     for (const StubAnswer& answer :
          {StubAnswer{.closes = true},
           StubAnswer{.bytes = Head(200, {{"content-length", "9"}}) + "x", .closes = true},
           Reply(503, "")}) {
-      at = target;
-      bad = answer;
+      SetFault([target, answer](const StubRequest& request) -> std::optional<StubAnswer> {
+        if (absl::StrContains(request.target, target)) return answer;
+        return std::nullopt;
+      });
       EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("AWS credentials of this EC2")));
     }
   }
