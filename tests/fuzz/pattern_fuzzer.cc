@@ -26,7 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   SYSTOLE_CHECK(StoreOf(pattern).status().code() == absl::StatusCode::kInvalidArgument);
   const absl::StatusOr<std::vector<std::string>> listed =
       ListObjects(objects, pattern, [&](absl::string_view name) {
-        return objects.contains(std::string(name));  // There are no folders.
+        // No folder is wanted. A name with a '/' at its end is that of a folder, too.
+        return !absl::EndsWith(name, "/") && objects.contains(std::string(name));
       });
   for (const std::string& name : objects) {
     const bool named = listed.ok() && std::count(listed->begin(), listed->end(), name) > 0;
