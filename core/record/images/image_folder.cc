@@ -34,7 +34,14 @@ absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group)
   const absl::StatusOr<std::string> text = GetStored(path, kMaxLabelsBytes);
   std::vector<ImageClass> classes;
   if (!text.ok()) {
-    if (!IsAbsent(text.status(), path)) return text.status();
+    // PermissionDenied does not count as absent here: other labels would be other bytes.
+    if (absl::IsPermissionDenied(text.status())) {
+      return absl::PermissionDeniedError(absl::StrCat(
+          text.status().message(), "; it would decide the labels of ", group.classes.size(),
+          " classes: allow that it is read, or that the folder is "
+          "listed, so that a missing one is told"));
+    }
+    if (!absl::IsNotFound(text.status())) return text.status();
     for (const std::string& name : group.classes) {
       classes.push_back({name, static_cast<int64_t>(classes.size())});
     }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,20 @@ TEST_F(ImageFolderTest, OtherStoresGiveTheSameRecordsAndHash) {
   EXPECT_EQ(Read(**there), Read(*here));
   EXPECT_EQ((*there)->content_hash(), here->content_hash());
   EXPECT_THAT(GetStored("mem://images/x/images.idx", 1 << 20), IsOk());
+}
+
+TEST_F(ImageFolderTest, LabelsThatMayNotBeReadAreAnErrorAndNotNone) {
+  StubObjects objects;
+  const std::string name = objects.Put("/x/a/1.jpg", ReadWholeFile(folder_ / "a/1.jpg"));
+  objects.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (request.target != "/x/labels.txt") return std::nullopt;
+    return StubAnswer{.bytes = Head(403, {{"content-length", "0"}})};
+  });
+  const auto shards = GroupShards({name});
+  ASSERT_THAT(shards, IsOk());
+  EXPECT_THAT(OpenShard(shards->front(), {.index_dir = folder_.path()}),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       AllOf(HasSubstr("labels.txt"), HasSubstr("decide the labels"))));
 }
 
 TEST_F(ImageFolderTest, OnAWebServerEachFileIsNamedAndNoSecretIsShown) {
