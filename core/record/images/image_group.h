@@ -20,7 +20,7 @@
 
 namespace systole {
 
-// The most files of a group. Each takes about 100 bytes of memory beside its name.
+// The most files of a group. Each takes some 0.75 KB of memory, with a name of 75 bytes.
 inline constexpr size_t kMaxGroupFiles = size_t{1} << 25;
 // The most bytes of a file's name, folders included.
 inline constexpr size_t kMaxImageNameBytes = 4096;
