@@ -38,7 +38,7 @@ HttpRequest LinkRequest(const CredentialSurroundings& surroundings, std::string 
           .timeout = surroundings.link_timeout,
           .connect_timeout = surroundings.link_connect_timeout,
           .max_body_bytes = kMaxJsonBytes,
-          .follows_redirects = false,
+          .redirects = Redirects::kRefuse,
           .uses_proxies = false,
           .called = std::move(called)};
 }

@@ -153,8 +153,8 @@ absl::StatusOr<HttpResponse> HttpClient::Fetch(const HttpRequest& request) {
   for (int redirects = 0; redirects <= kMaxRedirects; ++redirects) {
     SYSTOLE_ASSIGN_OR_RETURN(HttpResponse response,
                              FetchOnce(request, names, url, headers, sign, deadline));
-    if (!IsRedirect(response.status) || request.returns_redirects) return response;
-    if (!request.follows_redirects || HasBody(request.method)) {
+    if (!IsRedirect(response.status) || request.redirects == Redirects::kReturn) return response;
+    if (request.redirects == Redirects::kRefuse || HasBody(request.method)) {
       return absl::FailedPreconditionError(
           absl::StrCat(names.object(), ": the server redirects (status ", response.status,
                        "), which requests of this kind do not follow; name the address that "

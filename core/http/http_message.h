@@ -33,6 +33,13 @@ struct AwsSigning {
   std::string service = "s3";
 };
 
+// What becomes of an answer that redirects. Those to POST and PUT are never followed.
+enum class Redirects {
+  kFollow,
+  kReturn,  // It is returned like any other answer. For requests that must not be sent elsewhere.
+  kRefuse,  // It is FailedPrecondition. For servers that have no reason to redirect.
+};
+
 struct HttpRequest {
   HttpMethod method = HttpMethod::kGet;
   std::string url;
@@ -56,12 +63,9 @@ struct HttpRequest {
   // How many bytes of the body of an answer that is no 2xx are kept, at most. They are a server's
   // words: a message may show what was read from them and checked, and never the text itself.
   size_t refusal_bytes = 0;
-  // An answer that redirects is returned like any other. For requests that only one origin may get.
-  bool returns_redirects = false;
   // Whether "." and ".." in the path are names, as in buckets. Otherwise the path is simplified.
   bool keeps_dots = false;
-  // False: an answer that redirects is an error. POST and PUT are never redirected.
-  bool follows_redirects = true;
+  Redirects redirects = Redirects::kFollow;
   // Whether proxies may be used. Not for a server of this machine or of its network link.
   bool uses_proxies = true;
   // What messages call the object, if clients see them, who must not learn its address. Then no

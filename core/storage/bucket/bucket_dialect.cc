@@ -68,8 +68,8 @@ absl::StatusOr<HttpUrl> ParseEndpoint(absl::string_view variable, absl::string_v
 
 void SetBucketRules(HttpRequest& request) {
   request.refusal_bytes = kRefusalBytes;
-  request.keeps_dots = true;         // They are parts of keys.
-  request.returns_redirects = true;  // No other server may get the authorization.
+  request.keeps_dots = true;               // They are parts of keys.
+  request.redirects = Redirects::kReturn;  // No other server may get the authorization.
 }
 
 bool RefusesCredentials(const HttpResponse& response) {

@@ -262,7 +262,7 @@ TEST(HttpFaultsTest, ARedirectIsAnAnswerForARequestThatMayNotBeSentElsewhere) {
     return Reply(307, "", {{"Location", other.Url("/")}, {"X-Region", "here"}});
   });
   HttpRequest request = Get(server.Url("/"));
-  request.returns_redirects = true;
+  request.redirects = Redirects::kReturn;
   const absl::StatusOr<HttpResponse> response = Fetch(request);
   ASSERT_THAT(response, IsOk());
   EXPECT_EQ(response->status, 307);

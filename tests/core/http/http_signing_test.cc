@@ -92,8 +92,9 @@ TEST(HttpBodyTest, ARequestThatMustNotBeRedirectedIsNot) {
         client->Fetch({.method = method, .url = server.Url("/"), .body = "body", .timeout = kLong}),
         refused);
   }
-  EXPECT_THAT(client->Fetch({.url = server.Url("/"), .timeout = kLong, .follows_redirects = false}),
-              refused);
+  EXPECT_THAT(
+      client->Fetch({.url = server.Url("/"), .timeout = kLong, .redirects = Redirects::kRefuse}),
+      refused);
   EXPECT_EQ(server.requests().size(), 3u);
 }
 

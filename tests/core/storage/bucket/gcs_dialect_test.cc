@@ -36,7 +36,7 @@ TEST(GcsDialectTest, RequestsHaveTheTokenAndAskForTheStoredBytes) {
   EXPECT_EQ(request.url, "https://storage.googleapis.com/my_data/d/a%20b");
   EXPECT_EQ(FindHeader(request.headers, "authorization"), "Bearer TOKEN1");
   EXPECT_EQ(FindHeader(request.headers, "accept-encoding"), "gzip");
-  EXPECT_TRUE(request.returns_redirects);
+  EXPECT_EQ(request.redirects, Redirects::kReturn);
   const HttpRequest list = Prepared(*dialect, "gs://data?list-type=2");
   EXPECT_EQ(list.url, "https://storage.googleapis.com/data?list-type=2");
   EXPECT_EQ(FindHeader(list.headers, "accept-encoding"), "identity");  // It is no object.

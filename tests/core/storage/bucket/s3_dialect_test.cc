@@ -72,7 +72,7 @@ TEST(S3DialectTest, RequestsAreSignedAndNeverRedirected) {
   EXPECT_EQ(request.sign->secret_access_key, "SECRETSECOND");
   EXPECT_EQ(request.sign->session_token, "TOKEN");
   EXPECT_EQ(request.sign->region, "eu-west-1");
-  EXPECT_TRUE(request.returns_redirects);
+  EXPECT_EQ(request.redirects, Redirects::kReturn);
   EXPECT_FALSE(Prepared(*Dialect({}, {}), "s3://data/a").sign.has_value());
 }
 
