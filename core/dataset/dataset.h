@@ -113,6 +113,8 @@ class Dataset {
   absl::Span<const int64_t> records_per_shard() const { return records_per_shard_; }
   // The mean size of a stored record, framing included.
   int64_t mean_record_bytes() const { return mean_record_bytes_; }
+  // The bytes of all shards that can be read ahead (RecordSource::far_bytes()). 0: none can.
+  uint64_t far_bytes() const { return far_bytes_; }
   // Hash of each shard's number of records and RecordSource::content_hash(), in order.
   uint64_t fingerprint() const { return fingerprint_; }
 
@@ -163,6 +165,7 @@ class Dataset {
   const ShardMap map_;
   std::vector<int64_t> records_per_shard_;               // Set by Of().
   int64_t mean_record_bytes_ = 1;                        // Set by Of().
+  uint64_t far_bytes_ = 0;                               // Set by Of().
   uint64_t fingerprint_ = 0;                             // Set by Of().
   int64_t num_damaged_records_ = 0;                      // Set by Of().
   int64_t min_payload_bytes_ = 0;                        // Set by Create() and Join().

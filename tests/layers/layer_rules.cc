@@ -129,14 +129,15 @@ std::vector<Room> SystoleRooms() {
        Join({ground,
              messages,
              operations,
-             {"core/cache", "core/example", "core/image/jpeg", "core/image", "core/order",
-              "core/batch", "core/spec", "core/dataset"}})},
+             {"core/cache", "core/record/source", "core/example", "core/image/jpeg", "core/image",
+              "core/order", "core/batch", "core/spec", "core/dataset"}})},
       // Makes a plan's steps: decides which stream is next, and makes examples.
       {"core/engine", 12,
        Join({ground,
              operations,
-             {"core/concurrency", "core/cache", "core/example", "core/image/jpeg", "core/image",
-              "core/order", "core/batch", "core/plan"}})},
+             {"core/storage", "core/concurrency", "core/cache", "core/fetch",
+              "core/record/source", "core/example", "core/image/jpeg", "core/image", "core/order",
+              "core/batch", "core/dataset", "core/plan"}})},
       // Memory that is shared with a peer. It needs no gRPC.
       {"proto/slots", 2, Join({ground, messages})},
       // Metrics in the answer of ServerStatus, for both ends.

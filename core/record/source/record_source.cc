@@ -13,4 +13,10 @@ std::string RecordSource::PlaceOf(int64_t record) const {
   return absl::StrCat("record ", record, " at byte offset ", span(record).offset);
 }
 
+absl::Status RecordSource::ReadFetched(absl::Span<const int64_t> /*records*/,
+                                       FetchedBytes /*fetched*/,
+                                       RecordCallback /*callback*/) const {
+  return absl::InternalError("records without far_bytes() cannot be read from fetched bytes");
+}
+
 }  // namespace systole

@@ -88,6 +88,10 @@ class RecordSource {
   // For messages: "record 3 at byte offset 1234", or `record 3, the file "rose/1.jpg"`. REQUIRES:
   // as for span().
   std::string PlaceOf(int64_t record) const;
+  // The bytes in which span() lies, if a read of them may wait for a server: then blocks of them
+  // can be read ahead, and ReadFetched() takes records from there. Null: the bytes are at hand, or
+  // span() is not where they are stored. Valid as long as the shard.
+  virtual const ByteSource* far_bytes() const { return nullptr; }
   // The sizes of all payloads, without reading them: exact if the format says how large each is,
   // otherwise bounds. 0 to 0 if there are no records.
   virtual PayloadRange payload_bytes() const = 0;
@@ -130,6 +134,15 @@ class RecordSource {
   virtual absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
                                    int64_t max_read_bytes, AlignedBuffer& scratch,
                                    RecordCallback callback) const = 0;
+
+  // The bytes of a span of far_bytes(), or why they could not be read. A view stays valid until
+  // ReadFetched() returns.
+  using FetchedBytes = absl::FunctionRef<absl::StatusOr<absl::string_view>(RecordSpan span)>;
+  // ReadRecords() of records whose bytes were read before. They are checked in place. The storage
+  // is asked for nothing, except for the cause of a record that is too large. REQUIRES: far_bytes()
+  // is not null.
+  virtual absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
+                                   RecordCallback callback) const;
 
   // Hints, which may do nothing. They make the processor load into its cache what span() reads, or
   // the beginning of the record if it can be read in place. REQUIRES: 0 <= record < num_records().

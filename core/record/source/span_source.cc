@@ -211,6 +211,29 @@ absl::Status SpanSource::ReadRecords(absl::Span<const int64_t> records, RecordBy
   return absl::OkStatus();
 }
 
+absl::Status SpanSource::ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
+                                     RecordCallback callback) const {
+  for (size_t place = 0; place < records.size(); ++place) {
+    const int64_t record = records[place];
+    SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
+    bool outage = false;
+    absl::StatusOr<absl::string_view> payload = absl::string_view();
+    if (IsTooLarge(record)) {
+      payload = TooLarge(record);
+      outage = IsOutage(payload.status());
+    } else if (payload = fetched(span(record)); !payload.ok()) {
+      outage = IsOutage(payload.status());  // As in ReadSpans(): the storage's own code decides.
+      payload = ReadFailure(payload.status());
+    } else {
+      payload = Check(record, *payload);
+      outage = IsOutage(payload.status());
+    }
+    SYSTOLE_RETURN_IF_ERROR(callback(place, payload));
+    if (outage) return payload.status();
+  }
+  return absl::OkStatus();
+}
+
 void SpanSource::Prefetch(int64_t record) const {
   const Mapping* const mapping = file_.bytes->mapping();
   if (mapping == nullptr) return;

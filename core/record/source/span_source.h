@@ -52,6 +52,11 @@ class SpanSource : public RecordSource {
   absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
                            int64_t max_read_bytes, AlignedBuffer& scratch,
                            RecordCallback callback) const final;
+  const ByteSource* far_bytes() const final {
+    return file_.bytes->is_local() ? nullptr : file_.bytes.get();
+  }
+  absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
+                           RecordCallback callback) const final;
   void PrefetchSpan(int64_t record) const final { file_.index.PrefetchSpan(record); }
   void Prefetch(int64_t record) const final;
   absl::Status CheckUnchanged() const final;

@@ -20,6 +20,7 @@
 #include "google/protobuf/text_format.h"
 #include "systole/v1/feed.pb.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
+#include "tests/core/storage/gated_source.h"
 
 namespace systole {
 
@@ -74,6 +75,23 @@ inline std::shared_ptr<Dataset> OpenTestDataset(const std::vector<std::string>& 
   for (const std::string& bytes : shard_bytes) {
     absl::StatusOr<TfRecordShard> shard = TfRecordShard::Create(std::make_unique<MemorySource>(
         bytes, absl::StrCat("/data/shard-", shards.size(), ".tfrecord")));
+    SYSTOLE_CHECK(shard.ok());
+    shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
+  }
+  absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Create(name, std::move(shards));
+  SYSTOLE_CHECK(dataset.ok());
+  return *dataset;
+}
+
+// The same dataset, with shards that are not on this machine. All reads pass `gate`.
+inline std::shared_ptr<Dataset> OpenFarDataset(const std::vector<std::string>& shard_bytes,
+                                               std::shared_ptr<Gate> gate,
+                                               const std::string& name = "test") {
+  std::vector<std::unique_ptr<const RecordSource>> shards;
+  for (const std::string& bytes : shard_bytes) {
+    absl::StatusOr<TfRecordShard> shard = TfRecordShard::Create(std::make_unique<GatedSource>(
+        bytes, absl::StrCat("far://data/shard-", shards.size(), ".tfrecord"), gate,
+        /*is_local=*/false));
     SYSTOLE_CHECK(shard.ok());
     shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
   }

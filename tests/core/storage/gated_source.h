@@ -69,21 +69,22 @@ class Gate {
 
 class GatedSource final : public ByteSource {
  public:
-  GatedSource(std::string bytes, std::string name, std::shared_ptr<Gate> gate)
-      : memory_(std::move(bytes), std::move(name)), gate_(std::move(gate)) {}
+  GatedSource(std::string bytes, std::string name, std::shared_ptr<Gate> gate, bool is_local = true)
+      : memory_(std::move(bytes), std::move(name)), gate_(std::move(gate)), is_local_(is_local) {}
 
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {
     gate_->Pass();
     return memory_.ReadAt(offset, out);
   }
   absl::StatusOr<uint64_t> Size() const override { return memory_.Size(); }
-  bool is_local() const override { return true; }
+  bool is_local() const override { return is_local_; }
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::string_view name() const override { return memory_.name(); }
 
  private:
   const MemorySource memory_;
   const std::shared_ptr<Gate> gate_;
+  const bool is_local_;
 };
 
 }  // namespace systole

@@ -1,0 +1,61 @@
+// Which bytes of a far shard are read together. Each record that can be read ahead is in one block:
+// a run of neighbours that one request fetches, and that is kept or dropped as a whole. Blocks
+// depend on the order, because a block is worth fetching as a whole only if all of it is needed
+// soon:
+//   no shuffle   runs of some MiB: all of a run is needed next.
+//   WINDOW       the same, and a run ends where a block of the order ends, so that no byte is
+//                fetched for a block of the order that is needed in another window.
+//   GLOBAL       the record alone. If everything that is fetched is kept: runs of some 100 KiB,
+//                because the neighbours are needed later, and small requests are slow.
+//
+// A run has all records that begin in one stretch of the file, so blocks need no table: the block
+// of a record is found by two binary searches of the index.
+//
+// Thread-compatible value type. Borrows the order and the dataset.
+#ifndef SYSTOLE_CORE_PLAN_READ_BLOCKS_H_
+#define SYSTOLE_CORE_PLAN_READ_BLOCKS_H_
+
+#include <cstdint>
+
+#include "core/dataset/dataset.h"
+#include "core/order/order.h"
+#include "core/order/shard_map.h"
+
+namespace systole {
+
+// Records [first, last] of a shard, and the bytes of RecordSource::far_bytes() in which they lie.
+struct ReadBlock {
+  int64_t shard = 0;
+  int64_t first = 0;
+  int64_t last = 0;
+  uint64_t offset = 0;
+  uint64_t size = 0;
+
+  int64_t num_records() const { return last - first + 1; }
+  friend bool operator==(const ReadBlock&, const ReadBlock&) = default;
+};
+
+class ReadBlocks {
+ public:
+  // Of a run without shuffling, or within a block of WINDOW. Large enough that latency is small
+  // beside the transfer, and small enough that several are under way in a window.
+  static constexpr uint64_t kRunBytes = uint64_t{4} << 20;
+  // Of a run with GLOBAL, if everything is kept.
+  static constexpr uint64_t kKeptRunBytes = uint64_t{256} << 10;
+
+  // `keeps_all`: what was fetched of the dataset stays at hand.
+  ReadBlocks(const Order& order, const Dataset& dataset, bool keeps_all);
+
+  // The block of the record at `place`, which is `record` of the dataset. REQUIRES: its shard has
+  // far_bytes(). O(log records).
+  ReadBlock BlockOf(const ShardPlace& place, int64_t record) const;
+
+ private:
+  const Dataset& dataset_;
+  uint64_t run_bytes_;        // 0: each record by itself.
+  int64_t window_block_ = 0;  // Records of a block of WINDOW; 0: blocks end anywhere.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PLAN_READ_BLOCKS_H_

@@ -1,0 +1,130 @@
+#include "core/plan/read_blocks.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/record/source/record_source.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/dataset/test_dataset.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ElementsAre;
+
+// A shard whose record i has `sizes[i]` bytes of one feature.
+std::string ShardOf(const std::vector<int>& sizes) {
+  ShardBuilder builder;
+  for (const int size : sizes) {
+    builder.Add(
+        ExampleBuilder().AddBytes("raw", std::string(static_cast<size_t>(size), 'x')).Serialize());
+  }
+  return builder.Build();
+}
+
+std::shared_ptr<Dataset> FarDataset() {
+  std::vector<int> small(500, 3000);
+  std::vector<int> mixed;
+  for (int i = 0; i < 300; ++i) mixed.push_back(i % 50 == 7 ? 600'000 : 2'000 + i * 37);
+  return OpenFarDataset({ShardOf(small), ShardOf({10}), ShardOf(mixed)}, std::make_shared<Gate>());
+}
+
+Order OrderOf(const Dataset& dataset, ShuffleMode mode, int64_t block_records = 0) {
+  absl::StatusOr<Order> order = Order::Create({.mode = mode,
+                                               .block_records = block_records,
+                                               .window_records = 4 * block_records,
+                                               .num_records = dataset.num_records(),
+                                               .global_batch = 8});
+  SYSTOLE_CHECK(order.ok());
+  return *std::move(order);
+}
+
+// The blocks in the order of the dataset's records. Checks that each record has one block, which
+// holds exactly the records and bytes that it says.
+std::vector<ReadBlock> AllBlocks(const Dataset& dataset, const ReadBlocks& blocks) {
+  std::vector<ReadBlock> all;
+  int64_t record = 0;
+  for (int64_t s = 0; s < std::ssize(dataset.shards()); ++s) {
+    const RecordSource& shard = *dataset.shards()[static_cast<size_t>(s)];
+    for (int64_t i = 0; i < shard.num_records(); ++i, ++record) {
+      const ReadBlock block = blocks.BlockOf({.shard = s, .index = i}, record);
+      EXPECT_EQ(block.shard, s);
+      EXPECT_LE(block.first, i);
+      EXPECT_GE(block.last, i);
+      EXPECT_EQ(block.offset, shard.span(block.first).offset);
+      const RecordSpan last = shard.span(block.last);
+      EXPECT_EQ(block.offset + block.size, last.offset + last.size);
+      if (all.empty() || !(all.back() == block)) {
+        EXPECT_EQ(block.first, i) << "a block begins where the one before ends";
+        all.push_back(block);
+      }
+    }
+  }
+  return all;
+}
+
+TEST(ReadBlocksTest, BlocksOfEachOrderPartitionTheRecordsOfEachShard) {
+  const auto dataset = FarDataset();
+  for (const ShuffleMode mode : {ShuffleMode::kNone, ShuffleMode::kGlobal, ShuffleMode::kWindow}) {
+    for (const int64_t block : {1, 7, 100, 100'000}) {
+      for (const bool keeps_all : {false, true}) {
+        const Order order = OrderOf(*dataset, mode, block);
+        AllBlocks(*dataset, ReadBlocks(order, *dataset, keeps_all));
+      }
+    }
+  }
+}
+
+TEST(ReadBlocksTest, ARunIsAboutAsLongAsItShouldBeAndHasAtMostOneRecordMore) {
+  const auto dataset = FarDataset();
+  const Order in_order = OrderOf(*dataset, ShuffleMode::kNone);
+  for (const ReadBlock& block : AllBlocks(*dataset, ReadBlocks(in_order, *dataset, false))) {
+    const RecordSpan last = dataset->shards()[static_cast<size_t>(block.shard)]->span(block.last);
+    EXPECT_LT(block.size - last.size, ReadBlocks::kRunBytes);
+  }
+  const Order global = OrderOf(*dataset, ShuffleMode::kGlobal);
+  const auto kept = AllBlocks(*dataset, ReadBlocks(global, *dataset, /*keeps_all=*/true));
+  EXPECT_GT(std::ssize(kept), std::ssize(dataset->shards()));
+  for (const ReadBlock& block : kept) {
+    const RecordSpan last = dataset->shards()[static_cast<size_t>(block.shard)]->span(block.last);
+    EXPECT_LT(block.size - last.size, ReadBlocks::kKeptRunBytes);
+  }
+}
+
+TEST(ReadBlocksTest, GlobalReadsEachRecordByItselfUnlessEverythingIsKept) {
+  const auto dataset = FarDataset();
+  const Order order = OrderOf(*dataset, ShuffleMode::kGlobal);
+  EXPECT_EQ(std::ssize(AllBlocks(*dataset, ReadBlocks(order, *dataset, false))),
+            dataset->num_records());
+  EXPECT_LT(std::ssize(AllBlocks(*dataset, ReadBlocks(order, *dataset, true))),
+            dataset->num_records() / 2);
+}
+
+TEST(ReadBlocksTest, ARunNeverCrossesTheBorderOfABlockOfWindow) {
+  const auto dataset = FarDataset();
+  constexpr int64_t kBlock = 64;
+  const Order order = OrderOf(*dataset, ShuffleMode::kWindow, kBlock);
+  int64_t before = 0;  // Records of the shards before.
+  int64_t shard = 0;
+  for (const ReadBlock& block : AllBlocks(*dataset, ReadBlocks(order, *dataset, false))) {
+    for (; shard < block.shard; ++shard) {
+      before += dataset->records_per_shard()[static_cast<size_t>(shard)];
+    }
+    EXPECT_EQ((before + block.first) / kBlock, (before + block.last) / kBlock);
+  }
+}
+
+TEST(ReadBlocksTest, OnlyShardsThatAreFarCount) {
+  const std::vector<std::string> bytes = {ShardOf({100, 200}), ShardOf({300})};
+  const auto far = OpenFarDataset(bytes, std::make_shared<Gate>());
+  EXPECT_EQ(far->far_bytes(), bytes[0].size() + bytes[1].size());
+  const auto near = OpenTestDataset(bytes);
+  EXPECT_EQ(near->far_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace systole
