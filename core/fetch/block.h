@@ -1,0 +1,88 @@
+// A block: a stretch of a source's bytes, read once and shared by all who need it.
+#ifndef SYSTOLE_CORE_FETCH_BLOCK_H_
+#define SYSTOLE_CORE_FETCH_BLOCK_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+
+// The bytes [offset, offset + size) of a source. A value type.
+struct BlockRange {
+  const ByteSource* source = nullptr;
+  uint64_t offset = 0;
+  uint64_t size = 0;
+
+  friend bool operator==(const BlockRange&, const BlockRange&) = default;
+
+  template <typename H>
+  friend H AbslHashValue(H h, const BlockRange& range) {
+    return H::combine(std::move(h), range.source, range.offset, range.size);
+  }
+};
+
+// Thread-compatible: immutable.
+class Block {
+ public:
+  // The range's bytes are buffer[begin, begin + range.size).
+  Block(const BlockRange& range, AlignedBuffer buffer, uint64_t begin)
+      : range_(range), buffer_(std::move(buffer)), begin_(begin) {}
+  // A block that could not be read. REQUIRES: !status.ok().
+  Block(const BlockRange& range, absl::Status status) : range_(range), status_(std::move(status)) {}
+
+  const BlockRange& range() const { return range_; }
+  // OK, or why the block could not be read:
+  //   DataLoss     the source ends before the block does.
+  //   Unavailable  also: it has not come in time, or its storage hangs.
+  // All other errors are those of ByteSource::ReadAt() and CheckUnchanged(). Each names the source
+  // by its base name, or by nothing.
+  const absl::Status& status() const { return status_; }
+  // All bytes of the range; none if status() is not OK. Valid as long as the block.
+  absl::string_view bytes() const {
+    if (!status_.ok()) return {};
+    return {reinterpret_cast<const char*>(buffer_.data()) + begin_,
+            static_cast<size_t>(range_.size)};
+  }
+
+ private:
+  const BlockRange range_;
+  const absl::Status status_;
+  const AlignedBuffer buffer_;
+  const uint64_t begin_ = 0;
+};
+
+// While it is held, the block is in use: it stays in memory, and whoever needs it gets the same.
+using BlockPtr = std::shared_ptr<const Block>;
+
+// What a task needs of one block.
+struct BlockUse {
+  BlockRange range;
+  // How many records of the block this use reads, and how many a whole pass of the feed reads.
+  // They say when a feed has read all that it needs of the block.
+  int64_t records = 1;
+  int64_t records_in_block = 1;
+};
+
+// What a task needs to begin.
+struct BlockWant {
+  // A block may be in more than one use.
+  std::vector<BlockUse> uses;
+  // Who reads. One feed comes to each of its records once in each pass.
+  uint64_t feed = 0;
+  // Whose storage may hang. One dataset gets only a part of the requests.
+  uint64_t dataset = 0;
+  // Keeps the sources alive. It is held until no read that this want began is under way, so longer
+  // than the ticket if a read hangs.
+  std::shared_ptr<const void> owner;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_FETCH_BLOCK_H_

@@ -1,0 +1,123 @@
+// Reads blocks of far sources (buckets, web servers, network file systems) ahead of the threads
+// that compute. So a read that hangs holds one of the reader's requests, and no thread that
+// computes.
+//
+//   TryRead(want) --> kReady: all blocks are in memory, here they are
+//                 --> kReading + ticket: done(blocks) is called once they have come
+//                 --> kNoRoom: nothing was begun; room() is called when it may succeed
+//
+// block_table.h says which reads are begun, which blocks are kept, and what is refused.
+//
+// Thread-safe. `done` and `room` are called without a lock, and only by the reader's own threads:
+// never inside a call of a function here, nor inside the destructor of a ticket or of a BlockPtr.
+// So all of these may be used under a lock that `done` and `room` take.
+#ifndef SYSTOLE_CORE_FETCH_BLOCK_READER_H_
+#define SYSTOLE_CORE_FETCH_BLOCK_READER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+#include "core/cache/disk_store.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/fetch/block.h"
+
+namespace systole {
+
+struct BlockReaderOptions {
+  // Reads under way at a time, > 0. Each has a thread of its own, which starts when it is first
+  // needed. More requests hide more of the storage's latency.
+  int requests = 64;
+  // Bound on the memory of all blocks: those being read, in use, and kept, > 0.
+  int64_t memory_bytes = int64_t{256} << 20;
+  // A block that has not come so long after its read began fails. If its read goes on all the same,
+  // it goes on holding its request: nothing can cancel a read of a dead mount.
+  absl::Duration read_timeout = absl::Seconds(60);
+  // Keeps blocks across restarts. Null: none. Shared with whoever shows its counts.
+  std::shared_ptr<DiskStore> disk;
+  // Called when a TryRead() that was refused may succeed now.
+  std::function<void()> room;
+  MonotonicClock now = SteadyClock();
+};
+
+struct BlockReaderStats {
+  // Now.
+  int64_t threads = 0;
+  int64_t reads_under_way = 0;  // Those that hang included.
+  int64_t reads_queued = 0;
+  int64_t reads_hung = 0;  // Their blocks have timed out.
+  int64_t memory_bytes = 0;
+  int64_t memory_in_use_bytes = 0;  // Of these: being read, or held by somebody.
+  // Since the start.
+  int64_t blocks_read = 0;  // From their sources.
+  int64_t blocks_failed = 0;
+  int64_t blocks_timed_out = 0;
+  int64_t bytes_read = 0;
+  int64_t bytes_from_memory = 0;
+  int64_t bytes_from_disk = 0;
+  int64_t reads_hedged = 0;  // Second reads of a block whose first read was slow.
+};
+
+class BlockReader;
+
+// The blocks of a want are wanted as long as its ticket lives. If the ticket goes before `done` is
+// called, `done` is not called any more; a call that has just begun on another thread goes on.
+// Reads of blocks that nobody else wants are dropped from the queue, or interrupted
+// (core/interrupt).
+class BlockTicket {
+ public:
+  ~BlockTicket();
+  BlockTicket(const BlockTicket&) = delete;
+  BlockTicket& operator=(const BlockTicket&) = delete;
+
+ private:
+  friend class BlockReader;
+  BlockTicket(BlockReader& reader, int64_t want) : reader_(reader), want_(want) {}
+
+  BlockReader& reader_;
+  const int64_t want_;
+};
+
+// What TryRead() has done.
+struct BlockReading {
+  enum class State {
+    kNoRoom,   // Nothing. There is no room now in the memory, the queue, or the dataset's part.
+    kReady,    // Here are the blocks. `done` is not called.
+    kReading,  // `done` is called when the blocks have come.
+  };
+  State state = State::kNoRoom;
+  std::vector<BlockPtr> blocks;         // kReady: in the order of the uses.
+  std::unique_ptr<BlockTicket> ticket;  // kReading.
+};
+
+// All tickets and BlockPtrs must be gone before the reader is destroyed.
+class BlockReader {
+ public:
+  // Blocks in the order of the uses. Each has a status of its own.
+  using Done = absl::AnyInvocable<void(std::vector<BlockPtr>)>;
+
+  // REQUIRES: requests > 0, memory_bytes > 0.
+  explicit BlockReader(BlockReaderOptions options);
+  // Stop(InfiniteDuration).
+  ~BlockReader();
+  BlockReader(const BlockReader&) = delete;
+  BlockReader& operator=(const BlockReader&) = delete;
+
+  // Never waits. REQUIRES: the want has a use. If the dataset's storage hangs so that no request of
+  // its is left, the answer is kReady with blocks whose status says so.
+  BlockReading TryRead(BlockWant want, Done done);
+
+  BlockReaderStats GetStats() const;
+
+  // Interrupts all reads and drops all tickets; TryRead() says kNoRoom from now on. Waits for reads
+  // and for calls of `done` and `room` that have begun. False if some have not ended after
+  // `patience`: a read hangs.
+  bool Stop(absl::Duration patience);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_FETCH_BLOCK_READER_H_
