@@ -4,6 +4,7 @@
 #ifndef SYSTOLE_CORE_STORAGE_BYTE_SOURCE_H_
 #define SYSTOLE_CORE_STORAGE_BYTE_SOURCE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -59,8 +60,18 @@ class ByteSource {
   // The name by which the source was opened: a path or a URL. Valid as long as the source.
   virtual absl::string_view name() const = 0;
 
+  // A number that no other source of this process has or had. Code that keeps what it knows of a
+  // source longer than the source lives finds it by this number: another source may get the same
+  // address.
+  uint64_t number() const { return number_; }
+
  protected:
   ByteSource() = default;
+
+ private:
+  static inline std::atomic<uint64_t> made_ = 0;
+
+  const uint64_t number_ = made_.fetch_add(1, std::memory_order_relaxed);
 };
 
 // How messages, logs and outputs show `name`, which may be a path or the name of an object in any
