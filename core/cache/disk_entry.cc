@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
@@ -30,21 +29,21 @@ std::string DiskEntryHeader(const CacheKey& key, absl::string_view value) {
   return header;
 }
 
-absl::StatusOr<absl::string_view> ParseDiskEntry(const CacheKey& key, absl::string_view file) {
-  if (file.size() < kDiskEntryHeaderBytes || file.substr(0, kMagic.size()) != kMagic) {
+absl::Status CheckDiskEntry(const CacheKey& key, absl::string_view header,
+                            absl::string_view value) {
+  if (header.size() != kDiskEntryHeaderBytes || header.substr(0, kMagic.size()) != kMagic) {
     return absl::DataLossError("it is not a cache file of this version");
   }
-  if (LoadU64Le(&file[kKeyAt]) != key.high || LoadU64Le(&file[kKeyAt + 8]) != key.low) {
+  if (LoadU64Le(&header[kKeyAt]) != key.high || LoadU64Le(&header[kKeyAt + 8]) != key.low) {
     return absl::DataLossError("it is the value of another key");
   }
-  const absl::string_view value = file.substr(kDiskEntryHeaderBytes);
-  if (LoadU64Le(&file[kSizeAt]) != value.size()) {
+  if (LoadU64Le(&header[kSizeAt]) != value.size()) {
     return absl::DataLossError("its size differs from the size in its header");
   }
-  if (LoadU64Le(&file[kHashAt]) != Xxh3(value)) {
+  if (LoadU64Le(&header[kHashAt]) != Xxh3(value)) {
     return absl::DataLossError("its hash does not match");
   }
-  return value;
+  return absl::OkStatus();
 }
 
 std::string DiskEntryName(const CacheKey& key) {

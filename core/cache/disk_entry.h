@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "core/cache/cache_key.h"
 
@@ -19,9 +19,10 @@ inline constexpr size_t kDiskEntryHeaderBytes = 48;
 // The file's bytes up to the value.
 std::string DiskEntryHeader(const CacheKey& key, absl::string_view value);
 
-// The value in `file`, which is borrowed.
-//   DataLoss  `file` is not the whole file of a value of this key. The message says why.
-absl::StatusOr<absl::string_view> ParseDiskEntry(const CacheKey& key, absl::string_view file);
+// OK if `header`, the first kDiskEntryHeaderBytes of a file, and `value`, all other bytes of it,
+// are the file of a value of this key.
+//   DataLoss  they are not. The message says why.
+absl::Status CheckDiskEntry(const CacheKey& key, absl::string_view header, absl::string_view value);
 
 // The file's name is the key as 32 hex digits. ParseDiskEntryName() is false for any other name.
 std::string DiskEntryName(const CacheKey& key);

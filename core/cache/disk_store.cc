@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "absl/memory/memory.h"
@@ -37,22 +38,36 @@ absl::Status CannotUse(int error, const std::string& folder) {
                           "'; want a folder that this user may write to, or that can be made"));
 }
 
-// The whole file, if it is a regular one of at most `size_limit` bytes; else empty.
-std::string ReadFile(const std::string& path, int64_t size_limit) {
-  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat info = {};
-  if (!fd.ok() || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return "";
-  if (info.st_size > size_limit) return "";
-  std::string bytes(static_cast<size_t>(info.st_size), '\0');
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t got =
-        ::pread(fd.get(), bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
+// Fills `out` with the bytes at `offset`. False if it cannot.
+bool ReadExactly(const OwnedFd& fd, size_t offset, absl::Span<char> out) {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(fd.get(), out.data(), out.size(), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return "";
-    done += static_cast<size_t>(got);
+    if (got <= 0) return false;
+    offset += static_cast<size_t>(got);
+    out.remove_prefix(static_cast<size_t>(got));
   }
-  return bytes;
+  return true;
+}
+
+// Opens the file of a value that has at most `size_limit` bytes. Returns the value's size; nullopt
+// if this is no such file.
+std::optional<size_t> OpenEntry(const std::string& path, int64_t size_limit, OwnedFd& fd) {
+  fd = OwnedFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat info = {};
+  if (!fd.ok() || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  if (info.st_size < int64_t{kDiskEntryHeaderBytes} || info.st_size > size_limit) {
+    return std::nullopt;
+  }
+  return static_cast<size_t>(info.st_size) - kDiskEntryHeaderBytes;
+}
+
+// Reads the opened file of a value, which fills `value`. False if it is damaged.
+bool ReadEntry(const CacheKey& key, const OwnedFd& fd, absl::Span<char> value) {
+  std::string header(kDiskEntryHeaderBytes, '\0');
+  return ReadExactly(fd, 0, absl::MakeSpan(header)) &&
+         ReadExactly(fd, kDiskEntryHeaderBytes, value) &&
+         CheckDiskEntry(key, header, absl::string_view(value.data(), value.size())).ok();
 }
 
 }  // namespace
@@ -106,24 +121,38 @@ std::string DiskStore::PathOf(const CacheKey& key) const {
   return absl::StrCat(folder_, "/", name.substr(0, 2), "/", name);
 }
 
-std::shared_ptr<const std::string> DiskStore::Find(const CacheKey& key, uint64_t user) {
-  int64_t limit;
-  {
-    MutexLock lock(mu_);
-    if (!kept_.Find(key, user)) return nullptr;
-    limit = kept_.budget();
-  }
-  std::string file = ReadFile(PathOf(key), limit);
-  const absl::StatusOr<absl::string_view> value = ParseDiskEntry(key, file);
-  if (value.ok()) {
-    file.erase(0, kDiskEntryHeaderBytes);
-    return std::make_shared<const std::string>(std::move(file));
-  }
+std::optional<int64_t> DiskStore::LimitIfKept(const CacheKey& key, uint64_t user) {
+  MutexLock lock(mu_);
+  if (!kept_.Find(key, user)) return std::nullopt;
+  return kept_.budget();
+}
+
+void DiskStore::RemoveDamaged(const CacheKey& key) {
   MutexLock lock(mu_);
   ++damaged_;
   kept_.Remove(key);
   ::unlink(PathOf(key).c_str());
+}
+
+std::shared_ptr<const std::string> DiskStore::Find(const CacheKey& key, uint64_t user) {
+  const std::optional<int64_t> limit = LimitIfKept(key, user);
+  if (!limit.has_value()) return nullptr;
+  OwnedFd fd;
+  const std::optional<size_t> size = OpenEntry(PathOf(key), *limit, fd);
+  auto value = std::make_shared<std::string>(size.value_or(0), '\0');
+  if (size.has_value() && ReadEntry(key, fd, absl::MakeSpan(*value))) return value;
+  RemoveDamaged(key);
   return nullptr;
+}
+
+bool DiskStore::FindInto(const CacheKey& key, uint64_t user, absl::Span<char> out) {
+  const std::optional<int64_t> limit = LimitIfKept(key, user);
+  if (!limit.has_value()) return false;
+  OwnedFd fd;
+  const std::optional<size_t> size = OpenEntry(PathOf(key), *limit, fd);
+  if (size == out.size() && ReadEntry(key, fd, out)) return true;
+  RemoveDamaged(key);
+  return false;
 }
 
 bool DiskStore::Admits(int64_t bytes) const {

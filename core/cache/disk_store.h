@@ -8,12 +8,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/cache/cache_key.h"
 #include "core/cache/kept_set.h"
 #include "core/concurrency/mutex.h"
@@ -33,6 +35,9 @@ class DiskStore {
 
   // See ValueCache (value_cache.h).
   std::shared_ptr<const std::string> Find(const CacheKey& key, uint64_t user);
+  // Find() of a value as long as `out`, into `out`. False if it is not kept; then anything may be
+  // in `out`.
+  bool FindInto(const CacheKey& key, uint64_t user, absl::Span<char> out);
   bool Admits(int64_t bytes) const;
   int64_t RoomFor(int64_t bytes) const;
   void Insert(const CacheKey& key, uint64_t user, absl::string_view value);
@@ -47,6 +52,9 @@ class DiskStore {
 
   absl::Status List();
   std::string PathOf(const CacheKey& key) const;
+  // The most bytes that the file of `key` may have; nullopt if the value is not kept.
+  std::optional<int64_t> LimitIfKept(const CacheKey& key, uint64_t user) ABSL_LOCKS_EXCLUDED(mu_);
+  void RemoveDamaged(const CacheKey& key) ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::string folder_;
   const OwnedFd lock_;  // Held as long as the folder is used.
