@@ -73,14 +73,14 @@ struct BlockUse {
 // What a task needs to begin.
 struct BlockWant {
   // A block may be in more than one use.
-  std::vector<BlockUse> uses;
+  std::vector<BlockUse> uses = {};
   // Who reads. One feed comes to each of its records once in each pass.
   uint64_t feed = 0;
   // Whose storage may hang. One dataset gets only a part of the requests.
   uint64_t dataset = 0;
   // Keeps the sources alive. It is held until no read that this want began is under way, so longer
   // than the ticket if a read hangs.
-  std::shared_ptr<const void> owner;
+  std::shared_ptr<const void> owner = nullptr;
 };
 
 }  // namespace systole

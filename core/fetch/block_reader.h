@@ -17,13 +17,21 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <thread>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
 #include "core/cache/disk_store.h"
 #include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
 #include "core/fetch/block.h"
+#include "core/fetch/block_reader_stats.h"
+#include "core/fetch/block_table.h"
+#include "core/fetch/disk_blocks.h"
 
 namespace systole {
 
@@ -37,28 +45,10 @@ struct BlockReaderOptions {
   // it goes on holding its request: nothing can cancel a read of a dead mount.
   absl::Duration read_timeout = absl::Seconds(60);
   // Keeps blocks across restarts. Null: none. Shared with whoever shows its counts.
-  std::shared_ptr<DiskStore> disk;
+  std::shared_ptr<DiskStore> disk = nullptr;
   // Called when a TryRead() that was refused may succeed now.
-  std::function<void()> room;
+  std::function<void()> room = nullptr;
   MonotonicClock now = SteadyClock();
-};
-
-struct BlockReaderStats {
-  // Now.
-  int64_t threads = 0;
-  int64_t reads_under_way = 0;  // Those that hang included.
-  int64_t reads_queued = 0;
-  int64_t reads_hung = 0;  // Their blocks have timed out.
-  int64_t memory_bytes = 0;
-  int64_t memory_in_use_bytes = 0;  // Of these: being read, or held by somebody.
-  // Since the start.
-  int64_t blocks_read = 0;  // From their sources.
-  int64_t blocks_failed = 0;
-  int64_t blocks_timed_out = 0;
-  int64_t bytes_read = 0;
-  int64_t bytes_from_memory = 0;
-  int64_t bytes_from_disk = 0;
-  int64_t reads_hedged = 0;  // Second reads of a block whose first read was slow.
 };
 
 class BlockReader;
@@ -116,6 +106,54 @@ class BlockReader {
   // and for calls of `done` and `room` that have begun. False if some have not ended after
   // `patience`: a read hangs.
   bool Stop(absl::Duration patience);
+
+ private:
+  friend class BlockTicket;
+
+  // What is done after the lock is gone.
+  struct Later {
+    std::vector<std::pair<Done, std::vector<BlockPtr>>> done;
+    BlockTable::Freed freed;
+    bool room = false;
+  };
+
+  void Drop(int64_t want) ABSL_LOCKS_EXCLUDED(mu_);
+  void Release(const BlockKey& key) ABSL_LOCKS_EXCLUDED(mu_);
+  BlockPtr Hand(BlockTable::Handed handed);
+  std::vector<BlockPtr> Hand(std::vector<BlockTable::Handed> handed);
+  // Wakes, or starts, the threads that the table's state asks for.
+  void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What is to be done after a change of the table. On a thread of the reader's own.
+  Later Collect(std::vector<BlockTable::Finished> finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The same on any thread: a call of `room` is left to the thread that watches.
+  BlockTable::Freed CollectFreed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Call(Later later) ABSL_LOCKS_EXCLUDED(mu_);
+  // The threads' code.
+  void ReadBlocks() ABSL_LOCKS_EXCLUDED(mu_);
+  void Watch() ABSL_LOCKS_EXCLUDED(mu_);
+  void Read(const BlockTable::Job& job) ABSL_LOCKS_EXCLUDED(mu_);
+  std::shared_ptr<const Block> BlockOf(const BlockTable::Job& job, BlockOrigin& origin) const;
+  void EndWork() ABSL_LOCKS_EXCLUDED(mu_);
+  bool MustWatch() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return stopping_ || room_due_ || table_.HasReads();
+  }
+  bool CanRead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return stopping_ || table_.CanBegin(); }
+
+  const BlockReaderOptions options_;
+  const DiskBlocks disk_;
+  mutable Mutex mu_;
+  CondVar may_read_;     // For threads that have nothing to read.
+  CondVar watch_wakes_;  // For the thread that watches.
+  CondVar rests_;        // busy_ is 0.
+  BlockTable table_ ABSL_GUARDED_BY(mu_);
+  std::unordered_map<int64_t, Done> done_ ABSL_GUARDED_BY(mu_);  // By want.
+  int idle_ ABSL_GUARDED_BY(mu_) = 0;  // Threads that have nothing to read.
+  int busy_ ABSL_GUARDED_BY(mu_) = 0;  // Threads, the watching one included, outside of the lock.
+  bool watch_rests_ ABSL_GUARDED_BY(mu_) = false;
+  bool room_due_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mu_);
+  std::thread watch_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace systole

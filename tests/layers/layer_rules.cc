@@ -79,6 +79,12 @@ std::vector<Room> SystoleRooms() {
       {"core/log", 3, Join({status, {"core/json", "core/concurrency"}})},
       // Values by key, in memory and on disk. It knows no images.
       {"core/cache", 6, Join({files, {"core/metrics"}})},
+      // Reads far sources ahead, on threads of its own, so that no thread that computes waits for
+      // storage. It knows blocks of bytes, and no records.
+      {"core/fetch", 7,
+       Join({status,
+             {"core/interrupt", "core/memory", "core/checksum", "core/concurrency", "core/storage",
+              "core/cache"}})},
       {"core/compression", 6, files},
       {"core/example", 3, ground},
       // The interface of a file of records, and the code that its formats share.

@@ -1,0 +1,39 @@
+#include "core/fetch/block_errors.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "core/storage/byte_source.h"
+#include "core/text/foreign_text.h"
+
+namespace systole {
+namespace {
+
+constexpr char kLookThere[] =
+    "the storage does not answer; check its servers or mounts, and the network to them";
+
+// shard "s-3", 4096 bytes at byte offset 8192
+std::string PlaceOf(const BlockRange& range) {
+  return absl::StrCat("shard \"", ForeignName(BaseName(range.source->name())), "\", ", range.size,
+                      " bytes at byte offset ", range.offset);
+}
+
+}  // namespace
+
+absl::Status HasNotCome(const BlockRange& range, absl::Duration timeout) {
+  return absl::UnavailableError(absl::StrCat(PlaceOf(range), ": they have not come for ",
+                                             absl::FormatDuration(timeout), "; ", kLookThere));
+}
+
+absl::Status AllReadsHang(const BlockRange& range, absl::Duration timeout) {
+  return absl::UnavailableError(absl::StrCat(
+      PlaceOf(range), ": they were not asked for, because all reads that this dataset ",
+      "may have under way have hung for ", absl::FormatDuration(timeout), "; ", kLookThere));
+}
+
+absl::Status EndsTooSoon(const BlockRange& range, size_t read) {
+  return absl::DataLossError(absl::StrCat(PlaceOf(range), ": the shard ends after ", read,
+                                          " of the ", range.size, " bytes to be read"));
+}
+
+}  // namespace systole

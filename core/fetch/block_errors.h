@@ -1,0 +1,27 @@
+// The errors of blocks that their storage did not give. Each names the source by its base name, and
+// the bytes.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_FETCH_BLOCK_ERRORS_H_
+#define SYSTOLE_CORE_FETCH_BLOCK_ERRORS_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/fetch/block.h"
+
+namespace systole {
+
+// Unavailable: the block's read has not returned for `timeout`.
+absl::Status HasNotCome(const BlockRange& range, absl::Duration timeout);
+
+// Unavailable: the block was not asked for, because the storage lets all reads hang.
+absl::Status AllReadsHang(const BlockRange& range, absl::Duration timeout);
+
+// DataLoss: the source has only `read` bytes of the block.
+absl::Status EndsTooSoon(const BlockRange& range, size_t read);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_FETCH_BLOCK_ERRORS_H_

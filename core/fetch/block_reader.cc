@@ -1,0 +1,271 @@
+#include "core/fetch/block_reader.h"
+
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "core/fetch/block_errors.h"
+#include "core/interrupt/interrupt.h"
+#include "core/status/check.h"
+
+namespace systole {
+namespace {
+
+// How often reads are looked at.
+constexpr absl::Duration kPeriod = absl::Milliseconds(100);
+
+// All bytes of a range into `out`.
+absl::Status ReadRange(const BlockRange& range, absl::Span<char> out) {
+  const absl::StatusOr<size_t> read = range.source->ReadAt(range.offset, out);
+  if (!read.ok()) return read.status();
+  absl::Status status = range.source->CheckUnchanged();
+  if (status.ok() && *read < range.size) {
+    status = EndsTooSoon(range, *read);
+  }
+  return status;
+}
+
+}  // namespace
+
+BlockTicket::~BlockTicket() { reader_.Drop(want_); }
+
+BlockReader::BlockReader(BlockReaderOptions options)
+    : options_(std::move(options)),
+      disk_(options_.disk),
+      table_({.requests = options_.requests,
+              .memory_bytes = options_.memory_bytes,
+              .read_timeout = options_.read_timeout}) {}
+
+BlockReader::~BlockReader() {
+  Stop(absl::InfiniteDuration());
+  std::vector<std::thread> threads;
+  {
+    MutexLock lock(mu_);
+    threads = std::move(threads_);
+    if (watch_.joinable()) threads.push_back(std::move(watch_));
+  }
+  for (std::thread& thread : threads) thread.join();
+  MutexLock lock(mu_);
+  SYSTOLE_CHECK(table_.GetStats().memory_in_use_bytes == 0);
+}
+
+BlockReading BlockReader::TryRead(BlockWant want, Done done) {
+  BlockTable::Freed freed;  // Goes after the lock.
+  BlockReading reading;
+  MutexLock lock(mu_);
+  if (stopping_) return reading;
+  BlockTable::Admission admission = table_.Admit(want);
+  freed = CollectFreed();
+  if (!admission.admitted) return reading;
+  if (admission.blocks.has_value()) {
+    reading.state = BlockReading::State::kReady;
+    reading.blocks = Hand(*std::move(admission.blocks));
+    return reading;
+  }
+  reading.state = BlockReading::State::kReading;
+  reading.ticket.reset(new BlockTicket(*this, admission.want));
+  done_.emplace(admission.want, std::move(done));
+  Wake();
+  return reading;
+}
+
+void BlockReader::Drop(int64_t want) {
+  BlockTable::Freed freed;
+  Done dropped;
+  MutexLock lock(mu_);
+  table_.Drop(want);
+  if (const auto found = done_.find(want); found != done_.end()) {
+    dropped = std::move(found->second);
+    done_.erase(found);
+  }
+  freed = CollectFreed();
+  Wake();
+}
+
+void BlockReader::Release(const BlockKey& key) {
+  BlockTable::Freed freed;
+  MutexLock lock(mu_);
+  table_.Release(key);
+  freed = CollectFreed();
+}
+
+BlockPtr BlockReader::Hand(BlockTable::Handed handed) {
+  if (!handed.block->status().ok()) return handed.block;  // The table does not have it.
+  const Block* const block = handed.block.get();
+  return BlockPtr(block, [this, handed = std::move(handed)](const Block*) mutable {
+    handed.block.reset();  // Before the table counts the block as one that may go.
+    Release(handed.key);
+  });
+}
+
+std::vector<BlockPtr> BlockReader::Hand(std::vector<BlockTable::Handed> handed) {
+  std::vector<BlockPtr> blocks;
+  blocks.reserve(handed.size());
+  for (BlockTable::Handed& each : handed) blocks.push_back(Hand(std::move(each)));
+  return blocks;
+}
+
+void BlockReader::Wake() {
+  if (stopping_ || !table_.HasReads()) return;
+  if (!watch_.joinable()) watch_ = std::thread([this] { Watch(); });
+  if (watch_rests_) watch_wakes_.Signal();
+  if (!table_.CanBegin()) return;
+  if (idle_ > 0) {
+    may_read_.Signal();
+  } else if (threads_.size() < static_cast<size_t>(options_.requests)) {
+    threads_.emplace_back([this] { ReadBlocks(); });
+  }
+}
+
+BlockTable::Freed BlockReader::CollectFreed() {
+  if (table_.TakeRoom()) {
+    room_due_ = true;
+    watch_wakes_.Signal();
+  }
+  return table_.TakeFreed();
+}
+
+BlockReader::Later BlockReader::Collect(std::vector<BlockTable::Finished> finished) {
+  Later later;
+  for (BlockTable::Finished& each : finished) {
+    auto done = done_.extract(each.want);
+    later.done.emplace_back(std::move(done.mapped()), Hand(std::move(each.blocks)));
+  }
+  later.freed = table_.TakeFreed();
+  later.room = table_.TakeRoom() || room_due_;
+  room_due_ = false;
+  return later;
+}
+
+void BlockReader::Call(Later later) {
+  later.freed.clear();
+  for (auto& [done, blocks] : later.done) done(std::move(blocks));
+  later.done.clear();
+  if (later.room && options_.room) options_.room();
+}
+
+void BlockReader::EndWork() {
+  MutexLock lock(mu_);
+  if (--busy_ == 0) rests_.SignalAll();
+}
+
+void BlockReader::ReadBlocks() {
+  while (true) {
+    std::optional<BlockTable::Job> job;
+    BlockTable::Freed freed;
+    {
+      MutexLock lock(mu_);
+      ++idle_;
+      while (!CanRead()) may_read_.Wait(mu_);
+      --idle_;
+      if (stopping_) return;
+      job = table_.NextRead(options_.now());
+      ++busy_;
+      freed = CollectFreed();
+      Wake();
+    }
+    freed.clear();
+    if (job.has_value()) Read(*job);
+    EndWork();
+  }
+}
+
+void BlockReader::Read(const BlockTable::Job& job) {
+  BlockOrigin origin = BlockOrigin::kSource;
+  std::shared_ptr<const Block> block = BlockOf(job, origin);
+  const bool to_disk =
+      block->status().ok() && origin == BlockOrigin::kSource && disk_.Admits(job.range);
+  std::optional<BlockTable::Handed> kept;
+  Later later;
+  {
+    MutexLock lock(mu_);
+    std::shared_ptr<const Block> arrived = to_disk ? block : std::move(block);
+    later = Collect(table_.Arrive(job.read, std::move(arrived), origin, options_.now()));
+    if (to_disk) kept = table_.Use(block);
+    Wake();
+  }
+  block.reset();
+  Call(std::move(later));
+  // Nobody waits for this any more, but the request is not free until it is done.
+  if (kept.has_value()) {
+    const BlockPtr in_use = Hand(*std::move(kept));
+    disk_.Insert(job.range, job.feed, in_use->bytes());
+  }
+  {
+    MutexLock lock(mu_);
+    table_.End(job.read);
+    later = Collect({});
+    Wake();
+  }
+  Call(std::move(later));
+}
+
+std::shared_ptr<const Block> BlockReader::BlockOf(const BlockTable::Job& job,
+                                                  BlockOrigin& origin) const {
+  const InterruptScope scope(*job.flag);
+  const BlockRange& range = job.range;
+  absl::StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(BlockTable::CostOf(range.size));
+  if (!buffer.ok()) return std::make_shared<const Block>(range, buffer.status());
+  const uint64_t begin = range.offset % kCopyAlignment;
+  const absl::Span<char> out(reinterpret_cast<char*>(buffer->data()) + begin, range.size);
+  // Of a block that is being read for a second time, the first read has looked on the disk.
+  if (!job.is_second && disk_.Find(range, job.feed, out)) {
+    origin = BlockOrigin::kDisk;
+  } else if (absl::Status status = ReadRange(range, out); !status.ok()) {
+    return std::make_shared<const Block>(range, std::move(status));
+  }
+  return std::make_shared<const Block>(range, *std::move(buffer), begin);
+}
+
+void BlockReader::Watch() {
+  // The machine's clock, also if options_.now is another one: it only says how often to look.
+  const MonotonicClock clock = SteadyClock();
+  absl::Duration due = clock() + kPeriod;
+  while (true) {
+    Later later;
+    {
+      MutexLock lock(mu_);
+      watch_rests_ = true;
+      while (!MustWatch()) watch_wakes_.Wait(mu_);
+      watch_rests_ = false;
+      while (!stopping_ && !room_due_ && clock() < due) watch_wakes_.WaitFor(mu_, due - clock());
+      if (stopping_) return;
+      ++busy_;
+      std::vector<BlockTable::Finished> finished;
+      if (clock() >= due) {
+        finished = table_.Look(options_.now());
+        due = clock() + kPeriod;
+      }
+      later = Collect(std::move(finished));
+      Wake();
+    }
+    Call(std::move(later));
+    EndWork();
+  }
+}
+
+BlockReaderStats BlockReader::GetStats() const {
+  MutexLock lock(mu_);
+  BlockReaderStats stats = table_.GetStats();
+  stats.threads = static_cast<int64_t>(threads_.size());
+  return stats;
+}
+
+bool BlockReader::Stop(absl::Duration patience) {
+  const MonotonicClock clock = SteadyClock();
+  const absl::Duration deadline = clock() + patience;
+  BlockTable::Freed freed;
+  std::unordered_map<int64_t, Done> dropped;
+  MutexLock lock(mu_);
+  stopping_ = true;
+  table_.DropAll();
+  freed = table_.TakeFreed();
+  dropped.swap(done_);
+  may_read_.SignalAll();
+  watch_wakes_.SignalAll();
+  while (busy_ > 0 && clock() < deadline) rests_.WaitFor(mu_, deadline - clock());
+  return busy_ == 0;
+}
+
+}  // namespace systole

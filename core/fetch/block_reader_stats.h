@@ -1,0 +1,31 @@
+// What a BlockReader counts.
+//
+// Thread-compatible value type.
+#ifndef SYSTOLE_CORE_FETCH_BLOCK_READER_STATS_H_
+#define SYSTOLE_CORE_FETCH_BLOCK_READER_STATS_H_
+
+#include <cstdint>
+
+namespace systole {
+
+struct BlockReaderStats {
+  // Now.
+  int64_t threads = 0;
+  int64_t reads_under_way = 0;  // Those that hang included.
+  int64_t reads_queued = 0;
+  int64_t reads_hung = 0;  // Their blocks have timed out.
+  int64_t memory_bytes = 0;
+  int64_t memory_in_use_bytes = 0;  // Of these: being read, or held by somebody.
+  // Since the start.
+  int64_t blocks_read = 0;  // From their sources.
+  int64_t blocks_failed = 0;
+  int64_t blocks_timed_out = 0;
+  int64_t bytes_read = 0;
+  int64_t bytes_from_memory = 0;
+  int64_t bytes_from_disk = 0;
+  int64_t reads_hedged = 0;  // Second reads of a block whose first read was slow.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_FETCH_BLOCK_READER_STATS_H_

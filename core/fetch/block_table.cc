@@ -1,0 +1,266 @@
+#include "core/fetch/block_table.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "core/fetch/block_errors.h"
+#include "core/status/check.h"
+
+namespace systole {
+namespace {
+
+// Memory is taken in whole pages.
+constexpr uint64_t kPageBytes = 4096;
+
+// More than any block has. It keeps sums of sizes far from overflow.
+constexpr uint64_t kMostBytes = uint64_t{1} << 40;
+
+}  // namespace
+
+BlockTable::BlockTable(const BlockTableOptions& options)
+    : options_(options), parts_(options.requests, options.memory_bytes) {
+  SYSTOLE_CHECK(options.requests > 0 && options.memory_bytes > 0);
+}
+
+int64_t BlockTable::CostOf(uint64_t size) {
+  // ReadAt() wants the address to equal the offset modulo kCopyAlignment.
+  return static_cast<int64_t>((size + kCopyAlignment + kPageBytes - 1) / kPageBytes * kPageBytes);
+}
+
+BlockTable::Entry* BlockTable::Find(const BlockKey& key) const {
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? nullptr : found->second.get();
+}
+
+bool BlockTable::IsFree(const Entry& entry) const {
+  return entry.block != nullptr && entry.waiters.empty() && entry.holds == 0;
+}
+
+bool BlockTable::Fits(int64_t bytes, int64_t own_free_bytes) const {
+  if (held_bytes_ - (free_bytes_ - own_free_bytes) + bytes <= options_.memory_bytes) return true;
+  return held_bytes_ - free_bytes_ - hung_bytes_ == 0;
+}
+
+void BlockTable::MakeRoom(int64_t bytes) {
+  while (held_bytes_ + bytes > options_.memory_bytes) {
+    const std::optional<int64_t> first = order_.First();
+    if (!first.has_value()) return;
+    Erase(*by_number_.at(*first));
+  }
+}
+
+BlockTable::Admission BlockTable::Admit(const BlockWant& want) {
+  SYSTOLE_CHECK(!want.uses.empty());
+  Want admitted = {.uses = want.uses, .feed = want.feed};
+  std::vector<Entry*> known;
+  std::vector<BlockRange> missing;
+  std::unordered_set<BlockKey, BlockKeyHash> seen;
+  int64_t bytes = 0;
+  int64_t own_free_bytes = 0;
+  for (const BlockUse& use : want.uses) {
+    SYSTOLE_CHECK(use.range.size <= kMostBytes);
+    const BlockKey key = KeyOf(use.range);
+    admitted.blocks.push_back({.key = key});
+    if (!seen.insert(key).second) continue;
+    if (Entry* const entry = Find(key); entry != nullptr) {
+      known.push_back(entry);
+      if (IsFree(*entry)) own_free_bytes += entry->cost;
+    } else {
+      missing.push_back(use.range);
+      bytes += CostOf(use.range.size);
+    }
+  }
+  const bool hangs = !missing.empty() && parts_.AllHang(want.dataset, bytes);
+  if (!missing.empty() && !hangs &&
+      (!Fits(bytes, own_free_bytes) ||
+       !parts_.MayQueue(want.dataset, static_cast<int64_t>(missing.size()), bytes))) {
+    refused_ = true;
+    return {};
+  }
+
+  const int64_t number = ++last_number_;
+  for (Entry* const entry : known) TakeInUse(*entry);
+  if (hangs) {
+    for (Handed& handed : admitted.blocks) {
+      if (Find(handed.key) != nullptr) continue;
+      const size_t use = static_cast<size_t>(&handed - admitted.blocks.data());
+      const BlockRange& range = want.uses[use].range;
+      handed.block =
+          std::make_shared<const Block>(range, AllReadsHang(range, options_.read_timeout));
+      ++counts_.blocks_failed;
+    }
+  } else {
+    MakeRoom(bytes);
+    for (const BlockRange& range : missing) {
+      known.push_back(&AddToQueue(KeyOf(range), want, range));
+    }
+  }
+  for (Entry* const entry : known) {
+    entry->waiters.push_back(number);
+    if (entry->block == nullptr) {
+      ++admitted.missing;
+      continue;
+    }
+    counts_.bytes_from_memory += static_cast<int64_t>(entry->range.size);
+    for (Handed& handed : admitted.blocks) {
+      if (handed.key == entry->key) handed.block = entry->block;
+    }
+  }
+  for (size_t use = 0; use < want.uses.size(); ++use) {
+    const Entry* const entry = Find(admitted.blocks[use].key);
+    if (entry == nullptr) continue;
+    order_.Read(entry->number, want.feed, want.uses[use].records, want.uses[use].records_in_block);
+  }
+  const bool is_complete = admitted.missing == 0;
+  wants_.emplace(number, std::move(admitted));
+  Admission admission = {.admitted = true, .want = number};
+  if (is_complete) admission.blocks = Finish(number);
+  return admission;
+}
+
+BlockTable::Entry& BlockTable::AddToQueue(const BlockKey& key, const BlockWant& want,
+                                          const BlockRange& range) {
+  auto added = std::make_unique<Entry>();
+  Entry& entry = *added;
+  entry.key = key;
+  entry.range = range;
+  entry.feed = want.feed;
+  entry.dataset = want.dataset;
+  entry.owner = want.owner;
+  entry.number = ++last_number_;
+  entry.cost = CostOf(range.size);
+  std::list<Entry*>& queue = queues_[want.dataset];
+  entry.queued = queue.insert(queue.end(), &entry);
+  parts_.Queue(entry.dataset, entry.cost);
+  held_bytes_ += entry.cost;
+  by_number_[entry.number] = &entry;
+  entries_.emplace(key, std::move(added));
+  return entry;
+}
+
+void BlockTable::TakeInUse(Entry& entry) {
+  if (!IsFree(entry)) return;
+  free_bytes_ -= entry.cost;
+  order_.SetFree(entry.number, false);
+}
+
+void BlockTable::FreeIfUnused(Entry& entry) {
+  if (!IsFree(entry)) return;
+  free_bytes_ += entry.cost;
+  order_.SetFree(entry.number, true);
+  NoteRoom();
+}
+
+void BlockTable::LeaveQueue(Entry& entry) {
+  const auto queue = queues_.find(entry.dataset);
+  queue->second.erase(*entry.queued);
+  if (queue->second.empty()) queues_.erase(queue);
+  entry.queued.reset();
+}
+
+void BlockTable::Erase(Entry& entry) {
+  if (entry.queued.has_value()) {
+    LeaveQueue(entry);
+    parts_.Unqueue(entry.dataset, entry.cost);
+    held_bytes_ -= entry.cost;
+  } else if (!entry.reads.empty()) {
+    Detach(entry);
+  } else {
+    if (IsFree(entry)) free_bytes_ -= entry.cost;
+    held_bytes_ -= entry.cost;
+  }
+  order_.Remove(entry.number);
+  by_number_.erase(entry.number);
+  if (entry.block != nullptr) freed_.push_back(std::move(entry.block));
+  if (entry.owner != nullptr) freed_.push_back(std::move(entry.owner));
+  entries_.erase(BlockKey(entry.key));
+  NoteRoom();
+}
+
+void BlockTable::NoteRoom() {
+  if (std::exchange(refused_, false)) has_room_ = true;
+}
+
+void BlockTable::Drop(int64_t want) {
+  const auto found = wants_.find(want);
+  if (found == wants_.end()) return;
+  const Want dropped = std::move(found->second);
+  wants_.erase(found);
+  for (size_t use = 0; use < dropped.uses.size(); ++use) {
+    Entry* const entry = Find(dropped.blocks[use].key);
+    if (entry == nullptr) continue;
+    if (std::find(entry->waiters.begin(), entry->waiters.end(), want) == entry->waiters.end()) {
+      continue;
+    }
+    order_.Unread(entry->number, dropped.feed, dropped.uses[use].records);
+  }
+  for (const Handed& handed : dropped.blocks) {
+    if (handed.block != nullptr) freed_.push_back(handed.block);
+    Entry* const entry = Find(handed.key);
+    if (entry == nullptr || std::erase(entry->waiters, want) == 0) continue;
+    if (entry->block != nullptr) {
+      FreeIfUnused(*entry);
+    } else if (entry->waiters.empty()) {
+      Erase(*entry);
+    }
+  }
+}
+
+void BlockTable::DropAll() {
+  while (!wants_.empty()) Drop(wants_.begin()->first);
+}
+
+std::optional<BlockTable::Handed> BlockTable::Use(const std::shared_ptr<const Block>& block) {
+  Entry* const entry = Find(KeyOf(block->range()));
+  if (entry == nullptr || entry->block != block) return std::nullopt;
+  TakeInUse(*entry);
+  ++entry->holds;
+  return Handed{.key = entry->key, .block = block};
+}
+
+void BlockTable::Release(const BlockKey& key) {
+  Entry* const entry = Find(key);
+  SYSTOLE_CHECK(entry != nullptr && entry->holds > 0);
+  --entry->holds;
+  FreeIfUnused(*entry);
+}
+
+std::vector<BlockTable::Handed> BlockTable::Finish(int64_t want) {
+  const auto found = wants_.find(want);
+  std::vector<Handed> blocks = std::move(found->second.blocks);
+  wants_.erase(found);
+  for (const Handed& handed : blocks) {
+    if (!handed.block->status().ok()) continue;
+    Entry& entry = *Find(handed.key);
+    std::erase(entry.waiters, want);
+    ++entry.holds;
+  }
+  return blocks;
+}
+
+std::vector<BlockTable::Finished> BlockTable::HandToWaiters(
+    Entry& entry, const std::shared_ptr<const Block>& block) {
+  std::vector<Finished> finished;
+  const std::vector<int64_t> waiters = entry.waiters;
+  if (!block->status().ok()) entry.waiters.clear();
+  for (const int64_t number : waiters) {
+    Want& want = wants_.at(number);
+    for (Handed& handed : want.blocks) {
+      if (handed.key == entry.key) handed.block = block;
+    }
+    if (--want.missing == 0) finished.push_back({.want = number, .blocks = Finish(number)});
+  }
+  return finished;
+}
+
+BlockReaderStats BlockTable::GetStats() const {
+  BlockReaderStats stats = counts_;
+  stats.reads_under_way = parts_.under_way();
+  stats.reads_queued = parts_.queued();
+  stats.reads_hung = parts_.hung();
+  stats.memory_bytes = held_bytes_;
+  stats.memory_in_use_bytes = held_bytes_ - free_bytes_;
+  return stats;
+}
+
+}  // namespace systole

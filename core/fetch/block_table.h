@@ -1,0 +1,195 @@
+// The bookkeeping of a BlockReader: which blocks are wanted, read, in use and kept.
+//
+//   Admit(want)          all or nothing: its blocks are here, or wait in the queue, or no room
+//   NextRead()           the block that a free request reads next
+//   Arrive() .. End()    a read has brought its block; its request is free
+//   Look()               now and then: finds reads that hang, and reads that are slow
+//
+// A block is an entry as long as it is wanted, in use, or kept. An entry has a read under way, or
+// two. A read that lost its entry, because nobody wants its block or because it has timed out, goes
+// on and holds its request and its memory until it returns.
+//
+// It has no thread, no lock and no clock. Thread-compatible. What it lets go of, blocks and owners
+// of wants, goes to TakeFreed(), so that no destructor runs under the caller's lock.
+#ifndef SYSTOLE_CORE_FETCH_BLOCK_TABLE_H_
+#define SYSTOLE_CORE_FETCH_BLOCK_TABLE_H_
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "core/fetch/block.h"
+#include "core/fetch/block_key.h"
+#include "core/fetch/block_reader_stats.h"
+#include "core/fetch/dataset_parts.h"
+#include "core/fetch/hedge_policy.h"
+#include "core/fetch/kept_order.h"
+#include "core/interrupt/interrupt.h"
+
+namespace systole {
+
+// Where the bytes of a block come from.
+enum class BlockOrigin { kSource, kDisk };
+
+struct BlockTableOptions {
+  int64_t requests = 1;
+  int64_t memory_bytes = 0;
+  absl::Duration read_timeout;
+};
+
+class BlockTable {
+ public:
+  // A block that a want gets. If its status is OK, it is in use until Release(key).
+  struct Handed {
+    BlockKey key;
+    std::shared_ptr<const Block> block = nullptr;
+  };
+  // A want that has got all of its blocks, in the order of its uses.
+  struct Finished {
+    int64_t want = 0;
+    std::vector<Handed> blocks;
+  };
+  struct Admission {
+    bool admitted = false;
+    int64_t want = 0;
+    // Has a value if all blocks are here.
+    std::optional<std::vector<Handed>> blocks = std::nullopt;
+  };
+  struct Job {
+    int64_t read = 0;
+    BlockRange range;
+    uint64_t feed = 0;       // Of the want that began it.
+    bool is_second = false;  // The block's first read is slow.
+    // Raised when nobody waits for the read any more.
+    std::shared_ptr<const InterruptFlag> flag;
+  };
+  using Freed = std::vector<std::shared_ptr<const void>>;
+
+  // REQUIRES: requests > 0, memory_bytes > 0.
+  explicit BlockTable(const BlockTableOptions& options);
+
+  // How much memory a block of this size takes.
+  static int64_t CostOf(uint64_t size);
+
+  // REQUIRES: the want has a use, and its sources live.
+  Admission Admit(const BlockWant& want);
+  // The want's blocks are no longer wanted. Nothing if it has got them, or was dropped.
+  void Drop(int64_t want);
+  void DropAll();
+  // One more use of a block, if the table has it.
+  std::optional<Handed> Use(const std::shared_ptr<const Block>& block);
+  // A block that was handed out is not in use any more, as far as this use goes.
+  void Release(const BlockKey& key);
+
+  bool HasReads() const { return !reads_.empty() || parts_.queued() > 0; }
+  // Whether NextRead() has one.
+  bool CanBegin() const;
+  std::optional<Job> NextRead(absl::Duration now);
+  // The read has brought `block`, or its error. A block that nobody wants is freed.
+  std::vector<Finished> Arrive(int64_t read, std::shared_ptr<const Block> block, BlockOrigin origin,
+                               absl::Duration now);
+  // The read has ended, and the memory of a block that nobody wanted is freed. REQUIRES: Arrive().
+  void End(int64_t read);
+  // A read has timed out if two looks in a row find it late: if the whole process was stopped for a
+  // while, the first look gives its threads the time to go on.
+  std::vector<Finished> Look(absl::Duration now);
+
+  // Whether a want that was refused may be admitted now. Then false until one is refused again.
+  bool TakeRoom() { return std::exchange(has_room_, false); }
+  Freed TakeFreed() { return std::exchange(freed_, {}); }
+
+  // All but the number of threads.
+  BlockReaderStats GetStats() const;
+
+ private:
+  struct Entry {
+    BlockKey key;
+    BlockRange range;
+    uint64_t feed = 0;
+    uint64_t dataset = 0;
+    std::shared_ptr<const void> owner;  // Of the want that began it, until its read begins.
+    int64_t number = 0;                 // Later entries have higher ones.
+    int64_t cost = 0;
+    std::optional<std::list<Entry*>::iterator> queued;  // Its place in the queue.
+    std::vector<int64_t> reads;                         // Under way.
+    std::shared_ptr<const Block> block;                 // Once it has come.
+    std::vector<int64_t> waiters;  // Wants that have not got all of their blocks.
+    int64_t holds = 0;             // Uses that it was handed to.
+  };
+  struct Read {
+    Entry* entry = nullptr;  // Null: nobody waits for it.
+    BlockRange range;
+    uint64_t dataset = 0;
+    std::shared_ptr<const void> owner;
+    std::shared_ptr<InterruptFlag> flag;
+    absl::Duration began;
+    int64_t bytes = 0;  // As DatasetParts counts them; 0 once it has arrived.
+    int64_t cost = 0;   // The memory that it holds beside that of its entry.
+    bool late = false;  // At the last look.
+    bool hung = false;
+  };
+  struct Want {
+    std::vector<BlockUse> uses;
+    uint64_t feed = 0;
+    std::vector<Handed> blocks = {};
+    int64_t missing = 0;  // Entries that have not come.
+  };
+  using Wants = std::unordered_map<int64_t, Want>;
+
+  Entry* Find(const BlockKey& key) const;
+  bool IsFree(const Entry& entry) const;
+  // Whether `bytes` more fit, once all blocks are gone that nobody uses. Of these the want itself
+  // needs own_free_bytes. What does not fit may come in alone, beside reads that hang.
+  bool Fits(int64_t bytes, int64_t own_free_bytes) const;
+  // Lets blocks go that nobody uses, until `bytes` more fit or none is left.
+  void MakeRoom(int64_t bytes);
+  Entry& AddToQueue(const BlockKey& key, const BlockWant& want, const BlockRange& range);
+  // What may begin next: the queue's front that is the oldest, of the datasets that may begin one.
+  Entry* NextQueued() const;
+  // Whether a read that was slow at the last look may be hedged now.
+  bool IsStillSlow(const Read& read) const;
+  Job Begin(Entry& entry, std::shared_ptr<const void> owner, absl::Duration now);
+  void LeaveQueue(Entry& entry);
+  // Hands the entry's block, or the one that says why it has none, to all who wait.
+  std::vector<Finished> HandToWaiters(Entry& entry, const std::shared_ptr<const Block>& block);
+  std::vector<Handed> Finish(int64_t want);
+  // Ends an entry without a block with an error for all who wait.
+  void Fail(Entry& entry, absl::Status status, std::vector<Finished>& finished);
+  // Takes the entry's reads away from it. Their memory is theirs from now on.
+  void Detach(Entry& entry);
+  void FreeIfUnused(Entry& entry);
+  void TakeInUse(Entry& entry);
+  void Erase(Entry& entry);
+  // Something has changed for wants that were refused.
+  void NoteRoom();
+
+  const BlockTableOptions options_;
+  std::unordered_map<BlockKey, std::unique_ptr<Entry>, BlockKeyHash> entries_;
+  std::unordered_map<int64_t, Entry*> by_number_;
+  std::map<uint64_t, std::list<Entry*>> queues_;  // By dataset. None is empty.
+  std::map<int64_t, Read> reads_;
+  Wants wants_;
+  std::vector<int64_t> slow_;  // Reads whose blocks should be asked for again.
+  KeptOrder order_;
+  DatasetParts parts_;
+  HedgePolicy hedging_;
+  int64_t last_number_ = 0;  // Of entries, reads and wants.
+  int64_t held_bytes_ = 0;   // Entries and reads.
+  int64_t free_bytes_ = 0;   // Of these: kept, and not in use.
+  int64_t hung_bytes_ = 0;   // Of these: reads that hang.
+  bool refused_ = false;     // Since the last NoteRoom().
+  bool has_room_ = false;
+  Freed freed_;
+  BlockReaderStats counts_;  // What is counted since the start.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_FETCH_BLOCK_TABLE_H_

@@ -1,0 +1,74 @@
+// How much of a BlockReader one dataset may hold, because its storage may hang.
+//
+// A dataset gets at most three quarters of what no other dataset holds: of the requests, of the
+// queue, and of the memory of blocks that have not come. So if the storage of one dataset hangs, a
+// quarter is left to the others; if a second one hangs, a quarter of that. A dataset may always
+// hold one request, and queue one want.
+//
+// A read is queued, then under way, and perhaps hung. Thread-compatible.
+#ifndef SYSTOLE_CORE_FETCH_DATASET_PARTS_H_
+#define SYSTOLE_CORE_FETCH_DATASET_PARTS_H_
+
+#include <cstdint>
+#include <unordered_map>
+
+namespace systole {
+
+class DatasetParts {
+ public:
+  // REQUIRES: requests > 0.
+  DatasetParts(int64_t requests, int64_t memory_bytes)
+      : requests_(requests), memory_bytes_(memory_bytes) {}
+
+  // Whether a want of `blocks` new blocks, `bytes` together, stays within the dataset's part of the
+  // queue and of the memory. A dataset with nothing in the queue may queue a want of any length,
+  // and one that holds no such memory may ask for more than its part.
+  bool MayQueue(uint64_t dataset, int64_t blocks, int64_t bytes) const;
+  // Whether one more read of the dataset may begin.
+  bool MayBegin(uint64_t dataset) const;
+  // Whether only storage that hangs keeps the dataset from `bytes` more: all requests hang that it
+  // may hold, or all there are, or reads that hang hold its part of the memory.
+  bool AllHang(uint64_t dataset, int64_t bytes) const;
+
+  // A block enters the queue with its memory, or leaves it unread.
+  void Queue(uint64_t dataset, int64_t bytes);
+  void Unqueue(uint64_t dataset, int64_t bytes);
+  // A queued block's read begins.
+  void BeginQueued(uint64_t dataset);
+  // A read begins that was not queued.
+  void Begin(uint64_t dataset, int64_t bytes);
+  // A read turns out to hang. `bytes` is its memory.
+  void Hang(uint64_t dataset, int64_t bytes);
+  // A read has brought its bytes, or an error. Its memory does not count here any more, but its
+  // request does until End(). `hung` says whether Hang() was called for it.
+  void Arrive(uint64_t dataset, int64_t bytes, bool hung);
+  void End(uint64_t dataset, bool hung);
+
+  int64_t queued() const { return all_.queued; }
+  int64_t under_way() const { return all_.under_way; }
+  int64_t hung() const { return all_.hung; }
+
+ private:
+  struct Counts {
+    int64_t queued = 0;
+    int64_t under_way = 0;  // Those that hang included.
+    int64_t hung = 0;
+    int64_t bytes = 0;  // Of all these.
+    int64_t hung_bytes = 0;
+  };
+
+  Counts Of(uint64_t dataset) const;
+  void Add(uint64_t dataset, const Counts& more);
+  // The requests that the dataset may hold.
+  int64_t RequestsFor(const Counts& of) const;
+  int64_t MemoryFor(const Counts& of) const;
+
+  const int64_t requests_;
+  const int64_t memory_bytes_;
+  Counts all_;
+  std::unordered_map<uint64_t, Counts> datasets_;  // Only those that hold something.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_FETCH_DATASET_PARTS_H_

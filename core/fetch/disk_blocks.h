@@ -1,0 +1,40 @@
+// Blocks in a DiskStore, by what they are: the source's name and identity, and the range.
+#ifndef SYSTOLE_CORE_FETCH_DISK_BLOCKS_H_
+#define SYSTOLE_CORE_FETCH_DISK_BLOCKS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/cache/cache_key.h"
+#include "core/cache/disk_store.h"
+#include "core/fetch/block.h"
+
+namespace systole {
+
+// The key of a block; nullopt if its source has no identity. Such a source may have other bytes
+// tomorrow and nobody could tell, so its blocks are never kept on disk.
+std::optional<CacheKey> DiskKeyOf(const BlockRange& range);
+
+// Thread-safe.
+class DiskBlocks {
+ public:
+  // Null: keeps nothing.
+  explicit DiskBlocks(std::shared_ptr<DiskStore> store) : store_(std::move(store)) {}
+
+  // Fills `out` with the block, if it is kept. Otherwise anything may be in `out`.
+  bool Find(const BlockRange& range, uint64_t feed, absl::Span<char> out) const;
+  // Whether Insert() may keep the block.
+  bool Admits(const BlockRange& range) const;
+  void Insert(const BlockRange& range, uint64_t feed, absl::string_view bytes) const;
+
+ private:
+  const std::shared_ptr<DiskStore> store_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_FETCH_DISK_BLOCKS_H_

@@ -1,0 +1,54 @@
+// Decides when a read is so slow that its block is asked for a second time.
+//
+// A server that answers most requests in 30 ms lets a few wait for seconds. A second request mostly
+// meets another machine and is answered at once. A read is slow if it has taken twice as long as 95
+// of 100 of the last reads of about its size, and at least 100 ms. Second reads are at most a
+// twentieth of all reads, so storage that is slow altogether is not asked for everything twice.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CORE_FETCH_HEDGE_POLICY_H_
+#define SYSTOLE_CORE_FETCH_HEDGE_POLICY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace systole {
+
+class HedgePolicy {
+ public:
+  static constexpr size_t kRemembered = 128;
+  static constexpr size_t kFewest = 16;
+  static constexpr absl::Duration kLeast = absl::Milliseconds(100);
+  static constexpr int64_t kReadsForEachHedge = 20;
+
+  // A read of `size` bytes has succeeded.
+  void Add(uint64_t size, absl::Duration took);
+
+  // Whether a read of `size` bytes that has taken this long is slow. Never before kFewest reads of
+  // about its size are known.
+  bool IsSlow(uint64_t size, absl::Duration taken) const;
+
+  // Whether one more second read stays within their part of all reads. Ask right before it begins,
+  // and then count it.
+  bool MayHedge() const { return (hedges_ + 1) * kReadsForEachHedge <= reads_; }
+  void CountHedge() { ++hedges_; }
+
+ private:
+  // The last reads whose size has the same highest bit.
+  struct Recent {
+    std::vector<absl::Duration> took;
+    size_t next = 0;  // Which is replaced next.
+  };
+
+  std::map<int, Recent> by_size_;
+  int64_t reads_ = 0;
+  int64_t hedges_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_FETCH_HEDGE_POLICY_H_

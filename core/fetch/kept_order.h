@@ -1,0 +1,89 @@
+// Decides which of the blocks that nobody uses goes first when memory is short.
+//
+// A block counts, for each feed that has begun it, how many of its records are still to be read in
+// this pass. When every feed that has begun it has read all, the block is spent. Blocks go in this
+// order:
+//   1. blocks of feeds that are gone, the oldest first;
+//   2. spent blocks. With one feed the block that was spent last goes first: the next epoch needs
+//      the others sooner, and if the oldest went, it would find none. With several feeds the one
+//      that was spent first goes first, because a feed that is behind needs the newest;
+//   3. the other blocks, the least recently read first.
+// A feed that has read nothing during many reads of others is gone.
+//
+// Thread-compatible. Knows numbers, not blocks.
+#ifndef SYSTOLE_CORE_FETCH_KEPT_ORDER_H_
+#define SYSTOLE_CORE_FETCH_KEPT_ORDER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+namespace systole {
+
+class KeptOrder {
+ public:
+  // A block counts for this many feeds. If another one comes, the count that was begun first goes.
+  static constexpr size_t kMaxFeeds = 8;
+  // A feed is gone after this many reads of others, or after four times as many as there are
+  // blocks, if that is more.
+  static constexpr int64_t kIdleReads = 1000;
+
+  // A feed reads `records` of a block of which it reads `records_in_block` in a pass. Adds a block
+  // that is new, as one that is in use. If the feed had read all, its next pass begins.
+  void Read(int64_t block, uint64_t feed, int64_t records, int64_t records_in_block);
+  // Takes back a Read() that did not come about.
+  void Unread(int64_t block, uint64_t feed, int64_t records);
+
+  // Says that nobody uses the block any more, or that somebody does. REQUIRES: it was added.
+  void SetFree(int64_t block, bool is_free);
+
+  // Which of the free blocks goes first; nullopt if none is free.
+  std::optional<int64_t> First() const;
+
+  // Forgets the block, if it was added.
+  void Remove(int64_t block);
+
+  bool IsSpent(int64_t block) const;
+  size_t size() const { return blocks_.size(); }
+
+ private:
+  enum class Rank { kGone, kSpent, kWanted };
+  // What a feed still reads of a block in this pass.
+  struct Pass {
+    uint64_t feed = 0;
+    int64_t left = 0;
+  };
+  struct Kept {
+    std::vector<Pass> passes;
+    int64_t read_at = 0;   // When it was last read.
+    int64_t spent_at = 0;  // When it was last spent.
+    bool is_free = false;
+  };
+  struct Feed {
+    uint64_t name = 0;
+    int64_t read_at = 0;
+  };
+  // Blocks in order, those of one rank by time.
+  using Place = std::tuple<Rank, int64_t, int64_t>;
+
+  static Rank RankOf(const Kept& kept);
+  static Place PlaceOf(int64_t block, const Kept& kept);
+  // Notes that the feed reads now, and forgets feeds that are gone.
+  void Touch(uint64_t feed);
+  void Forget(uint64_t feed);
+
+  int64_t now_ = 0;  // Counts reads.
+  std::unordered_map<int64_t, Kept> blocks_;
+  std::set<Place> free_;
+  std::list<Feed> feeds_;  // The one that has read last is last.
+  std::unordered_map<uint64_t, std::list<Feed>::iterator> by_name_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_FETCH_KEPT_ORDER_H_
