@@ -1,0 +1,132 @@
+#include "core/fetch/kept_order.h"
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+using testing::ElementsAre;
+
+// The order in which the free blocks go.
+std::vector<int64_t> Leave(KeptOrder& order) {
+  std::vector<int64_t> left;
+  while (const std::optional<int64_t> first = order.First()) {
+    left.push_back(*first);
+    order.Remove(*first);
+  }
+  return left;
+}
+
+TEST(KeptOrderTest, ABlockIsSpentWhenAllFeedsThatBeganItHaveReadAll) {
+  KeptOrder order;
+  order.Read(1, 7, 2, 3);
+  EXPECT_FALSE(order.IsSpent(1));
+  order.Read(1, 8, 1, 1);
+  EXPECT_FALSE(order.IsSpent(1));
+  order.Read(1, 7, 1, 3);
+  EXPECT_TRUE(order.IsSpent(1));
+}
+
+TEST(KeptOrderTest, TheNextPassBeginsAnew) {
+  KeptOrder order;
+  order.Read(1, 7, 2, 2);
+  EXPECT_TRUE(order.IsSpent(1));
+  order.Read(1, 7, 1, 2);
+  EXPECT_FALSE(order.IsSpent(1));
+  order.Read(1, 7, 1, 2);
+  EXPECT_TRUE(order.IsSpent(1));
+}
+
+TEST(KeptOrderTest, AReadThatDidNotComeAboutIsTakenBack) {
+  KeptOrder order;
+  order.Read(1, 7, 2, 2);
+  order.Unread(1, 7, 1);
+  EXPECT_FALSE(order.IsSpent(1));
+}
+
+TEST(KeptOrderTest, SpentBlocksGoFirstThenThoseThatWereReadLongestAgo) {
+  KeptOrder order;
+  order.Read(1, 7, 1, 2);
+  order.Read(2, 7, 1, 2);
+  order.Read(3, 7, 1, 1);
+  order.Read(1, 7, 0, 2);
+  for (const int64_t block : {1, 2, 3}) order.SetFree(block, true);
+  EXPECT_THAT(Leave(order), ElementsAre(3, 2, 1));
+}
+
+TEST(KeptOrderTest, OfOneFeedTheBlockSpentLastGoesFirst) {
+  KeptOrder order;
+  for (const int64_t block : {1, 2, 3}) order.Read(block, 7, 1, 1);
+  for (const int64_t block : {1, 2, 3}) order.SetFree(block, true);
+  EXPECT_THAT(Leave(order), ElementsAre(3, 2, 1));
+}
+
+TEST(KeptOrderTest, OfSeveralFeedsTheBlockSpentFirstGoesFirst) {
+  KeptOrder order;
+  for (const int64_t block : {1, 2, 3}) order.Read(block, 7, 1, 1);
+  order.Read(1, 8, 1, 1);
+  for (const int64_t block : {1, 2, 3}) order.SetFree(block, true);
+  EXPECT_THAT(Leave(order), ElementsAre(2, 3, 1));
+}
+
+TEST(KeptOrderTest, BlocksInUseDoNotGo) {
+  KeptOrder order;
+  order.Read(1, 7, 1, 1);
+  EXPECT_EQ(order.First(), std::nullopt);
+  order.SetFree(1, true);
+  EXPECT_EQ(order.First(), 1);
+  order.SetFree(1, false);
+  EXPECT_EQ(order.First(), std::nullopt);
+}
+
+TEST(KeptOrderTest, BlocksThatAGoneFeedDidNotReadToTheEndGoFirst) {
+  KeptOrder order;
+  order.Read(1, 7, 1, 2);  // Its feed reads no more.
+  order.Read(2, 8, 1, 1);
+  for (int64_t read = 0; read < KeptOrder::kIdleReads; ++read) order.Read(3, 8, 1, 2);
+  for (const int64_t block : {1, 2, 3}) order.SetFree(block, true);
+  EXPECT_THAT(Leave(order), ElementsAre(1, 3, 2));
+}
+
+TEST(KeptOrderTest, OnlyTheLastFeedsOfABlockAreCounted) {
+  KeptOrder order;
+  order.Read(1, 100, 1, 2);
+  for (uint64_t feed = 0; feed < KeptOrder::kMaxFeeds; ++feed) order.Read(1, feed, 1, 1);
+  EXPECT_TRUE(order.IsSpent(1));
+}
+
+// What a cache with room for `room` of `blocks` blocks finds in each epoch.
+std::vector<int> HitsOf(int blocks, size_t room) {
+  KeptOrder order;
+  std::set<int64_t> kept;
+  std::vector<int> hits;
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    hits.push_back(0);
+    for (int64_t block = 0; block < blocks; ++block) {
+      hits.back() += kept.contains(block) ? 1 : 0;
+      while (!kept.contains(block) && kept.size() == room) {
+        const int64_t first = *order.First();
+        order.Remove(first);
+        kept.erase(first);
+      }
+      kept.insert(block);
+      order.Read(block, 7, 1, 1);
+      order.SetFree(block, true);
+    }
+  }
+  return hits;
+}
+
+TEST(KeptOrderTest, WithRoomForHalfOfTheBlocksNearlyHalfOfThemAreFound) {
+  EXPECT_THAT(HitsOf(100, 50), ElementsAre(0, 50, testing::Ge(48), testing::Ge(48)));
+  EXPECT_THAT(HitsOf(100, 100), ElementsAre(0, 100, 100, 100));
+}
+
+}  // namespace
+}  // namespace systole
