@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/types/span.h"
 #include "core/cache/disk_entry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -50,20 +51,40 @@ TEST_F(DiskStoreTest, ValuesOutliveTheStore) {
   EXPECT_EQ(store->Find(Key(11), 1), nullptr);
 }
 
+TEST_F(DiskStoreTest, AValueIsReadIntoMemoryOfItsSize) {
+  const auto store = Open();
+  store->Insert(Key(1), 1, "the value");
+  std::string out(9, '?');
+  EXPECT_TRUE(store->FindInto(Key(1), 1, absl::MakeSpan(out)));
+  EXPECT_EQ(out, "the value");
+  EXPECT_FALSE(store->FindInto(Key(2), 1, absl::MakeSpan(out)));
+  EXPECT_EQ(store->damaged_entries(), 0);
+  // Memory of another size means that the file has not what it should have.
+  std::string longer(10, '?');
+  EXPECT_FALSE(store->FindInto(Key(1), 1, absl::MakeSpan(longer)));
+  EXPECT_EQ(store->damaged_entries(), 1);
+  EXPECT_FALSE(std::filesystem::exists(FileOf(Key(1))));
+}
+
 TEST_F(DiskStoreTest, DamagedShortLongAndForeignFilesAreRemovedAndNeverServed) {
   const auto damage = [&](const auto& change) {
-    {
+    for (const bool into : {false, true}) {
+      {
+        const auto store = Open();
+        store->Insert(Key(1), 1, "the value");
+        store->Insert(Key(2), 1, "another value");
+      }
+      change(FileOf(Key(1)));
       const auto store = Open();
-      store->Insert(Key(1), 1, "the value");
-      store->Insert(Key(2), 1, "another value");
+      std::string out(9, '?');
+      const bool found = into ? store->FindInto(Key(1), 1, absl::MakeSpan(out))
+                              : store->Find(Key(1), 1) != nullptr;
+      EXPECT_FALSE(found);
+      EXPECT_EQ(store->damaged_entries(), 1);
+      EXPECT_FALSE(std::filesystem::exists(FileOf(Key(1))));
+      EXPECT_NE(store->Find(Key(2), 1), nullptr);
+      EXPECT_EQ(store->used_bytes(), 4096);
     }
-    change(FileOf(Key(1)));
-    const auto store = Open();
-    EXPECT_EQ(store->Find(Key(1), 1), nullptr);
-    EXPECT_EQ(store->damaged_entries(), 1);
-    EXPECT_FALSE(std::filesystem::exists(FileOf(Key(1))));
-    EXPECT_NE(store->Find(Key(2), 1), nullptr);
-    EXPECT_EQ(store->used_bytes(), 4096);
   };
   for (const int at : {0, 14, 17, 33, 41, 50}) {
     damage([at](const std::string& path) {
