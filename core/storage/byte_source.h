@@ -46,6 +46,10 @@ class ByteSource {
   // not come.
   virtual bool is_local() const { return false; }
 
+  // Whether a read may wait for another machine, or hang: an object of a server, or a file on a
+  // network file system. Feeds read such sources ahead (core/fetch).
+  virtual bool may_wait() const { return !is_local(); }
+
   // The identity of the state that was opened (StoredState::identity in store.h). Empty: states
   // cannot be told apart.
   virtual std::string identity() const { return ""; }

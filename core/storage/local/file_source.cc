@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,6 +41,29 @@ absl::StatusOr<FileState> StateOf(const struct stat& info, absl::string_view pat
   };
 }
 
+// Whether files of the file system are on another machine, or come from a process. The numbers are
+// those of statfs(2); <linux/magic.h> lacks some of them.
+bool IsOfNetwork(int fd) {
+  struct statfs info;
+  if (::fstatfs(fd, &info) != 0) return false;
+  switch (static_cast<uint32_t>(info.f_type)) {
+    case 0x00006969:  // NFS
+    case 0x0000517B:  // SMB
+    case 0xFE534D42:  // SMB2
+    case 0xFF534D42:  // CIFS
+    case 0x65735546:  // FUSE: mounted buckets, among others
+    case 0x00C36400:  // Ceph
+    case 0x0BD00BD0:  // Lustre
+    case 0x47504653:  // GPFS
+    case 0x19830326:  // BeeGFS
+    case 0x5346414F:  // AFS
+    case 0x01021997:  // 9P
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 std::string FileState::Identity() const { return absl::StrCat(size_bytes, " ", mtime_ns); }
@@ -50,7 +74,7 @@ absl::StatusOr<FileState> StatFile(const std::string& path) {
   return StateOf(info, path);
 }
 
-absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& path) {
+absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& path, Where where) {
   int fd;
   do {
     // O_NONBLOCK: opening a named pipe must not wait for a writer. No effect on regular files.
@@ -62,7 +86,8 @@ absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& 
   if (::fstat(fd, &info) != 0) return SystemError(errno, "stat", path);
   SYSTOLE_ASSIGN_OR_RETURN(const FileState state, StateOf(info, path));
   std::move(close_fd).Cancel();
-  return std::unique_ptr<FileSource>(new FileSource(path, fd, state));
+  const bool may_wait = where == Where::kOnANetwork || IsOfNetwork(fd);
+  return std::unique_ptr<FileSource>(new FileSource(path, fd, state, may_wait));
 }
 
 FileSource::~FileSource() { ::close(fd_); }

@@ -39,31 +39,41 @@ struct FileState {
 class FileSource final : public ByteSource {
  public:
   // NotFound, PermissionDenied, ResourceExhausted (no file descriptor left), or InvalidArgument if
-  // `path` is not a regular file. Each message has the path.
-  static absl::StatusOr<std::unique_ptr<FileSource>> Open(const std::string& path);
+  // `path` is not a regular file. Each message has the path. `where` is for tests.
+  enum class Where { kAsItsFileSystemSays, kOnANetwork };
+  static absl::StatusOr<std::unique_ptr<FileSource>> Open(
+      const std::string& path, Where where = Where::kAsItsFileSystemSays);
   ~FileSource() override;
 
   // Errors of an open file have only its base name: clients see them, and must not learn folders.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   absl::StatusOr<uint64_t> Size() const override { return state_.size_bytes; }
   bool is_local() const override { return true; }
+  // Whether its file system is one of the network, or of a process (FUSE).
+  bool may_wait() const override { return may_wait_; }
   std::string identity() const override { return state_.Identity(); }
   // Compares all fields of FileState, not only those in identity(). Two system calls, no reading. A
   // removed file counts as changed, because no other server could open it.
   absl::Status CheckUnchanged() const override;
-  Mapping* mapping() const override { return &mapping_; }
+  // Null if the source may_wait(): a page that does not come would hold its thread for ever.
+  Mapping* mapping() const override { return may_wait_ ? nullptr : &mapping_; }
   absl::string_view name() const override { return path_; }
 
   // The state when the file was opened.
   const FileState& state() const { return state_; }
 
  private:
-  FileSource(std::string path, int fd, const FileState& state)
-      : path_(std::move(path)), fd_(fd), state_(state), mapping_(fd, state.size_bytes) {}
+  FileSource(std::string path, int fd, const FileState& state, bool may_wait)
+      : path_(std::move(path)),
+        fd_(fd),
+        state_(state),
+        may_wait_(may_wait),
+        mapping_(fd, state.size_bytes) {}
 
   const std::string path_;
   const int fd_;
   const FileState state_;
+  const bool may_wait_;
   mutable FileMapping mapping_;
 };
 

@@ -51,6 +51,20 @@ TEST(FileSourceTest, ReadsAnywhereAndShortOnlyAtTheEnd) {
   EXPECT_EQ(source->name(), folder / "digits");
 }
 
+TEST(FileSourceTest, AFileOnANetworkMayWaitAndIsNotMapped) {
+  const TempFolder folder;
+  const std::string path = folder.path() + "/a.tfrecord";
+  std::ofstream(path) << "0123456789";
+  absl::StatusOr<std::unique_ptr<FileSource>> source =
+      FileSource::Open(path, FileSource::Where::kOnANetwork);
+  ASSERT_THAT(source, IsOk());
+  EXPECT_TRUE((*source)->may_wait());
+  EXPECT_TRUE((*source)->is_local());
+  EXPECT_EQ((*source)->mapping(), nullptr);
+  EXPECT_FALSE(MustOpen(path)->may_wait());
+  EXPECT_NE(MustOpen(path)->mapping(), nullptr);
+}
+
 TEST(FileSourceTest, MissingFileIsNotFoundAndNamed) {
   const TempFolder folder;
   EXPECT_THAT(FileSource::Open(folder / "none"),
