@@ -57,7 +57,10 @@ BlockReading BlockReader::TryRead(BlockWant want, Done done) {
   if (stopping_) return reading;
   BlockTable::Admission admission = table_.Admit(want);
   freed = CollectFreed();
-  if (!admission.admitted) return reading;
+  if (!admission.admitted) {
+    if (admission.dataset_is_full) reading.state = BlockReading::State::kDatasetIsFull;
+    return reading;
+  }
   if (admission.blocks.has_value()) {
     reading.state = BlockReading::State::kReady;
     reading.blocks = Hand(*std::move(admission.blocks));

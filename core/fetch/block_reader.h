@@ -4,7 +4,8 @@
 //
 //   TryRead(want) --> kReady: all blocks are in memory, here they are
 //                 --> kReading + ticket: done(blocks) is called once they have come
-//                 --> kNoRoom: nothing was begun; room() is called when it may succeed
+//                 --> kNoRoom, kDatasetIsFull: nothing was begun; room() is called when it may
+//                     succeed
 //
 // block_table.h says which reads are begun, which blocks are kept, and what is refused.
 //
@@ -74,9 +75,11 @@ class BlockTicket {
 // What TryRead() has done.
 struct BlockReading {
   enum class State {
-    kNoRoom,   // Nothing. There is no room now in the memory, the queue, or the dataset's part.
-    kReady,    // Here are the blocks. `done` is not called.
-    kReading,  // `done` is called when the blocks have come.
+    kNoRoom,         // Nothing. There is no room now in the memory or the queue.
+    kDatasetIsFull,  // Nothing. The dataset has its part of the memory or the queue; others may go
+                     // on.
+    kReady,          // Here are the blocks. `done` is not called.
+    kReading,        // `done` is called when the blocks have come.
   };
   State state = State::kNoRoom;
   std::vector<BlockPtr> blocks;         // kReady: in the order of the uses.

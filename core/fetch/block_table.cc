@@ -71,11 +71,12 @@ BlockTable::Admission BlockTable::Admit(const BlockWant& want) {
     }
   }
   const bool hangs = !missing.empty() && parts_.AllHang(want.dataset, bytes);
-  if (!missing.empty() && !hangs &&
-      (!Fits(bytes, own_free_bytes) ||
-       !parts_.MayQueue(want.dataset, static_cast<int64_t>(missing.size()), bytes))) {
-    refused_ = true;
-    return {};
+  if (!missing.empty() && !hangs) {
+    const bool fits = Fits(bytes, own_free_bytes);
+    if (!fits || !parts_.MayQueue(want.dataset, static_cast<int64_t>(missing.size()), bytes)) {
+      refused_ = true;
+      return {.dataset_is_full = fits};
+    }
   }
 
   const int64_t number = ++last_number_;

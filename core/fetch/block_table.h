@@ -58,6 +58,8 @@ class BlockTable {
   };
   struct Admission {
     bool admitted = false;
+    // It was not, because its dataset has its part. There is room for others.
+    bool dataset_is_full = false;
     int64_t want = 0;
     // Has a value if all blocks are here.
     std::optional<std::vector<Handed>> blocks = std::nullopt;

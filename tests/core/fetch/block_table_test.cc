@@ -77,7 +77,9 @@ BlockTableOptions OptionsOf(int64_t requests, int64_t blocks) {
 TEST_F(BlockTableTest, AWantIsAdmittedAsAWholeOrNotAtAll) {
   BlockTable table(OptionsOf(8, 4));
   EXPECT_TRUE(table.Admit(WantOf({1, 2, 3})).admitted);
-  EXPECT_FALSE(table.Admit(WantOf({4, 5}, 1)).admitted);
+  const BlockTable::Admission refused = table.Admit(WantOf({4, 5}, 1));
+  EXPECT_FALSE(refused.admitted);
+  EXPECT_FALSE(refused.dataset_is_full);
   EXPECT_EQ(table.GetStats().memory_bytes, 3 * kCost);
   EXPECT_EQ(table.GetStats().reads_queued, 3);
   EXPECT_TRUE(table.Admit(WantOf({3, 4}, 1)).admitted);
@@ -120,7 +122,9 @@ TEST_F(BlockTableTest, BlocksOfTheWantItselfAreNotDroppedForIt) {
 TEST_F(BlockTableTest, ALongWantIsAdmittedOnlyIfNothingOfItsDatasetIsQueued) {
   BlockTable table(OptionsOf(4, 100));
   EXPECT_TRUE(table.Admit(WantOf({0, 1, 2, 3, 4, 5, 6, 7, 8, 9})).admitted);
-  EXPECT_FALSE(table.Admit(WantOf({10})).admitted);
+  const BlockTable::Admission refused = table.Admit(WantOf({10}));
+  EXPECT_FALSE(refused.admitted);
+  EXPECT_TRUE(refused.dataset_is_full);
   EXPECT_THAT(BeginAll(table), SizeIs(3));  // Three of four requests.
   EXPECT_TRUE(table.Admit(WantOf({10}, 1)).admitted);
 }
