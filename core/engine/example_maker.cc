@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/batch/slice_layout.h"
 #include "core/engine/group_mixer.h"
+#include "core/engine/run_blocks.h"
 #include "core/interrupt/interrupt.h"
 #include "core/memory/scratch_scope.h"
 #include "core/status/status_macros.h"
@@ -245,26 +246,33 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
     }
     const RecordBytes where =
         has_images && !all_kept ? RecordBytes::kCopied : RecordBytes::kInPlace;
+    const bool fetched = task.run.blocks != nullptr && shard.far_bytes() != nullptr;
     const bool waits = task.plan.decodes_jpegs() && !all_kept;
     size_t added = 0;
     absl::Status last;  // Of the last record.
-    const absl::Status read = shard.ReadRecords(
-        shard_records_, where, kReadBytes, record_scratch_,
-        [&](size_t i, const absl::StatusOr<absl::string_view>& payload) {
-          if (!has_images && (first + i) % kPrefetchedRecords == 0) {
-            prefetch(first + i + kPrefetchedRecords);
-          }
-          Add(task, wanted_[first + i], payload,
-              kept.empty() ? ExampleFiller::Kept() : std::move(kept[i]), waits);
-          last = payload.status();
-          ++added;
-          // An outage ends the read by itself. The turn must not end before that, because the next
-          // turn would begin with the next record.
-          if (IsOutage(last)) return absl::OkStatus();
-          over = IsOver(task, task.plan.example_elements() +
-                                  (payload.ok() ? static_cast<int64_t>(payload->size()) : 0));
-          return over ? InterruptedError() : absl::OkStatus();
-        });
+    const auto add = [&](size_t i, const absl::StatusOr<absl::string_view>& payload) {
+      if (!has_images && (first + i) % kPrefetchedRecords == 0) {
+        prefetch(first + i + kPrefetchedRecords);
+      }
+      Add(task, wanted_[first + i], payload,
+          kept.empty() ? ExampleFiller::Kept() : std::move(kept[i]), waits);
+      last = payload.status();
+      ++added;
+      // An outage ends the read by itself. The turn must not end before that, because the next turn
+      // would begin with the next record.
+      if (IsOutage(last)) return absl::OkStatus();
+      over = IsOver(task, task.plan.example_elements() +
+                              (payload.ok() ? static_cast<int64_t>(payload->size()) : 0));
+      return over ? InterruptedError() : absl::OkStatus();
+    };
+    const absl::Status read =
+        fetched ? shard.ReadFetched(
+                      shard_records_,
+                      [&](const RecordSpan& span) {
+                        return task.run.blocks->Find(*shard.far_bytes(), span);
+                      },
+                      record_scratch_, add)
+                : shard.ReadRecords(shard_records_, where, kReadBytes, record_scratch_, add);
     // If the read is cancelled, the callback above has ended it.
     if (!read.ok() && (!over || !absl::IsCancelled(read))) {
       // An outage ends all: asking the same storage for the other records, or whether the shard is
@@ -272,8 +280,9 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
       if (read == last) return true;
       return read;
     }
-    // Checked after the reads: nothing that was read from a replaced shard can be trusted.
-    task.run.error.Add(lowest_slot, shard.CheckUnchanged());
+    // Checked after the reads: nothing that was read from a replaced shard can be trusted. Where
+    // bytes were read ahead, this was checked then.
+    if (!fetched) task.run.error.Add(lowest_slot, shard.CheckUnchanged());
     first += added;
   }
   FinishAll(task);

@@ -2,14 +2,14 @@
 
 namespace systole {
 
-FairQueue::Choice FairQueue::Choose(absl::Span<const Candidate> candidates) {
+FairQueue::Choice FairQueue::Choose(absl::Span<const Candidate> candidates, Accounts accounts) {
   const auto can_go = [](const Candidate& candidate) {
     return candidate.has_more || (candidate.may_begin && candidate.has_room);
   };
   Choice choice;
   for (const Candidate& candidate : candidates) {
     if (candidate.left_out || !can_go(candidate)) continue;
-    candidate.account->SetWants(true);
+    if (accounts == Accounts::kChange) candidate.account->SetWants(true);
     ++choice.wanting;
   }
   const auto prefer = [&](size_t number, std::optional<size_t>& best) {
@@ -26,7 +26,7 @@ FairQueue::Choice FairQueue::Choose(absl::Span<const Candidate> candidates) {
     const bool can = can_go(candidate);
     // This comes after every SetWants(true). So if one stream of a peer begins to want work when
     // another one stops, the peer is seen to want work all the time.
-    if (!can) candidate.account->SetWants(false);
+    if (!can && accounts == Accounts::kChange) candidate.account->SetWants(false);
     if (candidate.has_more) {
       prefer(i, choice.first);
     } else if (candidate.may_begin && !candidate.empty_handed) {

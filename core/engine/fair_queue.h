@@ -53,8 +53,11 @@ class FairQueue {
     int64_t wanting = 0;            // Streams that could go on.
   };
 
-  // Also tells each account whether its stream wants work. O(candidates), without an allocation.
-  static Choice Choose(absl::Span<const Candidate> candidates);
+  // Whether Choose() also tells each account whether its stream wants work.
+  enum class Accounts { kChange, kKeep };
+  // O(candidates), without an allocation.
+  static Choice Choose(absl::Span<const Candidate> candidates,
+                       Accounts accounts = Accounts::kChange);
 
   // The clock of the accounts. The clock also remembers a peer whose streams are all closed, until
   // the other peers have advanced as far (FairClock).

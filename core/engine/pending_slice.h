@@ -4,12 +4,16 @@
 // bookkeeping than a slice of few. A thread that has worked long enough gives the rest of its run
 // back.
 //
+// If records are read ahead, a run is first taken to be read, and given back when its bytes are
+// there. Threads that compute get only such runs, and padding.
+//
 // Thread-compatible, but any thread may use unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_
 #define SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -20,6 +24,8 @@
 #include "core/status/check.h"
 
 namespace systole {
+
+class RunBlocks;  // run_blocks.h
 
 // Examples [begin, end) of a slice.
 struct ExampleRange {
@@ -37,6 +43,8 @@ struct ExampleRun {
   int64_t done = 0;
   // The error of the lowest slot.
   FirstError error;
+  // The bytes of its records. Null: they were not read ahead.
+  std::shared_ptr<const RunBlocks> blocks;
 };
 
 // The most examples of a run, for runs of examples with records and for runs of padding.
@@ -49,10 +57,12 @@ class PendingSlice {
  public:
   // The first `records` of the `examples` have a record, or share their group (v1::Mix) with an
   // example that has one. The others are padding.
-  PendingSlice(int64_t step, int core, int64_t examples, int64_t records, AlignedBuffer buffer)
+  PendingSlice(int64_t step, int core, int64_t examples, int64_t records, bool reads_ahead,
+               AlignedBuffer buffer)
       : step_(step),
         core_(core),
         records_(records),
+        reads_ahead_(reads_ahead),
         end_(examples),
         data_(buffer.data()),
         buffer_(std::move(buffer)) {}
@@ -63,7 +73,9 @@ class PendingSlice {
   uint8_t* data() const { return data_; }
 
   // Whether Take() has something to give.
-  bool has_more() const { return next_ < end_ || !returned_.empty(); }
+  bool has_more() const { return !returned_.empty() || (!has_unread() && has_untaken()); }
+  // Whether some examples were never taken, neither to be read nor to be made.
+  bool has_untaken() const { return next_ < end_; }
   // How many runs were given back.
   int64_t num_returned() const { return static_cast<int64_t>(returned_.size()); }
   // Of the runs that were given back, returns the one with the first examples. If there is none,
@@ -80,13 +92,20 @@ class PendingSlice {
       return run;
     }
     const bool padding = next_ >= records_;
-    const ExampleRange range = {.begin = next_,
-                                .end = padding ? std::min(end_, next_ + size.padding)
-                                               : std::min({end_, records_, next_ + size.records})};
-    next_ = range.end;
-    return {.examples = range};
+    return {.examples =
+                padding ? Cut(end_, size.padding) : Cut(std::min(end_, records_), size.records)};
   }
-  // Says that a run from Take() is made or has failed. After an error, only examples before the
+  // Whether TakeToRead() has something to give. Always false if records are not read ahead.
+  bool has_unread() const { return reads_ahead_ && next_ < std::min(end_, records_); }
+  // Returns the next examples, all of which have records, to be read. The run comes back with
+  // Return() once its bytes are there. REQUIRES: has_unread().
+  ExampleRun TakeToRead(const TaskSize& size) {
+    SYSTOLE_CHECK(has_unread());
+    ++running_;
+    return {.examples = Cut(std::min(end_, records_), size.records)};
+  }
+  // Says that a run from Take() is made or has failed, or that one from TakeToRead() cannot be
+  // read. After an error, only examples before the
   // failed one are still handed out. So the error of the lowest example is known in the end.
   void Finish(const ExampleRun& run) {
     Stop();
@@ -95,7 +114,7 @@ class PendingSlice {
     end_ = next_;
     std::erase_if(returned_, [&](const ExampleRun& other) { return IsBehindError(other); });
   }
-  // Gives back a run from Take() that is not done.
+  // Gives back a run from Take() that is not done, or one from TakeToRead() that was read.
   void Return(ExampleRun run) {
     Stop();
     if (!is_dropped() && !IsBehindError(run)) returned_.push_back(std::move(run));
@@ -112,7 +131,7 @@ class PendingSlice {
   const InterruptFlag& unwanted() const { return unwanted_; }
 
   // Whether all runs that were handed out are done, and nothing is left to hand out.
-  bool is_done() const { return !has_more() && running_ == 0; }
+  bool is_done() const { return !has_untaken() && returned_.empty() && running_ == 0; }
   // The error of the lowest example; OK if there was none.
   const absl::Status& error() const { return error_.status(); }
 
@@ -124,6 +143,12 @@ class PendingSlice {
   }
 
  private:
+  // The next `size` examples before `end`.
+  ExampleRange Cut(int64_t end, int64_t size) {
+    const ExampleRange range = {.begin = next_, .end = std::min(end, next_ + size)};
+    next_ = range.end;
+    return range;
+  }
   void Stop() {
     SYSTOLE_CHECK(running_ > 0);
     --running_;
@@ -136,6 +161,7 @@ class PendingSlice {
   const int64_t step_;
   const int core_;
   const int64_t records_;
+  const bool reads_ahead_;
   int64_t next_ = 0;
   int64_t end_;
   int64_t running_ = 0;  // Runs handed out, and neither finished nor given back.

@@ -16,6 +16,7 @@ ScheduledStream::ScheduledStream(std::shared_ptr<const FeedPlan> plan, const Ste
       peer_(std::move(peer)),
       cache_(std::move(cache)),
       task_size_(TaskSizeOf(*plan_)),
+      reads_ahead_(plan_->dataset().far_bytes() > 0),
       holdings_(plan_->layout().slice_bytes(), range.num_cores(), memory) {}
 
 std::pair<int64_t, int> ScheduledStream::PlaceOfNext() const {

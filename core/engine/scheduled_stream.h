@@ -48,6 +48,8 @@ class ScheduledStream {
   const std::string& peer() const { return peer_; }
   ValueCache* cache() const { return cache_.get(); }
   const TaskSize& task_size() const { return task_size_; }
+  // Whether its records are read ahead.
+  bool reads_ahead() const { return reads_ahead_; }
   // How many bytes of the budget a slice takes.
   int64_t cost_bytes() const { return holdings_.cost_bytes(); }
 
@@ -62,8 +64,8 @@ class ScheduledStream {
   // The stream joins `slice`, its next one. The slice was begun for this stream or for another one.
   void Begin(SharedSlicePtr slice);
 
-  // Slices begun and not delivered, in order. Only the last one may have examples that no thread
-  // has taken yet. The others may have runs that were given back.
+  // Slices begun and not delivered, in order. Only the last one may have examples that were never
+  // taken. The others may have runs that were given back.
   const std::deque<SharedSlicePtr>& pending() const { return pending_; }
   // has_more(): whether examples of pending() can be handed out. FirstWithMore(): the first slice
   // that has such examples. Both look only at the last slice, unless a run was given back.
@@ -71,6 +73,9 @@ class ScheduledStream {
     return returned_ > 0 || (!pending_.empty() && pending_.back()->has_more());
   }
   const SharedSlicePtr& FirstWithMore() const;
+  // Whether the last slice has examples that were never taken, and whether these are to be read.
+  bool has_untaken() const { return !pending_.empty() && pending_.back()->has_untaken(); }
+  bool has_unread() const { return !pending_.empty() && pending_.back()->has_unread(); }
   // `more` runs of a pending slice were given back and wait for a thread. If `more` is negative,
   // -`more` runs no longer wait.
   void CountReturned(int64_t more) { returned_ += more; }
@@ -127,6 +132,7 @@ class ScheduledStream {
   const std::string peer_;
   const std::shared_ptr<ValueCache> cache_;
   const TaskSize task_size_;
+  const bool reads_ahead_;
 
   int64_t next_to_begin_ = 0;  // The number of the next slice.
   std::deque<SharedSlicePtr> pending_;

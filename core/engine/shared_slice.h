@@ -31,7 +31,8 @@ class SharedSlice : public PendingSlice {
   // `records` as in PendingSlice.
   SharedSlice(std::shared_ptr<const FeedPlan> plan, BufferKind kind, int64_t step, int core,
               int64_t records, AlignedBuffer buffer)
-      : PendingSlice(step, core, plan->layout().per_core_batch(), records, std::move(buffer)),
+      : PendingSlice(step, core, plan->layout().per_core_batch(), records,
+                     plan->dataset().far_bytes() > 0, std::move(buffer)),
         plan_(std::move(plan)),
         kind_(kind) {}
 

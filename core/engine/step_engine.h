@@ -34,9 +34,11 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/cache/disk_store.h"
 #include "core/cache/value_cache.h"
 #include "core/engine/core_slice.h"
 #include "core/engine/step_range.h"
+#include "core/fetch/block_reader.h"
 #include "core/plan/feed_plan.h"
 
 namespace systole {
@@ -60,12 +62,21 @@ struct StepEngineOptions {
   // (core/memory/scratch_budget.h). A larger bound lets more threads make large examples at a time.
   // 0: a third of memory_budget_bytes, but at least what `threads` need for ordinary images.
   int64_t scratch_budget_bytes = 0;
+  // Reads ahead of records that are not on this machine: how many may be under way at a time. Each
+  // takes a thread, which only waits.
+  int reads = 64;
+  // Bound on the memory of what was read ahead: bytes that are being read, that wait for threads or
+  // are kept for later. With WINDOW it should hold a window. 0: a quarter of memory_budget_bytes.
+  int64_t read_budget_bytes = 0;
+  // Keeps what was read on this machine's disk, over restarts. Null: nothing is kept there.
+  std::shared_ptr<DiskStore> block_cache = nullptr;
   // Bound on the number of slices in sealed memory: those that are made, lent or kept for reuse.
   // Each takes a file descriptor here and a mapping at every client that has had it. Other slices
   // are in private memory.
   int max_sealed_slices = std::numeric_limits<int>::max();
 };
 
+class EngineThreads;
 class ScheduledStream;
 
 // Delivers one consumer's slices in order: steps in the order of the StepRange, and in each step
@@ -95,12 +106,10 @@ class StepStream {
 
  private:
   friend class StepEngine;
-  class Engine;
-  using StreamPtr = std::shared_ptr<ScheduledStream>;
-  StepStream(std::shared_ptr<Engine> engine, StreamPtr stream);
+  StepStream(std::shared_ptr<EngineThreads> engine, std::shared_ptr<ScheduledStream> stream);
 
-  const std::shared_ptr<Engine> engine_;
-  const StreamPtr stream_;
+  const std::shared_ptr<EngineThreads> engine_;
+  const std::shared_ptr<ScheduledStream> stream_;
 };
 
 // Thread-safe.
@@ -138,6 +147,8 @@ class StepEngine {
     // such a read.
     int threads_stuck = 0;
     int64_t reads_timed_out = 0;
+    // Of records that are read ahead.
+    BlockReaderStats reads = {};
     // Slices that a stream got without making them, because another stream of the same plan had
     // them.
     int64_t slices_shared = 0;
@@ -150,7 +161,7 @@ class StepEngine {
   bool CancelAll(absl::Duration patience);
 
  private:
-  std::shared_ptr<StepStream::Engine> engine_;
+  std::shared_ptr<EngineThreads> engine_;
 };
 
 }  // namespace systole

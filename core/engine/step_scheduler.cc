@@ -20,8 +20,7 @@ constexpr double kGuessedCostPerElement = 1;
 constexpr int64_t kKeptBudgetParts = 4;
 constexpr size_t kMaxKeptSlices = 4096;
 
-// How many units of the run are left to do. A unit is an example, and a stream's costs are per
-// unit.
+// How many examples of the run are left to do. They are the units of a stream's costs.
 int64_t UnitsLeft(const ExampleRun& run) {
   return std::max<int64_t>(1, run.examples.size() - run.done);
 }
@@ -61,14 +60,16 @@ absl::Status StepScheduler::Add(const StreamPtr& stream) {
   return absl::OkStatus();
 }
 
-void StepScheduler::CountOverdue(const Task& task, bool overdue) {
+void StepScheduler::CountOverdue(const SliceTask& task, bool overdue) {
   queue_.CountOverdue(task.stream().peer(), overdue);
 }
 
 StepScheduler::Work StepScheduler::Take(bool beside) {
   Work work;
   while (true) {
-    const Choice choice = Choose(beside);
+    const Choice choice =
+        Choose([&](ScheduledStream& stream) { return MakerCandidate(stream, beside); },
+               FairQueue::Accounts::kChange);
     const StreamPtr& stream = choice.stream;
     if (stream == nullptr) return work;
     if (!stream->has_more()) Begin(*stream);
@@ -83,13 +84,40 @@ StepScheduler::Work StepScheduler::Take(bool beside) {
     ExampleRun run;
     ChangeRuns(*slice, [&] { run = slice->Take(stream->task_size()); });
     const double charged = stream->account().Take(UnitsLeft(run));
-    work.task = Task(stream, slice, std::move(run), charged);
-    work.more = choice.wanting > 1 || stream->has_more() || MayBegin(*stream);
+    work.task = SliceTask(stream, slice, std::move(run), charged);
+    work.more =
+        choice.wanting > 1 || stream->has_more() || (!stream->reads_ahead() && MayBegin(*stream));
     return work;
   }
 }
 
-StepScheduler::Answers StepScheduler::Return(const Task& task, ExampleRun run, double cost) {
+StepScheduler::Work StepScheduler::TakeToRead(MayRead may_read) {
+  Work work;
+  while (true) {
+    const Choice choice =
+        Choose([&](ScheduledStream& stream) { return ReaderCandidate(stream, may_read); },
+               FairQueue::Accounts::kKeep);
+    const StreamPtr& stream = choice.stream;
+    if (stream == nullptr) return work;
+    if (!stream->has_unread()) Begin(*stream);
+    if (stream->has_unread()) {
+      const SharedSlicePtr slice = stream->pending().back();
+      work.task = SliceTask(stream, slice, slice->TakeToRead(stream->task_size()), /*charged=*/0);
+      return work;
+    }
+    // The stream failed, or the slice is done, or has only padding.
+    work.answer = AnswerOf(*stream);
+    if (work.answer.waiter != nullptr) return work;
+  }
+}
+
+StepScheduler::Answers StepScheduler::Arrive(const SliceTask& task, ExampleRun run) {
+  SharedSlice& slice = task.slice();
+  ChangeRuns(slice, [&] { slice.Return(std::move(run)); });
+  return Settle(task);  // As for Return().
+}
+
+StepScheduler::Answers StepScheduler::Return(const SliceTask& task, ExampleRun run, double cost) {
   const int64_t done = std::max<int64_t>(1, run.done - task.run().done);
   task.stream().account().Finish(done, task.charged(), cost);
   SharedSlice& slice = task.slice();
@@ -97,7 +125,8 @@ StepScheduler::Answers StepScheduler::Return(const Task& task, ExampleRun run, d
   return Settle(task);  // The slice may be done now, if no stream wants it any more.
 }
 
-StepScheduler::Answers StepScheduler::Finish(const Task& task, const ExampleRun& run, double cost) {
+StepScheduler::Answers StepScheduler::Finish(const SliceTask& task, const ExampleRun& run,
+                                             double cost) {
   SharedSlice& slice = task.slice();
   if (!slice.is_dropped()) examples_made_ += task.examples().size();
   task.stream().account().Finish(UnitsLeft(task.run()), task.charged(), cost);
@@ -105,7 +134,7 @@ StepScheduler::Answers StepScheduler::Finish(const Task& task, const ExampleRun&
   return Settle(task);
 }
 
-StepScheduler::Answers StepScheduler::Settle(const Task& task) {
+StepScheduler::Answers StepScheduler::Settle(const SliceTask& task) {
   SharedSlice& slice = task.slice();
   if (!slice.is_done()) return {};
   if (slice.is_dropped()) {
@@ -132,7 +161,7 @@ StepScheduler::Answer StepScheduler::FailAt(ScheduledStream& stream, const Share
   return AnswerOf(stream);
 }
 
-StepScheduler::Answers StepScheduler::Abandon(const Task& task, const absl::Status& status) {
+StepScheduler::Answers StepScheduler::Abandon(const SliceTask& task, const absl::Status& status) {
   const SharedSlice& slice = task.slice();
   Answers answers;
   // The loop is over a copy, because a stream that fails leaves the slice's makers.
@@ -193,11 +222,7 @@ StepScheduler::Answer StepScheduler::GiveBack(ScheduledStream& stream,
 }
 
 StepScheduler::Answer StepScheduler::Cancel(const StreamPtr& stream) {
-  if (const auto known = std::find(streams_.begin(), streams_.end(), stream);
-      known != streams_.end()) {
-    streams_.erase(known);
-    stream->account().Close();
-  }
+  if (std::erase(streams_, stream) > 0) stream->account().Close();
   if (stream->ended().ok()) stream->End(absl::CancelledError("the stream was cancelled"));
   while (!stream->pending().empty()) TakeBackLast(*stream);
   kept_may_be_unwanted_ = true;
@@ -235,27 +260,43 @@ bool StepScheduler::MayBegin(const ScheduledStream& stream) const {
   return stream.is_good() && MayBegin(stream, ClaimOf(stream));
 }
 
-FairQueue::Candidate StepScheduler::CandidateOf(ScheduledStream& stream, bool beside) const {
+FairQueue::Candidate StepScheduler::MakerCandidate(ScheduledStream& stream, bool beside) const {
   FairQueue::Candidate candidate = {.account = &stream.account()};
   candidate.left_out = beside && queue_.IsOverdue(stream.peer());
   if (candidate.left_out || stream.is_blocked()) return candidate;
   candidate.has_more = stream.has_more();
-  if (candidate.has_more) return candidate;
-  const SliceBudget::Claim claim = ClaimOf(stream);
-  candidate.may_begin = MayBegin(stream, claim);
-  if (!candidate.may_begin) return candidate;
-  candidate.has_room =
-      budget_.HasRoom(stream.cost_bytes(), shelf_.kept_bytes()) || FindNext(stream) != nullptr;
-  candidate.empty_handed = SliceBudget::IsEmptyHanded(stream.holdings(), stream.waits());
-  candidate.modest = SliceBudget::IsModest(claim);
+  if (!candidate.has_more) LookForRoom(stream, /*begins=*/!stream.reads_ahead(), candidate);
   return candidate;
 }
 
-StepScheduler::Choice StepScheduler::Choose(bool beside) {
+FairQueue::Candidate StepScheduler::ReaderCandidate(ScheduledStream& stream,
+                                                    MayRead may_read) const {
+  FairQueue::Candidate candidate = {.account = &stream.account()};
+  if (stream.is_blocked() || !may_read(*stream.plan())) return candidate;
+  candidate.has_more = stream.has_unread();
+  if (!candidate.has_more) LookForRoom(stream, stream.reads_ahead(), candidate);
+  return candidate;
+}
+
+void StepScheduler::LookForRoom(ScheduledStream& stream, bool begins,
+                                FairQueue::Candidate& candidate) const {
+  if (stream.has_untaken()) return;
+  const SliceBudget::Claim claim = ClaimOf(stream);
+  candidate.may_begin = MayBegin(stream, claim);
+  if (!candidate.may_begin) return;
+  candidate.has_room =
+      budget_.HasRoom(stream.cost_bytes(), shelf_.kept_bytes()) || FindNext(stream) != nullptr;
+  if (candidate.has_room && !begins) candidate.may_begin = false;
+  candidate.empty_handed = SliceBudget::IsEmptyHanded(stream.holdings(), stream.waits());
+  candidate.modest = SliceBudget::IsModest(claim);
+}
+
+StepScheduler::Choice StepScheduler::Choose(CandidateOf candidate_of,
+                                            FairQueue::Accounts accounts) {
   while (true) {
     candidates_.clear();
-    for (const StreamPtr& stream : streams_) candidates_.push_back(CandidateOf(*stream, beside));
-    const FairQueue::Choice choice = FairQueue::Choose(candidates_);
+    for (const StreamPtr& stream : streams_) candidates_.push_back(candidate_of(*stream));
+    const FairQueue::Choice choice = FairQueue::Choose(candidates_, accounts);
     if (choice.starved.has_value() && TakeBackLookAhead(*streams_[*choice.starved])) continue;
     return {.stream = choice.first.has_value() ? streams_[*choice.first] : nullptr,
             .wanting = choice.wanting};
@@ -300,7 +341,7 @@ SharedSlicePtr StepScheduler::FindNext(const ScheduledStream& stream) const {
 }
 
 void StepScheduler::JoinAhead(ScheduledStream& stream) {
-  while (MayBegin(stream) && !stream.has_more()) {
+  while (MayBegin(stream) && !stream.has_more() && !stream.has_untaken()) {
     SharedSlicePtr slice = FindNext(stream);
     if (slice == nullptr) return;
     Hold(stream, std::move(slice));

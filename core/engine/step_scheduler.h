@@ -9,7 +9,8 @@
 // It combines three parts that do not know each other. FairQueue says whose turn it is, SliceBudget
 // says what each stream may have in flight, and SliceShelf has the slices that streams share.
 //
-// A slice is begun when the first task is taken for it, so there is no queue. The scheduler keeps
+// A slice is begun when the first task is taken for it, so there is no queue. Records that are read
+// ahead come to Take() through TakeToRead() and Arrive(). The scheduler keeps
 // an entry for each stream and one for each slice that is begun and not dropped. Every call costs
 // O(streams), plus the entries that it removes.
 //
@@ -22,7 +23,6 @@
 #ifndef SYSTOLE_CORE_ENGINE_STEP_SCHEDULER_H_
 #define SYSTOLE_CORE_ENGINE_STEP_SCHEDULER_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -32,14 +32,13 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "core/cache/value_cache.h"
 #include "core/engine/fair_queue.h"
 #include "core/engine/pending_slice.h"
 #include "core/engine/scheduled_stream.h"
 #include "core/engine/shared_slice.h"
 #include "core/engine/slice_budget.h"
 #include "core/engine/slice_shelf.h"
-#include "core/interrupt/interrupt.h"
+#include "core/engine/slice_task.h"
 #include "core/plan/feed_plan.h"
 
 namespace systole {
@@ -76,45 +75,8 @@ class StepScheduler {
     for (Answer& answer : answers) answer.Tell();
   }
 
-  // Examples to be made, with all that a thread needs to make them.
-  class Task {
-   public:
-    // Only the scheduler makes tasks. `charged` is what FairClock::Account::Take() returned.
-    Task(StreamPtr stream, SharedSlicePtr slice, ExampleRun run, double charged)
-        : stream_(std::move(stream)),
-          slice_(std::move(slice)),
-          run_(std::move(run)),
-          charged_(charged) {}
-
-    const std::shared_ptr<const FeedPlan>& plan() const { return stream_->plan(); }
-    // Null: there is no cache.
-    ValueCache* cache() const { return stream_->cache(); }
-    int64_t step() const { return slice_->step(); }
-    int core() const { return slice_->core(); }
-    const ExampleRange& examples() const { return run_.examples; }
-    // The task's examples, and how many pieces of them an earlier task has done.
-    const ExampleRun& run() const { return run_; }
-    // Raised once nobody wants the slice any more.
-    const InterruptFlag& unwanted() const { return slice_->unwanted(); }
-    // The bytes of the budget that the task's slice takes.
-    int64_t cost_bytes() const { return slice_->cost_bytes(); }
-    // The slice's memory. No other task touches the places of these examples.
-    uint8_t* data() const { return slice_->data(); }
-
-    // For the scheduler: the stream whose turn it was, and the slice.
-    ScheduledStream& stream() const { return *stream_; }
-    SharedSlice& slice() const { return *slice_; }
-    double charged() const { return charged_; }
-
-   private:
-    StreamPtr stream_;
-    SharedSlicePtr slice_;
-    ExampleRun run_;
-    double charged_;
-  };
-
   struct Work {
-    std::optional<Task> task;
+    std::optional<SliceTask> task;
     Answer answer;      // For a stream that failed, or joined a slice that is done.
     bool more = false;  // Another thread would find work too.
 
@@ -128,21 +90,28 @@ class StepScheduler {
   // `beside`, leaves out the streams of peers that have an overdue task.
   Work Take(bool beside = false);
 
+  // Takes records to be read ahead for the stream that goes first of those whose plan `may_read`.
+  // Begins a slice if the stream needs one.
+  using MayRead = absl::FunctionRef<bool(const FeedPlan& plan)>;
+  Work TakeToRead(MayRead may_read);
+  // The records of such a task are read: `run` has their bytes. Any thread may take it.
+  Answers Arrive(const SliceTask& task, ExampleRun run);
+
   // `task` has become overdue, or is no longer overdue.
-  void CountOverdue(const Task& task, bool overdue);
+  void CountOverdue(const SliceTask& task, bool overdue);
 
   // `task` is done. `run` is its run, with the error if there was one. A thread worked at it for
   // `cost` nanoseconds, the unit of all costs.
-  Answers Finish(const Task& task, const ExampleRun& run, double cost);
+  Answers Finish(const SliceTask& task, const ExampleRun& run, double cost);
 
   // The thread ends its turn before the task is done. `run` says how far the thread came. Any
   // thread may take the rest when it is the stream's turn again.
-  Answers Return(const Task& task, ExampleRun run, double cost);
+  Answers Return(const SliceTask& task, ExampleRun run, double cost);
 
   // `task` is under way and may never be finished. The streams that have its slice get the slices
   // before it, and then fail with `status`. The slice's memory stays charged, and nobody gets it,
   // until Finish() is called for the task after all.
-  Answers Abandon(const Task& task, const absl::Status& status);
+  Answers Abandon(const SliceTask& task, const absl::Status& status);
 
   // Asks `blocked` about the plan of each stream. If `blocked` returns a status, no task is taken
   // for the stream until the next call. If the status is an error, the stream delivers the slices
@@ -181,8 +150,14 @@ class StepScheduler {
     StreamPtr stream;
     int64_t wanting = 0;
   };
-  Choice Choose(bool beside);
-  FairQueue::Candidate CandidateOf(ScheduledStream& stream, bool beside) const;
+  // `candidate_of` says what each stream could do. Reading changes no account.
+  using CandidateOf = absl::FunctionRef<FairQueue::Candidate(ScheduledStream& stream)>;
+  Choice Choose(CandidateOf candidate_of, FairQueue::Accounts accounts);
+  FairQueue::Candidate MakerCandidate(ScheduledStream& stream, bool beside) const;
+  FairQueue::Candidate ReaderCandidate(ScheduledStream& stream, MayRead may_read) const;
+  // Fills in whether the stream may begin a slice. If others begin its slices (not `begins`), it
+  // only counts among those that lack memory.
+  void LookForRoom(ScheduledStream& stream, bool begins, FairQueue::Candidate& candidate) const;
   // The stream's claim on the budget, beside those of other streams.
   SliceBudget::Claim ClaimOf(const ScheduledStream& stream) const;
   // Whether the stream may begin another slice, if there is memory for it.
@@ -193,7 +168,7 @@ class StepScheduler {
   void Begin(ScheduledStream& stream);
 
   // `task` has ended. If it was the last one of its slice, the slice's streams are told.
-  Answers Settle(const Task& task);
+  Answers Settle(const SliceTask& task);
   // Throws away `slice`, which is pending, and all slices after it. The stream fails with `status`.
   // Returns what a waiting consumer is told now, if anything.
   Answer FailAt(ScheduledStream& stream, const SharedSlice& slice, const absl::Status& status);

@@ -14,7 +14,7 @@ std::string RecordSource::PlaceOf(int64_t record) const {
 }
 
 absl::Status RecordSource::ReadFetched(absl::Span<const int64_t> /*records*/,
-                                       FetchedBytes /*fetched*/,
+                                       FetchedBytes /*fetched*/, AlignedBuffer& /*scratch*/,
                                        RecordCallback /*callback*/) const {
   return absl::InternalError("records without far_bytes() cannot be read from fetched bytes");
 }

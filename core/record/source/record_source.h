@@ -138,11 +138,11 @@ class RecordSource {
   // The bytes of a span of far_bytes(), or why they could not be read. A view stays valid until
   // ReadFetched() returns.
   using FetchedBytes = absl::FunctionRef<absl::StatusOr<absl::string_view>(RecordSpan span)>;
-  // ReadRecords() of records whose bytes were read before. They are checked in place. The storage
-  // is asked for nothing, except for the cause of a record that is too large. REQUIRES: far_bytes()
-  // is not null.
+  // ReadRecords() of records whose bytes were read before. The storage is asked for nothing, except
+  // for the cause of a record that is damaged or too large. A payload lies in what was fetched or
+  // in `scratch`. REQUIRES: far_bytes() is not null.
   virtual absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
-                                   RecordCallback callback) const;
+                                   AlignedBuffer& scratch, RecordCallback callback) const;
 
   // Hints, which may do nothing. They make the processor load into its cache what span() reads, or
   // the beginning of the record if it can be read in place. REQUIRES: 0 <= record < num_records().

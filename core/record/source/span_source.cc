@@ -212,7 +212,7 @@ absl::Status SpanSource::ReadRecords(absl::Span<const int64_t> records, RecordBy
 }
 
 absl::Status SpanSource::ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
-                                     RecordCallback callback) const {
+                                     AlignedBuffer& /*scratch*/, RecordCallback callback) const {
   for (size_t place = 0; place < records.size(); ++place) {
     const int64_t record = records[place];
     SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));

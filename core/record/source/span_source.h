@@ -53,10 +53,10 @@ class SpanSource : public RecordSource {
                            int64_t max_read_bytes, AlignedBuffer& scratch,
                            RecordCallback callback) const final;
   const ByteSource* far_bytes() const final {
-    return file_.bytes->is_local() ? nullptr : file_.bytes.get();
+    return file_.bytes->may_wait() ? file_.bytes.get() : nullptr;
   }
   absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
-                           RecordCallback callback) const final;
+                           AlignedBuffer& scratch, RecordCallback callback) const final;
   void PrefetchSpan(int64_t record) const final { file_.index.PrefetchSpan(record); }
   void Prefetch(int64_t record) const final;
   absl::Status CheckUnchanged() const final;

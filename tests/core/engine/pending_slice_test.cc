@@ -18,10 +18,10 @@ using ::testing::HasSubstr;
 
 constexpr TaskSize kSize = {.records = 8, .padding = 100};
 
-PendingSlice MakeSlice(int64_t examples, int64_t records) {
+PendingSlice MakeSlice(int64_t examples, int64_t records, bool reads_ahead = false) {
   absl::StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(examples);
   EXPECT_THAT(buffer, IsOk());
-  return PendingSlice(/*step=*/3, /*core=*/1, examples, records, *std::move(buffer));
+  return PendingSlice(/*step=*/3, /*core=*/1, examples, records, reads_ahead, *std::move(buffer));
 }
 
 ExampleRun Failed(ExampleRun run, absl::Status error) {
@@ -42,6 +42,48 @@ TEST(PendingSliceTest, PaddingComesInLargerTasksThanRecords) {
   while (slice.has_more()) tasks.push_back(slice.Take(kSize).examples);
   EXPECT_THAT(tasks, ElementsAre(ExampleRange{0, 8}, ExampleRange{8, 10}, ExampleRange{10, 110},
                                  ExampleRange{110, 210}, ExampleRange{210, 250}));
+}
+
+TEST(PendingSliceTest, RecordsThatAreReadAheadAreMadeOnceTheyAreReadAndPaddingAfterThem) {
+  PendingSlice slice = MakeSlice(20, 10, /*reads_ahead=*/true);
+  EXPECT_TRUE(slice.has_unread());
+  EXPECT_FALSE(slice.has_more());
+  ExampleRun first = slice.TakeToRead(kSize);
+  const ExampleRun second = slice.TakeToRead(kSize);
+  EXPECT_EQ(first.examples, (ExampleRange{0, 8}));
+  EXPECT_EQ(second.examples, (ExampleRange{8, 10}));
+  EXPECT_FALSE(slice.has_unread());
+  EXPECT_TRUE(slice.has_more());
+  const ExampleRun padding = slice.Take(kSize);
+  EXPECT_EQ(padding.examples, (ExampleRange{10, 20}));
+  EXPECT_FALSE(slice.has_more());
+  slice.Finish(padding);
+  slice.Return(second);
+  EXPECT_EQ(slice.Take(kSize).examples, second.examples);
+  slice.Finish(second);
+  EXPECT_FALSE(slice.is_done());
+  slice.Return(std::move(first));
+  slice.Finish(slice.Take(kSize));
+  EXPECT_TRUE(slice.is_done());
+}
+
+TEST(PendingSliceTest, ASliceThatIsDroppedIsDoneWhenItsReadsAreBack) {
+  PendingSlice slice = MakeSlice(20, 20, /*reads_ahead=*/true);
+  const ExampleRun run = slice.TakeToRead(kSize);
+  slice.Drop();
+  EXPECT_FALSE(slice.has_unread());
+  EXPECT_FALSE(slice.is_done());
+  slice.Return(run);
+  EXPECT_FALSE(slice.has_more());
+  EXPECT_TRUE(slice.is_done());
+}
+
+TEST(PendingSliceTest, AfterAnErrorNothingMoreIsRead) {
+  PendingSlice slice = MakeSlice(100, 100, /*reads_ahead=*/true);
+  slice.Return(slice.TakeToRead(kSize));
+  slice.Finish(Failed(slice.Take(kSize), absl::DataLossError("bad")));
+  EXPECT_FALSE(slice.has_unread());
+  EXPECT_TRUE(slice.is_done());
 }
 
 TEST(PendingSliceTest, IsDoneWhenAllThatWasTakenIs) {

@@ -22,7 +22,7 @@
 namespace systole {
 namespace {
 
-using Task = StepScheduler::Task;
+using Task = SliceTask;
 using Slice = std::shared_ptr<SharedSlice>;
 
 constexpr int kSeeds = 400;

@@ -19,16 +19,18 @@ namespace {
 
 using ::testing::HasSubstr;
 using Stream = std::shared_ptr<ScheduledStream>;
-using Task = StepScheduler::Task;
+using Task = SliceTask;
 
 constexpr int64_t kManySteps = 1 << 20;
 
-std::shared_ptr<const FeedPlan> MakePlan(int64_t global_batch) {
+std::shared_ptr<const FeedPlan> MakePlan(
+    int64_t global_batch,
+    const std::shared_ptr<Dataset>& dataset = OpenTestDataset(TestShards({20}))) {
   absl::StatusOr<std::shared_ptr<const FeedPlan>> plan =
       FeedPlan::Create(SpecFromText(absl::StrCat(
                            "dataset: 'test' num_cores: 1 tail: PAD global_batch: ", global_batch,
                            " outputs { name: 'id' feature: 'record_id' dtype: INT32 }")),
-                       OpenTestDataset(TestShards({20})));
+                       dataset);
   EXPECT_THAT(plan, IsOk());
   return *plan;
 }
@@ -41,6 +43,13 @@ Stream MustAdd(StepScheduler& scheduler, const std::shared_ptr<const FeedPlan>& 
   auto stream = std::make_shared<ScheduledStream>(plan, range, memory, range.count, peer);
   EXPECT_THAT(scheduler.Add(stream), IsOk());
   return stream;
+}
+
+// Takes the next task to be read.
+Task MustTakeToRead(StepScheduler& scheduler) {
+  StepScheduler::Work work = scheduler.TakeToRead([](const FeedPlan&) { return true; });
+  EXPECT_TRUE(work.task.has_value());
+  return *std::move(work.task);
 }
 
 // Takes the next task.
@@ -658,6 +667,67 @@ TEST(SliceSharingTest, StreamsWithOtherStridesShareTheStepsThatBothHave) {
   ASSERT_EQ(of_third.size(), 4u);
   EXPECT_EQ(scheduler.slices_shared(), 4);
   EXPECT_EQ(scheduler.examples_made(), 4 * 12);
+}
+
+std::shared_ptr<const FeedPlan> MakeFarPlan(int64_t global_batch) {
+  return MakePlan(global_batch, OpenFarDataset(TestShards({20}), std::make_shared<Gate>()));
+}
+
+TEST(StepSchedulerTest, RecordsOfFarShardsAreMadeOnlyOnceTheyAreRead) {
+  StepScheduler scheduler({.threads = 1});
+  // Two steps, each of which is one task.
+  const Stream stream = MustAdd(scheduler, MakeFarPlan(8), {.count = 2});
+  EXPECT_FALSE(scheduler.Take().task.has_value());
+  const Task first = MustTakeToRead(scheduler);
+  const Task second = MustTakeToRead(scheduler);
+  EXPECT_FALSE(scheduler.TakeToRead([](const FeedPlan&) { return true; }).task.has_value());
+  EXPECT_FALSE(scheduler.Take().task.has_value());
+  scheduler.Arrive(second, second.run());
+  const Task made = MustTake(scheduler);
+  EXPECT_EQ(made.step(), second.step());
+  Finish(scheduler, made, 1);
+  EXPECT_EQ(Deliver(scheduler, stream), nullptr);
+  scheduler.Arrive(first, first.run());
+  Finish(scheduler, MustTake(scheduler), 1);
+  EXPECT_NE(Deliver(scheduler, stream), nullptr);
+}
+
+TEST(StepSchedulerTest, SlicesThatHaveOnlyPaddingNeedNoRead) {
+  StepScheduler scheduler({.threads = 1});
+  // 20 records in steps of 16, so the second step of an epoch is 4 records and padding.
+  const Stream stream = MustAdd(scheduler, MakeFarPlan(16), {.first_step = 1, .count = 1});
+  const Task records = MustTakeToRead(scheduler);
+  EXPECT_EQ(records.examples(), (ExampleRange{0, 4}));
+  const Task padding = MustTake(scheduler);
+  EXPECT_EQ(padding.examples(), (ExampleRange{4, 16}));
+}
+
+TEST(StepSchedulerTest, ReadsAreTakenOnlyForPlansThatMayRead) {
+  StepScheduler scheduler({.threads = 1});
+  const Stream hung = MustAdd(scheduler, MakeFarPlan(4));
+  const Stream healthy = MustAdd(scheduler, MakeFarPlan(4));
+  for (int i = 0; i < 2; ++i) {
+    StepScheduler::Work work =
+        scheduler.TakeToRead([&](const FeedPlan& plan) { return &plan != hung->plan().get(); });
+    ASSERT_TRUE(work.task.has_value());
+    EXPECT_EQ(work.task->plan(), healthy->plan());
+  }
+}
+
+TEST(StepSchedulerTest, AFarStreamWithoutMemoryGetsSomeOfTheLookAheadOfLocalStreams) {
+  const auto near = MakePlan(4);
+  StepScheduler scheduler({.threads = 2, .memory_budget_bytes = 8 * CostOf(*near)});
+  for (int i = 0; i < 4; ++i) MustAdd(scheduler, near);
+  std::vector<Task> running;
+  for (int i = 0; i < 8; ++i) running.push_back(MustTake(scheduler));
+  const auto far = MakeFarPlan(4);
+  MustAdd(scheduler, far);
+  const auto may_read = [](const FeedPlan&) { return true; };
+  EXPECT_FALSE(scheduler.TakeToRead(may_read).task.has_value());
+  for (const Task& task : running) Finish(scheduler, task, 1);
+  // The memory that came back is not taken by another local stream.
+  EXPECT_FALSE(scheduler.Take().task.has_value());
+  EXPECT_EQ(MustTakeToRead(scheduler).plan(), far);
 }
 
 }  // namespace

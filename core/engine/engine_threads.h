@@ -1,0 +1,153 @@
+// The threads of a StepEngine, and the lock around its scheduler: who works, who waits, and who is
+// told.
+//
+// Thread-safe.
+#ifndef SYSTOLE_CORE_ENGINE_ENGINE_THREADS_H_
+#define SYSTOLE_CORE_ENGINE_ENGINE_THREADS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/thread_times.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/engine/dataset_shares.h"
+#include "core/engine/example_maker.h"
+#include "core/engine/pending_slice.h"
+#include "core/engine/read_ahead.h"
+#include "core/engine/scheduled_stream.h"
+#include "core/engine/scratch_account.h"
+#include "core/engine/shared_slice.h"
+#include "core/engine/slice_task.h"
+#include "core/engine/step_engine.h"
+#include "core/engine/step_scheduler.h"
+#include "core/engine/worker_watch.h"
+#include "core/fetch/block_reader.h"
+
+namespace systole {
+
+class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
+                      private ReadAhead::Engine {
+ public:
+  explicit EngineThreads(const StepEngineOptions& options);
+  ~EngineThreads() override = default;
+
+  using StreamPtr = std::shared_ptr<ScheduledStream>;
+
+  absl::Status Add(const StreamPtr& stream) ABSL_LOCKS_EXCLUDED(mu_);
+
+  void Next(const StreamPtr& stream, StepStream::Done done) ABSL_LOCKS_EXCLUDED(mu_);
+
+  void Cancel(const StreamPtr& stream) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Cancels every stream. True once no thread works or reads; false if one still does after
+  // `patience`.
+  bool CancelAll(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Cancels every stream and joins the threads. Called once, before the last reference goes.
+  void Stop() ABSL_LOCKS_EXCLUDED(mu_);
+
+  StepEngine::Stats GetStats() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // For reads_.
+  std::optional<SliceTask> TakeToRead(StepScheduler::MayRead may_read) override
+      ABSL_LOCKS_EXCLUDED(mu_);
+  void Arrive(const SliceTask& task, ExampleRun run) override ABSL_LOCKS_EXCLUDED(mu_);
+
+  struct Worker {
+    CondVar wakes;
+    ThreadId thread = 0;
+    // The task that the worker works at, if any. The maker and the scratch outlive the task.
+    std::optional<SliceTask> task;
+    const ExampleMaker* maker = nullptr;
+    ScratchAccount* scratch = nullptr;
+  };
+
+  // The body of a worker's thread: makes examples for the stream that goes first, until the engine
+  // stops.
+  void Work(int index) ABSL_LOCKS_EXCLUDED(mu_);
+
+  StreamPtr AnyStream() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Works at `run` of the task until the run is done or the thread's turn is over. A turn does not
+  // end while the thread waits for storage. False: something is left.
+  bool Make(ExampleMaker& maker, const SliceTask& task, absl::Duration begin,
+            ExampleRun& run) const;
+
+  Worker& Introduce(int index, const ExampleMaker& maker, ScratchAccount& scratch)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  bool MayBegin() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Takes work; empty if there is none. REQUIRES: MayBegin().
+  StepScheduler::Work Take(int index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Waits for work. Empty: the engine stops.
+  StepScheduler::Work Wait(int index) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Wakes what reads ahead, and the waiting thread of the lowest number, because there may be work.
+  // That thread wakes the next one. So threads of high numbers, if never needed, never hold scratch
+  // memory.
+  void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // The body of one more thread: looks at the workers now and then while they work.
+  void Watch() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Waits until the next look. Then `threads` has an id for each worker. The id is 0 if the worker
+  // need not be looked at: it has no task, or it waits for scratch memory, where more threads would
+  // not help. False: the engine stops.
+  bool WaitForLook(std::vector<ThreadId>& threads) ABSL_LOCKS_EXCLUDED(mu_);
+
+  StepScheduler::Answers Look(absl::Span<const std::optional<ThreadTimes>> times)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The task of worker `index`, with its read. REQUIRES: the worker has a task.
+  HungTask HungTaskOf(int index) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // From now on no work is taken for datasets that use up their share of the threads
+  // (DatasetShares). If `fails_streams`, streams of datasets whose reads have timed out fail, and
+  // this returns what to tell their consumers. Otherwise they only wait until the next look.
+  StepScheduler::Answers BlockDatasets(bool fails_streams = true)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  static void Append(StepScheduler::Answers from, StepScheduler::Answers& to);
+
+  StepStream::Result ResultOf(const StreamPtr& stream, Delivery delivery);
+
+  void TakeBack(SharedSlice& slice) ABSL_LOCKS_EXCLUDED(mu_);
+
+  void GiveBack(ScheduledStream& stream, const std::shared_ptr<SharedSlice>& slice)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  const MonotonicClock clock_ = SteadyClock();
+  mutable Mutex mu_;
+  StepScheduler scheduler_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  SharedScratch scratch_;
+  const int max_threads_;
+  DatasetShares datasets_ ABSL_GUARDED_BY(mu_);
+  WorkerWatch watch_ ABSL_GUARDED_BY(mu_);
+  std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);
+  std::set<int> idle_ ABSL_GUARDED_BY(mu_);  // Workers that wait and were not woken.
+  CondVar watch_wakes_;
+  CondVar rests_;  // Signalled when no thread works.
+  bool watch_sleeps_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t reads_timed_out_ ABSL_GUARDED_BY(mu_) = 0;
+  const BlockReaderOptions read_options_;
+  // Made for the first stream whose records are read ahead. Constant from then on until Stop().
+  std::unique_ptr<ReadAhead> reads_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<WorkerPool> pool_;  // Constant until Stop(). Last: uses the fields above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_ENGINE_THREADS_H_

@@ -1,0 +1,95 @@
+// Reads the records of tasks before threads make examples of them, so that no thread that computes
+// waits for a server.
+//
+//   Wake() -> the engine's next task to be read -> its blocks (run_blocks.h) -> BlockReader
+//                                            the run, with its blocks -> the engine <-+
+//
+// Whose records are read next, the engine decides, and only when there is room for a read: so a
+// peer waits for one read of another peer at most. If a task finds no room for its blocks, all wait
+// until there is some; otherwise tasks of small blocks could overtake one of large blocks for ever.
+// But if only its dataset's part is used up, because the storage hangs, others go on.
+//
+// Thread-safe.
+#ifndef SYSTOLE_CORE_ENGINE_READ_AHEAD_H_
+#define SYSTOLE_CORE_ENGINE_READ_AHEAD_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/engine/slice_task.h"
+#include "core/engine/step_scheduler.h"
+#include "core/fetch/block_reader.h"
+
+namespace systole {
+
+class ReadAhead {
+ public:
+  // The engine, as reading sees it. Called without a lock.
+  class Engine {
+   public:
+    virtual ~Engine() = default;
+    // StepScheduler::TakeToRead(). Has told the answer.
+    virtual std::optional<SliceTask> TakeToRead(StepScheduler::MayRead may_read) = 0;
+    // StepScheduler::Arrive().
+    virtual void Arrive(const SliceTask& task, ExampleRun run) = 0;
+  };
+
+  // Starts a thread. `engine` must outlive this. `options.room` is set here.
+  ReadAhead(BlockReaderOptions options, Engine& engine);
+  // Waits for reads that hang.
+  ~ReadAhead();
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  // There may be a task to be read, or one that is no longer wanted. May be called under any lock.
+  void Wake() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Waits for `patience` at most until no read is under way. False: one still is.
+  bool WaitUntilIdle(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);
+
+  BlockReaderStats GetStats() const { return reader_.GetStats(); }
+
+ private:
+  // A task whose blocks are being read.
+  struct Read {
+    SliceTask task;
+    std::unique_ptr<BlockTicket> ticket;  // Null until TryRead() has returned.
+  };
+
+  void Run();
+  bool WaitForWork() ABSL_LOCKS_EXCLUDED(mu_);
+  // Begins as many reads as there is room for.
+  void ReadAll();
+  // Begins to read the task's blocks. kReady: the engine has the task again.
+  BlockReading::State Start(const SliceTask& task) ABSL_LOCKS_EXCLUDED(mu_);
+  void Done(uint64_t number, std::vector<BlockPtr> blocks) ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends reads whose slices nobody wants any more. True if there were any.
+  bool DropUnwanted() ABSL_LOCKS_EXCLUDED(mu_);
+
+  Engine& engine_;
+  const int64_t kept_bytes_;  // How many bytes of blocks may be kept, in memory or on disk.
+  const MonotonicClock clock_ = SteadyClock();
+  Mutex mu_;
+  CondVar wakes_;
+  CondVar rests_;  // Never signalled.
+  bool due_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<uint64_t, Read> reads_ ABSL_GUARDED_BY(mu_);
+  BlockReader reader_;
+  std::map<uint64_t, SliceTask> held_;  // By dataset: found no room. Of thread_ alone.
+  std::unique_ptr<WorkerPool>
+      thread_;  // Constant until the destructor. Last: uses the fields above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_READ_AHEAD_H_

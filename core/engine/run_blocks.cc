@@ -1,0 +1,81 @@
+#include "core/engine/run_blocks.h"
+
+#include <algorithm>
+#include <functional>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "core/order/order.h"
+#include "core/order/shard_map.h"
+#include "core/plan/read_blocks.h"
+#include "core/record/source/record_source.h"
+
+namespace systole {
+namespace {
+
+// Blocks in the order in which RunBlocks keeps them. std::less compares pointers of any arrays.
+bool IsBefore(const BlockRange& a, const BlockRange& b) {
+  if (a.source != b.source) return std::less<>()(a.source, b.source);
+  return a.offset < b.offset;
+}
+
+}  // namespace
+
+std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
+                               const ExampleRange& examples, bool keeps_all) {
+  const Dataset& dataset = plan.dataset();
+  const ReadBlocks blocks(plan.order(), dataset, keeps_all);
+  std::vector<Place> places(static_cast<size_t>(examples.size()));
+  plan.order().PlacesOnCore(step, core, examples.begin, absl::MakeSpan(places));
+  std::vector<BlockUse> uses;
+  for (const Place& place : places) {
+    if (!place.record.has_value()) continue;
+    const ShardPlace in_shard = dataset.map().Find(*place.record);
+    const RecordSource& shard = *dataset.shards()[static_cast<size_t>(in_shard.shard)];
+    if (shard.far_bytes() == nullptr) continue;
+    const ReadBlock block = blocks.BlockOf(in_shard, *place.record);
+    uses.push_back(
+        {.range = {.source = shard.far_bytes(), .offset = block.offset, .size = block.size},
+         .records = 1,
+         .records_in_block = block.num_records()});
+  }
+  std::sort(uses.begin(), uses.end(),
+            [](const auto& a, const auto& b) { return IsBefore(a.range, b.range); });
+  // Several records of one block are one use of it.
+  size_t kept = 0;
+  for (const BlockUse& use : uses) {
+    if (kept > 0 && uses[kept - 1].range == use.range) {
+      ++uses[kept - 1].records;
+    } else {
+      uses[kept++] = use;
+    }
+  }
+  uses.resize(kept);
+  return uses;
+}
+
+RunBlocks::RunBlocks(std::vector<BlockPtr> blocks) : blocks_(std::move(blocks)) {
+  std::sort(blocks_.begin(), blocks_.end(),
+            [](const BlockPtr& a, const BlockPtr& b) { return IsBefore(a->range(), b->range()); });
+}
+
+absl::StatusOr<absl::string_view> RunBlocks::Find(const ByteSource& source,
+                                                  const RecordSpan& span) const {
+  // The last block that begins at the span or before it.
+  const BlockRange wanted = {.source = &source, .offset = span.offset, .size = span.size};
+  auto after = std::upper_bound(
+      blocks_.begin(), blocks_.end(), wanted,
+      [](const BlockRange& a, const BlockPtr& b) { return IsBefore(a, b->range()); });
+  if (after == blocks_.begin()) return absl::InternalError("the run has no block of a record");
+  const Block& block = **std::prev(after);
+  const BlockRange& range = block.range();
+  if (range.source != &source || span.offset - range.offset + span.size > range.size) {
+    return absl::InternalError("the run has no block of a record");
+  }
+  if (!block.status().ok()) return block.status();
+  return block.bytes().substr(span.offset - range.offset, span.size);
+}
+
+}  // namespace systole

@@ -1,0 +1,40 @@
+// The bytes of a run's records, in blocks that were read ahead.
+//
+// Thread-compatible: immutable. Holds the blocks, which stay in memory as long.
+#ifndef SYSTOLE_CORE_ENGINE_RUN_BLOCKS_H_
+#define SYSTOLE_CORE_ENGINE_RUN_BLOCKS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/engine/pending_slice.h"
+#include "core/fetch/block.h"
+#include "core/plan/feed_plan.h"
+#include "core/record/source/record_index.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+
+// The blocks that a run needs, each once. `keeps_all` as in ReadBlocks. Records of shards at hand
+// need none.
+std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
+                               const ExampleRange& examples, bool keeps_all);
+
+class RunBlocks {
+ public:
+  // What BlockReader has read for BlocksOf() the run.
+  explicit RunBlocks(std::vector<BlockPtr> blocks);
+
+  // The bytes of a span of `source`, or why they could not be read. A view as long as this lives.
+  // Internal if the run has no such block.
+  absl::StatusOr<absl::string_view> Find(const ByteSource& source, const RecordSpan& span) const;
+
+ private:
+  std::vector<BlockPtr> blocks_;  // By source and offset.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_RUN_BLOCKS_H_

@@ -1,0 +1,207 @@
+#include "core/engine/read_ahead.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/batch/slice_layout.h"
+#include "core/checksum/xxh3.h"
+#include "core/dataset/dataset.h"
+#include "core/engine/step_engine.h"
+#include "core/plan/feed_plan.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/dataset/test_dataset.h"
+#include "tests/core/storage/gated_source.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kId[] = "num_cores: 1 outputs { name: 'id' feature: 'record_id' dtype: INT64 }";
+
+std::shared_ptr<const FeedPlan> PlanOf(const std::shared_ptr<Dataset>& dataset,
+                                       const std::string& spec) {
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(
+      SpecFromText(absl::StrCat("dataset: '", dataset->name(), "' ", spec)), dataset);
+  EXPECT_THAT(plan, IsOk());
+  return *plan;
+}
+
+// A hash of the tensors of `steps` steps; the error, if one ends the stream.
+absl::StatusOr<uint64_t> Digest(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan,
+                                int64_t steps) {
+  absl::StatusOr<std::unique_ptr<StepStream>> stream =
+      engine.Open(plan, {.count = steps, .core_end = plan->num_cores()});
+  if (!stream.ok()) return stream.status();
+  Xxh3Hasher hasher;
+  while (true) {
+    const StepStream::Result slice = (*stream)->Next();
+    if (!slice.ok()) return slice.status();
+    if (!slice->has_value()) return hasher.Digest64();
+    for (const SliceTensor& tensor : plan->layout().tensors()) {
+      hasher.Update(
+          absl::string_view(reinterpret_cast<const char*>((**slice)->data()) + tensor.offset,
+                            static_cast<size_t>(tensor.spec.num_bytes())));
+    }
+  }
+}
+
+const std::vector<std::string>& Shards() {
+  static const auto* const shards = new std::vector<std::string>(TestShards({37, 0, 64, 1, 50}));
+  return *shards;
+}
+
+TEST(ReadAheadTest, AFarFeedHasTheBytesOfALocalOneInEveryOrder) {
+  const auto near = OpenTestDataset(Shards());
+  const auto far = OpenFarDataset(Shards(), std::make_shared<Gate>());
+  for (const std::string order :
+       {"", "shuffle { mode: GLOBAL }",
+        "shuffle { mode: WINDOW block_records: 5 window_records: 40 }",
+        "shuffle { mode: GLOBAL } select { shard { count: 2 index: 1 } }"}) {
+    for (const int64_t budget : {int64_t{1}, int64_t{0}}) {
+      const std::string spec =
+          absl::StrCat(order, " global_batch: 24 num_cores: 2 tail: PAD epochs: 2 ", AllOutputs());
+      StepEngine engine({.threads = 2, .reads = 3, .read_budget_bytes = budget});
+      const auto near_plan = PlanOf(near, spec);
+      const int64_t steps = *near_plan->order().total_steps();
+      const absl::StatusOr<uint64_t> want = Digest(engine, near_plan, steps);
+      ASSERT_THAT(want, IsOk());
+      const absl::StatusOr<uint64_t> got = Digest(engine, PlanOf(far, spec), steps);
+      ASSERT_THAT(got, IsOk());
+      EXPECT_EQ(*got, *want) << order << " budget " << budget;
+      EXPECT_EQ(engine.GetStats().memory_used_bytes, 0);
+    }
+  }
+}
+
+TEST(ReadAheadTest, DamageAndMaskingAreThoseOfALocalFeed) {
+  std::vector<std::string> shards = Shards();
+  shards[2] = WithFlippedBit(shards[2], shards[2].size() * 4);
+  const auto near = OpenTestDataset(shards);
+  const auto far = OpenFarDataset(shards, std::make_shared<Gate>());
+  const std::string spec = absl::StrCat("shuffle { mode: GLOBAL } global_batch: 19 ", kId,
+                                        " outputs { name: 'w' feature: 'weight' dtype: FLOAT32 }");
+  StepEngine engine({.threads = 2});
+  const std::string mask = absl::StrCat(spec, " on_corrupt: MASK");
+  const absl::StatusOr<uint64_t> want = Digest(engine, PlanOf(near, mask), 8);
+  ASSERT_THAT(want, IsOk());
+  EXPECT_THAT(Digest(engine, PlanOf(far, mask), 8), IsOkAndHolds(*want));
+  EXPECT_EQ(far->damage().masked_examples(), near->damage().masked_examples());
+  EXPECT_EQ(far->damage().masked_examples(), 1);
+  const absl::Status failure = Digest(engine, PlanOf(near, spec), 8).status();
+  EXPECT_THAT(Digest(engine, PlanOf(far, spec), 8).status(),
+              StatusIs(failure.code(), HasSubstr("with `on_corrupt: MASK`")));
+}
+
+TEST(ReadAheadTest, AMixtureReadsItsFarMembersAheadAndTheOthersInPlace) {
+  const auto near = OpenTestDataset(Shards(), "near");
+  const auto far = OpenFarDataset(Shards(), std::make_shared<Gate>(), "far");
+  const auto other = OpenTestDataset(Shards(), "far");
+  absl::StatusOr<std::shared_ptr<Dataset>> mixed = Dataset::Join({near, far});
+  absl::StatusOr<std::shared_ptr<Dataset>> local = Dataset::Join({near, other});
+  ASSERT_THAT(mixed, IsOk());
+  ASSERT_THAT(local, IsOk());
+  const std::string text = absl::StrCat(
+      "mixture { dataset: 'near' weight: 2 } mixture { dataset: 'far' weight: 3 } "
+      "shuffle { mode: GLOBAL } global_batch: 16 ",
+      kId, " outputs { name: 'l' feature: 'label' dtype: INT32 }");
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> want_plan =
+      FeedPlan::Create(SpecFromText(text), *local);
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> got_plan =
+      FeedPlan::Create(SpecFromText(text), *mixed);
+  ASSERT_THAT(want_plan, IsOk());
+  ASSERT_THAT(got_plan, IsOk());
+  StepEngine engine({.threads = 1});
+  const absl::StatusOr<uint64_t> want = Digest(engine, *want_plan, 15);
+  ASSERT_THAT(want, IsOk());
+  EXPECT_THAT(Digest(engine, *got_plan, 15), IsOkAndHolds(*want));
+}
+
+TEST(ReadAheadTest, AReadThatHangsHoldsNoThreadThatComputes) {
+  const auto gate = std::make_shared<Gate>();
+  const auto hung =
+      PlanOf(OpenFarDataset(Shards(), gate, "hung"), absl::StrCat("global_batch: 16 ", kId));
+  const auto healthy =
+      PlanOf(OpenTestDataset(Shards(), "healthy"), absl::StrCat("global_batch: 16 ", kId));
+  gate->Shut();
+  StepEngine engine({.threads = 1, .max_threads = 1});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(hung, {.count = 9});
+  ASSERT_THAT(stream, IsOk());
+  ASSERT_TRUE(WaitUntil([&] { return gate->waiting() > 0; }));
+  EXPECT_THAT(Digest(engine, healthy, 9), IsOk());
+  EXPECT_EQ(engine.GetStats().threads_stuck, 0);
+  gate->Open();
+  EXPECT_TRUE((*stream)->Next().ok());
+}
+
+TEST(ReadAheadTest, AReadThatNeverReturnsFailsItsStepAndOtherFarDatasetsGoOn) {
+  const auto gate = std::make_shared<Gate>();
+  const std::string spec = absl::StrCat("shuffle { mode: GLOBAL } global_batch: 16 ", kId);
+  const auto hung = PlanOf(OpenFarDataset(Shards(), gate, "hung"), spec);
+  const auto healthy = PlanOf(OpenFarDataset(Shards(), std::make_shared<Gate>(), "healthy"), spec);
+  gate->Shut();
+  StepEngine engine(
+      {.threads = 1, .max_threads = 1, .read_timeout = absl::Milliseconds(200), .reads = 8});
+  // Each of these streams stands for a trainer that tries again.
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_THAT(Digest(engine, hung, 9), StatusIs(absl::StatusCode::kUnavailable,
+                                                  AllOf(HasSubstr("shard-"), HasSubstr("200ms"))));
+    EXPECT_THAT(Digest(engine, healthy, 9), IsOk());
+  }
+  // All tries together hold no more than one dataset's share of the requests.
+  EXPECT_LE(gate->waiting(), 6);
+  // What they would have made takes no memory.
+  EXPECT_EQ(engine.GetStats().memory_used_bytes, 0);
+  gate->Open();
+  ASSERT_TRUE(WaitUntil([&] { return gate->waiting() == 0; }));
+  EXPECT_THAT(Digest(engine, hung, 9), IsOk());
+}
+
+TEST(ReadAheadTest, AStreamThatIsCancelledWhileItsReadHangsGivesItsMemoryBackAtOnce) {
+  const auto gate = std::make_shared<Gate>();
+  const auto plan = PlanOf(OpenFarDataset(Shards(), gate), absl::StrCat("global_batch: 16 ", kId));
+  gate->Shut();
+  StepEngine engine({.threads = 1});
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {.count = 9});
+  ASSERT_THAT(stream, IsOk());
+  ASSERT_TRUE(WaitUntil([&] { return gate->waiting() > 0; }));
+  EXPECT_GT(engine.GetStats().memory_used_bytes, 0);
+  (*stream)->Cancel();
+  EXPECT_TRUE(WaitUntil([&] { return engine.GetStats().memory_used_bytes == 0; }));
+  EXPECT_FALSE(engine.CancelAll(absl::ZeroDuration()));  // The read is still under way.
+  gate->Open();
+  EXPECT_TRUE(engine.CancelAll(absl::InfiniteDuration()));
+}
+
+TEST(ReadAheadTest, InOrderAndInWindowsEachByteIsReadOnce) {
+  const auto far = OpenFarDataset(Shards(), std::make_shared<Gate>());
+  for (const std::string order :
+       {"", "shuffle { mode: WINDOW block_records: 5 window_records: 40 }"}) {
+    const auto plan = PlanOf(far, absl::StrCat(order, " global_batch: 8 tail: PAD ", kId));
+    StepEngine engine({.threads = 2});
+    ASSERT_THAT(Digest(engine, plan, plan->order().steps_per_epoch()), IsOk());
+    EXPECT_EQ(engine.GetStats().reads.bytes_read, far->far_bytes()) << order;
+  }
+}
+
+TEST(ReadAheadTest, WhatIsKeptIsNotReadAgainInTheNextEpoch) {
+  const auto far = OpenFarDataset(Shards(), std::make_shared<Gate>());
+  const auto plan =
+      PlanOf(far, absl::StrCat("shuffle { mode: GLOBAL } epochs: 3 global_batch: 19 ", kId));
+  StepEngine engine({.threads = 2});
+  ASSERT_THAT(Digest(engine, plan, *plan->order().total_steps()), IsOk());
+  EXPECT_EQ(engine.GetStats().reads.bytes_read, far->far_bytes());
+}
+
+}  // namespace
+}  // namespace systole
