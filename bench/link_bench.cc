@@ -112,7 +112,9 @@ void Serve(int control) {
   SYSTOLE_CHECK(catalogue.ok());
   config.set_listen("0.0.0.0:0");
   config.set_insecure(true);
-  const auto pixels = Server::Start(*std::move(catalogue), config);
+  // An object: for a default argument g++ 12 warns of members that are not set.
+  const FeedServiceOptions options;
+  const auto pixels = Server::Start(*std::move(catalogue), config, options);
   SYSTOLE_CHECK(pixels.ok());
   const ReadySteps ready(kBatch, /*num_cores=*/1);
   ReadyService service(ready);

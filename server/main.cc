@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "core/cache/disk_store.h"
 #include "core/compression/chunk_cache.h"
 #include "core/concurrency/processors.h"
 #include "core/image/jpeg/entropy_check.h"
@@ -178,6 +179,13 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   const int64_t budget = SizeOf(config.memory_budget());
   service.engine.memory_budget_bytes = budget - budget / 4;
   service.engine.scratch_budget_bytes = std::max(budget / 4, kMinScratchBytes);
+  const int64_t read_budget = config.has_read_budget() ? SizeOf(config.read_budget()) : budget / 4;
+  service.engine.read_budget_bytes = read_budget;
+  if (!config.block_cache().empty()) {
+    SYSTOLE_ASSIGN_OR_RETURN(
+        service.engine.block_cache,
+        DiskStore::Open(config.block_cache(), SizeOf(config.block_cache_bytes())));
+  }
   service.cache = cache;
   service.stalled_stream_timeout = TimeOf(config.stalled_stream_timeout());
   service.access = std::move(access);
@@ -223,7 +231,7 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   for (int tick = 1; (signal = sigtimedwait(&stop_signals, nullptr, &kTick)) < 0; ++tick) {
     // For the caches, what they hold counts. Their bounds may be far larger.
     KeepMemoryBounded(idle_bytes + budget + static_cast<int64_t>(chunks->held_bytes()) +
-                          cache->stats().memory_bytes,
+                          cache->stats().memory_bytes + server->read_ahead_bytes(),
                       trim, events);
     if (tick < kTicksPerSecond) continue;
     tick = 0;

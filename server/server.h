@@ -63,6 +63,9 @@ class Server {
   // end calls _Exit.
   bool StopWork(absl::Duration patience) { return service_->StopWork(patience); }
 
+  // Bytes of records that were read ahead, or are kept.
+  int64_t read_ahead_bytes() const { return service_->read_ahead_bytes(); }
+
   // The regular work of listener and services. Call it about once a second, from one thread.
   void Tick() {
     listener_->EndQuiet();

@@ -6,6 +6,8 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "core/cache/disk_store.h"
+#include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
@@ -26,6 +28,15 @@ absl::StatusOr<std::shared_ptr<LocalEngine>> LocalEngine::Create(
   if (options.memory_budget_bytes < 0) {
     return absl::InvalidArgumentError(absl::StrCat("memory_budget is ", options.memory_budget_bytes,
                                                    ", want a number of bytes, or 0"));
+  }
+  if (options.read_budget_bytes < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("read_budget is ", options.read_budget_bytes,
+                                                   ", want a number of bytes, or 0"));
+  }
+  if (options.block_cache_bytes < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("block_cache_bytes is ", options.block_cache_bytes,
+                     ", want 1 or more; to keep nothing, ", "leave block_cache out"));
   }
   return absl::WrapUnique(new LocalEngine(options));
 }
@@ -60,8 +71,16 @@ absl::StatusOr<std::unique_ptr<StepStream>> LocalEngine::Open(std::shared_ptr<co
                                                               std::shared_ptr<ValueCache> cache) {
   MutexLock lock(mu_);
   if (steps_ == nullptr) {
+    std::shared_ptr<DiskStore> blocks;
+    if (!options_.block_cache.empty()) {
+      SYSTOLE_ASSIGN_OR_RETURN(blocks,
+                               DiskStore::Open(options_.block_cache, options_.block_cache_bytes));
+    }
     steps_ = std::make_unique<StepEngine>(
-        StepEngineOptions{.threads = threads_, .memory_budget_bytes = memory_budget_bytes_});
+        StepEngineOptions{.threads = options_.threads,
+                          .memory_budget_bytes = memory_budget_bytes_,
+                          .read_budget_bytes = options_.read_budget_bytes,
+                          .block_cache = std::move(blocks)});
   }
   // Each feed has its own name, so each is a peer of its own.
   return steps_->Open(std::move(plan), range, {.ahead_bytes = ahead_bytes, .gives_away = true},

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -33,6 +34,13 @@ struct LocalEngineOptions {
   // a quarter of it at most, and less if there are others. 0: 1 GiB, or four times the prefetch of
   // the first feed, if that is more.
   int64_t memory_budget_bytes = 0;
+  // Memory, beside memory_budget_bytes, for records of buckets and web servers: those that are read
+  // ahead, and those that are kept for later. 0: a quarter of memory_budget_bytes.
+  int64_t read_budget_bytes = 0;
+  // Folder on a local disk for what was read from buckets and web servers, also for later runs;
+  // block_cache_bytes are kept at most. Only one process may use it. Empty: nothing is kept.
+  std::string block_cache = {};
+  int64_t block_cache_bytes = int64_t{64} << 30;
 };
 
 class LocalEngine {
@@ -46,7 +54,9 @@ class LocalEngine {
   LocalEngine(const LocalEngine&) = delete;
   LocalEngine& operator=(const LocalEngine&) = delete;
 
-  int threads() const { return threads_; }
+  int threads() const { return options_.threads; }
+  // What it was made with.
+  const LocalEngineOptions& options() const { return options_; }
   // 0 until the first Admit(), if the options say 0.
   int64_t memory_budget_bytes() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -56,7 +66,8 @@ class LocalEngine {
   absl::Status Admit(int64_t slice_bytes, int64_t ahead_bytes) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Starts the threads, if they do not run yet, and begins to make slices for an admitted feed.
-  // Each slice leaves the budget when the feed gets it. `cache` as for StepEngine::Open().
+  // Each slice leaves the budget when the feed gets it. `cache` as for StepEngine::Open(). Also
+  // returns errors of DiskStore::Open() for the folder of `block_cache`.
   absl::StatusOr<std::unique_ptr<StepStream>> Open(std::shared_ptr<const FeedPlan> plan,
                                                    const StepRange& range, int64_t ahead_bytes,
                                                    std::shared_ptr<ValueCache> cache)
@@ -64,9 +75,9 @@ class LocalEngine {
 
  private:
   explicit LocalEngine(const LocalEngineOptions& options)
-      : threads_(options.threads), memory_budget_bytes_(options.memory_budget_bytes) {}
+      : options_(options), memory_budget_bytes_(options.memory_budget_bytes) {}
 
-  const int threads_;
+  const LocalEngineOptions options_;
   mutable Mutex mu_;
   int64_t memory_budget_bytes_ ABSL_GUARDED_BY(mu_);
   int64_t feeds_opened_ ABSL_GUARDED_BY(mu_) = 0;

@@ -37,6 +37,11 @@ double Engine(const ServerNumbers& numbers) {
 }
 
 template <auto field>
+double Blocks(const ServerNumbers& numbers) {
+  return static_cast<double>(numbers.engine.reads.*field);
+}
+
+template <auto field>
 double AtListener(const ServerNumbers& numbers) {
   return static_cast<double>(numbers.listener.*field);
 }
@@ -172,6 +177,38 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .kind = kCounter,
        .help = "Steps that failed because a read did not return for `--read-timeout`.",
        .read = Engine<&Stats::reads_timed_out>},
+      {.name = "block_bytes",
+       .kind = kCounter,
+       .help = "Bytes of records of buckets, web servers and network file systems that feeds took, "
+               "by where they came from.",
+       .label = "from",
+       .parts = {{"storage", Blocks<&BlockReaderStats::bytes_read>, "read"},
+                 {"memory", Blocks<&BlockReaderStats::bytes_from_memory>,
+                  "kept within `--read-budget`"},
+                 {"disk", Blocks<&BlockReaderStats::bytes_from_disk>, "kept in `--block-cache`"}}},
+      {.name = "block_memory_bytes",
+       .kind = kGauge,
+       .help =
+           "What `--read-budget` bounds: records that are read ahead and records that are kept.",
+       .read = Blocks<&BlockReaderStats::memory_bytes>},
+      {.name = "block_reads_under_way",
+       .kind = kGauge,
+       .help = "Requests to that storage now, those that hang included.",
+       .read = Blocks<&BlockReaderStats::reads_under_way>},
+      {.name = "block_reads_hung",
+       .kind = kGauge,
+       .help = "Requests to that storage that have taken longer than `--read-timeout`.",
+       .read = Blocks<&BlockReaderStats::reads_hung>},
+      {.name = "block_reads_failed",
+       .kind = kCounter,
+       .help = "Reads of that storage that failed, by cause.",
+       .label = "cause",
+       .parts = {{"error", Blocks<&BlockReaderStats::blocks_failed>, "an error"},
+                 {"timeout", Blocks<&BlockReaderStats::blocks_timed_out>, "`--read-timeout`"}}},
+      {.name = "block_reads_hedged",
+       .kind = kCounter,
+       .help = "Reads that were slow, so a second request was sent for the same bytes.",
+       .read = Blocks<&BlockReaderStats::reads_hedged>},
       {.name = "cpu_seconds",
        .kind = kCounter,
        .help = "Processor time of the process, user and system, all threads.",

@@ -87,6 +87,9 @@ class FeedService final
   // See StepEngine::CancelAll().
   bool StopWork(absl::Duration patience) { return engine_.CancelAll(patience); }
 
+  // Bytes of records that were read ahead, or are kept (StepEngineOptions::read_budget_bytes).
+  int64_t read_ahead_bytes() const { return engine_.GetStats().reads.memory_bytes; }
+
   grpc::ServerUnaryReactor* ListDatasets(grpc::CallbackServerContext* context,
                                          const v1::ListDatasetsRequest* request,
                                          v1::ListDatasetsResponse* response) override;

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "client/python/extension/raise.h"
 #include "nanobind/stl/optional.h"
+#include "nanobind/stl/string.h"
 
 namespace nb = nanobind;
 
@@ -16,9 +18,9 @@ namespace systole::python {
 namespace {
 
 struct ProcessEngine {
-  // The values of systole.configure().
+  // The values of systole.configure(). `threads` of `options` is not used.
   std::optional<int> threads;
-  std::optional<int64_t> memory_budget;
+  LocalEngineOptions options;
   std::weak_ptr<LocalEngine> engine;  // The engine of the open feeds.
   pid_t process = getpid();           // The process that made `engine`.
 };
@@ -33,23 +35,35 @@ ProcessEngine& Get() {
   return known;
 }
 
-void Configure(std::optional<int> threads, std::optional<int64_t> memory_budget) {
+void Configure(std::optional<int> threads, std::optional<int64_t> memory_budget,
+               int64_t read_budget, const std::string& block_cache, int64_t block_cache_bytes) {
+  const LocalEngineOptions options = {.threads = threads.value_or(1),
+                                      .memory_budget_bytes = memory_budget.value_or(0),
+                                      .read_budget_bytes = read_budget,
+                                      .block_cache = block_cache,
+                                      .block_cache_bytes = block_cache_bytes};
   // This engine is dropped at once. Making it only checks the values.
-  ValueOrRaise(LocalEngine::Create(
-      {.threads = threads.value_or(1), .memory_budget_bytes = memory_budget.value_or(0)}));
+  ValueOrRaise(LocalEngine::Create(options));
   ProcessEngine& known = Get();
   if (const std::shared_ptr<LocalEngine> engine = known.engine.lock(); engine != nullptr) {
-    const bool same_threads = !threads.has_value() || *threads == engine->threads();
     const int64_t budget = engine->memory_budget_bytes();
-    if (!same_threads || (memory_budget.has_value() && *memory_budget != budget)) {
-      RaiseIfError(absl::FailedPreconditionError(absl::StrCat(
-          "LocalFeeds are open, which share ", engine->threads(),
-          " threads and a memory_budget of ", budget,
-          " bytes: call systole.configure() before the first one, or close them all")));
+    const LocalEngineOptions& in_use = engine->options();
+    // What was left out, the engine may have as it likes.
+    const bool same = (!threads.has_value() || *threads == engine->threads()) &&
+                      (!memory_budget.has_value() || *memory_budget == budget) &&
+                      (read_budget == 0 || read_budget == in_use.read_budget_bytes) &&
+                      (block_cache.empty() || (block_cache == in_use.block_cache &&
+                                               block_cache_bytes == in_use.block_cache_bytes));
+    if (!same) {
+      RaiseIfError(absl::FailedPreconditionError(
+          absl::StrCat("LocalFeeds are open, which share ", engine->threads(),
+                       " threads, a memory_budget of ", budget, " bytes, a read_budget of ",
+                       in_use.read_budget_bytes, " and the block_cache '", in_use.block_cache,
+                       "': call systole.configure() before the first one, or close them all")));
     }
   }
   known.threads = threads;
-  known.memory_budget = memory_budget;
+  known.options = options;
 }
 
 }  // namespace
@@ -68,9 +82,9 @@ std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int proce
         "call systole.configure(threads=", *threads, ")")));
   }
   if (engine == nullptr) {
-    engine = ValueOrRaise(
-        LocalEngine::Create({.threads = in_force.value_or(threads.value_or(processors)),
-                             .memory_budget_bytes = known.memory_budget.value_or(0)}));
+    LocalEngineOptions options = known.options;
+    options.threads = in_force.value_or(threads.value_or(processors));
+    engine = ValueOrRaise(LocalEngine::Create(options));
     known.engine = engine;
   }
   return engine;
@@ -78,7 +92,8 @@ std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int proce
 
 void DeclareProcessEngine(nb::module_& module) {
   module.def("configure", &Configure, nb::kw_only(), nb::arg("threads").none() = nb::none(),
-             nb::arg("memory_budget").none() = nb::none(), "See systole.configure().");
+             nb::arg("memory_budget").none() = nb::none(), nb::arg("read_budget"),
+             nb::arg("block_cache"), nb::arg("block_cache_bytes"), "See systole.configure().");
 }
 
 }  // namespace systole::python

@@ -8,12 +8,13 @@ for batch in feed:                        # one epoch
 
 from __future__ import annotations
 
+import os
+
 
 def _load() -> None:
     """Loads the extension so that it uses its own protobuf and gRPC, not those that TensorFlow may
     have loaded into the process.
     """
-    import os
     import sys
 
     flags = sys.getdlopenflags()
@@ -29,7 +30,7 @@ def _load() -> None:
 _load()
 
 from systole import _systole  # noqa: E402
-from systole._arguments import checks_names, count_of_bytes, whole_number  # noqa: E402
+from systole._arguments import checks_names, count_of_bytes, path, whole_number  # noqa: E402
 from systole._array import Array  # noqa: E402
 from systole._base_feed import Steps  # noqa: E402
 from systole._batch import ArraySpec, Batch, Page, Ragged  # noqa: E402
@@ -55,12 +56,27 @@ __version__: str = _systole.version
 
 
 @checks_names("configure")
-def configure(*, threads: int | None = None, memory_budget: int | None = None) -> None:
-    """Sets what all LocalFeeds of this process share: `threads` that read, decode and transform at
-    the same time, and `memory_budget`, bytes for all steps that are made before they are asked for.
+def configure(
+    *,
+    threads: int | None = None,
+    memory_budget: int | None = None,
+    read_budget: int | None = None,
+    block_cache: str | os.PathLike[str] | None = None,
+    block_cache_bytes: int = 64 << 30,
+) -> None:
+    """Sets what all LocalFeeds of this process share.
 
-    With None, `threads` is the number that the first feed asks for, or one for each CPU. With None,
-    `memory_budget` is 1 GiB, or four times the prefetch_bytes of the first feed, if that is more.
+    threads:           threads that read, decode and transform at the same time; default: the number
+                       that the first feed asks for, or one for each CPU
+    memory_budget:     bytes for all steps that are made before they are asked for; default: 1 GiB,
+                       or four times the prefetch_bytes of the first feed, if that is more
+    read_budget:       bytes, beside memory_budget, for records of buckets and web servers: those
+                       that are read ahead and those that are kept for later; default: a quarter of
+                       memory_budget
+    block_cache:       folder on a local disk for what was read from buckets and web servers, also
+                       for later runs; one process uses it at a time; default: nothing is kept
+    block_cache_bytes: the most that is kept in that folder
+
     The values apply to feeds opened from now on, also in processes forked from this one. Raises
     FailedPrecondition while LocalFeeds with other values are open.
     """
@@ -68,7 +84,13 @@ def configure(*, threads: int | None = None, memory_budget: int | None = None) -
         threads = whole_number("threads", threads)
     if memory_budget is not None:
         memory_budget = count_of_bytes("memory_budget", memory_budget)
-    _systole.configure(threads=threads, memory_budget=memory_budget)
+    _systole.configure(
+        threads=threads,
+        memory_budget=memory_budget,
+        read_budget=0 if read_budget is None else count_of_bytes("read_budget", read_budget),
+        block_cache="" if block_cache is None else path("block_cache", block_cache),
+        block_cache_bytes=count_of_bytes("block_cache_bytes", block_cache_bytes),
+    )
 
 
 content_version = _systole.content_version

@@ -33,6 +33,11 @@ class serve:
     cache_memory:  bytes of memory for values of outputs with cache="memory" or "disk"; default:
                    none
     cache_disk:    folder for values of outputs with cache="disk", also over restarts
+    read_budget:   bytes, beside memory_budget, for records of buckets and web servers: those that
+                   are read ahead and those that are kept for later; default: a quarter of
+                   memory_budget
+    block_cache:   folder on a local disk for such records, also over restarts
+    block_cache_bytes: the most that is kept in that folder
     start_timeout: how long to wait until the server serves, in seconds or as "10m"; to build
                    indexes of large shards takes longer
 
@@ -52,6 +57,9 @@ class serve:
         compression: str = "detect",
         cache_memory: int = 0,
         cache_disk: str | os.PathLike[str] | None = None,
+        read_budget: int | None = None,
+        block_cache: str | os.PathLike[str] | None = None,
+        block_cache_bytes: int = 64 << 30,
         start_timeout: Duration = 600,
     ) -> None:
         if not isinstance(datasets, Mapping):
@@ -68,6 +76,12 @@ class serve:
         arguments += [f"--cache-memory={kept}"]
         if cache_disk is not None:
             arguments += ["--cache-disk", path("cache_disk", cache_disk)]
+        if read_budget is not None:
+            arguments += [f"--read-budget={count_of_bytes('read_budget', read_budget)}"]
+        if block_cache is not None:
+            limit = count_of_bytes("block_cache_bytes", block_cache_bytes)
+            arguments += ["--block-cache", path("block_cache", block_cache)]
+            arguments += [f"--block-cache-bytes={limit}"]
         if threads is not None:
             arguments += ["--threads", str(whole_number("threads", threads))]
         if index_dir is not None:

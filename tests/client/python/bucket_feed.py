@@ -25,8 +25,9 @@ FEED = """
 import hashlib
 import sys
 
-from systole import LocalFeed
+from systole import LocalFeed, configure
 
+configure(block_cache=sys.argv[3] or None)
 with LocalFeed(sys.argv[1], sys.argv[2]) as feed:
     for step in feed.steps():
         digest = hashlib.sha256(step["image"].tobytes() + step["label"].tobytes())
@@ -40,8 +41,8 @@ def write_spec(folder: Path) -> Path:
     return spec
 
 
-def command(pattern: str, spec: Path) -> list[object]:
-    return [sys.executable, "-c", FEED, pattern, spec]
+def command(pattern: str, spec: Path, block_cache: Path | str = "") -> list[object]:
+    return [sys.executable, "-c", FEED, pattern, spec, block_cache]
 
 
 def run(command: list[object], **variables: str) -> subprocess.CompletedProcess[str]:

@@ -38,7 +38,8 @@ class Bucket:
     spec: Path
     reader: dict[str, str]  # Variables with the key of a user who may read.
     stranger: dict[str, str]  # The same of a user who may do nothing.
-    digests: list[str]  # Of the same feed from local files.
+    shards: str  # The same shards as files.
+    digests: list[str]  # Of the same feed from these.
 
     @property
     def pattern(self) -> str:
@@ -94,7 +95,7 @@ def made(endpoint: str, shards: str, folder: Path) -> Bucket:
     moto.settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
     spec = bucket_feed.write_spec(folder)
     return Bucket(
-        endpoint, spec, keys["reader"], keys["stranger"], bucket_feed.digests(shards, spec)
+        endpoint, spec, keys["reader"], keys["stranger"], shards, bucket_feed.digests(shards, spec)
     )
 
 
@@ -105,6 +106,14 @@ def expect_same_steps(bucket: Bucket, done: subprocess.CompletedProcess[str]) ->
 
 def test_a_feed_from_a_bucket_has_the_bytes_of_the_same_feed_from_files(bucket):
     expect_same_steps(bucket, bucket.feed(**bucket.reader))
+
+
+def test_what_a_feed_has_read_stays_in_its_block_cache_for_the_next_one(bucket, tmp_path):
+    command = bucket_feed.command(bucket.pattern, bucket.spec, block_cache=tmp_path)
+    expect_same_steps(bucket, bucket.run(command, **bucket.reader))
+    kept = sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file())
+    assert kept > sum(Path(shard).stat().st_size for shard in glob.glob(bucket.shards))
+    expect_same_steps(bucket, bucket.run(command, **bucket.reader))
 
 
 def test_the_programs_read_a_bucket(bucket):
