@@ -32,7 +32,7 @@ struct NamedShard {
   bool is_group() const { return format != nullptr; }
 };
 
-// The shards that the files `names` are, in the order of `names`. Looks at no file. `formats` as in
+// The shards that the files `names` are, in the order of `names`. Opens no file. `formats` as in
 // ShardOptions.
 //   InvalidArgument  some files are records and others are shards, or files cannot be one group.
 //                    Messages name files as clients may know them.

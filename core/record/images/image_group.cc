@@ -47,7 +47,6 @@ absl::StatusOr<ClassFolder> ClassFolderOf(const std::string& name) {
   std::string full =
       store->FullName(given.empty() ? (name[0] == '/' ? "/" : ".") : std::string(given));
   while (absl::EndsWith(full, "/")) full.pop_back();
-  if (absl::EndsWith(full, "/.")) full.resize(full.size() - 2);
   const size_t slash = full.rfind('/');
   if (slash == std::string::npos || slash + 1 == full.size()) return InNoClass(name);
   ClassFolder folder = {.parent = full.substr(0, slash + 1), .name = full.substr(slash + 1)};

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
@@ -65,6 +66,26 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
       return absl::ErrnoToStatus(error, absl::StrCat("cannot read a folder of pattern \"",
                                                      ForeignText(ShownName(pattern)), "\""));
   }
+}
+
+// `path`, which is absolute, without "." and "..". A ".." leads out of the folder that stands before
+// it. If that is a symbolic link, it leads out of the link's target.
+std::string WithoutDots(const std::filesystem::path& path) {
+  std::filesystem::path full = "/";
+  for (const std::filesystem::path& part : path.relative_path()) {
+    if (part.empty() || part == ".") continue;
+    if (part != "..") {
+      full /= part;
+      continue;
+    }
+    std::error_code error;  // A link that leads nowhere counts as a folder.
+    if (std::filesystem::is_symlink(std::filesystem::symlink_status(full, error))) {
+      std::filesystem::path target = std::filesystem::canonical(full, error);
+      if (!error) full = std::move(target);
+    }
+    full = full.parent_path();
+  }
+  return full.string();
 }
 
 }  // namespace
@@ -130,9 +151,8 @@ void LocalStore::RemoveLeftovers(absl::Span<const std::string> names) const {
 
 std::string LocalStore::FullName(const std::string& name) const {
   std::error_code error;  // Set only if the current folder is missing. Then `name` is used.
-  std::filesystem::path absolute = std::filesystem::absolute(name, error);
-  if (error) absolute = name;
-  return absolute.lexically_normal().string();
+  const std::filesystem::path absolute = std::filesystem::absolute(name, error);
+  return error ? std::filesystem::path(name).lexically_normal().string() : WithoutDots(absolute);
 }
 
 }  // namespace systole

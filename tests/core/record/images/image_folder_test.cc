@@ -211,6 +211,21 @@ TEST_F(ImageFolderTest, LabelsTxtNumbersTheClasses) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line above already")));
 }
 
+TEST_F(ImageFolderTest, BehindALinkTwoDotsLeadOutOfItsTarget) {
+  const TempFolder project;
+  std::filesystem::create_directories(folder_ / "deep/inside");
+  std::filesystem::create_directory_symlink(folder_ / "deep/inside", project / "link");
+  std::filesystem::rename(folder_ / "a", folder_ / "deep/a");
+  project.Write("labels.txt", "b\na\n");
+  folder_.Write("deep/labels.txt", "x\ny\na\n");
+  const auto shard = Open(project / "link/../a/*");
+  ASSERT_THAT(shard, IsOk());
+  EXPECT_EQ(Read(**shard)[0], ImageRecord(Jpeg(1), {.name = "a", .label = 2},
+                                          {.height = 8, .width = 12, .channels = 3}));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "deep/images.idx"));
+  EXPECT_THAT(project.List(), Not(Contains("images.idx")));
+}
+
 TEST_F(ImageFolderTest, TheContentHashDependsOnContentOnly) {
   const uint64_t hash = MustOpenAll()->content_hash();
   std::filesystem::rename(folder_ / "a/1.jpg", folder_ / "a/0.jpg");
