@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,6 +13,8 @@
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/store_table.h"
 #include "core/text/foreign_text.h"
+#include "core/text/percent_text.h"
+#include "core/text/web_address.h"
 
 namespace systole {
 namespace {
@@ -40,6 +40,35 @@ absl::Status InNoClass(absl::string_view name) {
                    "for its class"));
 }
 
+// Whether the base name of `name` is not the name that the file has in other stores.
+bool HasEncodedBaseName(absl::string_view name) {
+  return IsWebAddress(name) && absl::StrContains(BaseName(name), '%');
+}
+
+std::string DecodedBaseName(absl::string_view name) {
+  return HasEncodedBaseName(name) ? PercentDecoded(BaseName(name)) : std::string(BaseName(name));
+}
+
+// `decoded` is the name of a folder or file.
+absl::Status CheckDecoded(absl::string_view decoded) {
+  if (decoded.find_first_of(absl::string_view("/\0", 2)) == absl::string_view::npos) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the name \"", ForeignName(decoded),
+      "\" of an image or its class folder has a percent-encoded '/' or zero byte, which "
+      "no name of a file has; rename it"));
+}
+
+// Whether `a` comes before `b` in the group.
+bool ImageIsBefore(const GroupedImage& a, const GroupedImage& b) {
+  if (a.class_index != b.class_index) return a.class_index < b.class_index;
+  const int order = HasEncodedBaseName(a.name) || HasEncodedBaseName(b.name)
+                        ? DecodedBaseName(a.name).compare(DecodedBaseName(b.name))
+                        : BaseName(a.name).compare(BaseName(b.name));
+  return order != 0 ? order < 0 : a.name < b.name;
+}
+
 absl::StatusOr<ClassFolder> ClassFolderOf(const std::string& name) {
   SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(name));
   // The full name has the folders that a relative path leaves out, and no "..".
@@ -52,6 +81,10 @@ absl::StatusOr<ClassFolder> ClassFolderOf(const std::string& name) {
   ClassFolder folder = {.parent = full.substr(0, slash + 1), .name = full.substr(slash + 1)};
   // The first part of a URL is a server or a bucket, and no class.
   if (absl::EndsWith(folder.parent, "://")) return InNoClass(name);
+  if (IsWebAddress(name)) {
+    folder.name = PercentDecoded(folder.name);
+    SYSTOLE_RETURN_IF_ERROR(CheckDecoded(folder.name));
+  }
   if (folder.name.size() > kMaxClassBytes) {
     return absl::InvalidArgumentError(absl::StrCat("the class folder \"", ForeignName(folder.name),
                                                    "\" has a name of ", folder.name.size(),
@@ -69,7 +102,7 @@ bool HasImageName(absl::string_view name) {
 }
 
 std::string ImageNameInGroup(absl::string_view class_name, absl::string_view name) {
-  return absl::StrCat(class_name, "/", BaseName(name));
+  return absl::StrCat(class_name, "/", DecodedBaseName(name));
 }
 
 absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names) {
@@ -89,6 +122,7 @@ absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names) {
                                                      "\" has a name of ", name.size(),
                                                      " bytes, the limit is ", kMaxImageNameBytes));
     }
+    if (HasEncodedBaseName(name)) SYSTOLE_RETURN_IF_ERROR(CheckDecoded(DecodedBaseName(name)));
     auto found = folders.find(FolderOf(name));
     if (found == folders.end()) {
       SYSTOLE_ASSIGN_OR_RETURN(ClassFolder folder, ClassFolderOf(name));
@@ -122,11 +156,7 @@ absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names) {
   for (size_t i = 0; i < names.size(); ++i) {
     group.images.push_back({std::move(names[i]), index_of[folder_of[i]]});
   }
-  std::sort(group.images.begin(), group.images.end(),
-            [](const GroupedImage& a, const GroupedImage& b) {
-              return std::tuple(a.class_index, BaseName(a.name), absl::string_view(a.name)) <
-                     std::tuple(b.class_index, BaseName(b.name), absl::string_view(b.name));
-            });
+  std::sort(group.images.begin(), group.images.end(), ImageIsBefore);
   return group;
 }
 

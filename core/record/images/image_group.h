@@ -3,8 +3,9 @@
 //   /data/flowers/tulips/1.jpg      class "tulips"
 // The class of an image is the folder that it lies in. All class folders lie in one folder.
 //
-// Records are sorted by class, then by the file's base name, both by bytes. So their order depends
-// neither on the common folder nor on the store.
+// Records are sorted by class, then by the file's base name, both by bytes. In an address of the
+// web both are percent-encoded, and are decoded here. So the order depends neither on the common
+// folder nor on the store.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_IMAGE_GROUP_H_
@@ -36,17 +37,18 @@ struct GroupedImage {
 
 struct ImageGroup {
   std::string folder;                // The common folder. It ends with '/'.
-  std::vector<std::string> classes;  // Sorted by bytes. Each has an image.
+  std::vector<std::string> classes;  // Decoded, sorted by bytes. Each has an image.
   std::vector<GroupedImage> images;  // In the order of their records.
 };
 
 // `names` are names in any store, of which each comes once.
-//   InvalidArgument    an image lies in no class folder, class folders lie in different folders, or
-//                      a name is too long. The message has what a client may know of the names.
+//   InvalidArgument    an image lies in no class folder, class folders lie in different folders, a
+//                      name is too long, or one that is decoded has a '/' or a zero byte. The
+//                      message has what a client may know of the names.
 //   ResourceExhausted  too many files.
 absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names);
 
-// "rose/1.jpg": what messages and the index call an image.
+// "rose/1.jpg": what messages and the index call an image. The base name is decoded.
 std::string ImageNameInGroup(absl::string_view class_name, absl::string_view name);
 
 }  // namespace systole

@@ -5,9 +5,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "core/storage/byte_source.h"
 #include "core/text/foreign_text.h"
+#include "core/text/percent_text.h"
 
 namespace systole {
 namespace {
@@ -54,12 +56,6 @@ std::string PercentEncoded(absl::string_view text, absl::string_view kept) {
     }
   }
   return encoded;
-}
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  c = absl::ascii_tolower(c);
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 }  // namespace
@@ -121,19 +117,7 @@ std::string EncodedQuery(std::vector<std::pair<std::string, std::string>> parame
 }
 
 std::string DecodedKey(absl::string_view encoded) {
-  std::string key;
-  key.reserve(encoded.size());
-  for (size_t i = 0; i < encoded.size(); ++i) {
-    const bool has_digits = encoded[i] == '%' && i + 2 < encoded.size() &&
-                            HexDigit(encoded[i + 1]) >= 0 && HexDigit(encoded[i + 2]) >= 0;
-    if (has_digits) {
-      key += static_cast<char>(HexDigit(encoded[i + 1]) * 16 + HexDigit(encoded[i + 2]));
-      i += 2;
-    } else {
-      key += encoded[i] == '+' ? ' ' : encoded[i];
-    }
-  }
-  return key;
+  return PercentDecoded(absl::StrReplaceAll(encoded, {{"+", " "}}));
 }
 
 }  // namespace systole

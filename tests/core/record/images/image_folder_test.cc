@@ -136,16 +136,36 @@ TEST_F(ImageFolderTest, ManyRecordsAreReadInTheOrderGiven) {
 }
 
 TEST_F(ImageFolderTest, OtherStoresGiveTheSameRecordsAndHash) {
-  for (const std::string name : {"a/1.jpg", "a/2.jpg", "b/1.png", "b/2.PNG"}) {
-    ASSERT_THAT(
-        MemoryStore::OfProcess().Put("mem://images/x/" + name, ReadWholeFile(folder_ / name)),
-        IsOk());
+  std::filesystem::rename(folder_ / "a", folder_ / "\xc3\xa9 clair");
+  std::filesystem::rename(folder_ / "b/1.png", folder_ / "b/\xc3\xbc 1.png");
+  StubObjects objects;
+  std::vector<std::string> names;
+  for (const auto& [name, encoded] : std::vector<std::pair<std::string, std::string>>{
+           {"\xc3\xa9 clair/1.jpg", "%C3%A9%20clair/1.jpg"},
+           {"\xc3\xa9 clair/2.jpg", "%C3%A9%20clair/2.jpg"},
+           {"b/\xc3\xbc 1.png", "b/%C3%BC%201.png"},
+           {"b/2.PNG", "b/2.PNG"}}) {
+    const std::string bytes = ReadWholeFile(folder_ / name);
+    ASSERT_THAT(MemoryStore::OfProcess().Put("mem://images/x/" + name, bytes), IsOk());
+    names.push_back(objects.Put("/x/" + encoded, bytes));
   }
-  const auto here = MustOpenAll();
-  const auto there = Open("mem://images/x/*/*");
-  ASSERT_THAT(there, IsOk());
-  EXPECT_EQ(Read(**there), Read(*here));
-  EXPECT_EQ((*there)->content_hash(), here->content_hash());
+  for (const std::string labels : {"", "z\n\xc3\xa9 clair\nb\n"}) {
+    SCOPED_TRACE(labels);
+    if (!labels.empty()) {
+      folder_.Write("labels.txt", labels);
+      ASSERT_THAT(MemoryStore::OfProcess().Put("mem://images/x/labels.txt", labels), IsOk());
+      objects.Put("/x/labels.txt", labels);
+    }
+    const auto here = MustOpenAll();
+    const auto there = Open("mem://images/x/*/*");
+    const auto web = OpenShard(GroupShards(names)->front(), {.index_dir = folder_.path()});
+    ASSERT_THAT(there, IsOk());
+    ASSERT_THAT(web, IsOk());
+    EXPECT_EQ(Read(**there), Read(*here));
+    EXPECT_EQ((*there)->content_hash(), here->content_hash());
+    EXPECT_EQ(Read(**web), Read(*here));
+    EXPECT_EQ((*web)->content_hash(), here->content_hash());
+  }
   EXPECT_THAT(GetStored("mem://images/x/images.idx", 1 << 20), IsOk());
 }
 

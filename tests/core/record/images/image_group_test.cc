@@ -60,6 +60,28 @@ TEST(ImageGroupTest, TheOrderDependsNeitherOnTheFolderNorOnTheStore) {
   EXPECT_THAT(orders, testing::Each(ElementsAre("a/1.jpg", "a/2.jpg", "b/0.jpg")));
 }
 
+// '%' sorts before letters, so encoded names would have another order.
+TEST(ImageGroupTest, NamesInAddressesAreDecoded) {
+  const auto here = GroupImages(
+      {"/d/\xc3\xa9/1.jpg", "/d/z/\xc3\xa9.jpg", "/d/z/a b.jpg", "/d/z/a+b.jpg", "/d/a b/5%.jpg"});
+  ASSERT_THAT(here, IsOk());
+  const auto there = GroupImages({"https://h/d/%C3%A9/1.jpg", "https://h/d/z/%c3%a9.jpg",
+                                  "https://h/d/z/a%20b.jpg?sig=x%2Fy", "https://h/d/z/a+b.jpg",
+                                  "https://h/d/a%20b/5%25.jpg"});
+  ASSERT_THAT(there, IsOk());
+  EXPECT_EQ(there->classes, here->classes);
+  EXPECT_EQ(Order(*there), Order(*here));
+  EXPECT_THAT(Order(*here), ElementsAre("a b/5%.jpg", "z/a b.jpg", "z/a+b.jpg", "z/\xc3\xa9.jpg",
+                                        "\xc3\xa9/1.jpg"));
+  EXPECT_EQ(there->images[1].name, "https://h/d/z/a%20b.jpg?sig=x%2Fy");  // For the request.
+  // In other stores a '%' is a '%'.
+  EXPECT_THAT(Order(*GroupImages({"mem://d/%41/%42.jpg"})), ElementsAre("%41/%42.jpg"));
+  for (const std::string name : {"https://h/a/b%2Fc.jpg", "https://h/a%2fb/c.jpg",
+                                 "https://h/a/b%00.jpg", "https://h/a%00/b.jpg"}) {
+    EXPECT_THAT(GroupImages({name}), Refuses("percent-encoded '/' or zero byte")) << name;
+  }
+}
+
 TEST(ImageGroupTest, FoldersThatARelativePathLeavesOutAreFound) {
   const std::filesystem::path here = std::filesystem::current_path();
   const auto group = GroupImages({"1.jpg"});
