@@ -7,15 +7,14 @@
 #include "absl/functional/function_ref.h"
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/types/optional.h"
 #include "core/checksum/xxh3.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/dataset/manifest.h"
 #include "core/interrupt/interrupt.h"
 #include "core/record/shard_formats.h"
+#include "core/record/source/client_reason.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
@@ -24,34 +23,23 @@
 namespace systole {
 namespace {
 
-// The payload of an error whose message is not for clients: what they may know instead.
-constexpr char kReasonUrl[] = "systole/reason-for-clients";
-
-absl::Status WithReason(absl::Status error, absl::string_view reason) {
-  error.SetPayload(kReasonUrl, absl::Cord(reason));
-  return error;
-}
-
 // The error of ListShards(), which names patterns.
 absl::Status CannotList(const absl::Status& error) {
-  return WithReason(error, absl::IsNotFound(error) ? "no file matches its pattern"
-                                                   : "its files cannot be listed");
+  return WithClientReason(error, absl::IsNotFound(error) ? "no file matches its pattern"
+                                                         : "its files cannot be listed");
 }
 
 // The error of OpenShard() for an object on a server. It is for the person who named the object,
 // and names the server, what it redirects to, variables, or files of authorities.
 absl::Status CannotOpen(const absl::Status& error, const std::string& path) {
-  return WithReason(
-      error, absl::StrCat("shard \"", ForeignName(BaseName(path)), "\" cannot be opened (",
-                          absl::StatusCodeToString(error.code()), "); the server's log says why"));
+  return WithLogAsReason(
+      error, absl::StrCat("shard \"", ForeignName(BaseName(path)), "\" cannot be opened"));
 }
 
 // The error of CompareWithManifests() if any shard is on a server. It may name what CannotOpen()
 // names.
 absl::Status CannotCompare(const absl::Status& error) {
-  return WithReason(
-      error, absl::StrCat("a manifest beside its shards cannot be read (",
-                          absl::StatusCodeToString(error.code()), "); the server's log says why"));
+  return WithLogAsReason(error, "a manifest beside its shards cannot be read");
 }
 
 // Clients see these errors too, and must not learn the server's folders. A message has the path as
@@ -106,6 +94,7 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
     if (InterruptRequested()) return InterruptedError();
     absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(each, sharing);
     if (!shard.ok()) {
+      if (HasClientReason(shard.status())) return shard.status();
       return IsOnServer(each.path) ? CannotOpen(shard.status(), each.path)
                                    : WithoutFolder(shard.status(), each.path);
     }
@@ -143,11 +132,6 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
 }
 
 }  // namespace
-
-std::string ReasonForClients(const absl::Status& error) {
-  const absl::optional<absl::Cord> reason = error.GetPayload(kReasonUrl);
-  return reason.has_value() ? std::string(*reason) : std::string(error.message());
-}
 
 void DamageLog::Add(Entry entry) {
   if (entry.cause.size() > kMaxCauseBytes) entry.cause.resize(kMaxCauseBytes);

@@ -69,19 +69,16 @@ struct ExpectedContent {
   int64_t bytes = 0;
 };
 
-// What clients may know of an error of Dataset::Open(): not the folders of this machine, nor the
-// servers of shards. Names files by their base names.
-std::string ReasonForClients(const absl::Status& error);
-
 class Dataset {
  public:
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
   // indexes. Image files are one shard (GroupShards()), and several threads look at them. Compares
   // them with `expected` and with the manifests beside them (manifest.h). Errors name files by base
-  // name, patterns as given, and servers of shards that cannot be opened: ReasonForClients() holds
-  // only the base names.
-  //   InvalidArgument  some files are images and others are not, the shards hold no record at all, a file is not a shard (but an image, for
-  //                    example), a manifest is malformed, or a number in `expected` is negative.
+  // name. But those of patterns, of image files, and of shards on servers have names as they were
+  // given, and names of servers: ReasonForClients() holds only base names.
+  //   InvalidArgument  some files are images and others are not, the shards hold no record at all,
+  //                    a file is not a shard (but an archive, for example), a manifest is
+  //                    malformed, or a number in `expected` is negative.
   //   DataLoss         a shard is not empty, but nothing in it can be read; or a shard has other
   //                    numbers of records or bytes than a manifest says.
   //   NotFound         a pattern matches nothing, or a shard that a manifest lists is missing.

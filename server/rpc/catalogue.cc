@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "core/compression/compression.h"
 #include "core/interrupt/interrupt.h"
+#include "core/record/source/client_reason.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/text/did_you_mean.h"

@@ -15,6 +15,7 @@
 #include "core/checksum/xxh3.h"
 #include "core/example/tensorflow_example.h"
 #include "core/record/images/class_labels.h"
+#include "core/record/source/client_reason.h"
 #include "core/record/source/read_scratch.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
@@ -30,18 +31,22 @@ namespace {
 // The classes of the group with their labels: the lines of labels.txt, if the common folder has
 // that file; otherwise their places in the sorted list.
 absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group) {
+  constexpr absl::string_view kCannot = "labels.txt beside the class folders cannot be read";
   const std::string path = group.folder + kLabelsFileName;
   const absl::StatusOr<std::string> text = GetStored(path, kMaxLabelsBytes);
   std::vector<ImageClass> classes;
   if (!text.ok()) {
     // PermissionDenied does not count as absent here: other labels would be other bytes.
     if (absl::IsPermissionDenied(text.status())) {
-      return absl::PermissionDeniedError(absl::StrCat(
-          text.status().message(), "; it would decide the labels of ", group.classes.size(),
-          " classes: allow that it is read, or that the folder is "
-          "listed, so that a missing one is told"));
+      return WithLogAsReason(
+          absl::PermissionDeniedError(absl::StrCat(
+              text.status().message(), "; it would decide the labels of ", group.classes.size(),
+              " classes: allow that it is read, or that the folder is listed, so that a missing "
+              "one "
+              "is told")),
+          kCannot);
     }
-    if (!absl::IsNotFound(text.status())) return text.status();
+    if (!absl::IsNotFound(text.status())) return WithLogAsReason(text.status(), kCannot);
     for (const std::string& name : group.classes) {
       classes.push_back({name, static_cast<int64_t>(classes.size())});
     }

@@ -16,6 +16,7 @@
 #include "core/checksum/crc32c.h"
 #include "core/interrupt/interrupt.h"
 #include "core/record/images/bytes_in_flight.h"
+#include "core/record/source/client_reason.h"
 #include "core/record/source/index_path.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
@@ -160,24 +161,31 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
   const std::vector<const IndexedImage*> known = Known(index, images);
   std::atomic<int64_t> read = 0;
   BytesInFlight in_flight(kMostBytesInFlight);
-  SYSTOLE_RETURN_IF_ERROR(
-      LookAtEach(static_cast<int64_t>(images.size()), options, [&](int64_t number) -> absl::Status {
-        const auto i = static_cast<size_t>(number);
-        const std::string& file = group.images[i].name;
-        if (known[i] != nullptr && options.index_use == IndexUse::kUse) {
-          SYSTOLE_ASSIGN_OR_RETURN(const StoredState state, StatStored(file));
-          if (state.identity == known[i]->identity && state.size_bytes == known[i]->facts.bytes) {
-            images[i] = *known[i];
-            return absl::OkStatus();
-          }
-        }
-        SYSTOLE_ASSIGN_OR_RETURN(images[i],
-                                 ReadImage(file, std::move(images[i].name), options, in_flight));
-        if (known[i] != nullptr && options.index_use == IndexUse::kIgnore) {
-          Compare(*known[i], images[i]);
-        }
-        read.fetch_add(1, std::memory_order_relaxed);
+  const auto look = [&](size_t i) -> absl::Status {
+    const std::string& file = group.images[i].name;
+    if (known[i] != nullptr && options.index_use == IndexUse::kUse) {
+      SYSTOLE_ASSIGN_OR_RETURN(const StoredState state, StatStored(file));
+      if (state.identity == known[i]->identity && state.size_bytes == known[i]->facts.bytes) {
+        images[i] = *known[i];
         return absl::OkStatus();
+      }
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(images[i],
+                             ReadImage(file, std::move(images[i].name), options, in_flight));
+    if (known[i] != nullptr && options.index_use == IndexUse::kIgnore) {
+      Compare(*known[i], images[i]);
+    }
+    read.fetch_add(1, std::memory_order_relaxed);
+    return absl::OkStatus();
+  };
+  SYSTOLE_RETURN_IF_ERROR(
+      LookAtEach(static_cast<int64_t>(images.size()), options, [&](int64_t number) {
+        const auto i = static_cast<size_t>(number);
+        const std::string name = images[i].name;  // Moved from when the file is read.
+        const absl::Status status = look(i);
+        return status.ok() ? status
+                           : WithLogAsReason(status, absl::StrCat("the image \"", ForeignName(name),
+                                                                  "\" cannot be read"));
       }));
   const bool all_damaged = std::all_of(images.begin(), images.end(), [](const IndexedImage& image) {
     return image.facts.is_damaged();

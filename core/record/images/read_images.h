@@ -28,7 +28,8 @@ struct ReadImages {
 //   PermissionDenied    with IndexUse::kRebuild: the index cannot be written.
 //   FailedPrecondition  a file changed while it was read.
 //   Cancelled           InterruptRequested().
-// Other errors are those of opening and reading files. They name the file as it was given.
+// Other errors are those of opening and reading files. They name the file as it was given, and have
+// a reason for clients (core/record/source/client_reason.h), which names it "rose/1.jpg".
 absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOptions& options);
 
 }  // namespace systole

@@ -13,6 +13,7 @@
 #include "core/example/example_builder.h"
 #include "core/image/jpeg/jpeg_encoder.h"
 #include "core/interrupt/interrupt.h"
+#include "core/record/source/client_reason.h"
 #include "core/record/tfrecord/tfrecord_shard.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
@@ -143,6 +144,36 @@ TEST(DatasetTest, AnErrorOfLabelsTxtShowsNoFolder) {
   EXPECT_THAT(Dataset::Open("photos", {folder / "*/*.jpg"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("labels.txt, line 2"), Not(HasSubstr(folder.path())))));
+}
+
+// Patterns as people write them. The message has the file's name as the pattern has it.
+TEST(DatasetTest, ClientsLearnNoFolderOfAnImageThatCannotBeRead) {
+  const TempFolder folder;
+  WriteImages(folder, {"a", "b"});
+  const std::string relative =
+      std::filesystem::path(folder.path()).lexically_relative(std::filesystem::current_path());
+  for (const std::string& root : {folder.path(), folder / "a/..", relative}) {
+    SCOPED_TRACE(root);
+    WriteImages(folder, {"b"});
+    const absl::Status error =
+        Dataset::Open("photos", {root + "/*/*.jpg"},
+                      {.index_use = IndexUse::kIgnore,
+                       .for_each =
+                           [&folder](int64_t count, absl::FunctionRef<void(int64_t)> work) {
+                             std::filesystem::remove(folder / "b/2.jpg");
+                             for (int64_t i = 0; i < count; ++i) work(i);
+                           }})
+            .status();
+    EXPECT_THAT(error, StatusIs(absl::StatusCode::kNotFound, HasSubstr(root + "/b/2.jpg")));
+    const std::string reason = ReasonForClients(error);
+    EXPECT_THAT(reason, AllOf(HasSubstr("\"b/2.jpg\" cannot be read (NOT_FOUND)"),
+                              Not(HasSubstr(std::filesystem::path(root).filename().string()))));
+  }
+  std::filesystem::create_directory(folder / "labels.txt");
+  const absl::Status error = Dataset::Open("photos", {relative + "/*/*.jpg"}).status();
+  EXPECT_THAT(error, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(folder.path())));
+  EXPECT_THAT(ReasonForClients(error),
+              AllOf(HasSubstr("labels.txt"), Not(HasSubstr(folder.path()))));
 }
 
 // Asks the test before each read.

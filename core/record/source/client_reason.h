@@ -1,0 +1,29 @@
+// What clients may know of an error that is for the person who named the files. Its message may
+// have folders of this machine, and servers of shards.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_SOURCE_CLIENT_REASON_H_
+#define SYSTOLE_CORE_RECORD_SOURCE_CLIENT_REASON_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// `error` with the text that clients may see in place of its message.
+absl::Status WithClientReason(absl::Status error, absl::string_view reason);
+
+// The same, with a text that says what cannot be done and the code of the error: `the image
+// "rose/1.jpg" cannot be read (NOT_FOUND); the server's log says why`.
+absl::Status WithLogAsReason(const absl::Status& error, absl::string_view what_cannot_be_done);
+
+bool HasClientReason(const absl::Status& error);
+
+// What clients may see of `error`: its reason. The message, if it has none.
+std::string ReasonForClients(const absl::Status& error);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_SOURCE_CLIENT_REASON_H_
