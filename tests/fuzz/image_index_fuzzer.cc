@@ -8,17 +8,31 @@
 #include "core/checksum/xxh3.h"
 #include "core/record/images/image_index.h"
 #include "core/status/check.h"
+#include "core/storage/byte_sink.h"
 
 namespace {
 
 void Check(absl::string_view text) {
   using namespace systole;
-  const auto images = ParseImageIndex(text);
-  if (!images.ok()) return;
-  for (size_t i = 1; i < images->size(); ++i) {
-    SYSTOLE_CHECK(ImageNameIsBefore((*images)[i - 1].name, (*images)[i].name));
+  const absl::StatusOr<absl::string_view> lines = CheckImageIndex(text);
+  if (!lines.ok()) return;
+  absl::string_view last_name;
+  for (absl::string_view rest = *lines; !rest.empty();) {
+    const absl::string_view name = TakeImageIndexLine(rest).name;
+    SYSTOLE_CHECK(last_name.empty() || ImageNameIsBefore(last_name, name));
+    last_name = name;
   }
-  SYSTOLE_CHECK(ImageIndexText(*images) == text);
+  std::string written;
+  StringSink sink(&written);
+  const absl::Status status = WriteImageIndex(
+      [&lines](absl::FunctionRef<void(absl::string_view)> take) {
+        for (absl::string_view rest = *lines; !rest.empty();) {
+          take(ImageIndexLineText(TakeImageIndexLine(rest)));
+        }
+      },
+      sink);
+  SYSTOLE_CHECK(status.ok());
+  SYSTOLE_CHECK(written == text);
 }
 
 }  // namespace

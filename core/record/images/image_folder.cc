@@ -112,17 +112,17 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
   uint64_t least = std::numeric_limits<uint64_t>::max();
   uint64_t most = 0;
   for (size_t i = 0; i < group.images.size(); ++i) {
-    IndexedImage& image = read.images[i];
+    const SeenImage& image = read.images[i];
     files_.push_back({.name = std::move(group.images[i].name),
-                      .identity_hash = Xxh3(image.identity),
+                      .identity_hash = image.identity_hash,
                       .class_index = group.images[i].class_index,
                       .facts = image.facts});
     const uint64_t bytes = image.facts.bytes;
     if (image.facts.is_damaged()) {
-      if (damaged_.size() < kMaxDamagedListed) {
+      if (const auto cause = read.causes.find(i); cause != read.causes.end()) {
         damaged_.push_back({.record = static_cast<int64_t>(i),
                             .span = {.offset = end, .size = bytes},
-                            .cause = std::move(image.cause)});
+                            .cause = std::move(cause->second)});
       }
       ++num_damaged_;
     }

@@ -1,7 +1,6 @@
 #include "core/record/images/image_index.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -12,15 +11,13 @@
 #include "core/record/images/class_labels.h"
 #include "core/record/images/image_group.h"
 #include "core/record/source/consume_number.h"
-#include "core/storage/byte_source.h"
+#include "core/status/check.h"
 #include "core/storage/store.h"
 
 namespace systole {
 namespace {
 
 constexpr absl::string_view kIndexMagic = "systole-images-1 ";
-// A line of the shortest texts: "0 00000000 1 1 1 1 3 0 ia/b\n".
-constexpr uint64_t kMinLineBytes = 28;
 // The largest height and width that an index may say. Decoders accept less.
 constexpr int kMaxIndexedEdge = 1 << 20;
 
@@ -47,15 +44,30 @@ bool ConsumeNumbers(absl::string_view& text, ImageFacts& facts, size_t (&sizes)[
          ConsumeNumber(text, ' ', sizes[1]) && ConsumeNumber(text, ' ', sizes[2]);
 }
 
-bool IsSane(const IndexedImage& image) {
-  const ImageSize& size = image.facts.size;
-  if (image.identity.empty() || !IsNameInGroup(image.name)) return false;
-  if (image.facts.is_damaged()) {
-    return size.height == 0 && size.width == 0 && !image.cause.empty();
+bool IsSane(const ImageIndexLine& line) {
+  const ImageSize& size = line.facts.size;
+  if (line.identity.empty() || !IsNameInGroup(line.name)) return false;
+  if (line.facts.is_damaged()) {
+    return size.height == 0 && size.width == 0 && !line.cause.empty();
   }
   return (size.channels == 1 || size.channels == 3) && size.height >= 1 &&
          size.height <= kMaxIndexedEdge && size.width >= 1 && size.width <= kMaxIndexedEdge &&
-         image.cause.empty();
+         line.cause.empty();
+}
+
+// Takes a line off the front of `text`. False if it is malformed.
+bool ConsumeLine(absl::string_view& text, ImageIndexLine& line) {
+  constexpr size_t kMost[3] = {kMaxIdentityBytes, kMaxClassBytes + 1 + kMaxImageNameBytes,
+                               kMaxImageCauseBytes};
+  size_t sizes[3] = {};
+  if (!ConsumeNumbers(text, line.facts, sizes)) return false;
+  absl::string_view* const texts[3] = {&line.identity, &line.name, &line.cause};
+  for (size_t i = 0; i < 3; ++i) {
+    if (sizes[i] > std::min(kMost[i], text.size())) return false;
+    *texts[i] = text.substr(0, sizes[i]);
+    text.remove_prefix(sizes[i]);
+  }
+  return absl::ConsumePrefix(&text, "\n") && IsSane(line);
 }
 
 }  // namespace
@@ -68,21 +80,16 @@ bool ImageNameIsBefore(absl::string_view a, absl::string_view b) {
   return parts(a) < parts(b);
 }
 
-std::string ImageIndexText(absl::Span<const IndexedImage> images) {
-  std::string body;
-  for (const IndexedImage& image : images) {
-    const ImageFacts& facts = image.facts;
-    absl::StrAppendFormat(&body, "%d %08x %d %d %d %d %d %d ", facts.bytes, facts.crc,
-                          facts.size.height, facts.size.width, facts.size.channels,
-                          image.identity.size(), image.name.size(), image.cause.size());
-    absl::StrAppend(&body, image.identity, image.name, image.cause, "\n");
-  }
-  std::string text = absl::StrFormat("%s%d %016x\n", kIndexMagic, images.size(), Xxh3(body));
-  text += body;
+std::string ImageIndexLineText(const ImageIndexLine& line) {
+  const ImageFacts& facts = line.facts;
+  std::string text = absl::StrFormat("%d %08x %d %d %d %d %d %d ", facts.bytes, facts.crc,
+                                     facts.size.height, facts.size.width, facts.size.channels,
+                                     line.identity.size(), line.name.size(), line.cause.size());
+  absl::StrAppend(&text, line.identity, line.name, line.cause, "\n");
   return text;
 }
 
-absl::StatusOr<std::vector<IndexedImage>> ParseImageIndex(absl::string_view text) {
+absl::StatusOr<absl::string_view> CheckImageIndex(absl::string_view text) {
   uint64_t count = 0;
   uint64_t hash = 0;
   if (!absl::ConsumePrefix(&text, kIndexMagic)) return Wrong("is no index of images");
@@ -91,35 +98,46 @@ absl::StatusOr<std::vector<IndexedImage>> ParseImageIndex(absl::string_view text
     return Wrong("has a malformed first line");
   }
   if (Xxh3(text) != hash) return Wrong("is damaged: its hash does not match");
-  if (count > std::min<uint64_t>(kMaxGroupFiles, text.size() / kMinLineBytes)) {
-    return Wrong("does not have as many files as it says");
+  if (count > kMaxGroupFiles) {
+    return Wrong(absl::StrCat("is of ", count, " files, the limit is ", kMaxGroupFiles));
   }
-  std::vector<IndexedImage> images;
-  images.reserve(count);
-  constexpr size_t kMost[3] = {kMaxIdentityBytes, kMaxClassBytes + 1 + kMaxImageNameBytes,
-                               kMaxImageCauseBytes};
-  while (!text.empty()) {
-    if (images.size() == count) return Wrong("has more files than it says");
-    IndexedImage image;
-    size_t sizes[3] = {};
-    bool good = ConsumeNumbers(text, image.facts, sizes);
-    std::string* const texts[3] = {&image.identity, &image.name, &image.cause};
-    for (size_t i = 0; good && i < 3; ++i) {
-      good = sizes[i] <= std::min(kMost[i], text.size());
-      if (!good) break;
-      *texts[i] = std::string(text.substr(0, sizes[i]));
-      text.remove_prefix(sizes[i]);
+  const absl::string_view lines = text;
+  absl::string_view last_name;
+  uint64_t seen = 0;
+  for (; !text.empty(); ++seen) {
+    if (seen == count) return Wrong("has more files than it says");
+    ImageIndexLine line;
+    if (!ConsumeLine(text, line)) {
+      return Wrong(absl::StrCat("has a malformed line for file ", seen));
     }
-    if (!good || !absl::ConsumePrefix(&text, "\n") || !IsSane(image)) {
-      return Wrong(absl::StrCat("has a malformed line for file ", images.size()));
+    if (seen > 0 && !ImageNameIsBefore(last_name, line.name)) {
+      return Wrong(absl::StrCat("has file ", seen, " in a wrong place"));
     }
-    if (!images.empty() && !ImageNameIsBefore(images.back().name, image.name)) {
-      return Wrong(absl::StrCat("has file ", images.size(), " in a wrong place"));
-    }
-    images.push_back(std::move(image));
+    last_name = line.name;
   }
-  if (images.size() != count) return Wrong("does not have as many files as it says");
-  return images;
+  if (seen != count) return Wrong("does not have as many files as it says");
+  return lines;
+}
+
+ImageIndexLine TakeImageIndexLine(absl::string_view& lines) {
+  ImageIndexLine line;
+  SYSTOLE_CHECK(ConsumeLine(lines, line));
+  return line;
+}
+
+absl::Status WriteImageIndex(EachImageIndexLine each, ByteSink& sink) {
+  uint64_t count = 0;
+  Xxh3Hasher hasher;
+  each([&](absl::string_view line) {
+    ++count;
+    hasher.Update(line);
+  });
+  absl::Status status =
+      sink.Append(absl::StrFormat("%s%d %016x\n", kIndexMagic, count, hasher.Digest64()));
+  each([&](absl::string_view line) {
+    if (status.ok()) status = sink.Append(line);
+  });
+  return status;
 }
 
 }  // namespace systole

@@ -1,9 +1,11 @@
-// The index of a group of images, images.idx: what was found when each file was read.
+// The text of an index of images, images.idx: what was found when each file was read.
 //   systole-images-1 <files> <XXH3-64 of all that follows, 16 hex>\n
 // and for each file, sorted by class and then by base name, a line
 //   <bytes> <CRC-32C, 8 hex> <height> <width> <channels> <sizes of the three texts> <texts>\n
 // The texts follow each other: the file's identity (StoredState), its name "rose/1.jpg", and why no
 // image can be read from it. A file with such a cause has 0 channels, any other 1 or 3.
+//
+// Lines are read and written one by one, so that an index takes little more memory than its text.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_IMAGE_INDEX_H_
@@ -12,12 +14,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "core/image/image_size.h"
+#include "core/storage/byte_sink.h"
 
 namespace systole {
 
@@ -35,21 +38,32 @@ struct ImageFacts {
   bool is_damaged() const { return size.channels == 0; }
 };
 
-struct IndexedImage {
-  std::string name;      // "rose/1.jpg".
-  std::string identity;  // Not empty.
+// A line of an index. Views of the caller's text.
+struct ImageIndexLine {
+  absl::string_view name;      // "rose/1.jpg".
+  absl::string_view identity;  // Not empty.
   ImageFacts facts;
-  std::string cause;  // If the file is damaged.
+  absl::string_view cause;  // If the file is damaged.
 };
 
 // Whether `a` comes before `b`. Both are "class/base name".
 bool ImageNameIsBefore(absl::string_view a, absl::string_view b);
 
-// REQUIRES: `images` are sorted by ImageNameIsBefore(), without equal names.
-std::string ImageIndexText(absl::Span<const IndexedImage> images);
+// The line as text, with its end.
+std::string ImageIndexLineText(const ImageIndexLine& line);
 
-// Reads such a text. InvalidArgument if it is not such a text; the message says what is wrong.
-absl::StatusOr<std::vector<IndexedImage>> ParseImageIndex(absl::string_view text);
+// The lines of the index `text`, as a view into it, all of which were looked at. InvalidArgument if
+// it is no index; the message says what is wrong.
+absl::StatusOr<absl::string_view> CheckImageIndex(absl::string_view text);
+
+// Takes the first line off `lines`, which CheckImageIndex() returned. REQUIRES: there is a line.
+ImageIndexLine TakeImageIndexLine(absl::string_view& lines);
+
+// Calls `take` for each line of an index, as text, in order.
+using EachImageIndexLine = absl::FunctionRef<void(absl::FunctionRef<void(absl::string_view)> take)>;
+
+// Appends an index to `sink`. `each` is called twice and must give the same lines.
+absl::Status WriteImageIndex(EachImageIndexLine each, ByteSink& sink);
 
 }  // namespace systole
 

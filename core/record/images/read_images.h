@@ -5,6 +5,9 @@
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_READ_IMAGES_H_
 #define SYSTOLE_CORE_RECORD_IMAGES_READ_IMAGES_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,9 +21,16 @@ namespace systole {
 // The index of `group`, without ".idx", is the file of this name in its folder.
 inline constexpr char kImageIndexBase[] = "images";
 
+struct SeenImage {
+  ImageFacts facts;
+  uint64_t identity_hash = 0;  // XXH3-64 of the file's identity.
+};
+
 struct ReadImages {
-  std::vector<IndexedImage> images;  // In the order of ImageGroup::images.
-  std::string note;                  // For a person: why the index was not used or is not kept.
+  std::vector<SeenImage> images;  // In the order of ImageGroup::images.
+  // Why no image can be read from a file: of the first kMaxDamagedListed damaged ones, by number.
+  std::map<size_t, std::string> causes;
+  std::string note;  // For a person: why the index was not used or is not kept.
 };
 
 // Uses and writes the index as ShardOptions::index_use says. A file larger than max_record_bytes is

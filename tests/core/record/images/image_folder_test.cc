@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/image/jpeg/jpeg_encoder.h"
 #include "core/interrupt/interrupt.h"
+#include "core/record/images/group_index.h"
 #include "core/record/shard_formats.h"
 #include "core/storage/memory/memory_store.h"
 #include "core/storage/stores/list_shards.h"
@@ -302,6 +304,26 @@ TEST_F(ImageFolderTest, ADamagedIndexIsMadeAnewWithANote) {
   EXPECT_THAT(shard->note(), AllOf(HasSubstr("images.idx"), HasSubstr("not used")));
   EXPECT_EQ(shard->num_records(), 4);
   EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), good);
+}
+
+// It would take memory for lines that no file of the group has.
+TEST_F(ImageFolderTest, AServersIndexThatIsFarTooLargeIsNotRead) {
+  StubObjects objects;
+  std::atomic<int> fetched = 0;
+  objects.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (absl::EndsWith(request.target, "/images.idx") && request.method == "GET") ++fetched;
+    return std::nullopt;
+  });
+  const auto note_with_index = [&](const std::string& root, std::string index) {
+    objects.Put(root + "/images.idx", std::move(index));
+    const std::string name = objects.Put(root + "/a/1.jpg", ReadWholeFile(folder_ / "a/1.jpg"));
+    return OpenShard(GroupShards({name})->front()).value()->note();
+  };
+  EXPECT_THAT(note_with_index("/x", std::string(kMostFarIndexBytes + (1 << 20), '\0')),
+              HasSubstr("has 17825792 bytes, want at most 16777"));
+  EXPECT_EQ(fetched, 0);
+  EXPECT_THAT(note_with_index("/y", "text"), HasSubstr("is no index of images"));
+  EXPECT_GT(fetched, 0);
 }
 
 TEST_F(ImageFolderTest, AnIndexThatCannotBeKeptIsANoteOrAnError) {

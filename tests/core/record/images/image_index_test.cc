@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "core/checksum/xxh3.h"
+#include "core/storage/byte_sink.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
@@ -25,7 +26,7 @@ std::string WithHead(int files, const std::string& body) {
   return absl::StrFormat("systole-images-1 %d %016x\n%s", files, Xxh3(body), body);
 }
 
-std::vector<IndexedImage> Two() {
+std::vector<ImageIndexLine> Two() {
   return {{.name = "a/1.jpg",
            .identity = "5 7",
            .facts = {.bytes = 5, .crc = 0xabcd, .size = {.height = 30, .width = 40}},
@@ -36,22 +37,38 @@ std::vector<IndexedImage> Two() {
            .cause = "a bad\ncause "}};
 }
 
+std::string IndexOf(const std::vector<ImageIndexLine>& lines) {
+  std::string text;
+  StringSink sink(&text);
+  EXPECT_THAT(WriteImageIndex(
+                  [&lines](absl::FunctionRef<void(absl::string_view)> take) {
+                    for (const ImageIndexLine& line : lines) take(ImageIndexLineText(line));
+                  },
+                  sink),
+              IsOk());
+  return text;
+}
+
 TEST(ImageIndexTest, IsWrittenAsTheHeaderSays) {
-  EXPECT_EQ(ImageIndexText({}), WithHead(0, ""));
-  EXPECT_EQ(ImageIndexText(Two()), WithHead(2, kBody));
+  EXPECT_EQ(IndexOf({}), WithHead(0, ""));
+  EXPECT_EQ(IndexOf(Two()), WithHead(2, kBody));
 }
 
 TEST(ImageIndexTest, ComesBackAsItWas) {
-  const std::string text = ImageIndexText(Two());
-  const auto parsed = ParseImageIndex(text);
-  ASSERT_THAT(parsed, IsOk());
-  ASSERT_EQ(parsed->size(), 2u);
-  EXPECT_EQ((*parsed)[1].name, "b/\n 2.png");
-  EXPECT_EQ((*parsed)[1].cause, "a bad\ncause ");
-  EXPECT_TRUE((*parsed)[1].facts.is_damaged());
-  EXPECT_EQ((*parsed)[0].facts.crc, 0xabcdu);
-  EXPECT_EQ((*parsed)[0].identity, "5 7");
-  EXPECT_EQ(ImageIndexText(*parsed), text);
+  const std::string text = IndexOf(Two());
+  auto lines = CheckImageIndex(text);
+  ASSERT_THAT(lines, IsOkAndHolds(absl::string_view(kBody)));
+  const ImageIndexLine first = TakeImageIndexLine(*lines);
+  EXPECT_EQ(first.name, "a/1.jpg");
+  EXPECT_EQ(first.identity, "5 7");
+  EXPECT_EQ(first.facts.crc, 0xabcdu);
+  EXPECT_EQ(first.cause, "");
+  const ImageIndexLine second = TakeImageIndexLine(*lines);
+  EXPECT_EQ(second.name, "b/\n 2.png");
+  EXPECT_EQ(second.cause, "a bad\ncause ");
+  EXPECT_TRUE(second.facts.is_damaged());
+  EXPECT_EQ(*lines, "");
+  EXPECT_EQ(IndexOf({first, second}), text);
 }
 
 TEST(ImageIndexTest, OtherTextsAreRefused) {
@@ -59,19 +76,19 @@ TEST(ImageIndexTest, OtherTextsAreRefused) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what));
   };
   const std::string good = "5 0000abcd 30 40 3 3 7 0 5 7a/1.jpg\n";
-  ASSERT_THAT(ParseImageIndex(WithHead(1, good)), IsOk());
-  EXPECT_THAT(ParseImageIndex(""), refused("no index of images"));
-  EXPECT_THAT(ParseImageIndex("systole-images-1 1 12\n"), refused("malformed first line"));
-  EXPECT_THAT(ParseImageIndex(WithHead(1, good) + "x"), refused("hash does not match"));
-  EXPECT_THAT(ParseImageIndex(WithHead(2, good)), refused("as many files"));
-  EXPECT_THAT(ParseImageIndex(WithHead(0, good)), refused("more files"));
-  // A number of files that no memory could hold, and that the text cannot hold either.
-  EXPECT_THAT(ParseImageIndex(absl::StrCat("systole-images-1 18446744073709551615 ",
+  ASSERT_THAT(CheckImageIndex(WithHead(1, good)), IsOk());
+  EXPECT_THAT(CheckImageIndex(""), refused("no index of images"));
+  EXPECT_THAT(CheckImageIndex("systole-images-1 1 12\n"), refused("malformed first line"));
+  EXPECT_THAT(CheckImageIndex(WithHead(1, good) + "x"), refused("hash does not match"));
+  EXPECT_THAT(CheckImageIndex(WithHead(2, good)), refused("as many files"));
+  EXPECT_THAT(CheckImageIndex(WithHead(0, good)), refused("more files"));
+  // A number of files that no memory could hold.
+  EXPECT_THAT(CheckImageIndex(absl::StrCat("systole-images-1 18446744073709551615 ",
                                            absl::Hex(Xxh3(good), absl::kZeroPad16), "\n", good)),
-              refused("as many files"));
-  EXPECT_THAT(ParseImageIndex(WithHead(2, good + good)), refused("wrong place"));
+              refused("the limit is"));
+  EXPECT_THAT(CheckImageIndex(WithHead(2, good + good)), refused("wrong place"));
   const std::string before = "5 0000abcd 30 40 3 3 7 0 5 7a/0.jpg\n";
-  EXPECT_THAT(ParseImageIndex(WithHead(2, good + before)), refused("wrong place"));
+  EXPECT_THAT(CheckImageIndex(WithHead(2, good + before)), refused("wrong place"));
   for (const auto& [part, other] : std::vector<std::pair<std::string, std::string>>{
            {"5 0000abcd", "05 0000abcd"},  // A leading zero.
            {"0000abcd", "0000ABCD"},       // Capitals.
@@ -88,7 +105,7 @@ TEST(ImageIndexTest, OtherTextsAreRefused) {
            {"3 7 0", "3 8 0"},             // Texts of another size.
            {"3 7 0", "3 7 999999999"},     //
            {"3 7 0", "999999999999 7 0"}}) {
-    EXPECT_THAT(ParseImageIndex(WithHead(1, absl::StrReplaceAll(good, {{part, other}}))),
+    EXPECT_THAT(CheckImageIndex(WithHead(1, absl::StrReplaceAll(good, {{part, other}}))),
                 refused("malformed line for file 0"))
         << other;
   }

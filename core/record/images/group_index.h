@@ -1,0 +1,74 @@
+// The index file of a group of images: what it says of each image, and how it is written anew.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CORE_RECORD_IMAGES_GROUP_INDEX_H_
+#define SYSTOLE_CORE_RECORD_IMAGES_GROUP_INDEX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/record/images/image_group.h"
+#include "core/record/images/image_index.h"
+
+namespace systole {
+
+// The most bytes of an index on a server, whatever the group. The lines of other files of the
+// folder have room in it.
+inline constexpr uint64_t kMostFarIndexBytes = uint64_t{16} << 20;
+
+class GroupIndex {
+ public:
+  // An index at `path` that has nothing.
+  GroupIndex(const ImageGroup& group, std::string path);
+
+  // Reads the file and finds the lines of the group's images. Keeps the text, and 8 bytes for each
+  // image. A server decides how large its file is, so one is not read that is larger than
+  // kMostFarIndexBytes and four times what the group's lines may take.
+  //   InvalidArgument    it is no index. The message says what is wrong.
+  //   ResourceExhausted  it is too large.
+  // Also the errors of the store. After an error the index has nothing.
+  absl::Status Read();
+
+  // What the file says of image `i` of the group. A view, valid as long as the index.
+  std::optional<ImageIndexLine> Line(size_t i) const;
+
+  // Writes the file anew. Image `i` has the line `lines[i]`, as text. If that is empty, it has the
+  // line that was read, if there is one. Lines of files that are not in the group stay: another
+  // glob over the same folder uses them.
+  //   ResourceExhausted  it would have more than kMaxImageIndexBytes. Nothing is written.
+  // Also the errors of the store.
+  absl::Status Write(absl::Span<const std::string> lines) const;
+
+ private:
+  using LineCallback =
+      absl::FunctionRef<void(uint64_t place, const ImageIndexLine& line, size_t image)>;
+
+  static constexpr uint64_t kNoLine = ~uint64_t{0};
+
+  std::string NameOf(size_t i) const;
+  // The line of the file that begins at `place`, as text.
+  absl::string_view TextAt(uint64_t place) const;
+  // Calls `see` for each line that was read, with its image in the group, or the number of the
+  // group's images if the file is not in the group.
+  void ForEachLine(LineCallback see) const;
+  // The places of the lines of files that are not in the group.
+  std::vector<uint64_t> OtherLines() const;
+  uint64_t MostBytes() const;
+
+  const ImageGroup& group_;
+  const std::string path_;
+  std::string text_;
+  uint64_t first_line_ = 0;       // Where the lines begin in text_.
+  std::vector<uint64_t> places_;  // Where the line of each image begins in text_, or kNoLine.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_IMAGES_GROUP_INDEX_H_
