@@ -1,6 +1,5 @@
 #include "core/record/images/read_images.h"
 
-#include <algorithm>
 #include <atomic>
 #include <iterator>
 #include <memory>
@@ -132,7 +131,7 @@ class GroupLook {
     SYSTOLE_ASSIGN_OR_RETURN(Found found, ReadFile(file, max_bytes, in_flight_));
     if (known.has_value() && options_.index_use == IndexUse::kIgnore) Compare(*known, found);
     Keep(i, found.facts, found.identity, found.cause);
-    read_.fetch_add(1, std::memory_order_relaxed);
+    has_read_.store(true, std::memory_order_relaxed);
     if (lines_.empty() || found.identity.empty() || found.facts.bytes > max_bytes) {
       return absl::OkStatus();
     }
@@ -148,14 +147,11 @@ class GroupLook {
     return ImageNameInGroup(group_.classes[image.class_index], image.name);
   }
 
-  // Whether any file was read, and is one whose line the index lacks.
-  bool has_read() const { return read_.load() > 0; }
+  // Whether any file was read, so that the index lacks its line.
+  bool has_read() const { return has_read_.load(); }
 
-  // Whether no file that was looked at is an image.
-  bool all_damaged() const {
-    return std::all_of(images_.begin(), images_.end(),
-                       [](const SeenImage& image) { return image.facts.is_damaged(); });
-  }
+  // Whether any file that was looked at is an image.
+  bool has_image() const { return has_image_.load(); }
 
   // For each image that was read its new line in the index.
   absl::Span<const std::string> lines() const { return lines_; }
@@ -170,7 +166,10 @@ class GroupLook {
   void Keep(size_t i, const ImageFacts& facts, absl::string_view identity, absl::string_view cause)
       ABSL_LOCKS_EXCLUDED(mu_) {
     images_[i] = {.facts = facts, .identity_hash = Xxh3(identity)};
-    if (!facts.is_damaged()) return;
+    if (!facts.is_damaged()) {
+      has_image_.store(true, std::memory_order_relaxed);
+      return;
+    }
     MutexLock lock(mu_);
     causes_.emplace(i, cause);
     if (causes_.size() > kMaxDamagedListed) causes_.erase(std::prev(causes_.end()));
@@ -180,7 +179,8 @@ class GroupLook {
   const ShardOptions& options_;
   const GroupIndex& index_;
   BytesInFlight in_flight_{kMostBytesInFlight};
-  std::atomic<int64_t> read_ = 0;
+  std::atomic<bool> has_read_ = false;
+  std::atomic<bool> has_image_ = false;
   // Each thread writes only the elements of its files.
   std::vector<SeenImage> images_;
   std::vector<std::string> lines_;
@@ -201,17 +201,21 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
     }
   }
   GroupLook look(group, options, index);
-  SYSTOLE_RETURN_IF_ERROR(
+  const absl::Status looked =
       LookAtEach(static_cast<int64_t>(group.images.size()), options, [&look](size_t i) {
         const absl::Status status = look.Look(i);
         if (status.ok()) return status;
         return WithLogAsReason(
             status, absl::StrCat("the image \"", ForeignName(look.NameOf(i)), "\" cannot be read"));
-      }));
-  // If no file is an image, nothing is left beside them.
-  const bool writes =
-      options.index_use != IndexUse::kIgnore && look.has_read() && !look.all_damaged();
+      });
+  // After an error or an interruption, too, what was read is kept, so that the next try goes on
+  // from there. But an index that is made anew is not replaced by a part of it. If no file is an
+  // image, nothing is left beside them.
+  const bool writes = look.has_read() && look.has_image() &&
+                      (options.index_use == IndexUse::kUse ||
+                       (options.index_use == IndexUse::kRebuild && looked.ok()));
   const absl::Status written = writes ? index.Write(look.lines()) : absl::OkStatus();
+  SYSTOLE_RETURN_IF_ERROR(looked);
   if (!written.ok() && options.index_use == IndexUse::kRebuild) {
     return absl::PermissionDeniedError(absl::StrCat("index not kept: ", written.message()));
   }

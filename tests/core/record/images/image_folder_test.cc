@@ -362,6 +362,61 @@ TEST_F(ImageFolderTest, AnInterruptionEndsTheLook) {
   EXPECT_EQ(done, 2);  // The second one finds the flag raised.
 }
 
+TEST_F(ImageFolderTest, WhatWasReadBeforeAnErrorIsKept) {
+  const auto shards = GroupShards(
+      {folder_ / "a/1.jpg", folder_ / "a/2.jpg", folder_ / "b/none.png", folder_ / "b/2.PNG"});
+  ASSERT_THAT(shards, IsOk());
+  const auto read = [&](IndexUse use) {
+    EXPECT_THAT(OpenShard(shards->front(), {.index_use = use}),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr("b/none.png")));
+  };
+  read(IndexUse::kRebuild);
+  EXPECT_THAT(folder_.List(), Not(Contains("images.idx")));
+  read(IndexUse::kUse);
+  const std::string index = ReadWholeFile(folder_ / "images.idx");
+  EXPECT_THAT(index, AllOf(HasSubstr("systole-images-1 3 "), HasSubstr("a/1.jpg"),
+                           HasSubstr("a/2.jpg"), HasSubstr("b/2.PNG")));
+  // The second try reads no file, so it writes nothing.
+  ShiftMtime(folder_ / "images.idx", -60);
+  const auto time = std::filesystem::last_write_time(folder_ / "images.idx");
+  read(IndexUse::kUse);
+  EXPECT_EQ(std::filesystem::last_write_time(folder_ / "images.idx"), time);
+}
+
+TEST_F(ImageFolderTest, AfterAnErrorLinesOfFilesThatWereNotLookedAtStay) {
+  MustOpenAll();
+  const auto shards = GroupShards(*ListShards({folder_ / "*/*"}));
+  folder_.Write("a/1.jpg", Jpeg(1) + "x");
+  std::filesystem::remove(folder_ / "a/2.jpg");
+  EXPECT_THAT(OpenShard(shards->front()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("a/2.jpg")));
+  const std::string index = ReadWholeFile(folder_ / "images.idx");
+  EXPECT_THAT(index, AllOf(HasSubstr(absl::StrCat("\n", Jpeg(1).size() + 1, " ")),
+                           HasSubstr("b/1.png"), HasSubstr("b/2.PNG")));
+}
+
+TEST_F(ImageFolderTest, AnInterruptedLookGoesOnWhereItEnded) {
+  const auto open = [this](int until, int& looked) {
+    InterruptFlag flag;
+    const InterruptScope scope(flag);
+    return Open(folder_ / "*/*", {.file_done =
+                                      [&] {
+                                        if (++looked == until) flag.Raise();
+                                      }})
+        .status();
+  };
+  int looked = 0;
+  EXPECT_THAT(open(2, looked), StatusIs(absl::StatusCode::kCancelled, testing::_));
+  EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), HasSubstr("systole-images-1 2 "));
+  // Of the two that were read, only the state is asked for.
+  ChangeUnnoticed("a/1.jpg");
+  EXPECT_THAT(open(100, looked), IsOk());
+  EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), HasSubstr("systole-images-1 4 "));
+  AlignedBuffer scratch;
+  EXPECT_THAT(MustOpenAll()->ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CRC-32C")));
+}
+
 TEST_F(ImageFolderTest, AFileThatIsNoImageIsADamagedRecord) {
   folder_.Write("a/1.jpg", "");
   folder_.Write("a/2.jpg", "GIF89a");
