@@ -214,6 +214,7 @@ absl::Status ImageFolder::CheckState(int64_t record, uint64_t bytes,
 
 absl::Status ImageFolder::CannotOpen(int64_t record, const absl::Status& error) const {
   if (absl::IsNotFound(error)) return Changed(record, "was removed");
+  if (absl::IsInvalidArgument(error)) return Changed(record, "was replaced, and is no file,");
   // Clients see this error, and must not learn folders and servers.
   const std::string& name = file(record).name;
   const std::string cause =
@@ -221,8 +222,10 @@ absl::Status ImageFolder::CannotOpen(int64_t record, const absl::Status& error) 
           ? absl::StrReplaceAll(error.message(),
                                 {{name, BaseName(name)}, {ForeignText(name), BaseName(name)}})
           : absl::StrCat("its store answers ", absl::StatusCodeToString(error.code()));
-  return ReadFailure(
-      absl::Status(error.code(), absl::StrCat(Place(record), " cannot be opened: ", cause)));
+  // PermissionDenied would blame the client. The file was readable when the group was opened.
+  const bool is_forbidden = absl::IsPermissionDenied(error) && SchemeOf(name).empty();
+  return ReadFailure(absl::Status(is_forbidden ? absl::StatusCode::kNotFound : error.code(),
+                                  absl::StrCat(Place(record), " cannot be opened: ", cause)));
 }
 
 absl::StatusOr<absl::string_view> ImageFolder::ReadFile(int64_t record, const RecordAround& around,

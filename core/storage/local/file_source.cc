@@ -24,7 +24,10 @@ absl::Status SystemError(int error, absl::string_view call, absl::string_view pa
     return absl::ResourceExhaustedError(absl::StrCat(
         what, ": no file descriptor left; each open shard takes one, raise `ulimit -n`"));
   }
-  return absl::ErrnoToStatus(error, what);
+  const absl::Status status = absl::ErrnoToStatus(error, what);
+  // A part of the path is no folder, or is a link that leads back to itself: there is no such file.
+  if (error == ENOTDIR || error == ELOOP) return absl::NotFoundError(status.message());
+  return status;
 }
 
 absl::StatusOr<FileState> StateOf(const struct stat& info, absl::string_view path) {

@@ -1,5 +1,7 @@
 #include "core/record/images/image_folder.h"
 
+#include <sys/fsuid.h>
+
 #include <atomic>
 #include <filesystem>
 #include <memory>
@@ -487,6 +489,45 @@ TEST_F(ImageFolderTest, AChangedFileIsNotServed) {
   EXPECT_THAT(shard->ReadRecord(0, scratch), changed("was removed"));
   EXPECT_THAT(shard->ReadRecord(1, scratch), IsOk());
   EXPECT_THAT(shard->CheckUnchanged(), IsOk());
+}
+
+TEST_F(ImageFolderTest, AFileThatBecameSomethingElseWasChanged) {
+  const auto shard = MustOpenAll();
+  AlignedBuffer scratch;
+  const auto changed = [&](const std::string& how) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition,
+                    AllOf(HasSubstr(how), HasSubstr("since it was opened"),
+                          Not(HasSubstr(folder_.path()))));
+  };
+  std::filesystem::remove(folder_ / "a/1.jpg");
+  std::filesystem::create_directory(folder_ / "a/1.jpg");
+  EXPECT_THAT(shard->ReadRecord(0, scratch), changed("\"1.jpg\" was replaced, and is no file"));
+  std::filesystem::remove(folder_ / "a/2.jpg");
+  std::filesystem::create_symlink("2.jpg", folder_ / "a/2.jpg");
+  EXPECT_THAT(shard->ReadRecord(1, scratch), changed("\"2.jpg\" was removed"));
+  std::filesystem::remove_all(folder_ / "b");
+  folder_.Write("b", "text");
+  EXPECT_THAT(shard->ReadRecord(2, scratch), changed("\"1.png\" was removed"));
+}
+
+// Nothing that the client asked for is forbidden.
+TEST_F(ImageFolderTest, AFileThatMayNoLongerBeReadDoesNotBlameTheClient) {
+  folder_.Write("a/2.jpg", "text");
+  const auto shard = MustOpenAll();
+  for (const char* name : {"a/1.jpg", "a"}) {
+    std::filesystem::permissions(folder_ / name, std::filesystem::perms::none);
+  }
+  // Root may read all files.
+  const int user = ::setfsuid(65534);
+  AlignedBuffer scratch;
+  for (const int64_t record : {0, 1}) {
+    EXPECT_THAT(shard->ReadRecord(record, scratch),
+                StatusIs(absl::StatusCode::kNotFound,
+                         AllOf(HasSubstr(absl::StrCat("record ", record)),
+                               HasSubstr("Permission denied"), Not(HasSubstr(folder_.path())))));
+  }
+  ::setfsuid(static_cast<uid_t>(user));
+  std::filesystem::permissions(folder_ / "a", std::filesystem::perms::owner_all);
 }
 
 TEST_F(ImageFolderTest, ADamagedFileThatWasReplacedIsAChangeAndNoDamage) {

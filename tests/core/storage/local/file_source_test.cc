@@ -73,6 +73,18 @@ TEST(FileSourceTest, MissingFileIsNotFoundAndNamed) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder / "none")));
 }
 
+TEST(FileSourceTest, AFileBelowAFileOrBehindALoopOfLinksIsNotFound) {
+  const TempFolder folder;
+  folder.Write("file", "bytes");
+  std::filesystem::create_symlink("loop", folder / "loop");
+  for (const char* name : {"file/none", "loop"}) {
+    EXPECT_THAT(FileSource::Open(folder / name),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder / name)));
+    EXPECT_THAT(StatFile(folder / name),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder / name)));
+  }
+}
+
 TEST(FileSourceTest, FolderIsInvalid) {
   const TempFolder folder;
   EXPECT_THAT(FileSource::Open(folder.path()),
