@@ -2,28 +2,22 @@
 
 #include <sys/fsuid.h>
 
-#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "core/concurrency/worker_pool.h"
-#include "core/image/jpeg/jpeg_encoder.h"
-#include "core/interrupt/interrupt.h"
-#include "core/record/images/group_index.h"
+#include "core/record/images/image_record.h"
 #include "core/record/shard_formats.h"
 #include "core/storage/memory/memory_store.h"
-#include "core/storage/stores/list_shards.h"
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/http/stub_objects.h"
-#include "tests/core/image/png/png_builder.h"
-#include "tests/core/storage/temp_folder.h"
+#include "tests/core/record/images/image_files.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -34,66 +28,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string Jpeg(int key, int channels = 3) {
-  const std::vector<uint8_t> pixels(static_cast<size_t>(12 * 8 * channels),
-                                    static_cast<uint8_t>(key * 20));
-  return *EncodeJpeg(pixels, 12, 8, channels, {.quality = 90});
-}
-
-std::string Png(int channels) {
-  return PngOf(std::string(static_cast<size_t>(5 * 4 * channels), 'p'), 5, 4, channels);
-}
-
-// The shard of the images that `pattern` matches.
-absl::StatusOr<std::unique_ptr<RecordSource>> Open(const std::string& pattern,
-                                                   const ShardOptions& options = {}) {
-  const auto names = ListShards({pattern});
-  EXPECT_THAT(names, IsOk());
-  const auto shards = GroupShards(*names);
-  EXPECT_THAT(shards, IsOk());
-  EXPECT_EQ(shards->size(), 1u);
-  return OpenShard(shards->front(), options);
-}
-
-// All records, or the messages of their errors.
-std::vector<std::string> Read(const RecordSource& shard) {
-  std::vector<std::string> records;
-  AlignedBuffer scratch;
-  for (int64_t i = 0; i < shard.num_records(); ++i) {
-    const auto record = shard.ReadRecord(i, scratch);
-    records.push_back(record.ok() ? std::string(*record) : std::string(record.status().message()));
-  }
-  return records;
-}
-
-class ImageFolderTest : public testing::Test {
- protected:
-  ImageFolderTest() {
-    std::filesystem::create_directories(folder_ / "a");
-    std::filesystem::create_directories(folder_ / "b");
-    folder_.Write("a/1.jpg", Jpeg(1));
-    folder_.Write("a/2.jpg", Jpeg(2, 1));
-    folder_.Write("b/1.png", Png(3));
-    folder_.Write("b/2.PNG", Png(1));
-  }
-
-  std::unique_ptr<RecordSource> MustOpenAll(const ShardOptions& options = {}) const {
-    auto shard = Open(folder_ / "*/*", options);
-    EXPECT_THAT(shard, IsOk());
-    return *std::move(shard);
-  }
-
-  // Writes other bytes into a file without a change of its size or time.
-  void ChangeUnnoticed(const std::string& name) const {
-    const auto time = std::filesystem::last_write_time(folder_ / name);
-    std::string bytes = ReadWholeFile(folder_ / name);
-    bytes[bytes.size() / 2] ^= 1;
-    folder_.Write(name, bytes);
-    std::filesystem::last_write_time(folder_ / name, time);
-  }
-
-  const TempFolder folder_;
-};
+using ImageFolderTest = ImageFilesTest;
 
 TEST_F(ImageFolderTest, ARecordHasTheFileItsClassAndItsSize) {
   const auto shard = MustOpenAll();
@@ -262,163 +197,6 @@ TEST_F(ImageFolderTest, TheContentHashDependsOnContentOnly) {
   EXPECT_NE(MustOpenAll()->content_hash(), changed);  // The class is a feature.
 }
 
-// A file that is not read cannot show that its bytes are other ones.
-TEST_F(ImageFolderTest, OnlyFilesOfANewStateAreReadAgain) {
-  const uint64_t hash = MustOpenAll()->content_hash();
-  const std::string index = ReadWholeFile(folder_ / "images.idx");
-  ChangeUnnoticed("a/1.jpg");
-  EXPECT_EQ(MustOpenAll()->content_hash(), hash);
-  EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), index);
-
-  folder_.Write("a/2.jpg", Jpeg(7));
-  ShiftMtime(folder_ / "a/2.jpg", 60);
-  folder_.Write("b/3.png", Png(1));
-  const auto after = MustOpenAll();
-  EXPECT_EQ(after->num_records(), 5);
-  EXPECT_NE(ReadWholeFile(folder_ / "images.idx"), index);
-  EXPECT_EQ(Read(*after)[1], ImageRecord(Jpeg(7), {.name = "a", .label = 0},
-                                         {.height = 8, .width = 12, .channels = 3}));
-  AlignedBuffer scratch;
-  EXPECT_THAT(after->ReadRecord(0, scratch),  // Still not read when opened.
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CRC-32C")));
-  EXPECT_NE(MustOpenAll({.index_use = IndexUse::kRebuild})->content_hash(), after->content_hash());
-}
-
-TEST_F(ImageFolderTest, GlobsOverOneFolderShareItsIndex) {
-  ASSERT_THAT(Open(folder_ / "b/*"), IsOk());
-  ASSERT_THAT(Open(folder_ / "a/*"), IsOk());
-  const std::string both = ReadWholeFile(folder_ / "images.idx");
-  EXPECT_THAT(both, AllOf(HasSubstr("a/1.jpg"), HasSubstr("b/1.png")));
-  MustOpenAll();
-  EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), both);
-  // Made anew, it has only what the glob matches.
-  ASSERT_THAT(Open(folder_ / "a/*", {.index_use = IndexUse::kRebuild}), IsOk());
-  EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), Not(HasSubstr("b/1.png")));
-}
-
-TEST_F(ImageFolderTest, ADamagedIndexIsMadeAnewWithANote) {
-  MustOpenAll();
-  const std::string good = ReadWholeFile(folder_ / "images.idx");
-  std::string bad = good;
-  bad[bad.size() / 2] ^= 1;
-  folder_.Write("images.idx", bad);
-  const auto shard = MustOpenAll();
-  EXPECT_THAT(shard->note(), AllOf(HasSubstr("images.idx"), HasSubstr("not used")));
-  EXPECT_EQ(shard->num_records(), 4);
-  EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), good);
-}
-
-// It would take memory for lines that no file of the group has.
-TEST_F(ImageFolderTest, AServersIndexThatIsFarTooLargeIsNotRead) {
-  StubObjects objects;
-  std::atomic<int> fetched = 0;
-  objects.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
-    if (absl::EndsWith(request.target, "/images.idx") && request.method == "GET") ++fetched;
-    return std::nullopt;
-  });
-  const auto note_with_index = [&](const std::string& root, std::string index) {
-    objects.Put(root + "/images.idx", std::move(index));
-    const std::string name = objects.Put(root + "/a/1.jpg", ReadWholeFile(folder_ / "a/1.jpg"));
-    return OpenShard(GroupShards({name})->front()).value()->note();
-  };
-  EXPECT_THAT(note_with_index("/x", std::string(kMostFarIndexBytes + (1 << 20), '\0')),
-              HasSubstr("has 17825792 bytes, want at most 16777"));
-  EXPECT_EQ(fetched, 0);
-  EXPECT_THAT(note_with_index("/y", "text"), HasSubstr("is no index of images"));
-  EXPECT_GT(fetched, 0);
-}
-
-TEST_F(ImageFolderTest, AnIndexThatCannotBeKeptIsANoteOrAnError) {
-  const ShardOptions away = {.index_dir = folder_ / "none"};
-  EXPECT_THAT(MustOpenAll(away)->note(), HasSubstr("index not kept"));
-  EXPECT_THAT(
-      Open(folder_ / "*/*", {.index_dir = folder_ / "none", .index_use = IndexUse::kRebuild}),
-      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("index not kept")));
-  MustOpenAll({.index_use = IndexUse::kIgnore});
-  EXPECT_THAT(folder_.List(), Not(Contains("images.idx")));
-}
-
-TEST_F(ImageFolderTest, FilesAreLookedAtOnSeveralThreads) {
-  WorkerPool pool(3);
-  std::atomic<int> done = 0;
-  const ShardOptions parallel = {.for_each =
-                                     [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
-                                       ParallelFor(pool, count, work);
-                                     },
-                                 .file_done = [&done] { ++done; }};
-  const auto shard = MustOpenAll(parallel);
-  EXPECT_EQ(done, 4);
-  EXPECT_EQ(Read(*shard), Read(*MustOpenAll()));
-}
-
-TEST_F(ImageFolderTest, AnInterruptionEndsTheLook) {
-  InterruptFlag flag;
-  const InterruptScope scope(flag);
-  int done = 0;
-  EXPECT_THAT(Open(folder_ / "*/*", {.file_done =
-                                         [&] {
-                                           ++done;
-                                           flag.Raise();
-                                         }}),
-              StatusIs(absl::StatusCode::kCancelled, testing::_));
-  EXPECT_EQ(done, 2);  // The second one finds the flag raised.
-}
-
-TEST_F(ImageFolderTest, WhatWasReadBeforeAnErrorIsKept) {
-  const auto shards = GroupShards(
-      {folder_ / "a/1.jpg", folder_ / "a/2.jpg", folder_ / "b/none.png", folder_ / "b/2.PNG"});
-  ASSERT_THAT(shards, IsOk());
-  const auto read = [&](IndexUse use) {
-    EXPECT_THAT(OpenShard(shards->front(), {.index_use = use}),
-                StatusIs(absl::StatusCode::kNotFound, HasSubstr("b/none.png")));
-  };
-  read(IndexUse::kRebuild);
-  EXPECT_THAT(folder_.List(), Not(Contains("images.idx")));
-  read(IndexUse::kUse);
-  const std::string index = ReadWholeFile(folder_ / "images.idx");
-  EXPECT_THAT(index, AllOf(HasSubstr("systole-images-1 3 "), HasSubstr("a/1.jpg"),
-                           HasSubstr("a/2.jpg"), HasSubstr("b/2.PNG")));
-  // The second try reads no file, so it writes nothing.
-  ShiftMtime(folder_ / "images.idx", -60);
-  const auto time = std::filesystem::last_write_time(folder_ / "images.idx");
-  read(IndexUse::kUse);
-  EXPECT_EQ(std::filesystem::last_write_time(folder_ / "images.idx"), time);
-}
-
-TEST_F(ImageFolderTest, AfterAnErrorLinesOfFilesThatWereNotLookedAtStay) {
-  MustOpenAll();
-  const auto shards = GroupShards(*ListShards({folder_ / "*/*"}));
-  folder_.Write("a/1.jpg", Jpeg(1) + "x");
-  std::filesystem::remove(folder_ / "a/2.jpg");
-  EXPECT_THAT(OpenShard(shards->front()),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("a/2.jpg")));
-  const std::string index = ReadWholeFile(folder_ / "images.idx");
-  EXPECT_THAT(index, AllOf(HasSubstr(absl::StrCat("\n", Jpeg(1).size() + 1, " ")),
-                           HasSubstr("b/1.png"), HasSubstr("b/2.PNG")));
-}
-
-TEST_F(ImageFolderTest, AnInterruptedLookGoesOnWhereItEnded) {
-  const auto open = [this](int until, int& looked) {
-    InterruptFlag flag;
-    const InterruptScope scope(flag);
-    return Open(folder_ / "*/*", {.file_done =
-                                      [&] {
-                                        if (++looked == until) flag.Raise();
-                                      }})
-        .status();
-  };
-  int looked = 0;
-  EXPECT_THAT(open(2, looked), StatusIs(absl::StatusCode::kCancelled, testing::_));
-  EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), HasSubstr("systole-images-1 2 "));
-  // Of the two that were read, only the state is asked for.
-  ChangeUnnoticed("a/1.jpg");
-  EXPECT_THAT(open(100, looked), IsOk());
-  EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), HasSubstr("systole-images-1 4 "));
-  AlignedBuffer scratch;
-  EXPECT_THAT(MustOpenAll()->ReadRecord(0, scratch),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CRC-32C")));
-}
-
 TEST_F(ImageFolderTest, AFileThatIsNoImageIsADamagedRecord) {
   folder_.Write("a/1.jpg", "");
   folder_.Write("a/2.jpg", "GIF89a");
@@ -441,19 +219,6 @@ TEST_F(ImageFolderTest, AFileThatIsNoImageIsADamagedRecord) {
     EXPECT_THAT(shard->ReadRecord(2, scratch), damaged("\"b/1.png\"", "JPEG"));
     EXPECT_THAT(shard->ReadRecord(3, scratch), IsOk());
   }
-}
-
-TEST_F(ImageFolderTest, WithoutOneGoodFileItHoldsNoRecords) {
-  const auto shard = [&] {
-    for (const char* name : {"a/1.jpg", "a/2.jpg", "b/1.png", "b/2.PNG"}) {
-      folder_.Write(name, "text");
-    }
-    return MustOpenAll();
-  }();
-  EXPECT_THAT(shard->CheckHoldsRecords(),
-              StatusIs(absl::StatusCode::kDataLoss,
-                       AllOf(HasSubstr("none of the 4 image files"), HasSubstr("\"a/1.jpg\""))));
-  EXPECT_THAT(folder_.List(), Not(Contains("images.idx")));
 }
 
 TEST_F(ImageFolderTest, ALargeFileIsOverTheLimitAndNotInTheIndex) {
@@ -495,9 +260,9 @@ TEST_F(ImageFolderTest, AFileThatBecameSomethingElseWasChanged) {
   const auto shard = MustOpenAll();
   AlignedBuffer scratch;
   const auto changed = [&](const std::string& how) {
-    return StatusIs(absl::StatusCode::kFailedPrecondition,
-                    AllOf(HasSubstr(how), HasSubstr("since it was opened"),
-                          Not(HasSubstr(folder_.path()))));
+    return StatusIs(
+        absl::StatusCode::kFailedPrecondition,
+        AllOf(HasSubstr(how), HasSubstr("since it was opened"), Not(HasSubstr(folder_.path()))));
   };
   std::filesystem::remove(folder_ / "a/1.jpg");
   std::filesystem::create_directory(folder_ / "a/1.jpg");
@@ -552,13 +317,6 @@ TEST_F(ImageFolderTest, OtherBytesInAnUnchangedFileAreDamage) {
   const auto scanned = MustOpenAll({.index_use = IndexUse::kIgnore});
   EXPECT_EQ(scanned->num_damaged(), 1);
   EXPECT_THAT(scanned->damaged()[0].cause, HasSubstr("the index says"));
-}
-
-TEST_F(ImageFolderTest, MissingFilesAreNamedByTheirPathWhenTheGroupIsOpened) {
-  const auto shards = GroupShards({folder_ / "a/1.jpg", folder_ / "a/none.jpg"});
-  ASSERT_THAT(shards, IsOk());
-  EXPECT_THAT(OpenShard(shards->front()),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder_ / "a/none.jpg")));
 }
 
 }  // namespace

@@ -1,0 +1,210 @@
+#include "core/record/images/read_images.h"
+
+#include <atomic>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/interrupt/interrupt.h"
+#include "core/record/images/group_index.h"
+#include "core/record/images/image_record.h"
+#include "core/record/shard_formats.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/http/stub_objects.h"
+#include "tests/core/record/images/image_files.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using ReadImagesTest = ImageFilesTest;
+
+// A file that is not read cannot show that its bytes are other ones.
+TEST_F(ReadImagesTest, OnlyFilesOfANewStateAreReadAgain) {
+  const uint64_t hash = MustOpenAll()->content_hash();
+  const std::string index = ReadWholeFile(folder_ / "images.idx");
+  ChangeUnnoticed("a/1.jpg");
+  EXPECT_EQ(MustOpenAll()->content_hash(), hash);
+  EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), index);
+
+  folder_.Write("a/2.jpg", Jpeg(7));
+  ShiftMtime(folder_ / "a/2.jpg", 60);
+  folder_.Write("b/3.png", Png(1));
+  const auto after = MustOpenAll();
+  EXPECT_EQ(after->num_records(), 5);
+  EXPECT_NE(ReadWholeFile(folder_ / "images.idx"), index);
+  EXPECT_EQ(Read(*after)[1], ImageRecord(Jpeg(7), {.name = "a", .label = 0},
+                                         {.height = 8, .width = 12, .channels = 3}));
+  AlignedBuffer scratch;
+  EXPECT_THAT(after->ReadRecord(0, scratch),  // Still not read when opened.
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CRC-32C")));
+  EXPECT_NE(MustOpenAll({.index_use = IndexUse::kRebuild})->content_hash(), after->content_hash());
+}
+
+TEST_F(ReadImagesTest, GlobsOverOneFolderShareItsIndex) {
+  ASSERT_THAT(Open(folder_ / "b/*"), IsOk());
+  ASSERT_THAT(Open(folder_ / "a/*"), IsOk());
+  const std::string both = ReadWholeFile(folder_ / "images.idx");
+  EXPECT_THAT(both, AllOf(HasSubstr("a/1.jpg"), HasSubstr("b/1.png")));
+  MustOpenAll();
+  EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), both);
+  // Made anew, it has only what the glob matches.
+  ASSERT_THAT(Open(folder_ / "a/*", {.index_use = IndexUse::kRebuild}), IsOk());
+  EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), Not(HasSubstr("b/1.png")));
+}
+
+TEST_F(ReadImagesTest, ADamagedIndexIsMadeAnewWithANote) {
+  MustOpenAll();
+  const std::string good = ReadWholeFile(folder_ / "images.idx");
+  std::string bad = good;
+  bad[bad.size() / 2] ^= 1;
+  folder_.Write("images.idx", bad);
+  const auto shard = MustOpenAll();
+  EXPECT_THAT(shard->note(), AllOf(HasSubstr("images.idx"), HasSubstr("not used")));
+  EXPECT_EQ(shard->num_records(), 4);
+  EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), good);
+}
+
+// It would take memory for lines that no file of the group has.
+TEST_F(ReadImagesTest, AServersIndexThatIsFarTooLargeIsNotRead) {
+  StubObjects objects;
+  std::atomic<int> fetched = 0;
+  objects.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (absl::EndsWith(request.target, "/images.idx") && request.method == "GET") ++fetched;
+    return std::nullopt;
+  });
+  const auto note_with_index = [&](const std::string& root, std::string index) {
+    objects.Put(root + "/images.idx", std::move(index));
+    const std::string name = objects.Put(root + "/a/1.jpg", ReadWholeFile(folder_ / "a/1.jpg"));
+    return OpenShard(GroupShards({name})->front()).value()->note();
+  };
+  EXPECT_THAT(note_with_index("/x", std::string(kMostFarIndexBytes + (1 << 20), '\0')),
+              HasSubstr("has 17825792 bytes, want at most 16777"));
+  EXPECT_EQ(fetched, 0);
+  EXPECT_THAT(note_with_index("/y", "text"), HasSubstr("is no index of images"));
+  EXPECT_GT(fetched, 0);
+}
+
+TEST_F(ReadImagesTest, AnIndexThatCannotBeKeptIsANoteOrAnError) {
+  const ShardOptions away = {.index_dir = folder_ / "none"};
+  EXPECT_THAT(MustOpenAll(away)->note(), HasSubstr("index not kept"));
+  EXPECT_THAT(
+      Open(folder_ / "*/*", {.index_dir = folder_ / "none", .index_use = IndexUse::kRebuild}),
+      StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("index not kept")));
+  MustOpenAll({.index_use = IndexUse::kIgnore});
+  EXPECT_THAT(folder_.List(), Not(Contains("images.idx")));
+}
+
+TEST_F(ReadImagesTest, FilesAreLookedAtOnSeveralThreads) {
+  WorkerPool pool(3);
+  std::atomic<int> done = 0;
+  const ShardOptions parallel = {.for_each =
+                                     [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
+                                       ParallelFor(pool, count, work);
+                                     },
+                                 .file_done = [&done] { ++done; }};
+  const auto shard = MustOpenAll(parallel);
+  EXPECT_EQ(done, 4);
+  EXPECT_EQ(Read(*shard), Read(*MustOpenAll()));
+}
+
+TEST_F(ReadImagesTest, AnInterruptionEndsTheLook) {
+  InterruptFlag flag;
+  const InterruptScope scope(flag);
+  int done = 0;
+  EXPECT_THAT(Open(folder_ / "*/*", {.file_done =
+                                         [&] {
+                                           ++done;
+                                           flag.Raise();
+                                         }}),
+              StatusIs(absl::StatusCode::kCancelled, testing::_));
+  EXPECT_EQ(done, 2);  // The second one finds the flag raised.
+}
+
+TEST_F(ReadImagesTest, WhatWasReadBeforeAnErrorIsKept) {
+  const auto shards = GroupShards(
+      {folder_ / "a/1.jpg", folder_ / "a/2.jpg", folder_ / "b/none.png", folder_ / "b/2.PNG"});
+  ASSERT_THAT(shards, IsOk());
+  const auto read = [&](IndexUse use) {
+    EXPECT_THAT(OpenShard(shards->front(), {.index_use = use}),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr("b/none.png")));
+  };
+  read(IndexUse::kRebuild);
+  EXPECT_THAT(folder_.List(), Not(Contains("images.idx")));
+  read(IndexUse::kUse);
+  const std::string index = ReadWholeFile(folder_ / "images.idx");
+  EXPECT_THAT(index, AllOf(HasSubstr("systole-images-1 3 "), HasSubstr("a/1.jpg"),
+                           HasSubstr("a/2.jpg"), HasSubstr("b/2.PNG")));
+  // The second try reads no file, so it writes nothing.
+  ShiftMtime(folder_ / "images.idx", -60);
+  const auto time = std::filesystem::last_write_time(folder_ / "images.idx");
+  read(IndexUse::kUse);
+  EXPECT_EQ(std::filesystem::last_write_time(folder_ / "images.idx"), time);
+}
+
+TEST_F(ReadImagesTest, AfterAnErrorLinesOfFilesThatWereNotLookedAtStay) {
+  MustOpenAll();
+  const auto shards = GroupShards(*ListShards({folder_ / "*/*"}));
+  folder_.Write("a/1.jpg", Jpeg(1) + "x");
+  std::filesystem::remove(folder_ / "a/2.jpg");
+  EXPECT_THAT(OpenShard(shards->front()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("a/2.jpg")));
+  const std::string index = ReadWholeFile(folder_ / "images.idx");
+  EXPECT_THAT(index, AllOf(HasSubstr(absl::StrCat("\n", Jpeg(1).size() + 1, " ")),
+                           HasSubstr("b/1.png"), HasSubstr("b/2.PNG")));
+}
+
+TEST_F(ReadImagesTest, AnInterruptedLookGoesOnWhereItEnded) {
+  const auto open = [this](int until, int& looked) {
+    InterruptFlag flag;
+    const InterruptScope scope(flag);
+    return Open(folder_ / "*/*", {.file_done =
+                                      [&] {
+                                        if (++looked == until) flag.Raise();
+                                      }})
+        .status();
+  };
+  int looked = 0;
+  EXPECT_THAT(open(2, looked), StatusIs(absl::StatusCode::kCancelled, testing::_));
+  EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), HasSubstr("systole-images-1 2 "));
+  // Of the two that were read, only the state is asked for.
+  ChangeUnnoticed("a/1.jpg");
+  EXPECT_THAT(open(100, looked), IsOk());
+  EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), HasSubstr("systole-images-1 4 "));
+  AlignedBuffer scratch;
+  EXPECT_THAT(MustOpenAll()->ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("CRC-32C")));
+}
+
+TEST_F(ReadImagesTest, WithoutOneGoodFileItHoldsNoRecords) {
+  const auto shard = [&] {
+    for (const char* name : {"a/1.jpg", "a/2.jpg", "b/1.png", "b/2.PNG"}) {
+      folder_.Write(name, "text");
+    }
+    return MustOpenAll();
+  }();
+  EXPECT_THAT(shard->CheckHoldsRecords(),
+              StatusIs(absl::StatusCode::kDataLoss,
+                       AllOf(HasSubstr("none of the 4 image files"), HasSubstr("\"a/1.jpg\""))));
+  EXPECT_THAT(folder_.List(), Not(Contains("images.idx")));
+}
+
+TEST_F(ReadImagesTest, MissingFilesAreNamedByTheirPathWhenTheGroupIsOpened) {
+  const auto shards = GroupShards({folder_ / "a/1.jpg", folder_ / "a/none.jpg"});
+  ASSERT_THAT(shards, IsOk());
+  EXPECT_THAT(OpenShard(shards->front()),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr(folder_ / "a/none.jpg")));
+}
+
+}  // namespace
+}  // namespace systole
