@@ -9,6 +9,8 @@
 #include "core/status/status_macros.h"
 #include "core/storage/byte_sink.h"
 #include "core/storage/byte_source.h"
+#include "core/storage/store.h"
+#include "core/storage/stores/store_table.h"
 #include "core/storage/stores/stored_file.h"
 #include "core/text/foreign_text.h"
 
@@ -19,6 +21,40 @@ namespace {
 constexpr uint64_t kUsualLineBytes = 128;
 // The first line of an index has less than that.
 constexpr uint64_t kMostHeadBytes = 64;
+
+// The files in the class folders of a local folder. Each class folder is listed when it is first
+// asked for, and only the last one is kept.
+class ListedFolder {
+ public:
+  explicit ListedFolder(const std::string& folder) : folder_(folder) {}
+
+  // Whether `name`, such as "rose/1.jpg", may exist. True if its class folder cannot be listed.
+  bool MayHave(absl::string_view name) {
+    const size_t slash = name.rfind('/');
+    const absl::string_view class_folder = name.substr(0, slash + 1);
+    if (class_folder != class_folder_) List(class_folder);
+    return !is_known_ || std::binary_search(files_.begin(), files_.end(), name.substr(slash + 1));
+  }
+
+ private:
+  void List(absl::string_view class_folder) {
+    class_folder_ = std::string(class_folder);
+    files_.clear();
+    const std::string path = absl::StrCat(folder_, class_folder);
+    const absl::StatusOr<const Store*> store = StoreOf(path);
+    const absl::StatusOr<std::vector<std::string>> names =
+        store.ok() ? (*store)->ListFolder(path) : store.status();
+    is_known_ = names.ok() || absl::IsNotFound(names.status());
+    if (!names.ok()) return;
+    for (const std::string& each : *names) files_.emplace_back(BaseName(each));
+    std::sort(files_.begin(), files_.end());
+  }
+
+  const std::string& folder_;
+  std::string class_folder_;
+  bool is_known_ = false;
+  std::vector<std::string> files_;  // Base names, sorted.
+};
 
 }  // namespace
 
@@ -81,9 +117,13 @@ absl::string_view GroupIndex::TextAt(uint64_t place) const {
 
 std::vector<uint64_t> GroupIndex::OtherLines() const {
   std::vector<uint64_t> others;
-  ForEachLine([&](uint64_t place, const ImageIndexLine& /*line*/, size_t image) {
-    if (image == places_.size()) others.push_back(place);
+  const bool is_local = SchemeOf(group_.folder).empty();
+  ListedFolder listed(group_.folder);
+  ForEachLine([&](uint64_t place, const ImageIndexLine& line, size_t image) {
+    if (image < places_.size() || (is_local && !listed.MayHave(line.name))) return;
+    others.push_back(place);
   });
+  if (!is_local && others.size() > std::max(kMostOtherFarLines, 2 * places_.size())) others.clear();
   return others;
 }
 

@@ -23,6 +23,9 @@ namespace systole {
 // folder have room in it.
 inline constexpr uint64_t kMostFarIndexBytes = uint64_t{16} << 20;
 
+// See GroupIndex::Write().
+inline constexpr size_t kMostOtherFarLines = 100'000;
+
 class GroupIndex {
  public:
   // An index at `path` that has nothing.
@@ -40,8 +43,10 @@ class GroupIndex {
   std::optional<ImageIndexLine> Line(size_t i) const;
 
   // Writes the file anew. Image `i` has the line `lines[i]`, as text. If that is empty, it has the
-  // line that was read, if there is one. Lines of files that are not in the group stay: another
-  // glob over the same folder uses them.
+  // line that was read, if there is one. Lines of files that are not in the group stay, because
+  // another glob over the same folder uses them. But a line goes if its file is gone from a local
+  // folder. Other stores are not asked for their files: all such lines go if there are more than
+  // kMostOtherFarLines, and more than twice as many as files in the group.
   //   ResourceExhausted  it would have more than kMaxImageIndexBytes. Nothing is written.
   // Also the errors of the store.
   absl::Status Write(absl::Span<const std::string> lines) const;
@@ -58,7 +63,7 @@ class GroupIndex {
   // Calls `see` for each line that was read, with its image in the group, or the number of the
   // group's images if the file is not in the group.
   void ForEachLine(LineCallback see) const;
-  // The places of the lines of files that are not in the group.
+  // The places of the lines of files that are not in the group and that stay.
   std::vector<uint64_t> OtherLines() const;
   uint64_t MostBytes() const;
 

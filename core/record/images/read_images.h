@@ -33,9 +33,9 @@ struct ReadImages {
   std::string note;  // For a person: why the index was not used or is not kept.
 };
 
-// Uses and writes the index as ShardOptions::index_use says. With IndexUse::kUse it is written after
-// an error, too, with what was read by then. A file larger than max_record_bytes is
-// not read: it counts as good, with a CRC and a size of 0, and is not in the index.
+// Uses and writes the index as ShardOptions::index_use says. With IndexUse::kUse it is written
+// after an error, too, with what was read by then. A file larger than max_record_bytes is not read:
+// it counts as good, with a CRC and a size of 0, and is not in the index.
 //   PermissionDenied    with IndexUse::kRebuild: the index cannot be written.
 //   FailedPrecondition  a file changed while it was read.
 //   Cancelled           InterruptRequested().

@@ -8,11 +8,15 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/interrupt/interrupt.h"
 #include "core/record/images/group_index.h"
 #include "core/record/images/image_record.h"
 #include "core/record/shard_formats.h"
+#include "core/storage/byte_sink.h"
+#include "core/storage/memory/memory_store.h"
+#include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/http/stub_objects.h"
@@ -61,6 +65,51 @@ TEST_F(ReadImagesTest, GlobsOverOneFolderShareItsIndex) {
   // Made anew, it has only what the glob matches.
   ASSERT_THAT(Open(folder_ / "a/*", {.index_use = IndexUse::kRebuild}), IsOk());
   EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"), Not(HasSubstr("b/1.png")));
+}
+
+TEST_F(ReadImagesTest, LinesOfFilesThatAreGoneAreDropped) {
+  std::filesystem::create_directory(folder_ / "c");
+  folder_.Write("c/1.jpg", Jpeg(4));
+  MustOpenAll();
+  for (const std::string to : {"x.jpg", "y.jpg", "z.jpg"}) {
+    const auto file = std::filesystem::directory_iterator(folder_ / "a")->path();
+    std::filesystem::rename(file, folder_ / ("a/" + to));
+    ShiftMtime(folder_ / ("a/" + to), 60);
+    std::filesystem::remove_all(folder_ / "c");
+    ASSERT_THAT(Open(folder_ / "a/*"), IsOk());
+    EXPECT_THAT(ReadWholeFile(folder_ / "images.idx"),
+                AllOf(HasSubstr("systole-images-1 4 "), HasSubstr("a/" + to), HasSubstr("b/1.png"),
+                      HasSubstr("b/2.PNG"), Not(HasSubstr("c/1.jpg"))));
+  }
+}
+
+// Nobody lists a bucket for the sake of an index.
+TEST_F(ReadImagesTest, LinesOfOtherFilesInAStoreAreBoundedInNumber) {
+  MemoryStore& store = MemoryStore::OfProcess();
+  for (const bool too_many : {false, true}) {
+    SCOPED_TRACE(too_many);
+    const std::string root = absl::StrCat("mem://others/", too_many, "/");
+    ASSERT_THAT(store.Put(root + "z/1.jpg", Jpeg(1)), IsOk());
+    std::string index;
+    StringSink sink(&index);
+    ASSERT_THAT(WriteImageIndex(
+                    [&](absl::FunctionRef<void(absl::string_view)> take) {
+                      const size_t count = kMostOtherFarLines + (too_many ? 1 : 0);
+                      for (size_t i = 0; i < count; ++i) {
+                        const std::string name = absl::StrFormat("a/%06d.jpg", i);
+                        take(ImageIndexLineText({.name = name,
+                                                 .identity = "1",
+                                                 .facts = {.size = {.height = 1, .width = 1}},
+                                                 .cause = ""}));
+                      }
+                    },
+                    sink),
+                IsOk());
+    ASSERT_THAT(store.Put(root + "images.idx", index), IsOk());
+    ASSERT_THAT(Open(root + "*/*"), IsOk());
+    EXPECT_THAT(GetStored(root + "images.idx", 1 << 30),
+                IsOkAndHolds(HasSubstr(too_many ? "systole-images-1 1 " : "-1 100001 ")));
+  }
 }
 
 TEST_F(ReadImagesTest, ADamagedIndexIsMadeAnewWithANote) {
