@@ -1,5 +1,6 @@
 // `systole index`: builds the index files that let a server start without scanning.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -84,7 +85,7 @@ class IndexCommand final : public Command {
                                  [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
                                    ParallelFor(pool, count, work);
                                  },
-                             .file_done = [&bar] { bar.Add(1); }}));
+                             .file_done = [&bar](uint64_t /*bytes*/) { bar.Add(1); }}));
         SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
         const std::string shown = ShownName(each.path);
         if (!shard->note().empty()) console.err << shown << ": " << shard->note() << "\n";

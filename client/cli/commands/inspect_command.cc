@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/console/progress_bar.h"
+#include "client/cli/console/thread_count.h"
 #include "client/cli/shards/shard_differences.h"
 #include "client/cli/shards/shard_inspector.h"
 #include "core/json/json_writer.h"
@@ -161,7 +163,15 @@ class InspectCommand final : public Command {
       console.out << (console.json ? DetailAsJson(detail) + "\n" : DetailAsText(detail));
       return absl::OkStatus();
     }
-    SYSTOLE_ASSIGN_OR_RETURN(const InspectReport report, InspectShards(paths));
+    SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(0));
+    absl::StatusOr<InspectReport> inspected;
+    {
+      ProgressBar bar(console,
+                      {.label = "inspecting", .total = static_cast<int64_t>(paths.size())});
+      inspected = InspectShards(paths, {.threads = threads, .file_done = [&bar] { bar.Add(1); }});
+    }
+    SYSTOLE_RETURN_IF_ERROR(inspected.status());
+    const InspectReport& report = *inspected;
     std::vector<ShardCount> opened;
     for (const ShardSummary& shard : report.shards) {
       opened.push_back({shard.path, shard.records, shard.file_bytes});

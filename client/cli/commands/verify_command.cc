@@ -11,6 +11,7 @@
 #include "client/cli/console/thread_count.h"
 #include "client/cli/shards/shard_differences.h"
 #include "client/cli/shards/verifier.h"
+#include "core/concurrency/worker_pool.h"
 #include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
@@ -69,6 +70,21 @@ std::string NotDecodedText(const VerifyReport& report, bool framing_only) {
   return text.empty() ? "" : text + "\n";
 }
 
+// The bytes of all files. In a store far away each of them is a request, so several are asked for
+// at once.
+absl::StatusOr<int64_t> TotalBytes(const std::vector<std::string>& paths, int threads) {
+  std::vector<absl::StatusOr<StoredState>> states(paths.size());
+  WorkerPool pool(threads);
+  ParallelFor(pool, static_cast<int64_t>(paths.size()),
+              [&](int64_t i) { states[i] = StatStored(paths[i]); });
+  int64_t total_bytes = 0;
+  for (const absl::StatusOr<StoredState>& state : states) {
+    SYSTOLE_RETURN_IF_ERROR(state.status());
+    total_bytes += static_cast<int64_t>(state->size_bytes);
+  }
+  return total_bytes;
+}
+
 class VerifyCommand final : public Command {
  public:
   std::string name() const override { return "verify"; }
@@ -87,11 +103,7 @@ class VerifyCommand final : public Command {
   absl::Status Run(const Console& console) override {
     SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(threads_));
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(globs_));
-    int64_t total_bytes = 0;
-    for (const std::string& path : paths) {
-      SYSTOLE_ASSIGN_OR_RETURN(const StoredState file, StatStored(path));
-      total_bytes += static_cast<int64_t>(file.size_bytes);
-    }
+    SYSTOLE_ASSIGN_OR_RETURN(const int64_t total_bytes, TotalBytes(paths, threads));
     absl::StatusOr<VerifyReport> report;
     {
       ProgressBar bar(console,

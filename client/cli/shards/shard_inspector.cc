@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/shards/jpeg_check.h"
+#include "core/concurrency/worker_pool.h"
 #include "core/example/example_parser.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/record/shard_formats.h"
@@ -138,7 +140,8 @@ std::vector<PlacedDamage> FirstDamaged(const RecordSource& shard, size_t at_most
   return placed;
 }
 
-absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths) {
+absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths,
+                                            const InspectOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(JpegCheck jpeg_check, JpegCheck::Create());
   InspectReport report;
   FeatureGatherer features;
@@ -146,9 +149,19 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths)
   SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> shards,
                            GroupShards({paths.begin(), paths.end()}));
   report.is_group = !shards.empty() && shards.front().is_group();
+  ShardOptions scanning = {.index_use = IndexUse::kIgnore};
+  std::optional<WorkerPool> pool;
+  if (report.is_group) {
+    pool.emplace(options.threads);
+    scanning.for_each = [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
+      ParallelFor(*pool, count, work);
+    };
+    scanning.file_done = [&options](uint64_t /*bytes*/) {
+      if (options.file_done != nullptr) options.file_done();
+    };
+  }
   for (const NamedShard& files : shards) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> shard,
-                             OpenShard(files, {.index_use = IndexUse::kIgnore}));
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> shard, OpenShard(files, scanning));
     report.shards.push_back({.path = files.path,
                              .records = shard->num_records(),
                              .bytes = shard->size_bytes(),
@@ -174,6 +187,7 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths)
       }
       SYSTOLE_RETURN_IF_ERROR(features.Add(*example, jpeg_check));
     }
+    if (!report.is_group && options.file_done != nullptr) options.file_done();
   }
   report.features = features.Take();
   return report;
@@ -184,8 +198,16 @@ absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, 
   SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> shards,
                            GroupShards({paths.begin(), paths.end()}));
   for (const NamedShard& files : shards) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> shard,
-                             OpenShard(files, {.index_use = IndexUse::kIgnore}));
+    ShardOptions scanning = {.index_use = IndexUse::kIgnore};
+    if (files.is_group()) {  // Then it is the only one.
+      const auto records = static_cast<int64_t>(files.group.files.size());
+      if (record < 0 || record >= records) {
+        before = records;
+        break;
+      }
+      scanning.only_record = record;
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> shard, OpenShard(files, scanning));
     if (record < 0 || record - before >= shard->num_records()) {
       before += shard->num_records();
       continue;
@@ -193,8 +215,8 @@ absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, 
     RecordDetail detail;
     detail.shard = files.path;
     detail.record_in_shard = record - before;
-    detail.offset = shard->span(detail.record_in_shard).offset;
     detail.file = shard->FileOf(detail.record_in_shard);
+    if (detail.file.empty()) detail.offset = shard->span(detail.record_in_shard).offset;
     detail.place = shard->PlaceOf(detail.record_in_shard);
     AlignedBuffer scratch;
     SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view payload,

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -70,9 +71,17 @@ struct InspectReport {
   std::vector<FeatureSummary> features;  // By name.
 };
 
+struct InspectOptions {
+  // Threads that look at files that are records by themselves. At least 1.
+  int threads = 1;
+  // Called whenever one of the files was looked at, from any thread. May be null.
+  std::function<void()> file_done = {};
+};
+
 // `paths` are files; those that are records by themselves are one shard (GroupShards()). Errors are
 // those of opening and reading the files.
-absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths);
+absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths,
+                                            const InspectOptions& options = {});
 
 struct FeatureDetail {
   std::string name;
@@ -86,7 +95,7 @@ struct FeatureDetail {
 struct RecordDetail {
   std::string shard;  // Path.
   int64_t record_in_shard = 0;
-  uint64_t offset = 0;  // From the shard's start, in bytes.
+  uint64_t offset = 0;  // From the shard's start, in bytes; 0 if `file` is not empty.
   std::string file;     // Of a group of files: the file, "rose/1.jpg". Otherwise empty.
   std::string place;    // RecordSource::PlaceOf().
   uint64_t payload_bytes = 0;
@@ -96,6 +105,7 @@ struct RecordDetail {
 };
 
 // Record `record`, counted over all of `paths` in order: the same number as the feed's `record_id`.
+// Of files that are records by themselves only this one is read.
 //   NotFound  there is no such record.
 //   DataLoss  it is damaged; names shard, record, offset, cause.
 absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, int64_t record);

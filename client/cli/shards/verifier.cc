@@ -96,6 +96,9 @@ absl::Status CheckBlock(bool framing_only, Block& block) {
       });
 }
 
+// The share of a file's bytes that is checked when its group is opened. Then it is read again.
+int64_t BytesOfFirstLook(uint64_t file_bytes) { return static_cast<int64_t>(file_bytes / 2); }
+
 // The block's share of its shard's bytes. The shares of all blocks add up to the shard's size.
 int64_t BytesOf(const Block& block) {
   const auto begin_of = [&block](int64_t record) -> uint64_t {
@@ -104,6 +107,15 @@ int64_t BytesOf(const Block& block) {
                                                 : block.shard->span(record).offset;
   };
   return static_cast<int64_t>(begin_of(block.end) - begin_of(block.begin));
+}
+
+// The part of BytesOf() that was checked when the group of files was opened.
+int64_t BytesOfFirstLook(const Block& block) {
+  int64_t bytes = 0;
+  for (int64_t record = block.begin; record < block.end; ++record) {
+    bytes += BytesOfFirstLook(block.shard->span(record).size);
+  }
+  return bytes;
 }
 
 absl::Status VerifySome(WorkerPool& pool, absl::Span<const NamedShard> files,
@@ -117,6 +129,7 @@ absl::Status VerifySome(WorkerPool& pool, absl::Span<const NamedShard> files,
     scanning.for_each = [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
       ParallelFor(pool, count, work);
     };
+    scanning.file_done = [progress](uint64_t bytes) { progress(BytesOfFirstLook(bytes)); };
     shards.front() = OpenShard(files.front(), scanning);
   } else {
     ParallelFor(pool, static_cast<int64_t>(files.size()),
@@ -143,7 +156,7 @@ absl::Status VerifySome(WorkerPool& pool, absl::Span<const NamedShard> files,
   }
   ParallelFor(pool, static_cast<int64_t>(blocks.size()), [&](int64_t i) {
     blocks[i].status = CheckBlock(options.framing_only, blocks[i]);
-    progress(BytesOf(blocks[i]));
+    progress(BytesOf(blocks[i]) - (files.front().is_group() ? BytesOfFirstLook(blocks[i]) : 0));
   });
   for (Block& block : blocks) {
     SYSTOLE_RETURN_IF_ERROR(block.status);

@@ -49,7 +49,8 @@ struct VerifyReport {
 
 // `paths` are files; those that are records by themselves are one shard (GroupShards()).
 // Damage is in the report and is not an error. `progress` is called from any thread, each time with
-// the number of bytes that were just checked. These numbers add up to the shards' sizes.
+// the number of bytes that were just checked. These numbers add up to the shards' sizes. A file
+// that is a record is read twice, and half of its bytes are told each time.
 //   Errors are those of opening and reading the files, and FailedPrecondition if one changed.
 absl::StatusOr<VerifyReport> Verify(absl::Span<const std::string> paths,
                                     const VerifyOptions& options,

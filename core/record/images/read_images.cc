@@ -96,7 +96,6 @@ absl::Status LookAtEach(int64_t count, const ShardOptions& options,
     absl::Status& status = statuses[static_cast<size_t>(i)];
     status = InterruptRequested() ? InterruptedError() : look(static_cast<size_t>(i));
     if (!status.ok()) failed.store(true, std::memory_order_relaxed);
-    if (options.file_done != nullptr) options.file_done();
   };
   if (options.for_each != nullptr) {
     options.for_each(count, work);
@@ -166,6 +165,7 @@ class GroupLook {
   void Keep(size_t i, const ImageFacts& facts, absl::string_view identity, absl::string_view cause)
       ABSL_LOCKS_EXCLUDED(mu_) {
     images_[i] = {.facts = facts, .identity_hash = Xxh3(identity)};
+    if (options_.file_done != nullptr) options_.file_done(facts.bytes);
     if (!facts.is_damaged()) {
       has_image_.store(true, std::memory_order_relaxed);
       return;
@@ -191,18 +191,27 @@ class GroupLook {
 }  // namespace
 
 absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOptions& options) {
+  const int64_t only = options.only_record.value_or(0);
+  const bool looks_at_all = !options.only_record.has_value();
+  if (!looks_at_all && (only < 0 || static_cast<size_t>(only) >= group.images.size())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "ShardOptions.only_record is ", only, ", the group has ", group.images.size(), " images"));
+  }
   const std::string path = IndexPath(group.folder + kImageIndexBase, options.index_dir);
   GroupIndex index(group, path);
   std::string note;
-  if (options.index_use != IndexUse::kRebuild) {
+  if (options.index_use != IndexUse::kRebuild && looks_at_all) {
     const absl::Status read = index.Read();
     if (!read.ok() && !IsAbsent(read, path) && options.index_use == IndexUse::kUse) {
       note = absl::StrCat("index \"", ShownName(path), "\" not used: ", read.message());
     }
   }
   GroupLook look(group, options, index);
+  const auto first = static_cast<size_t>(only);
+  const size_t count = looks_at_all ? group.images.size() : 1;
   const absl::Status looked =
-      LookAtEach(static_cast<int64_t>(group.images.size()), options, [&look](size_t i) {
+      LookAtEach(static_cast<int64_t>(count), options, [&look, first](size_t nth) {
+        const size_t i = first + nth;
         const absl::Status status = look.Look(i);
         if (status.ok()) return status;
         return WithLogAsReason(
@@ -211,7 +220,7 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
   // After an error or an interruption, too, what was read is kept, so that the next try goes on
   // from there. But an index that is made anew is not replaced by a part of it. If no file is an
   // image, nothing is left beside them.
-  const bool writes = look.has_read() && look.has_image() &&
+  const bool writes = looks_at_all && look.has_read() && look.has_image() &&
                       (options.index_use == IndexUse::kUse ||
                        (options.index_use == IndexUse::kRebuild && looked.ok()));
   const absl::Status written = writes ? index.Write(look.lines()) : absl::OkStatus();

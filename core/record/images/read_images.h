@@ -36,6 +36,8 @@ struct ReadImages {
 // Uses and writes the index as ShardOptions::index_use says. With IndexUse::kUse it is written
 // after an error, too, with what was read by then. A file larger than max_record_bytes is not read:
 // it counts as good, with a CRC and a size of 0, and is not in the index.
+// Other images than only_record are as an empty file.
+//   InvalidArgument     only_record is out of range.
 //   PermissionDenied    with IndexUse::kRebuild: the index cannot be written.
 //   FailedPrecondition  a file changed while it was read.
 //   Cancelled           InterruptRequested().

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,8 +52,13 @@ struct ShardOptions {
   // for each i in [0, count), in any order and perhaps on several threads, and returns when all
   // calls have ended. Each call may hold one file in memory. Null: one after the other.
   std::function<void(int64_t count, absl::FunctionRef<void(int64_t i)> work)> for_each = {};
-  // Called whenever a file of a group was looked at, from any thread. May be null.
-  std::function<void()> file_done = {};
+  // Called whenever a file of a group was looked at, from any thread, with the size of the file.
+  // May be null.
+  std::function<void(uint64_t bytes)> file_done = {};
+  // The only record of a group that is looked at, for code that wants no other one. No index is
+  // read or written. Other records count as empty files: they cannot be read, and sizes and
+  // content_hash() say nothing. Nullopt: all are looked at.
+  std::optional<int64_t> only_record = std::nullopt;
 };
 
 // The files of a group: each of them is a record.

@@ -1,8 +1,11 @@
 #include "client/cli/shards/shard_inspector.h"
 
+#include <atomic>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/example/example_builder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -138,6 +141,48 @@ TEST(ShardInspectorTest, RecordOutOfRangeIsNotFoundAndDamageIsDataLoss) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("record -1")));
   EXPECT_THAT(InspectRecord({path}, 0), StatusIs(absl::StatusCode::kDataLoss,
                                                  AllOf(HasSubstr("\"a\""), HasSubstr("record 0"))));
+}
+
+// The paths of six images in two classes.
+std::vector<std::string> SixImages(const TempFolder& folder) {
+  FillImageFolder(folder, {"a", "b"}, 3);
+  std::vector<std::string> paths;
+  for (const std::string name : {"a", "b"}) {
+    for (int k = 0; k < 3; ++k) paths.push_back(folder / absl::StrCat(name, "/", k, ".jpg"));
+  }
+  return paths;
+}
+
+TEST(ShardInspectorTest, FilesOfAGroupAreCountedAsTheyAreLookedAt) {
+  const TempFolder folder;
+  std::atomic<int> done = 0;
+  const absl::StatusOr<InspectReport> report =
+      InspectShards(SixImages(folder), {.threads = 3, .file_done = [&done] { ++done; }});
+  ASSERT_THAT(report, IsOk());
+  EXPECT_TRUE(report->is_group);
+  EXPECT_EQ(report->records, 6);
+  EXPECT_EQ(done, 6);
+  EXPECT_THAT(folder.List(), ElementsAre("a", "b"));
+}
+
+TEST(ShardInspectorTest, OneRecordOfAGroupIsReadWithoutTheOthers) {
+  const TempFolder folder;
+  const std::vector<std::string> paths = SixImages(folder);
+  for (const char* gone : {"a/0.jpg", "b/2.jpg"}) std::filesystem::remove(folder / gone);
+  const absl::StatusOr<RecordDetail> detail = InspectRecord(paths, 4);
+  ASSERT_THAT(detail, IsOk());
+  EXPECT_EQ(detail->place, "record 4, the file \"b/1.jpg\"");
+  EXPECT_EQ(detail->file, "b/1.jpg");
+  EXPECT_EQ(detail->record_in_shard, 4);
+  EXPECT_EQ(detail->offset, 0u);
+  ASSERT_THAT(detail->features, SizeIs(4));
+  EXPECT_EQ(detail->features[0].name, "class");
+  EXPECT_EQ(detail->features[0].preview, "\"b\"");
+  EXPECT_THAT(InspectRecord(paths, 0), StatusIs(absl::StatusCode::kNotFound, HasSubstr("a/0.jpg")));
+  for (const int64_t none : {-1, 6}) {
+    EXPECT_THAT(InspectRecord(paths, none),
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr("there are 6, counted from 0")));
+  }
 }
 
 }  // namespace

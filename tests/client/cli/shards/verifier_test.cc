@@ -1,9 +1,12 @@
 #include "client/cli/shards/verifier.h"
 
 #include <atomic>
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "core/concurrency/mutex.h"
 #include "core/example/example_builder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,6 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAreArray;
 
 absl::StatusOr<VerifyReport> VerifyQuietly(const std::vector<std::string>& paths,
                                            const VerifyOptions& options = {}) {
@@ -178,6 +182,31 @@ TEST(VerifierTest, ProgressAddsUpToAllBytesOverMoreShardsThanAreOpenAtATime) {
 TEST(VerifierTest, MissingFileIsAnErrorAndNotDamage) {
   EXPECT_THAT(VerifyQuietly({"/nowhere/shard"}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/nowhere/shard")));
+}
+
+// Each file is read when the group is opened, and once more when it is decoded.
+TEST(VerifierTest, ProgressOfAGroupMovesFromItsFirstFileOn) {
+  const TempFolder folder;
+  FillImageFolder(folder, {"a"}, 3);
+  std::vector<std::string> paths;
+  int64_t total = 0;
+  std::vector<int64_t> wanted;
+  for (const char* name : {"a/0.jpg", "a/1.jpg", "a/2.jpg"}) {
+    paths.push_back(folder / name);
+    const auto bytes = static_cast<int64_t>(std::filesystem::file_size(paths.back()));
+    wanted.push_back(bytes / 2);
+    total += bytes;
+  }
+  wanted.push_back(total - wanted[0] - wanted[1] - wanted[2]);
+  Mutex mu;
+  std::vector<int64_t> told;
+  const auto report = Verify(paths, {.threads = 2}, [&](int64_t bytes) {
+    MutexLock lock(mu);
+    told.push_back(bytes);
+  });
+  ASSERT_THAT(report, IsOk());
+  EXPECT_EQ(report->jpegs, 3);
+  EXPECT_THAT(told, UnorderedElementsAreArray(wanted));
 }
 
 }  // namespace

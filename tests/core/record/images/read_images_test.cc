@@ -161,10 +161,34 @@ TEST_F(ReadImagesTest, FilesAreLookedAtOnSeveralThreads) {
                                      [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
                                        ParallelFor(pool, count, work);
                                      },
-                                 .file_done = [&done] { ++done; }};
+                                 .file_done = [&done](uint64_t /*bytes*/) { ++done; }};
   const auto shard = MustOpenAll(parallel);
   EXPECT_EQ(done, 4);
   EXPECT_EQ(Read(*shard), Read(*MustOpenAll()));
+}
+
+TEST_F(ReadImagesTest, OnlyOneRecordIsLookedAtIfNoOtherIsWanted) {
+  folder_.Write("images.idx", "text");
+  const std::vector<std::string> all = Read(*MustOpenAll({.index_use = IndexUse::kIgnore}));
+  const auto shards = GroupShards(*ListShards({folder_ / "*/*"}));
+  for (const char* gone : {"a/1.jpg", "a/2.jpg", "b/2.PNG"})
+    std::filesystem::remove(folder_ / gone);
+  int done = 0;
+  const auto shard =
+      OpenShard(shards->front(), {.file_done = [&done](uint64_t) { ++done; }, .only_record = 2});
+  ASSERT_THAT(shard, IsOk());
+  EXPECT_EQ(done, 1);
+  EXPECT_EQ((*shard)->note(), "");
+  EXPECT_EQ((*shard)->num_records(), 4);
+  EXPECT_EQ((*shard)->PlaceOf(2), "record 2, the file \"b/1.png\"");
+  AlignedBuffer scratch;
+  EXPECT_THAT((*shard)->ReadRecord(2, scratch), IsOkAndHolds(absl::string_view(all[2])));
+  EXPECT_FALSE((*shard)->ReadRecord(1, scratch).ok());
+  EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), "text");
+  for (const int64_t none : {-1, 4}) {
+    EXPECT_THAT(OpenShard(shards->front(), {.only_record = none}),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 4 images")));
+  }
 }
 
 TEST_F(ReadImagesTest, AnInterruptionEndsTheLook) {
@@ -172,12 +196,12 @@ TEST_F(ReadImagesTest, AnInterruptionEndsTheLook) {
   const InterruptScope scope(flag);
   int done = 0;
   EXPECT_THAT(Open(folder_ / "*/*", {.file_done =
-                                         [&] {
+                                         [&](uint64_t /*bytes*/) {
                                            ++done;
                                            flag.Raise();
                                          }}),
               StatusIs(absl::StatusCode::kCancelled, testing::_));
-  EXPECT_EQ(done, 2);  // The second one finds the flag raised.
+  EXPECT_EQ(done, 1);  // The next file is not looked at.
 }
 
 TEST_F(ReadImagesTest, WhatWasReadBeforeAnErrorIsKept) {
@@ -218,7 +242,7 @@ TEST_F(ReadImagesTest, AnInterruptedLookGoesOnWhereItEnded) {
     InterruptFlag flag;
     const InterruptScope scope(flag);
     return Open(folder_ / "*/*", {.file_done =
-                                      [&] {
+                                      [&](uint64_t /*bytes*/) {
                                         if (++looked == until) flag.Raise();
                                       }})
         .status();
