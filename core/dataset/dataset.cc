@@ -83,16 +83,17 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
                                   const ShardOptions& options, const ExpectedContent& expected) {
   absl::StatusOr<std::vector<std::string>> names = ListShards(patterns);
   if (!names.ok()) return CannotList(names.status());
-  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> files,
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<NamedShard> files,
                            GroupShards(*std::move(names), options.formats));
   Shards shards;
   shards.reserve(files.size());
   ShardOptions sharing = options;
   if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
   if (sharing.for_each == nullptr) sharing.for_each = ForEachFile;
-  for (const NamedShard& each : files) {
+  for (NamedShard& each : files) {
     if (InterruptRequested()) return InterruptedError();
-    absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(each, sharing);
+    absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(
+        {.path = each.path, .format = each.format, .group = std::move(each.group)}, sharing);
     if (!shard.ok()) {
       if (HasClientReason(shard.status())) return shard.status();
       return IsOnServer(each.path) ? CannotOpen(shard.status(), each.path)

@@ -109,15 +109,14 @@ std::string IndexPathOf(const NamedShard& shard, absl::string_view index_dir) {
 
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
                                                         const ShardOptions& options) {
-  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> shards,
-                           GroupShards({path}, options.formats));
-  return OpenShard(shards.front(), options);
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<NamedShard> shards, GroupShards({path}, options.formats));
+  return OpenShard(std::move(shards.front()), options);
 }
 
-absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const NamedShard& shard,
+absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
                                                         const ShardOptions& options) {
   SYSTOLE_RETURN_IF_ERROR(CheckShardOptions(options));
-  if (shard.is_group()) return shard.format->open_group(shard.group, options);
+  if (shard.is_group()) return shard.format->open_group(std::move(shard.group), options);
   const std::string& path = shard.path;
   const Formats formats = options.formats.empty() ? ShardFormats() : options.formats;
   const bool rebuild = options.index_use == IndexUse::kRebuild;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -63,10 +64,10 @@ class IndexCommand final : public Command {
   }
 
   absl::Status Run(const Console& console) override {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(globs_));
+    SYSTOLE_ASSIGN_OR_RETURN(std::vector<std::string> paths, ListShards(globs_));
     SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(0));
     const auto total = static_cast<int64_t>(paths.size());
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> files, GroupShards(paths));
+    SYSTOLE_ASSIGN_OR_RETURN(std::vector<NamedShard> files, GroupShards(std::move(paths)));
     RemoveLeftoversOf(files);
     WorkerPool pool(threads);
     std::vector<IndexedShard> shards;
@@ -74,31 +75,34 @@ class IndexCommand final : public Command {
     int64_t damaged = 0;
     {
       ProgressBar bar(console, {.label = "indexing", .total = total});
-      for (const NamedShard& each : files) {
+      for (NamedShard& each : files) {
+        const std::string shown = ShownName(each.path);
+        const std::string index_path = ShownName(IndexPathOf(each, index_dir_));
+        const bool is_group = each.is_group();
         // A server that cannot write an index file logs a note and goes on. Here that is an error,
         // because the index files are the purpose of the command.
         SYSTOLE_ASSIGN_OR_RETURN(
             const std::unique_ptr<RecordSource> shard,
-            OpenShard(each, {.index_dir = index_dir_,
-                             .index_use = IndexUse::kRebuild,
-                             .for_each =
-                                 [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
-                                   ParallelFor(pool, count, work);
-                                 },
-                             .file_done = [&bar](uint64_t /*bytes*/) { bar.Add(1); }}));
+            OpenShard(std::move(each),
+                      {.index_dir = index_dir_,
+                       .index_use = IndexUse::kRebuild,
+                       .for_each =
+                           [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
+                             ParallelFor(pool, count, work);
+                           },
+                       .file_done = [&bar](uint64_t /*bytes*/) { bar.Add(1); }}));
         SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
-        const std::string shown = ShownName(each.path);
         if (!shard->note().empty()) console.err << shown << ": " << shard->note() << "\n";
         records += shard->num_records();
         damaged += shard->num_damaged();
         shards.push_back({.path = shown,
-                          .index_path = ShownName(IndexPathOf(each, index_dir_)),
+                          .index_path = index_path,
                           .records = shard->num_records(),
                           .bytes = shard->size_bytes(),
                           .damaged = shard->num_damaged(),
                           .first_damaged = FirstDamaged(*shard, kMaxDamagedListed),
                           .note = shard->note()});
-        if (!each.is_group()) bar.Add(1);
+        if (!is_group) bar.Add(1);
       }
     }
     Print(console, shards, records, damaged);

@@ -146,7 +146,7 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths,
   InspectReport report;
   FeatureGatherer features;
   AlignedBuffer scratch;
-  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> shards,
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<NamedShard> shards,
                            GroupShards({paths.begin(), paths.end()}));
   report.is_group = !shards.empty() && shards.front().is_group();
   ShardOptions scanning = {.index_use = IndexUse::kIgnore};
@@ -160,8 +160,11 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths,
       if (options.file_done != nullptr) options.file_done();
     };
   }
-  for (const NamedShard& files : shards) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> shard, OpenShard(files, scanning));
+  for (NamedShard& files : shards) {
+    SYSTOLE_ASSIGN_OR_RETURN(
+        const std::unique_ptr<RecordSource> shard,
+        OpenShard({.path = files.path, .format = files.format, .group = std::move(files.group)},
+                  scanning));
     report.shards.push_back({.path = files.path,
                              .records = shard->num_records(),
                              .bytes = shard->size_bytes(),

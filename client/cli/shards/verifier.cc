@@ -118,19 +118,20 @@ int64_t BytesOfFirstLook(const Block& block) {
   return bytes;
 }
 
-absl::Status VerifySome(WorkerPool& pool, absl::Span<const NamedShard> files,
+absl::Status VerifySome(WorkerPool& pool, absl::Span<NamedShard> files,
                         const VerifyOptions& options, absl::FunctionRef<void(int64_t)> progress,
                         VerifyReport& report) {
   ShardOptions scanning = {.index_use = IndexUse::kIgnore,
                            .chunks = std::make_shared<ChunkCache>()};
   std::vector<absl::StatusOr<std::unique_ptr<RecordSource>>> shards;
   for (size_t i = 0; i < files.size(); ++i) shards.emplace_back(absl::UnknownError("not opened"));
-  if (files.front().is_group()) {  // Then it is the only one, and its files are opened in parallel.
+  const bool is_group = files.front().is_group();
+  if (is_group) {  // Then it is the only one, and its files are opened in parallel.
     scanning.for_each = [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
       ParallelFor(pool, count, work);
     };
     scanning.file_done = [progress](uint64_t bytes) { progress(BytesOfFirstLook(bytes)); };
-    shards.front() = OpenShard(files.front(), scanning);
+    shards.front() = OpenShard(std::move(files.front()), scanning);
   } else {
     ParallelFor(pool, static_cast<int64_t>(files.size()),
                 [&](int64_t i) { shards[i] = OpenShard(files[i], scanning); });
@@ -143,7 +144,7 @@ absl::Status VerifySome(WorkerPool& pool, absl::Span<const NamedShard> files,
     report.shards.push_back(
         {std::string(shard->path()), shard->num_records(), shard->file_bytes()});
     // A file is one record, however damaged it is.
-    if (!files.front().is_group()) report.stretches += shard->num_damaged();
+    if (!is_group) report.stretches += shard->num_damaged();
     report.records += shard->num_records();
     report.bytes += shard->size_bytes();
     for (int64_t begin = 0; begin < shard->num_records(); begin += kBlockRecords) {
@@ -156,7 +157,7 @@ absl::Status VerifySome(WorkerPool& pool, absl::Span<const NamedShard> files,
   }
   ParallelFor(pool, static_cast<int64_t>(blocks.size()), [&](int64_t i) {
     blocks[i].status = CheckBlock(options.framing_only, blocks[i]);
-    progress(BytesOf(blocks[i]) - (files.front().is_group() ? BytesOfFirstLook(blocks[i]) : 0));
+    progress(BytesOf(blocks[i]) - (is_group ? BytesOfFirstLook(blocks[i]) : 0));
   });
   for (Block& block : blocks) {
     SYSTOLE_RETURN_IF_ERROR(block.status);
@@ -173,14 +174,13 @@ absl::StatusOr<VerifyReport> Verify(absl::Span<const std::string> paths,
                                     const VerifyOptions& options,
                                     absl::FunctionRef<void(int64_t bytes)> progress) {
   if (options.threads < 1) return absl::InvalidArgumentError("want at least 1 thread");
-  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<NamedShard> shards,
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<NamedShard> shards,
                            GroupShards({paths.begin(), paths.end()}));
   WorkerPool pool(options.threads);
   VerifyReport report;
   report.is_group = !shards.empty() && shards.front().is_group();
   for (size_t begin = 0; begin < shards.size(); begin += kShardsAtOnce) {
-    SYSTOLE_RETURN_IF_ERROR(VerifySome(pool,
-                                       absl::MakeConstSpan(shards).subspan(begin, kShardsAtOnce),
+    SYSTOLE_RETURN_IF_ERROR(VerifySome(pool, absl::MakeSpan(shards).subspan(begin, kShardsAtOnce),
                                        options, progress, report));
   }
   return report;
