@@ -118,20 +118,26 @@ class GroupLook {
 
   absl::Status Look(size_t i) {
     const std::string& file = group_.images[i].name;
+    const auto max_bytes = static_cast<uint64_t>(options_.max_record_bytes);
     const std::optional<ImageIndexLine> known = index_.Line(i);
     if (known.has_value() && options_.index_use == IndexUse::kUse) {
       SYSTOLE_ASSIGN_OR_RETURN(const StoredState state, StatStored(file));
       if (state.identity == known->identity && state.size_bytes == known->facts.bytes) {
-        Keep(i, known->facts, known->identity, known->cause);
+        // An index that was written with a larger limit must not give another content_hash().
+        const bool is_large = state.size_bytes > max_bytes;
+        Keep(i, is_large ? FactsOfLargeFile(state.size_bytes) : known->facts, known->identity,
+             known->cause);
         return absl::OkStatus();
       }
     }
-    const auto max_bytes = static_cast<uint64_t>(options_.max_record_bytes);
     SYSTOLE_ASSIGN_OR_RETURN(Found found, ReadFile(file, max_bytes, in_flight_));
-    if (known.has_value() && options_.index_use == IndexUse::kIgnore) Compare(*known, found);
+    const bool was_read = found.facts.bytes <= max_bytes;
+    if (known.has_value() && options_.index_use == IndexUse::kIgnore && was_read) {
+      Compare(*known, found);
+    }
     Keep(i, found.facts, found.identity, found.cause);
     has_read_.store(true, std::memory_order_relaxed);
-    if (lines_.empty() || found.identity.empty() || found.facts.bytes > max_bytes) {
+    if (lines_.empty() || found.identity.empty() || !was_read) {
       return absl::OkStatus();
     }
     lines_[i] = ImageIndexLineText({.name = NameOf(i),

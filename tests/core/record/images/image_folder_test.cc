@@ -239,6 +239,18 @@ TEST_F(ImageFolderTest, ALargeFileIsOverTheLimitAndNotInTheIndex) {
                                                  {.height = 8, .width = 12, .channels = 3}));
 }
 
+TEST_F(ImageFolderTest, ALargeFileCountsTheSameWhateverTheIndexSays) {
+  const ShardOptions small = {.max_record_bytes = static_cast<int64_t>(Jpeg(1).size()) - 1};
+  const uint64_t hash = MustOpenAll(small)->content_hash();
+  std::filesystem::remove(folder_ / "images.idx");
+  MustOpenAll();  // Its index has the CRC of each file.
+  EXPECT_EQ(MustOpenAll(small)->content_hash(), hash);
+  ShardOptions scanning = small;
+  scanning.index_use = IndexUse::kIgnore;
+  EXPECT_EQ(MustOpenAll(scanning)->content_hash(), hash);
+  EXPECT_EQ(MustOpenAll(scanning)->num_damaged(), 0);
+}
+
 TEST_F(ImageFolderTest, AChangedFileIsNotServed) {
   const auto shard = MustOpenAll();
   AlignedBuffer scratch;
