@@ -120,13 +120,14 @@ class GroupLook {
     const std::string& file = group_.images[i].name;
     const auto max_bytes = static_cast<uint64_t>(options_.max_record_bytes);
     const std::optional<ImageIndexLine> known = index_.Line(i);
-    if (known.has_value() && options_.index_use == IndexUse::kUse) {
+    // A damaged file is read again: another release of a decoder may accept it.
+    if (known.has_value() && options_.index_use == IndexUse::kUse && !known->facts.is_damaged()) {
       SYSTOLE_ASSIGN_OR_RETURN(const StoredState state, StatStored(file));
       if (state.identity == known->identity && state.size_bytes == known->facts.bytes) {
         // An index that was written with a larger limit must not give another content_hash().
         const bool is_large = state.size_bytes > max_bytes;
         Keep(i, is_large ? FactsOfLargeFile(state.size_bytes) : known->facts, known->identity,
-             known->cause);
+             /*cause=*/"");
         return absl::OkStatus();
       }
     }
@@ -136,14 +137,14 @@ class GroupLook {
       Compare(*known, found);
     }
     Keep(i, found.facts, found.identity, found.cause);
-    has_read_.store(true, std::memory_order_relaxed);
-    if (lines_.empty() || found.identity.empty() || !was_read) {
-      return absl::OkStatus();
-    }
-    lines_[i] = ImageIndexLineText({.name = NameOf(i),
-                                    .identity = found.identity,
-                                    .facts = found.facts,
-                                    .cause = found.cause});
+    if (lines_.empty() || found.identity.empty() || !was_read) return absl::OkStatus();
+    std::string line = ImageIndexLineText({.name = NameOf(i),
+                                           .identity = found.identity,
+                                           .facts = found.facts,
+                                           .cause = found.cause});
+    if (known.has_value() && line == ImageIndexLineText(*known)) return absl::OkStatus();
+    lines_[i] = std::move(line);
+    has_new_line_.store(true, std::memory_order_relaxed);
     return absl::OkStatus();
   }
 
@@ -152,13 +153,13 @@ class GroupLook {
     return ImageNameInGroup(group_.classes[image.class_index], image.name);
   }
 
-  // Whether any file was read, so that the index lacks its line.
-  bool has_read() const { return has_read_.load(); }
+  // Whether a file was read whose line the index lacks.
+  bool has_new_line() const { return has_new_line_.load(); }
 
   // Whether any file that was looked at is an image.
   bool has_image() const { return has_image_.load(); }
 
-  // For each image that was read its new line in the index.
+  // For each image its line in the index, if that is a new one.
   absl::Span<const std::string> lines() const { return lines_; }
 
   // The end of the look.
@@ -185,7 +186,7 @@ class GroupLook {
   const ShardOptions& options_;
   const GroupIndex& index_;
   BytesInFlight in_flight_{kMostBytesInFlight};
-  std::atomic<bool> has_read_ = false;
+  std::atomic<bool> has_new_line_ = false;
   std::atomic<bool> has_image_ = false;
   // Each thread writes only the elements of its files.
   std::vector<SeenImage> images_;
@@ -226,9 +227,9 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
   // After an error or an interruption, too, what was read is kept, so that the next try goes on
   // from there. But an index that is made anew is not replaced by a part of it. If no file is an
   // image, nothing is left beside them.
-  const bool writes = looks_at_all && look.has_read() && look.has_image() &&
-                      (options.index_use == IndexUse::kUse ||
-                       (options.index_use == IndexUse::kRebuild && looked.ok()));
+  const bool is_rebuilt = options.index_use == IndexUse::kRebuild && looked.ok();
+  const bool has_more = options.index_use == IndexUse::kUse && look.has_new_line();
+  const bool writes = looks_at_all && look.has_image() && (is_rebuilt || has_more);
   const absl::Status written = writes ? index.Write(look.lines()) : absl::OkStatus();
   SYSTOLE_RETURN_IF_ERROR(looked);
   if (!written.ok() && options.index_use == IndexUse::kRebuild) {

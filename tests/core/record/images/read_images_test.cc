@@ -112,6 +112,37 @@ TEST_F(ReadImagesTest, LinesOfOtherFilesInAStoreAreBoundedInNumber) {
   }
 }
 
+// A decoder of another release may have written that line.
+TEST_F(ReadImagesTest, WhatTheIndexCallsDamagedIsReadAgain) {
+  MustOpenAll();
+  const std::string good = ReadWholeFile(folder_ / "images.idx");
+  const absl::string_view lines = *CheckImageIndex(good);
+  std::string refused;
+  StringSink sink(&refused);
+  ASSERT_THAT(WriteImageIndex(
+                  [&lines](absl::FunctionRef<void(absl::string_view)> take) {
+                    absl::string_view rest = lines;
+                    ImageIndexLine first = TakeImageIndexLine(rest);
+                    first.facts.size = {.height = 0, .width = 0, .channels = 0};
+                    first.cause = "refused by an older release";
+                    take(ImageIndexLineText(first));
+                    while (!rest.empty()) take(ImageIndexLineText(TakeImageIndexLine(rest)));
+                  },
+                  sink),
+              IsOk());
+  folder_.Write("images.idx", refused);
+  EXPECT_EQ(MustOpenAll()->num_damaged(), 0);
+  EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), good);
+
+  // A file that is still damaged has its line already.
+  folder_.Write("a/1.jpg", "text");
+  MustOpenAll();
+  ShiftMtime(folder_ / "images.idx", -60);
+  const auto time = std::filesystem::last_write_time(folder_ / "images.idx");
+  EXPECT_EQ(MustOpenAll()->num_damaged(), 1);
+  EXPECT_EQ(std::filesystem::last_write_time(folder_ / "images.idx"), time);
+}
+
 TEST_F(ReadImagesTest, ADamagedIndexIsMadeAnewWithANote) {
   MustOpenAll();
   const std::string good = ReadWholeFile(folder_ / "images.idx");
