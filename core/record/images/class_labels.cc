@@ -38,6 +38,10 @@ absl::StatusOr<std::vector<std::string>> ParseLabels(absl::string_view text) {
                                                      kMaxClassBytes, " bytes, it has ",
                                                      line.size()));
     }
+    if (classes.size() == kMaxClasses) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": it has more than ", kMaxClasses, " classes, the limit"));
+    }
     if (!seen.insert(line).second) {
       return absl::InvalidArgumentError(
           absl::StrCat(where, ": the class \"", ForeignName(line), "\" has a line above already"));

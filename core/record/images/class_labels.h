@@ -18,12 +18,14 @@ namespace systole {
 // The most bytes of a labels.txt that is read, and of a class in it.
 inline constexpr size_t kMaxLabelsBytes = size_t{16} << 20;
 inline constexpr size_t kMaxClassBytes = 1024;
+// The most lines. A class takes some 150 bytes of memory, however short its name is.
+inline constexpr size_t kMaxClasses = 1'000'000;
 
 // InvalidArgument if the name of a class has a line break.
 absl::StatusOr<std::string> LabelsText(absl::Span<const std::string> classes);
 
 // The classes, by label. The last line may lack its end, and lines may end as on Windows.
-//   InvalidArgument  a line is empty or too long, or two lines are equal.
+//   InvalidArgument  a line is empty or too long, two lines are equal, or there are too many.
 absl::StatusOr<std::vector<std::string>> ParseLabels(absl::string_view text);
 
 }  // namespace systole

@@ -37,5 +37,13 @@ TEST(ClassLabelsTest, ALineThatNamesNoNewClassIsRefused) {
   EXPECT_THAT(LabelsText({"a", "b\nc"}), refused("line break"));
 }
 
+TEST(ClassLabelsTest, AreBoundedInNumber) {
+  std::string text;
+  for (size_t i = 0; i <= kMaxClasses; ++i) absl::StrAppend(&text, i, "\n");
+  EXPECT_THAT(ParseLabels(text),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("line 1000001: it has more than 1000000 classes")));
+}
+
 }  // namespace
 }  // namespace systole
