@@ -60,13 +60,36 @@ absl::Status CheckDecoded(absl::string_view decoded) {
       "no name of a file has; rename it"));
 }
 
+// Less than, equal to or greater than 0, as the decoded base name of `a` compares with that of `b`.
+int CompareBaseNames(absl::string_view a, absl::string_view b) {
+  return HasEncodedBaseName(a) || HasEncodedBaseName(b)
+             ? DecodedBaseName(a).compare(DecodedBaseName(b))
+             : BaseName(a).compare(BaseName(b));
+}
+
 // Whether `a` comes before `b` in the group.
 bool ImageIsBefore(const GroupedImage& a, const GroupedImage& b) {
   if (a.class_index != b.class_index) return a.class_index < b.class_index;
-  const int order = HasEncodedBaseName(a.name) || HasEncodedBaseName(b.name)
-                        ? DecodedBaseName(a.name).compare(DecodedBaseName(b.name))
-                        : BaseName(a.name).compare(BaseName(b.name));
+  const int order = CompareBaseNames(a.name, b.name);
   return order != 0 ? order < 0 : a.name < b.name;
+}
+
+// Leaves one of the names that one file has: "a/1.jpg" and "./a/1.jpg". In other stores they may be
+// names of several objects, and are refused.
+absl::Status LeaveEachOnce(ImageGroup& group) {
+  const auto is_same = [](const GroupedImage& a, const GroupedImage& b) {
+    return a.class_index == b.class_index && CompareBaseNames(a.name, b.name) == 0;
+  };
+  std::vector<GroupedImage>& images = group.images;
+  const auto twin = std::adjacent_find(images.begin(), images.end(), is_same);
+  if (twin == images.end()) return absl::OkStatus();
+  if (!SchemeOf(group.folder).empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the image \"", ForeignName(ImageNameInGroup(group.classes[twin->class_index], twin->name)),
+        "\" is named twice, with addresses that differ; give each image once"));
+  }
+  images.erase(std::unique(images.begin(), images.end(), is_same), images.end());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ClassFolder> ClassFolderOf(const std::string& name) {
@@ -157,6 +180,7 @@ absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names) {
     group.images.push_back({std::move(names[i]), index_of[folder_of[i]]});
   }
   std::sort(group.images.begin(), group.images.end(), ImageIsBefore);
+  SYSTOLE_RETURN_IF_ERROR(LeaveEachOnce(group));
   return group;
 }
 

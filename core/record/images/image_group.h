@@ -42,10 +42,12 @@ struct ImageGroup {
   std::vector<GroupedImage> images;  // In the order of their records.
 };
 
-// `names` are names in any store, of which each comes once.
+// `names` are names in any store, of which each comes once. Of several names of one local file,
+// such as "a/1.jpg" and "./a/1.jpg", one is left.
 //   InvalidArgument    an image lies in no class folder, class folders lie in different folders, a
-//                      name is too long, or one that is decoded has a '/' or a zero byte. The
-//                      message has what a client may know of the names.
+//                      name is too long, one that is decoded has a '/' or a zero byte, or two names
+//                      in another store differ in nothing but what is not compared, such as their
+//                      queries. The message has what a client may know of the names.
 //   ResourceExhausted  too many files.
 absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names);
 

@@ -102,6 +102,20 @@ TEST(ImageGroupTest, SecretsOfAddressesStayOutOfNames) {
   EXPECT_THAT(Order(*group), ElementsAre("a/1.jpg"));
 }
 
+TEST(ImageGroupTest, AFileOfSeveralNamesIsOneImage) {
+  const auto group = GroupImages({"a/1.jpg", "./a/1.jpg", "a//1.jpg", "a/2.jpg", "b/../a/2.jpg"});
+  ASSERT_THAT(group, IsOk());
+  EXPECT_THAT(Order(*group), ElementsAre("a/1.jpg", "a/2.jpg"));
+  for (const std::vector<std::string>& names : std::vector<std::vector<std::string>>{
+           {"https://host/x/a/1.jpg?v=1&sig=SECRET", "https://host/x/a/1.jpg?v=2"},
+           {"https://host/x/a/1.jpg", "https://host/x/a/%31.jpg"},
+           {"mem://x/a/1.jpg", "mem://x/a//1.jpg"}}) {
+    EXPECT_THAT(GroupImages(names),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("\"a/1.jpg\" is named twice"), Not(HasSubstr("SECRET")))));
+  }
+}
+
 TEST(ImageGroupTest, ClassFoldersInTwoFoldersAreRefused) {
   EXPECT_THAT(GroupImages({"/d/train/a/1.jpg", "/d/validation/a/1.jpg"}),
               StatusIs(absl::StatusCode::kInvalidArgument,
