@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/concurrency/mutex.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/interrupt/interrupt.h"
 #include "core/record/images/group_index.h"
@@ -185,14 +186,23 @@ TEST_F(ReadImagesTest, AnIndexThatCannotBeKeptIsANoteOrAnError) {
   EXPECT_THAT(folder_.List(), Not(Contains("images.idx")));
 }
 
+// No call returns before all four files are looked at.
 TEST_F(ReadImagesTest, FilesAreLookedAtOnSeveralThreads) {
-  WorkerPool pool(3);
-  std::atomic<int> done = 0;
+  WorkerPool pool(3);  // The calling thread works, too.
+  Mutex mu;
+  CondVar changed;
+  int done = 0;
   const ShardOptions parallel = {.for_each =
                                      [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
                                        ParallelFor(pool, count, work);
                                      },
-                                 .file_done = [&done](uint64_t /*bytes*/) { ++done; }};
+                                 .file_done =
+                                     [&](uint64_t /*bytes*/) {
+                                       MutexLock lock(mu);
+                                       ++done;
+                                       changed.SignalAll();
+                                       while (done < 4) changed.Wait(mu);
+                                     }};
   const auto shard = MustOpenAll(parallel);
   EXPECT_EQ(done, 4);
   EXPECT_EQ(Read(*shard), Read(*MustOpenAll()));
