@@ -30,7 +30,9 @@ namespace {
 
 // The classes of the group with their labels: the lines of labels.txt, if the common folder has
 // that file; otherwise their places in the sorted list.
-absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group) {
+// `note` then says if there is only one class.
+absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group,
+                                                        std::string& note) {
   constexpr absl::string_view kCannot = "labels.txt beside the class folders cannot be read";
   const std::string path = group.folder + kLabelsFileName;
   const absl::StatusOr<std::string> text = GetStored(path, kMaxLabelsBytes);
@@ -49,6 +51,12 @@ absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group)
     if (!absl::IsNotFound(text.status())) return WithLogAsReason(text.status(), kCannot);
     for (const std::string& name : group.classes) {
       classes.push_back({name, static_cast<int64_t>(classes.size())});
+    }
+    if (classes.size() == 1) {
+      note = absl::StrCat("all images are in the folder \"", ForeignName(classes[0].name),
+                          "\", which is their class, and have the label 0; for more classes match "
+                          "more class folders, or write ",
+                          kLabelsFileName, " beside them");
     }
     return classes;
   }
@@ -148,8 +156,10 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
 absl::StatusOr<std::unique_ptr<RecordSource>> ImageFolder::Open(FileGroup group,
                                                                 const ShardOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(ImageGroup images, GroupImages(std::move(group.files)));
-  SYSTOLE_ASSIGN_OR_RETURN(std::vector<ImageClass> classes, LabelledClasses(images));
+  std::string note;
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<ImageClass> classes, LabelledClasses(images, note));
   SYSTOLE_ASSIGN_OR_RETURN(ReadImages read, ReadAllImages(images, options));
+  absl::StrAppend(&read.note, read.note.empty() || note.empty() ? "" : "; ", note);
   return std::unique_ptr<RecordSource>(new ImageFolder(std::move(images), std::move(classes),
                                                        std::move(read), options.max_record_bytes));
 }
@@ -263,8 +273,10 @@ absl::StatusOr<absl::string_view> ImageFolder::ReadFile(int64_t record, const Re
     return absl::DataLossError(absl::StrCat(
         Place(record), ": ",
         *read < *bytes ? absl::StrCat("the file ends after ", *read, " of ", *bytes, " bytes")
-                       : absl::StrFormat("CRC-32C of the file is 0x%08x, it was 0x%08x", crc,
-                                         wanted.facts.crc)));
+                       : absl::StrFormat("CRC-32C of the file is 0x%08x, it was 0x%08x; if another "
+                                         "file of this size and time was put there, run `systole "
+                                         "index`",
+                                         crc, wanted.facts.crc)));
   }
   char* const payload = image - around.before.size();
   std::memcpy(payload, around.before.data(), around.before.size());

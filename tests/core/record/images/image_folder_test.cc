@@ -170,6 +170,15 @@ TEST_F(ImageFolderTest, LabelsTxtNumbersTheClasses) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("line above already")));
 }
 
+// A folder of images without class folders is a class, and its index lies above it.
+TEST_F(ImageFolderTest, ASingleClassIsNoted) {
+  const auto one = Open(folder_ / "a/*");
+  ASSERT_THAT(one, IsOk());
+  EXPECT_THAT((*one)->note(), AllOf(HasSubstr("in the folder \"a\""), HasSubstr("label 0")));
+  folder_.Write("labels.txt", "b\na\n");
+  EXPECT_EQ((*Open(folder_ / "a/*"))->note(), "");
+}
+
 TEST_F(ImageFolderTest, BehindALinkTwoDotsLeadOutOfItsTarget) {
   const TempFolder project;
   std::filesystem::create_directories(folder_ / "deep/inside");
@@ -324,7 +333,8 @@ TEST_F(ImageFolderTest, OtherBytesInAnUnchangedFileAreDamage) {
   AlignedBuffer scratch;
   EXPECT_THAT(shard->ReadRecord(0, scratch),
               StatusIs(absl::StatusCode::kDataLoss,
-                       AllOf(HasSubstr("\"a/1.jpg\""), HasSubstr("CRC-32C of the file is"))));
+                       AllOf(HasSubstr("\"a/1.jpg\""), HasSubstr("CRC-32C of the file is"),
+                             HasSubstr("systole index"))));
   // So does a scan that compares with the index.
   const auto scanned = MustOpenAll({.index_use = IndexUse::kIgnore});
   EXPECT_EQ(scanned->num_damaged(), 1);
