@@ -52,10 +52,12 @@ HttpRequest FormRequest(const CredentialSurroundings& surroundings, std::string 
                          .timeout = surroundings.service_timeout,
                          .max_body_bytes = kMaxJsonBytes,
                          .called = std::move(called)};
+  std::string body;
   for (const auto& [name, value] : fields) {
-    absl::StrAppend(&request.body, request.body.empty() ? "" : "&", PercentEncoded(name), "=",
+    absl::StrAppend(&body, body.empty() ? "" : "&", PercentEncoded(name), "=",
                     PercentEncoded(value));
   }
+  request.body = HttpBody(std::move(body));
   return request;
 }
 

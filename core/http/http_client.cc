@@ -25,6 +25,8 @@ bool HasBody(HttpMethod method) {
   return method == HttpMethod::kPost || method == HttpMethod::kPut;
 }
 
+bool Writes(HttpMethod method) { return HasBody(method) || method == HttpMethod::kDelete; }
+
 absl::StatusOr<HttpUrl> CheckRequest(const HttpRequest& request, const HttpNames& names) {
   for (const auto& [name, value] : request.headers) {
     if (!IsSendableHeader(name, value)) {
@@ -154,7 +156,7 @@ absl::StatusOr<HttpResponse> HttpClient::Fetch(const HttpRequest& request) {
     SYSTOLE_ASSIGN_OR_RETURN(HttpResponse response,
                              FetchOnce(request, names, url, headers, sign, deadline));
     if (!IsRedirect(response.status) || request.redirects == Redirects::kReturn) return response;
-    if (request.redirects == Redirects::kRefuse || HasBody(request.method)) {
+    if (request.redirects == Redirects::kRefuse || Writes(request.method)) {
       return absl::FailedPreconditionError(
           absl::StrCat(names.object(), ": the server redirects (status ", response.status,
                        "), which requests of this kind do not follow; name the address that "

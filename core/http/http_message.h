@@ -6,16 +6,36 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/http/http_headers.h"
 
 namespace systole {
 
-enum class HttpMethod { kGet, kHead, kPost, kPut };
+enum class HttpMethod { kGet, kHead, kPost, kPut, kDelete };
+
+// The bytes of a request. Copies share them, so that a large body is in memory once, however many
+// attempts are made to send it.
+class HttpBody {
+ public:
+  HttpBody() = default;
+  explicit HttpBody(std::string bytes)
+      : bytes_(std::make_shared<const std::string>(std::move(bytes))) {}
+
+  absl::string_view bytes() const {
+    return bytes_ == nullptr ? absl::string_view() : absl::string_view(*bytes_);
+  }
+  bool empty() const { return bytes().empty(); }
+
+ private:
+  std::shared_ptr<const std::string> bytes_;
+};
 
 // The bytes [begin, end) of an object. Not empty.
 struct HttpRange {
@@ -33,7 +53,7 @@ struct AwsSigning {
   std::string service = "s3";
 };
 
-// What becomes of an answer that redirects. Those to POST and PUT are never followed.
+// What becomes of an answer that redirects. Those to POST, PUT and DELETE are never followed.
 enum class Redirects {
   kFollow,
   kReturn,  // It is returned like any other answer. For requests that must not be sent elsewhere.
@@ -45,7 +65,7 @@ struct HttpRequest {
   std::string url;
   HttpHeaders headers = {};
   // Of a POST or PUT, sent with its length; empty for other methods.
-  std::string body = {};
+  HttpBody body = {};
   // The path of `url` must be percent-encoded as the service does it, and its query sorted by name,
   // because both are signed as they are written. A redirect within the origin is signed anew; to
   // another origin the request goes unsigned.
@@ -55,6 +75,9 @@ struct HttpRequest {
   absl::Duration timeout = absl::Minutes(1);
   // For DNS, TCP and TLS, if it is shorter than HttpClientOptions::connect_timeout.
   absl::Duration connect_timeout = absl::InfiniteDuration();
+  // For a silent server, if it is longer than HttpClientOptions::stall_timeout. For requests whose
+  // work takes a server long.
+  absl::Duration stall_timeout = absl::ZeroDuration();
   // The most bytes of the body. A server could send without end; this bounds what is kept of it.
   uint64_t max_body_bytes = uint64_t{1} << 20;
   // If it is not empty, the body of an answer 2xx is written here, and its size is the most bytes

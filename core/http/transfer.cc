@@ -106,9 +106,13 @@ bool Transfer::SetMethod() {
       return Set(handle_, CURLOPT_NOBODY, 1L);
     case HttpMethod::kPost:
     case HttpMethod::kPut:
-      return Set(handle_, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body_.size())) &&
-             Set(handle_, CURLOPT_POSTFIELDS, body_.c_str()) &&
+      return Set(handle_, CURLOPT_POSTFIELDSIZE_LARGE,
+                 static_cast<curl_off_t>(body_.bytes().size())) &&
+             // Not null: then libcurl would read from a callback.
+             Set(handle_, CURLOPT_POSTFIELDS, body_.empty() ? "" : body_.bytes().data()) &&
              Set(handle_, CURLOPT_CUSTOMREQUEST, method_ == HttpMethod::kPut ? "PUT" : "POST");
+    case HttpMethod::kDelete:
+      return Set(handle_, CURLOPT_CUSTOMREQUEST, "DELETE");
   }
   return false;
 }
@@ -135,7 +139,8 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpRequest& reques
   if (request.uses_proxies) {
     proxy = url.scheme == "https" ? options.https_proxy : options.http_proxy;
   }
-  const long stall_s = std::max(int64_t{1}, absl::ToInt64Seconds(options.stall_timeout));
+  const long stall_s = std::max(
+      int64_t{1}, absl::ToInt64Seconds(std::max(options.stall_timeout, request.stall_timeout)));
   return Set(handle_, CURLOPT_URL, url.Text().c_str()) &&
          Set(handle_, CURLOPT_PROTOCOLS_STR, "http,https") &&
          Set(handle_, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1}) &&

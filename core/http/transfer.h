@@ -88,7 +88,7 @@ class Transfer {
   const std::string server_;  // For messages.
   const std::string origin_;
   const HttpMethod method_;
-  const std::string body_;  // Of the request. libcurl reads it here.
+  const HttpBody body_;  // Of the request. libcurl reads it here.
   const bool is_ranged_;
   const size_t refusal_bytes_;
   const uint64_t max_body_bytes_;

@@ -364,6 +364,17 @@ TEST(HttpFaultsTest, AServerThatSaysNothingIsUnavailableBeforeTheTimeout) {
   EXPECT_FALSE(IsNoServer(status));
 }
 
+TEST(HttpFaultsTest, ARequestMayAllowALongerSilence) {
+  const StubHttpServer server([](const StubRequest&) { return StubAnswer{.hangs = true}; });
+  HttpClientOptions options = Patient();
+  options.stall_timeout = absl::Seconds(1);
+  HttpRequest request = Get(server.Url("/"));
+  request.stall_timeout = absl::Hours(1);
+  request.timeout = absl::Seconds(3);
+  EXPECT_THAT(Fetch(request, options),
+              StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("3s")));
+}
+
 // Client and retries together.
 
 TEST(HttpFaultsTest, FaultsThatPassAreOutlasted) {

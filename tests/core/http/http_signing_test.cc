@@ -57,7 +57,7 @@ TEST(HttpBodyTest, PostAndPutSendTheirBodyOnAKeptConnection) {
           client->Fetch({.method = method,
                          .url = server.Url("/a"),
                          .headers = {{"content-type", "text/x"}},
-                         .body = body,
+                         .body = HttpBody(body),
                          .timeout = kLong,
                          .max_body_bytes = 4 << 20});
       ASSERT_THAT(response, IsOk());
@@ -71,12 +71,28 @@ TEST(HttpBodyTest, PostAndPutSendTheirBodyOnAKeptConnection) {
   EXPECT_EQ(server.connections(), 1);
 }
 
+TEST(HttpBodyTest, ADeleteIsSentWithoutABodyAndItsAnswerNeedsNone) {
+  const StubHttpServer server([](const StubRequest&) { return StubAnswer{Head(204, {})}; });
+  const auto client = MakeClient();
+  for (int i = 0; i < 2; ++i) {
+    const absl::StatusOr<HttpResponse> response = client->Fetch(
+        {.method = HttpMethod::kDelete, .url = server.Url("/a?b=1"), .timeout = kLong});
+    ASSERT_THAT(response, IsOk());
+    EXPECT_EQ(response->status, 204);
+  }
+  const StubRequest request = server.requests().back();
+  EXPECT_EQ(request.method, "DELETE");
+  EXPECT_EQ(request.target, "/a?b=1");
+  EXPECT_EQ(request.body, "");
+  EXPECT_EQ(server.connections(), 1);
+}
+
 TEST(HttpBodyTest, AGetWithABodyIsInvalid) {
-  for (const HttpMethod method : {HttpMethod::kGet, HttpMethod::kHead}) {
-    EXPECT_THAT(
-        MakeClient()->Fetch({.method = method, .url = "http://127.0.0.1:1/", .body = "secret"}),
-        StatusIs(absl::StatusCode::kInvalidArgument,
-                 AllOf(HasSubstr("only POST and PUT"), Not(HasSubstr("secret")))));
+  for (const HttpMethod method : {HttpMethod::kGet, HttpMethod::kHead, HttpMethod::kDelete}) {
+    EXPECT_THAT(MakeClient()->Fetch(
+                    {.method = method, .url = "http://127.0.0.1:1/", .body = HttpBody("secret")}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("only POST and PUT"), Not(HasSubstr("secret")))));
   }
 }
 
@@ -89,13 +105,17 @@ TEST(HttpBodyTest, ARequestThatMustNotBeRedirectedIsNot) {
                                 AllOf(HasSubstr("redirects (status 307)"), Not(HasSubstr("body"))));
   for (const HttpMethod method : {HttpMethod::kPost, HttpMethod::kPut}) {
     EXPECT_THAT(
-        client->Fetch({.method = method, .url = server.Url("/"), .body = "body", .timeout = kLong}),
+        client->Fetch(
+            {.method = method, .url = server.Url("/"), .body = HttpBody("body"), .timeout = kLong}),
         refused);
   }
   EXPECT_THAT(
+      client->Fetch({.method = HttpMethod::kDelete, .url = server.Url("/"), .timeout = kLong}),
+      refused);
+  EXPECT_THAT(
       client->Fetch({.url = server.Url("/"), .timeout = kLong, .redirects = Redirects::kRefuse}),
       refused);
-  EXPECT_EQ(server.requests().size(), 3u);
+  EXPECT_EQ(server.requests().size(), 4u);
 }
 
 TEST(HttpBodyTest, ARequestPastProxiesAsksNoProxy) {
@@ -147,7 +167,7 @@ TEST(HttpSigningTest, EveryKindOfRequestIsSignedAsAServerChecksIt) {
     request.headers = {{"content-type", "text/plain"}};
     for (const HttpMethod method : {HttpMethod::kPost, HttpMethod::kPut}) {
       request.method = method;
-      request.body = "some bytes";
+      request.body = HttpBody("some bytes");
       EXPECT_THAT(client->Fetch(request), IsOk());
     }
   }
@@ -172,7 +192,7 @@ TEST(HttpSigningTest, KeysWithoutASessionTokenAndOtherServicesAreSigned) {
   sign.service = "sts";
   request.sign = sign;
   request.method = HttpMethod::kPost;
-  request.body = "Action=GetCallerIdentity&Version=2011-06-15";
+  request.body = HttpBody("Action=GetCallerIdentity&Version=2011-06-15");
   EXPECT_THAT(client->Fetch(request), IsOk());
   EXPECT_THAT(VerifySigV4(server.requests().back(), sign), IsOk());
 }
