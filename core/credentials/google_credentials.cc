@@ -22,8 +22,9 @@ constexpr char kKeyFileVariable[] = "GOOGLE_APPLICATION_CREDENTIALS";
 
 class GoogleSource final : public GoogleTokenSource {
  public:
-  explicit GoogleSource(const CredentialSurroundings& surroundings)
+  GoogleSource(const CredentialSurroundings& surroundings, GoogleAccess access)
       : surroundings_(surroundings),
+        access_(access),
         servers_(surroundings_),
         metadata_(surroundings_, servers_),
         cache_(servers_.ForCache(), [this](absl::Duration deadline) { return Renew(deadline); }) {}
@@ -53,7 +54,7 @@ class GoogleSource final : public GoogleTokenSource {
       SYSTOLE_ASSIGN_OR_RETURN(given, OfFile(login, nullptr));
     }
     if (!given.has_value()) {
-      SYSTOLE_ASSIGN_OR_RETURN(given, metadata_.Ask());
+      SYSTOLE_ASSIGN_OR_RETURN(given, metadata_.Ask(access_));
     }
     if (!given.has_value()) return GoogleLease{.value = std::nullopt, .look_again = kLookAgain};
     return GoogleLease{.value = std::move(given->value), .life = given->life};
@@ -91,11 +92,12 @@ class GoogleSource final : public GoogleTokenSource {
     SYSTOLE_RETURN_IF_ERROR(text.status());
     SYSTOLE_ASSIGN_OR_RETURN(const GoogleKey key, ParseGoogleKey(*text, path));
     SYSTOLE_ASSIGN_OR_RETURN(CredentialLease<std::string> lease,
-                             AskForToken(key, path, surroundings_, servers_));
+                             AskForToken(key, path, access_, surroundings_, servers_));
     return lease;
   }
 
   const CredentialSurroundings surroundings_;
+  const GoogleAccess access_;
   CredentialServers servers_;
   GoogleMetadata metadata_;  // Used by Renew() alone, in one thread at a time.
   CredentialCache<std::optional<std::string>> cache_;
@@ -104,8 +106,8 @@ class GoogleSource final : public GoogleTokenSource {
 }  // namespace
 
 std::unique_ptr<GoogleTokenSource> GoogleTokensOfEnvironment(
-    const CredentialSurroundings& surroundings) {
-  return std::make_unique<GoogleSource>(surroundings);
+    const CredentialSurroundings& surroundings, GoogleAccess access) {
+  return std::make_unique<GoogleSource>(surroundings, access);
 }
 
 }  // namespace systole

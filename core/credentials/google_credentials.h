@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "core/credentials/credential_surroundings.h"
+#include "core/credentials/google_tokens.h"
 
 namespace systole {
 
@@ -19,8 +20,7 @@ class GoogleTokenSource {
   virtual ~GoogleTokenSource() = default;
 
   // The value for "authorization: Bearer ..", renewed if it is about to end; printable ASCII
-  // without blanks. It allows to read buckets and no more, except that of a login, which can do
-  // what the login can. Nullopt: this process has none anywhere. Errors and messages as
+  // without blanks. Nullopt: this process has none anywhere. Errors and messages as
   // AwsCredentialSource::Get().
   virtual absl::StatusOr<std::optional<std::string>> Get(absl::Duration timeout) = 0;
 
@@ -31,7 +31,7 @@ class GoogleTokenSource {
 
 // The usual places. Reads nothing until the first Get(). The README has the variables.
 std::unique_ptr<GoogleTokenSource> GoogleTokensOfEnvironment(
-    const CredentialSurroundings& surroundings = {});
+    const CredentialSurroundings& surroundings = {}, GoogleAccess access = GoogleAccess::kRead);
 
 }  // namespace systole
 

@@ -6,7 +6,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/credentials/credential_json.h"
-#include "core/credentials/google_tokens.h"
 #include "core/credentials/signed_jwt.h"
 #include "core/http/http_url.h"
 #include "core/status/status_macros.h"
@@ -72,6 +71,7 @@ absl::StatusOr<GoogleKey> ParseGoogleKey(absl::string_view text, absl::string_vi
 
 absl::StatusOr<CredentialLease<std::string>> AskForToken(const GoogleKey& key,
                                                          absl::string_view path,
+                                                         GoogleAccess access,
                                                          const CredentialSurroundings& surroundings,
                                                          CredentialServers& servers) {
   std::vector<std::pair<std::string, std::string>> fields;
@@ -79,7 +79,7 @@ absl::StatusOr<CredentialLease<std::string>> AskForToken(const GoogleKey& key,
   if (!key.private_key.empty()) {
     const absl::Time now = surroundings.time_of_day();
     absl::StatusOr<std::string> jwt = SignedJwt({.issuer = key.client_email,
-                                                 .scope = kGoogleScope,
+                                                 .scope = GoogleScope(access),
                                                  .audience = key.token_uri,
                                                  .begin = now,
                                                  .end = now + kClaimLife,

@@ -9,6 +9,7 @@
 #include "core/credentials/credential_cache.h"
 #include "core/credentials/credential_servers.h"
 #include "core/credentials/credential_surroundings.h"
+#include "core/credentials/google_tokens.h"
 
 namespace systole {
 
@@ -35,6 +36,7 @@ absl::StatusOr<GoogleKey> ParseGoogleKey(absl::string_view text, absl::string_vi
 // Gets a token. Errors of GoogleTokenSource::Get().
 absl::StatusOr<CredentialLease<std::string>> AskForToken(const GoogleKey& key,
                                                          absl::string_view path,
+                                                         GoogleAccess access,
                                                          const CredentialSurroundings& surroundings,
                                                          CredentialServers& servers);
 

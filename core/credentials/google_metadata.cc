@@ -3,7 +3,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "core/credentials/google_tokens.h"
 #include "core/http/http_headers.h"
 #include "core/http/http_url.h"
 #include "core/http/no_server.h"
@@ -20,11 +19,12 @@ constexpr char kMachineRemedy[] =
 
 }  // namespace
 
-absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::Ask() {
+absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::Ask(
+    GoogleAccess access) {
   std::optional<CredentialLease<std::string>> given;
   const absl::Status outcome =
       servers_.AskUntilSomebodyIsThere(has_looked_ ? 1 : surroundings_.first_looks, [&] {
-        absl::StatusOr<std::optional<CredentialLease<std::string>>> once = AskOnce();
+        absl::StatusOr<std::optional<CredentialLease<std::string>>> once = AskOnce(access);
         if (!once.ok()) return once.status();
         given = *std::move(once);
         return absl::OkStatus();
@@ -37,7 +37,8 @@ absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::Ask(
   return given;
 }
 
-absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::AskOnce() {
+absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::AskOnce(
+    GoogleAccess access) {
   if (absl::EqualsIgnoreCase(surroundings_.variable("NO_GCE_CHECK"), "true")) return std::nullopt;
   const std::string named = surroundings_.variable(kHost);
   const absl::StatusOr<HttpUrl> server = ParseHttpUrl(
@@ -48,9 +49,9 @@ absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::AskO
   const bool must_be_there = has_given_ || !named.empty();
   HttpRequest request = LinkRequest(
       surroundings_,
-      absl::StrCat(
-          server->Origin(),
-          "/computeMetadata/v1/instance/service-accounts/default/token?scopes=", kGoogleScope),
+      absl::StrCat(server->Origin(),
+                   "/computeMetadata/v1/instance/service-accounts/default/token?scopes=",
+                   GoogleScope(access)),
       kMachine);
   request.headers = {{"metadata-flavor", "Google"}};
   const absl::StatusOr<HttpResponse> response = servers_.Fetch(request);

@@ -10,6 +10,7 @@
 #include "core/credentials/credential_cache.h"
 #include "core/credentials/credential_servers.h"
 #include "core/credentials/credential_surroundings.h"
+#include "core/credentials/google_tokens.h"
 
 namespace systole {
 
@@ -24,10 +25,10 @@ class GoogleMetadata {
   // not Google's server; or NO_GCE_CHECK is "true". Once it has given a token, or if
   // GCE_METADATA_HOST names it, the first two of these are errors. Errors of
   // GoogleTokenSource::Get().
-  absl::StatusOr<std::optional<CredentialLease<std::string>>> Ask();
+  absl::StatusOr<std::optional<CredentialLease<std::string>>> Ask(GoogleAccess access);
 
  private:
-  absl::StatusOr<std::optional<CredentialLease<std::string>>> AskOnce();
+  absl::StatusOr<std::optional<CredentialLease<std::string>>> AskOnce(GoogleAccess access);
 
   const CredentialSurroundings& surroundings_;
   CredentialServers& servers_;

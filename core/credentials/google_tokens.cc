@@ -18,6 +18,11 @@ constexpr size_t kMaxGoogleTokenBytes = size_t{16} << 10;
 
 }  // namespace
 
+std::string GoogleScope(GoogleAccess access) {
+  return absl::StrCat("https://www.googleapis.com/auth/devstorage.",
+                      access == GoogleAccess::kRead ? "read_only" : "read_write");
+}
+
 absl::StatusOr<CredentialLease<std::string>> ParseGoogleToken(absl::string_view text,
                                                               absl::string_view source) {
   v1::GoogleTokenAnswer answer;

@@ -12,8 +12,14 @@
 
 namespace systole {
 
-// To read buckets, and no more.
-inline constexpr char kGoogleScope[] = "https://www.googleapis.com/auth/devstorage.read_only";
+// What tokens are for. That of a login can do what the login can.
+enum class GoogleAccess {
+  kRead,   // To read buckets, and no more.
+  kWrite,  // To read and to write objects of buckets.
+};
+
+// The scope of tokens.
+std::string GoogleScope(GoogleAccess access);
 
 // Reads an answer. `source` says in messages what was read.
 //   DataLoss           no token, or not for how long it counts.

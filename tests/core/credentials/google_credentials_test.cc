@@ -183,6 +183,24 @@ TEST_F(GoogleCredentialsTest, AServiceAccountSignsItsClaims) {
                          server_.Url("/token"), "\",\"iat\":", now, ",\"exp\":", now + 3600, "}"));
 }
 
+TEST_F(GoogleCredentialsTest, TheScopeIsToReadUnlessTheTokensAreToWrite) {
+  const TestKey key;
+  UseFile(Account(key.pem()));
+  const auto writing = GoogleTokensOfEnvironment(fake_.Get(), GoogleAccess::kWrite);
+  EXPECT_THAT(writing->Get(kLongTime), HoldsToken(1));
+  const std::string body = server_.requests().back().body;
+  const std::vector<std::string> parts = absl::StrSplit(body, '.');
+  ASSERT_EQ(parts.size(), 3u);
+  std::string claims;
+  ASSERT_TRUE(absl::WebSafeBase64Unescape(parts[1], &claims));
+  EXPECT_THAT(claims, HasSubstr("auth/devstorage.read_write\""));
+  fake_.Set("GOOGLE_APPLICATION_CREDENTIALS", "");
+  UseMetadata();
+  GoogleTokensOfEnvironment(fake_.Get(), GoogleAccess::kWrite)->Get(kLongTime).IgnoreError();
+  EXPECT_THAT(server_.requests().back().target,
+              HasSubstr("?scopes=https://www.googleapis.com/auth/devstorage.read_write"));
+}
+
 TEST_F(GoogleCredentialsTest, KeyFilesThatCannotBeUsedAreErrorsThatSayWhy) {
   for (const char* type : {"external_account", "impersonated_service_account"}) {
     UseFile(JsonOf({{"type", type}, {"private_key", "s3cr3t"}}));
