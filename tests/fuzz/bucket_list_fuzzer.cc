@@ -1,5 +1,5 @@
-// Reads any bytes as a page of a bucket's list, and as a refusal. What is accepted is within its
-// bounds, and keys survive being encoded.
+// Reads any bytes as a page of a bucket's list, as an answer to an upload, and as a refusal. What
+// is accepted is within its bounds, and keys survive being encoded.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +24,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const std::string& folder : page->folders) SYSTOLE_CHECK(folder.back() == '/');
   } else {
     SYSTOLE_CHECK(absl::IsDataLoss(page.status()) || absl::IsResourceExhausted(page.status()));
+  }
+  if (const absl::StatusOr<std::string> id = ParseUploadId(body); id.ok()) {
+    SYSTOLE_CHECK(!id->empty() && id->size() <= kMaxUploadIdBytes);
+    SYSTOLE_CHECK(EncodedQuery({{"uploadId", *id}}).find('/') == std::string::npos);
+  }
+  if (const auto end = ParseUploadEnd(body); !end.ok()) {
+    SYSTOLE_CHECK(absl::IsDataLoss(end.status()) || absl::IsResourceExhausted(end.status()));
+  } else if (end->has_value()) {
+    SYSTOLE_CHECK((*end)->code == ParseRefusal(body).code || absl::ascii_isspace(body[0]));
   }
   const BucketRefusal refusal = ParseRefusal(body.substr(0, kRefusalBytes));
   SYSTOLE_CHECK(refusal.code.size() <= 64);

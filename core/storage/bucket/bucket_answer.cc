@@ -76,6 +76,39 @@ absl::StatusOr<ListPage> ParseListPage(absl::string_view body) {
   return page;
 }
 
+absl::StatusOr<std::string> ParseUploadId(absl::string_view body) {
+  std::string id;
+  SYSTOLE_RETURN_IF_ERROR(ReadXml(body, [&id](absl::string_view path, absl::string_view text) {
+    if (path == "InitiateMultipartUploadResult/UploadId") {
+      id = std::string(absl::StripAsciiWhitespace(text));
+    }
+    return absl::OkStatus();
+  }));
+  if (id.empty() || id.size() > kMaxUploadIdBytes ||
+      !std::all_of(id.begin(), id.end(), [](char c) { return absl::ascii_isgraph(c); })) {
+    return absl::DataLossError(absl::StrCat(
+        "the answer to the beginning of an upload has no ID, or one that cannot be; want 1 to ",
+        kMaxUploadIdBytes, " bytes of printable ASCII"));
+  }
+  return id;
+}
+
+absl::StatusOr<std::optional<BucketRefusal>> ParseUploadEnd(absl::string_view body) {
+  bool is_end = false;
+  bool is_error = false;
+  // A server may send blanks while it works, even before the XML.
+  SYSTOLE_RETURN_IF_ERROR(ReadXml(absl::StripLeadingAsciiWhitespace(body),
+                                  [&](absl::string_view path, absl::string_view) {
+                                    is_end = is_end || path == "CompleteMultipartUploadResult";
+                                    is_error = is_error || path == "Error";
+                                    return absl::OkStatus();
+                                  }));
+  if (is_end) return std::nullopt;
+  if (is_error) return ParseRefusal(absl::StripLeadingAsciiWhitespace(body));
+  return absl::DataLossError(
+      "the answer to the end of an upload is no CompleteMultipartUploadResult");
+}
+
 BucketRefusal ParseRefusal(absl::string_view body) {
   BucketRefusal refusal;
   // The text may be cut behind what is wanted, or be no XML.

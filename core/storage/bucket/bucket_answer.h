@@ -1,10 +1,12 @@
-// What the answers of buckets say in XML: a page of a list, and why a request was refused.
+// What the answers of buckets say in XML: a page of a list, how an upload goes on, and why a
+// request was refused.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_ANSWER_H_
 #define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_ANSWER_H_
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,18 @@ struct BucketRefusal {
 
 // Reads the first bytes of the body of a refusal, which may be cut, or anything at all.
 BucketRefusal ParseRefusal(absl::string_view body);
+
+// The most bytes of the ID of an upload. Those of known servers have up to 400.
+inline constexpr size_t kMaxUploadIdBytes = 1024;
+
+// The ID of an upload in parts, from the answer that begins it: printable ASCII. DataLoss or
+// ResourceExhausted if the body is no InitiateMultipartUploadResult.
+absl::StatusOr<std::string> ParseUploadId(absl::string_view body);
+
+// Reads the body of an answer 200 to a request that ends an upload. Nullopt: the object is there. A
+// refusal: it is not, because the server sends 200 before it knows. DataLoss or ResourceExhausted
+// if the body is neither.
+absl::StatusOr<std::optional<BucketRefusal>> ParseUploadEnd(absl::string_view body);
 
 // Whether `text` can be the name of a region, which becomes a part of a host's name.
 bool IsRegion(absl::string_view text);

@@ -28,14 +28,20 @@ absl::string_view PathOf(const HttpUrl& server) { return absl::StripSuffix(serve
 
 }  // namespace
 
+std::string BucketTarget::Url() const {
+  return absl::StrCat(name.scheme, "://", name.bucket, query, name.key.empty() ? "" : "/",
+                      name.key);
+}
+
 absl::StatusOr<BucketTarget> ParseBucketTarget(absl::string_view url) {
-  const size_t question = url.find('?');
-  const size_t slash = url.find('/', std::min(url.size(), url.find("://") + 3));
-  const bool is_of_bucket = question != absl::string_view::npos && question < slash;
+  const size_t question = std::min(url.size(), url.find('?'));
+  const size_t slash =
+      std::min(url.size(), url.find('/', std::min(url.size(), url.find("://") + 3)));
   BucketTarget target;
-  if (is_of_bucket) target.query = std::string(url.substr(question));
-  SYSTOLE_ASSIGN_OR_RETURN(target.name,
-                           ParseBucketName(is_of_bucket ? url.substr(0, question) : url));
+  if (question < slash) target.query = std::string(url.substr(question, slash - question));
+  const size_t bucket_end = std::min(question, slash);
+  SYSTOLE_ASSIGN_OR_RETURN(
+      target.name, ParseBucketName(absl::StrCat(url.substr(0, bucket_end), url.substr(slash))));
   return target;
 }
 
@@ -49,7 +55,9 @@ std::string AddressAtHost(const HttpUrl& server, const BucketTarget& target) {
 std::string AddressInPath(const HttpUrl& server, const BucketTarget& target) {
   HttpUrl url = server;
   url.target = absl::StrCat(PathOf(server), "/", target.name.bucket);
-  if (target.query.empty()) absl::StrAppend(&url.target, "/", EncodedKey(target.name.key));
+  if (target.query.empty() || !target.name.key.empty()) {
+    absl::StrAppend(&url.target, "/", EncodedKey(target.name.key));
+  }
   url.target += target.query;
   return url.Text();
 }
@@ -86,7 +94,17 @@ bool MayNeedOtherCredentials(const HttpResponse& response, bool had_any) {
 
 absl::Status BucketDialect::RefusalOf(absl::string_view called,
                                       const HttpResponse& response) const {
-  const absl::Status error = Explained(called, response);
+  return RefusalOf(Action::kRead, called, response);
+}
+
+absl::Status BucketDialect::WriteRefusalOf(absl::string_view called,
+                                           const HttpResponse& response) const {
+  return RefusalOf(Action::kWrite, called, response);
+}
+
+absl::Status BucketDialect::RefusalOf(Action action, absl::string_view called,
+                                      const HttpResponse& response) const {
+  const absl::Status error = Explained(action, called, response);
   const bool may_be_for_that =
       response.status >= 400 && response.status < 500 && response.status != kProxyRefuses;
   if (has_credentials() || !looks_for_credentials() || !may_be_for_that) return error;
@@ -97,7 +115,24 @@ absl::Status BucketDialect::RefusalOf(absl::string_view called,
                                    words_.unsigned_variable, " is set (", words_.credentials, ")"));
 }
 
-absl::Status BucketDialect::Explained(absl::string_view called,
+absl::Status BucketDialect::Forbidden(Action action, absl::string_view what) const {
+  if (!has_credentials()) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        what, "it may not be ", action == Action::kRead ? "read" : "written", " by everybody"));
+  }
+  if (action == Action::kWrite) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(what, "these credentials may not write or remove it; the permissions are ",
+                     words_.write_permissions));
+  }
+  return absl::PermissionDeniedError(absl::StrCat(
+      what,
+      "these credentials may not read it, or there is no such object and they may not list the "
+      "bucket; the permissions are ",
+      words_.permissions));
+}
+
+absl::Status BucketDialect::Explained(Action action, absl::string_view called,
                                       const HttpResponse& response) const {
   const BucketRefusal refusal = ParseRefusal(response.body);
   const std::string& code = refusal.code;
@@ -124,6 +159,12 @@ absl::Status BucketDialect::Explained(absl::string_view called,
             absl::StrCat(what, "there is no such bucket; check its name, and the server (",
                          words_.endpoint, ")"));
       }
+      if (code == "NoSuchUpload") {
+        return absl::NotFoundError(
+            absl::StrCat(what,
+                         "the server does not know the upload any more; somebody ended it, or a "
+                         "rule of the bucket that removes unfinished uploads did"));
+      }
       if (!code.empty() && code != "NoSuchKey") {
         return absl::NotFoundError(absl::StrCat(
             what,
@@ -135,14 +176,7 @@ absl::Status BucketDialect::Explained(absl::string_view called,
           absl::StrCat(what, "there is no such object; check how its key is spelled"));
     case 401:
     case 403:
-      if (!has_credentials()) {
-        return absl::PermissionDeniedError(absl::StrCat(what, "it may not be read by everybody"));
-      }
-      return absl::PermissionDeniedError(absl::StrCat(
-          what,
-          "these credentials may not read it, or there is no such object and they may not "
-          "list the bucket; the permissions are ",
-          words_.permissions));
+      return Forbidden(action, what);
     case 301:
     case 302:
     case 303:
@@ -155,15 +189,23 @@ absl::Status BucketDialect::Explained(absl::string_view called,
   }
   if (MayBeTriedAgain(response)) {
     return absl::UnavailableError(
-        absl::StrCat(what, "it is overloaded or fails; try again later, or with fewer readers"));
+        absl::StrCat(what, "it is overloaded or fails; try again later, or with fewer ",
+                     action == Action::kRead ? "readers" : "writers"));
   }
   if (response.status == kProxyRefuses) return systole::RefusalOf(called, response);
   if (!refusal.region.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(what, "the bucket is in the region ",
                                                       refusal.region, "; set AWS_REGION to it"));
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      what, "want 200 or 206; check that the server is one of buckets (", words_.endpoint, ")"));
+  if (action == Action::kWrite && !code.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, "it does not take the object; the code says why"));
+  }
+  const absl::string_view want =
+      action == Action::kRead ? "want 200 or 206; check that the server is one of buckets ("
+                              : "want 200; check that the server is one of buckets, and takes "
+                                "uploads (";
+  return absl::FailedPreconditionError(absl::StrCat(what, want, words_.endpoint, ")"));
 }
 
 }  // namespace systole

@@ -1,7 +1,9 @@
 // What S3 and Cloud Storage have in common as servers of objects.
 //
 // A request's url is the name of an object, or "s3://bucket?QUERY" for a request to the bucket
-// itself. No object's name has that form, because a '/' stands between its bucket and its key.
+// itself, or "s3://bucket?QUERY/key" for one that is about an object, but not for its bytes. No
+// object's name has these forms, because a '/' stands between its bucket and its key, and a query
+// has none.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_
 #define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_
 
@@ -21,6 +23,7 @@ namespace systole {
 struct BucketWords {
   absl::string_view service;            // "S3".
   absl::string_view permissions;        // That a reader needs.
+  absl::string_view write_permissions;  // That a writer needs.
   absl::string_view credentials;        // What to set so that credentials are found.
   absl::string_view endpoint;           // Where to say which server it is.
   absl::string_view unsigned_variable;  // With it, none are looked for.
@@ -30,6 +33,12 @@ struct BucketWords {
 class BucketDialect : public WebDialect {
  public:
   absl::Status RefusalOf(absl::string_view called, const HttpResponse& response) const override;
+
+  // The same for a request that writes or removes an object.
+  absl::Status WriteRefusalOf(absl::string_view called, const HttpResponse& response) const;
+
+  // What the names of headers begin with that hold the metadata of an object: "x-amz-meta-".
+  virtual absl::string_view metadata_prefix() const = 0;
 
   // Ends the thread that renews credentials, for a store that is never destroyed.
   virtual void End() = 0;
@@ -43,8 +52,14 @@ class BucketDialect : public WebDialect {
   virtual bool looks_for_credentials() const { return true; }
 
  private:
+  enum class Action { kRead, kWrite };
+
+  absl::Status RefusalOf(Action action, absl::string_view called,
+                         const HttpResponse& response) const;
   // RefusalOf() without what concerns a request without credentials.
-  absl::Status Explained(absl::string_view called, const HttpResponse& response) const;
+  absl::Status Explained(Action action, absl::string_view called,
+                         const HttpResponse& response) const;
+  absl::Status Forbidden(Action action, absl::string_view what) const;
 
   const BucketWords words_;
 };
@@ -52,7 +67,10 @@ class BucketDialect : public WebDialect {
 // The bucket, and what is asked of it.
 struct BucketTarget {
   BucketName name;
-  std::string query;  // With its '?'. Empty: the object is asked for.
+  std::string query;  // With its '?', as EncodedQuery() makes it. Empty: the object is asked for.
+
+  // HttpRequest::url for it.
+  std::string Url() const;
 };
 
 // Reads HttpRequest::url of the form above. Errors of ParseBucketName().

@@ -104,6 +104,12 @@ absl::Status CheckObjectName(const BucketName& name) {
   return absl::OkStatus();
 }
 
+absl::Status WithName(const absl::Status& error, absl::string_view name) {
+  const std::string shown = ForeignText(ShownName(name));
+  if (absl::StrContains(error.message(), shown)) return error;
+  return absl::Status(error.code(), absl::StrCat("\"", shown, "\": ", error.message()));
+}
+
 std::string EncodedKey(absl::string_view key) { return PercentEncoded(key, "/"); }
 
 std::string EncodedQuery(std::vector<std::pair<std::string, std::string>> parameters) {

@@ -38,6 +38,9 @@ absl::StatusOr<BucketName> ParseBucketName(absl::string_view name);
 // InvalidArgument if `name` can be no object: without a key, or with a '/' at its end.
 absl::Status CheckObjectName(const BucketName& name);
 
+// `error` with `name` before its message, if the message does not have it yet.
+absl::Status WithName(const absl::Status& error, absl::string_view name);
+
 // `key` with each byte percent-encoded that is not unreserved (letters, digits, "-._~") and no '/'.
 // Signatures are made of this form.
 std::string EncodedKey(absl::string_view key);

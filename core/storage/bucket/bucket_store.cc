@@ -12,6 +12,7 @@
 #include "core/http/http_client_options.h"
 #include "core/status/status_macros.h"
 #include "core/storage/bucket/gcs_dialect.h"
+#include "core/storage/bucket/object_upload.h"
 #include "core/storage/bucket/s3_dialect.h"
 #include "core/text/foreign_text.h"
 
@@ -34,13 +35,6 @@ BucketName FolderOf(BucketName name) {
   return name;
 }
 
-// Each message of a store has the name.
-absl::Status WithName(const absl::Status& error, absl::string_view name) {
-  const std::string shown = ForeignText(ShownName(name));
-  if (absl::StrContains(error.message(), shown)) return error;
-  return absl::Status(error.code(), absl::StrCat("\"", shown, "\": ", error.message()));
-}
-
 absl::StatusOr<BucketService> S3OfEnvironment() {
   SYSTOLE_ASSIGN_OR_RETURN(const S3Options options, S3OptionsOfEnvironment());
   BucketService service;
@@ -53,7 +47,8 @@ absl::StatusOr<BucketService> S3OfEnvironment() {
 absl::StatusOr<BucketService> GcsOfEnvironment() {
   BucketService service;
   SYSTOLE_ASSIGN_OR_RETURN(
-      service.dialect, GcsDialect::Create(GcsOptionsOfEnvironment(), GoogleTokensOfEnvironment()));
+      service.dialect, GcsDialect::Create(GcsOptionsOfEnvironment(), GoogleTokensOfEnvironment(),
+                                          GoogleTokensOfEnvironment({}, GoogleAccess::kWrite)));
   service.web.client = HttpOptionsOfEnvironment();
   return service;
 }
@@ -114,6 +109,28 @@ absl::StatusOr<std::unique_ptr<ByteSource>> BucketStore::Open(const std::string&
 absl::StatusOr<StoredState> BucketStore::Stat(const std::string& name) const {
   SYSTOLE_ASSIGN_OR_RETURN(const SeenObject seen, Look(name));
   return StoredState{.size_bytes = seen.object.size_bytes, .identity = seen.object.Identity()};
+}
+
+absl::StatusOr<std::unique_ptr<ByteSink>> BucketStore::Create(const std::string& name) const {
+  SYSTOLE_ASSIGN_OR_RETURN(const BucketName parsed, ParseBucketName(name));
+  SYSTOLE_RETURN_IF_ERROR(CheckObjectName(parsed));
+  SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
+  return std::make_unique<BucketSink>(*parts->connection, *parts->service.dialect, parsed,
+                                      parts->service.sink);
+}
+
+absl::Status BucketStore::Remove(const std::string& name) const {
+  SYSTOLE_ASSIGN_OR_RETURN(const BucketName parsed, ParseBucketName(name));
+  SYSTOLE_RETURN_IF_ERROR(CheckObjectName(parsed));
+  SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
+  // S3 removes what is not there, too.
+  const absl::StatusOr<SeenObject> there =
+      parts->connection->Look(name, /*called=*/"", parts->service.web.open_timeout);
+  if (!there.ok()) return WithName(there.status(), name);
+  const absl::Status removed =
+      ObjectUpload(*parts->connection, *parts->service.dialect, parsed).RemoveObject();
+  parts->connection->NoteWrite(name);
+  return removed;
 }
 
 absl::StatusOr<ObjectNames> BucketStore::Names(const BucketListing& listing) const {

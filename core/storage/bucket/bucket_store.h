@@ -15,6 +15,7 @@
 #include "core/storage/bucket/bucket_dialect.h"
 #include "core/storage/bucket/bucket_list.h"
 #include "core/storage/bucket/bucket_name.h"
+#include "core/storage/bucket/bucket_sink.h"
 #include "core/storage/byte_sink.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/object_names.h"
@@ -28,9 +29,10 @@ struct BucketService {
   std::unique_ptr<BucketDialect> dialect;
   WebStoreOptions web = {};
   BucketListOptions list = {};
+  BucketSinkOptions sink = {};
 };
 
-// Thread-safe. Read-only. Reads no variable, connects to nothing and has no thread before a name is
+// Thread-safe. Reads no variable, connects to nothing and has no thread before a name is
 // first looked at. Errors are also those of HttpClient::Fetch() and of WebDialect.
 class BucketStore final : public Store {
  public:
@@ -54,6 +56,10 @@ class BucketStore final : public Store {
   absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const override;
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const override;
   absl::StatusOr<StoredState> Stat(const std::string& name) const override;
+  // Asks no server: whether the object may be written, its sink finds out.
+  absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const override;
+  // Asks whether there is such an object, and then removes it.
+  absl::Status Remove(const std::string& name) const override;
 
  private:
   // Made at the first use.

@@ -20,39 +20,61 @@ constexpr absl::string_view kBearer = "Bearer ";
 constexpr BucketWords kGcsWords = {
     .service = "Cloud Storage",
     .permissions = "storage.objects.get and storage.objects.list (the role Storage Object Viewer)",
+    .write_permissions =
+        "storage.objects.create, storage.objects.delete and storage.multipartUploads.create and "
+        ".abort (the role Storage Object User), and of a virtual machine the scope "
+        "devstorage.read_write",
     .credentials =
         "GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, or "
         "the service account of this machine",
     .endpoint = kEmulator,
     .unsigned_variable = "SYSTOLE_GS_UNSIGNED"};
 
+bool IsRead(const HttpRequest& request) {
+  return request.method == HttpMethod::kGet || request.method == HttpMethod::kHead;
+}
+
 }  // namespace
 
 GcsDialect::GcsDialect(const GcsOptions& options, const HttpUrl& endpoint,
-                       std::unique_ptr<GoogleTokenSource> tokens)
+                       std::unique_ptr<GoogleTokenSource> tokens,
+                       std::unique_ptr<GoogleTokenSource> write_tokens)
     : BucketDialect(kGcsWords),
       options_(options),
       endpoint_(endpoint),
-      tokens_(std::move(tokens)) {}
+      tokens_(std::move(tokens)),
+      write_tokens_(std::move(write_tokens)) {}
 
 absl::StatusOr<std::unique_ptr<GcsDialect>> GcsDialect::Create(
-    const GcsOptions& options, std::unique_ptr<GoogleTokenSource> tokens) {
+    const GcsOptions& options, std::unique_ptr<GoogleTokenSource> tokens,
+    std::unique_ptr<GoogleTokenSource> write_tokens) {
   SYSTOLE_ASSIGN_OR_RETURN(const HttpUrl endpoint, ParseEndpoint(kEmulator, options.endpoint));
-  return absl::WrapUnique(new GcsDialect(options, endpoint, std::move(tokens)));
+  return absl::WrapUnique(
+      new GcsDialect(options, endpoint, std::move(tokens), std::move(write_tokens)));
+}
+
+void GcsDialect::End() {
+  tokens_->End();
+  write_tokens_->End();
+}
+
+GoogleTokenSource& GcsDialect::TokensFor(const HttpRequest& request) const {
+  return IsRead(request) ? *tokens_ : *write_tokens_;
 }
 
 absl::Status GcsDialect::Prepare(HttpRequest& request) {
   SYSTOLE_ASSIGN_OR_RETURN(const BucketTarget target, ParseBucketTarget(request.url));
   request.url = AddressInPath(endpoint_, target);
   SetBucketRules(request);
-  if (target.query.empty()) {
+  if (target.query.empty() && IsRead(request)) {
     // The server would unpack an object that was stored with `content-encoding: gzip`, and ignore
     // the range. So it is told that this reader takes the stored bytes.
     RemoveHeader(request.headers, "accept-encoding");
     request.headers.emplace_back("accept-encoding", "gzip");
   }
   if (!options_.sends_tokens) return absl::OkStatus();
-  SYSTOLE_ASSIGN_OR_RETURN(const std::optional<std::string> token, tokens_->Get(request.timeout));
+  SYSTOLE_ASSIGN_OR_RETURN(const std::optional<std::string> token,
+                           TokensFor(request).Get(request.timeout));
   has_token_.store(token.has_value(), std::memory_order_relaxed);
   if (token.has_value()) {
     request.headers.emplace_back("authorization", absl::StrCat(kBearer, *token));
@@ -67,8 +89,9 @@ bool GcsDialect::LearnsFrom(const std::string& /*name*/, const HttpRequest& sent
   std::optional<std::string> used;
   if (absl::ConsumePrefix(&token, kBearer)) used = std::string(token);
   if (!MayNeedOtherCredentials(response, used.has_value())) return false;
-  tokens_->Refused(used);
-  const absl::StatusOr<std::optional<std::string>> renewed = tokens_->Get(sent.timeout);
+  GoogleTokenSource& tokens = TokensFor(sent);
+  tokens.Refused(used);
+  const absl::StatusOr<std::optional<std::string>> renewed = tokens.Get(sent.timeout);
   // The next Prepare() returns an error of the renewal.
   return !renewed.ok() || *renewed != used;
 }

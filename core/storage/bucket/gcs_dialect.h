@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/credentials/credential_surroundings.h"
 #include "core/credentials/google_credentials.h"
 #include "core/http/http_message.h"
@@ -25,20 +26,26 @@ struct GcsOptions {
 // Thread-safe.
 class GcsDialect final : public BucketDialect {
  public:
-  // InvalidArgument if the endpoint is no address.
+  // `tokens` let read, and `write_tokens` write and remove, too. InvalidArgument if the endpoint is
+  // no address.
   static absl::StatusOr<std::unique_ptr<GcsDialect>> Create(
-      const GcsOptions& options, std::unique_ptr<GoogleTokenSource> tokens);
+      const GcsOptions& options, std::unique_ptr<GoogleTokenSource> tokens,
+      std::unique_ptr<GoogleTokenSource> write_tokens);
 
   // Errors of GoogleTokenSource::Get(), and of ParseBucketName().
   absl::Status Prepare(HttpRequest& request) override;
   bool LearnsFrom(const std::string& name, const HttpRequest& sent,
                   const HttpResponse& response) override;
   bool has_generations() const override { return true; }
-  void End() override { tokens_->End(); }
+  absl::string_view metadata_prefix() const override { return "x-goog-meta-"; }
+  void End() override;
 
  private:
   GcsDialect(const GcsOptions& options, const HttpUrl& endpoint,
-             std::unique_ptr<GoogleTokenSource> tokens);
+             std::unique_ptr<GoogleTokenSource> tokens,
+             std::unique_ptr<GoogleTokenSource> write_tokens);
+
+  GoogleTokenSource& TokensFor(const HttpRequest& request) const;
 
   bool has_credentials() const override { return has_token_.load(std::memory_order_relaxed); }
   bool looks_for_credentials() const override { return options_.sends_tokens; }
@@ -46,6 +53,7 @@ class GcsDialect final : public BucketDialect {
   const GcsOptions options_;
   const HttpUrl endpoint_;
   const std::unique_ptr<GoogleTokenSource> tokens_;
+  const std::unique_ptr<GoogleTokenSource> write_tokens_;
   std::atomic<bool> has_token_ = false;  // Whether there was one, the last time.
 };
 

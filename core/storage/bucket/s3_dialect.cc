@@ -22,6 +22,7 @@ constexpr char kEndpoint[] = "AWS_ENDPOINT_URL_S3";
 constexpr BucketWords kS3Words = {
     .service = "S3",
     .permissions = "s3:GetObject on the objects and s3:ListBucket on the bucket",
+    .write_permissions = "s3:PutObject, s3:AbortMultipartUpload and s3:DeleteObject on the objects",
     .credentials =
         "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the role of this "
         "machine",

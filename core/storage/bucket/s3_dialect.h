@@ -48,6 +48,7 @@ class S3Dialect final : public BucketDialect {
   bool LearnsFrom(const std::string& name, const HttpRequest& sent,
                   const HttpResponse& response) override ABSL_LOCKS_EXCLUDED(mu_);
   bool has_generations() const override { return false; }
+  absl::string_view metadata_prefix() const override { return "x-amz-meta-"; }
   void End() override { credentials_->End(); }
 
  private:

@@ -16,7 +16,8 @@ std::optional<SeenObject> RecentObjects::Find(const std::string& name, absl::Dur
   MutexLock lock(mu_);
   const auto found = objects_.find(name);
   if (found == objects_.end()) return std::nullopt;
-  if (now - found->second.asked < trust_) return found->second;
+  const absl::Duration asked = found->second.asked;
+  if (now - asked < trust_ && asked > LastWriteLocked(name)) return found->second;
   objects_.erase(found);
   return std::nullopt;
 }
@@ -24,6 +25,26 @@ std::optional<SeenObject> RecentObjects::Find(const std::string& name, absl::Dur
 void RecentObjects::Forget(const std::string& name) {
   MutexLock lock(mu_);
   objects_.erase(name);
+}
+
+void RecentObjects::NoteWrite(const std::string& name, absl::Duration now) {
+  MutexLock lock(mu_);
+  objects_.erase(name);
+  if (written_.size() >= kMaxRecentObjects) {
+    written_.clear();
+    forgotten_ = now;
+  }
+  written_[name] = now;
+}
+
+absl::Duration RecentObjects::LastWrite(const std::string& name) const {
+  MutexLock lock(mu_);
+  return LastWriteLocked(name);
+}
+
+absl::Duration RecentObjects::LastWriteLocked(const std::string& name) const {
+  const auto found = written_.find(name);
+  return found == written_.end() ? forgotten_ : found->second;
 }
 
 }  // namespace systole

@@ -36,10 +36,21 @@ class RecentObjects {
       ABSL_LOCKS_EXCLUDED(mu_);
   void Forget(const std::string& name) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // This process has written or removed the object: what was said of it until `now` is not found
+  // any more.
+  void NoteWrite(const std::string& name, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
+  // When that was, or later; long ago if it never was.
+  absl::Duration LastWrite(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);
+
  private:
+  absl::Duration LastWriteLocked(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   const absl::Duration trust_;
-  Mutex mu_;
+  mutable Mutex mu_;
   absl::flat_hash_map<std::string, SeenObject> objects_ ABSL_GUARDED_BY(mu_);
+  // At most kMaxRecentObjects. What is forgotten counts as written at `forgotten_`.
+  absl::flat_hash_map<std::string, absl::Duration> written_ ABSL_GUARDED_BY(mu_);
+  absl::Duration forgotten_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
 };
 
 }  // namespace systole

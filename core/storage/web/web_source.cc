@@ -27,6 +27,10 @@ std::string CalledName(const std::string& name) {
   return base.empty() ? "the object" : ForeignName(base);
 }
 
+bool IsSuccess(const HttpResponse& response) {
+  return response.status >= 200 && response.status < 300;
+}
+
 // Threads that read one object may come here in any order.
 void RaiseTo(std::atomic<int64_t>& latest_ns, absl::Duration time) {
   const int64_t time_ns = absl::ToInt64Nanoseconds(time);
@@ -91,9 +95,8 @@ absl::StatusOr<HttpResponse> WebConnection::Attempt(const HttpRequest& request) 
                                                    ", was spent in waiting for credentials")));
     }
     SYSTOLE_ASSIGN_OR_RETURN(HttpResponse response, client_->Fetch(prepared));
-    const bool good = response.status >= 200 && response.status < 300;
     prepared.timeout = time_left();
-    if (good || corrections >= kMostCorrections ||
+    if (IsSuccess(response) || corrections >= kMostCorrections ||
         !dialect_->LearnsFrom(request.url, prepared, response)) {
       return response;
     }
@@ -104,8 +107,12 @@ absl::Status WebConnection::Refusal(absl::string_view called, const HttpResponse
   return dialect_ == nullptr ? RefusalOf(called, response) : dialect_->RefusalOf(called, response);
 }
 
-absl::StatusOr<HttpResponse> WebConnection::Fetch(const HttpRequest& request) {
-  return retrier_.Fetch(request, [this](const HttpRequest& attempt) { return Attempt(attempt); });
+absl::StatusOr<HttpResponse> WebConnection::Fetch(const HttpRequest& request, AnswerCheck check) {
+  return retrier_.Fetch(request, [&](const HttpRequest& attempt) -> absl::StatusOr<HttpResponse> {
+    SYSTOLE_ASSIGN_OR_RETURN(HttpResponse answer, Attempt(attempt));
+    if (IsSuccess(answer)) SYSTOLE_RETURN_IF_ERROR(check(answer));
+    return answer;
+  });
 }
 
 absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std::string& called,
@@ -240,7 +247,8 @@ absl::Status WebSource::CheckUnchanged() const {
   const absl::Duration now = connection_.options().now();
   const int64_t confirmed_ns = confirmed_ns_.load(std::memory_order_relaxed);
   if (now - absl::Nanoseconds(confirmed_ns) < connection_.options().trust &&
-      confirmed_ns > unproven_ns_.load(std::memory_order_relaxed)) {
+      confirmed_ns > unproven_ns_.load(std::memory_order_relaxed) &&
+      absl::Nanoseconds(confirmed_ns) > connection_.LastWrite(name_)) {
     return absl::OkStatus();
   }
   const absl::StatusOr<SeenObject> seen =

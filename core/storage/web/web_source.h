@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -72,13 +73,28 @@ class WebConnection {
   absl::StatusOr<bool> Read(const std::string& name, const std::string& called,
                             const WebObject& object, uint64_t offset, absl::Span<char> out);
 
-  // Sends a request for something other than an object, with retries. Its url is for the dialect.
-  absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
+  // Says what is wrong with an answer 2xx, which becomes the outcome of the attempt.
+  using AnswerCheck = absl::FunctionRef<absl::Status(const HttpResponse& response)>;
+
+  // Sends a request for something other than the bytes of an object, with retries. Its url is for
+  // the dialect.
+  absl::StatusOr<HttpResponse> Fetch(
+      const HttpRequest& request,
+      AnswerCheck check = [](const HttpResponse&) { return absl::OkStatus(); });
 
   // LookIfNotSeen() asks the server again.
   void Forget(const std::string& name) { recent_.Forget(name); }
 
+  // This process has written or removed the object. What the server said of it before counts no
+  // more, not even for sources that are open.
+  void NoteWrite(const std::string& name) { recent_.NoteWrite(name, options_.now()); }
+  absl::Duration LastWrite(const std::string& name) const { return recent_.LastWrite(name); }
+
   // See HttpClient.
+  absl::Status SleepWhile(absl::FunctionRef<bool()> waits, absl::Duration time) {
+    return client_->SleepWhile(waits, time);
+  }
+  void WakeSleepers() { client_->WakeSleepers(); }
   void End() { client_->End(); }
 
   const WebStoreOptions& options() const { return options_; }

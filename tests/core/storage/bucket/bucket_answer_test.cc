@@ -81,6 +81,40 @@ TEST(BucketAnswerTest, WhatCanBeNoCodeOrRegionIsNotTaken) {
   }
 }
 
+TEST(BucketAnswerTest, TheIdOfAnUploadIsPrintableAndBounded) {
+  const auto answer = [](const std::string& id) {
+    return absl::StrCat(
+        "<?xml version=\"1.0\"?>\n<InitiateMultipartUploadResult xmlns=\"x\"><Key>k"
+        "</Key><UploadId>",
+        id, "</UploadId></InitiateMultipartUploadResult>");
+  };
+  EXPECT_THAT(ParseUploadId(answer("a/b+c==&amp;")), IsOkAndHolds("a/b+c==&"));
+  EXPECT_THAT(ParseUploadId(answer(std::string(kMaxUploadIdBytes, 'x'))), IsOk());
+  for (const std::string& body : {answer(""), answer("a b"), answer("\xc3\xa4"),
+                                  answer(std::string(kMaxUploadIdBytes + 1, 'x')), std::string(),
+                                  std::string("no XML"), std::string("<UploadId>a</UploadId>")}) {
+    EXPECT_THAT(ParseUploadId(body), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(""))) << body;
+  }
+}
+
+TEST(BucketAnswerTest, TheEndOfAnUploadIsAResultOrARefusalWithBlanksBeforeIt) {
+  const std::string result =
+      "<CompleteMultipartUploadResult><ETag>&quot;1&quot;</ETag></CompleteMultipartUploadResult>";
+  const std::string error = "<Error><Code>InternalError</Code></Error>";
+  const std::string xml = "<?xml version=\"1.0\"?>";
+  for (const std::string& before : {std::string(), std::string(" \n  "), xml, xml + "\n  "}) {
+    EXPECT_THAT(ParseUploadEnd(before + result), IsOkAndHolds(testing::Eq(std::nullopt)));
+    const auto refused = ParseUploadEnd(before + error);
+    ASSERT_THAT(refused, IsOk());
+    ASSERT_TRUE(refused->has_value());
+    EXPECT_EQ((*refused)->code, "InternalError");
+  }
+  for (const std::string& body : {std::string(), std::string("  "), std::string("<html></html>"),
+                                  result.substr(0, 50), error.substr(0, 30)}) {
+    EXPECT_THAT(ParseUploadEnd(body), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(""))) << body;
+  }
+}
+
 TEST(BucketAnswerTest, APageMayBeIndented) {
   std::string body = "<ListBucketResult>";
   for (int i = 0; i < 1000; ++i) {

@@ -17,9 +17,11 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::unique_ptr<GcsDialect> Dialect(const GcsOptions& options, std::vector<std::string> tokens) {
+std::unique_ptr<GcsDialect> Dialect(const GcsOptions& options, std::vector<std::string> tokens,
+                                    std::vector<std::string> write_tokens = {}) {
   absl::StatusOr<std::unique_ptr<GcsDialect>> dialect =
-      GcsDialect::Create(options, std::make_unique<FakeGoogleTokens>(std::move(tokens)));
+      GcsDialect::Create(options, std::make_unique<FakeGoogleTokens>(std::move(tokens)),
+                         std::make_unique<FakeGoogleTokens>(std::move(write_tokens)));
   EXPECT_THAT(dialect, IsOk());
   return *std::move(dialect);
 }
@@ -59,6 +61,7 @@ TEST(GcsDialectTest, AnEmulatorGetsNoToken) {
   }
   emulator = "local host";
   EXPECT_THAT(GcsDialect::Create(GcsOptionsOfEnvironment(surroundings),
+                                 std::make_unique<FakeGoogleTokens>(std::vector<std::string>()),
                                  std::make_unique<FakeGoogleTokens>(std::vector<std::string>())),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("STORAGE_EMULATOR_HOST")));
 }
@@ -73,6 +76,37 @@ TEST(GcsDialectTest, OfTokensTheRefusalSpeaksOnlyIfTheyWouldBeSent) {
   Prepared(*emulator, "gs://data/a");
   EXPECT_THAT(std::string(emulator->RefusalOf("it", {.status = 403}).message()),
               testing::Not(HasSubstr("credentials")));
+}
+
+TEST(GcsDialectTest, OnlyRequestsThatWriteHaveTheTokenThatLetsWrite) {
+  const auto dialect = Dialect({}, {"READ"}, {"WRITE1", "WRITE2"});
+  const auto token = [&](HttpMethod method) {
+    HttpRequest request = {.method = method, .url = "gs://data?uploadId=1/a"};
+    EXPECT_THAT(dialect->Prepare(request), IsOk());
+    EXPECT_EQ(request.url, "https://storage.googleapis.com/data/a?uploadId=1");
+    EXPECT_EQ(FindHeader(request.headers, "accept-encoding"), "");
+    return std::string(FindHeader(request.headers, "authorization"));
+  };
+  for (const HttpMethod method : {HttpMethod::kGet, HttpMethod::kHead}) {
+    EXPECT_EQ(token(method), "Bearer READ");
+  }
+  for (const HttpMethod method : {HttpMethod::kPut, HttpMethod::kPost, HttpMethod::kDelete}) {
+    EXPECT_EQ(token(method), "Bearer WRITE1");
+  }
+  const HttpRequest sent = {.method = HttpMethod::kPut,
+                            .url = "https://storage.googleapis.com/data/a",
+                            .headers = {{"authorization", "Bearer WRITE1"}}};
+  EXPECT_TRUE(dialect->LearnsFrom("gs://data/a", sent, {.status = 401}));
+  EXPECT_EQ(token(HttpMethod::kPut), "Bearer WRITE2");
+}
+
+TEST(GcsDialectTest, ARefusalToWriteNamesThePermissionsOfAWriter) {
+  const auto dialect = Dialect({}, {"READ"}, {"WRITE"});
+  Prepared(*dialect, "gs://data/a");
+  EXPECT_THAT(dialect->WriteRefusalOf("it", {.status = 403}),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       AllOf(HasSubstr("may not write"), HasSubstr("storage.objects.create"),
+                             HasSubstr("devstorage.read_write"))));
 }
 
 TEST(GcsDialectTest, ARefusedTokenIsRenewedOnce) {

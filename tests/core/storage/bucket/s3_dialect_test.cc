@@ -64,6 +64,18 @@ TEST(S3DialectTest, KeysAreAskedForAsTheyAreWritten) {
   EXPECT_TRUE(Prepared(*dialect, "s3://data/a").keeps_dots);
 }
 
+TEST(S3DialectTest, ARequestAboutAnObjectHasItsQueryBehindTheKey) {
+  const BucketTarget target = {.name = {.scheme = "s3", .bucket = "data", .key = "d/a?b"},
+                               .query = "?partNumber=1&uploadId=x%2Fy"};
+  EXPECT_EQ(target.Url(), "s3://data?partNumber=1&uploadId=x%2Fy/d/a?b");
+  EXPECT_EQ(Prepared(*Dialect({}), target.Url()).url,
+            "https://data.s3.us-east-1.amazonaws.com/d/a%3Fb?partNumber=1&uploadId=x%2Fy");
+  EXPECT_EQ(Prepared(*Dialect({.endpoint = "http://host"}), target.Url()).url,
+            "http://host/data/d/a%3Fb?partNumber=1&uploadId=x%2Fy");
+  const BucketTarget object = {.name = target.name, .query = ""};
+  EXPECT_EQ(object.Url(), "s3://data/d/a?b");
+}
+
 TEST(S3DialectTest, RequestsAreSignedAndNeverRedirected) {
   const auto dialect = Dialect({.region = "eu-west-1"}, {kSecond});
   const HttpRequest request = Prepared(*dialect, "s3://data/a");

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "tests/core/http/sigv4_verifier.h"
@@ -76,6 +77,7 @@ StubAnswer RefuseInXml(int status, absl::string_view code, absl::string_view mor
 StubBucket::StubBucket(const StubBucketOptions& options, const StubCertificate* certificate)
     : is_gcs_(options.is_gcs),
       page_keys_(options.page_keys),
+      min_part_bytes_(options.min_part_bytes),
       sign_(options.sign),
       token_(options.token),
       server_([this](const StubRequest& request) { return Serve(request); }, certificate) {}
@@ -88,6 +90,18 @@ std::string StubBucket::Put(const std::string& key, std::string bytes) {
   MutexLock lock(mu_);
   objects_[key] = {std::move(bytes), ++puts_};
   return Name(key);
+}
+
+std::optional<std::string> StubBucket::Get(const std::string& key) const {
+  MutexLock lock(mu_);
+  const auto found = objects_.find(key);
+  if (found == objects_.end()) return std::nullopt;
+  return found->second.bytes;
+}
+
+int StubBucket::uploads() const {
+  MutexLock lock(mu_);
+  return static_cast<int>(uploads_.size());
 }
 
 void StubBucket::Remove(const std::string& key) {
@@ -157,7 +171,73 @@ StubAnswer StubBucket::ServeObject(const StubRequest& request, const std::string
   }
   HttpHeaders headers = {{"ETag", etag}};
   if (is_gcs_) headers.emplace_back("x-goog-generation", generation);
+  headers.insert(headers.end(), found->second.metadata.begin(), found->second.metadata.end());
   return ServeBytes(request, found->second.bytes, headers);
+}
+
+HttpHeaders StubBucket::MetadataOf(const StubRequest& request) const {
+  HttpHeaders metadata;
+  for (const auto& header : request.headers) {
+    if (absl::StartsWith(header.first, is_gcs_ ? "x-goog-meta-" : "x-amz-meta-")) {
+      metadata.push_back(header);
+    }
+  }
+  return metadata;
+}
+
+StubAnswer StubBucket::ServeWrite(const StubRequest& request, const std::string& key,
+                                  const std::map<std::string, std::string>& query) {
+  if (const auto id = query.find("uploadId"); id != query.end()) {
+    const auto part = query.find("partNumber");
+    return ServeUpload(request, id->second, part == query.end() ? "" : part->second);
+  }
+  if (query.count("uploads") > 0) {
+    const std::string id = absl::StrCat("upload/", ++puts_, "+=");
+    uploads_[id] = {key, MetadataOf(request), {}};
+    return Reply(200, absl::StrCat("<InitiateMultipartUploadResult><Bucket>", kStubBucket,
+                                   "</Bucket><UploadId>", id,
+                                   "</UploadId></InitiateMultipartUploadResult>"));
+  }
+  if (request.method == "PUT") {
+    objects_[key] = {request.body, ++puts_, MetadataOf(request)};
+    return Reply(200, "", {{"ETag", absl::StrCat("\"", puts_, "\"")}});
+  }
+  const size_t removed = objects_.erase(key);
+  return is_gcs_ && removed == 0 ? RefuseInXml(404, "NoSuchKey") : StubAnswer{Head(204, {})};
+}
+
+StubAnswer StubBucket::ServeUpload(const StubRequest& request, const std::string& id,
+                                   const std::string& part) {
+  const auto found = uploads_.find(id);
+  if (found == uploads_.end()) return RefuseInXml(404, "NoSuchUpload");
+  if (request.method == "POST") return EndUpload(request, id);
+  if (request.method == "DELETE") {
+    uploads_.erase(found);
+    return {Head(204, {})};
+  }
+  int number = 0;
+  if (!absl::SimpleAtoi(part, &number) || number < 1) return RefuseInXml(400, "InvalidArgument");
+  found->second.parts[number] = request.body;
+  return Reply(200, "", {{"ETag", absl::StrCat("\"", EtagOf(id, number), "\"")}});
+}
+
+StubAnswer StubBucket::EndUpload(const StubRequest& request, const std::string& id) {
+  Upload& upload = uploads_[id];
+  std::string wanted = "<CompleteMultipartUpload>";
+  std::string bytes;
+  for (const auto& [number, part] : upload.parts) {
+    absl::StrAppend(&wanted, "<Part><PartNumber>", number, "</PartNumber><ETag>&quot;",
+                    absl::StrReplaceAll(EtagOf(id, number), {{"&", "&amp;"}}),
+                    "&quot;</ETag></Part>");
+    bytes += part;
+    const bool is_last = number == upload.parts.rbegin()->first;
+    if (!is_last && part.size() < min_part_bytes_) return RefuseInXml(400, "EntityTooSmall");
+  }
+  if (request.body != wanted + "</CompleteMultipartUpload>") return RefuseInXml(400, "InvalidPart");
+  objects_[upload.key] = {bytes, ++puts_, upload.metadata};
+  uploads_.erase(id);
+  return Reply(200, absl::StrCat(" \n<?xml version=\"1.0\"?>\n<CompleteMultipartUploadResult>"
+                                 "<ETag>&quot;1&quot;</ETag></CompleteMultipartUploadResult>"));
 }
 
 StubAnswer StubBucket::ServeList(const std::map<std::string, std::string>& query) {
@@ -218,8 +298,13 @@ StubAnswer StubBucket::Usual(const StubRequest& request) {
   if (!absl::ConsumePrefix(&path, bucket) || (!path.empty() && path[0] != '/')) {
     return Bodiless(request, RefuseInXml(404, "NoSuchBucket"));
   }
-  if (path.size() > 1) return Bodiless(request, ServeObject(request, Unescaped(path.substr(1))));
-  return ServeList(ParametersOf(parts.second));
+  const std::map<std::string, std::string> query = ParametersOf(parts.second);
+  if (path.size() <= 1) return ServeList(query);
+  const std::string key = Unescaped(path.substr(1));
+  if (request.method == "GET" || request.method == "HEAD") {
+    return Bodiless(request, ServeObject(request, key));
+  }
+  return ServeWrite(request, key, query);
 }
 
 }  // namespace systole

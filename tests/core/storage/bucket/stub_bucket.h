@@ -1,5 +1,6 @@
-// A bucket behind a StubHttpServer: objects, lists in pages, signatures or tokens, and refusals in
-// XML, as S3 and Cloud Storage do it. A test may answer some requests in another way.
+// A bucket behind a StubHttpServer: objects, uploads at once and in parts, lists in pages,
+// signatures or tokens, and refusals in XML, as S3 and Cloud Storage do it. A test may answer some
+// requests in another way.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_
 
@@ -29,6 +30,8 @@ struct StubBucketOptions {
   std::string token = {};
   // Of a page of a list, even if more are asked for.
   size_t page_keys = 1000;
+  // Of a part that is not the last.
+  size_t min_part_bytes = 1;
 };
 
 // Thread-safe.
@@ -44,6 +47,10 @@ class StubBucket {
   std::string Put(const std::string& key, std::string bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void Remove(const std::string& key) ABSL_LOCKS_EXCLUDED(mu_);
   std::string Name(const std::string& key) const;
+  // The object's bytes. Nullopt: there is none.
+  std::optional<std::string> Get(const std::string& key) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Uploads in parts that have begun and not ended.
+  int uploads() const ABSL_LOCKS_EXCLUDED(mu_);
   void SetFault(Fault fault) ABSL_LOCKS_EXCLUDED(mu_);
   // From now on only these let a request in. Those of before are answered with ExpiredToken.
   void Renew(const AwsSigning& sign) ABSL_LOCKS_EXCLUDED(mu_);
@@ -62,6 +69,12 @@ class StubBucket {
   struct Object {
     std::string bytes;
     int put = 0;  // The number of this put, counted from 1.
+    HttpHeaders metadata = {};
+  };
+  struct Upload {
+    std::string key;
+    HttpHeaders metadata;
+    std::map<int, std::string> parts;  // By number.
   };
 
   StubAnswer Serve(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
@@ -69,16 +82,30 @@ class StubBucket {
   std::optional<StubAnswer> Refuses(const StubRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   StubAnswer ServeObject(const StubRequest& request, const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A PUT, POST or DELETE.
+  StubAnswer ServeWrite(const StubRequest& request, const std::string& key,
+                        const std::map<std::string, std::string>& query)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  StubAnswer ServeUpload(const StubRequest& request, const std::string& id, const std::string& part)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  StubAnswer EndUpload(const StubRequest& request, const std::string& id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string EtagOf(const std::string& id, int part) const {
+    return id + "&" + std::to_string(part);
+  }
+  HttpHeaders MetadataOf(const StubRequest& request) const;
   StubAnswer ServeList(const std::map<std::string, std::string>& query)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const bool is_gcs_;
   const size_t page_keys_;
+  const size_t min_part_bytes_;
   mutable Mutex mu_;
   std::optional<AwsSigning> sign_ ABSL_GUARDED_BY(mu_);
   std::string token_ ABSL_GUARDED_BY(mu_);
   std::set<std::string> expired_ ABSL_GUARDED_BY(mu_);  // Ids of keys.
   std::map<std::string, Object> objects_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, Upload> uploads_ ABSL_GUARDED_BY(mu_);  // By ID.
   int puts_ ABSL_GUARDED_BY(mu_) = 0;
   Fault fault_ ABSL_GUARDED_BY(mu_);
   StubHttpServer server_;  // Last: its threads use what is above.

@@ -37,9 +37,10 @@ inline WebStoreOptions EagerWebOptions() {
 // Each set of credentials is used until it is refused.
 inline BucketStore S3StoreOf(const StubBucket& bucket,
                              std::vector<AwsCredentials> credentials = {kStubCredentials},
-                             WebStoreOptions web = EagerWebOptions(), BucketListOptions list = {}) {
+                             WebStoreOptions web = EagerWebOptions(), BucketListOptions list = {},
+                             BucketSinkOptions sink = {}) {
   return BucketStore([=, endpoint = bucket.endpoint()]() -> absl::StatusOr<BucketService> {
-    BucketService service = {.dialect = nullptr, .web = web, .list = list};
+    BucketService service = {.dialect = nullptr, .web = web, .list = list, .sink = sink};
     SYSTOLE_ASSIGN_OR_RETURN(service.dialect,
                              S3Dialect::Create({.endpoint = endpoint},
                                                std::make_unique<FakeAwsCredentials>(credentials)));
@@ -47,12 +48,16 @@ inline BucketStore S3StoreOf(const StubBucket& bucket,
   });
 }
 
-inline BucketStore GcsStoreOf(const StubBucket& bucket, std::vector<std::string> tokens) {
+// The same tokens let read and write.
+inline BucketStore GcsStoreOf(const StubBucket& bucket, std::vector<std::string> tokens,
+                              BucketSinkOptions sink = {}) {
   return BucketStore([=, endpoint = bucket.endpoint()]() -> absl::StatusOr<BucketService> {
-    BucketService service = {.dialect = nullptr, .web = EagerWebOptions()};
+    BucketService service = {
+        .dialect = nullptr, .web = EagerWebOptions(), .list = {}, .sink = sink};
     SYSTOLE_ASSIGN_OR_RETURN(
         service.dialect,
-        GcsDialect::Create({.endpoint = endpoint}, std::make_unique<FakeGoogleTokens>(tokens)));
+        GcsDialect::Create({.endpoint = endpoint}, std::make_unique<FakeGoogleTokens>(tokens),
+                           std::make_unique<FakeGoogleTokens>(tokens)));
     return service;
   });
 }

@@ -1,0 +1,91 @@
+// Writes an object of a bucket. A small one is sent when it is closed; a larger one is sent in
+// parts while it is written, several at a time.
+#ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_SINK_H_
+#define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_SINK_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/interrupt/interrupt.h"
+#include "core/storage/bucket/bucket_dialect.h"
+#include "core/storage/bucket/bucket_name.h"
+#include "core/storage/bucket/object_upload.h"
+#include "core/storage/byte_sink.h"
+#include "core/storage/web/web_source.h"
+
+namespace systole {
+
+// An object may have kMaxUploadParts parts, and its size is not known before its end. So the parts
+// become larger: after each `parts_of_a_size` they have twice as many bytes. With these defaults an
+// object has at most 484 GiB. The sink takes 40 MiB of memory for one of up to 15 GiB, and never
+// more than 256 MiB: the parts on their way, and one that is filled.
+struct BucketSinkOptions {
+  // Of the first parts, and the most bytes of an object that is sent at once. Servers want at least
+  // 5 MiB.
+  uint64_t first_part_bytes = uint64_t{8} << 20;
+  int parts_of_a_size = 2000;
+  int max_parts = kMaxUploadParts;
+  // What may be on its way at a time, besides one part. More of it is faster over long distances,
+  // and takes more memory and connections.
+  int parts_in_flight = 4;
+  uint64_t bytes_in_flight = uint64_t{64} << 20;
+};
+
+// Thread-compatible. Borrows connection and dialect. Errors are those of ObjectUpload, and:
+//   ResourceExhausted  the object would have too many parts.
+//   Cancelled          InterruptRequested(), or the process ends.
+// After an error, and if the sink is destroyed before Close(), the server is asked to forget the
+// parts (ObjectUpload::Abort()). Nothing is visible under the name before Close().
+class BucketSink final : public ByteSink {
+ public:
+  BucketSink(WebConnection& connection, const BucketDialect& dialect, const BucketName& name,
+             const BucketSinkOptions& options);
+  ~BucketSink() override;
+
+  absl::Status Append(absl::string_view bytes) override;
+  // Waits until all is sent. After an error the object may be there nevertheless, but only as a
+  // whole.
+  absl::Status Close() override;
+  absl::string_view name() const override { return name_; }
+
+ private:
+  // The bytes of the part that is filled now.
+  uint64_t PartBytes() const;
+  // Hands the filled part to a thread, once there is room for it among those on their way.
+  absl::Status SendPart();
+  bool HasRoomFor(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sleeps until no part is on its way (`until_none`), or there is room for `bytes` more.
+  absl::Status WaitForParts(bool until_none, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  void PutPart(int number, const HttpBody& bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status Finish() ABSL_LOCKS_EXCLUDED(mu_);
+  // Keeps `status`, which every later call returns, and ends the upload.
+  absl::Status Fail(absl::Status status);
+  void GiveUp();
+
+  WebConnection& connection_;
+  const std::string name_;
+  const BucketSinkOptions options_;
+  ObjectUpload upload_;
+  absl::Status status_;
+  std::string buffer_;
+  int parts_ = 0;  // Handed to threads so far.
+  InterruptFlag unwanted_;
+
+  Mutex mu_;
+  std::vector<std::string> etags_ ABSL_GUARDED_BY(mu_);  // By part.
+  int in_flight_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t bytes_in_flight_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Status failed_ ABSL_GUARDED_BY(mu_);  // The first error of a part.
+  std::unique_ptr<WorkerPool> threads_;       // Last: it uses what is above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_SINK_H_

@@ -1,0 +1,77 @@
+// The requests that write one object of a bucket: all of it at once, or in parts. S3 calls them
+// PutObject, CreateMultipartUpload, UploadPart, CompleteMultipartUpload and AbortMultipartUpload.
+// The XML API of Cloud Storage has the same ones.
+#ifndef SYSTOLE_CORE_STORAGE_BUCKET_OBJECT_UPLOAD_H_
+#define SYSTOLE_CORE_STORAGE_BUCKET_OBJECT_UPLOAD_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "core/http/http_message.h"
+#include "core/storage/bucket/bucket_dialect.h"
+#include "core/storage/bucket/bucket_name.h"
+#include "core/storage/web/web_source.h"
+
+namespace systole {
+
+// The most parts of an object, in S3 and in Cloud Storage.
+inline constexpr int kMaxUploadParts = 10'000;
+// How long ObjectUpload::Abort() takes at most.
+inline constexpr absl::Duration kMaxAbortTime = absl::Seconds(10);
+
+// Thread-compatible; calls of PutPart() may be concurrent. Borrows connection and dialect. Requests
+// are tried again as those that read are: each may be made twice without harm. Errors are those of
+// HttpClient::Fetch() and BucketDialect::WriteRefusalOf(), with the object's name.
+class ObjectUpload {
+ public:
+  ObjectUpload(WebConnection& connection, const BucketDialect& dialect, BucketName name)
+      : connection_(connection), dialect_(dialect), name_(std::move(name)) {}
+
+  absl::Status PutWhole(HttpBody bytes) const;
+
+  // Begins an upload in parts. Errors are also those of ParseUploadId().
+  absl::Status Begin();
+  bool has_begun() const { return !id_.empty(); }
+  // REQUIRES, for the next three: Begin() has returned OK.
+
+  // Returns the ETag of a part. `number` is 1 for the first, and at most kMaxUploadParts.
+  absl::StatusOr<std::string> PutPart(int number, HttpBody bytes) const;
+  // Makes the object of the parts 1, 2, .. with these ETags. After an error it may be there
+  // nevertheless, as a whole: the answer was lost.
+  absl::Status End(absl::Span<const std::string> etags) const;
+  // Lets the server forget the parts. An error is not told, because the caller has one already. It
+  // takes kMaxAbortTime at most, even if the thread is interrupted.
+  void Abort() const;
+
+  // Removes the object. NotFound if the server says that there is none; S3 never does.
+  absl::Status RemoveObject() const;
+
+ private:
+  // `query` is empty for a request about the object itself.
+  HttpRequest RequestFor(HttpMethod method,
+                         std::vector<std::pair<std::string, std::string>> query) const;
+  absl::StatusOr<HttpResponse> Fetch(
+      const HttpRequest& request, WebConnection::AnswerCheck check = [](const HttpResponse&) {
+        return absl::OkStatus();
+      }) const;
+  // What an answer 200 to the request that ends the upload says.
+  absl::Status CheckEnd(const HttpResponse& response) const;
+  // Whether the object that is there now was made by this upload.
+  bool IsThere() const;
+
+  WebConnection& connection_;
+  const BucketDialect& dialect_;
+  const BucketName name_;
+  std::string id_;    // Of the upload.
+  std::string mark_;  // The object's metadata has it.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_BUCKET_OBJECT_UPLOAD_H_
