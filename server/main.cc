@@ -142,9 +142,10 @@ void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) 
 absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
   const auto chunks = std::make_shared<ChunkCache>(SizeOf(config.decompression_cache()));
-  SYSTOLE_ASSIGN_OR_RETURN(
-      Catalogue catalogue,
-      Catalogue::Open(config, {.index_dir = config.index_dir(), .chunks = chunks}));
+  SYSTOLE_ASSIGN_OR_RETURN(Catalogue catalogue,
+                           Catalogue::Open(config, {.index_dir = config.index_dir(),
+                                                    .write_index = config.write_index(),
+                                                    .chunks = chunks}));
   for (const auto& [name, dataset] : catalogue.datasets()) TellDataset(*dataset, events);
   const absl::Status serves = catalogue.CheckServes();
   for (const auto& [name, refusal] : catalogue.refused()) {

@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<DecompressedSource>> DecompressedSource::Open(
       AddNote(note, absl::StrCat("restart points \"", ShownName(path),
                                  "\" not used: ", loaded.message()));
     }
-    const absl::Status found = source->FindPoints(path, note);
+    const absl::Status found = source->FindPoints(options, note);
     if (!found.ok()) return OfFile(found, *source->file_);
     SYSTOLE_RETURN_IF_ERROR(source->CheckUnchanged());
   }
@@ -114,10 +114,10 @@ absl::Status DecompressedSource::Scan(uint64_t spacing, RestartScan::WindowSink 
   return absl::OkStatus();
 }
 
-absl::Status DecompressedSource::FindPoints(const std::string& path, std::string* note) {
-  if (!path.empty()) {
+absl::Status DecompressedSource::FindPoints(const DecompressedOptions& options, std::string* note) {
+  if (!options.restart_path.empty()) {
     absl::Status kept;
-    const absl::Status found = FindPointsInto(path, kept);
+    const absl::Status found = FindPointsInto(options, kept);
     if (kept.ok()) return found;
     AddNote(note,
             absl::StrCat("restart points not kept: ", kept.message(),
@@ -135,7 +135,11 @@ absl::Status DecompressedSource::FindPoints(const std::string& path, std::string
   return Scan(compression_ == Compression::kZstd ? kZstdSpacing : kDeflateSpacingInMemory, keep);
 }
 
-absl::Status DecompressedSource::FindPointsInto(const std::string& path, absl::Status& kept) {
+absl::Status DecompressedSource::FindPointsInto(const DecompressedOptions& options,
+                                                absl::Status& kept) {
+  const std::string& path = options.restart_path;
+  kept = CheckMayKeep(path, options.write_index);
+  if (!kept.ok()) return kept;
   // A server that was killed while it scanned may have left a file.
   RemoveLeftovers({path});
   absl::StatusOr<std::unique_ptr<ByteSink>> sink = CreateStored(path);

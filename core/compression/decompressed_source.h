@@ -30,6 +30,8 @@ struct DecompressedOptions {
   std::string restart_path = {};
   // Whether to scan even if there is a valid file of restart points.
   bool rebuild = false;
+  // Whether that file may be written into a bucket (CheckMayKeep()).
+  bool write_index = false;
   // Null: the source makes a cache of its own.
   std::shared_ptr<ChunkCache> chunks = {};
 };
@@ -64,9 +66,9 @@ class DecompressedSource final : public ByteSource {
   absl::Status LoadPoints(const std::string& path);
   // Keeps the points' windows (restart_points.h) in memory if `path` is empty or its file cannot be
   // written.
-  absl::Status FindPoints(const std::string& path, std::string* note);
+  absl::Status FindPoints(const DecompressedOptions& options, std::string* note);
   // Sets `kept` to the error of writing the file of restart points, and returns that error, too.
-  absl::Status FindPointsInto(const std::string& path, absl::Status& kept);
+  absl::Status FindPointsInto(const DecompressedOptions& options, absl::Status& kept);
   absl::Status Scan(uint64_t spacing, RestartScan::WindowSink windows);
   // The chunk's window; empty for the first chunk. Unavailable if it cannot be read as it was
   // written.

@@ -114,8 +114,10 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
 }
 
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
-                                                        const ShardOptions& options) {
-  SYSTOLE_RETURN_IF_ERROR(CheckShardOptions(options));
+                                                        const ShardOptions& given) {
+  SYSTOLE_RETURN_IF_ERROR(CheckShardOptions(given));
+  ShardOptions options = given;
+  options.write_index = given.write_index || given.index_use == IndexUse::kRebuild;
   if (shard.is_group()) return shard.format->open_group(std::move(shard.group), options);
   const std::string& path = shard.path;
   const Formats formats = options.formats.empty() ? ShardFormats() : options.formats;
@@ -126,7 +128,8 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
                                                          {.compression = options.compression,
                                                           .chunks = options.chunks,
                                                           .restart_path = restart_path,
-                                                          .rebuild = rebuild},
+                                                          .rebuild = rebuild,
+                                                          .write_index = options.write_index},
                                                          [formats](absl::string_view begin) {
                                                            return FormatThatBegins(
                                                                       formats, begin) != nullptr;
@@ -137,7 +140,8 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
   SYSTOLE_ASSIGN_OR_RETURN(const ShardFormat* const format, FormatOf(formats, *file.bytes));
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<RecordSource> opened,
                            format->open(std::move(file), options));
-  if (!restart_path.empty() && !opened->CheckHoldsRecords().ok()) {
+  if (!restart_path.empty() && !opened->CheckHoldsRecords().ok() &&
+      CheckMayKeep(restart_path, options.write_index).ok()) {
     // The file seems to be no shard, so nothing is left beside it. The restart points were written
     // only to read it.
     RemoveStored(restart_path).IgnoreError();  // There may be no such file.

@@ -161,8 +161,54 @@ TEST(BucketTest, CommandsReadGlobsAndKeepIndexesInAnotherFolder) {
   }
   EXPECT_EQ(kept, 4);
   const Finished beside = RunSystole({"index", glob}, environment);
-  EXPECT_NE(beside.exit_code, 0);
-  EXPECT_THAT(beside.err, HasSubstr("--index-dir"));
+  EXPECT_EQ(beside.exit_code, 0) << beside.err;
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(bucket.Get(absl::StrCat("d/train-", i, ".tfrecord.idx")).has_value());
+    EXPECT_TRUE(bucket.Get(absl::StrCat("d/train-", i, ".tfrecord.idx.hash")).has_value());
+  }
+  bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (request.method != "PUT") return std::nullopt;
+    return RefuseInXml(403, "AccessDenied");
+  });
+  const Finished refused = RunSystole({"index", glob}, environment);
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("train-0.tfrecord.idx"), HasSubstr("403 AccessDenied"),
+                                 HasSubstr("s3:PutObject"), ShowsNoSecret()));
+}
+
+// The log of a server of the bucket, which also feeds.
+std::string LogOfServer(StubBucket& bucket, std::vector<std::string> args) {
+  args.insert(args.begin(), {"--dataset", "bucket=" + bucket.Name("d/train-*.tfrecord")});
+  const auto server = ServerProcess::Start(args, Environment(bucket));
+  EXPECT_THAT(server, IsOk());
+  EXPECT_EQ(Lines(Digests(**server, "bucket")).size(), 4u * 8u);
+  (*server)->process().Signal(SIGTERM);
+  return (*server)->process().Wait().err;
+}
+
+TEST(BucketTest, AServerWritesIndexesIntoABucketOnlyIfItIsTold) {
+  for (const bool is_gcs : {false, true}) {
+    const TempFolder folder;
+    StubBucket bucket(is_gcs ? StubBucketOptions{.is_gcs = true}
+                             : StubBucketOptions{.sign = kSign});
+    PutShards(bucket, folder);
+    EXPECT_THAT(LogOfServer(bucket, {}),
+                AllOf(HasSubstr("index not kept"), HasSubstr("--write-index"),
+                      HasSubstr("systole index"), HasSubstr("--index-dir"), ShowsNoSecret()));
+    for (const StubRequest& request : bucket.server().requests()) {
+      EXPECT_TRUE(request.method == "GET" || request.method == "HEAD") << request.method;
+    }
+    EXPECT_THAT(LogOfServer(bucket, {"--write-index"}), Not(HasSubstr("index not kept")));
+    const std::optional<std::string> index = bucket.Get("d/train-3.tfrecord.idx");
+    EXPECT_TRUE(index.has_value() && bucket.Get("d/train-3.tfrecord.idx.hash").has_value());
+    // The next one reads them, and scans nothing.
+    const size_t before = bucket.server().requests().size();
+    EXPECT_THAT(LogOfServer(bucket, {}), Not(HasSubstr("index")));
+    for (size_t i = before; i < bucket.server().requests().size(); ++i) {
+      EXPECT_NE(bucket.server().requests()[i].method, "PUT");
+    }
+    EXPECT_EQ(bucket.Get("d/train-3.tfrecord.idx"), index);
+  }
 }
 
 TEST(BucketTest, AManifestBesideShardsFindsOneThatIsMissing) {

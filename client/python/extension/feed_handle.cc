@@ -159,9 +159,10 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
 
 std::shared_ptr<Dataset> OpenDataset(const std::string& name,
                                      const std::vector<std::string>& patterns,
-                                     const std::string& index_dir, const std::string& compression,
-                                     int64_t expect_records, int64_t expect_bytes) {
-  ShardOptions options = {.index_dir = index_dir};
+                                     const std::string& index_dir, bool write_index,
+                                     const std::string& compression, int64_t expect_records,
+                                     int64_t expect_bytes) {
+  ShardOptions options = {.index_dir = index_dir, .write_index = write_index};
   const std::optional<Compression> stated = CompressionNamed(compression);
   if (!stated.has_value()) {
     RaiseIfError(absl::InvalidArgumentError(
@@ -386,8 +387,9 @@ std::string FeedHandle::Digest(const Memory& memory, int core) const {
 void DeclareFeeds(nb::module_& module) {
   nb::class_<Dataset>(module, "Dataset", "The open shards of one dataset.")
       .def_static("open", &OpenDataset, nb::arg("name"), nb::arg("patterns"),
-                  nb::arg("index_dir") = "", nb::arg("compression") = "detect",
-                  nb::arg("expect_records") = 0, nb::arg("expect_bytes") = 0)
+                  nb::arg("index_dir") = "", nb::arg("write_index") = false,
+                  nb::arg("compression") = "detect", nb::arg("expect_records") = 0,
+                  nb::arg("expect_bytes") = 0)
       .def_static("join", &JoinDatasets, nb::arg("members"))
       .def_prop_ro("name", [](const Dataset& dataset) { return dataset.name(); })
       .def_prop_ro("num_records", &Dataset::num_records)

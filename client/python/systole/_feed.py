@@ -153,6 +153,8 @@ class LocalFeed(BaseFeed):
                         feed at a time; default: none
     cache_disk_bytes:   the most that is kept in that folder
     index_dir:          folder for the shards' indexes; default: beside each shard
+    write_index:        whether indexes are written into buckets, beside shards that lie there;
+                        elsewhere they always are; default: no
     compression:        of the shards: "gzip", "zlib", "zstd" or "none"; default: detected from each
                         shard
     expect_records:     the number of records of all shards together, or {name: number} for several
@@ -176,6 +178,7 @@ class LocalFeed(BaseFeed):
         cache_disk: str | os.PathLike[str] = "",
         cache_disk_bytes: int = 16 << 30,
         index_dir: str | os.PathLike[str] = "",
+        write_index: bool = False,
         compression: str = "detect",
         expect_records: int | Mapping[str, int] | None = None,
         expect_bytes: int | Mapping[str, int] | None = None,
@@ -200,6 +203,7 @@ class LocalFeed(BaseFeed):
                 name,
                 globs(datasets, name, names),
                 indexes,
+                bool(write_index),
                 str(compression),
                 expected(expect_records, "expect_records", name, names),
                 expected(expect_bytes, "expect_bytes", name, names),

@@ -28,6 +28,8 @@ class serve:
     threads:       threads that read, decode and transform; default: one for each CPU
     memory_budget: bytes for batches in flight, and for the threads that make them
     index_dir:     folder for the shards' indexes; default: beside each shard
+    write_index:   whether indexes are written into buckets, beside shards that lie there;
+                   elsewhere they always are; default: no
     compression:   of the shards: "gzip", "zlib", "zstd" or "none"; default: detected from each
                    shard
     cache_memory:  bytes of memory for values of outputs with cache="memory" or "disk"; default:
@@ -54,6 +56,7 @@ class serve:
         threads: int | None = None,
         memory_budget: int = 1 << 30,
         index_dir: str | os.PathLike[str] | None = None,
+        write_index: bool = False,
         compression: str = "detect",
         cache_memory: int = 0,
         cache_disk: str | os.PathLike[str] | None = None,
@@ -84,6 +87,8 @@ class serve:
             arguments += [f"--block-cache-bytes={limit}"]
         if threads is not None:
             arguments += ["--threads", str(whole_number("threads", threads))]
+        if write_index:
+            arguments += ["--write-index"]
         if index_dir is not None:
             arguments += ["--index-dir", path("index_dir", index_dir)]
         self._arguments = arguments

@@ -230,7 +230,8 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
   const bool is_rebuilt = options.index_use == IndexUse::kRebuild && looked.ok();
   const bool has_more = options.index_use == IndexUse::kUse && look.has_new_line();
   const bool writes = looks_at_all && look.has_image() && (is_rebuilt || has_more);
-  const absl::Status written = writes ? index.Write(look.lines()) : absl::OkStatus();
+  absl::Status written = writes ? CheckMayKeep(path, options.write_index) : absl::OkStatus();
+  if (writes && written.ok()) written = index.Write(look.lines());
   SYSTOLE_RETURN_IF_ERROR(looked);
   if (!written.ok() && options.index_use == IndexUse::kRebuild) {
     return absl::PermissionDeniedError(absl::StrCat("index not kept: ", written.message()));

@@ -51,6 +51,7 @@ absl::StatusOr<ShardFile> OpenShardFile(const std::string& path, const ShardFile
   const DecompressedOptions how = {.compression = opened.compression,
                                    .restart_path = options.restart_path,
                                    .rebuild = options.rebuild,
+                                   .write_index = options.write_index,
                                    .chunks = options.chunks};
   SYSTOLE_ASSIGN_OR_RETURN(opened.bytes,
                            DecompressedSource::Open(std::move(file), how, &opened.note));

@@ -33,6 +33,7 @@ struct ShardFileOptions {
   // See DecompressedOptions. Empty: nothing is kept on disk.
   std::string restart_path = {};
   bool rebuild = false;
+  bool write_index = false;  // ShardOptions::write_index.
 };
 
 struct ShardFile {

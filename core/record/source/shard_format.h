@@ -39,6 +39,9 @@ struct ShardOptions {
   // Folder for index files. It must exist. Empty: beside each shard.
   std::string index_dir = {};
   IndexUse index_use = IndexUse::kUse;
+  // Whether index files may be written into buckets (CheckMayKeep()). If not, a note says what to
+  // do. OpenShard() sets it for IndexUse::kRebuild.
+  bool write_index = false;
   // Largest payload accepted, in bytes. Stops a hostile record from taking all memory.
   int64_t max_record_bytes = kDefaultMaxRecordBytes;
   // How the shards are compressed, and where their decompressed bytes are kept: see

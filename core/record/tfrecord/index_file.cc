@@ -59,10 +59,11 @@ void AddNote(std::string& note, absl::string_view more) {
   absl::StrAppend(&note, note.empty() ? "" : "; ", more);
 }
 
-void WriteHashFile(const std::string& index_path, absl::string_view identity, LoadedIndex& loaded) {
+void WriteHashFile(const std::string& index_path, absl::string_view identity, bool write_index,
+                   LoadedIndex& loaded) {
   if (identity.empty()) return;
-  const absl::Status written =
-      PutStored(HashPath(index_path), HashFileText(identity, loaded.index, loaded.content_hash));
+  const absl::Status written = KeepStored(
+      HashPath(index_path), HashFileText(identity, loaded.index, loaded.content_hash), write_index);
   if (!written.ok()) AddNote(loaded.note, absl::StrCat("hash not kept: ", written.message()));
 }
 
@@ -135,7 +136,7 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
       if (looked_at.index.num_damaged() == 0) {
         loaded.index = std::move(looked_at.index);
         loaded.content_hash = looked_at.content_hash;
-        WriteHashFile(index_path, identity, loaded);
+        WriteHashFile(index_path, identity, options.write_index, loaded);
         return loaded;
       }
       // Only our own scan says where damage begins and ends; otherwise two servers might disagree.
@@ -155,9 +156,10 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
   loaded.scanned = true;
   // The file seems not to be a shard, so nothing is written beside it.
   if (loaded.index.all_damaged()) return loaded;
-  const absl::Status written = PutStored(index_path, DaliIndexText(loaded.index));
+  const absl::Status written =
+      KeepStored(index_path, DaliIndexText(loaded.index), options.write_index);
   if (written.ok()) {
-    WriteHashFile(index_path, identity, loaded);
+    WriteHashFile(index_path, identity, options.write_index, loaded);
   } else {
     AddNote(loaded.note, absl::StrCat("index not kept: ", written.message()));
   }

@@ -24,6 +24,7 @@ struct IndexFileOptions {
   std::string index_dir = {};
   // Whether to scan even if there are valid index files.
   bool rebuild = false;
+  bool write_index = false;  // ShardOptions::write_index.
   // See ShardFile.
   std::optional<uint64_t> max_records = {};
 };

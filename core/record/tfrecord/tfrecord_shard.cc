@@ -44,6 +44,7 @@ absl::StatusOr<std::unique_ptr<RecordSource>> TfRecordShard::Open(ShardFile file
     SYSTOLE_ASSIGN_OR_RETURN(loaded, LoadIndex(*file.bytes, file.state.identity,
                                                {.index_dir = options.index_dir,
                                                 .rebuild = rebuild,
+                                                .write_index = options.write_index,
                                                 .max_records = file.max_records}));
     if (rebuild && !loaded.note.empty()) return absl::PermissionDeniedError(loaded.note);
     if (!file.note.empty() && !loaded.note.empty()) file.note += "; ";

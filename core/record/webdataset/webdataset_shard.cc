@@ -80,8 +80,8 @@ absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_byte
   SYSTOLE_ASSIGN_OR_RETURN(ScannedArchive archive, Scan(file));
   // The file seems not to be an archive, so nothing is written beside it.
   if (archive.index.all_damaged()) return archive;
-  const absl::Status written =
-      PutStored(path, SampleIndexText(archive, archive_bytes, file.state.identity));
+  const absl::Status written = KeepStored(
+      path, SampleIndexText(archive, archive_bytes, file.state.identity), options.write_index);
   if (written.ok()) return archive;
   if (options.index_use == IndexUse::kRebuild) {
     return absl::PermissionDeniedError(absl::StrCat("index not kept: ", written.message()));

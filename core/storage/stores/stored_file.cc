@@ -3,9 +3,12 @@
 #include <map>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/store_table.h"
+#include "core/text/foreign_text.h"
+#include "core/text/web_address.h"
 
 namespace systole {
 
@@ -52,6 +55,19 @@ absl::Status PutStored(const std::string& name, absl::string_view bytes) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSink> sink, CreateStored(name));
   SYSTOLE_RETURN_IF_ERROR(sink->Append(bytes));
   return sink->Close();
+}
+
+absl::Status CheckMayKeep(const std::string& name, bool write_index) {
+  if (write_index || !IsBucketName(name)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "\"", ForeignText(ShownName(name)),
+      "\" is in a bucket, and --write-index (in Python write_index) is not set; `systole "
+      "index` of the same shards writes it once, or set --index-dir to a folder"));
+}
+
+absl::Status KeepStored(const std::string& name, absl::string_view bytes, bool write_index) {
+  SYSTOLE_RETURN_IF_ERROR(CheckMayKeep(name, write_index));
+  return PutStored(name, bytes);
 }
 
 }  // namespace systole

@@ -38,6 +38,13 @@ absl::StatusOr<std::string> GetStored(const std::string& name, uint64_t max_byte
 // Writes a whole file, and replaces an earlier one. The file exists as a whole or not at all.
 absl::Status PutStored(const std::string& name, absl::string_view bytes);
 
+// OK if a file that belongs to a shard (its index and the like) may be kept as `name`: on this
+// machine always, in a bucket only if `write_index`, because a bucket is often another's, is paid
+// for, and has readers elsewhere. Otherwise FailedPrecondition, with what to do.
+absl::Status CheckMayKeep(const std::string& name, bool write_index);
+// PutStored() if CheckMayKeep().
+absl::Status KeepStored(const std::string& name, absl::string_view bytes, bool write_index);
+
 }  // namespace systole
 
 #endif  // SYSTOLE_CORE_STORAGE_STORES_STORED_FILE_H_

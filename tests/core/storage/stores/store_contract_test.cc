@@ -247,6 +247,19 @@ class ReadOnlyStore final : public Store {
   }
 };
 
+TEST(StoreTest, OnlyInABucketMustItBeAllowedToKeepAFile) {
+  for (const char* name : {"a.idx", "/d/a.idx", "mem://d/a.idx", "https://host/a.idx"}) {
+    EXPECT_THAT(CheckMayKeep(name, /*write_index=*/false), IsOk()) << name;
+  }
+  for (const char* name : {"s3://bucket/d/a.idx", "gs://bucket/d/a.idx"}) {
+    EXPECT_THAT(CheckMayKeep(name, /*write_index=*/true), IsOk());
+    EXPECT_THAT(KeepStored(name, "bytes", /*write_index=*/false),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         AllOf(HasSubstr(name), HasSubstr("--write-index"),
+                               HasSubstr("systole index"), HasSubstr("--index-dir"))));
+  }
+}
+
 TEST(StoreTest, AStoreThatSaysNothingOfWritingRefusesItWithTheRemedy) {
   const auto refused = StatusIs(absl::StatusCode::kFailedPrecondition,
                                 AllOf(HasSubstr("ro://a.idx"), HasSubstr("--index-dir")));
