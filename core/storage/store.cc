@@ -19,9 +19,10 @@ absl::Status PatternMatchesNothing(absl::string_view pattern) {
 }
 
 absl::StatusOr<std::unique_ptr<ByteSink>> Store::Create(const std::string& name) const {
-  return absl::FailedPreconditionError(
-      absl::StrCat("\"", ForeignText(ShownName(name)),
-                   "\" cannot be written: its store is read-only; set --index-dir to a folder"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      "\"", ForeignText(ShownName(name)),
+      "\" cannot be written: its store is read-only; write into a folder or a bucket, and set "
+      "--index-dir for indexes"));
 }
 
 absl::Status Store::Remove(const std::string& name) const { return Create(name).status(); }

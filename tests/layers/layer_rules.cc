@@ -263,7 +263,7 @@ std::vector<Room> SystoleRooms() {
              messages,
              {"core/json", "core/compression", "core/record", "core/record/source",
               "core/record/tfrecord", "core/record/images", "core/example", "core/image/jpeg",
-              "core/image/resize", "core/image", "core/dataset"}})},
+              "core/image/png", "core/image/resize", "core/image", "core/dataset"}})},
       // The work of `systole pace`, `replay` and `load`.
       {"client/cli/pacing", 13,
        Join({files,

@@ -1,4 +1,4 @@
-// `systole pack`: from a folder tree of JPEGs to TFRecord shards.
+// `systole pack`: from images, a folder for each class, to TFRecord shards.
 
 #include <algorithm>
 #include <memory>
@@ -59,31 +59,37 @@ class PackCommand final : public Command {
  public:
   std::string name() const override { return "pack"; }
   std::string summary() const override {
-    return "Pack a folder of JPEGs, one folder for each class, into TFRecord shards";
+    return "Pack images, one folder for each class, into TFRecord shards";
   }
   std::string example() const override {
     return "systole pack data/flowers data/packed/flowers --shards 16 --validation 0.2";
   }
 
   void Declare(OptionList& options) override {
-    options.Positional("DIR", &dir_,
-                       "Tree of images: DIR/CLASS/IMAGE.jpg; labels number the classes, sorted");
+    options.Positional("IMAGES", &images_,
+                       "JPEGs and PNGs, here or in a bucket: a folder, IMAGES/CLASS/IMAGE.jpg; a "
+                       "quoted pattern, 's3://bucket/flowers/*/*.jpg'; or @FILE, a file of names. "
+                       "Labels number the classes, sorted");
     options.Positional("OUT_PREFIX", &out_prefix_,
-                       "Shards are OUT_PREFIX-train-00000-of-00016.tfrecord and so on");
+                       "Shards are OUT_PREFIX-train-00000-of-00016.tfrecord and so on; also "
+                       "s3://BUCKET/PREFIX or gs://");
     options.Required("--shards", "N", &shards_, "Train shards");
-    options.Optional("--resize-short", "PX", &options_.resize_short,
-                     "Shrink images whose short side has more than PX pixels until it has PX");
+    options.Optional(
+        "--resize-short", "PX", &options_.resize_short,
+        "Shrink images whose short side has more than PX pixels until it has PX, as JPEGs");
     options.Optional("--quality", "Q", &options_.quality,
-                     "Re-encode every image at this JPEG quality, 1 to 100");
-    options.Flag("--raw", &options_.raw, "Store pixels, [height, width, 3] uint8, not JPEG");
+                     "Re-encode every image as JPEG at this quality, 1 to 100");
+    options.Flag("--raw", &options_.raw, "Store pixels, [height, width, 3] uint8, not files");
     options.Optional("--validation", "FRACTION", &options_.plan.validation,
                      "Part of each class that goes to validation shards");
     options.Optional("--seed", "S", &options_.plan.seed, "Seed of the split and of the order");
     options.Optional("--compression", "KIND", &compression_,
                      "Compress each shard: zstd, gzip or zlib; gains little on JPEG");
     options.Flag("--skip-bad", &options_.skip_bad,
-                 "Leave out files that are not whole JPEGs, and list them");
-    options.Optional("--threads", "N", &threads_, "Threads; 0 = one for each processor");
+                 "Leave out files that are not whole JPEGs or PNGs, and list them");
+    options.Optional(
+        "--threads", "N", &threads_,
+        "Threads; 0 = one for each processor. More of them hide the distance to a bucket");
   }
 
   absl::Status Run(const Console& console) override {
@@ -94,7 +100,7 @@ class PackCommand final : public Command {
     {
       const InterruptCallback interrupt(console.interrupt, [] {});  // Checked after every file.
       std::optional<ProgressBar> bar;
-      report = Pack(dir_, out_prefix_, options_,
+      report = Pack(images_, out_prefix_, options_,
                     {.begins =
                          [&](absl::string_view pass, int64_t files) {
                            bar.reset();  // Clears the old bar before the new one is drawn.
@@ -130,7 +136,7 @@ class PackCommand final : public Command {
   }
 
  private:
-  std::string dir_;
+  std::string images_;
   std::string out_prefix_;
   int64_t shards_ = 0;
   int64_t threads_ = 0;

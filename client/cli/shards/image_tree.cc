@@ -3,10 +3,21 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "core/record/images/image_group.h"
 #include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/stores/list_shards.h"
+#include "core/storage/stores/store_table.h"
+#include "core/storage/stores/stored_file.h"
+#include "core/text/foreign_text.h"
+#include "core/text/web_address.h"
 
 namespace systole {
 namespace {
@@ -33,7 +44,51 @@ absl::StatusOr<std::vector<std::string>> SortedNames(const fs::path& folder) {
   return names;
 }
 
+bool HasWildcards(absl::string_view name) {
+  return name.find_first_of("*?[") != absl::string_view::npos;
+}
+
+bool IsList(absl::string_view images) { return absl::StartsWith(images, "@"); }
+
+// The lines of a file that names images. Blank ones are left out.
+absl::StatusOr<std::vector<std::string>> LinesOf(const std::string& path) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string text, GetStored(path, kMaxImageListBytes));
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const absl::string_view name = absl::StripSuffix(line, "\r");
+    if (!name.empty()) lines.emplace_back(name);
+  }
+  if (!lines.empty()) return lines;
+  return absl::NotFoundError(
+      absl::StrCat(ForeignText(ShownName(path)), " names no image; want one on each line"));
+}
+
+absl::StatusOr<std::vector<std::string>> PatternsOf(const std::string& images) {
+  if (IsList(images)) return LinesOf(images.substr(1));
+  const bool is_folder =
+      !SchemeOf(images).empty() && !IsWebAddress(images) && !HasWildcards(images);
+  if (!is_folder) return std::vector<std::string>{images};
+  return std::vector<std::string>{absl::StrCat(absl::StripSuffix(images, "/"), "/*/*")};
+}
+
 }  // namespace
+
+absl::StatusOr<ImageTree> ListImages(const std::string& images) {
+  std::error_code ignored;
+  const bool is_elsewhere = !SchemeOf(images).empty();
+  const bool is_tree = !is_elsewhere && fs::is_directory(images, ignored);
+  const bool is_pattern = is_elsewhere || IsList(images) || HasWildcards(images);
+  if (is_tree || !is_pattern) return ListImageTree(images);
+  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> patterns, PatternsOf(images));
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<std::string> names, ListShards(patterns));
+  SYSTOLE_ASSIGN_OR_RETURN(ImageGroup group, GroupImages(std::move(names)));
+  ImageTree tree = {.classes = std::move(group.classes), .files = {}};
+  tree.files.reserve(group.images.size());
+  for (GroupedImage& image : group.images) {
+    tree.files.push_back({std::move(image.name), int64_t{image.class_index}});
+  }
+  return tree;
+}
 
 absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
   ImageTree tree;

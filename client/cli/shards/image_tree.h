@@ -1,4 +1,4 @@
-// Lists a folder tree of images with one folder for each class, the usual form of image data sets:
+// Lists images that lie in a folder for each class, the usual form of image data sets:
 //   flower_photos/LICENSE.txt                 ignored: not in a class folder
 //   flower_photos/daisy/100080576_f52e8ee070_n.jpg
 //   flower_photos/tulips/100930342_92e8746431_n.jpg
@@ -32,6 +32,18 @@ struct ImageTree {
 //   InvalidArgument   a class folder holds a folder, so the tree is of another kind.
 //   PermissionDenied  a folder cannot be read.
 absl::StatusOr<ImageTree> ListImageTree(const std::string& root);
+
+// The most bytes of a file that names images.
+inline constexpr uint64_t kMaxImageListBytes = uint64_t{256} << 20;
+
+// Lists the images that `images` names, in any store:
+//   DIR            a folder tree of this machine, as ListImageTree() lists it
+//   s3://B/DIR     a folder in a bucket, with a folder for each class
+//   GLOB           files in folders of their classes: "gs://B/flowers/*/*.jpg"
+//   @FILE          names or globs of these kinds, one on each line: for https://, which has no lists
+// Those of the last three are sorted in the same way as a tree. A class is a folder with a file.
+// Errors are also those of ListShards(), GroupImages() and of reading FILE.
+absl::StatusOr<ImageTree> ListImages(const std::string& images);
 
 }  // namespace systole
 

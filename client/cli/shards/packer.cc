@@ -2,33 +2,28 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
-#include <memory>
-#include <set>
-#include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/shards/image_shrinker.h"
 #include "client/cli/shards/image_tree.h"
+#include "client/cli/shards/pack_output.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/image/jpeg/jpeg_decoder.h"
 #include "core/image/jpeg/jpeg_encoder.h"
+#include "core/image/png/png_decoder.h"
 #include "core/record/images/class_labels.h"
 #include "core/record/images/image_record.h"
 #include "core/record/source/record_source.h"
 #include "core/record/tfrecord/record_writer.h"
 #include "core/status/status_macros.h"
-#include "core/storage/local/file_sink.h"
-#include "core/storage/local/file_source.h"
-#include "core/storage/local/small_file.h"
-#include "core/storage/stores/list_shards.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/stores/stored_file.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr int kColourChannels = 3;
 constexpr int kDefaultQuality = 90;
@@ -52,16 +47,25 @@ absl::Status CheckOptions(const PackOptions& options) {
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  return ReadSmallFile(path, kDefaultMaxRecordBytes);
+  return GetStored(path, kDefaultMaxRecordBytes);
 }
 
 struct DecodedImage {
-  int stored_channels = 0;  // In the JPEG file: 1 or 3.
+  int stored_channels = 0;  // In the file: 1 or 3.
   RgbImage image;
 };
 
-absl::StatusOr<DecodedImage> DecodeWhole(JpegDecoder& decoder, absl::string_view jpeg) {
-  SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, decoder.ReadHeader(jpeg));
+absl::StatusOr<DecodedImage> DecodeWholePng(absl::string_view png) {
+  SYSTOLE_ASSIGN_OR_RETURN(const PngInfo info, ReadPngHeader(png, kColourChannels));
+  DecodedImage decoded{info.is_grey ? 1 : kColourChannels, {info.width, info.height, {}}};
+  decoded.image.pixels.resize(static_cast<size_t>(info.width) * info.height * kColourChannels);
+  SYSTOLE_RETURN_IF_ERROR(DecodePng(png, kColourChannels, absl::MakeSpan(decoded.image.pixels)));
+  return decoded;
+}
+
+absl::StatusOr<DecodedImage> DecodeWhole(JpegDecoder& decoder, absl::string_view file) {
+  if (LooksLikePng(file)) return DecodeWholePng(file);
+  SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, decoder.ReadHeader(file));
   DecodedImage decoded{info.components == 1 ? 1 : kColourChannels, {info.width, info.height, {}}};
   decoded.image.pixels.resize(static_cast<size_t>(info.width) * info.height * kColourChannels);
   SYSTOLE_RETURN_IF_ERROR(
@@ -72,8 +76,8 @@ absl::StatusOr<DecodedImage> DecodeWhole(JpegDecoder& decoder, absl::string_view
 // OK if this file can be packed. Any error is about this file alone.
 absl::Status CheckFile(const std::string& path) {
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
-  SYSTOLE_ASSIGN_OR_RETURN(const std::string jpeg, ReadFile(path));
-  return DecodeWhole(decoder, jpeg).status();
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string file, ReadFile(path));
+  return DecodeWhole(decoder, file).status();
 }
 
 absl::StatusOr<std::string> MakeRecord(JpegDecoder& decoder, const ImageFile& file,
@@ -125,54 +129,6 @@ std::vector<ShardJob> ShardJobs(const PackPlan& plan, const std::string& prefix)
   return jobs;
 }
 
-fs::path FolderOf(const std::string& out_prefix) {
-  const fs::path prefix(out_prefix);
-  return prefix.has_parent_path() ? prefix.parent_path() : fs::path(".");
-}
-
-// Refuses a folder whose labels.txt names other classes.
-absl::Status CheckLabels(const fs::path& path, absl::string_view text) {
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return absl::OkStatus();
-  SYSTOLE_ASSIGN_OR_RETURN(const std::string there, ReadFile(path.string()));
-  if (there == text) return absl::OkStatus();
-  return absl::AlreadyExistsError(
-      absl::StrCat(path.string(),
-                   " names other classes: another data set was packed into this folder. Pack into "
-                   "another folder, or remove that file"));
-}
-
-// Makes the folder for the shards. An error if it holds shards of the same prefix from another run.
-absl::Status PrepareFolder(const std::string& out_prefix, const std::vector<ShardJob>& jobs) {
-  const fs::path prefix(out_prefix);
-  const fs::path folder = FolderOf(out_prefix);
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("cannot make the folder ", folder.string(), ": ", error.message()));
-  }
-  std::set<std::string> ours;
-  for (const ShardJob& job : jobs) ours.insert(fs::path(job.path).filename().string());
-  const std::string name_prefix = prefix.filename().string();
-  fs::directory_iterator entry(folder, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    const bool of_prefix = absl::StartsWith(name, absl::StrCat(name_prefix, "-train-")) ||
-                           absl::StartsWith(name, absl::StrCat(name_prefix, "-validation-"));
-    if (of_prefix && absl::EndsWith(name, ".tfrecord") && ours.find(name) == ours.end()) {
-      return absl::AlreadyExistsError(
-          absl::StrCat(entry->path().string(),
-                       " is left from another run and would be taken for a part of this set; "
-                       "remove it or choose another prefix"));
-    }
-  }
-  RemoveStaleTemporaries(folder.string(), [&](absl::string_view base_name) {
-    return ours.find(std::string(base_name)) != ours.end();
-  });
-  return absl::OkStatus();
-}
-
 // One pass over the files: tells the observer what is done, and remembers whether to stop.
 class Pass {
  public:
@@ -193,44 +149,37 @@ class Pass {
   std::atomic<bool> stopped_ = false;
 };
 
-absl::StatusOr<ShardCount> WriteShard(const ShardJob& job, const ImageTree& tree,
-                                      const PackOptions& options, Pass& pass) {
+absl::StatusOr<ShardCount> WriteShard(const PackOutput& output, const ShardJob& job,
+                                      const ImageTree& tree, const PackOptions& options,
+                                      Pass& pass) {
   if (pass.stopped()) return Pass::Stopped();
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
-  SYSTOLE_ASSIGN_OR_RETURN(RecordWriter writer,
-                           RecordWriter::Create(job.path, options.compression));
+  SYSTOLE_ASSIGN_OR_RETURN(RecordWriter writer, output.CreateShard(job.path, options.compression));
   for (const int64_t i : job.images) {
     const ImageFile& file = tree.files[i];
     absl::StatusOr<std::string> record =
         MakeRecord(decoder, file, tree.classes[file.label], options);
     if (!record.ok()) {  // The first pass found it whole: it was replaced, or the disk fails.
-      return absl::Status(record.status().code(),
-                          absl::StrCat(file.path, ": ", record.status().message()));
+      return absl::Status(record.status().code(), absl::StrCat(ForeignText(ShownName(file.path)),
+                                                               ": ", record.status().message()));
     }
     SYSTOLE_RETURN_IF_ERROR(writer.Write(*record));
     SYSTOLE_RETURN_IF_ERROR(pass.Done(1));
   }
   SYSTOLE_RETURN_IF_ERROR(writer.Close());
-  SYSTOLE_ASSIGN_OR_RETURN(const FileState file, StatFile(job.path));
+  SYSTOLE_ASSIGN_OR_RETURN(const StoredState file, StatStored(job.path));
   return ShardCount{job.path, writer.num_records(), file.size_bytes};
 }
 
-void RemoveShards(const std::vector<ShardCount>& shards) {
-  std::error_code ignored;
-  for (const ShardCount& shard : shards) fs::remove(shard.path, ignored);
-}
-
-// Writes all shards. After an error it removes them and returns the first error.
-absl::StatusOr<std::vector<ShardCount>> WriteShards(WorkerPool& pool,
-                                                    const std::vector<ShardJob>& jobs,
-                                                    const ImageTree& tree,
-                                                    const PackOptions& options,
-                                                    const PackObserver& observer) {
+// Writes all shards. Returns the first error; `shards` are those that are whole.
+absl::Status WriteShards(WorkerPool& pool, const PackOutput& output,
+                         const std::vector<ShardJob>& jobs, const ImageTree& tree,
+                         const PackOptions& options, const PackObserver& observer,
+                         std::vector<ShardCount>& shards) {
   Pass pass(observer, "packing", static_cast<int64_t>(tree.files.size()));
   std::vector<absl::StatusOr<ShardCount>> written(jobs.size(), ShardCount{});
   ParallelFor(pool, static_cast<int64_t>(jobs.size()),
-              [&](int64_t i) { written[i] = WriteShard(jobs[i], tree, options, pass); });
-  std::vector<ShardCount> shards;
+              [&](int64_t i) { written[i] = WriteShard(output, jobs[i], tree, options, pass); });
   absl::Status failed;
   for (absl::StatusOr<ShardCount>& shard : written) {
     if (shard.ok()) {
@@ -239,12 +188,10 @@ absl::StatusOr<std::vector<ShardCount>> WriteShards(WorkerPool& pool,
       failed = shard.status();
     }
   }
-  if (failed.ok()) return shards;
-  RemoveShards(shards);
   return failed;
 }
 
-// Takes the files that are not whole JPEGs out of `tree`.
+// Takes the files that are not whole JPEGs or PNGs out of `tree`.
 absl::Status TakeOutBadFiles(WorkerPool& pool, bool skip_bad, const PackObserver& observer,
                              ImageTree& tree, std::vector<SkippedFile>& skipped) {
   const int64_t count = static_cast<int64_t>(tree.files.size());
@@ -261,12 +208,13 @@ absl::Status TakeOutBadFiles(WorkerPool& pool, bool skip_bad, const PackObserver
     if (checked[i].ok()) {
       good.push_back(tree.files[i]);
     } else {
-      skipped.push_back({tree.files[i].path, std::string(checked[i].message())});
+      skipped.push_back(
+          {ForeignText(ShownName(tree.files[i].path)), std::string(checked[i].message())});
     }
   }
   if (!skipped.empty() && (!skip_bad || good.empty())) {
     return absl::DataLossError(absl::StrCat(skipped.size(), " of ", count,
-                                            " files are not whole JPEGs, the first is ",
+                                            " files are not whole JPEGs or PNGs, the first is ",
                                             skipped.front().path, ": ", skipped.front().cause,
                                             good.empty() ? "" : "; --skip-bad leaves them out"));
   }
@@ -276,41 +224,36 @@ absl::Status TakeOutBadFiles(WorkerPool& pool, bool skip_bad, const PackObserver
 
 }  // namespace
 
-absl::StatusOr<PackReport> Pack(const std::string& dir, const std::string& out_prefix,
+absl::StatusOr<PackReport> Pack(const std::string& images, const std::string& out_prefix,
                                 const PackOptions& options, const PackObserver& observer) {
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
-  SYSTOLE_ASSIGN_OR_RETURN(ImageTree tree, ListImageTree(dir));
+  SYSTOLE_ASSIGN_OR_RETURN(PackOutput output, PackOutput::Create(out_prefix));
+  SYSTOLE_ASSIGN_OR_RETURN(ImageTree tree, ListImages(images));
   // Wrong options are an error now, before all files are read.
   SYSTOLE_RETURN_IF_ERROR(PlanPack(Labels(tree), options.plan).status());
-  const fs::path labels_path = FolderOf(out_prefix) / kLabelsFileName;
   SYSTOLE_ASSIGN_OR_RETURN(const std::string labels, LabelsText(tree.classes));
-  SYSTOLE_RETURN_IF_ERROR(CheckLabels(labels_path, labels));
+  SYSTOLE_RETURN_IF_ERROR(output.BeginWith(labels));
 
   WorkerPool pool(options.threads);
   PackReport report;
-  SYSTOLE_RETURN_IF_ERROR(TakeOutBadFiles(pool, options.skip_bad, observer, tree, report.skipped));
-  SYSTOLE_ASSIGN_OR_RETURN(const PackPlan plan, PlanPack(Labels(tree), options.plan));
-  const std::vector<ShardJob> jobs = ShardJobs(plan, out_prefix);
-  SYSTOLE_RETURN_IF_ERROR(PrepareFolder(out_prefix, jobs));
-
-  report.manifest_path = absl::StrCat(out_prefix, kManifestSuffix);
-  // The manifest of an earlier run would describe other shards.
-  std::error_code ignored;
-  fs::remove(report.manifest_path, ignored);
-
-  SYSTOLE_ASSIGN_OR_RETURN(report.shards, WriteShards(pool, jobs, tree, options, observer));
-  report.labels_path = labels_path.string();
-  absl::Status written = WriteFileAtomically(report.labels_path, labels);
-  if (written.ok()) {
-    written = WriteFileAtomically(report.manifest_path, ManifestText(report.shards));
-  }
-  if (!written.ok()) {
-    RemoveShards(report.shards);
-    return written;
-  }
+  const absl::Status packed = [&]() -> absl::Status {
+    SYSTOLE_RETURN_IF_ERROR(
+        TakeOutBadFiles(pool, options.skip_bad, observer, tree, report.skipped));
+    SYSTOLE_ASSIGN_OR_RETURN(const PackPlan plan, PlanPack(Labels(tree), options.plan));
+    const std::vector<ShardJob> jobs = ShardJobs(plan, out_prefix);
+    std::vector<std::string> paths;
+    for (const ShardJob& job : jobs) paths.push_back(job.path);
+    SYSTOLE_RETURN_IF_ERROR(output.MakeRoomFor(paths));
+    SYSTOLE_RETURN_IF_ERROR(
+        WriteShards(pool, output, jobs, tree, options, observer, report.shards));
+    for (const auto& shard : plan.train) report.train_images += shard.size();
+    for (const auto& shard : plan.validation) report.validation_images += shard.size();
+    return output.Finish(report.shards);
+  }();
+  if (!packed.ok()) return output.Undo(packed, report.shards);
+  report.labels_path = output.labels_path();
+  report.manifest_path = output.manifest_path();
   report.classes = std::move(tree.classes);
-  for (const auto& shard : plan.train) report.train_images += shard.size();
-  for (const auto& shard : plan.validation) report.validation_images += shard.size();
   return report;
 }
 

@@ -1,10 +1,10 @@
-// Packs a folder tree of JPEGs into TFRecord shards of tf.train.Example: what `systole pack` does.
-// Each record (core/record/images/image_record.h) has
-//   image  bytes      the file as it is, or encoded anew if it was made smaller or a quality is
-//                     set; with `raw`, the pixels, [height, width, 3] uint8
+// Packs JPEGs and PNGs, a folder for each class, into TFRecord shards of tf.train.Example: what
+// `systole pack` does. Each record (core/record/images/image_record.h) has
+//   image  bytes      the file as it is, or encoded anew as JPEG if it was made smaller or a
+//                     quality is set; with `raw`, the pixels, [height, width, 3] uint8
 //   class  bytes      name of the class folder
 //   label  int64      the place of this folder among the sorted class folders
-//   size   int64[3]   height, width, channels of `image`; channels is 1 for a grey JPEG kept as it
+//   size   int64[3]   height, width, channels of `image`; channels is 1 for a grey image kept as it
 //                     is, else 3
 // The output depends only on the files and the options, not on threads, time or paths.
 //
@@ -38,7 +38,7 @@ struct PackOptions {
   bool raw = false;
   // How each shard is compressed, as a whole.
   Compression compression = Compression::kNone;
-  // Leaves out files that are not whole JPEGs, and lists them. Otherwise they are an error.
+  // Leaves out files that are not whole JPEGs or PNGs, and lists them. Otherwise they are an error.
   bool skip_bad = false;
   int threads = 1;  // At least 1.
 };
@@ -69,16 +69,17 @@ struct PackObserver {
 // Reads every file twice: once to find broken ones before anything is written, once to pack it.
 // Each shard gets its name when it is whole. The folder of `out_prefix` is created if needed. Its
 // labels.txt names the classes of labels 0, 1, .., one on each line. OUT_PREFIX.manifest says how
-// many records and bytes each shard has. If anything fails, no shard of this run is left.
-// Unfinished files of a killed run are removed.
-//   NotFound         no images in `dir`.
+// many records and bytes each shard has. If anything fails, no shard of this run is left; the error
+// names files of a bucket that could not be removed. Unfinished files of a killed run are removed;
+// in a bucket its parts are left to a rule of the bucket. `images` is what ListImages() takes.
+//   NotFound         no images.
 //   InvalidArgument  an option is out of range (see PlanPack).
 //   AlreadyExists    there are shards of this prefix that this run would not replace, so a glob
 //                    over the prefix would match a mixture; or a labels.txt of other classes.
-//   DataLoss         a file is not a whole JPEG and `skip_bad` is not set; names the first such
+//   DataLoss         a file is not a whole JPEG or PNG and `skip_bad` is not set; names the first such
 //                    file.
 //   Cancelled        the observer said stop.
-absl::StatusOr<PackReport> Pack(const std::string& dir, const std::string& out_prefix,
+absl::StatusOr<PackReport> Pack(const std::string& images, const std::string& out_prefix,
                                 const PackOptions& options, const PackObserver& observer);
 
 }  // namespace systole

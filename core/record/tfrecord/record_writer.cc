@@ -13,8 +13,12 @@ namespace systole {
 absl::StatusOr<RecordWriter> RecordWriter::Create(const std::string& path,
                                                   Compression compression) {
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<FileSink> file, FileSink::Create(path));
-  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<ByteSink> sink,
-                           CompressingSink(std::move(file), compression));
+  return Create(std::move(file), compression);
+}
+
+absl::StatusOr<RecordWriter> RecordWriter::Create(std::unique_ptr<ByteSink> sink,
+                                                  Compression compression) {
+  SYSTOLE_ASSIGN_OR_RETURN(sink, CompressingSink(std::move(sink), compression));
   return RecordWriter(std::move(sink));
 }
 

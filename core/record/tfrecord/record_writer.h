@@ -24,6 +24,10 @@ class RecordWriter {
   static absl::StatusOr<RecordWriter> Create(const std::string& path,
                                              Compression compression = Compression::kNone);
 
+  // The same for any sink.
+  static absl::StatusOr<RecordWriter> Create(std::unique_ptr<ByteSink> sink,
+                                             Compression compression);
+
   explicit RecordWriter(std::unique_ptr<ByteSink> sink) : sink_(std::move(sink)) {}
 
   // Appends one record. After an error every call returns that error.

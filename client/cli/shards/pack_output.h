@@ -1,0 +1,62 @@
+// Where `systole pack` writes: the shards of a prefix, the labels.txt of their folder, and their
+// manifest. The folder is on this machine or in a bucket.
+//
+// Thread-compatible; calls of CreateShard() may be concurrent.
+#ifndef SYSTOLE_CLIENT_CLI_SHARDS_PACK_OUTPUT_H_
+#define SYSTOLE_CLIENT_CLI_SHARDS_PACK_OUTPUT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/compression/compression.h"
+#include "core/dataset/manifest.h"
+#include "core/record/tfrecord/record_writer.h"
+
+namespace systole {
+
+class PackOutput {
+ public:
+  // FailedPrecondition if the store of `prefix` can only be read.
+  static absl::StatusOr<PackOutput> Create(const std::string& prefix);
+
+  const std::string& labels_path() const { return labels_path_; }
+  const std::string& manifest_path() const { return manifest_path_; }
+
+  // AlreadyExists if there is a labels.txt with another text. In a bucket the file is written now,
+  // so that whoever may not write there is told before all images are read.
+  absl::Status BeginWith(const std::string& labels);
+
+  // Makes the folder, and removes the old manifest, which describes other shards. AlreadyExists if
+  // the folder holds shards of the prefix that are not among `shards`.
+  absl::Status MakeRoomFor(const std::vector<std::string>& shards);
+
+  absl::StatusOr<RecordWriter> CreateShard(const std::string& path, Compression compression) const;
+
+  // Writes labels.txt and the manifest.
+  absl::Status Finish(absl::Span<const ShardCount> shards) const;
+
+  // Removes the shards, and what BeginWith() wrote. Returns `error`, which made it necessary, with
+  // what could not be removed.
+  absl::Status Undo(const absl::Status& error, absl::Span<const ShardCount> shards) const;
+
+ private:
+  explicit PackOutput(const std::string& prefix);
+
+  absl::Status WriteWhole(const std::string& path, absl::string_view text) const;
+
+  const std::string prefix_;
+  const std::string folder_;  // With '/' at its end.
+  const bool is_local_;
+  const std::string labels_path_;
+  const std::string manifest_path_;
+  std::string labels_;
+  bool wrote_labels_ = false;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_SHARDS_PACK_OUTPUT_H_
