@@ -2,6 +2,9 @@
 
 #include <filesystem>
 
+#include "absl/strings/str_cat.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
@@ -71,6 +74,48 @@ TEST(ImageTreeTest, DeeperTreeIsRefused) {
   std::filesystem::create_directories(folder / "train/daisy");
   EXPECT_THAT(ListImageTree(folder.path()),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("daisy")));
+}
+
+TEST(ImageTreeTest, PatternsAndListsOfAnyStoreGiveTheSameTree) {
+  const TempFolder folder;
+  const std::string root = "mem://image_tree_test/flowers";
+  std::string lines = "\r\n";
+  for (const char* name : {"b/2.jpg", "b/10.png", "a/x.JPG"}) {
+    std::filesystem::create_directories((folder / name).substr(0, (folder / name).rfind('/')));
+    folder.Write(name, "bytes");
+    ASSERT_THAT(PutStored(absl::StrCat(root, "/", name), "bytes"), IsOk());
+    absl::StrAppend(&lines, root, "/", name, "\r\n");
+  }
+  const std::string list = folder.Write("names.txt", lines);
+  const absl::StatusOr<ImageTree> tree = ListImages(folder.path());
+  ASSERT_THAT(tree, IsOk());
+  for (const std::string& images :
+       {root, root + "/", root + "/*/*", folder.path() + "/*/*", "@" + list}) {
+    const absl::StatusOr<ImageTree> other = ListImages(images);
+    ASSERT_THAT(other, IsOk()) << images;
+    EXPECT_EQ(other->classes, tree->classes);
+    ASSERT_EQ(other->files.size(), 3u) << images;
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(other->files[i].label, tree->files[i].label);
+      EXPECT_EQ(BaseName(other->files[i].path), BaseName(tree->files[i].path));
+    }
+  }
+  EXPECT_EQ(ListImages(root + "/*/*.jpg")->files.size(), 1u);
+}
+
+TEST(ImageTreeTest, WhatNamesNoImagesInClassFoldersIsRefused) {
+  const TempFolder folder;
+  ASSERT_THAT(PutStored("mem://image_tree_deep/a/b/c.jpg", "bytes"), IsOk());
+  EXPECT_THAT(ListImages("mem://image_tree_deep"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is a folder")));
+  EXPECT_THAT(ListImages("mem://image_tree_none"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("image_tree_none")));
+  EXPECT_THAT(ListImages("@" + (folder / "none")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
+  EXPECT_THAT(ListImages("@" + folder.Write("empty", "\n\n")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("names no image")));
+  EXPECT_THAT(ListImages("https://host/flowers/*/*.jpg?sig=SECRET"),
+              StatusIs(absl::StatusCode::kInvalidArgument, testing::Not(HasSubstr("SECRET"))));
 }
 
 }  // namespace

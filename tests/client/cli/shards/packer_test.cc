@@ -10,9 +10,12 @@
 #include "core/checksum/xxh3.h"
 #include "core/example/example_parser.h"
 #include "core/image/jpeg/jpeg_decoder.h"
+#include "core/storage/stores/store_table.h"
+#include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/cli/image_folder.h"
+#include "tests/core/image/png/png_builder.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -50,6 +53,21 @@ std::vector<Packed> ReadAll(const PackReport& report) {
     for (const std::string& payload : ReadPayloads(shard.path)) all.push_back(TakeApart(payload));
   }
   return all;
+}
+
+// Packs the images in `dir`, and stops in the pass named `in` once `after` files are done.
+absl::Status PackAndStop(const std::string& dir, const std::string& prefix, const std::string& in,
+                         int64_t after) {
+  std::string pass;
+  std::atomic<int64_t> done = 0;
+  return Pack(dir, prefix, {.plan = {.shards = 4}, .threads = 1},
+              {.begins =
+                   [&](absl::string_view name, int64_t) {
+                     pass = std::string(name);
+                     done = 0;
+                   },
+               .done = [&](int64_t files) { return (done += files) < after || pass != in; }})
+      .status();
 }
 
 TEST(PackerTest, RecordsHoldTheFilesAsTheyAre) {
@@ -159,6 +177,62 @@ TEST(PackerTest, RawStoresPixelsAndGreyBecomesRgb) {
   EXPECT_EQ(packed.image, std::string(pixels.begin(), pixels.end()));
 }
 
+TEST(PackerTest, PngsAreStoredAsTheyAreUnlessTheyAreMadeSmallerOrRaw) {
+  const TempFolder images, out;
+  std::filesystem::create_directories(images / "a");
+  const std::string grey = PngOf(std::string(40 * 30, 'g'), 40, 30, 1);
+  const std::string coloured = PngOf(std::string(3 * 80 * 60, 'c'), 80, 60, 3);
+  images.Write("a/0.png", grey);
+  images.Write("a/1.png", coloured);
+  const auto pack = [&](const std::string& name, PackOptions options) {
+    options.plan.shards = 1;
+    const absl::StatusOr<PackReport> report = PackQuietly(images.path(), out / name, options);
+    EXPECT_THAT(report, IsOk());
+    std::vector<Packed> all = ReadAll(*report);
+    std::sort(all.begin(), all.end(),
+              [](const Packed& a, const Packed& b) { return a.size[2] < b.size[2]; });
+    return all;
+  };
+  const std::vector<Packed> kept = pack("kept", {});
+  EXPECT_EQ(kept[0].image, grey);
+  EXPECT_THAT(kept[0].size, ElementsAre(30, 40, 1));
+  EXPECT_EQ(kept[1].image, coloured);
+  EXPECT_THAT(kept[1].size, ElementsAre(60, 80, 3));
+  const std::vector<Packed> small = pack("small", {.resize_short = 30});
+  EXPECT_EQ(small[0].image, grey);
+  EXPECT_TRUE(JpegDecoder::Create()->ReadHeader(small[1].image).ok());
+  EXPECT_THAT(small[1].size, ElementsAre(30, 40, 3));
+  for (const Packed& raw : pack("raw", {.raw = true})) {
+    EXPECT_EQ(raw.image.size(), static_cast<size_t>(raw.size[0] * raw.size[1] * 3));
+  }
+  images.Write("a/2.png", coloured.substr(0, coloured.size() - 20));
+  EXPECT_THAT(PackQuietly(images.path(), out / "cut", {.plan = {.shards = 1}}),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("a/2.png")));
+}
+
+TEST(PackerTest, AnotherStoreGetsTheSameFilesAndAFailureLeavesNone) {
+  const TempFolder images, out;
+  FillImageFolder(images, {"a", "b"}, 5);
+  const PackOptions options = {.plan = {.shards = 2, .validation = 0.2},
+                               .compression = Compression::kZstd};
+  const std::string folder = "mem://packer_test/";
+  const absl::StatusOr<PackReport> here = PackQuietly(images.path(), out / "p", options);
+  const absl::StatusOr<PackReport> there = PackQuietly(images.path(), folder + "p", options);
+  ASSERT_THAT(here, IsOk());
+  ASSERT_THAT(there, IsOk());
+  EXPECT_EQ(there->labels_path, folder + "labels.txt");
+  for (const std::string& name : out.List()) {
+    EXPECT_THAT(GetStored(folder + name, 1 << 20), IsOkAndHolds(ReadWholeFile(out / name)));
+  }
+  EXPECT_THAT(StoreOf(folder).value()->ListFolder(folder), IsOkAndHolds(SizeIs(out.List().size())));
+  for (const char* pass : {"checking", "packing"}) {
+    const std::string fresh = absl::StrCat("mem://packer_test_", pass, "/");
+    EXPECT_THAT(PackAndStop(images.path(), fresh + "p", pass, 3),
+                StatusIs(absl::StatusCode::kCancelled, HasSubstr("interrupted")));
+    EXPECT_THAT(StoreOf(fresh).value()->ListFolder(fresh), IsOkAndHolds(IsEmpty()));
+  }
+}
+
 TEST(PackerTest, BrokenFileIsAnErrorThatNamesItAndWritesNothing) {
   const TempFolder images, out;
   FillImageFolder(images, {"a", "b"}, 3);
@@ -224,21 +298,6 @@ TEST(PackerTest, CountsEachFileOnceInEachPass) {
   EXPECT_THAT(passes, ElementsAre("checking", "packing"));
   EXPECT_THAT(totals, ElementsAre(4, 4));
   EXPECT_THAT(done, ElementsAre(4, 4));
-}
-
-// Packs the images in `dir`, and stops in the pass named `in` once `after` files are done.
-absl::Status PackAndStop(const std::string& dir, const std::string& prefix, const std::string& in,
-                         int64_t after) {
-  std::string pass;
-  std::atomic<int64_t> done = 0;
-  return Pack(dir, prefix, {.plan = {.shards = 4}, .threads = 1},
-              {.begins =
-                   [&](absl::string_view name, int64_t) {
-                     pass = std::string(name);
-                     done = 0;
-                   },
-               .done = [&](int64_t files) { return (done += files) < after || pass != in; }})
-      .status();
 }
 
 TEST(PackerTest, StoppedItLeavesNothing) {
