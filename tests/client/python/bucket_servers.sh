@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Reads shards from two servers that others wrote: versitygw (S3) and fake-gcs-server (Cloud Storage).
+# Reads shards from two servers that others wrote, versitygw (S3) and fake-gcs-server (Cloud Storage), and
+# packs shards into the first.
 #
 #   tests/client/python/bucket_servers.sh [PYTEST ARGUMENT..]
 #

@@ -1,4 +1,7 @@
-"""LocalFeed reads shards from versitygw, a server of S3, and from fake-gcs-server."""
+"""LocalFeed reads shards from versitygw, a server of S3, and from fake-gcs-server.
+
+The programs also write into the first. The second knows no uploads of the XML API.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from pathlib import Path
 
 import bucket_feed
 from conftest import LONGEST_WAIT, ROOT
+from systole import _programs
 
 PROGRAMS = ROOT / "build/bucket-servers"
 FOLDER = "flowers of +100% & more/\u00e4"  # A name in which each encoding shows.
@@ -76,6 +80,31 @@ def test_versitygw_serves_signed_requests_and_refuses_others(shards, tmp_path):
         port, versitygw, ROOT_ACCESS_KEY="reader", ROOT_SECRET_KEY="the-key-of-the-reader"
     ):
         assert bucket_feed.digests(pattern, spec, **variables) == bucket_feed.digests(shards, spec)
+        program = _programs.path_of("systole")
+        prefix = f"s3://shards/{FOLDER}/packed/flowers"
+        images = Path(shards).parent / "images"
+        for command in (
+            ["pack", images, prefix, "--shards", 3],
+            ["index", f"{prefix}-train-*"],
+            ["verify", f"{prefix}-train-*"],
+        ):
+            done = bucket_feed.run([program, *command], **variables)
+            assert done.returncode == 0, done.stderr
+        packed = bucket_feed.digests(f"{prefix}-train-*", spec, **variables)
+        assert packed == bucket_feed.digests(shards, spec)
+        folder = tmp_path / "buckets/shards" / FOLDER / "packed"
+        assert (folder / "flowers-train-00000-of-00003.tfrecord.idx").is_file()
+
+        large = tmp_path / "large"
+        bucket_feed.run([program, "make-flowers", large, "--images", 64, "--size", 400])
+        raw = ["--shards", 1, "--raw"]
+        for out in (tmp_path / "p", f"s3://shards/{FOLDER}/raw/p"):
+            done = bucket_feed.run([program, "pack", large, out, *raw], **variables)
+            assert done.returncode == 0, done.stderr
+        local = (tmp_path / "p-train-00000-of-00001.tfrecord").read_bytes()
+        assert (folder.parent / "raw/p-train-00000-of-00001.tfrecord").read_bytes() == local
+        assert len(local) > 16 << 20
+
         wrong = variables | {"AWS_SECRET_ACCESS_KEY": "the-key-of-nobody"}
         refused = bucket_feed.run(bucket_feed.command(pattern, spec), **wrong)
         assert refused.returncode != 0

@@ -1,4 +1,4 @@
-"""LocalFeed and the programs read shards from moto, a server of AWS's interfaces.
+"""LocalFeed and the programs read and write shards in moto, a server of AWS's interfaces.
 
 moto checks each signature with botocore's code, and each action against the user's policy.
 """
@@ -8,9 +8,11 @@ from __future__ import annotations
 import glob
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import boto3
 import bucket_feed
@@ -22,14 +24,22 @@ from moto.server import ThreadedMotoServer
 from systole import _programs
 
 BUCKET = "shards"
+OPEN = "open-to-all"  # For requests without a signature, as those to an emulator of Cloud Storage.
 FOLDER = "flowers of +100% & more/ä"  # A name in which each encoding shows.
 ROLE = "arn:aws:iam::123456789012:role/reader"
-MAY_READ = {
-    "Version": "2012-10-17",
-    "Statement": [
-        {"Effect": "Allow", "Action": ["s3:GetObject", "s3:ListBucket"], "Resource": "*"},
-    ],
-}
+
+
+def policy_of(*actions: str) -> dict[str, Any]:
+    statement = {"Effect": "Allow", "Action": list(actions), "Resource": "*"}
+    return {"Version": "2012-10-17", "Statement": [statement]}
+
+
+MAY_READ = policy_of("s3:GetObject", "s3:ListBucket")
+# What the README of core/storage/bucket says that a writer needs.
+MAY_WRITE = policy_of(
+    *("s3:GetObject", "s3:ListBucket"),
+    *("s3:PutObject", "s3:AbortMultipartUpload", "s3:DeleteObject"),
+)
 
 
 @dataclass
@@ -37,6 +47,7 @@ class Bucket:
     endpoint: str
     spec: Path
     reader: dict[str, str]  # Variables with the key of a user who may read.
+    writer: dict[str, str]  # The same of a user who may read and write.
     stranger: dict[str, str]  # The same of a user who may do nothing.
     shards: str  # The same shards as files.
     digests: list[str]  # Of the same feed from these.
@@ -53,13 +64,14 @@ class Bucket:
         return self.run(command, **variables)
 
 
-def client(service: str, endpoint: str):
+def client(service: str, endpoint: str, keys: dict[str, str] | None = None):
+    keys = keys or {}
     return boto3.client(
         service,
         endpoint_url=endpoint,
         region_name="us-east-1",
-        aws_access_key_id="root",
-        aws_secret_access_key="root",
+        aws_access_key_id=keys.get("AWS_ACCESS_KEY_ID", "root"),
+        aws_secret_access_key=keys.get("AWS_SECRET_ACCESS_KEY", "root"),
     )
 
 
@@ -77,7 +89,7 @@ def bucket(shards: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bu
 def made(endpoint: str, shards: str, folder: Path) -> Bucket:
     iam, s3 = client("iam", endpoint), client("s3", endpoint)
     keys = {}
-    for user in ("reader", "stranger"):
+    for user in ("reader", "writer", "stranger"):
         iam.create_user(UserName=user)
         key = iam.create_access_key(UserName=user)["AccessKey"]
         keys[user] = {
@@ -86,17 +98,23 @@ def made(endpoint: str, shards: str, folder: Path) -> Bucket:
         }
     policy = {"PolicyName": "may-read", "PolicyDocument": json.dumps(MAY_READ)}
     iam.put_user_policy(UserName="reader", **policy)
+    iam.put_user_policy(
+        UserName="writer", PolicyName="may-write", PolicyDocument=json.dumps(MAY_WRITE)
+    )
     iam.create_role(RoleName="reader", AssumeRolePolicyDocument=json.dumps(MAY_READ))
     iam.put_role_policy(RoleName="reader", **policy)
     s3.create_bucket(Bucket=BUCKET)
+    s3.create_bucket(Bucket=OPEN)
+    to_all = policy_of("s3:*")
+    to_all["Statement"][0]["Principal"] = "*"
+    s3.put_bucket_policy(Bucket=OPEN, Policy=json.dumps(to_all))
     for shard in glob.glob(shards):
         s3.upload_file(shard, BUCKET, f"{FOLDER}/{Path(shard).name}")
     # From here on moto checks the signature and the permission of each call.
     moto.settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
     spec = bucket_feed.write_spec(folder)
-    return Bucket(
-        endpoint, spec, keys["reader"], keys["stranger"], shards, bucket_feed.digests(shards, spec)
-    )
+    digests = bucket_feed.digests(shards, spec)
+    return Bucket(endpoint, spec, **keys, shards=shards, digests=digests)
 
 
 def expect_same_steps(bucket: Bucket, done: subprocess.CompletedProcess[str]) -> None:
@@ -165,3 +183,101 @@ def test_a_user_without_permission_is_told_which_one_is_lacking(bucket):
     assert "s3:GetObject" in done.stderr
     assert "s3:ListBucket" in done.stderr
     assert bucket.stranger["AWS_SECRET_ACCESS_KEY"] not in done.stdout + done.stderr
+
+
+def images_of(shards: str) -> Path:
+    """The images that these shards were packed from."""
+    return Path(shards).parent / "images"
+
+
+def names_in(bucket: Bucket, folder: str) -> set[str]:
+    """The base names of the objects in a folder."""
+    s3 = client("s3", bucket.endpoint, bucket.writer)
+    listed = s3.list_objects_v2(Bucket=BUCKET, Prefix=f"{folder}/").get("Contents", [])
+    return {Path(one["Key"]).name for one in listed}
+
+
+def test_what_is_packed_and_indexed_in_a_bucket_is_fed_as_from_files(bucket, shards):
+    program = _programs.path_of("systole")
+    prefix = f"s3://{BUCKET}/packed ä/flowers"
+    for command in (
+        ["pack", images_of(shards), prefix, "--shards", 3],
+        ["index", f"{prefix}-train-*"],
+        ["verify", f"{prefix}-train-*"],
+    ):
+        done = bucket.run([program, *command], **bucket.writer)
+        assert done.returncode == 0, done.stderr
+    names = names_in(bucket, "packed ä")
+    assert {"labels.txt", "flowers.manifest", "flowers-train-00002-of-00003.tfrecord.idx"} < names
+    command = bucket_feed.command(f"{prefix}-train-*", bucket.spec)
+    expect_same_steps(bucket, bucket.run(command, **bucket.reader))
+
+
+def test_images_in_a_bucket_are_packed_into_it(bucket, shards, monkeypatch):
+    # The same calls for Cloud Storage, whose emulators get no token: moto checks none now.
+    program = _programs.path_of("systole")
+    monkeypatch.setattr(moto.settings, "INITIAL_NO_AUTH_ACTION_COUNT", float("inf"))
+    s3 = client("s3", bucket.endpoint)
+    root = images_of(shards)
+    for image in root.glob("*/*"):
+        s3.upload_file(str(image), OPEN, f"images/{image.relative_to(root)}")
+    environment = {"STORAGE_EMULATOR_HOST": bucket.endpoint}
+    prefix = f"gs://{OPEN}/from-images/flowers"
+    command = [program, "pack", f"gs://{OPEN}/images/*/*.jpg", prefix, "--shards", 3]
+    packed = bucket_feed.run(command, **environment)
+    assert packed.returncode == 0, packed.stderr
+    fed = bucket_feed.run(bucket_feed.command(f"{prefix}-train-*", bucket.spec), **environment)
+    expect_same_steps(bucket, fed)
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("s3", BUCKET), ("gs", OPEN)])
+def test_a_large_shard_is_put_together_from_its_parts(bucket, tmp_path, monkeypatch, scheme, name):
+    if scheme == "gs":
+        monkeypatch.setattr(moto.settings, "INITIAL_NO_AUTH_ACTION_COUNT", float("inf"))
+    program = _programs.path_of("systole")
+    bucket_feed.run([program, "make-flowers", tmp_path / "images", "--images", 64, "--size", 400])
+    pack = [program, "pack", tmp_path / "images"]
+    raw = ["--shards", 1, "--raw"]
+    prefix = f"{scheme}://{name}/large/p"
+    variables = bucket.writer | {"STORAGE_EMULATOR_HOST": bucket.endpoint}
+    for out in (tmp_path / "p", prefix):
+        done = bucket.run([*pack, out, *raw], **variables)
+        assert done.returncode == 0, done.stderr
+    key = "large/p-train-00000-of-00001.tfrecord"
+    s3 = client("s3", bucket.endpoint, bucket.writer)
+    there = s3.get_object(Bucket=name, Key=key)
+    local = (tmp_path / "p-train-00000-of-00001.tfrecord").read_bytes()
+    assert there["Body"].read() == local
+    assert len(local) > 16 << 20
+    assert there["ETag"].strip('"').endswith("-3")  # Of parts.
+
+
+def test_who_may_only_read_is_told_what_writing_needs(bucket, shards):
+    program = _programs.path_of("systole")
+    secret = bucket.reader["AWS_SECRET_ACCESS_KEY"]
+    out = f"s3://{BUCKET}/refused/flowers"
+    for command in (
+        ["pack", images_of(shards), out, "--shards", 1],
+        ["index", bucket.pattern],
+    ):
+        done = bucket.run([program, *command], **bucket.reader)
+        assert done.returncode != 0
+        assert "403" in done.stderr
+        assert "s3:PutObject" in done.stderr
+        assert secret not in done.stdout + done.stderr
+    assert names_in(bucket, "refused") == set()
+
+
+def test_a_feed_writes_indexes_into_a_bucket_only_if_it_is_told(bucket, shards):
+    program = _programs.path_of("systole")
+    prefix = f"s3://{BUCKET}/unindexed/flowers"
+    packed = bucket.run(
+        [program, "pack", images_of(shards), prefix, "--shards", 3], **bucket.writer
+    )
+    assert packed.returncode == 0, packed.stderr
+    index = "flowers-train-00000-of-00003.tfrecord.idx"
+    for write_index in (False, True):
+        told = bucket_feed.FEED.replace("sys.argv[2])", f"sys.argv[2], write_index={write_index})")
+        command = [sys.executable, "-c", told, f"{prefix}-train-*", bucket.spec]
+        expect_same_steps(bucket, bucket.run(command, **bucket.writer))
+        assert (index in names_in(bucket, "unindexed")) == write_index
