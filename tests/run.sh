@@ -28,8 +28,8 @@
 #                            half the time; --all leaves this one out
 #
 #   tests/run.sh buckets     reads shards from servers of S3 and of Cloud Storage that others wrote
-#                            (versitygw, fake-gcs-server). Builds them, which needs Go 1.24 or newer; --all
-#                            leaves it out
+#                            (versitygw, fake-gcs-server), and packs into the first. Builds them, which
+#                            needs Go 1.24 or newer; --all leaves it out
 #
 #   tests/run.sh frameworks  the Python package with the current PyTorch, TensorFlow and Grain: takes
 #                            gigabytes from the package index, so --all leaves it out
