@@ -62,6 +62,13 @@ std::string SmallRecord(int64_t number) {
   return ExampleBuilder().AddBytes("image", image).AddInt64s("label", {number % 10}).Serialize();
 }
 
+std::string BlobRecord(int64_t number) {
+  CounterRng rng(/*seed=*/5, /*epoch=*/0, number, /*purpose=*/0);
+  std::string blob(kBlobBytes, '\0');
+  for (char& byte : blob) byte = static_cast<char>(rng.NextU32());
+  return ExampleBuilder().AddBytes("blob", blob).AddInt64s("label", {number % 1000}).Serialize();
+}
+
 std::string TinyRecord(int64_t number) {
   return ExampleBuilder()
       .AddBytes("image", std::string(kTinyRecordBytes, static_cast<char>(number)))
@@ -149,8 +156,7 @@ absl::Status Make(const Corpus& corpus, const fs::path& folder) {
 }
 
 absl::StatusOr<std::vector<std::string>> FindOrMake(const Corpus& corpus) {
-  const char* told = std::getenv("SYSTOLE_BENCH_CORPORA");
-  const fs::path root = told == nullptr ? "/tmp/systole-bench-corpora" : told;
+  const fs::path root = CorporaFolder();
   std::error_code error;
   fs::create_directories(root, error);
   if (error) return FileError("make the folder", root, error);
@@ -184,6 +190,11 @@ std::vector<std::string> FindOrMakeOrExit(const Corpus& corpus) {
 
 }  // namespace
 
+std::string CorporaFolder() {
+  const char* told = std::getenv("SYSTOLE_BENCH_CORPORA");
+  return told == nullptr ? "/tmp/systole-bench-corpora" : told;
+}
+
 std::vector<std::string> PhotographShards() {
   return FindOrMakeOrExit({.name = "photographs",
                            .records = std::max<int64_t>(128, ScaledWork(1024)),
@@ -193,6 +204,12 @@ std::vector<std::string> PhotographShards() {
 std::vector<std::string> SmallRecordShards() {
   return FindOrMakeOrExit(
       {.name = "small-records", .records = ScaledWork(400'000), .make_record = SmallRecord});
+}
+
+std::vector<std::string> BlobShards() {
+  return FindOrMakeOrExit({.name = "blobs",
+                           .records = std::max<int64_t>(128, ScaledWork(5120)),
+                           .make_record = BlobRecord});
 }
 
 std::vector<std::string> ManyShards() {
@@ -232,6 +249,7 @@ std::vector<std::string> TableShards() {
 std::vector<std::string> ShardsNamed(absl::string_view name) {
   if (name == "photographs") return PhotographShards();
   if (name == "small-records") return SmallRecordShards();
+  if (name == "blobs") return BlobShards();
   if (name == "pngs") return PngShards();
   if (name == "large-photographs") return LargePhotographShards();
   if (name == "tiny-images") return TinyImageShards();

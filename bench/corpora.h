@@ -27,6 +27,12 @@ std::vector<std::string> PhotographShards();
 std::vector<std::string> SmallRecordShards();
 constexpr int64_t kSmallRecordBytes = 784;
 
+// Eight shards with 5,120 records (524 MB) in the full run; at least 128, one batch, in any run.
+// Features: blob (102,400 random bytes), label (below 1,000). For reading from far away: each
+// record costs little beside its bytes.
+std::vector<std::string> BlobShards();
+constexpr int64_t kBlobBytes = 102'400;
+
 // In the full run this corpus has as many records and shards as the ImageNet training set:
 // 1,281,167 records in 1,024 shards. Features: image (64 bytes), label (below 1,000).
 std::vector<std::string> ManyShards();
@@ -45,8 +51,11 @@ std::vector<std::string> TinyImageShards();
 std::vector<std::string> TokenShards();
 std::vector<std::string> TableShards();
 
-// The shards of the corpus of this name: photographs, small-records, pngs, large-photographs,
-// tiny-images, tokens or tables. Empty if there is none.
+// The folder that has the corpora's folders.
+std::string CorporaFolder();
+
+// The shards of the corpus of this name: photographs, small-records, blobs, pngs,
+// large-photographs, tiny-images, tokens or tables. Empty if there is none.
 std::vector<std::string> ShardsNamed(absl::string_view name);
 
 }  // namespace systole::bench

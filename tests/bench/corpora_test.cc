@@ -65,7 +65,7 @@ TEST_F(CorporaTest, EveryCorpusHasItsNameAndRecordsOfItsKind) {
   };
   for (const auto& [name, records, feature] :
        {Case{"pngs", 128, "image"}, Case{"tiny-images", 500, "image"},
-        Case{"tokens", 2000, "tokens"}, Case{"tables", 4000, "row"}}) {
+        Case{"tokens", 2000, "tokens"}, Case{"tables", 4000, "row"}, Case{"blobs", 128, "blob"}}) {
     SCOPED_TRACE(name);
     const std::vector<std::string> shards = ShardsNamed(name);
     ASSERT_FALSE(shards.empty());

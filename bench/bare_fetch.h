@@ -1,0 +1,45 @@
+// Bare libcurl: fetches ranges of objects on many connections at a time, from one thread. The
+// ceiling of everything that reads objects by HTTP.
+//
+// Single-thread. A request that fails ends the program.
+#ifndef SYSTOLE_BENCH_BARE_FETCH_H_
+#define SYSTOLE_BENCH_BARE_FETCH_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace systole::bench {
+
+struct FetchRange {
+  std::string url;
+  int64_t offset = 0;
+  int64_t size = 0;
+};
+
+class BareFetch {
+ public:
+  // At most `connections` requests are under way at a time. The connections are kept.
+  explicit BareFetch(int connections);
+  ~BareFetch();
+  BareFetch(const BareFetch&) = delete;
+  BareFetch& operator=(const BareFetch&) = delete;
+
+  // Begins the ranges in order, and copies each into memory that the next range of the same
+  // connection takes over.
+  void Fetch(absl::Span<const FetchRange> ranges);
+
+ private:
+  struct Request;
+  void Begin(Request& request, const FetchRange& range);
+
+  void* multi_;
+  std::vector<std::unique_ptr<Request>> requests_;
+};
+
+}  // namespace systole::bench
+
+#endif  // SYSTOLE_BENCH_BARE_FETCH_H_

@@ -1,0 +1,282 @@
+// Measures feeds whose shards lie behind a network: 20 ms of latency, and 400 MB/s for all
+// connections together (object_server.h). The ceilings are bare libcurl, which fetches the same
+// bytes through the same server, and the same feeds with the shards on this machine.
+//   BM_FarInOrder  cold, and what CPU time a GB takes
+//   BM_FarWindow   cold, shuffled by WINDOW, and how many bytes it fetches
+//   BM_FarGlobal   shuffled by GLOBAL, in epochs after the first
+//
+// A feed does next to nothing with its records: a checksum, and a copy into the step.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "bench/bare_fetch.h"
+#include "bench/corpora.h"
+#include "bench/object_server.h"
+#include "bench/rounds.h"
+#include "benchmark/benchmark.h"
+#include "core/concurrency/processors.h"
+#include "core/dataset/dataset.h"
+#include "core/engine/step_engine.h"
+#include "core/plan/feed_plan.h"
+#include "core/plan/read_blocks.h"
+#include "core/process/allocator.h"
+#include "core/status/check.h"
+#include "systole/v1/feed.pb.h"
+#include "tests/core/storage/temp_folder.h"
+
+namespace systole::bench {
+namespace {
+
+constexpr ObjectServerLink kLink = {.latency = std::chrono::milliseconds(20),
+                                    .bytes_per_second = 400'000'000};
+constexpr int kConnections = 64;  // As many as an HttpClient has.
+constexpr int64_t kBatch = 64;
+// Two runs of ReadBlocks, and 16 such blocks: 8.2 and 131 MB.
+constexpr int64_t kBlockRecords = 80;
+constexpr int64_t kWindowRecords = 16 * kBlockRecords;
+
+// Made by main(), before there are threads.
+ObjectServer& TheServer() {
+  static ObjectServer server(CorporaFolder(), kLink);
+  return server;
+}
+
+std::shared_ptr<const FeedPlan> MakePlan(const std::shared_ptr<Dataset>& dataset,
+                                         v1::Shuffle::Mode mode) {
+  v1::FeedSpec spec;
+  spec.set_dataset("blobs");
+  spec.set_seed(7);
+  spec.mutable_shuffle()->set_mode(mode);
+  if (mode == v1::Shuffle::WINDOW) {
+    spec.mutable_shuffle()->set_block_records(kBlockRecords);
+    spec.mutable_shuffle()->set_window_records(kWindowRecords);
+  }
+  spec.set_global_batch(kBatch);
+  v1::Output& output = *spec.add_outputs();
+  output.set_name("blob");
+  output.set_feature("blob");
+  output.add_shape(kBlobBytes);
+  output.add_transforms()->mutable_decode_raw();
+  output.set_dtype(v1::UINT8);
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(spec, dataset);
+  SYSTOLE_CHECK(plan.ok());
+  return *plan;
+}
+
+// The same shards behind the network and on this machine.
+class Shards {
+ public:
+  Shards() {
+    std::vector<std::string> urls;
+    for (const std::string& path : paths_) urls.push_back(TheServer().Url(path));
+    far_ = Open(urls, {.index_dir = indexes_.path()});
+    near_ = Open(paths_, {});
+  }
+
+  std::shared_ptr<const FeedPlan> Far(v1::Shuffle::Mode mode) const { return MakePlan(far_, mode); }
+  std::shared_ptr<const FeedPlan> Near(v1::Shuffle::Mode mode) const {
+    return MakePlan(near_, mode);
+  }
+  double bytes() const {
+    double bytes = 0;
+    for (const std::string& path : paths_) {
+      bytes += static_cast<double>(std::filesystem::file_size(path));
+    }
+    return bytes;
+  }
+  // All bytes of the far shards, in the ranges that a feed without shuffling reads together.
+  std::vector<FetchRange> Ranges() const {
+    const std::shared_ptr<const FeedPlan> plan = Far(v1::Shuffle::NONE);
+    const ReadBlocks blocks(plan->order(), *far_, /*keeps_all=*/false);
+    std::vector<FetchRange> ranges;
+    for (int64_t record = 0; record < far_->num_records();) {
+      const ReadBlock block = blocks.BlockOf(far_->map().Find(record), record);
+      ranges.push_back({.url = TheServer().Url(paths_[static_cast<size_t>(block.shard)]),
+                        .offset = static_cast<int64_t>(block.offset),
+                        .size = static_cast<int64_t>(block.size)});
+      record += block.num_records();
+    }
+    return ranges;
+  }
+
+ private:
+  static std::shared_ptr<Dataset> Open(absl::Span<const std::string> names,
+                                       const ShardOptions& options) {
+    absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open("blobs", names, options);
+    SYSTOLE_CHECK(dataset.ok());
+    return *dataset;
+  }
+
+  const std::vector<std::string> paths_ = BlobShards();
+  const TempFolder indexes_;  // Of the far shards.
+  std::shared_ptr<Dataset> far_;
+  std::shared_ptr<Dataset> near_;
+};
+
+// Makes the steps of an epoch and drops each as it comes.
+Sample RunEpoch(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan, double bytes,
+                int64_t epoch = 0) {
+  const int64_t steps = plan->order().steps_per_epoch();
+  return Measure(bytes, [&] {
+    absl::StatusOr<std::unique_ptr<StepStream>> stream =
+        engine.Open(plan, {.first_step = epoch * steps, .count = steps});
+    SYSTOLE_CHECK(stream.ok());
+    for (int64_t step = 0; step < steps; ++step) {
+      const StepStream::Result slice = (*stream)->Next();
+      SYSTOLE_CHECK(slice.ok() && slice->has_value());
+    }
+  });
+}
+
+// An engine that has read nothing from afar. It has the buffers for steps already.
+std::unique_ptr<StepEngine> ColdEngine(const std::shared_ptr<const FeedPlan>& near) {
+  auto engine = std::make_unique<StepEngine>(StepEngineOptions{.threads = UsableProcessors()});
+  RunEpoch(*engine, near, /*bytes=*/1);
+  return engine;
+}
+
+// Bare libcurl's turn.
+Side FetchAll(BareFetch& bare, const std::vector<FetchRange>& ranges, double bytes) {
+  return [&bare, &ranges, bytes] { return Measure(bytes, [&] { bare.Fetch(ranges); }); };
+}
+
+std::vector<double> CpuPerGb(const std::vector<Sample>& samples) {
+  std::vector<double> cpu;
+  for (const Sample& sample : samples) cpu.push_back(sample.cpu_seconds / sample.amount * 1e9);
+  return cpu;
+}
+
+void BM_FarInOrder(benchmark::State& state) {
+  const Shards shards;
+  const double bytes = shards.bytes();
+  const std::shared_ptr<const FeedPlan> far = shards.Far(v1::Shuffle::NONE);
+  const std::shared_ptr<const FeedPlan> near = shards.Near(v1::Shuffle::NONE);
+  const std::vector<FetchRange> ranges = shards.Ranges();
+  BareFetch bare(kConnections);
+  bare.Fetch(ranges);  // Makes its connections and memory.
+  for (auto _ : state) {
+    const std::vector<std::vector<Sample>> samples = TakeTurns({
+        [&] { return RunEpoch(*ColdEngine(near), far, bytes); },
+        FetchAll(bare, ranges, bytes),
+        [&] { return RunEpoch(*ColdEngine(near), near, bytes); },
+    });
+    ReportRow(state, "of_bare",
+              {.figure = "feed in order over 20 ms and 400 MB/s, cold",
+               .ceiling = "bare libcurl, the same ranges on 64 connections",
+               .unit = "GB/s",
+               .unit_size = 1e9,
+               .wanted = 0.8},
+              samples[0], samples[1]);
+    const std::vector<double> far_cpu = CpuPerGb(samples[0]);
+    const std::vector<double> bare_cpu = CpuPerGb(samples[1]);
+    const std::vector<double> near_cpu = CpuPerGb(samples[2]);
+    std::vector<Sample> beyond;
+    for (size_t round = 0; round < far_cpu.size(); ++round) {
+      beyond.push_back(
+          {.amount = far_cpu[round] - bare_cpu[round] - near_cpu[round], .seconds = 1});
+    }
+    ReportRow(state, "of_allowed",
+              {.figure = "CPU time of the same for a GB, beyond bare libcurl and a near feed",
+               .ceiling = "what is allowed",
+               .unit = "CPU-s/GB",
+               .wanted = 1,
+               .bound = Bound::kAtMost},
+              beyond, std::vector<Sample>(beyond.size(), {.amount = 0.15, .seconds = 1}));
+    state.counters["far_cpu_s/GB"] = Median(far_cpu);
+    state.counters["bare_cpu_s/GB"] = Median(bare_cpu);
+    state.counters["near_cpu_s/GB"] = Median(near_cpu);
+  }
+}
+BENCHMARK(BM_FarInOrder)->Iterations(1)->Unit(benchmark::kSecond);
+
+void BM_FarWindow(benchmark::State& state) {
+  const Shards shards;
+  const double bytes = shards.bytes();
+  const std::shared_ptr<const FeedPlan> far = shards.Far(v1::Shuffle::WINDOW);
+  const std::shared_ptr<const FeedPlan> near = shards.Near(v1::Shuffle::WINDOW);
+  const std::vector<FetchRange> ranges = shards.Ranges();
+  BareFetch bare(kConnections);
+  bare.Fetch(ranges);
+  std::vector<Sample> fetched;
+  for (auto _ : state) {
+    const std::vector<std::vector<Sample>> samples = TakeTurns({
+        [&] {
+          const std::unique_ptr<StepEngine> engine = ColdEngine(near);
+          const int64_t sent_before = TheServer().bytes_sent();
+          const Sample sample = RunEpoch(*engine, far, bytes);
+          fetched.push_back({.amount = static_cast<double>(TheServer().bytes_sent() - sent_before),
+                             .seconds = 1});
+          return sample;
+        },
+        FetchAll(bare, ranges, bytes),
+        [&] { return RunEpoch(*ColdEngine(near), near, bytes); },
+    });
+    std::vector<Sample> slower;
+    for (size_t round = 0; round < fetched.size(); ++round) {
+      slower.push_back(
+          std::min(samples[1][round], samples[2][round],
+                   [](const Sample& a, const Sample& b) { return a.rate() < b.rate(); }));
+    }
+    ReportRow(state, "of_slower",
+              {.figure = "feed shuffled by WINDOW over 20 ms and 400 MB/s, cold",
+               .ceiling = "the slower of bare libcurl and the near feed",
+               .unit = "GB/s",
+               .unit_size = 1e9,
+               .wanted = 0.8},
+              samples[0], slower);
+    ReportRow(state, "of_set",
+              {.figure = "bytes that the same fetches",
+               .ceiling = "bytes of the set",
+               .unit = "GB",
+               .unit_size = 1e9,
+               .wanted = 1.1,
+               .bound = Bound::kAtMost},
+              fetched, std::vector<Sample>(fetched.size(), {.amount = bytes, .seconds = 1}));
+  }
+}
+BENCHMARK(BM_FarWindow)->Iterations(1)->Unit(benchmark::kSecond);
+
+void BM_FarGlobal(benchmark::State& state) {
+  const Shards shards;
+  const double bytes = shards.bytes();
+  const std::shared_ptr<const FeedPlan> far = shards.Far(v1::Shuffle::GLOBAL);
+  const std::shared_ptr<const FeedPlan> near = shards.Near(v1::Shuffle::GLOBAL);
+  const std::unique_ptr<StepEngine> far_engine = ColdEngine(near);
+  const std::unique_ptr<StepEngine> near_engine = ColdEngine(near);
+  RunEpoch(*far_engine, far, bytes);
+  int64_t epoch = 0;
+  for (auto _ : state) {
+    const int64_t sent_before = TheServer().bytes_sent();
+    const std::vector<std::vector<Sample>> samples = TakeTurns({
+        [&] { return RunEpoch(*far_engine, far, bytes, ++epoch); },
+        [&] { return RunEpoch(*near_engine, near, bytes, epoch + 1); },
+    });
+    ReportRow(state, "of_near",
+              {.figure = "feed shuffled by GLOBAL over 20 ms and 400 MB/s, after its first epoch",
+               .ceiling = "the near feed",
+               .unit = "GB/s",
+               .unit_size = 1e9,
+               .wanted = 0.95},
+              samples[0], samples[1]);
+    state.counters["fetched_of_set"] =
+        static_cast<double>(TheServer().bytes_sent() - sent_before) / bytes / NumRounds();
+  }
+}
+BENCHMARK(BM_FarGlobal)->Iterations(1)->Unit(benchmark::kSecond);
+
+}  // namespace
+}  // namespace systole::bench
+
+int main(int argc, char** argv) {
+  systole::KeepFreedMemory();  // The server does it, too.
+  systole::bench::TheServer();
+  return systole::bench::RunBenchmarks(argc, argv);
+}

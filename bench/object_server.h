@@ -1,0 +1,63 @@
+// A server of objects for benchmarks: a folder by plain HTTP/1.1, behind a link of some latency and
+// rate. It is a process of its own, so its CPU time is not that of the program that measures.
+//
+// It serves GET and HEAD, one range of bytes, a strong ETag and If-Match, on any number of kept
+// connections. Every answer begins after the latency; while an answer waits, others are sent. All
+// bodies share the rate.
+//
+// Single-thread. If the process cannot be made, the program ends.
+#ifndef SYSTOLE_BENCH_OBJECT_SERVER_H_
+#define SYSTOLE_BENCH_OBJECT_SERVER_H_
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace systole::bench {
+
+struct ObjectServerLink {
+  std::chrono::nanoseconds latency{0};
+  // Of all bodies together. 0: as fast as the machine is.
+  int64_t bytes_per_second = 0;
+};
+
+class ObjectServer {
+ public:
+  // Serves the files under `folder` on a free port of 127.0.0.1, and takes that address off the
+  // environment's proxies. REQUIRES: no other thread runs, because this forks.
+  ObjectServer(std::string folder, const ObjectServerLink& link);
+  // Ends the process.
+  ~ObjectServer();
+  ObjectServer(const ObjectServer&) = delete;
+  ObjectServer& operator=(const ObjectServer&) = delete;
+
+  // The address of a file. REQUIRES: `path` lies in the folder, and has only characters that stand
+  // for themselves in addresses.
+  std::string Url(absl::string_view path) const;
+
+  // Since the start: the bytes of bodies that were handed to the sockets, and the requests.
+  int64_t bytes_sent() const { return shared_->bytes_sent; }
+  int64_t requests() const { return shared_->requests; }
+
+ private:
+  // Memory of both processes.
+  struct Shared {
+    std::atomic<int64_t> bytes_sent = 0;
+    std::atomic<int64_t> requests = 0;
+  };
+  class Loop;
+
+  const std::string folder_;
+  Shared* const shared_;
+  int port_ = 0;
+  pid_t process_ = -1;
+};
+
+}  // namespace systole::bench
+
+#endif  // SYSTOLE_BENCH_OBJECT_SERVER_H_
