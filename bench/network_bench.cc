@@ -1,6 +1,7 @@
 // Measures feeds whose shards lie behind a network: 20 ms of latency, and 400 MB/s for all
 // connections together (object_server.h). The ceilings are bare libcurl, which fetches the same
 // bytes through the same server, and the same feeds with the shards on this machine.
+//   BM_FarBlocks   the blocks that a feed reads ahead, without a feed, and what CPU time a GB takes
 //   BM_FarInOrder  cold, and what CPU time a GB takes
 //   BM_FarWindow   cold, shuffled by WINDOW, and how many bytes it fetches
 //   BM_FarGlobal   shuffled by GLOBAL, in epochs after the first
@@ -12,9 +13,12 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "bench/bare_fetch.h"
@@ -22,13 +26,17 @@
 #include "bench/object_server.h"
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
+#include "core/cache/disk_store.h"
+#include "core/concurrency/mutex.h"
 #include "core/concurrency/processors.h"
 #include "core/dataset/dataset.h"
 #include "core/engine/step_engine.h"
+#include "core/fetch/block_reader.h"
 #include "core/plan/feed_plan.h"
 #include "core/plan/read_blocks.h"
 #include "core/process/allocator.h"
 #include "core/status/check.h"
+#include "core/storage/byte_source.h"
 #include "systole/v1/feed.pb.h"
 #include "tests/core/storage/temp_folder.h"
 
@@ -92,19 +100,35 @@ class Shards {
     }
     return bytes;
   }
-  // All bytes of the far shards, in the ranges that a feed without shuffling reads together.
-  std::vector<FetchRange> Ranges() const {
+  // The blocks of the far shards that a feed without shuffling reads, in order. They have all
+  // bytes of all records.
+  std::vector<ReadBlock> Blocks() const {
     const std::shared_ptr<const FeedPlan> plan = Far(v1::Shuffle::NONE);
     const ReadBlocks blocks(plan->order(), *far_, /*keeps_all=*/false);
+    std::vector<ReadBlock> all;
+    for (int64_t record = 0; record < far_->num_records(); record += all.back().num_records()) {
+      all.push_back(blocks.BlockOf(far_->map().Find(record), record));
+    }
+    return all;
+  }
+  // The same for bare libcurl.
+  std::vector<FetchRange> Ranges() const {
     std::vector<FetchRange> ranges;
-    for (int64_t record = 0; record < far_->num_records();) {
-      const ReadBlock block = blocks.BlockOf(far_->map().Find(record), record);
+    for (const ReadBlock& block : Blocks()) {
       ranges.push_back({.url = TheServer().Url(paths_[static_cast<size_t>(block.shard)]),
                         .offset = static_cast<int64_t>(block.offset),
                         .size = static_cast<int64_t>(block.size)});
-      record += block.num_records();
     }
     return ranges;
+  }
+  // What a BlockReader is asked for the block.
+  BlockWant WantOf(const ReadBlock& block) const {
+    const ByteSource* const source = far_->shards()[static_cast<size_t>(block.shard)]->far_bytes();
+    return {.uses = {{.range = {.source = source, .offset = block.offset, .size = block.size},
+                      .records = block.num_records(),
+                      .records_in_block = block.num_records()}},
+            .feed = 1,
+            .dataset = 1};
   }
 
  private:
@@ -148,11 +172,116 @@ Side FetchAll(BareFetch& bare, const std::vector<FetchRange>& ranges, double byt
   return [&bare, &ranges, bytes] { return Measure(bytes, [&] { bare.Fetch(ranges); }); };
 }
 
+// Asks a BlockReader for blocks in order, as far ahead as its memory goes, and drops each as it
+// comes.
+class BlocksInOrder {
+ public:
+  explicit BlocksInOrder(std::shared_ptr<DiskStore> disk)
+      : reader_({.disk = std::move(disk), .room = [this] { Wake(); }}) {}
+
+  void ReadAll(const Shards& shards, const std::vector<ReadBlock>& blocks) {
+    std::vector<std::unique_ptr<BlockTicket>> tickets(blocks.size());
+    size_t asked = 0;
+    size_t ended = 0;
+    while (ended < blocks.size()) {
+      bool has_room = true;
+      while (has_room && asked < blocks.size()) {
+        BlockReading reading = reader_.TryRead(shards.WantOf(blocks[asked]),
+                                               [this, asked](std::vector<BlockPtr> come) {
+                                                 SYSTOLE_CHECK(come[0]->status().ok());
+                                                 come.clear();
+                                                 MutexLock lock(mu_);
+                                                 come_.push_back(asked);
+                                                 changed_.Signal();
+                                               });
+        has_room = reading.state != BlockReading::State::kNoRoom;
+        if (reading.state == BlockReading::State::kReady) ++ended;
+        tickets[asked] = std::move(reading.ticket);
+        if (has_room) ++asked;
+      }
+      std::vector<size_t> come;
+      {
+        MutexLock lock(mu_);
+        while (!woken_ && come_.empty() && ended < blocks.size()) changed_.Wait(mu_);
+        woken_ = false;
+        come.swap(come_);
+      }
+      for (const size_t index : come) tickets[index].reset();
+      ended += come.size();
+    }
+  }
+
+ private:
+  void Wake() {
+    MutexLock lock(mu_);
+    woken_ = true;
+    changed_.Signal();
+  }
+
+  Mutex mu_;
+  CondVar changed_;
+  bool woken_ ABSL_GUARDED_BY(mu_) = false;        // A request that was refused may succeed now.
+  std::vector<size_t> come_ ABSL_GUARDED_BY(mu_);  // Blocks whose tickets may go.
+  BlockReader reader_;                             // Last: it calls what uses the rest.
+};
+
 std::vector<double> CpuPerGb(const std::vector<Sample>& samples) {
   std::vector<double> cpu;
   for (const Sample& sample : samples) cpu.push_back(sample.cpu_seconds / sample.amount * 1e9);
   return cpu;
 }
+
+void BM_FarBlocks(benchmark::State& state, bool on_disk) {
+  const Shards shards;
+  const double bytes = shards.bytes();
+  const std::vector<ReadBlock> blocks = shards.Blocks();
+  const std::vector<FetchRange> ranges = shards.Ranges();
+  BareFetch bare(kConnections);
+  bare.Fetch(ranges);  // Makes its connections and memory.
+  const std::string name = absl::StrCat("blocks read ahead, in order, ",
+                                        on_disk ? "into the cache on disk" : "in memory");
+  for (auto _ : state) {
+    const std::vector<std::vector<Sample>> samples = TakeTurns({
+        [&] {
+          const TempFolder folder;
+          std::shared_ptr<DiskStore> disk;
+          if (on_disk) {
+            absl::StatusOr<std::unique_ptr<DiskStore>> opened =
+                DiskStore::Open(folder.path(), int64_t{1} << 30);
+            SYSTOLE_CHECK(opened.ok());
+            disk = *std::move(opened);
+          }
+          return Measure(bytes, [&] { BlocksInOrder(disk).ReadAll(shards, blocks); });
+        },
+        FetchAll(bare, ranges, bytes),
+    });
+    ReportRow(state, "of_bare",
+              {.figure = name,
+               .ceiling = "bare libcurl, the same ranges on 64 connections",
+               .unit = "GB/s",
+               .unit_size = 1e9,
+               .wanted = 0.8},
+              samples[0], samples[1]);
+    const std::vector<double> read_cpu = CpuPerGb(samples[0]);
+    const std::vector<double> bare_cpu = CpuPerGb(samples[1]);
+    std::vector<Sample> beyond;
+    for (size_t round = 0; round < read_cpu.size(); ++round) {
+      beyond.push_back({.amount = read_cpu[round] - bare_cpu[round], .seconds = 1});
+    }
+    ReportRow(state, "of_allowed",
+              {.figure = absl::StrCat(name, ": CPU time for a GB beyond bare libcurl"),
+               .ceiling = "what is allowed",
+               .unit = "CPU-s/GB",
+               .wanted = 1,
+               .bound = Bound::kAtMost},
+              beyond,
+              std::vector<Sample>(beyond.size(), {.amount = on_disk ? 0.4 : 0.15, .seconds = 1}));
+    state.counters["cpu_s/GB"] = Median(read_cpu);
+    state.counters["bare_cpu_s/GB"] = Median(bare_cpu);
+  }
+}
+BENCHMARK_CAPTURE(BM_FarBlocks, memory, /*on_disk=*/false)->Iterations(1)->Unit(benchmark::kSecond);
+BENCHMARK_CAPTURE(BM_FarBlocks, disk, /*on_disk=*/true)->Iterations(1)->Unit(benchmark::kSecond);
 
 void BM_FarInOrder(benchmark::State& state) {
   const Shards shards;
