@@ -34,7 +34,7 @@ std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
     if (!place.record.has_value()) continue;
     const ShardPlace in_shard = dataset.map().Find(*place.record);
     const RecordSource& shard = *dataset.shards()[static_cast<size_t>(in_shard.shard)];
-    if (shard.far_bytes() == nullptr) continue;
+    if (shard.far_bytes() == nullptr || shard.IsTooLarge(in_shard.index)) continue;
     const ReadBlock block = blocks.BlockOf(in_shard, *place.record);
     uses.push_back(
         {.range = {.source = shard.far_bytes(), .offset = block.offset, .size = block.size},

@@ -47,6 +47,8 @@ ReadBlock ReadBlocks::BlockOf(const ShardPlace& place, int64_t record) const {
     first = FirstFrom(shard, first, place.index, run * run_bytes_);
     end = FirstFrom(shard, place.index + 1, end, (run + 1) * run_bytes_);
   }
+  // A record that is never read may be of any size. Of a run, only the last one can be larger.
+  if (end - 1 > place.index && shard.IsTooLarge(end - 1)) --end;
   const uint64_t offset = shard.span(first).offset;
   const RecordSpan last = shard.span(end - 1);
   return {.shard = place.shard,

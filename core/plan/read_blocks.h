@@ -47,7 +47,7 @@ class ReadBlocks {
   ReadBlocks(const Order& order, const Dataset& dataset, bool keeps_all);
 
   // The block of the record at `place`, which is `record` of the dataset. REQUIRES: its shard has
-  // far_bytes(). O(log records).
+  // far_bytes(), and the record is not too large to be read. O(log records).
   ReadBlock BlockOf(const ShardPlace& place, int64_t record) const;
 
  private:

@@ -14,6 +14,7 @@
 #include "core/checksum/crc32c.h"
 #include "core/checksum/xxh3.h"
 #include "core/example/tensorflow_example.h"
+#include "core/interrupt/interrupt.h"
 #include "core/record/images/class_labels.h"
 #include "core/record/source/client_reason.h"
 #include "core/record/source/read_scratch.h"
@@ -100,6 +101,52 @@ const ShardFormat& ImageFormat() {
   return format;
 }
 
+class ImageFolder::FarBytes final : public ByteSource {
+ public:
+  explicit FarBytes(const ImageFolder& folder) : folder_(folder) {
+    Xxh3Hasher states;
+    for (const File& file : folder.files_) states.UpdateU64(file.identity_hash);
+    identity_ = absl::StrFormat("images %016x", states.Digest64());
+  }
+
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {
+    const std::vector<uint64_t>& ends = folder_.ends_;
+    auto end = std::upper_bound(ends.begin(), ends.end(), offset);
+    size_t done = 0;
+    for (; end != ends.end() && done < out.size(); ++end) {
+      const int64_t record = end - ends.begin();
+      const uint64_t within = offset + done - folder_.span(record).offset;
+      const absl::Span<char> part =
+          out.subspan(done, std::min<uint64_t>(out.size() - done, *end - (offset + done)));
+      SYSTOLE_RETURN_IF_ERROR(ReadPart(record, within, part));
+      done += part.size();
+    }
+    return done;
+  }
+  absl::StatusOr<uint64_t> Size() const override { return folder_.file_bytes(); }
+  // Of all files together.
+  std::string identity() const override { return identity_; }
+  // OK: every read makes sure of its files.
+  absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
+  absl::string_view name() const override { return folder_.path(); }
+
+ private:
+  absl::Status ReadPart(int64_t record, uint64_t within, absl::Span<char> out) const {
+    if (InterruptRequested()) return InterruptedError();
+    if (folder_.file(record).facts.is_damaged()) {  // Nobody looks at its bytes.
+      std::memset(out.data(), 0, out.size());
+      return folder_.CheckDamagedFile(record);
+    }
+    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, folder_.OpenFile(record));
+    SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file->ReadAt(within, out));
+    if (read == out.size()) return absl::OkStatus();
+    return folder_.Changed(record, "became shorter");
+  }
+
+  const ImageFolder& folder_;
+  std::string identity_;
+};
+
 ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, ReadImages read,
                          int64_t max_record_bytes)
     : path_(absl::StripSuffix(group.folder, "/")),
@@ -144,6 +191,7 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
   }
   content_hash_ = content.Digest64();
   if (files_.empty()) return;
+  if (IsOnServer(files_.front().name)) far_bytes_ = std::make_unique<FarBytes>(*this);
   // Larger files are not read. A store may claim any size.
   least = std::min(least, static_cast<uint64_t>(max_record_bytes_));
   most = std::min(most, static_cast<uint64_t>(max_record_bytes_));
@@ -238,73 +286,105 @@ absl::Status ImageFolder::CannotOpen(int64_t record, const absl::Status& error) 
                                   absl::StrCat(Place(record), " cannot be opened: ", cause)));
 }
 
-absl::StatusOr<absl::string_view> ImageFolder::ReadFile(int64_t record, const RecordAround& around,
-                                                        AlignedBuffer& scratch,
-                                                        bool& outage) const {
+RecordAround ImageFolder::Around(int64_t record) const {
   const File& wanted = file(record);
-  const absl::StatusOr<std::unique_ptr<ByteSource>> source = OpenStored(wanted.name);
-  if (!source.ok()) {
-    absl::Status status = CannotOpen(record, source.status());
-    outage = IsOutage(status);
-    return status;
+  return ImageRecordAround(classes_[wanted.class_index], wanted.facts.size, wanted.facts.bytes);
+}
+
+bool ImageFolder::IsTooLarge(int64_t record) const {
+  // Added up without overflow: a store may claim any size.
+  const auto most = static_cast<uint64_t>(max_record_bytes_);
+  const uint64_t bytes = file(record).facts.bytes;
+  return bytes > most || Around(record).size() > most - bytes;
+}
+
+absl::Status ImageFolder::TooLarge(int64_t record) const {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      Place(record), " has ", file(record).facts.bytes, " bytes of image and ",
+      Around(record).size(), " around it, the limit is ", max_record_bytes_, "; make it smaller"));
+}
+
+absl::Status ImageFolder::CheckDamagedFile(int64_t record) const {
+  const absl::StatusOr<StoredState> now = StatStored(file(record).name);
+  return now.ok() ? CheckState(record, now->size_bytes, now->identity)
+                  : CannotOpen(record, now.status());
+}
+
+absl::Status ImageFolder::Damaged(int64_t record) const {
+  return absl::DataLossError(absl::StrCat(Place(record), ": ", CauseOf(record)));
+}
+
+absl::StatusOr<std::unique_ptr<ByteSource>> ImageFolder::OpenFile(int64_t record) const {
+  absl::StatusOr<std::unique_ptr<ByteSource>> source = OpenStored(file(record).name);
+  if (!source.ok()) return CannotOpen(record, source.status());
+  SYSTOLE_ASSIGN_OR_RETURN(const uint64_t bytes, (*source)->Size());
+  SYSTOLE_RETURN_IF_ERROR(CheckState(record, bytes, (*source)->identity()));
+  return source;
+}
+
+absl::Status ImageFolder::CheckBytes(int64_t record, absl::string_view image) const {
+  const ImageFacts& facts = file(record).facts;
+  if (image.size() < facts.bytes) {
+    return absl::DataLossError(absl::StrCat(Place(record), ": the file ends after ", image.size(),
+                                            " of ", facts.bytes, " bytes"));
   }
-  const absl::StatusOr<uint64_t> bytes = (*source)->Size();
-  absl::Status status = bytes.status();
-  if (status.ok()) status = CheckState(record, *bytes, (*source)->identity());
-  if (!status.ok()) {
-    outage = IsOutage(status);
-    return ReadFailure(status);
-  }
+  const uint32_t crc = Crc32c(image);
+  if (crc == facts.crc) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      Place(record), ": ",
+      absl::StrFormat("CRC-32C of the file is 0x%08x, it was 0x%08x; if another file of this size "
+                      "and time was put there, run `systole index`",
+                      crc, facts.crc)));
+}
+
+absl::StatusOr<absl::Span<char>> ImageFolder::RoomFor(int64_t record, const RecordAround& around,
+                                                      AlignedBuffer& scratch) const {
+  const uint64_t bytes = file(record).facts.bytes;
   // The image begins at a cache line: see kCopyAlignment.
   const size_t begin = static_cast<size_t>(AlignUp(static_cast<int64_t>(around.before.size())));
-  SYSTOLE_RETURN_IF_ERROR(GrowScratch(begin + *bytes + around.after.size(), scratch));
-  char* const image = reinterpret_cast<char*>(scratch.data()) + begin;
-  const absl::StatusOr<size_t> read = (*source)->ReadAt(0, absl::MakeSpan(image, *bytes));
+  SYSTOLE_RETURN_IF_ERROR(GrowScratch(begin + bytes + around.after.size(), scratch));
+  return absl::MakeSpan(reinterpret_cast<char*>(scratch.data()) + begin, bytes);
+}
+
+absl::string_view ImageFolder::PutAround(const RecordAround& around, absl::Span<char> image) {
+  char* const payload = image.data() - around.before.size();
+  std::memcpy(payload, around.before.data(), around.before.size());
+  std::memcpy(image.data() + image.size(), around.after.data(), around.after.size());
+  return absl::string_view(payload, around.size() + image.size());
+}
+
+absl::StatusOr<absl::string_view> ImageFolder::ReadFile(int64_t record, AlignedBuffer& scratch,
+                                                        bool& outage) const {
+  const absl::StatusOr<std::unique_ptr<ByteSource>> source = OpenFile(record);
+  outage = IsOutage(source.status());
+  if (!source.ok()) return ReadFailure(source.status());
+  const RecordAround around = Around(record);
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::Span<char> image, RoomFor(record, around, scratch));
+  const absl::StatusOr<size_t> read = (*source)->ReadAt(0, image);
   if (!read.ok()) {
     outage = IsOutage(read.status());
     return ReadFailure(read.status());
   }
-  const uint32_t crc = Crc32c(absl::string_view(image, *read));
-  if (*read < *bytes || crc != wanted.facts.crc) {
+  if (absl::Status whole = CheckBytes(record, absl::string_view(image.data(), *read));
+      !whole.ok()) {
     // Bytes that differ because the file was changed are not damage.
-    status = ReadFailure((*source)->CheckUnchanged());
+    absl::Status status = ReadFailure((*source)->CheckUnchanged());
     outage = IsOutage(status);
-    if (!status.ok()) return status;
-    return absl::DataLossError(absl::StrCat(
-        Place(record), ": ",
-        *read < *bytes ? absl::StrCat("the file ends after ", *read, " of ", *bytes, " bytes")
-                       : absl::StrFormat("CRC-32C of the file is 0x%08x, it was 0x%08x; if another "
-                                         "file of this size and time was put there, run `systole "
-                                         "index`",
-                                         crc, wanted.facts.crc)));
+    return status.ok() ? whole : status;
   }
-  char* const payload = image - around.before.size();
-  std::memcpy(payload, around.before.data(), around.before.size());
-  std::memcpy(image + *bytes, around.after.data(), around.after.size());
-  return absl::string_view(payload, around.size() + *bytes);
+  return PutAround(around, image);
 }
 
 absl::StatusOr<absl::string_view> ImageFolder::ReadOne(int64_t record, AlignedBuffer& scratch,
                                                        bool& outage) const {
-  const File& wanted = file(record);
-  if (wanted.facts.is_damaged()) {
-    const absl::StatusOr<StoredState> now = StatStored(wanted.name);
-    const absl::Status same = now.ok() ? CheckState(record, now->size_bytes, now->identity)
-                                       : CannotOpen(record, now.status());
+  if (file(record).facts.is_damaged()) {
+    const absl::Status same = CheckDamagedFile(record);
     outage = IsOutage(same);
     SYSTOLE_RETURN_IF_ERROR(same);
-    return absl::DataLossError(absl::StrCat(Place(record), ": ", CauseOf(record)));
+    return Damaged(record);
   }
-  const RecordAround around =
-      ImageRecordAround(classes_[wanted.class_index], wanted.facts.size, wanted.facts.bytes);
-  // Added up without overflow: a store may claim any size.
-  const auto most = static_cast<uint64_t>(max_record_bytes_);
-  if (wanted.facts.bytes > most || around.size() > most - wanted.facts.bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        Place(record), " has ", wanted.facts.bytes, " bytes of image and ", around.size(),
-        " around it, the limit is ", max_record_bytes_, "; make it smaller"));
-  }
-  return ReadFile(record, around, scratch, outage);
+  if (IsTooLarge(record)) return TooLarge(record);
+  return ReadFile(record, scratch, outage);
 }
 
 absl::StatusOr<absl::string_view> ImageFolder::ReadRecord(int64_t record,
@@ -321,6 +401,38 @@ absl::Status ImageFolder::ReadRecords(absl::Span<const int64_t> records, RecordB
   for (size_t place = 0; place < records.size(); ++place) {
     bool outage = false;
     const absl::StatusOr<absl::string_view> payload = ReadOne(records[place], scratch, outage);
+    SYSTOLE_RETURN_IF_ERROR(callback(place, payload));
+    if (outage) return payload.status();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::string_view> ImageFolder::TakeFetched(int64_t record, FetchedBytes fetched,
+                                                           AlignedBuffer& scratch,
+                                                           bool& outage) const {
+  if (IsTooLarge(record)) {
+    return file(record).facts.is_damaged() ? Damaged(record) : TooLarge(record);
+  }
+  const absl::StatusOr<absl::string_view> bytes = fetched(span(record));
+  if (!bytes.ok()) {
+    outage = IsOutage(bytes.status());
+    return ReadFailure(bytes.status());
+  }
+  if (file(record).facts.is_damaged()) return Damaged(record);
+  SYSTOLE_RETURN_IF_ERROR(CheckBytes(record, *bytes));
+  const RecordAround around = Around(record);
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::Span<char> image, RoomFor(record, around, scratch));
+  std::memcpy(image.data(), bytes->data(), bytes->size());
+  return PutAround(around, image);
+}
+
+absl::Status ImageFolder::ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
+                                      AlignedBuffer& scratch, RecordCallback callback) const {
+  for (size_t place = 0; place < records.size(); ++place) {
+    SYSTOLE_RETURN_IF_ERROR(CheckNumber(records[place]));
+    bool outage = false;
+    const absl::StatusOr<absl::string_view> payload =
+        TakeFetched(records[place], fetched, scratch, outage);
     SYSTOLE_RETURN_IF_ERROR(callback(place, payload));
     if (outage) return payload.status();
   }

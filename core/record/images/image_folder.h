@@ -53,6 +53,12 @@ class ImageFolder final : public RecordSource {
   absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
                            int64_t max_read_bytes, AlignedBuffer& scratch,
                            RecordCallback callback) const override;
+  // Null if the files are on this machine. Its stretches are read file by file, with the checks of
+  // ReadRecord() but for the CRC.
+  const ByteSource* far_bytes() const override { return far_bytes_.get(); }
+  bool IsTooLarge(int64_t record) const override;
+  absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
+                           AlignedBuffer& scratch, RecordCallback callback) const override;
   void PrefetchSpan(int64_t record) const override;
   void Prefetch(int64_t /*record*/) const override {}
   // OK. Every read makes sure of its file, and a look at a million files would take too long.
@@ -85,11 +91,29 @@ class ImageFolder final : public RecordSource {
   absl::Status Changed(int64_t record, absl::string_view how) const;
   // The error of a file that cannot be looked at.
   absl::Status CannotOpen(int64_t record, const absl::Status& error) const;
+  // The files as if they followed each other.
+  class FarBytes;
+
+  RecordAround Around(int64_t record) const;
+  // For a record whose file is damaged: OK if it is still the file that was opened.
+  absl::Status CheckDamagedFile(int64_t record) const;
+  absl::Status Damaged(int64_t record) const;
+  absl::Status TooLarge(int64_t record) const;
+  // The file, opened and compared with what was opened first.
+  absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(int64_t record) const;
+  // OK if these are the bytes that the file had, else DataLoss.
+  absl::Status CheckBytes(int64_t record, absl::string_view image) const;
+  // Memory in `scratch` for the image of the record, with room around it; and then the record.
+  absl::StatusOr<absl::Span<char>> RoomFor(int64_t record, const RecordAround& around,
+                                           AlignedBuffer& scratch) const;
+  static absl::string_view PutAround(const RecordAround& around, absl::Span<char> image);
   // ReadRecord() of a record that exists. `outage` says whether an error is an outage (IsOutage).
   absl::StatusOr<absl::string_view> ReadOne(int64_t record, AlignedBuffer& scratch,
                                             bool& outage) const;
-  absl::StatusOr<absl::string_view> ReadFile(int64_t record, const RecordAround& around,
-                                             AlignedBuffer& scratch, bool& outage) const;
+  absl::StatusOr<absl::string_view> ReadFile(int64_t record, AlignedBuffer& scratch,
+                                             bool& outage) const;
+  absl::StatusOr<absl::string_view> TakeFetched(int64_t record, FetchedBytes fetched,
+                                                AlignedBuffer& scratch, bool& outage) const;
 
   std::string path_;
   std::vector<ImageClass> classes_;
@@ -101,6 +125,7 @@ class ImageFolder final : public RecordSource {
   uint64_t content_hash_ = 0;
   std::string note_;
   int64_t max_record_bytes_ = kDefaultMaxRecordBytes;
+  std::unique_ptr<const ByteSource> far_bytes_;
 };
 
 }  // namespace systole

@@ -135,6 +135,9 @@ class RecordSource {
                                    int64_t max_read_bytes, AlignedBuffer& scratch,
                                    RecordCallback callback) const = 0;
 
+  // Whether the record is larger than ShardOptions.max_record_bytes, so that it is never read.
+  // REQUIRES: 0 <= record < num_records().
+  virtual bool IsTooLarge(int64_t record) const = 0;
   // The bytes of a span of far_bytes(), or why they could not be read. A view stays valid until
   // ReadFetched() returns.
   using FetchedBytes = absl::FunctionRef<absl::StatusOr<absl::string_view>(RecordSpan span)>;

@@ -57,6 +57,7 @@ class SpanSource : public RecordSource {
   }
   absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                            AlignedBuffer& scratch, RecordCallback callback) const final;
+  bool IsTooLarge(int64_t record) const final { return span(record).size > max_span_bytes_; }
   void PrefetchSpan(int64_t record) const final { file_.index.PrefetchSpan(record); }
   void Prefetch(int64_t record) const final;
   absl::Status CheckUnchanged() const final;
@@ -81,7 +82,6 @@ class SpanSource : public RecordSource {
 
  private:
   absl::Status CheckNumber(int64_t record) const;
-  bool IsTooLarge(int64_t record) const { return span(record).size > max_span_bytes_; }
   // The bytes of records [first, last] in one read. `outage` says whether an error is an outage
   // (IsOutage).
   absl::StatusOr<absl::string_view> ReadSpans(int64_t first, int64_t last, AlignedBuffer& scratch,

@@ -2,8 +2,10 @@
 
 #include <sys/fsuid.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -106,6 +108,77 @@ TEST_F(ImageFolderTest, OtherStoresGiveTheSameRecordsAndHash) {
     EXPECT_EQ((*web)->content_hash(), here->content_hash());
   }
   EXPECT_THAT(GetStored("mem://images/x/images.idx", 1 << 20), IsOk());
+}
+
+// The records as ReadFetched() makes them of far_bytes(), each with its error if it has one.
+std::vector<std::string> ReadAhead(const RecordSource& shard) {
+  std::string bytes(static_cast<size_t>(shard.size_bytes()), '-');
+  const absl::Status read =
+      ReadExactlyAt(*shard.far_bytes(), 0, absl::MakeSpan(bytes.data(), bytes.size()));
+  std::vector<int64_t> all(static_cast<size_t>(shard.num_records()));
+  std::iota(all.begin(), all.end(), 0);
+  AlignedBuffer scratch;
+  std::vector<std::string> got;
+  shard
+      .ReadFetched(
+          all,
+          [&](const RecordSpan& span) -> absl::StatusOr<absl::string_view> {
+            if (!read.ok()) return read;
+            return absl::string_view(bytes).substr(span.offset, span.size);
+          },
+          scratch,
+          [&](size_t, absl::StatusOr<absl::string_view> payload) {
+            got.push_back(payload.ok() ? std::string(*payload) : payload.status().ToString());
+            return absl::OkStatus();
+          })
+      .IgnoreError();
+  return got;
+}
+
+TEST_F(ImageFolderTest, ImagesOfAServerAreReadAheadWithTheSameRecords) {
+  StubObjects objects;
+  std::vector<std::string> names;
+  for (const std::string name : {"a/1.jpg", "a/2.jpg", "b/1.png", "b/2.PNG"}) {
+    names.push_back(objects.Put("/x/" + name, ReadWholeFile(folder_ / name)));
+  }
+  names.push_back(objects.Put("/x/b/3.png", "no image"));
+  const auto there = OpenShard(GroupShards(names)->front(), {.index_dir = folder_.path()});
+  ASSERT_THAT(there, IsOk());
+  ASSERT_NE((*there)->far_bytes(), nullptr);
+  EXPECT_EQ(MustOpenAll()->far_bytes(), nullptr);
+  std::vector<std::string> want;
+  AlignedBuffer scratch;
+  for (int64_t record = 0; record < 5; ++record) {
+    const auto payload = (*there)->ReadRecord(record, scratch);
+    want.push_back(payload.ok() ? std::string(*payload) : payload.status().ToString());
+  }
+  EXPECT_EQ(ReadAhead(**there), want);
+  EXPECT_THAT(want.back(), HasSubstr("3.png"));
+  // Any stretch can be read by itself.
+  const uint64_t size = (*there)->size_bytes();
+  std::string whole(size, '-');
+  ASSERT_THAT(ReadExactlyAt(*(*there)->far_bytes(), 0, absl::MakeSpan(whole.data(), size)), IsOk());
+  for (uint64_t offset = 1; offset < size; offset += 37) {
+    std::string part(std::min<uint64_t>(101, size - offset), '-');
+    ASSERT_THAT(
+        ReadExactlyAt(*(*there)->far_bytes(), offset, absl::MakeSpan(part.data(), part.size())),
+        IsOk());
+    EXPECT_TRUE(part == whole.substr(offset, part.size())) << offset;
+  }
+}
+
+TEST_F(ImageFolderTest, AnImageOfAServerThatChangedIsToldWhenItIsReadAhead) {
+  StubObjects objects;
+  std::vector<std::string> names;
+  for (const std::string name : {"a/1.jpg", "b/1.png"}) {
+    names.push_back(objects.Put("/x/" + name, ReadWholeFile(folder_ / name)));
+  }
+  const auto there = OpenShard(GroupShards(names)->front(), {.index_dir = folder_.path()});
+  ASSERT_THAT(there, IsOk());
+  objects.Put("/x/b/1.png", "another one");
+  std::string bytes((*there)->size_bytes(), '-');
+  EXPECT_THAT((*there)->far_bytes()->ReadAt(0, absl::MakeSpan(bytes.data(), bytes.size())),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("1.png")));
 }
 
 TEST_F(ImageFolderTest, LabelsThatMayNotBeReadAreAnErrorAndNotNone) {
