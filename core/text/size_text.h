@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "absl/strings/string_view.h"
 
@@ -19,6 +20,10 @@ inline constexpr char kSizeText[] =
 // one of K, M, G, T and P, which B or iB may follow. White space may stand before the unit. Upper
 // and lower case mean the same. Nullopt for any other text, and for numbers beyond an int64_t.
 std::optional<int64_t> ParseSizeText(absl::string_view text);
+
+// "512 bytes", "1.5 KB", "117.2 GB": in the unit of which there is at least one, rounded. For
+// sentences. REQUIRES: `bytes` is not negative.
+std::string SizeText(int64_t bytes);
 
 }  // namespace systole
 

@@ -37,5 +37,19 @@ TEST(SizeTextTest, OtherTextsAreNoSizes) {
   }
 }
 
+TEST(SizeTextTest, SentencesHaveTheUnitOfWhichThereIsAtLeastOne) {
+  const std::pair<int64_t, const char*> cases[] = {
+      {0, "0 bytes"},
+      {1, "1 byte"},
+      {1023, "1023 bytes"},
+      {1536, "1.5 KB"},
+      {(int64_t{1} << 20) - 1, "1.0 MB"},
+      {int64_t{512} << 20, "512.0 MB"},
+      {int64_t{120} * 1'000'000'000, "111.8 GB"},
+      {std::numeric_limits<int64_t>::max(), "8192.0 PB"},
+  };
+  for (const auto& [bytes, text] : cases) EXPECT_EQ(SizeText(bytes), text);
+}
+
 }  // namespace
 }  // namespace systole
