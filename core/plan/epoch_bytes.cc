@@ -1,0 +1,386 @@
+#include "core/plan/epoch_bytes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+#include "core/cache/disk_entry.h"
+#include "core/order/order.h"
+#include "core/order/selection.h"
+#include "core/plan/read_blocks.h"
+#include "core/record/source/record_source.h"
+#include "core/spec/order_spec.h"
+#include "core/text/size_text.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+namespace {
+
+// The positions of selections that are looked at, of all members of a mixture together. Each look
+// may take some microseconds, and a peer waits meanwhile.
+constexpr int64_t kSampled = 1024;
+// Of a proposal: the bytes of a block, and the blocks of a window.
+constexpr int64_t kLeastBlockBytes = int64_t{2 * ReadBlocks::kRunBytes};
+constexpr int64_t kMostBlockBytes = int64_t{4 * ReadBlocks::kRunBytes};
+constexpr int64_t kLeastBlocks = 16;
+// A window of n blocks overlaps n blocks, one more at its border, and one more for the last block
+// of the set, which is short.
+constexpr int64_t kBorderBlocks = 2;
+// A file of the disk's cache counts with whole 4 KiB, so a half of that is lost for each.
+constexpr int64_t kDiskLossBytes = int64_t{kDiskEntryHeaderBytes} + 2048;
+// A cache keeps no value that is larger than this part of it (KeptSet::Admits).
+constexpr int64_t kMostOfACache = 8;
+
+// Numbers are doubles, which hold every whole number of bytes below 9 PB.
+struct Shuffle {
+  ShuffleMode mode = ShuffleMode::kNone;
+  double block = 0;   // Records, as in OrderSpec.
+  double window = 0;  // Records.
+};
+
+// Some of a dataset's records: all of it, a selection, or a member of a mixture.
+struct Part {
+  double positions = 0;  // Records, far or not.
+  double records = 0;    // Far records.
+  double bytes = 0;      // What one pass over them fetches.
+  double requests = 0;   // For that.
+  double held = 0;       // At a time, with WINDOW.
+  double passes = 1;     // In an epoch.
+  double kept = 0;       // Of `bytes`.
+
+  // All that an epoch needs, however often.
+  double needs() const { return bytes * passes; }
+};
+
+double Least(double a, double b) { return std::min(a, b); }
+
+// All records of `dataset`, in runs of `run` bytes. 0: record by record.
+Part AllOf(const Dataset& dataset, double run) {
+  Part part = {.positions = static_cast<double>(dataset.num_records())};
+  for (const auto& shard : dataset.shards()) {
+    if (shard->far_bytes() == nullptr || shard->num_records() == 0) continue;
+    const auto records = static_cast<double>(shard->num_records());
+    const RecordSpan last = shard->span(shard->num_records() - 1);
+    const auto bytes = static_cast<double>(last.offset + last.size);
+    part.records += records;
+    part.bytes += bytes;
+    part.requests += run == 0 ? records : Least(records, std::ceil(bytes / run));
+  }
+  return part;
+}
+
+// The records of a selection, `size` of them, by a sample of at most `most`. Of a run only some
+// records may be selected: then a selected record costs the bytes up to the next one, or the run.
+template <typename RecordAt>
+Part SampleOf(const Dataset& dataset, int64_t size, RecordAt record_at, int64_t most, double run) {
+  Part part = {.positions = static_cast<double>(size)};
+  const int64_t looks = std::min(size, most);
+  for (int64_t i = 0; i < looks; ++i) {
+    const auto position = static_cast<int64_t>(static_cast<double>(i) / static_cast<double>(looks) *
+                                               static_cast<double>(size));
+    const ShardPlace place = dataset.map().Find(record_at(position));
+    const RecordSource& shard = *dataset.shards()[static_cast<size_t>(place.shard)];
+    if (shard.far_bytes() == nullptr) continue;
+    const RecordSpan span = shard.span(place.index);
+    auto bytes = static_cast<double>(span.size);
+    if (run > 0 && position + 1 < size) {
+      const ShardPlace next = dataset.map().Find(record_at(position + 1));
+      if (next.shard == place.shard && next.index > place.index) {
+        const auto apart = static_cast<double>(shard.span(next.index).offset - span.offset);
+        bytes = std::max(bytes, Least(apart, run));
+      }
+    }
+    part.records += 1;
+    part.bytes += bytes;
+  }
+  const double share = static_cast<double>(size) / static_cast<double>(std::max<int64_t>(looks, 1));
+  part.records = std::round(part.records * share);
+  part.bytes *= share;
+  part.requests = run == 0 ? part.records : Least(part.records, std::ceil(part.bytes / run));
+  return part;
+}
+
+Part PartOf(const Dataset& joined, const Dataset& own, const SelectedRecords& records, int64_t most,
+            double run) {
+  if (records.selection == nullptr) return AllOf(own, run);
+  return SampleOf(
+      joined, records.size(), [&](int64_t position) { return records.RecordAt(position); }, most,
+      run);
+}
+
+// How the records of files take turns, which is in the selections of the spec.
+struct Turns {
+  double files = 1;    // That take turns.
+  double records = 0;  // In a turn. 0: all of a file.
+};
+
+void Add(const google::protobuf::RepeatedPtrField<v1::Select>& selects, Turns& turns) {
+  for (const v1::Select& select : selects) {
+    if (!select.has_interleave()) continue;
+    turns.files = std::max(turns.files, static_cast<double>(select.interleave().cycle_length()));
+    turns.records = std::max<double>(1, static_cast<double>(select.interleave().block_length()));
+  }
+}
+
+Turns TurnsOf(const v1::FeedSpec& spec, const std::vector<Part>& parts) {
+  Turns turns;
+  Add(spec.select(), turns);
+  for (const v1::Member& member : MembersOf(spec)) Add(member.select(), turns);
+  const auto far =
+      std::count_if(parts.begin(), parts.end(), [](const Part& part) { return part.bytes > 0; });
+  if (far > 1) {
+    turns.files *= static_cast<double>(far);
+    turns.records = 1;
+  }
+  return turns;
+}
+
+// Of a mixture each member, otherwise the one dataset of the feed.
+std::vector<Part> PartsOf(const FeedPlan& plan, double run) {
+  const OrderSpec& order = plan.order().spec();
+  const Dataset& dataset = plan.dataset();
+  if (order.mixture == nullptr) {
+    return {PartOf(dataset, dataset,
+                   {.num_records = dataset.num_records(), .selection = order.selection}, kSampled,
+                   run)};
+  }
+  const absl::Span<const MixtureMember> members = order.mixture->members();
+  const int64_t most = kSampled / std::ssize(members);
+  double weights = 0;
+  for (const MixtureMember& member : members) {
+    weights += static_cast<double>(member.weight);
+  }
+  std::vector<Part> parts;
+  for (const MixtureMember& member : members) {
+    const Dataset& own = dataset.members().empty() ? dataset : *dataset.members()[parts.size()];
+    Part part = PartOf(dataset, own, member.records, most, run);
+    part.passes = static_cast<double>(order.num_records) * static_cast<double>(member.weight) /
+                  weights / part.positions;
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+// What WINDOW adds. `whole`: its blocks are runs of the dataset's records.
+void AddWindow(const Shuffle& shuffle, bool whole, double files, Part& part) {
+  const double run = ReadBlocks::kRunBytes;
+  const double block = Least(shuffle.block, part.positions);
+  const double window = Least(shuffle.window, part.positions);
+  const double blocks = std::ceil(part.positions / block);
+  // The blocks that a window overlaps: it may begin and end within one, and the short last block of
+  // the set may be among them.
+  const double overlaps = Least(blocks, std::floor((window - 2) / block) + kBorderBlocks +
+                                            (std::fmod(part.positions, block) == 0 ? 0 : 1));
+  const double pass = part.bytes;
+  double block_bytes = pass / blocks;
+  if (whole) {
+    part.requests = Least(part.records, part.requests + blocks - 1);
+  } else {
+    // The runs at both ends of a block belong to other blocks, too.
+    const double ends = Least(run * files, pass);
+    block_bytes += ends;
+    part.bytes = Least(pass + (blocks - 1) * ends, std::max(pass, part.records * run));
+    part.requests = Least(part.records, part.requests + (blocks - 1) * files);
+  }
+  part.held = Least(overlaps * block_bytes, pass);
+}
+
+// What an epoch that needs `bytes` of the part fetches, because some of the part is kept.
+double Fetched(double bytes, const Part& part) {
+  // So that a whole pass has no rounding.
+  if (bytes == part.bytes) return bytes - part.kept;
+  return part.bytes == 0 ? 0 : bytes * (1 - part.kept / part.bytes);
+}
+
+// What is kept is what came first, so parts have room in proportion to what an epoch needs of them.
+void ShareOut(double kept, std::vector<Part>& parts) {
+  for (size_t round = 0; round < parts.size() && kept > 0; ++round) {
+    double open = 0;
+    for (const Part& part : parts) open += part.kept < part.bytes ? part.needs() : 0;
+    if (open == 0) return;
+    double left = 0;
+    for (Part& part : parts) {
+      if (part.kept >= part.bytes) continue;
+      const double share = kept * (part.needs() / open);
+      const double taken = Least(share, part.bytes - part.kept);
+      part.kept += taken;
+      left += share - taken;
+    }
+    kept = left;
+  }
+}
+
+// The bytes of blocks of this size that a cache on disk keeps.
+double DiskRoom(const ReadRoom& room, double block) {
+  const auto disk = static_cast<double>(room.disk_bytes);
+  if (block > disk / kMostOfACache) return 0;
+  return disk * block / (block + kDiskLossBytes);
+}
+
+int64_t Whole(double number) { return std::llround(number); }
+
+EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom& room) {
+  const Dataset& dataset = plan.dataset();
+  const OrderSpec& order = plan.order().spec();
+  EpochBytes epoch = {.set_bytes = static_cast<int64_t>(dataset.far_bytes())};
+  if (epoch.set_bytes == 0) return epoch;
+  epoch.keeps_all = epoch.set_bytes <= room.kept_bytes();
+  double run = ReadBlocks::kRunBytes;
+  if (shuffle.mode == ShuffleMode::kGlobal) run = epoch.keeps_all ? ReadBlocks::kKeptRunBytes : 0;
+  const bool whole = order.selection == nullptr && order.mixture == nullptr;
+  std::vector<Part> parts = PartsOf(plan, run);
+  const Turns turns = TurnsOf(plan.spec(), parts);
+
+  double set = 0;  // What is fetched of all parts, each byte once.
+  double needs = 0;
+  double records = 0;
+  double requests = 0;
+  double held = 0;
+  for (Part& part : parts) {
+    if (shuffle.mode == ShuffleMode::kWindow) AddWindow(shuffle, whole, turns.files, part);
+    set += part.bytes;
+    needs += part.needs();
+    records += part.records * part.passes;
+    requests += part.requests * part.passes;
+    held += part.held;
+  }
+  // How often a run is needed, apart from its other uses.
+  double uses = requests == 0 ? 1 : records / requests;
+  if (shuffle.mode == ShuffleMode::kNone && turns.files > 1) {
+    held = Least(turns.files * run, set);
+    uses = std::max(1.0, uses / turns.records);
+  }
+
+  const double block = requests == 0 ? 0 : needs / requests;
+  const auto memory = static_cast<double>(room.memory_bytes);
+  const double free = memory - Least(memory / 2, ReadRoom::kReads * block);
+  const double kept = epoch.keeps_all ? set : std::max({free - held, 0.0, DiskRoom(room, block)});
+  const double lost = epoch.keeps_all || held <= free ? 0 : 1 - free / held;
+  ShareOut(kept, parts);
+  double first = 0;
+  double later = 0;
+  for (const Part& part : parts) {
+    const double once = part.bytes * Least(part.passes, 1);
+    const double again = part.needs() * lost * (uses - 1);
+    first += once + Fetched(part.needs() - once + again, part);
+    later += Fetched(part.needs() + again, part);
+  }
+  epoch.first_bytes = Whole(first);
+  epoch.later_bytes = Whole(later);
+  epoch.first_requests =
+      Whole(needs == 0 ? 0 : std::ceil(requests * static_cast<double>(epoch.first_bytes) / needs));
+  epoch.held_bytes = Whole(held);
+  epoch.holds = lost == 0;
+  epoch.exact = whole && epoch.holds;
+  return epoch;
+}
+
+// "117.2 GB, all of the set", "11.7 GB of the 117.2 GB of the set", "156.0 GB, 1.33 times the set".
+std::string ShareText(int64_t bytes, int64_t set) {
+  const double times = static_cast<double>(bytes) / static_cast<double>(set);
+  if (times > 1.005) return absl::StrFormat("%s, %.2f times the set", SizeText(bytes), times);
+  if (times > 0.995) return absl::StrCat(SizeText(bytes), ", all of the set");
+  return absl::StrCat(SizeText(bytes), " of the ", SizeText(set), " of the set");
+}
+
+// Why the epoch fetches what it does.
+std::string WhyText(ShuffleMode mode, const EpochBytes& epoch) {
+  if (epoch.keeps_all) return "all of the set is kept";
+  if (!epoch.holds) {
+    return absl::StrCat(
+        mode == ShuffleMode::kWindow ? "a window's blocks take " : "the runs that take turns are ",
+        SizeText(epoch.held_bytes),
+        ", for which --read-budget has no room, so some are fetched again");
+  }
+  switch (mode) {
+    case ShuffleMode::kGlobal:
+      return "GLOBAL fetches record by record";
+    case ShuffleMode::kWindow:
+      return absl::StrCat("a window's blocks take ", SizeText(epoch.held_bytes),
+                          " of memory, and each is fetched once");
+    case ShuffleMode::kNone:
+      break;
+  }
+  return "records come in the order of the shards";
+}
+
+}  // namespace
+
+EpochBytes EpochBytesOf(const FeedPlan& plan, const ReadRoom& room) {
+  const OrderSpec& order = plan.order().spec();
+  return BytesOf(plan,
+                 {.mode = order.mode,
+                  .block = static_cast<double>(order.block_records),
+                  .window = static_cast<double>(order.window_records)},
+                 room);
+}
+
+std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom& room) {
+  const Dataset& dataset = plan.dataset();
+  const auto set = static_cast<int64_t>(dataset.far_bytes());
+  if (set == 0 || set <= room.kept_bytes()) return std::nullopt;
+  const OrderSpec& order = plan.order().spec();
+  // Each member of a mixture has windows of its own.
+  const auto members =
+      order.mixture == nullptr ? int64_t{1} : static_cast<int64_t>(order.mixture->members().size());
+  const int64_t room_bytes = room.memory_bytes / 2 / members;
+  const Part all = AllOf(dataset, 0);
+  const double record = std::max(1.0, all.bytes / std::max(1.0, all.records));
+  const double block_bytes = static_cast<double>(
+      std::clamp(room_bytes / (kLeastBlocks + kBorderBlocks), kLeastBlockBytes, kMostBlockBytes));
+  const int64_t most = order.num_records;
+  WindowProposal window;
+  window.block_records = std::clamp<int64_t>(static_cast<int64_t>(block_bytes / record), 1, most);
+  if (static_cast<double>(window.block_records) * record < kLeastBlockBytes &&
+      window.block_records < most) {
+    ++window.block_records;
+  }
+  const double own_bytes = static_cast<double>(window.block_records) * record;
+  const auto fit = static_cast<int64_t>(static_cast<double>(room_bytes) / own_bytes);
+  const int64_t blocks = std::max(kLeastBlocks, fit - kBorderBlocks);
+  window.window_records =
+      blocks > most / window.block_records ? most : blocks * window.block_records;
+  const Shuffle shuffle = {.mode = ShuffleMode::kWindow,
+                           .block = static_cast<double>(window.block_records),
+                           .window = static_cast<double>(window.window_records)};
+  // Rounded up to MiB, because it is shown so.
+  constexpr int64_t kMib = int64_t{1} << 20;
+  const int64_t held = BytesOf(plan, shuffle, room).held_bytes;
+  window.memory_bytes = (2 * held / kMib + 1) * kMib;
+  window.epoch = BytesOf(plan, shuffle,
+                         {.memory_bytes = std::max(room.memory_bytes, window.memory_bytes),
+                          .disk_bytes = room.disk_bytes});
+  return window;
+}
+
+bool IsWorthIt(const EpochBytes& epoch, const WindowProposal& window) {
+  return static_cast<double>(window.epoch.first_bytes) <
+             0.99 * static_cast<double>(epoch.first_bytes) ||
+         2 * window.epoch.first_requests < epoch.first_requests;
+}
+
+std::string EpochText(const FeedPlan& plan, const EpochBytes& epoch) {
+  return absl::StrCat("the first epoch fetches ", epoch.exact ? "" : "about ",
+                      ShareText(epoch.first_bytes, epoch.set_bytes), ", in about ",
+                      epoch.first_requests, " requests, and each later one ",
+                      SizeText(epoch.later_bytes), ": ", WhyText(plan.order().spec().mode, epoch));
+}
+
+std::string SpecText(const WindowProposal& window) {
+  return absl::StrCat("shuffle { mode: WINDOW block_records: ", window.block_records,
+                      " window_records: ", window.window_records, " }");
+}
+
+std::string CostText(const WindowProposal& window) {
+  return absl::StrCat("fetches ", window.epoch.exact ? "" : "about ",
+                      SizeText(window.epoch.first_bytes), " in about ", window.epoch.first_requests,
+                      " requests, and holds ", SizeText(window.epoch.held_bytes),
+                      " in memory (--read-budget ", window.memory_bytes >> 20, "MB)");
+}
+
+}  // namespace systole
