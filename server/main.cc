@@ -187,6 +187,7 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
         service.engine.block_cache,
         DiskStore::Open(config.block_cache(), SizeOf(config.block_cache_bytes())));
   }
+  service.read_room.memory_bytes = read_budget;
   service.cache = cache;
   service.stalled_stream_timeout = TimeOf(config.stalled_stream_timeout());
   service.access = std::move(access);

@@ -18,6 +18,7 @@ constexpr CauseNames kCauses[] = {
     {"program", "lines of the program"},
     {"index", "remarks on indexes"},
     {"damage", "damaged records"},
+    {"planned", "feeds planned"},
     {"stream_opened", "streams opened"},
     {"stream_ended", "streams ended"},
     {"refused", "requests refused"},

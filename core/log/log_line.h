@@ -25,6 +25,7 @@ enum class LogCause {
   kProgram,  // Start, datasets, end. No limit: peers cannot cause these.
   kIndex,    // Something odd about a shard's index.
   kDamage,
+  kPlanned,  // What a feed fetches.
   kStreamOpened,
   kStreamEnded,
   kRefused,
@@ -36,7 +37,7 @@ enum class LogCause {
   kStepLate,
   kServerList,  // Servers that join or leave; a list that cannot be read.
 };
-inline constexpr size_t kNumLogCauses = 12;
+inline constexpr size_t kNumLogCauses = 13;
 
 // What a line is about. Fields that are not set are left out. They may hold foreign text.
 struct LogFields {

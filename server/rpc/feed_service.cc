@@ -76,7 +76,7 @@ FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
       running_(options.max_streams),
       engine_(options.engine),
       slots_(std::move(slots)),
-      feeds_(catalogue_) {
+      feeds_(catalogue_, options_.read_room, events_) {
   for (const auto& [name, dataset] : catalogue_.datasets()) {
     dataset->damage().Observe([this, name = name](const DamageLog::Entry& entry) {
       events_.Add(

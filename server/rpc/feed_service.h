@@ -22,6 +22,7 @@
 #include "core/engine/step_engine.h"
 #include "core/log/event_log.h"
 #include "core/metrics/metric.h"
+#include "core/plan/epoch_bytes.h"
 #include "core/plan/feed_plan.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
@@ -41,6 +42,8 @@ namespace systole {
 
 struct FeedServiceOptions {
   StepEngineOptions engine;
+  // The room that `engine` has for bytes of far shards. Only the log needs it here.
+  ReadRoom read_room;
   // Where feeds keep values of outputs with `cache`. Null: nowhere.
   std::shared_ptr<ValueCache> cache = nullptr;
   // Most streams served at once; a further one is told to come back later. Stops a flood of

@@ -1,7 +1,10 @@
 #include "server/rpc/served_feeds.h"
 
 #include <cstdint>
+#include <optional>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "core/plan/content_version.h"
 #include "core/spec/order_spec.h"
@@ -40,15 +43,33 @@ void DescribeRuns(const FeedPlan& plan, v1::ResolveFeedResponse& response) {
 
 }  // namespace
 
+std::shared_ptr<const ServedFeed> ServedFeeds::Known(const std::string& key) {
+  for (auto it = feeds_.begin(); it != feeds_.end(); ++it) {
+    if (it->first != key) continue;
+    feeds_.splice(feeds_.begin(), feeds_, it);
+    return feeds_.front().second;
+  }
+  return nullptr;
+}
+
+void ServedFeeds::TellWhatIsFetched(const FeedPlan& plan) const {
+  const EpochBytes epoch = EpochBytesOf(plan, room_);
+  if (epoch.set_bytes == 0) return;
+  std::string text = absl::StrFormat("feed %016x over dataset '%s': %s", plan.fingerprint(),
+                                     plan.dataset().name(), EpochText(plan, epoch));
+  if (const std::optional<WindowProposal> window = ProposeWindow(plan, room_);
+      window.has_value() && IsWorthIt(epoch, *window)) {
+    absl::StrAppend(&text, "; `", SpecText(*window), "` ", CostText(*window));
+  }
+  events_.Add(LogCause::kPlanned, LogLevel::kInfo, text,
+              {.feed = plan.fingerprint(), .dataset = plan.dataset().name()});
+}
+
 absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Find(const v1::FeedSpec& spec) {
   const std::string key = spec.SerializeAsString();
   {
     MutexLock lock(mu_);
-    for (auto it = feeds_.begin(); it != feeds_.end(); ++it) {
-      if (it->first != key) continue;
-      feeds_.splice(feeds_.begin(), feeds_, it);
-      return feeds_.front().second;
-    }
+    if (std::shared_ptr<const ServedFeed> known = Known(key); known != nullptr) return known;
   }
   SYSTOLE_ASSIGN_OR_RETURN(
       std::shared_ptr<const Dataset> dataset,
@@ -57,9 +78,14 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Find(const v1::Fe
   std::optional<CompactFeed> compact = CompactFeedOf(*plan, std::move(dataset));
   const auto feed = std::make_shared<const ServedFeed>(
       ServedFeed{.plan = std::move(plan), .compact = std::move(compact)});
-  MutexLock lock(mu_);
-  feeds_.emplace_front(key, feed);
-  if (feeds_.size() > kMaxFeeds) feeds_.pop_back();
+  {
+    MutexLock lock(mu_);
+    // Another call may have planned the same feed meanwhile.
+    if (std::shared_ptr<const ServedFeed> known = Known(key); known != nullptr) return known;
+    feeds_.emplace_front(key, feed);
+    if (feeds_.size() > kMaxFeeds) feeds_.pop_back();
+  }
+  TellWhatIsFetched(*feed->plan);
   return feed;
 }
 

@@ -14,7 +14,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "core/concurrency/mutex.h"
+#include "core/log/event_log.h"
 #include "core/plan/compact_feed.h"
+#include "core/plan/epoch_bytes.h"
 #include "core/plan/feed_plan.h"
 #include "server/rpc/catalogue.h"
 #include "systole/v1/service.pb.h"
@@ -35,7 +37,9 @@ struct ServedFeed {
 
 class ServedFeeds {
  public:
-  explicit ServedFeeds(const Catalogue& catalogue) : catalogue_(catalogue) {}
+  // `room` is for the log, which gets a line when a feed over far shards is planned.
+  ServedFeeds(const Catalogue& catalogue, const ReadRoom& room, EventLog& events)
+      : catalogue_(catalogue), room_(room), events_(events) {}
 
   // The feed of `spec`. Its plans are made once and kept, so a known spec costs only a look-up, and
   // streams of one feed share its plans. Errors of DatasetOf() and FeedPlan::Create().
@@ -43,7 +47,13 @@ class ServedFeeds {
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  std::shared_ptr<const ServedFeed> Known(const std::string& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellWhatIsFetched(const FeedPlan& plan) const;
+
   const Catalogue& catalogue_;
+  const ReadRoom room_;
+  EventLog& events_;
   Mutex mu_;
   // Most recently used first; the key is the spec's serialised form.
   std::list<std::pair<std::string, std::shared_ptr<const ServedFeed>>> feeds_ ABSL_GUARDED_BY(mu_);

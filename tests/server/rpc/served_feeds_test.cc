@@ -1,0 +1,102 @@
+#include "server/rpc/served_feeds.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/log/event_log.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "systole/v1/config.pb.h"
+#include "tests/core/dataset/test_dataset.h"
+#include "tests/core/http/stub_objects.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class ServedFeedsTest : public testing::Test {
+ protected:
+  // A catalogue of the dataset `far`, on a web server, and the same as files: `near`.
+  Catalogue Open() {
+    const std::string shard = TestShards({40})[0];
+    v1::ServerConfig config;
+    v1::DatasetConfig& far = *config.add_datasets();
+    far.set_name("far");
+    far.add_shards(objects_.Put("/d/a.tfrecord", shard) + "?sig=SECRET");
+    v1::DatasetConfig& near = *config.add_datasets();
+    near.set_name("near");
+    near.add_shards(folder_.Write("a.tfrecord", shard));
+    absl::StatusOr<Catalogue> catalogue = Catalogue::Open(config, {.index_use = IndexUse::kIgnore});
+    EXPECT_THAT(catalogue, IsOk());
+    return *std::move(catalogue);
+  }
+
+  static v1::FeedSpec Spec(const std::string& dataset, int seed = 1) {
+    return SpecFromText(absl::StrCat("dataset: '", dataset, "' seed: ", seed,
+                                     " global_batch: 8 shuffle { mode: GLOBAL } "
+                                     "outputs { name: 'label' feature: 'label' }"));
+  }
+
+  const TempFolder folder_;
+  StubObjects objects_;
+  std::vector<std::string> lines_;
+  EventLog events_{[this](LogLevel, const std::string& line) { lines_.push_back(line); }};
+};
+
+TEST_F(ServedFeedsTest, WhatAFeedOverFarShardsFetchesIsToldOnceForEachPlan) {
+  const Catalogue catalogue = Open();
+  ServedFeeds feeds(catalogue, {}, events_);
+  const auto first = feeds.Find(Spec("far"));
+  ASSERT_THAT(first, IsOk());
+  EXPECT_THAT(lines_,
+              ElementsAre(AllOf(HasSubstr("over dataset 'far': the first epoch fetches "),
+                                HasSubstr(", all of the set, in about 40 requests"),
+                                HasSubstr("GLOBAL fetches record by record; `shuffle { mode: "
+                                          "WINDOW block_records: 40 window_records: 40 }` fetches"),
+                                Not(HasSubstr("SECRET")))));
+  for (int i = 0; i < 3; ++i) {
+    const auto again = feeds.Find(Spec("far"));
+    ASSERT_THAT(again, IsOk());
+    EXPECT_EQ(*again, *first);
+  }
+  EXPECT_EQ(lines_.size(), 1);
+  ASSERT_THAT(feeds.Find(Spec("far", 2)), IsOk());
+  EXPECT_EQ(lines_.size(), 2);
+}
+
+TEST_F(ServedFeedsTest, WithRoomForAllOfTheSetNothingIsProposed) {
+  const Catalogue catalogue = Open();
+  ServedFeeds feeds(catalogue, {.memory_bytes = 1 << 20}, events_);
+  ASSERT_THAT(feeds.Find(Spec("far")), IsOk());
+  EXPECT_THAT(lines_, ElementsAre(AllOf(HasSubstr("each later one 0 bytes: all of the set is kept"),
+                                        Not(HasSubstr("WINDOW")))));
+}
+
+TEST_F(ServedFeedsTest, OfShardsAtHandAndOfRefusedSpecsNothingIsTold) {
+  const Catalogue catalogue = Open();
+  ServedFeeds feeds(catalogue, {}, events_);
+  ASSERT_THAT(feeds.Find(Spec("near")), IsOk());
+  EXPECT_FALSE(feeds.Find(Spec("none")).ok());
+  EXPECT_THAT(lines_, IsEmpty());
+}
+
+TEST_F(ServedFeedsTest, ManyPlansWriteAFewLines) {
+  const Catalogue catalogue = Open();
+  ServedFeeds feeds(catalogue, {}, events_);
+  for (int seed = 0; seed < 200; ++seed) ASSERT_THAT(feeds.Find(Spec("far", seed)), IsOk());
+  EXPECT_LE(lines_.size(), 20);
+  events_.Flush();
+  EXPECT_THAT(lines_.back(), HasSubstr("more feeds planned"));
+}
+
+}  // namespace
+}  // namespace systole
