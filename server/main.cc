@@ -186,6 +186,7 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
     SYSTOLE_ASSIGN_OR_RETURN(
         service.engine.block_cache,
         DiskStore::Open(config.block_cache(), SizeOf(config.block_cache_bytes())));
+    service.read_room.disk_bytes = SizeOf(config.block_cache_bytes());
   }
   service.read_room.memory_bytes = read_budget;
   service.cache = cache;

@@ -290,6 +290,8 @@ std::vector<Room> SystoleRooms() {
               "core/record",
               "core/record/source",
               "core/operations/ops",
+              "core/dataset",
+              "core/plan",
               "proto/metrics",
               "client/infeed",
               "client/look",

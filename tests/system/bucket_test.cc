@@ -211,6 +211,68 @@ TEST(BucketTest, AServerWritesIndexesIntoABucketOnlyIfItIsTold) {
   }
 }
 
+TEST(BucketTest, InspectSaysWhatAFeedFetchesOfABucketAndProposesNumbersOfWindow) {
+  const TempFolder folder;
+  const TempFolder specs;
+  StubBucket bucket({.sign = kSign});
+  PutShards(bucket, folder);
+  const std::string glob = bucket.Name("d/train-*.tfrecord");
+  const std::string spec = specs.Write("s.textproto", SpecOf("train"));
+  const std::string window = "shuffle { mode: WINDOW block_records: 64 window_records: 64 }";
+  const ProcessOptions environment = Environment(bucket);
+  const Finished cold =
+      RunSystole({"inspect", glob, "--spec", spec, "--read-budget", "0"}, environment);
+  EXPECT_EQ(cold.exit_code, 0) << cold.err;
+  EXPECT_THAT(cold.out,
+              AllOf(HasSubstr("64 records"), HasSubstr("all of the set, in about 64 requests"),
+                    HasSubstr("\n  " + window + "\n"), HasSubstr("--read-budget 1MB")));
+  const Finished json =
+      RunSystole({"inspect", glob, "--spec", spec, "--read-budget", "0", "--json"}, environment);
+  EXPECT_THAT(json.out,
+              AllOf(HasSubstr("\"epoch\":{\"set_bytes\":"), HasSubstr("\"first_requests\":64"),
+                    HasSubstr("\"window\":{\"block_records\":64,\"window_records\":64")));
+  // With the server's defaults everything is kept.
+  const Finished kept = RunSystole({"inspect", glob, "--spec", spec}, environment);
+  EXPECT_THAT(kept.out, AllOf(HasSubstr("each later one 0 bytes"), Not(HasSubstr("WINDOW"))));
+  const Finished disk = RunSystole(
+      {"inspect", glob, "--spec", spec, "--read-budget", "0", "--block-cache-bytes", "1GB"},
+      environment);
+  EXPECT_THAT(disk.out, HasSubstr("each later one 0 bytes"));
+
+  // Of shards on this machine it says what it says without a spec.
+  const std::string files = folder / "train-*.tfrecord";
+  EXPECT_EQ(RunSystole({"inspect", files, "--spec", spec}).out, RunSystole({"inspect", files}).out);
+  EXPECT_EQ(RunSystole({"inspect", files, "--spec", spec, "--json"}).out,
+            RunSystole({"inspect", files, "--json"}).out);
+}
+
+TEST(BucketTest, InspectRefusesASpecThatDoesNotSuitTheShards) {
+  const TempFolder folder;
+  folder.Write("a.tfrecord", Shard(0, 16));
+  const std::string shards = folder / "a.tfrecord";
+  const std::string spec = folder.Write("s.textproto", SpecOf("train"));
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"inspect", shards};
+    args.insert(args.end(), more.begin(), more.end());
+    const Finished refused = RunSystole(args);
+    EXPECT_NE(refused.exit_code, 0);
+    return refused.err;
+  };
+  EXPECT_THAT(refusal({"--spec", spec, "--record", "0"}), HasSubstr("leave out --spec"));
+  EXPECT_THAT(refusal({"--spec", spec, "--read-budget", "much"}),
+              HasSubstr("--read-budget is 'much', want a size, such as 512MB"));
+  EXPECT_THAT(refusal({"--spec", folder / "none.textproto"}), HasSubstr("none.textproto"));
+  EXPECT_THAT(refusal({"--spec", folder.Write("m.textproto",
+                                              "concatenation { dataset: 'a' } concatenation { "
+                                              "dataset: 'b' } global_batch: 8 "
+                                              "outputs { name: 'cls' feature: 'cls' }")}),
+              HasSubstr("names several datasets"));
+  EXPECT_THAT(refusal({"--spec", folder.Write("f.textproto",
+                                              "dataset: 'a' global_batch: 8 "
+                                              "outputs { name: 'x' feature: 'none' }")}),
+              HasSubstr("none"));
+}
+
 TEST(BucketTest, AManifestBesideShardsFindsOneThatIsMissing) {
   const TempFolder folder;
   StubBucket bucket({.sign = kSign});

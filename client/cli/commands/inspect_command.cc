@@ -1,22 +1,30 @@
 // `systole inspect`: what is in these shards, or in one record of them.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/commands/feed_flags.h"
 #include "client/cli/console/progress_bar.h"
 #include "client/cli/console/thread_count.h"
 #include "client/cli/shards/shard_differences.h"
 #include "client/cli/shards/shard_inspector.h"
+#include "core/dataset/dataset.h"
 #include "core/json/json_writer.h"
+#include "core/plan/epoch_bytes.h"
+#include "core/plan/feed_plan.h"
+#include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
 #include "core/text/foreign_text.h"
+#include "core/text/size_text.h"
 
 namespace systole {
 namespace {
@@ -31,8 +39,58 @@ void AddRange(JsonWriter& json, absl::string_view name, const Range& range) {
   json.Field(absl::StrCat(name, "_min"), range.least).Field(absl::StrCat(name, "_max"), range.most);
 }
 
-std::string ReportAsJson(const InspectReport& report,
-                         absl::Span<const ShardDifference> differences) {
+// What a spec's epochs fetch of the shards.
+struct FetchReport {
+  EpochBytes epoch;
+  std::optional<WindowProposal> window;
+  std::string text;
+};
+
+// nullopt: the shards are on this machine.
+absl::StatusOr<std::optional<FetchReport>> ReportFetches(
+    const v1::FeedSpec& spec, std::vector<std::unique_ptr<const RecordSource>> shards,
+    const ReadRoom& room) {
+  if (!MembersOf(spec).empty()) {
+    return absl::InvalidArgumentError(
+        "--spec: the spec names several datasets, and the shards here are one; inspect them one by "
+        "one, with a spec that names one `dataset`");
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> dataset,
+                           Dataset::Create(spec.dataset(), std::move(shards)));
+  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const FeedPlan> plan,
+                           FeedPlan::Create(spec, dataset));
+  FetchReport report = {.epoch = EpochBytesOf(*plan, room), .window = ProposeWindow(*plan, room)};
+  if (report.epoch.set_bytes == 0) return std::nullopt;
+  report.text = absl::StrCat("a feed of this spec: ", EpochText(*plan, report.epoch), "\n");
+  if (report.window.has_value()) {
+    absl::StrAppend(&report.text, "with this line in the spec instead, an epoch ",
+                    CostText(*report.window), ":\n  ", SpecText(*report.window), "\n");
+  }
+  return report;
+}
+
+void AppendEpoch(const EpochBytes& epoch, JsonWriter& json) {
+  json.Field("first_bytes", epoch.first_bytes).Field("later_bytes", epoch.later_bytes);
+  json.Field("first_requests", epoch.first_requests).Field("held_bytes", epoch.held_bytes);
+  json.Field("exact", epoch.exact);
+}
+
+void AppendFetches(const FetchReport& fetches, JsonWriter& json) {
+  json.Key("epoch").BeginObject().Field("set_bytes", fetches.epoch.set_bytes);
+  json.Field("keeps_all", fetches.epoch.keeps_all);
+  AppendEpoch(fetches.epoch, json);
+  if (fetches.window.has_value()) {
+    json.Key("window").BeginObject().Field("block_records", fetches.window->block_records);
+    json.Field("window_records", fetches.window->window_records);
+    json.Field("read_budget", fetches.window->memory_bytes);
+    AppendEpoch(fetches.window->epoch, json);
+    json.EndObject();
+  }
+  json.EndObject();
+}
+
+std::string ReportAsJson(const InspectReport& report, absl::Span<const ShardDifference> differences,
+                         const std::optional<FetchReport>& fetches) {
   JsonWriter json;
   json.BeginObject().Field("records", report.records).Field("bytes", report.bytes);
   json.Key("shards").BeginArray();
@@ -66,6 +124,7 @@ std::string ReportAsJson(const InspectReport& report,
   }
   json.EndArray();
   AppendShardDifferences(differences, json);
+  if (fetches.has_value()) AppendFetches(*fetches, json);
   return json.EndObject().text();
 }
 
@@ -144,19 +203,39 @@ class InspectCommand final : public Command {
  public:
   std::string name() const override { return "inspect"; }
   std::string summary() const override {
-    return "Show shards, record counts and features, or one record";
+    return "Show shards, record counts and features, or one record; or what a feed fetches of them";
   }
   std::string example() const override {
-    return "systole inspect 'data/packed/flowers-train-*' --record 7";
+    return "systole inspect 's3://bucket/flowers-train-*' --spec feed.textproto --read-budget 4GB";
   }
 
   void Declare(OptionList& options) override {
     options.PositionalList("GLOB", &globs_, "Shards or images: paths or quoted patterns");
     options.Optional("--record", "N", &record_,
                      "Show this record, counted from 0 over all shards in sorted order");
+    options.Optional("--spec", "FILE", &spec_,
+                     "A feed spec: how many bytes its epochs fetch of shards in buckets and on web "
+                     "servers, and which numbers of WINDOW suit them");
+    options.Optional(
+        "--read-budget", "SIZE", &read_budget_,
+        "For --spec: memory for what is read ahead, such as 4GB, as the server's flag");
+    options.Optional("--block-cache-bytes", "SIZE", &block_cache_bytes_,
+                     "For --spec: the cache of blocks on disk, such as 64GB, as the server's flag");
   }
 
   absl::Status Run(const Console& console) override {
+    // Before shards are looked at, which may take long.
+    v1::FeedSpec spec;
+    ReadRoom room;
+    if (!spec_.empty()) {
+      if (record_.has_value()) {
+        return absl::InvalidArgumentError("--record shows one record; leave out --spec");
+      }
+      SYSTOLE_ASSIGN_OR_RETURN(spec, LoadSpec(spec_));
+      SYSTOLE_ASSIGN_OR_RETURN(room.memory_bytes, ParseSize("--read-budget", read_budget_));
+      SYSTOLE_ASSIGN_OR_RETURN(room.disk_bytes,
+                               ParseSize("--block-cache-bytes", block_cache_bytes_));
+    }
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(globs_));
     if (record_.has_value()) {
       SYSTOLE_ASSIGN_OR_RETURN(const RecordDetail detail, InspectRecord(paths, *record_));
@@ -164,14 +243,21 @@ class InspectCommand final : public Command {
       return absl::OkStatus();
     }
     SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(0));
+    std::vector<std::unique_ptr<const RecordSource>> shards;
     absl::StatusOr<InspectReport> inspected;
     {
       ProgressBar bar(console,
                       {.label = "inspecting", .total = static_cast<int64_t>(paths.size())});
-      inspected = InspectShards(paths, {.threads = threads, .file_done = [&bar] { bar.Add(1); }});
+      inspected = InspectShards(paths, {.threads = threads,
+                                        .file_done = [&bar] { bar.Add(1); },
+                                        .opened = spec_.empty() ? nullptr : &shards});
     }
     SYSTOLE_RETURN_IF_ERROR(inspected.status());
     const InspectReport& report = *inspected;
+    std::optional<FetchReport> fetches;
+    if (!spec_.empty()) {
+      SYSTOLE_ASSIGN_OR_RETURN(fetches, ReportFetches(spec, std::move(shards), room));
+    }
     std::vector<ShardCount> opened;
     for (const ShardSummary& shard : report.shards) {
       opened.push_back({shard.path, shard.records, shard.file_bytes});
@@ -181,9 +267,10 @@ class InspectCommand final : public Command {
       SYSTOLE_ASSIGN_OR_RETURN(differences, CompareWithManifests(globs_, opened));
     }
     if (console.json) {
-      console.out << ReportAsJson(report, differences) << "\n";
+      console.out << ReportAsJson(report, differences, fetches) << "\n";
     } else {
       console.out << ReportAsText(report);
+      if (fetches.has_value()) console.out << fetches->text;
       PrintShardDifferences(differences, console.out);
     }
     int64_t damaged = report.unreadable;
@@ -196,8 +283,19 @@ class InspectCommand final : public Command {
   }
 
  private:
+  static absl::StatusOr<int64_t> ParseSize(absl::string_view option, absl::string_view text) {
+    const std::optional<int64_t> bytes = ParseSizeText(text);
+    if (bytes.has_value()) return *bytes;
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " is '", ForeignText(text), "', want a size, such as 512MB or 4GB"));
+  }
+
   std::vector<std::string> globs_;
   std::optional<int64_t> record_;
+  std::string spec_;
+  // A quarter of the server's default --memory-budget, as there.
+  std::string read_budget_ = "256MB";
+  std::string block_cache_bytes_ = "0";
 };
 
 }  // namespace

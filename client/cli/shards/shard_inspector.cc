@@ -162,7 +162,7 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths,
   }
   for (NamedShard& files : shards) {
     SYSTOLE_ASSIGN_OR_RETURN(
-        const std::unique_ptr<RecordSource> shard,
+        std::unique_ptr<const RecordSource> shard,
         OpenShard({.path = files.path, .format = files.format, .group = std::move(files.group)},
                   scanning));
     report.shards.push_back({.path = files.path,
@@ -191,6 +191,7 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths,
       SYSTOLE_RETURN_IF_ERROR(features.Add(*example, jpeg_check));
     }
     if (!report.is_group && options.file_done != nullptr) options.file_done();
+    if (options.opened != nullptr) options.opened->push_back(std::move(shard));
   }
   report.features = features.Take();
   return report;

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -76,6 +77,9 @@ struct InspectOptions {
   int threads = 1;
   // Called whenever one of the files was looked at, from any thread. May be null.
   std::function<void()> file_done = {};
+  // If not null, the shards are added to it and stay open. Their indexes take some 9 bytes a
+  // record.
+  std::vector<std::unique_ptr<const RecordSource>>* opened = nullptr;
 };
 
 // `paths` are files; those that are records by themselves are one shard (GroupShards()). Errors are
