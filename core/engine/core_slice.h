@@ -7,8 +7,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
 #include "core/batch/slice_layout.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/plan/feed_plan.h"
@@ -46,6 +49,10 @@ class CoreSlice {
 
 // Shared, because the network layer refers to a slice's memory until the last byte is sent.
 using SlicePtr = std::shared_ptr<const CoreSlice>;
+
+// A stream's next slice; nullopt at its end; or the error that ended it.
+using SliceResult = absl::StatusOr<std::optional<SlicePtr>>;
+using SliceDone = absl::AnyInvocable<void(SliceResult)>;
 
 }  // namespace systole
 

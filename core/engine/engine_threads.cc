@@ -75,7 +75,7 @@ absl::Status EngineThreads::Add(const StreamPtr& stream) {
   return absl::OkStatus();
 }
 
-void EngineThreads::Next(const StreamPtr& stream, StepStream::Done done) {
+void EngineThreads::Next(const StreamPtr& stream, SliceDone done) {
   std::optional<Delivery> delivery;
   {
     MutexLock lock(mu_);
@@ -131,7 +131,7 @@ void EngineThreads::Stop() {
   reads.reset();
 }
 
-StepEngine::Stats EngineThreads::GetStats() const {
+StepEngineStats EngineThreads::GetStats() const {
   MutexLock lock(mu_);
   return {.examples_made = scheduler_.examples_made(),
           .memory_budget_bytes = scheduler_.budget().budget_bytes(),
@@ -322,7 +322,7 @@ void EngineThreads::Append(StepScheduler::Answers from, StepScheduler::Answers& 
   for (StepScheduler::Answer& answer : from) to.push_back(std::move(answer));
 }
 
-StepStream::Result EngineThreads::ResultOf(const StreamPtr& stream, Delivery delivery) {
+SliceResult EngineThreads::ResultOf(const StreamPtr& stream, Delivery delivery) {
   if (!delivery.ok()) return delivery.status();
   if (!delivery->has_value()) return std::optional<SlicePtr>();
   std::shared_ptr<SharedSlice> made = **std::move(delivery);

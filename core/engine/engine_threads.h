@@ -19,6 +19,7 @@
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/thread_times.h"
 #include "core/concurrency/worker_pool.h"
+#include "core/engine/core_slice.h"
 #include "core/engine/dataset_shares.h"
 #include "core/engine/example_maker.h"
 #include "core/engine/pending_slice.h"
@@ -27,7 +28,7 @@
 #include "core/engine/scratch_account.h"
 #include "core/engine/shared_slice.h"
 #include "core/engine/slice_task.h"
-#include "core/engine/step_engine.h"
+#include "core/engine/step_engine_options.h"
 #include "core/engine/step_scheduler.h"
 #include "core/engine/worker_watch.h"
 #include "core/fetch/block_reader.h"
@@ -44,7 +45,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   absl::Status Add(const StreamPtr& stream) ABSL_LOCKS_EXCLUDED(mu_);
 
-  void Next(const StreamPtr& stream, StepStream::Done done) ABSL_LOCKS_EXCLUDED(mu_);
+  void Next(const StreamPtr& stream, SliceDone done) ABSL_LOCKS_EXCLUDED(mu_);
 
   void Cancel(const StreamPtr& stream) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -55,7 +56,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   // Cancels every stream and joins the threads. Called once, before the last reference goes.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
-  StepEngine::Stats GetStats() const ABSL_LOCKS_EXCLUDED(mu_);
+  StepEngineStats GetStats() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   // For reads_.
@@ -121,7 +122,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   static void Append(StepScheduler::Answers from, StepScheduler::Answers& to);
 
-  StepStream::Result ResultOf(const StreamPtr& stream, Delivery delivery);
+  SliceResult ResultOf(const StreamPtr& stream, Delivery delivery);
 
   void TakeBack(SharedSlice& slice) ABSL_LOCKS_EXCLUDED(mu_);
 

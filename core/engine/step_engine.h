@@ -34,47 +34,13 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "core/cache/disk_store.h"
 #include "core/cache/value_cache.h"
 #include "core/engine/core_slice.h"
+#include "core/engine/step_engine_options.h"
 #include "core/engine/step_range.h"
-#include "core/fetch/block_reader.h"
 #include "core/plan/feed_plan.h"
 
 namespace systole {
-
-struct StepEngineOptions {
-  // Threads that read, decode and transform at a time. When some of them wait for storage, more
-  // threads work, so that `threads` processors stay busy (worker_watch.h).
-  int threads = 1;
-  // All threads, including those that work while others wait or hang. 0: 7 * threads, of which one
-  // dataset gets 4 * threads at most.
-  int max_threads = 0;
-  // A step fails if one of its reads takes longer.
-  absl::Duration read_timeout = absl::Seconds(60);
-  // Bound on the bytes of all slices in flight: those that are being made, that wait, or that are
-  // on their way to the kernel. Each counts for 1 KiB more than its bytes (kSliceOverheadBytes).
-  // The bound stops slow clients from filling the memory. A larger bound lets each stream look
-  // further ahead.
-  int64_t memory_budget_bytes = int64_t{1} << 30;
-  // Bound on the memory that all threads together take for making examples and keep between tasks.
-  // The memory of slices is not part of it. One thread's example may take more
-  // (core/memory/scratch_budget.h). A larger bound lets more threads make large examples at a time.
-  // 0: a third of memory_budget_bytes, but at least what `threads` need for ordinary images.
-  int64_t scratch_budget_bytes = 0;
-  // Reads ahead of records that are not on this machine: how many may be under way at a time. Each
-  // takes a thread, which only waits.
-  int reads = 64;
-  // Bound on the memory of what was read ahead: bytes that are being read, that wait for threads or
-  // are kept for later. With WINDOW it should hold a window. 0: a quarter of memory_budget_bytes.
-  int64_t read_budget_bytes = 0;
-  // Keeps what was read on this machine's disk, over restarts. Null: nothing is kept there.
-  std::shared_ptr<DiskStore> block_cache = nullptr;
-  // Bound on the number of slices in sealed memory: those that are made, lent or kept for reuse.
-  // Each takes a file descriptor here and a mapping at every client that has had it. Other slices
-  // are in private memory.
-  int max_sealed_slices = std::numeric_limits<int>::max();
-};
 
 class EngineThreads;
 class ScheduledStream;
@@ -83,8 +49,8 @@ class ScheduledStream;
 // the cores in ascending order. Single-thread, except Cancel().
 class StepStream {
  public:
-  using Result = absl::StatusOr<std::optional<SlicePtr>>;
-  using Done = absl::AnyInvocable<void(Result)>;
+  using Result = SliceResult;
+  using Done = SliceDone;
 
   // Calls `done` exactly once: on this thread if the next slice is ready, else on another thread.
   // `done` gets a slice, nullopt at the end, or the error that ended the stream. Later calls get
@@ -134,25 +100,7 @@ class StepEngine {
                                                    std::string peer = "",
                                                    std::shared_ptr<ValueCache> cache = nullptr);
 
-  struct Stats {
-    int64_t examples_made = 0;
-    int64_t memory_budget_bytes = 0;
-    int64_t memory_used_bytes = 0;
-    // Memory that threads hold beside slices.
-    int64_t scratch_used_bytes = 0;
-    int64_t active_streams = 0;
-    // Threads that may work at a time now.
-    int threads = 0;
-    // threads_stuck: threads whose read hangs now. reads_timed_out: steps that failed because of
-    // such a read.
-    int threads_stuck = 0;
-    int64_t reads_timed_out = 0;
-    // Of records that are read ahead.
-    BlockReaderStats reads = {};
-    // Slices that a stream got without making them, because another stream of the same plan had
-    // them.
-    int64_t slices_shared = 0;
-  };
+  using Stats = StepEngineStats;
   Stats GetStats() const;
 
   // Cancels every stream, and waits for `patience` at most until no thread works. False: a thread

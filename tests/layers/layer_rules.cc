@@ -186,8 +186,8 @@ std::vector<Room> SystoleRooms() {
       {"server", 16,
        Join({files,
              messages,
-             {"core/textproto", "core/log", "core/process", "core/compression", "core/image/jpeg",
-              "proto/framing", "proto/slots", "server/config", "server/listener", "server/slots",
+             {"core/textproto", "core/log", "core/process", "core/cache", "core/compression",
+              "core/image/jpeg", "proto/framing", "proto/slots", "server/config", "server/listener", "server/slots",
               "server/introspection", "server/rpc"}})},
       // The queue of one core. The emulator takes from it and knows no gRPC.
       {"client/infeed", 6, Join({ground, {"core/concurrency", "core/batch"}})},
@@ -258,12 +258,13 @@ std::vector<Room> SystoleRooms() {
       // Options, --help, --json, the progress bar, Ctrl-C. It knows no feed and no shard.
       {"client/cli/console", 3, Join({ground, {"core/process", "core/concurrency"}})},
       // The work of `systole pack`, `inspect` and `verify`.
-      {"client/cli/shards", 11,
+      {"client/cli/shards", 12,
        Join({files,
              messages,
              {"core/json", "core/compression", "core/record", "core/record/source",
               "core/record/tfrecord", "core/record/images", "core/example", "core/image/jpeg",
-              "core/image/png", "core/image/resize", "core/image", "core/dataset"}})},
+              "core/image/png", "core/image/resize", "core/image", "core/spec", "core/dataset",
+              "core/plan"}})},
       // The work of `systole pace`, `replay` and `load`.
       {"client/cli/pacing", 13,
        Join({files,

@@ -410,7 +410,7 @@ TEST(BucketTest, AServerSaysToItsLogWhyABucketIsNotReadAndNothingToClients) {
               AllOf(HasSubstr("SignatureDoesNotMatch"), ShowsNoSecret()));
 }
 
-TEST(BucketTest, AFeedInTheProcessHasTheSameStepsAndNoticesAReplacedObject) {
+TEST(BucketTest, AFeedInTheProcessHasTheSameStepsAndReadsNothingOfAReplacedObject) {
   const TempFolder folder;
   StubBucket bucket({.sign = kSign});
   PutShards(bucket, folder);
@@ -420,28 +420,37 @@ TEST(BucketTest, AFeedInTheProcessHasTheSameStepsAndNoticesAReplacedObject) {
   }
   v1::FeedSpec spec;
   ASSERT_THAT(ParseTextproto(SpecOf("d", /*epochs=*/100), "spec", spec), IsOk());
-  const auto open = [&](const std::string& pattern) {
+  const auto open = [&](const std::string& pattern, int64_t read_budget = 0) {
     absl::StatusOr<std::shared_ptr<const Dataset>> dataset = Dataset::Open("d", {pattern});
     EXPECT_THAT(dataset, IsOk());
+    absl::StatusOr<std::shared_ptr<LocalEngine>> engine =
+        LocalEngine::Create({.read_budget_bytes = read_budget});
+    EXPECT_THAT(engine, IsOk());
     absl::StatusOr<std::unique_ptr<LocalFeed>> feed =
-        LocalFeed::Create(spec, *dataset, {.prefetch_bytes = 1});
+        LocalFeed::Create(spec, *dataset, {.prefetch_bytes = 1, .engine = *engine});
     EXPECT_THAT(feed, IsOk());
     return *std::move(feed);
   };
-  const auto from_bucket = open(bucket.Name("d/train-*"));
+  const auto keeps_all = open(bucket.Name("d/train-*"));
+  const auto keeps_nothing = open(bucket.Name("d/train-*"), /*read_budget=*/1);
   const auto from_files = open(folder.path() + "/train-*");
-  for (int step = 0; step < 8; ++step) {
-    const auto one = from_bucket->Next();
-    const auto other = from_files->Next();
-    ASSERT_THAT(one, IsOk());
-    ASSERT_THAT(other, IsOk());
+  const auto same_step = [&](LocalFeed& feed, const Step& want) {
+    const auto step = feed.Next();
+    ASSERT_THAT(step, IsOk());
     for (int core = 0; core < 4; ++core) {
-      EXPECT_EQ(StepDigest(**one, core), StepDigest(**other, core)) << step;
+      EXPECT_EQ(StepDigest(**step, core), StepDigest(want, core));
     }
+  };
+  for (int i = 0; i < 50; ++i) {
+    // From here on a feed that keeps all goes on with what was opened.
+    if (i == 8) bucket.Put("d/train-1.tfrecord", Shard(16, 16));
+    const auto want = from_files->Next();
+    ASSERT_THAT(want, IsOk());
+    same_step(*keeps_all, **want);
+    if (i < 8) same_step(*keeps_nothing, **want);
   }
-  bucket.Put("d/train-1.tfrecord", Shard(16, 16));
   absl::Status end = absl::OkStatus();
-  for (int step = 0; step < 50 && end.ok(); ++step) end = from_bucket->Next().status();
+  for (int step = 0; step < 50 && end.ok(); ++step) end = keeps_nothing->Next().status();
   EXPECT_THAT(end, StatusIs(absl::StatusCode::kFailedPrecondition,
                             AllOf(HasSubstr("\"train-1.tfrecord\" was replaced"),
                                   Not(HasSubstr("s3://")))));

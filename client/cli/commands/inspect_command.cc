@@ -13,13 +13,10 @@
 #include "client/cli/commands/feed_flags.h"
 #include "client/cli/console/progress_bar.h"
 #include "client/cli/console/thread_count.h"
+#include "client/cli/shards/fetch_report.h"
 #include "client/cli/shards/shard_differences.h"
 #include "client/cli/shards/shard_inspector.h"
-#include "core/dataset/dataset.h"
 #include "core/json/json_writer.h"
-#include "core/plan/epoch_bytes.h"
-#include "core/plan/feed_plan.h"
-#include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
@@ -37,36 +34,6 @@ std::string ToText(const Range& range) {
 
 void AddRange(JsonWriter& json, absl::string_view name, const Range& range) {
   json.Field(absl::StrCat(name, "_min"), range.least).Field(absl::StrCat(name, "_max"), range.most);
-}
-
-// What a spec's epochs fetch of the shards.
-struct FetchReport {
-  EpochBytes epoch;
-  std::optional<WindowProposal> window;
-  std::string text;
-};
-
-// nullopt: the shards are on this machine.
-absl::StatusOr<std::optional<FetchReport>> ReportFetches(
-    const v1::FeedSpec& spec, std::vector<std::unique_ptr<const RecordSource>> shards,
-    const ReadRoom& room) {
-  if (!MembersOf(spec).empty()) {
-    return absl::InvalidArgumentError(
-        "--spec: the spec names several datasets, and the shards here are one; inspect them one by "
-        "one, with a spec that names one `dataset`");
-  }
-  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const Dataset> dataset,
-                           Dataset::Create(spec.dataset(), std::move(shards)));
-  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const FeedPlan> plan,
-                           FeedPlan::Create(spec, dataset));
-  FetchReport report = {.epoch = EpochBytesOf(*plan, room), .window = ProposeWindow(*plan, room)};
-  if (report.epoch.set_bytes == 0) return std::nullopt;
-  report.text = absl::StrCat("a feed of this spec: ", EpochText(*plan, report.epoch), "\n");
-  if (report.window.has_value()) {
-    absl::StrAppend(&report.text, "with this line in the spec instead, an epoch ",
-                    CostText(*report.window), ":\n  ", SpecText(*report.window), "\n");
-  }
-  return report;
 }
 
 void AppendEpoch(const EpochBytes& epoch, JsonWriter& json) {

@@ -1,0 +1,35 @@
+// What the epochs of a feed fetch of shards on other machines, for `systole inspect --spec`.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_SHARDS_FETCH_REPORT_H_
+#define SYSTOLE_CLIENT_CLI_SHARDS_FETCH_REPORT_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "core/plan/epoch_bytes.h"
+#include "core/record/source/record_source.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// What a spec's epochs fetch of the shards.
+struct FetchReport {
+  EpochBytes epoch;
+  std::optional<WindowProposal> window;
+  std::string text;
+};
+
+// What a feed of `spec` over these shards fetches, if there is `room` for what was read. nullopt:
+// the shards are on this machine.
+//   InvalidArgument  the spec names several datasets, or does not suit the shards.
+absl::StatusOr<std::optional<FetchReport>> ReportFetches(
+    const v1::FeedSpec& spec, std::vector<std::unique_ptr<const RecordSource>> shards,
+    const ReadRoom& room);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_SHARDS_FETCH_REPORT_H_
