@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "core/memory/aligned_buffer.h"
+#include "core/fetch/block_memory.h"
 #include "core/storage/byte_source.h"
 
 namespace systole {
@@ -32,7 +32,7 @@ struct BlockRange {
 class Block {
  public:
   // The range's bytes are buffer[begin, begin + range.size).
-  Block(const BlockRange& range, AlignedBuffer buffer, uint64_t begin)
+  Block(const BlockRange& range, BlockBuffer buffer, uint64_t begin)
       : range_(range), buffer_(std::move(buffer)), begin_(begin) {}
   // A block that could not be read. REQUIRES: !status.ok().
   Block(const BlockRange& range, absl::Status status) : range_(range), status_(std::move(status)) {}
@@ -54,7 +54,7 @@ class Block {
  private:
   const BlockRange range_;
   const absl::Status status_;
-  const AlignedBuffer buffer_;
+  const BlockBuffer buffer_;
   const uint64_t begin_ = 0;
 };
 

@@ -33,19 +33,20 @@ BlockTicket::~BlockTicket() { reader_.Drop(want_); }
 BlockReader::BlockReader(BlockReaderOptions options)
     : options_(std::move(options)),
       disk_(options_.disk),
+      memory_(options_.memory_bytes),
       table_({.requests = options_.requests,
               .memory_bytes = options_.memory_bytes,
               .read_timeout = options_.read_timeout}) {}
 
 BlockReader::~BlockReader() {
   Stop(absl::InfiniteDuration());
-  std::vector<std::thread> threads;
+  std::vector<std::unique_ptr<WorkerPool>> threads;
   {
     MutexLock lock(mu_);
     threads = std::move(threads_);
-    if (watch_.joinable()) threads.push_back(std::move(watch_));
+    if (watch_ != nullptr) threads.push_back(std::move(watch_));
   }
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();  // Joins them.
   MutexLock lock(mu_);
   SYSTOLE_CHECK(table_.GetStats().memory_in_use_bytes == 0);
 }
@@ -111,13 +112,17 @@ std::vector<BlockPtr> BlockReader::Hand(std::vector<BlockTable::Handed> handed) 
 
 void BlockReader::Wake() {
   if (stopping_ || !table_.HasReads()) return;
-  if (!watch_.joinable()) watch_ = std::thread([this] { Watch(); });
+  if (watch_ == nullptr) {
+    watch_ = std::make_unique<WorkerPool>(1);
+    watch_->Submit([this] { Watch(); });
+  }
   if (watch_rests_) watch_wakes_.Signal();
   if (!table_.CanBegin()) return;
   if (idle_ > 0) {
     may_read_.Signal();
   } else if (threads_.size() < static_cast<size_t>(options_.requests)) {
-    threads_.emplace_back([this] { ReadBlocks(); });
+    threads_.push_back(std::make_unique<WorkerPool>(1));
+    threads_.back()->Submit([this] { ReadBlocks(); });
   }
 }
 
@@ -204,11 +209,10 @@ void BlockReader::Read(const BlockTable::Job& job) {
   Call(std::move(later));
 }
 
-std::shared_ptr<const Block> BlockReader::BlockOf(const BlockTable::Job& job,
-                                                  BlockOrigin& origin) const {
+std::shared_ptr<const Block> BlockReader::BlockOf(const BlockTable::Job& job, BlockOrigin& origin) {
   const InterruptScope scope(*job.flag);
   const BlockRange& range = job.range;
-  absl::StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(BlockTable::CostOf(range.size));
+  absl::StatusOr<BlockBuffer> buffer = memory_.Take(BufferBytesFor(range.offset, range.size));
   if (!buffer.ok()) return std::make_shared<const Block>(range, buffer.status());
   const uint64_t begin = range.offset % kCopyAlignment;
   const absl::Span<char> out(reinterpret_cast<char*>(buffer->data()) + begin, range.size);

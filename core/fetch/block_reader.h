@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -29,7 +28,9 @@
 #include "core/cache/disk_store.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
 #include "core/fetch/block.h"
+#include "core/fetch/block_memory.h"
 #include "core/fetch/block_reader_stats.h"
 #include "core/fetch/block_table.h"
 #include "core/fetch/disk_blocks.h"
@@ -135,7 +136,7 @@ class BlockReader {
   void ReadBlocks() ABSL_LOCKS_EXCLUDED(mu_);
   void Watch() ABSL_LOCKS_EXCLUDED(mu_);
   void Read(const BlockTable::Job& job) ABSL_LOCKS_EXCLUDED(mu_);
-  std::shared_ptr<const Block> BlockOf(const BlockTable::Job& job, BlockOrigin& origin) const;
+  std::shared_ptr<const Block> BlockOf(const BlockTable::Job& job, BlockOrigin& origin);
   void EndWork() ABSL_LOCKS_EXCLUDED(mu_);
   bool MustWatch() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopping_ || room_due_ || table_.HasReads();
@@ -144,6 +145,7 @@ class BlockReader {
 
   const BlockReaderOptions options_;
   const DiskBlocks disk_;
+  BlockMemory memory_;  // Outlives all blocks.
   mutable Mutex mu_;
   CondVar may_read_;     // For threads that have nothing to read.
   CondVar watch_wakes_;  // For the thread that watches.
@@ -155,8 +157,9 @@ class BlockReader {
   bool watch_rests_ ABSL_GUARDED_BY(mu_) = false;
   bool room_due_ ABSL_GUARDED_BY(mu_) = false;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mu_);
-  std::thread watch_ ABSL_GUARDED_BY(mu_);
+  // Each has one thread, so that threads start one by one. The threads end when stopping_ is set.
+  std::vector<std::unique_ptr<WorkerPool>> threads_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<WorkerPool> watch_ ABSL_GUARDED_BY(mu_);  // Null before the first read.
 };
 
 }  // namespace systole

@@ -4,27 +4,19 @@
 #include <unordered_set>
 
 #include "core/fetch/block_errors.h"
+#include "core/fetch/block_memory.h"
 #include "core/status/check.h"
 
 namespace systole {
 namespace {
 
-// Memory is taken in whole pages.
-constexpr uint64_t kPageBytes = 4096;
-
-// More than any block has. It keeps sums of sizes far from overflow.
-constexpr uint64_t kMostBytes = uint64_t{1} << 40;
+int64_t CostOf(const BlockRange& range) { return BufferBytesFor(range.offset, range.size); }
 
 }  // namespace
 
 BlockTable::BlockTable(const BlockTableOptions& options)
     : options_(options), parts_(options.requests, options.memory_bytes) {
   SYSTOLE_CHECK(options.requests > 0 && options.memory_bytes > 0);
-}
-
-int64_t BlockTable::CostOf(uint64_t size) {
-  // ReadAt() wants the address to equal the offset modulo kCopyAlignment.
-  return static_cast<int64_t>((size + kCopyAlignment + kPageBytes - 1) / kPageBytes * kPageBytes);
 }
 
 BlockTable::Entry* BlockTable::Find(const BlockKey& key) const {
@@ -58,7 +50,6 @@ BlockTable::Admission BlockTable::Admit(const BlockWant& want) {
   int64_t bytes = 0;
   int64_t own_free_bytes = 0;
   for (const BlockUse& use : want.uses) {
-    SYSTOLE_CHECK(use.range.size <= kMostBytes);
     const BlockKey key = KeyOf(use.range);
     admitted.blocks.push_back({.key = key});
     if (!seen.insert(key).second) continue;
@@ -67,7 +58,7 @@ BlockTable::Admission BlockTable::Admit(const BlockWant& want) {
       if (IsFree(*entry)) own_free_bytes += entry->cost;
     } else {
       missing.push_back(use.range);
-      bytes += CostOf(use.range.size);
+      bytes += CostOf(use.range);
     }
   }
   const bool hangs = !missing.empty() && parts_.AllHang(want.dataset, bytes);
@@ -129,7 +120,7 @@ BlockTable::Entry& BlockTable::AddToQueue(const BlockKey& key, const BlockWant& 
   entry.dataset = want.dataset;
   entry.owner = want.owner;
   entry.number = ++last_number_;
-  entry.cost = CostOf(range.size);
+  entry.cost = CostOf(range);
   std::list<Entry*>& queue = queues_[want.dataset];
   entry.queued = queue.insert(queue.end(), &entry);
   parts_.Queue(entry.dataset, entry.cost);

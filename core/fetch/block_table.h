@@ -77,9 +77,6 @@ class BlockTable {
   // REQUIRES: requests > 0, memory_bytes > 0.
   explicit BlockTable(const BlockTableOptions& options);
 
-  // How much memory a block of this size takes.
-  static int64_t CostOf(uint64_t size);
-
   // REQUIRES: the want has a use, and its sources live.
   Admission Admit(const BlockWant& want);
   // The want's blocks are no longer wanted. Nothing if it has got them, or was dropped.

@@ -114,9 +114,10 @@ class RandomUse {
     const size_t which = Draw(jobs_.size());
     const BlockTable::Job job = jobs_[which];
     jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(which));
-    auto block = Draw(10) == 0
-                     ? std::make_shared<const Block>(job.range, absl::UnavailableError("failed"))
-                     : std::make_shared<const Block>(job.range, *AlignedBuffer::Create(64), 0);
+    auto block =
+        Draw(10) == 0
+            ? std::make_shared<const Block>(job.range, absl::UnavailableError("failed"))
+            : std::make_shared<const Block>(job.range, BlockBuffer(*AlignedBuffer::Create(64)), 0);
     Take(table_.Arrive(job.read, std::move(block), BlockOrigin::kSource, now_));
     table_.TakeFreed();
     table_.End(job.read);

@@ -1,0 +1,48 @@
+#include "core/fetch/block_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+
+#include "core/status/check.h"
+#include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
+
+namespace systole {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kMostBytes = uint64_t{1} << 40;
+
+}  // namespace
+
+int64_t BufferBytesFor(uint64_t offset, uint64_t size) {
+  SYSTOLE_CHECK(size <= kMostBytes);
+  const uint64_t bytes = std::max<uint64_t>(1, offset % kCopyAlignment + size);
+  const uint64_t grain = std::max(kPageBytes, std::bit_floor(bytes) / 16);
+  return static_cast<int64_t>((bytes + grain - 1) / grain * grain);
+}
+
+BlockBuffer::~BlockBuffer() {
+  if (from_ != nullptr) from_->TakeBack(std::move(buffer_));
+}
+
+absl::StatusOr<BlockBuffer> BlockMemory::Take(int64_t bytes) {
+  {
+    MutexLock lock(mu_);
+    if (bytes <= pool_.budget_bytes()) {
+      SYSTOLE_ASSIGN_OR_RETURN(std::optional<AlignedBuffer> buffer, pool_.TryAcquire(bytes));
+      if (buffer.has_value()) return BlockBuffer(*std::move(buffer), this);
+    }
+  }
+  // Another buffer is about to be freed, or the block is larger than everything.
+  SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Create(bytes));
+  return BlockBuffer(std::move(buffer));
+}
+
+void BlockMemory::TakeBack(AlignedBuffer buffer) {
+  MutexLock lock(mu_);
+  pool_.Release(std::move(buffer));
+}
+
+}  // namespace systole

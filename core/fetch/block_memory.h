@@ -1,0 +1,64 @@
+// The buffers of blocks. One that comes back is handed out again for a block of its size: the pages
+// of a fresh buffer cost the kernel more time than all else that a read does.
+//
+// Sizes are rounded up to one of sixteen between a power of two and the next, so that blocks of
+// about the same size share buffers.
+#ifndef SYSTOLE_CORE_FETCH_BLOCK_MEMORY_H_
+#define SYSTOLE_CORE_FETCH_BLOCK_MEMORY_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "core/concurrency/mutex.h"
+#include "core/memory/aligned_buffer.h"
+#include "core/memory/buffer_pool.h"
+
+namespace systole {
+
+// The size of the buffer for the bytes [offset, offset + size). ReadAt() copies fastest if the
+// address equals the offset modulo kCopyAlignment. REQUIRES: size <= 2^40.
+int64_t BufferBytesFor(uint64_t offset, uint64_t size);
+
+class BlockMemory;
+
+// A buffer that goes back to the memory that it is from. Thread-compatible. Moves, does not copy.
+class BlockBuffer {
+ public:
+  // `from` is null if the buffer is nobody's.
+  explicit BlockBuffer(AlignedBuffer buffer = AlignedBuffer(), BlockMemory* from = nullptr)
+      : buffer_(std::move(buffer)), from_(from) {}
+  BlockBuffer(BlockBuffer&& other) noexcept
+      : buffer_(std::move(other.buffer_)), from_(std::exchange(other.from_, nullptr)) {}
+  BlockBuffer& operator=(BlockBuffer&&) = delete;
+  ~BlockBuffer();
+
+  uint8_t* data() { return buffer_.data(); }
+  const uint8_t* data() const { return buffer_.data(); }
+
+ private:
+  AlignedBuffer buffer_;
+  BlockMemory* from_;
+};
+
+// Thread-safe. Outlives its buffers.
+class BlockMemory {
+ public:
+  // Buffers in use and those kept for reuse take at most `bytes`. Buffers beyond that are not kept.
+  explicit BlockMemory(int64_t bytes) : pool_({.budget_bytes = bytes}) {}
+
+  // ResourceExhausted if the system does not have that much memory.
+  absl::StatusOr<BlockBuffer> Take(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  friend class BlockBuffer;
+  void TakeBack(AlignedBuffer buffer) ABSL_LOCKS_EXCLUDED(mu_);
+
+  Mutex mu_;
+  BufferPool pool_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_FETCH_BLOCK_MEMORY_H_
