@@ -15,6 +15,7 @@
 #include "core/operations/kept_value.h"
 #include "core/plan/feature_schema.h"
 #include "core/status/status_macros.h"
+#include "core/tensor/cast_int64s.h"
 
 namespace systole {
 namespace {

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/numeric/bf16.h"
 #include "core/numeric/float16.h"
-#include "core/operations/program.h"
 #include "core/status/status_macros.h"
+#include "core/tensor/cast_int64s.h"
 #include "core/text/foreign_text.h"
 
 namespace systole {

@@ -13,13 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/operations/ops/operation.h"
 #include "core/operations/ops/scaled_decoding.h"
 #include "core/operations/row_changes.h"
-#include "core/tensor/dtype.h"
 #include "google/protobuf/repeated_field.h"
 #include "systole/v1/feed.pb.h"
 
@@ -88,11 +86,6 @@ class Program {
 // The dtype of an output whose spec names none, and whose values are of type `made`. REQUIRES: not
 // kBytes.
 v1::DataType DataTypeOf(ElementType made);
-
-// Writes int64 values to `out` as kInt64 or kInt32. REQUIRES: `out` has exactly the bytes of these
-// values.
-//   InvalidArgument  a value does not fit kInt32.
-absl::Status CastInt64s(absl::Span<const int64_t> values, DType dtype, absl::Span<uint8_t> out);
 
 }  // namespace systole
 

@@ -10,6 +10,7 @@
 #include "core/operations/ops/plain_image.h"
 #include "core/operations/ops/whole_image.h"
 #include "core/status/status_macros.h"
+#include "core/tensor/cast_int64s.h"
 
 namespace systole {
 namespace {

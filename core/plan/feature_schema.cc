@@ -15,6 +15,7 @@
 #include "core/operations/program.h"
 #include "core/plan/spec_text.h"
 #include "core/status/status_macros.h"
+#include "core/tensor/cast_int64s.h"
 
 namespace systole {
 namespace {

@@ -22,6 +22,7 @@
 #include "core/operations/program.h"
 #include "core/plan/feed_plan.h"
 #include "core/status/check.h"
+#include "core/tensor/cast_int64s.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"

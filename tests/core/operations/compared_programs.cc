@@ -5,6 +5,7 @@
 #include "core/operations/program_runner.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
+#include "core/tensor/cast_int64s.h"
 #include "tests/core/operations/plain_cast.h"
 
 namespace systole {

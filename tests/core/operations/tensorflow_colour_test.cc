@@ -19,6 +19,7 @@
 #include "core/operations/program_runner.h"
 #include "core/record/tfrecord/record_reader.h"
 #include "core/storage/memory_source.h"
+#include "core/tensor/cast_int64s.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/core/operations/plain_cast.h"
