@@ -14,46 +14,27 @@
 namespace systole {
 namespace {
 
-// `status` with a message that names transform `index`.
-absl::Status At(int index, absl::string_view name, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat("transforms[", index, "] ", name, " ", status.message()));
-}
-
-// The source of the transform's draws. `before` is how many transforms of its kind precede it.
-absl::StatusOr<Draws> DrawsOf(const OperationRow& row, const v1::Transform& transform, int before) {
-  if (transform.tf_seed().empty()) return Draws(row.draws, before, transform.key());
-  if (transform.tf_seed_size() != 2) {
+// The step that does `transform` with values of type `input`. `before` is how many transforms of
+// its kind precede it.
+absl::StatusOr<Program::Step> StepOf(const v1::Transform& transform, int before,
+                                     const ValueType& input,
+                                     absl::Span<const int64_t> stored_shape) {
+  const OperationRow* const row = FindOperation(transform.kind_case());
+  if (row == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("has a tf_seed of ", transform.tf_seed_size(), " values, want 2"));
+        absl::StrCat("names no transform that this server knows; it has ", OperationNames()));
   }
-  if (!row.tensorflow_draws) {
-    return absl::InvalidArgumentError(
-        "has a tf_seed, but is none of TensorFlow's stateless random ops; leave it out");
-  }
-  if (!transform.key().empty()) {
-    return absl::InvalidArgumentError(
-        "has a key and a tf_seed, want one of them; to get other draws, change tf_seed");
-  }
-  return Draws(TensorFlowSeed{transform.tf_seed(0), transform.tf_seed(1)});
-}
-
-absl::StatusOr<std::shared_ptr<const Operation>> CreateOperation(
-    const OperationRow& row, const v1::Transform& transform, int before,
-    absl::Span<const int64_t> stored_shape) {
-  if (transform.key().size() > kMaxTransformKeyBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("has a key of ", transform.key().size(),
-                                                   " bytes, want at most ", kMaxTransformKeyBytes));
-  }
-  if (row.draws == 0 && !transform.key().empty()) {
-    return absl::InvalidArgumentError("has a key, but draws nothing; leave it out");
-  }
-  SYSTOLE_ASSIGN_OR_RETURN(const Draws draws, DrawsOf(row, transform, before));
-  const v1::Transform complete = WithDefaults(row, transform);
+  SYSTOLE_ASSIGN_OR_RETURN(const Draws draws,
+                           Draws::Create(transform, row->draws, before, row->tensorflow_draws));
+  const v1::Transform complete = WithDefaults(*row, transform);
   SYSTOLE_ASSIGN_OR_RETURN(
-      std::unique_ptr<const Operation> operation,
-      row.create({.transform = complete, .draws = draws, .stored_shape = stored_shape}));
-  return std::shared_ptr<const Operation>(std::move(operation));
+      std::shared_ptr<const Operation> operation,
+      row->create({.transform = complete, .draws = draws, .stored_shape = stored_shape}));
+  SYSTOLE_ASSIGN_OR_RETURN(ValueType output, operation->TypeOf(input));
+  return Program::Step{.name = OperationName(row->kind),
+                       .operation = std::move(operation),
+                       .random = row->draws != 0,
+                       .output = std::move(output)};
 }
 
 }  // namespace
@@ -68,27 +49,18 @@ absl::StatusOr<Program> Program::Create(
   Program program;
   program.input_ = std::move(input);
   std::map<v1::Transform::KindCase, int> seen;
+  std::vector<const Operation*> operations;
   for (int i = 0; i < transforms.size(); ++i) {
     const v1::Transform::KindCase kind = transforms[i].kind_case();
-    const OperationRow* const row = FindOperation(kind);
-    if (row == nullptr) {
-      return At(i, "(empty)",
-                absl::InvalidArgumentError(absl::StrCat(
-                    "names no transform that this server knows; it has ", OperationNames())));
+    absl::StatusOr<Step> step = StepOf(transforms[i], seen[kind]++, program.output(), stored_shape);
+    if (!step.ok()) {
+      const std::string name = FindOperation(kind) == nullptr ? "(empty)" : OperationName(kind);
+      return absl::Status(step.status().code(),
+                          absl::StrCat("transforms[", i, "] ", name, " ", step.status().message()));
     }
-    std::string name = OperationName(kind);
-    absl::StatusOr<std::shared_ptr<const Operation>> operation =
-        CreateOperation(*row, transforms[i], seen[kind]++, stored_shape);
-    if (!operation.ok()) return At(i, name, operation.status());
-    absl::StatusOr<ValueType> output = (*operation)->TypeOf(program.output());
-    if (!output.ok()) return At(i, name, output.status());
-    program.steps_.push_back({.name = std::move(name),
-                              .operation = *std::move(operation),
-                              .random = row->draws != 0,
-                              .output = *std::move(output)});
+    program.steps_.push_back(*std::move(step));
+    operations.push_back(program.steps_.back().operation.get());
   }
-  std::vector<const Operation*> operations;
-  for (const Step& step : program.steps_) operations.push_back(step.operation.get());
   program.scaled_decoding_ = ScaledDecoding::Create(operations);
   return program;
 }

@@ -25,7 +25,6 @@ namespace systole {
 
 // A spec with more transforms is a mistake, and each transform costs time on every example.
 inline constexpr int kMaxTransforms = 32;
-inline constexpr int kMaxTransformKeyBytes = 64;
 
 class Program {
  public:

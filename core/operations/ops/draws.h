@@ -10,11 +10,15 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/random/counter_rng.h"
 #include "core/random/tensorflow_rng.h"
+#include "systole/v1/feed.pb.h"
 
 namespace systole {
+
+inline constexpr int kMaxTransformKeyBytes = 64;
 
 // Identifies an example.
 struct ExampleKey {
@@ -31,6 +35,12 @@ class Draws {
   Draws(uint32_t purpose, int before, absl::string_view key);
   // Makes the draws of TensorFlow's stateless ops in place of our own (v1::Transform.tf_seed).
   explicit Draws(const TensorFlowSeed& seed);
+  // The draws of `transform`, by its key or its tf_seed. `takes_tf_seed` is
+  // OperationRow::tensorflow_draws. `purpose` is 0 for an operation that draws nothing.
+  //   InvalidArgument  the operation does not take a key or a tf_seed, or not this one. The message
+  //                    is the end of a sentence that begins with the transform's name.
+  static absl::StatusOr<Draws> Create(const v1::Transform& transform, uint32_t purpose, int before,
+                                      bool takes_tf_seed);
 
   // REQUIRES: !is_tensorflow().
   CounterRng Rng(const ExampleKey& example) const;
