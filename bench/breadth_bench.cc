@@ -24,6 +24,7 @@
 #include "core/image/image_size.h"
 #include "core/image/window/crop.h"
 #include "core/memory/aligned_buffer.h"
+#include "core/operations/ops/image_window.h"
 #include "core/operations/ops/resize_method.h"
 #include "core/plan/feed_plan.h"
 #include "core/process/allocator.h"
@@ -188,9 +189,9 @@ class Feed {
         SYSTOLE_CHECK(size.has_value());
         CropRect rect = WholeImage(size->height, size->width);
         if (resizing.windows != nullptr) {
-          const absl::StatusOr<Window> window = resizing.windows->outputs()[0].program.WindowOf(
-              size->height, size->width,
-              {.seed = row_.spec.seed(), .epoch = place.pass, .record = *place.record});
+          const absl::StatusOr<ImageWindow> window =
+              WindowOf(resizing.windows->outputs()[0].program.moves, size->height, size->width,
+                       {.seed = row_.spec.seed(), .epoch = place.pass, .record = *place.record});
           SYSTOLE_CHECK(window.ok());
           rect = window->rect;
         }

@@ -24,6 +24,7 @@
 #include "core/example/example_parser.h"
 #include "core/image/window/crop.h"
 #include "core/memory/aligned_buffer.h"
+#include "core/operations/ops/image_window.h"
 #include "core/plan/feed_plan.h"
 #include "core/status/check.h"
 #include "systole/v1/feed.pb.h"
@@ -119,9 +120,9 @@ std::vector<Crop> CropsOf(const FeedPlan& plan) {
   for (int64_t step = 0; step < NumSteps(); ++step) {
     for (int64_t slot = 0; slot < kGlobalBatch; ++slot) {
       const Place place = plan.order().PlaceOf(step, slot);
-      const absl::StatusOr<Window> window = plan.outputs()[0].program.WindowOf(
-          kPhotographHeight, kPhotographWidth,
-          {.seed = plan.spec().seed(), .epoch = place.epoch, .record = *place.record});
+      const absl::StatusOr<ImageWindow> window =
+          WindowOf(plan.outputs()[0].program.moves, kPhotographHeight, kPhotographWidth,
+                   {.seed = plan.spec().seed(), .epoch = place.epoch, .record = *place.record});
       SYSTOLE_CHECK(window.ok());
       crops.push_back({&Photographs().jpegs[*place.record], window->rect});
     }

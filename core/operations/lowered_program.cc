@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-
-#include "core/status/status_macros.h"
+#include <variant>
 
 namespace systole {
 namespace {
@@ -37,7 +36,7 @@ class Fusion {
   bool rounds() const { return rounds_; }
   bool normalises() const { return normalise_.has_value(); }
   const JpegDecoderOptions& jpeg() const { return jpeg_; }
-  const std::vector<std::variant<WindowPart, MirrorPart>>& moves() const { return moves_; }
+  const std::vector<Move>& moves() const { return moves_; }
   NormaliseFactors factors() const {
     return normalise_.value_or(NormaliseFactors{.scale = {1.0f}, .bias = {0.0f}});
   }
@@ -71,7 +70,7 @@ class Fusion {
   // Refuses a resize after a mirror. To resize first gives other bits, because the weights round
   // differently. And the resizer takes only stored pixels.
   bool TakePart(const ResizePart& part) {
-    const bool mirrored = std::any_of(moves_.begin(), moves_.end(), [](const auto& move) {
+    const bool mirrored = std::any_of(moves_.begin(), moves_.end(), [](const Move& move) {
       return std::holds_alternative<MirrorPart>(move);
     });
     if (floats_ || resize_.has_value() || resample_.has_value() || mirrored ||
@@ -112,7 +111,7 @@ class Fusion {
   bool floats_;
   bool is_jpeg_ = false;
   JpegDecoderOptions jpeg_;
-  std::vector<std::variant<WindowPart, MirrorPart>> moves_;
+  std::vector<Move> moves_;
   std::optional<ResizePart> resize_;
   std::optional<ResamplePart> resample_;
   std::vector<MirrorPart> mirrors_;  // After resample_.
@@ -282,26 +281,6 @@ std::vector<v1::TransformRun> RunsOf(const LoweredProgram& lowered) {
     runs.push_back(by_row ? v1::BY_ROW : v1::ALONE);
   }
   return runs;
-}
-
-absl::StatusOr<Window> LoweredProgram::WindowOf(int height, int width,
-                                                const ExampleKey& example) const {
-  Window window = {.rect = WholeImage(height, width)};
-  CropRect& rect = window.rect;
-  for (const auto& move : moves) {
-    if (const auto* mirror = std::get_if<MirrorPart>(&move)) {
-      window.mirrored ^= mirror->mirrored(example);
-      continue;
-    }
-    SYSTOLE_ASSIGN_OR_RETURN(CropRect inner,
-                             std::get<WindowPart>(move).window(rect.height, rect.width, example));
-    // The window counts columns of the image so far, which may be mirrored.
-    if (window.mirrored) inner.x = rect.width - inner.x - inner.width;
-    inner.y += rect.y;
-    inner.x += rect.x;
-    rect = inner;
-  }
-  return window;
 }
 
 }  // namespace systole

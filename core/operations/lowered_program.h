@@ -22,24 +22,16 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <variant>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "core/image/image_transformer.h"
-#include "core/image/window/crop.h"
 #include "core/numeric/normalise.h"
+#include "core/operations/ops/image_window.h"
 #include "core/operations/program.h"
 #include "core/tensor/dtype.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {
-
-// The part of an image that its decoder is asked for.
-struct Window {
-  CropRect rect;          // A part of the stored image.
-  bool mirrored = false;  // Whether the result is mirrored.
-};
 
 // A window's memory up to this size is kept for the next example. It is enough for a colour image
 // of 700 x 500 pixels. Memory that is not kept comes from the kernel again for each example, and
@@ -68,7 +60,7 @@ struct LoweredProgram {
   // For kJpeg, kPixels and kWindow. A kWindow program never makes `image.output`, which then has
   // one pixel.
   ImageTransformerOptions image;
-  std::vector<std::variant<WindowPart, MirrorPart>> moves;  // In the order of the program.
+  std::vector<Move> moves;  // In the order of the program.
   // For kWindow, after the moves. If resamples_rows(), the mirrors and `finish` follow.
   std::optional<ResamplePart> resample;
   std::vector<MirrorPart> mirrors;
@@ -102,10 +94,6 @@ struct LoweredProgram {
   int64_t known_rest_bytes = 0;
   // How many elements the references make for an example, as a measure of their time.
   int64_t interpreted_elements = 0;
-
-  // The window of an image of height x width pixels. REQUIRES: kJpeg, kPixels or kWindow.
-  //   DataLoss  a window does not fit into the image.
-  absl::StatusOr<Window> WindowOf(int height, int width, const ExampleKey& example) const;
 };
 
 // `read_soon` is BilinearResizerOptions::read_soon. REQUIRES: the program's output has a size. If

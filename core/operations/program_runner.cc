@@ -43,7 +43,8 @@ absl::StatusOr<ImageTransformer*> ProgramRunner::Begin(const LoweredProgram& pro
                                                        const ExampleKey& example) {
   if (!program.decodes_jpeg()) return nullptr;
   SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, transformer_->ReadHeader(bytes));
-  SYSTOLE_ASSIGN_OR_RETURN(const Window window, program.WindowOf(info.height, info.width, example));
+  SYSTOLE_ASSIGN_OR_RETURN(const ImageWindow window,
+                           WindowOf(program.moves, info.height, info.width, example));
   if (program.way == Way::kWindow) {
     SYSTOLE_RETURN_IF_ERROR(CheckValueBytes(ElementType::kUint8, window.rect.height,
                                             window.rect.width, program.image.output.channels));
@@ -197,7 +198,8 @@ absl::Status ProgramRunner::Transform(const LoweredProgram& program, const Input
   const bool varies = !input.shape.empty();
   const int height = varies ? static_cast<int>(input.shape[0]) : program.stored_height;
   const int width = varies ? static_cast<int>(input.shape[1]) : program.stored_width;
-  SYSTOLE_ASSIGN_OR_RETURN(const Window window, program.WindowOf(height, width, example));
+  SYSTOLE_ASSIGN_OR_RETURN(const ImageWindow window,
+                           WindowOf(program.moves, height, width, example));
   return transformer_->TransformPixels(AsBytes(input.bytes), height, width, window.rect,
                                        window.mirrored, out);
 }

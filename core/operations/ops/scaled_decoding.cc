@@ -23,7 +23,7 @@ std::optional<ScaledDecoding> ScaledDecoding::Create(
       if (is_first) {
         decoding.jpeg_ = decode->options;
       } else if (const auto* const window = std::get_if<WindowPart>(&part)) {
-        decoding.windows_.push_back(*window);
+        decoding.windows_.emplace_back(*window);
       } else if (const auto* const resize = std::get_if<ResizePart>(&part)) {
         decoding.resize_ = *resize;
         return decoding;
@@ -40,14 +40,9 @@ absl::StatusOr<Value> ScaledDecoding::Apply(absl::string_view jpeg,
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create(jpeg_));
   SYSTOLE_ASSIGN_OR_RETURN(const ImageInfo info, decoder.ReadHeader(jpeg));
   // The crop is in pixels of the stored image, so that a draw does not depend on the scale.
-  CropRect crop = WholeImage(info.height, info.width);
-  for (const WindowPart& window : windows_) {
-    SYSTOLE_ASSIGN_OR_RETURN(CropRect inner, window.window(crop.height, crop.width, example));
-    inner.y += crop.y;
-    inner.x += crop.x;
-    crop = inner;
-  }
-  const ScaledCrop scaled = ScaleCrop(crop, resize_.height, resize_.width);
+  SYSTOLE_ASSIGN_OR_RETURN(const ImageWindow window,
+                           WindowOf(windows_, info.height, info.width, example));
+  const ScaledCrop scaled = ScaleCrop(window.rect, resize_.height, resize_.width);
   const int height = ScaledSide(info.height, scaled.scale);
   const int width = ScaledSide(info.width, scaled.scale);
   SYSTOLE_RETURN_IF_ERROR(CheckValueBytes(ElementType::kUint8, height, width, jpeg_.channels));

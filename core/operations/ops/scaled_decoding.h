@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/operations/ops/image_window.h"
 #include "core/operations/ops/operation.h"
 
 namespace systole {
@@ -35,7 +36,7 @@ class ScaledDecoding {
 
   size_t num_operations_ = 0;
   JpegDecoderOptions jpeg_;
-  std::vector<WindowPart> windows_;
+  std::vector<Move> windows_;
   ResizePart resize_;
 };
 

@@ -174,24 +174,6 @@ TEST(LoweredProgramTest, ScratchCountsWhatTheReferencesHold) {
       2 * 1000 * 1000 * 3 * 4);
 }
 
-TEST(LoweredProgramTest, AWindowOfAMirroredImageIsCutFromTheOtherSide) {
-  const LoweredProgram lowered = LowerText(std::string(kRaw) + kFlip + kWindow);
-  int mirrored = 0;
-  for (int64_t record = 0; record < 40; ++record) {
-    const ExampleKey example = {.seed = 7, .epoch = 0, .record = record};
-    const absl::StatusOr<Window> window = lowered.WindowOf(8, 9, example);
-    ASSERT_TRUE(window.ok());
-    CounterRng rng(7, 0, record, 3);
-    const auto y = static_cast<int>(rng.UniformInt(0, 8 - 3 + 1));
-    const auto x = static_cast<int>(rng.UniformInt(0, 9 - 3 + 1));
-    EXPECT_EQ(window->rect.y, y);
-    EXPECT_EQ(window->rect.x, window->mirrored ? 9 - 3 - x : x);
-    mirrored += window->mirrored ? 1 : 0;
-  }
-  EXPECT_GT(mirrored, 5);
-  EXPECT_LT(mirrored, 35);
-}
-
 TEST(LoweredProgramTest, CountsTheElementsThatReferencesMake) {
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kFlip).interpreted_elements, 0);
   EXPECT_EQ(LowerText(std::string(kJpeg) + kCrop + kBrightness + kFlip).interpreted_elements,
