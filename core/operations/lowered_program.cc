@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "core/operations/data_type.h"
+
 namespace systole {
 namespace {
 
@@ -174,19 +176,6 @@ void AddRest(size_t first, std::optional<int64_t> read_bytes, LoweredProgram& lo
 }
 
 }  // namespace
-
-PixelType PixelTypeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat32:
-      return PixelType::kFloat32;
-    case DType::kBfloat16:
-      return PixelType::kBfloat16;
-    case DType::kFloat16:
-      return PixelType::kFloat16;
-    default:
-      return PixelType::kUint8;
-  }
-}
 
 LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool read_soon) {
   LoweredProgram lowered;

@@ -104,9 +104,6 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
 // How each step of the program runs.
 std::vector<v1::TransformRun> RunsOf(const LoweredProgram& lowered);
 
-// The form in which the fused passes write values of this type.
-PixelType PixelTypeOf(DType dtype);
-
 }  // namespace systole
 
 #endif  // SYSTOLE_CORE_OPERATIONS_LOWERED_PROGRAM_H_

@@ -134,15 +134,4 @@ absl::StatusOr<Value> Program::Steps(Value value, const ExampleKey& example, siz
   return value;
 }
 
-v1::DataType DataTypeOf(ElementType made) {
-  switch (made) {
-    case ElementType::kUint8:
-      return v1::UINT8;
-    case ElementType::kInt64:
-      return v1::INT64;
-    default:
-      return v1::FLOAT32;
-  }
-}
-
 }  // namespace systole

@@ -82,10 +82,6 @@ class Program {
   std::optional<ScaledDecoding> scaled_decoding_;
 };
 
-// The dtype of an output whose spec names none, and whose values are of type `made`. REQUIRES: not
-// kBytes.
-v1::DataType DataTypeOf(ElementType made);
-
 }  // namespace systole
 
 #endif  // SYSTOLE_CORE_OPERATIONS_PROGRAM_H_

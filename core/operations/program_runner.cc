@@ -7,6 +7,7 @@
 #include "core/numeric/canonical_nan.h"
 #include "core/numeric/cast.h"
 #include "core/numeric/normalise.h"
+#include "core/operations/data_type.h"
 #include "core/operations/ops/plain_image.h"
 #include "core/operations/ops/whole_image.h"
 #include "core/status/status_macros.h"
