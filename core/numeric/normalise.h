@@ -70,6 +70,18 @@ absl::Status NormaliseFloat(absl::Span<const float> in, int channels,
                             const Normalisation& normalisation, PixelType type,
                             absl::Span<uint8_t> out);
 
+// The same with factors of their own channels: as many as there are scales, or one for all.
+inline absl::Status NormaliseUint8(absl::Span<const uint8_t> in, const NormaliseFactors& factors,
+                                   PixelType type, absl::Span<uint8_t> out) {
+  return NormaliseUint8(in, static_cast<int>(factors.scale.size()),
+                        {.scale = factors.scale, .bias = factors.bias}, type, out);
+}
+inline absl::Status NormaliseFloat(absl::Span<const float> in, const NormaliseFactors& factors,
+                                   PixelType type, absl::Span<uint8_t> out) {
+  return NormaliseFloat(in, static_cast<int>(factors.scale.size()),
+                        {.scale = factors.scale, .bias = factors.bias}, type, out);
+}
+
 // NormaliseUint8 for a tensor that comes in pieces, cut anywhere, and whose channels need not be
 // innermost. It gives the same bits.
 class TensorNormaliser {

@@ -49,12 +49,10 @@ class Normalize final : public Operation {
 
   absl::StatusOr<Value> Run(Value input, const ExampleKey&) const override {
     Value out = Value::Create(ElementType::kFloat32, input.type.shape);
-    const Normalisation factors = {.scale = factors_.scale, .bias = factors_.bias};
-    const int channels = RulesByValue();
     SYSTOLE_RETURN_IF_ERROR(
         input.type.element == ElementType::kUint8
-            ? NormaliseUint8(input.uint8s, channels, factors, PixelType::kFloat32, out.memory())
-            : NormaliseFloat(input.floats, channels, factors, PixelType::kFloat32, out.memory()));
+            ? NormaliseUint8(input.uint8s, factors_, PixelType::kFloat32, out.memory())
+            : NormaliseFloat(input.floats, factors_, PixelType::kFloat32, out.memory()));
     return out;
   }
 

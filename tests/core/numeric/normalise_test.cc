@@ -220,6 +220,21 @@ TEST(NormaliseTest, FactorsAreRoundedOnceFromDoubles) {
                           static_cast<float>(-0.406 / 0.225)));
 }
 
+TEST(NormaliseTest, OwnedFactorsSayHowManyChannelsThereAre) {
+  const NormaliseFactors factors = {.scale = {2.0f, 0.5f, -1.0f}, .bias = {1.0f, 0.0f, 255.0f}};
+  const std::vector<uint8_t> pixels = {1, 2, 3, 40, 50, 60};
+  const std::vector<float> floats(pixels.begin(), pixels.end());
+  for (const PixelType type : kTypes) {
+    const std::vector<uint8_t> want = Reference(floats, 3, factors.scale, factors.bias, type);
+    std::vector<uint8_t> got(want.size());
+    EXPECT_THAT(NormaliseUint8(pixels, factors, type, absl::MakeSpan(got)), IsOk());
+    EXPECT_EQ(got, want);
+    got.assign(want.size(), 0);
+    EXPECT_THAT(NormaliseFloat(floats, factors, type, absl::MakeSpan(got)), IsOk());
+    EXPECT_EQ(got, want);
+  }
+}
+
 TEST(NormaliseTest, FactorsThatAreLeftOutChangeNothing) {
   const auto nothing = FactorsOf(1, {}, {});
   ASSERT_THAT(nothing, IsOk());
