@@ -11,10 +11,6 @@
 namespace systole {
 namespace {
 
-const ValueType& TypeBefore(const Program& program, size_t step) {
-  return step == 0 ? program.input() : program.steps()[step - 1].output;
-}
-
 // Returns a table of what the steps from `first` on make of each uint8, by each of `rules` rules.
 absl::StatusOr<std::vector<float>> TableOf(const Program& program, size_t first, int rules) {
   Value values = Value::Create(ElementType::kUint8, {kTableEntries, rules});
@@ -84,7 +80,7 @@ std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype, si
   size_t first = steps.size();
   while (first > least && steps[first - 1].operation->RulesByValue() > 0) --first;
   for (; first <= steps.size(); ++first) {
-    if (TypeBefore(program, first).element != ElementType::kUint8) continue;
+    if (program.type_before(first).element != ElementType::kUint8) continue;
     std::optional<CompactForm> form = FormFrom(program, first);
     if (form.has_value()) return form;
   }

@@ -77,9 +77,8 @@ double WorkFrom(const Program& program, absl::Span<const ValueType> types, size_
 // How many steps the fused pass does, beginning with number `first`. The pass takes floats only for
 // the last scale and bias.
 size_t FusedFrom(const Program& program, size_t first, DType dtype) {
-  const LoweredProgram lowered =
-      Lower(std::make_shared<const Program>(program.From(first)), dtype, /*read_soon=*/false);
-  return lowered.way == LoweredProgram::Way::kInterpreter ? 0 : lowered.rest;
+  return Lower(std::make_shared<const Program>(program.From(first)), dtype, /*read_soon=*/false)
+      .rest;
 }
 
 // Leaves out values that take more room than another one and do not leave less work.

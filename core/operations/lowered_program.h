@@ -41,8 +41,7 @@ inline constexpr int64_t kMaxKeptWindowBytes = int64_t{1} << 20;
 struct LoweredProgram {
   enum class Way {
     kJpeg,    // One pass decodes a JPEG, cuts, resizes, mirrors, normalises and casts.
-    kPixels,  // One pass does this from raw pixels of stored_height x stored_width or, if these are
-              // kAnySize, of the size of Input::shape.
+    kPixels,  // One pass does this from raw pixels.
     kValues,  // One pass normalises and casts raw bytes.
     kFloats,  // One pass normalises and casts floats.
     kWindow,  // One pass decodes the window of a JPEG to uint8. If resamples_rows(), a second one
@@ -63,27 +62,26 @@ struct LoweredProgram {
   std::vector<Move> moves;  // In the order of the program.
   // For kWindow, after the moves. If resamples_rows(), the mirrors and `finish` follow.
   std::optional<ResamplePart> resample;
-  std::vector<MirrorPart> mirrors;
-  int stored_height = 0;
-  int stored_width = 0;
+  std::vector<Move> mirrors;
 
   // Whether the fused pass makes uint8, and a second pass normalises and casts.
   bool rounds = false;
-  // The factors for kValues, kFloats and a second pass, one for each channel or one for all.
-  NormaliseFactors finish;
+  // The factors for kValues, kFloats and a second pass.
+  NormaliseFactors finish = {.scale = {1.0f}, .bias = {0.0f}};
+  // What the fused passes write: the final values, or those from which the references continue.
+  PixelType made = PixelType::kUint8;
 
-  // The type after the last fused step. The steps from `rest` on are interpreted.
-  ValueType fused;
+  // The steps before `rest` are fused; 0 for kInterpreter. The references do the other ones. If
+  // `last` is set, the last step normalises by it, in one pass with the cast.
   size_t rest = 0;
-  // The references do the steps before `rest_end`. If one step is left after them, it normalises
-  // with the factors `last`, in one pass with the cast.
-  size_t rest_end = 0;
-  NormaliseFactors last;
+  std::optional<NormaliseFactors> last;
+
   // Whether an example begins with a JPEG, which ProgramRunner::Begin() starts to decode.
   bool decodes_jpeg() const { return way == Way::kJpeg || way == Way::kWindow; }
   // Whether a kWindow program has a second pass.
   bool resamples_rows() const { return resample.has_value() && resample->gives_rows; }
-  bool has_rest() const { return way != Way::kInterpreter && rest < program->steps().size(); }
+  bool has_rest() const { return rest < program->steps().size(); }
+  size_t rest_end() const { return program->steps().size() - (last.has_value() ? 1 : 0); }
 
   // Memory that a thread needs besides ImageTransformer's. `rounded_bytes` is for rounded values
   // that are not yet normalised, or for a kept window. `rest_bytes` is for the references' values.

@@ -67,7 +67,7 @@ absl::StatusOr<Program> Program::Create(
 
 Program Program::From(size_t first) const {
   Program program;
-  program.input_ = first == 0 ? input_ : steps_[first - 1].output;
+  program.input_ = type_before(first);
   program.steps_.assign(steps_.begin() + static_cast<std::ptrdiff_t>(first), steps_.end());
   return program;
 }
@@ -77,11 +77,6 @@ std::optional<int64_t> Program::input_bytes() const {
   return steps_.front().operation->InputBytes();
 }
 
-absl::StatusOr<Value> Program::Interpret(Value value, const ExampleKey& example, size_t first,
-                                         size_t end) const {
-  return Steps(std::move(value), example, first, end, nullptr);
-}
-
 absl::StatusOr<Value> Program::Run(Value value, const ExampleKey& example, size_t first,
                                    size_t end) const {
   RowChanges left;
@@ -89,11 +84,6 @@ absl::StatusOr<Value> Program::Run(Value value, const ExampleKey& example, size_
   left.Make(value);
   if (InterruptRequested()) return InterruptedError();
   return value;
-}
-
-absl::StatusOr<Value> Program::Run(Value value, const ExampleKey& example, size_t first, size_t end,
-                                   RowChanges& left) const {
-  return Steps(std::move(value), example, first, end, &left);
 }
 
 absl::StatusOr<Value> Program::Steps(Value value, const ExampleKey& example, size_t first,

@@ -6,6 +6,8 @@
 #ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_H_
 #define SYSTOLE_CORE_OPERATIONS_PROGRAM_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -44,7 +46,9 @@ class Program {
 
   const std::vector<Step>& steps() const { return steps_; }
   const ValueType& input() const { return input_; }
-  const ValueType& output() const { return steps_.empty() ? input_ : steps_.back().output; }
+  const ValueType& output() const { return type_before(steps_.size()); }
+  // What step `i` reads: the result of the steps before. REQUIRES: i <= steps().size().
+  const ValueType& type_before(size_t i) const { return i == 0 ? input_ : steps_[i - 1].output; }
   // The program of the steps from number `first` on. Its input is the result of the steps before.
   Program From(size_t first) const;
   // One operation that does the work of the first steps together. Set if the program begins with
@@ -54,21 +58,22 @@ class Program {
   // of kBytes.
   std::optional<int64_t> input_bytes() const;
 
-  // Runs the steps from number `first` on. `value` is the result of the steps before, or the stored
-  // value if there are none. Stored floats become x + 0, so -0 becomes 0, unless the first step is
-  // a normalize. Errors: Operation::Apply.
-  absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0) const {
-    return Interpret(std::move(value), example, first, steps_.size());
+  // Runs steps [first, end), or all from `first` on. `value` is the result of the steps before, or
+  // the stored value if there are none. Stored floats become x + 0, so -0 becomes 0, unless the
+  // first step is a normalize. REQUIRES: neither bound lies inside the steps of scaled_decoding().
+  // Errors: Operation::Apply.
+  absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first = 0,
+                                  size_t end = kMaxTransforms) const {
+    return Steps(std::move(value), example, first, std::min(end, steps_.size()), nullptr);
   }
-  // Runs steps [first, end). REQUIRES: neither bound lies inside the steps of scaled_decoding().
-  absl::StatusOr<Value> Interpret(Value value, const ExampleKey& example, size_t first,
-                                  size_t end) const;
   // Makes the same values as Interpret(), bit for bit, with Operation::Run and RowChanges.
   absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end) const;
   // Does the same, but does not make the row changes of the last steps. It stores these changes in
   // `left`. The caller makes them together with row changes of its own. REQUIRES: `left` is empty.
   absl::StatusOr<Value> Run(Value value, const ExampleKey& example, size_t first, size_t end,
-                            RowChanges& left) const;
+                            RowChanges& left) const {
+    return Steps(std::move(value), example, first, end, &left);
+  }
 
  private:
   // Works like Interpret() if `left` is null, otherwise like Run().

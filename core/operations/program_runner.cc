@@ -6,7 +6,6 @@
 #include "core/interrupt/interrupt.h"
 #include "core/numeric/canonical_nan.h"
 #include "core/numeric/cast.h"
-#include "core/numeric/normalise.h"
 #include "core/operations/data_type.h"
 #include "core/operations/ops/plain_image.h"
 #include "core/operations/ops/whole_image.h"
@@ -62,7 +61,6 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
                                 const ExampleKey& example, std::vector<uint8_t>& pixels,
                                 absl::Span<uint8_t> out) {
   Value value;
-  size_t first = 0;
   if (program.way == Way::kInterpreter) {
     value.type = program.program->input();
     value.bytes = input.bytes;
@@ -74,17 +72,14 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
     value.int64s.assign(input.int64s.begin(), input.int64s.end());
   } else if (program.way == Way::kWindow && !program.resamples_rows()) {
     SYSTOLE_ASSIGN_OR_RETURN(value, MakeWindow(program));
-    first = program.rest;
   } else if (program.has_rest()) {
-    value = Value::Create(program.fused.element, program.fused.shape);
-    const DType dtype =
-        program.fused.element == ElementType::kUint8 ? DType::kUint8 : DType::kFloat32;
-    SYSTOLE_RETURN_IF_ERROR(RunFused(program, input, example, dtype, pixels, value.memory()));
-    first = program.rest;
+    const ValueType& made = program.program->type_before(program.rest);
+    value = Value::Create(made.element, made.shape);
+    SYSTOLE_RETURN_IF_ERROR(RunFused(program, input, example, pixels, value.memory()));
   } else {
-    return RunFused(program, input, example, program.dtype, pixels, out);
+    return RunFused(program, input, example, pixels, out);
   }
-  return RunFrom(program, std::move(value), example, first, out);
+  return RunFrom(program, std::move(value), example, program.rest, out);
 }
 
 absl::Status ProgramRunner::RunFrom(const LoweredProgram& program, Value value,
@@ -92,24 +87,18 @@ absl::Status ProgramRunner::RunFrom(const LoweredProgram& program, Value value,
                                     absl::Span<uint8_t> out) {
   RowChanges changes;
   SYSTOLE_ASSIGN_OR_RETURN(
-      value, program.program->Run(std::move(value), example, first, program.rest_end, changes));
-  const PixelType type = PixelTypeOf(program.dtype);
-  const bool normalises = program.rest_end < program.program->steps().size();
-  if (normalises && IsFloatImage(value.type)) {
-    changes.Add(NormaliseRows(program.last));
-  } else if (normalises) {
-    for (float& x : value.floats) x = CanonicalNan(x);
-    const Normalisation factors = {.scale = program.last.scale, .bias = program.last.bias};
-    const auto channels = static_cast<int>(program.last.scale.size());
-    return value.type.element == ElementType::kUint8
-               ? NormaliseUint8(value.uint8s, channels, factors, type, out)
-               : NormaliseFloat(value.floats, channels, factors, type, out);
-  }
+      value, program.program->Run(std::move(value), example, first, program.rest_end(), changes));
   if (value.type.element == ElementType::kInt64) {
     return CastInt64s(value.int64s, program.dtype, out);
   }
+  const PixelType type = PixelTypeOf(program.dtype);
   if (value.type.element == ElementType::kUint8) {
-    return NormaliseUint8(value.uint8s, 1, Normalisation(), type, out);
+    return program.last.has_value() ? NormaliseUint8(value.uint8s, *program.last, type, out)
+                                    : NormaliseUint8(value.uint8s, 1, Normalisation(), type, out);
+  }
+  if (program.last.has_value()) {
+    for (float& x : value.floats) x = CanonicalNan(x);
+    return NormaliseFloat(value.floats, *program.last, type, out);
   }
   const size_t bytes = PixelTypeBytes(type);
   changes.Make(value, [&](size_t begin, absl::Span<const float> floats) {
@@ -119,24 +108,18 @@ absl::Status ProgramRunner::RunFrom(const LoweredProgram& program, Value value,
 }
 
 absl::Status ProgramRunner::RunFused(const LoweredProgram& program, const Input& input,
-                                     const ExampleKey& example, DType dtype,
-                                     std::vector<uint8_t>& pixels, absl::Span<uint8_t> out) {
-  const Normalisation factors = {.scale = program.finish.scale, .bias = program.finish.bias};
-  const auto channels = static_cast<int>(program.finish.scale.size());
-  switch (program.way) {
-    case Way::kFloats:
-      return NormaliseFloat(input.floats, channels, factors, PixelTypeOf(dtype), out);
-    case Way::kValues:
-      return NormaliseUint8(AsBytes(input.bytes), channels, factors, PixelTypeOf(dtype), out);
-    case Way::kWindow:
-      return ResampleWindow(program, example, dtype, pixels, out);
-    default:
-      break;
+                                     const ExampleKey& example, std::vector<uint8_t>& pixels,
+                                     absl::Span<uint8_t> out) {
+  const NormaliseFactors& finish = program.finish;
+  if (program.way == Way::kFloats) return NormaliseFloat(input.floats, finish, program.made, out);
+  if (program.way == Way::kValues) {
+    return NormaliseUint8(AsBytes(input.bytes), finish, program.made, out);
   }
+  if (program.way == Way::kWindow) return ResampleWindow(program, example, pixels, out);
   if (!program.rounds) return Transform(program, input, example, out);
-  pixels.resize(out.size() / static_cast<size_t>(DTypeBytes(dtype)));
+  pixels.resize(out.size() / PixelTypeBytes(program.made));
   SYSTOLE_RETURN_IF_ERROR(Transform(program, input, example, absl::MakeSpan(pixels)));
-  return NormaliseUint8(pixels, channels, factors, PixelTypeOf(dtype), out);
+  return NormaliseUint8(pixels, finish, program.made, out);
 }
 
 absl::StatusOr<Value> ProgramRunner::DecodeWindow(const LoweredProgram& program,
@@ -158,36 +141,30 @@ absl::StatusOr<Value> ProgramRunner::DecodeWindow(const LoweredProgram& program,
 absl::StatusOr<Value> ProgramRunner::MakeWindow(const LoweredProgram& program) {
   SYSTOLE_ASSIGN_OR_RETURN(Value window, DecodeWindow(program, {}));
   if (!program.resample.has_value()) return window;
-  const CropRect whole =
-      WholeImage(static_cast<int>(window.height()), static_cast<int>(window.width()));
-  const int height = program.resample->height;
-  const int width = program.resample->width;
-  SYSTOLE_ASSIGN_OR_RETURN(Value made, ResampleFast(window, whole, program.resample->options,
-                                                    WholeImage(height, width), height, width));
+  const ResamplePart& to = *program.resample;
+  const CropRect& cut = transformer_->crop();
+  SYSTOLE_ASSIGN_OR_RETURN(Value made,
+                           ResampleFast(window, WholeImage(cut.height, cut.width), to.options,
+                                        WholeImage(to.height, to.width), to.height, to.width));
   // A resize that was interrupted may leave any values.
   if (InterruptRequested()) return InterruptedError();
   return made;
 }
 
 absl::Status ProgramRunner::ResampleWindow(const LoweredProgram& program, const ExampleKey& example,
-                                           DType dtype, std::vector<uint8_t>& pixels,
-                                           absl::Span<uint8_t> out) {
+                                           std::vector<uint8_t>& pixels, absl::Span<uint8_t> out) {
   SYSTOLE_ASSIGN_OR_RETURN(Value window, DecodeWindow(program, std::move(pixels)));
-  bool mirrored = false;
-  for (const MirrorPart& mirror : program.mirrors) mirrored ^= mirror.mirrored(example);
-  const Normalisation factors = {.scale = program.finish.scale, .bias = program.finish.bias};
-  const auto channels = static_cast<int>(program.finish.scale.size());
-  const auto row_values = static_cast<size_t>(program.resample->width * window.channels());
-  const size_t row_bytes = row_values * static_cast<size_t>(DTypeBytes(dtype));
+  const ResamplePart& to = *program.resample;
+  SYSTOLE_ASSIGN_OR_RETURN(const ImageWindow result,
+                           WindowOf(program.mirrors, to.height, to.width, example));
+  const auto row_values = static_cast<size_t>(to.width * window.channels());
+  const size_t row_bytes = row_values * PixelTypeBytes(program.made);
   absl::Status status;
-  const auto take = [&](int first, int count, const float* rows) {
-    const auto place = static_cast<size_t>(first) * row_bytes;
-    const auto many = static_cast<size_t>(count);
-    status.Update(NormaliseFloat(absl::MakeConstSpan(rows, many * row_values), channels, factors,
-                                 PixelTypeOf(dtype), out.subspan(place, many * row_bytes)));
+  const auto take = [&](size_t first, size_t count, const float* rows) {
+    status.Update(NormaliseFloat({rows, count * row_values}, program.finish, program.made,
+                                 out.subspan(first * row_bytes, count * row_bytes)));
   };
-  status.Update(ResampleRows(window, program.resample->options, program.resample->height,
-                             program.resample->width, mirrored, take));
+  status.Update(ResampleRows(window, to.options, to.height, to.width, result.mirrored, take));
   pixels = std::move(window.uint8s);
   if (pixels.capacity() > kMaxKeptWindowBytes) std::vector<uint8_t>().swap(pixels);
   return InterruptRequested() ? InterruptedError() : status;
@@ -196,9 +173,12 @@ absl::Status ProgramRunner::ResampleWindow(const LoweredProgram& program, const 
 absl::Status ProgramRunner::Transform(const LoweredProgram& program, const Input& input,
                                       const ExampleKey& example, absl::Span<uint8_t> out) {
   if (program.way == Way::kJpeg) return transformer_->Finish(out);
-  const bool varies = !input.shape.empty();
-  const int height = varies ? static_cast<int>(input.shape[0]) : program.stored_height;
-  const int width = varies ? static_cast<int>(input.shape[1]) : program.stored_width;
+  // Bytes of a record are pixels of the size that decode_raw, the first step, gives them.
+  const bool decodes = program.program->input().element == ElementType::kBytes;
+  const absl::Span<const int64_t> stored =
+      decodes ? program.program->steps().front().output.shape : input.shape;
+  const auto height = static_cast<int>(stored[0]);
+  const auto width = static_cast<int>(stored[1]);
   SYSTOLE_ASSIGN_OR_RETURN(const ImageWindow window,
                            WindowOf(program.moves, height, width, example));
   return transformer_->TransformPixels(AsBytes(input.bytes), height, width, window.rect,

@@ -70,9 +70,9 @@ class ProgramRunner {
   explicit ProgramRunner(std::optional<ImageTransformer> transformer)
       : transformer_(std::move(transformer)) {}
 
-  // Runs the fused pass. Writes elements of `dtype`.
+  // Runs the fused passes. Writes elements of program.made.
   absl::Status RunFused(const LoweredProgram& program, const Input& input,
-                        const ExampleKey& example, DType dtype, std::vector<uint8_t>& pixels,
+                        const ExampleKey& example, std::vector<uint8_t>& pixels,
                         absl::Span<uint8_t> out);
   absl::Status Transform(const LoweredProgram& program, const Input& input,
                          const ExampleKey& example, absl::Span<uint8_t> out);
@@ -82,7 +82,7 @@ class ProgramRunner {
   // program.resample is set.
   absl::StatusOr<Value> MakeWindow(const LoweredProgram& program);
   // For a program with resamples_rows(): decodes the window to `pixels`, and does the second pass.
-  absl::Status ResampleWindow(const LoweredProgram& program, const ExampleKey& example, DType dtype,
+  absl::Status ResampleWindow(const LoweredProgram& program, const ExampleKey& example,
                               std::vector<uint8_t>& pixels, absl::Span<uint8_t> out);
 
   std::optional<ImageTransformer> transformer_;  // For kJpeg, kPixels and kWindow.

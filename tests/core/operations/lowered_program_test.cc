@@ -185,9 +185,14 @@ TEST(LoweredProgramTest, CountsTheElementsThatReferencesMake) {
 }
 
 TEST(LoweredProgramTest, ANormalizeAtTheEndIsDoneWithTheCast) {
-  const LoweredProgram lowered = LowerText(std::string(kJpeg) + kCrop + kBrightness + kNormalize);
-  EXPECT_EQ(lowered.rest, 2);
-  EXPECT_EQ(lowered.rest_end, 3);
+  const LoweredProgram pixels =
+      LowerText(absl::StrCat("dtype: FLOAT32 transforms { decode_png {} }", kWindow, kNormalize));
+  EXPECT_EQ(pixels.rest, 0);
+  EXPECT_EQ(pixels.rest_end(), 2);
+  // A float image is normalised row by row, with the changes before it and the cast.
+  const LoweredProgram floats = LowerText(std::string(kJpeg) + kCrop + kBrightness + kNormalize);
+  EXPECT_EQ(floats.rest, 2);
+  EXPECT_EQ(floats.rest_end(), 4);
 }
 
 TEST(LoweredProgramTest, MakesOfThreeThousandRandomProgramsWhatTheReferencesMake) {
