@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/local/local_engine.h"
 #include "client/local/local_feed.h"
 #include "client/step/step.h"
 #include "core/dataset/dataset.h"
@@ -427,7 +428,7 @@ TEST(BucketTest, AFeedInTheProcessHasTheSameStepsAndReadsNothingOfAReplacedObjec
         LocalEngine::Create({.read_budget_bytes = read_budget});
     EXPECT_THAT(engine, IsOk());
     absl::StatusOr<std::unique_ptr<LocalFeed>> feed =
-        LocalFeed::Create(spec, *dataset, {.prefetch_bytes = 1, .engine = *engine});
+        LocalFeed::Create(spec, *dataset, {.engine = *engine, .prefetch_bytes = 1});
     EXPECT_THAT(feed, IsOk());
     return *std::move(feed);
   };
