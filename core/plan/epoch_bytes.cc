@@ -288,6 +288,10 @@ std::string ShareText(int64_t bytes, int64_t set) {
   return absl::StrCat(SizeText(bytes), " of the ", SizeText(set), " of the set");
 }
 
+std::string RequestsText(int64_t requests) {
+  return absl::StrCat("about ", requests, requests == 1 ? " request" : " requests");
+}
+
 // Why the epoch fetches what it does.
 std::string WhyText(ShuffleMode mode, const EpochBytes& epoch) {
   if (epoch.keeps_all) return "all of the set is kept";
@@ -366,8 +370,8 @@ bool IsWorthIt(const EpochBytes& epoch, const WindowProposal& window) {
 
 std::string EpochText(const FeedPlan& plan, const EpochBytes& epoch) {
   return absl::StrCat("the first epoch fetches ", epoch.exact ? "" : "about ",
-                      ShareText(epoch.first_bytes, epoch.set_bytes), ", in about ",
-                      epoch.first_requests, " requests, and each later one ",
+                      ShareText(epoch.first_bytes, epoch.set_bytes), ", in ",
+                      RequestsText(epoch.first_requests), ", and each later one ",
                       SizeText(epoch.later_bytes), ": ", WhyText(plan.order().spec().mode, epoch));
 }
 
@@ -377,10 +381,10 @@ std::string SpecText(const WindowProposal& window) {
 }
 
 std::string CostText(const WindowProposal& window) {
-  return absl::StrCat("fetches ", window.epoch.exact ? "" : "about ",
-                      SizeText(window.epoch.first_bytes), " in about ", window.epoch.first_requests,
-                      " requests, and holds ", SizeText(window.epoch.held_bytes),
-                      " in memory (--read-budget ", window.memory_bytes >> 20, "MB)");
+  return absl::StrCat(
+      "fetches ", window.epoch.exact ? "" : "about ", SizeText(window.epoch.first_bytes), " in ",
+      RequestsText(window.epoch.first_requests), ", and holds ", SizeText(window.epoch.held_bytes),
+      " in memory (--read-budget ", window.memory_bytes >> 20, "MB)");
 }
 
 }  // namespace systole
