@@ -1,0 +1,30 @@
+// The same work for each shard of a set, several shards at a time. Looking at a shard mostly means
+// waiting for a disk or a server.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_EACH_SHARD_H_
+#define SYSTOLE_CORE_RECORD_EACH_SHARD_H_
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+
+namespace systole {
+
+// How many shards are opened at a time. A scan of a far shard holds up to kMostFarReadBytes (8 MiB)
+// of it, so 16 scans hold 128 MiB.
+inline constexpr int kShardsOpenedAtOnce = 16;
+
+// Calls work(i) for each i in [0, count), on this thread and others, `at_once` at a time. After an
+// error no further shard is begun, and the shards before it are still finished. So the returned
+// error is always that of the first shard, in order, that has one, however many threads there are.
+// Cancelled, without a call for the shards that are left, if InterruptRequested(). All threads heed
+// the flag of the calling thread.
+// REQUIRES: at_once > 0. Not called from a task of a WorkerPool.
+absl::Status ForEachShard(int64_t count, int at_once,
+                          absl::FunctionRef<absl::Status(int64_t i)> work);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_EACH_SHARD_H_
