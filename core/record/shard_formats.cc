@@ -35,15 +35,19 @@ const ShardFormat* FormatThatBegins(Formats formats, absl::string_view begin) {
   return found == formats.end() ? nullptr : *found;
 }
 
-absl::StatusOr<const ShardFormat*> FormatOf(Formats formats, const ByteSource& bytes) {
-  std::array<char, kFormatMagicBytes> begin;
-  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, bytes.ReadAt(0, absl::MakeSpan(begin)));
-  if (const ShardFormat* const format =
-          FormatThatBegins(formats, absl::string_view(begin.data(), read));
-      format != nullptr) {
+absl::StatusOr<const ShardFormat*> FormatOf(Formats formats, const ShardFile& file) {
+  std::array<char, kFormatMagicBytes> bytes;
+  absl::string_view begin;
+  if (file.begin.has_value()) {
+    begin = *file.begin;
+  } else {
+    SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file.bytes->ReadAt(0, absl::MakeSpan(bytes)));
+    begin = absl::string_view(bytes.data(), read);
+  }
+  if (const ShardFormat* const format = FormatThatBegins(formats, begin); format != nullptr) {
     return format;
   }
-  absl::string_view name = BaseName(bytes.name());  // Without the query of an address.
+  absl::string_view name = BaseName(file.bytes->name());  // Without the query of an address.
   for (const absl::string_view ending : kCompressedEndings) {
     if (absl::ConsumeSuffix(&name, ending)) break;
   }
@@ -117,7 +121,7 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
                                                         const ShardOptions& given) {
   SYSTOLE_RETURN_IF_ERROR(CheckShardOptions(given));
   ShardOptions options = given;
-  options.write_index = given.write_index || given.index_use == IndexUse::kRebuild;
+  options.write_index = given.write_index || MustKeepIndex(given.index_use);
   if (shard.is_group()) return shard.format->open_group(std::move(shard.group), options);
   const std::string& path = shard.path;
   const Formats formats = options.formats.empty() ? ShardFormats() : options.formats;
@@ -134,10 +138,11 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
                                                            return FormatThatBegins(
                                                                       formats, begin) != nullptr;
                                                          }));
-  if (rebuild && file.compression != Compression::kNone && !StatStored(restart_path).ok()) {
+  if (MustKeepIndex(options.index_use) && file.compression != Compression::kNone &&
+      !StatStored(restart_path).ok()) {
     return absl::PermissionDeniedError(absl::StrCat(ShownName(path), ": ", file.note));
   }
-  SYSTOLE_ASSIGN_OR_RETURN(const ShardFormat* const format, FormatOf(formats, *file.bytes));
+  SYSTOLE_ASSIGN_OR_RETURN(const ShardFormat* const format, FormatOf(formats, file));
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<RecordSource> opened,
                            format->open(std::move(file), options));
   if (!restart_path.empty() && !opened->CheckHoldsRecords().ok() &&

@@ -45,7 +45,7 @@ std::string IndexPathOf(const NamedShard& shard, absl::string_view index_dir);
 // Opens the shard: undoes its compression, finds its format, reads its index or builds it. Give up
 // a group if you can (std::move): its names are kept.
 //   InvalidArgument   an option is out of range.
-//   PermissionDenied  with IndexUse::kRebuild: an index file cannot be written.
+//   PermissionDenied  MustKeepIndex(), and an index file cannot be written.
 // Also the errors of OpenShardFile(), of ShardFormat::open and of ShardFormat::open_group.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
                                                         const ShardOptions& options = {});

@@ -15,14 +15,15 @@ namespace {
 
 using Begins = absl::FunctionRef<bool(absl::string_view begin)>;
 
-absl::StatusOr<Compression> Detect(const ByteSource& file, Begins begins) {
-  std::array<char, kFormatMagicBytes> begin;
-  SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file.ReadAt(0, absl::MakeSpan(begin)));
+// The compression of `file`, whose first bytes are `stored`.
+absl::StatusOr<Compression> Detect(const ByteSource& file, absl::string_view stored,
+                                   Begins begins) {
   // A plain TFRecord shard may begin like gzip, if its first record has 0x8b1f bytes.
-  if (begins(absl::string_view(begin.data(), read))) return Compression::kNone;
-  const Compression guess = CompressionOf(absl::string_view(begin.data(), read));
+  if (begins(stored)) return Compression::kNone;
+  const Compression guess = CompressionOf(stored);
   // Two bytes are weak evidence: a damaged plain shard may begin like zlib.
   if (guess != Compression::kZlib) return guess;
+  std::array<char, kFormatMagicBytes> begin;
   SYSTOLE_ASSIGN_OR_RETURN(const size_t inflated,
                            InflateAt(file, guess, {}, "", absl::MakeSpan(begin)));
   // A compressed shard without records has no bytes to look at.
@@ -42,7 +43,11 @@ absl::StatusOr<ShardFile> OpenShardFile(const std::string& path, const ShardFile
                       .note = {}};
   if (!file->is_local()) opened.max_records = kMaxFarRecords;
   if (opened.compression == Compression::kDetect) {
-    SYSTOLE_ASSIGN_OR_RETURN(opened.compression, Detect(*file, begins));
+    std::string stored(kFormatMagicBytes, '\0');
+    SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file->ReadAt(0, absl::MakeSpan(stored)));
+    stored.resize(read);
+    SYSTOLE_ASSIGN_OR_RETURN(opened.compression, Detect(*file, stored, begins));
+    if (opened.compression == Compression::kNone) opened.begin = std::move(stored);
   }
   if (opened.compression == Compression::kNone) {
     opened.bytes = std::move(file);

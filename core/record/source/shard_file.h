@@ -40,6 +40,9 @@ struct ShardFile {
   std::unique_ptr<ByteSource> bytes;  // Decompressed.
   StoredState state;                  // The state of the stored file.
   Compression compression = Compression::kNone;
+  // The first kFormatMagicBytes of `bytes`, or all of them, if they have been read already: reading
+  // them again may cost a request. Not set: they have not.
+  std::optional<std::string> begin = {};
   // The most records of the file whose places are kept. Not set: any number, because the file is on
   // this machine.
   std::optional<uint64_t> max_records = {};

@@ -29,18 +29,24 @@ struct ShardFormat;
 // What is done with the index files of a shard.
 enum class IndexUse {
   kUse,      // Valid ones are used, others made anew. If one cannot be kept, a note says so.
+  kKeep,     // As kUse, but PermissionDenied if one cannot be kept.
   kRebuild,  // They are made anew. PermissionDenied if one cannot be kept.
   // None is trusted or written: the shard is scanned. A format without checksums of its own
   // compares what it finds with a valid index.
   kIgnore,
 };
 
+// Whether it is an error if an index file cannot be kept.
+inline bool MustKeepIndex(IndexUse use) {
+  return use == IndexUse::kKeep || use == IndexUse::kRebuild;
+}
+
 struct ShardOptions {
   // Folder for index files. It must exist. Empty: beside each shard.
   std::string index_dir = {};
   IndexUse index_use = IndexUse::kUse;
   // Whether index files may be written into buckets (CheckMayKeep()). If not, a note says what to
-  // do. OpenShard() sets it for IndexUse::kRebuild.
+  // do. OpenShard() sets it if MustKeepIndex().
   bool write_index = false;
   // Largest payload accepted, in bytes. Stops a hostile record from taking all memory.
   int64_t max_record_bytes = kDefaultMaxRecordBytes;

@@ -64,7 +64,9 @@ void WriteHashFile(const std::string& index_path, absl::string_view identity, bo
   if (identity.empty()) return;
   const absl::Status written = KeepStored(
       HashPath(index_path), HashFileText(identity, loaded.index, loaded.content_hash), write_index);
-  if (!written.ok()) AddNote(loaded.note, absl::StrCat("hash not kept: ", written.message()));
+  if (written.ok()) return;
+  loaded.kept = false;
+  AddNote(loaded.note, absl::StrCat("hash not kept: ", written.message()));
 }
 
 }  // namespace
@@ -161,6 +163,7 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
   if (written.ok()) {
     WriteHashFile(index_path, identity, options.write_index, loaded);
   } else {
+    loaded.kept = false;
     AddNote(loaded.note, absl::StrCat("index not kept: ", written.message()));
   }
   return loaded;

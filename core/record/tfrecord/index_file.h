@@ -33,6 +33,7 @@ struct LoadedIndex {
   RecordIndex index;
   uint64_t content_hash = 0;  // See ScannedShard.
   bool scanned = false;       // Whether the shard had to be scanned.
+  bool kept = true;           // False: `note` says why a file that should be there is not.
   // A note for a person: why the file on disk was not used, or could not be written. It is not an
   // error. Empty: there is none.
   std::string note;

@@ -46,7 +46,9 @@ absl::StatusOr<std::unique_ptr<RecordSource>> TfRecordShard::Open(ShardFile file
                                                 .rebuild = rebuild,
                                                 .write_index = options.write_index,
                                                 .max_records = file.max_records}));
-    if (rebuild && !loaded.note.empty()) return absl::PermissionDeniedError(loaded.note);
+    if (MustKeepIndex(options.index_use) && !loaded.kept) {
+      return absl::PermissionDeniedError(loaded.note);
+    }
     if (!file.note.empty() && !loaded.note.empty()) file.note += "; ";
   }
   const uint64_t bytes = loaded.index.end();

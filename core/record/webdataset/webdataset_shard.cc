@@ -83,7 +83,7 @@ absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_byte
   const absl::Status written = KeepStored(
       path, SampleIndexText(archive, archive_bytes, file.state.identity), options.write_index);
   if (written.ok()) return archive;
-  if (options.index_use == IndexUse::kRebuild) {
+  if (MustKeepIndex(options.index_use)) {
     return absl::PermissionDeniedError(absl::StrCat("index not kept: ", written.message()));
   }
   absl::StrAppend(&note, note.empty() ? "" : "; ", "index not kept: ", written.message());
