@@ -13,6 +13,7 @@
 #include "core/concurrency/worker_pool.h"
 #include "core/dataset/manifest.h"
 #include "core/interrupt/interrupt.h"
+#include "core/record/each_shard.h"
 #include "core/record/shard_formats.h"
 #include "core/record/source/client_reason.h"
 #include "core/status/status_macros.h"
@@ -68,13 +69,10 @@ absl::Status CheckExpected(absl::string_view name, absl::string_view what, int64
 
 using Shards = std::vector<std::unique_ptr<const RecordSource>>;
 
-// The most threads that look at the files of a group. Most of their time they wait for storage.
-constexpr int64_t kFileThreads = 16;
-
 // For ShardOptions::for_each.
 void ForEachFile(int64_t count, absl::FunctionRef<void(int64_t i)> work) {
   // The calling thread works, too.
-  WorkerPool pool(static_cast<int>(std::clamp<int64_t>(count - 1, 1, kFileThreads)));
+  WorkerPool pool(static_cast<int>(std::clamp<int64_t>(count - 1, 1, kShardsOpenedAtOnce)));
   ParallelFor(pool, count, work);
 }
 
@@ -85,22 +83,24 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
   if (!names.ok()) return CannotList(names.status());
   SYSTOLE_ASSIGN_OR_RETURN(std::vector<NamedShard> files,
                            GroupShards(*std::move(names), options.formats));
-  Shards shards;
-  shards.reserve(files.size());
+  Shards shards(files.size());
   ShardOptions sharing = options;
   if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
   if (sharing.for_each == nullptr) sharing.for_each = ForEachFile;
-  for (NamedShard& each : files) {
-    if (InterruptRequested()) return InterruptedError();
-    absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(
-        {.path = each.path, .format = each.format, .group = std::move(each.group)}, sharing);
-    if (!shard.ok()) {
-      if (HasClientReason(shard.status())) return shard.status();
-      return IsOnServer(each.path) ? CannotOpen(shard.status(), each.path)
-                                   : WithoutFolder(shard.status(), each.path);
-    }
-    shards.push_back(*std::move(shard));
-  }
+  SYSTOLE_RETURN_IF_ERROR(ForEachShard(
+      static_cast<int64_t>(files.size()), kShardsOpenedAtOnce, [&](int64_t number) -> absl::Status {
+        const auto i = static_cast<size_t>(number);
+        NamedShard& each = files[i];
+        absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(
+            {.path = each.path, .format = each.format, .group = std::move(each.group)}, sharing);
+        if (!shard.ok()) {
+          if (HasClientReason(shard.status())) return shard.status();
+          return IsOnServer(each.path) ? CannotOpen(shard.status(), each.path)
+                                       : WithoutFolder(shard.status(), each.path);
+        }
+        shards[i] = *std::move(shard);
+        return absl::OkStatus();
+      }));
   std::vector<ShardCount> opened;
   ExpectedContent seen;
   size_t opened_shards = 0;

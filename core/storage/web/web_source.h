@@ -38,8 +38,8 @@ struct WebStoreOptions {
   // For each request with all of its retries. A shorter one turns failures of the network into
   // errors of the feed sooner.
   absl::Duration timeout = absl::Minutes(5);
-  // The same for what Open() and Stat() ask. Shards are opened one after the other, and one whose
-  // server says nothing keeps the others waiting.
+  // The same for what Open() and Stat() ask. Few shards are opened at a time, and those whose
+  // server says nothing keep the others waiting.
   absl::Duration open_timeout = absl::Minutes(1);
   // What the server has said of an object is asked again only if it is older than this. A shard is
   // opened and looked at within milliseconds. A feed calls CheckUnchanged() after each group of
