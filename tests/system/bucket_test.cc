@@ -171,7 +171,7 @@ TEST(BucketTest, CommandsReadGlobsAndKeepIndexesInAnotherFolder) {
     if (request.method != "PUT") return std::nullopt;
     return RefuseInXml(403, "AccessDenied");
   });
-  const Finished refused = RunSystole({"index", glob}, environment);
+  const Finished refused = RunSystole({"index", glob, "--rebuild"}, environment);
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("train-0.tfrecord.idx"), HasSubstr("403 AccessDenied"),
                                  HasSubstr("s3:PutObject"), ShowsNoSecret()));

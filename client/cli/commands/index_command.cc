@@ -1,38 +1,28 @@
-// `systole index`: builds the index files that let a server start without scanning.
+// `systole index`: builds the index files that let a server start without scanning. Each file is
+// written as soon as its shard has been read, so a run that was ended is resumed by the next one.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands/commands.h"
+#include "client/cli/console/interrupt.h"
 #include "client/cli/console/progress_bar.h"
 #include "client/cli/console/thread_count.h"
-#include "client/cli/shards/shard_inspector.h"
-#include "core/concurrency/worker_pool.h"
+#include "client/cli/shards/indexer.h"
+#include "core/interrupt/interrupt.h"
 #include "core/json/json_writer.h"
-#include "core/record/shard_formats.h"
-#include "core/record/source/index_path.h"
+#include "core/record/each_shard.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
-#include "core/storage/stores/stored_file.h"
 
 namespace systole {
 namespace {
-
-struct IndexedShard {
-  std::string path;        // As it may be shown.
-  std::string index_path;  // As it may be shown.
-  int64_t records = 0;
-  uint64_t bytes = 0;
-  int64_t damaged = 0;
-  std::vector<PlacedDamage> first_damaged;
-  std::string note;
-};
 
 std::string ReportAsJson(const std::vector<IndexedShard>& shards, int64_t records,
                          int64_t damaged) {
@@ -51,7 +41,7 @@ class IndexCommand final : public Command {
  public:
   std::string name() const override { return "index"; }
   std::string summary() const override {
-    return "Rebuild the index of each shard and print its number of records";
+    return "Make the index of each shard that has none, and print its number of records";
   }
   std::string example() const override {
     return "systole index 'data/packed/flowers-train-*' --index-dir data/index";
@@ -61,51 +51,43 @@ class IndexCommand final : public Command {
     options.PositionalList("GLOB", &globs_, "Shards or images: paths or quoted patterns");
     options.Optional("--index-dir", "DIR", &index_dir_,
                      "Folder for the index files, which must exist; default: beside each shard");
+    options.Flag("--rebuild", &rebuild_, "Make valid index files anew, too");
+    options.Optional("--threads", "N", &threads_,
+                     "Shards at a time; 0 = one for each processor, and at least 16 if a server "
+                     "has the shards");
   }
 
   absl::Status Run(const Console& console) override {
-    SYSTOLE_ASSIGN_OR_RETURN(std::vector<std::string> paths, ListShards(globs_));
-    SYSTOLE_ASSIGN_OR_RETURN(const int threads, ThreadCount(0));
+    InterruptFlag unwanted;
+    const InterruptCallback interrupt(console.interrupt, [&unwanted] { unwanted.Raise(); });
+    const InterruptScope scope(unwanted);
+    absl::StatusOr<std::vector<std::string>> listed = ListShards(globs_);
+    if (unwanted.is_raised()) {
+      return absl::CancelledError("interrupted before any shard was looked at");
+    }
+    SYSTOLE_RETURN_IF_ERROR(listed.status());
+    std::vector<std::string> paths = *std::move(listed);
     const auto total = static_cast<int64_t>(paths.size());
-    SYSTOLE_ASSIGN_OR_RETURN(std::vector<NamedShard> files, GroupShards(std::move(paths)));
-    RemoveLeftoversOf(files);
-    WorkerPool pool(threads);
-    std::vector<IndexedShard> shards;
-    int64_t records = 0;
-    int64_t damaged = 0;
+    SYSTOLE_ASSIGN_OR_RETURN(int threads, ThreadCount(threads_));
+    if (threads_ == 0 && IsOnServer(paths.front())) {
+      threads = std::max(threads, kShardsOpenedAtOnce);  // Most of them wait.
+    }
+    absl::StatusOr<std::vector<IndexedShard>> shards;
     {
       ProgressBar bar(console, {.label = "indexing", .total = total});
-      for (NamedShard& each : files) {
-        const std::string shown = ShownName(each.path);
-        const std::string index_path = ShownName(IndexPathOf(each, index_dir_));
-        const bool is_group = each.is_group();
-        // A server that cannot write an index file logs a note and goes on. Here that is an error,
-        // because the index files are the purpose of the command.
-        SYSTOLE_ASSIGN_OR_RETURN(
-            const std::unique_ptr<RecordSource> shard,
-            OpenShard(std::move(each),
-                      {.index_dir = index_dir_,
-                       .index_use = IndexUse::kRebuild,
-                       .for_each =
-                           [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
-                             ParallelFor(pool, count, work);
-                           },
-                       .file_done = [&bar](uint64_t /*bytes*/) { bar.Add(1); }}));
-        SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
-        if (!shard->note().empty()) console.err << shown << ": " << shard->note() << "\n";
-        records += shard->num_records();
-        damaged += shard->num_damaged();
-        shards.push_back({.path = shown,
-                          .index_path = index_path,
-                          .records = shard->num_records(),
-                          .bytes = shard->size_bytes(),
-                          .damaged = shard->num_damaged(),
-                          .first_damaged = FirstDamaged(*shard, kMaxDamagedListed),
-                          .note = shard->note()});
-        if (!is_group) bar.Add(1);
-      }
+      shards = IndexShards(std::move(paths),
+                           {.index_dir = index_dir_, .rebuild = rebuild_, .threads = threads},
+                           [&bar](int64_t files) { bar.Add(files); });
     }
-    Print(console, shards, records, damaged);
+    SYSTOLE_RETURN_IF_ERROR(shards.status());
+    int64_t records = 0;
+    int64_t damaged = 0;
+    for (const IndexedShard& shard : *shards) {
+      if (!shard.note.empty()) console.err << shard.path << ": " << shard.note << "\n";
+      records += shard.records;
+      damaged += shard.damaged;
+    }
+    Print(console, *shards, records, damaged);
     if (damaged == 0) return absl::OkStatus();
     return absl::DataLossError(
         absl::StrCat(damaged, damaged == 1 ? " damaged stretch" : " damaged stretches",
@@ -113,16 +95,6 @@ class IndexCommand final : public Command {
   }
 
  private:
-  // Removes the unfinished index files of a killed run.
-  void RemoveLeftoversOf(const std::vector<NamedShard>& files) const {
-    std::vector<std::string> names;
-    for (const NamedShard& each : files) {
-      names.push_back(IndexPathOf(each, index_dir_));
-      names.push_back(RestartPath(names.back()));
-    }
-    RemoveLeftovers(names);
-  }
-
   static void Print(const Console& console, const std::vector<IndexedShard>& shards,
                     int64_t records, int64_t damaged) {
     if (console.json) {
@@ -142,6 +114,8 @@ class IndexCommand final : public Command {
 
   std::vector<std::string> globs_;
   std::string index_dir_;
+  bool rebuild_ = false;
+  int64_t threads_ = 0;
 };
 
 }  // namespace

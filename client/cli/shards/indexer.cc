@@ -1,0 +1,90 @@
+#include "client/cli/shards/indexer.h"
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/interrupt/interrupt.h"
+#include "core/record/each_shard.h"
+#include "core/record/shard_formats.h"
+#include "core/record/source/index_path.h"
+#include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/stores/stored_file.h"
+
+namespace systole {
+namespace {
+
+// Removes the unfinished index files of a killed run.
+void RemoveLeftoversOf(const std::vector<NamedShard>& shards, const std::string& index_dir) {
+  std::vector<std::string> names;
+  for (const NamedShard& each : shards) {
+    names.push_back(IndexPathOf(each, index_dir));
+    names.push_back(RestartPath(names.back()));
+  }
+  RemoveLeftovers(names);
+}
+
+// A server that cannot write an index file logs a note and goes on. Here that is an error, because
+// the index files are the purpose of the command.
+absl::StatusOr<IndexedShard> IndexShard(NamedShard each, const IndexerOptions& options,
+                                        absl::FunctionRef<void(int64_t files)> progress) {
+  ShardOptions how = {.index_dir = options.index_dir,
+                      .index_use = options.rebuild ? IndexUse::kRebuild : IndexUse::kKeep,
+                      .file_done = [progress](uint64_t /*bytes*/) { progress(1); }};
+  std::optional<WorkerPool> pool;
+  if (each.is_group()) {  // Then it is the only shard, and no other thread works.
+    how.index_use = IndexUse::kRebuild;
+    pool.emplace(options.threads);
+    how.for_each = [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
+      ParallelFor(*pool, count, work);
+    };
+  }
+  const std::string shown = ShownName(each.path);
+  const std::string index_path = ShownName(IndexPathOf(each, options.index_dir));
+  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> shard,
+                           OpenShard(std::move(each), how));
+  SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
+  return IndexedShard{.path = shown,
+                      .index_path = index_path,
+                      .records = shard->num_records(),
+                      .bytes = shard->size_bytes(),
+                      .damaged = shard->num_damaged(),
+                      .first_damaged = FirstDamaged(*shard, kMaxDamagedListed),
+                      .note = shard->note()};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<IndexedShard>> IndexShards(
+    std::vector<std::string> paths, const IndexerOptions& options,
+    absl::FunctionRef<void(int64_t files)> progress) {
+  if (options.threads < 1) return absl::InvalidArgumentError("want at least 1 thread");
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<NamedShard> shards, GroupShards(std::move(paths)));
+  RemoveLeftoversOf(shards, options.index_dir);
+  std::vector<IndexedShard> indexed(shards.size());
+  std::atomic<int64_t> finished = 0;
+  const absl::Status status = ForEachShard(
+      static_cast<int64_t>(shards.size()), options.threads, [&](int64_t number) -> absl::Status {
+        const auto i = static_cast<size_t>(number);
+        const bool is_group = shards[i].is_group();
+        SYSTOLE_ASSIGN_OR_RETURN(indexed[i], IndexShard(std::move(shards[i]), options, progress));
+        finished.fetch_add(1, std::memory_order_relaxed);
+        if (!is_group) progress(1);
+        return absl::OkStatus();
+      });
+  if (InterruptRequested()) {  // It may have been taken for anything else.
+    return absl::CancelledError(absl::StrCat("interrupted: ", finished.load(), " of ",
+                                             shards.size(),
+                                             " shards have an index; index them again to go on"));
+  }
+  SYSTOLE_RETURN_IF_ERROR(status);
+  return indexed;
+}
+
+}  // namespace systole

@@ -1,0 +1,53 @@
+// Makes the index files of shards: the work of `systole index`.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CLIENT_CLI_SHARDS_INDEXER_H_
+#define SYSTOLE_CLIENT_CLI_SHARDS_INDEXER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "client/cli/shards/shard_inspector.h"
+
+namespace systole {
+
+struct IndexerOptions {
+  // Folder for index files. It must exist. Empty: beside each shard.
+  std::string index_dir = {};
+  // Whether valid index files are made anew, too. That of a group of images always is.
+  bool rebuild = false;
+  // Shards at a time; of a group of images, files. Each takes up to 8 MiB of a far shard, and 8
+  // bytes for each of its records.
+  int threads = 1;
+};
+
+struct IndexedShard {
+  std::string path;        // As it may be shown.
+  std::string index_path;  // As it may be shown.
+  int64_t records = 0;
+  uint64_t bytes = 0;
+  int64_t damaged = 0;
+  std::vector<PlacedDamage> first_damaged;
+  std::string note;  // See RecordSource.
+};
+
+// Makes the index of each shard that has no valid one. `paths` are of ListShards(). The results are
+// in the order of the shards, and do not depend on the number of threads. Calls
+// `progress` from any thread with the number of files that are newly done.
+// Each index is written as soon as its shard has been read. So after an error or an interruption
+// the finished ones are kept, and another call goes on with the others. First removes the
+// unfinished index files of killed processes.
+//   PermissionDenied  an index file cannot be written.
+//   Cancelled         InterruptRequested(). The message says how many shards have an index.
+// Also the errors of GroupShards(), OpenShard() and RecordSource::CheckHoldsRecords(). After an
+// error no further shard is begun. It is the error of the first shard, in order, that has one.
+absl::StatusOr<std::vector<IndexedShard>> IndexShards(
+    std::vector<std::string> paths, const IndexerOptions& options,
+    absl::FunctionRef<void(int64_t files)> progress);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_CLI_SHARDS_INDEXER_H_
