@@ -121,7 +121,7 @@ class GroupLook {
     const auto max_bytes = static_cast<uint64_t>(options_.max_record_bytes);
     const std::optional<ImageIndexLine> known = index_.Line(i);
     // A damaged file is read again: another release of a decoder may accept it.
-    if (known.has_value() && options_.index_use == IndexUse::kUse && !known->facts.is_damaged()) {
+    if (known.has_value() && TrustsIndex(options_.index_use) && !known->facts.is_damaged()) {
       SYSTOLE_ASSIGN_OR_RETURN(const StoredState state, StatStored(file));
       if (state.identity == known->identity && state.size_bytes == known->facts.bytes) {
         // An index that was written with a larger limit must not give another content_hash().
@@ -209,7 +209,7 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
   std::string note;
   if (options.index_use != IndexUse::kRebuild && looks_at_all) {
     const absl::Status read = index.Read();
-    if (!read.ok() && !IsAbsent(read, path) && options.index_use == IndexUse::kUse) {
+    if (!read.ok() && !IsAbsent(read, path) && TrustsIndex(options.index_use)) {
       note = absl::StrCat("index \"", ShownName(path), "\" not used: ", read.message());
     }
   }
@@ -228,12 +228,12 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
   // from there. But an index that is made anew is not replaced by a part of it. If no file is an
   // image, nothing is left beside them.
   const bool is_rebuilt = options.index_use == IndexUse::kRebuild && looked.ok();
-  const bool has_more = options.index_use == IndexUse::kUse && look.has_new_line();
+  const bool has_more = TrustsIndex(options.index_use) && look.has_new_line();
   const bool writes = looks_at_all && look.has_image() && (is_rebuilt || has_more);
   absl::Status written = writes ? CheckMayKeep(path, options.write_index) : absl::OkStatus();
   if (writes && written.ok()) written = index.Write(look.lines());
   SYSTOLE_RETURN_IF_ERROR(looked);
-  if (!written.ok() && options.index_use == IndexUse::kRebuild) {
+  if (!written.ok() && MustKeepIndex(options.index_use)) {
     return absl::PermissionDeniedError(absl::StrCat("index not kept: ", written.message()));
   }
   if (!written.ok()) {

@@ -36,6 +36,9 @@ enum class IndexUse {
   kIgnore,
 };
 
+// Whether valid index files are trusted.
+inline bool TrustsIndex(IndexUse use) { return use == IndexUse::kUse || use == IndexUse::kKeep; }
+
 // Whether it is an error if an index file cannot be kept.
 inline bool MustKeepIndex(IndexUse use) {
   return use == IndexUse::kKeep || use == IndexUse::kRebuild;
