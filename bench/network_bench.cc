@@ -207,8 +207,9 @@ class BlocksInOrder {
                                                  come_.push_back(asked);
                                                  changed_.Signal();
                                                });
-        has_room = reading.state != BlockReading::State::kNoRoom;
-        if (reading.state == BlockReading::State::kReady) ++ended;
+        const bool ready = reading.state == BlockReading::State::kReady;
+        has_room = ready || reading.state == BlockReading::State::kReading;
+        if (ready) ++ended;
         tickets[asked] = std::move(reading.ticket);
         if (has_room) ++asked;
       }
