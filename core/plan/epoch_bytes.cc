@@ -25,9 +25,12 @@ namespace {
 // may take some microseconds, and a peer waits meanwhile.
 constexpr int64_t kSampled = 1024;
 // Of a proposal: the bytes of a block, and the blocks of a window.
-constexpr int64_t kLeastBlockBytes = int64_t{2 * ReadBlocks::kRunBytes};
+constexpr int64_t kLeastBlockBytes = int64_t{ReadBlocks::kRunBytes};
 constexpr int64_t kMostBlockBytes = int64_t{4 * ReadBlocks::kRunBytes};
 constexpr int64_t kLeastBlocks = 16;
+// The memory holds so many windows: while one is used, those after it are fetched. With room for
+// two, threads wait for the network.
+constexpr int64_t kWindowsInMemory = 4;
 // A window of n blocks overlaps n blocks, one more at its border, and one more for the last block
 // of the set, which is short.
 constexpr int64_t kBorderBlocks = 2;
@@ -332,7 +335,7 @@ std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom
   // Each member of a mixture has windows of its own.
   const auto members =
       order.mixture == nullptr ? int64_t{1} : static_cast<int64_t>(order.mixture->members().size());
-  const int64_t room_bytes = room.memory_bytes / 2 / members;
+  const int64_t room_bytes = room.memory_bytes / kWindowsInMemory / members;
   const Part all = AllOf(dataset, 0);
   const double record = std::max(1.0, all.bytes / std::max(1.0, all.records));
   const double block_bytes = static_cast<double>(
@@ -355,7 +358,7 @@ std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom
   // Rounded up to MiB, because it is shown so.
   constexpr int64_t kMib = int64_t{1} << 20;
   const int64_t held = BytesOf(plan, shuffle, room).held_bytes;
-  window.memory_bytes = (2 * held / kMib + 1) * kMib;
+  window.memory_bytes = (kWindowsInMemory * held / kMib + 1) * kMib;
   window.epoch = BytesOf(plan, shuffle,
                          {.memory_bytes = std::max(room.memory_bytes, window.memory_bytes),
                           .disk_bytes = room.disk_bytes});

@@ -69,13 +69,13 @@ EpochBytes EpochBytesOf(const FeedPlan& plan, const ReadRoom& room);
 
 // Numbers for `shuffle { mode: WINDOW }`.
 struct WindowProposal {
-  // A block has 8 to 16 MiB: at least two runs, so that most of a run's bytes are needed together.
+  // A block has 4 to 16 MiB: at least a run, so that most of a run's bytes are needed together.
   int64_t block_records = 0;
-  // As large as half of the memory allows, but at least 16 blocks, because few blocks mix badly; at
-  // most the records of an epoch.
+  // As large as a quarter of the memory allows, but at least 16 blocks, because few blocks mix
+  // badly; at most the records of an epoch.
   int64_t window_records = 0;
-  // A ReadRoom::memory_bytes with which nothing is fetched twice: twice what a window takes. More
-  // than the room that was given if 16 blocks do not fit.
+  // A ReadRoom::memory_bytes with which nothing is fetched twice and the next windows come in time:
+  // four times what a window takes. More than the room that was given if 16 blocks do not fit.
   int64_t memory_bytes = 0;
   // What an epoch fetches with these numbers and memory_bytes, or the room given if that is more.
   EpochBytes epoch;

@@ -327,7 +327,7 @@ TEST_F(EpochBytesTest, AProposalFetchesTheSetOnceWithTheMemoryThatItNames) {
   }
 }
 
-TEST_F(EpochBytesTest, ABlockOfAProposalHasAtLeastTwoRunsAndAWindowAtLeast16Blocks) {
+TEST_F(EpochBytesTest, ABlockOfAProposalHasAtLeastARunAndAWindowAtLeast16Blocks) {
   const auto block_bytes = [](const Dataset& dataset, const WindowProposal& window) {
     return static_cast<double>(dataset.far_bytes()) / static_cast<double>(dataset.num_records()) *
            static_cast<double>(window.block_records);
@@ -339,8 +339,8 @@ TEST_F(EpochBytesTest, ABlockOfAProposalHasAtLeastTwoRunsAndAWindowAtLeast16Bloc
                                                  "global_batch: 64 shuffle { mode: GLOBAL }"));
   const std::optional<WindowProposal> least = ProposeWindow(*plan, {.memory_bytes = 16 * kMib});
   ASSERT_TRUE(least.has_value());
-  EXPECT_GE(block_bytes(**joined, *least), 2 * ReadBlocks::kRunBytes);
-  EXPECT_LE(block_bytes(**joined, *least), 2 * ReadBlocks::kRunBytes + 40'000);
+  EXPECT_GE(block_bytes(**joined, *least), ReadBlocks::kRunBytes);
+  EXPECT_LE(block_bytes(**joined, *least), ReadBlocks::kRunBytes + 40'000);
   EXPECT_EQ(least->window_records, 16 * least->block_records);
   EXPECT_GT(least->memory_bytes, 16 * kMib) << "16 blocks need more than the room given";
   // With more memory blocks become larger, and then windows.
