@@ -8,9 +8,7 @@
 //
 // A feed does next to nothing with its records: a checksum, and a copy into the step.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,156 +18,30 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "bench/bare_fetch.h"
-#include "bench/corpora.h"
+#include "bench/far_shards.h"
 #include "bench/object_server.h"
 #include "bench/rounds.h"
 #include "benchmark/benchmark.h"
 #include "core/cache/disk_store.h"
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/processors.h"
-#include "core/dataset/dataset.h"
 #include "core/engine/step_engine.h"
 #include "core/fetch/block_reader.h"
 #include "core/plan/feed_plan.h"
 #include "core/plan/read_blocks.h"
 #include "core/process/allocator.h"
 #include "core/status/check.h"
-#include "core/storage/byte_source.h"
 #include "systole/v1/feed.pb.h"
 #include "tests/core/storage/temp_folder.h"
 
 namespace systole::bench {
 namespace {
 
-constexpr ObjectServerLink kLink = {.latency = std::chrono::milliseconds(20),
-                                    .bytes_per_second = 400'000'000};
 constexpr int kConnections = 64;  // As many as an HttpClient has.
-constexpr int64_t kBatch = 64;
 // From memory an epoch that only copies takes a tenth of a second.
 constexpr int64_t kWarmEpochs = 10;
 constexpr int64_t kWarmEpochsDecoded = 1;
-// A run of ReadBlocks, and 16 such blocks: 4.2 and 67 MB, a quarter of the read budget, as
-// ProposeWindow() has it.
-constexpr int64_t kBlockRecords = 41;
-constexpr int64_t kWindowRecords = 16 * kBlockRecords;
-
-// Made by main(), before there are threads.
-ObjectServer& TheServer() {
-  static ObjectServer server(CorporaFolder(), kLink);
-  return server;
-}
-
-// What a feed does with its records: copies them, or decodes photographs.
-enum class Work { kCopy, kDecode };
-
-std::shared_ptr<const FeedPlan> MakePlan(const std::shared_ptr<Dataset>& dataset,
-                                         v1::Shuffle::Mode mode, Work work) {
-  v1::FeedSpec spec;
-  spec.set_dataset("far");
-  spec.set_seed(7);
-  spec.mutable_shuffle()->set_mode(mode);
-  if (mode == v1::Shuffle::WINDOW) {
-    spec.mutable_shuffle()->set_block_records(kBlockRecords);
-    spec.mutable_shuffle()->set_window_records(kWindowRecords);
-  }
-  spec.set_global_batch(kBatch);
-  v1::Output& output = *spec.add_outputs();
-  output.set_dtype(v1::UINT8);
-  if (work == Work::kDecode) {
-    output.set_name("image");
-    output.set_feature("image");
-    output.add_transforms()->mutable_decode_jpeg();
-    v1::RandomResizedCrop& crop = *output.add_transforms()->mutable_random_resized_crop();
-    crop.set_height(224);
-    crop.set_width(224);
-  } else {
-    output.set_name("blob");
-    output.set_feature("blob");
-    output.add_shape(kBlobBytes);
-    output.add_transforms()->mutable_decode_raw();
-  }
-  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(spec, dataset);
-  SYSTOLE_CHECK(plan.ok());
-  return *plan;
-}
-
-// The same shards behind the network and on this machine.
-class Shards {
- public:
-  explicit Shards(Work work = Work::kCopy)
-      : work_(work), paths_(work == Work::kDecode ? PhotographShards() : BlobShards()) {
-    OpenFar();
-    near_ = Open(paths_, {});
-  }
-
-  // Opens the far shards anew: nothing that was read of them before is used again.
-  void OpenFar() {
-    std::vector<std::string> urls;
-    for (const std::string& path : paths_) urls.push_back(TheServer().Url(path));
-    far_ = Open(urls, {.index_dir = indexes_.path()});
-  }
-
-  std::shared_ptr<const FeedPlan> Far(v1::Shuffle::Mode mode) const {
-    return MakePlan(far_, mode, work_);
-  }
-  std::shared_ptr<const FeedPlan> Near(v1::Shuffle::Mode mode) const {
-    return MakePlan(near_, mode, work_);
-  }
-  double bytes() const {
-    double bytes = 0;
-    for (const std::string& path : paths_) {
-      bytes += static_cast<double>(std::filesystem::file_size(path));
-    }
-    return bytes;
-  }
-  // The blocks of the far shards that a feed without shuffling reads, in order. They have all
-  // bytes of all records.
-  std::vector<ReadBlock> Blocks() const {
-    const std::shared_ptr<const FeedPlan> plan = Far(v1::Shuffle::NONE);
-    const ReadBlocks blocks(plan->order(), *far_, /*keeps_all=*/false);
-    std::vector<ReadBlock> all;
-    for (int64_t record = 0; record < far_->num_records(); record += all.back().num_records()) {
-      all.push_back(blocks.BlockOf(far_->map().Find(record), record));
-    }
-    return all;
-  }
-  // The same for bare libcurl.
-  std::vector<FetchRange> Ranges() const {
-    std::vector<FetchRange> ranges;
-    for (const ReadBlock& block : Blocks()) {
-      ranges.push_back({.url = TheServer().Url(paths_[static_cast<size_t>(block.shard)]),
-                        .offset = static_cast<int64_t>(block.offset),
-                        .size = static_cast<int64_t>(block.size)});
-    }
-    return ranges;
-  }
-  // What a BlockReader is asked for the block.
-  BlockWant WantOf(const ReadBlock& block) const {
-    const ByteSource* const source = far_->shards()[static_cast<size_t>(block.shard)]->far_bytes();
-    return {.uses = {{.range = {.source = source, .offset = block.offset, .size = block.size},
-                      .records = block.num_records(),
-                      .records_in_block = block.num_records()}},
-            .feed = 1,
-            .dataset = 1,
-            .owner = far_};
-  }
-
- private:
-  static std::shared_ptr<Dataset> Open(absl::Span<const std::string> names,
-                                       const ShardOptions& options) {
-    absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open("far", names, options);
-    SYSTOLE_CHECK(dataset.ok());
-    return *dataset;
-  }
-
-  const Work work_;
-  const std::vector<std::string> paths_;
-  const TempFolder indexes_;  // Of the far shards.
-  std::shared_ptr<Dataset> far_;
-  std::shared_ptr<Dataset> near_;
-};
 
 // Makes the steps of some epochs, each of `bytes` bytes, and drops each step as it comes.
 Sample RunEpochs(StepEngine& engine, const std::shared_ptr<const FeedPlan>& plan, double bytes,
@@ -216,7 +88,7 @@ class BlocksInOrder {
   explicit BlocksInOrder(std::shared_ptr<DiskStore> disk)
       : reader_({.disk = std::move(disk), .room = [this] { Wake(); }}) {}
 
-  void ReadAll(const Shards& shards, const std::vector<ReadBlock>& blocks) {
+  void ReadAll(const FarShards& shards, const std::vector<ReadBlock>& blocks) {
     std::vector<std::unique_ptr<BlockTicket>> tickets(blocks.size());
     size_t asked = 0;
     size_t ended = 0;
@@ -273,7 +145,7 @@ std::vector<double> CpuPerGb(const std::vector<Sample>& samples) {
 double AllowedCpu(bool on_disk) { return on_disk ? 0.4 : 0.15; }
 
 void BM_FarBlocks(benchmark::State& state, bool on_disk) {
-  Shards shards;
+  FarShards shards;
   const double bytes = shards.bytes();
   const std::vector<ReadBlock> blocks = shards.Blocks();
   const std::vector<FetchRange> ranges = shards.Ranges();
@@ -324,7 +196,7 @@ BENCHMARK_CAPTURE(BM_FarBlocks, memory, /*on_disk=*/false)->Iterations(1)->Unit(
 BENCHMARK_CAPTURE(BM_FarBlocks, disk, /*on_disk=*/true)->Iterations(1)->Unit(benchmark::kSecond);
 
 void BM_FarInOrder(benchmark::State& state, bool on_disk) {
-  Shards shards;
+  FarShards shards;
   const double bytes = shards.bytes();
   const std::shared_ptr<const FeedPlan> near = shards.Near(v1::Shuffle::NONE);
   const std::vector<FetchRange> ranges = shards.Ranges();
@@ -381,7 +253,7 @@ BENCHMARK_CAPTURE(BM_FarInOrder, memory, /*on_disk=*/false)
 BENCHMARK_CAPTURE(BM_FarInOrder, disk, /*on_disk=*/true)->Iterations(1)->Unit(benchmark::kSecond);
 
 void BM_FarWindow(benchmark::State& state) {
-  const Shards shards;
+  const FarShards shards;
   const double bytes = shards.bytes();
   const std::shared_ptr<const FeedPlan> far = shards.Far(v1::Shuffle::WINDOW);
   const std::shared_ptr<const FeedPlan> near = shards.Near(v1::Shuffle::WINDOW);
@@ -428,7 +300,7 @@ void BM_FarWindow(benchmark::State& state) {
 BENCHMARK(BM_FarWindow)->Iterations(1)->Unit(benchmark::kSecond);
 
 void BM_FarGlobal(benchmark::State& state, Work work) {
-  const Shards shards(work);
+  const FarShards shards(work);
   const double bytes = shards.bytes();
   const std::shared_ptr<const FeedPlan> far = shards.Far(v1::Shuffle::GLOBAL);
   const std::shared_ptr<const FeedPlan> near = shards.Near(v1::Shuffle::GLOBAL);

@@ -91,6 +91,11 @@ absl::StatusOr<std::unique_ptr<DiskStore>> DiskStore::Open(const std::string& fo
   return store;
 }
 
+DiskStore::~DiskStore() {
+  // A forked process has the descriptor, too, and would hold the lock.
+  if (process_ == ::getpid()) ::flock(lock_.get(), LOCK_UN);
+}
+
 absl::Status DiskStore::List() {
   std::error_code error;
   MutexLock lock(mu_);

@@ -6,6 +6,8 @@
 #ifndef SYSTOLE_CORE_CACHE_DISK_STORE_H_
 #define SYSTOLE_CORE_CACHE_DISK_STORE_H_
 
+#include <unistd.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,6 +35,11 @@ class DiskStore {
   static absl::StatusOr<std::unique_ptr<DiskStore>> Open(const std::string& folder,
                                                          int64_t budget_bytes);
 
+  // Leaves the folder to other processes, even if processes forked from this one live on.
+  ~DiskStore();
+  DiskStore(const DiskStore&) = delete;
+  DiskStore& operator=(const DiskStore&) = delete;
+
   // See ValueCache (value_cache.h).
   std::shared_ptr<const std::string> Find(const CacheKey& key, uint64_t user);
   // Find() of a value as long as `out`, into `out`. False if it is not kept; then anything may be
@@ -48,7 +55,10 @@ class DiskStore {
 
  private:
   DiskStore(std::string folder, OwnedFd lock, int64_t budget_bytes)
-      : folder_(std::move(folder)), lock_(std::move(lock)), kept_(budget_bytes) {}
+      : folder_(std::move(folder)),
+        lock_(std::move(lock)),
+        process_(::getpid()),
+        kept_(budget_bytes) {}
 
   absl::Status List();
   std::string PathOf(const CacheKey& key) const;
@@ -57,7 +67,8 @@ class DiskStore {
   void RemoveDamaged(const CacheKey& key) ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::string folder_;
-  const OwnedFd lock_;  // Held as long as the folder is used.
+  const OwnedFd lock_;   // Held as long as the folder is used.
+  const pid_t process_;  // That opened the folder.
   mutable Mutex mu_;
   KeptSet kept_ ABSL_GUARDED_BY(mu_);
   int64_t damaged_ ABSL_GUARDED_BY(mu_) = 0;

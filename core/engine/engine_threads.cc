@@ -171,6 +171,8 @@ void EngineThreads::Work(int index) {
         answers = done ? scheduler_.Finish(*task, run, cost)
                        : scheduler_.Return(*task, std::move(run), cost);
         if (datasets_.End(*task->plan()) || was_stuck) Append(BlockDatasets(), answers);
+        // The slice may be done or dropped, so that others may be begun.
+        if (reads_ != nullptr && (task->stream().reads_ahead() || !answers.empty())) reads_->Wake();
         if (MayBegin()) work = Take(index);
       }
       StepScheduler::TellAll(std::move(answers));
@@ -362,8 +364,7 @@ std::optional<SliceTask> EngineThreads::TakeToRead(StepScheduler::MayRead may_re
     {
       MutexLock lock(mu_);
       work = scheduler_.TakeToRead(may_read);
-      // A slice that has only padding was begun, perhaps.
-      if (!work.empty()) Wake();
+      if (!work.empty() || work.more) Wake();
     }
     if (work.empty() || work.task.has_value()) return std::move(work.task);
     work.answer.Tell();

@@ -403,8 +403,11 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
   }
   const Dataset& dataset = task.plan.dataset();
   const RecordSource& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
-  // A replaced shard is not damage that may be masked. Storage that does not answer is not asked.
-  if (absl::Status unchanged = IsOutage(status) ? absl::OkStatus() : shard.CheckUnchanged();
+  // A replaced shard is not damage that may be masked. Storage that does not answer is not asked,
+  // nor is that of bytes that were read ahead: this was checked then.
+  const bool fetched = task.run.blocks != nullptr && shard.far_bytes() != nullptr;
+  if (absl::Status unchanged =
+          fetched || IsOutage(status) ? absl::OkStatus() : shard.CheckUnchanged();
       !unchanged.ok()) {
     status = std::move(unchanged);
   } else if (IsDamage(status) && task.plan.spec().on_corrupt() != v1::MASK) {

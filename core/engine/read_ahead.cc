@@ -20,8 +20,7 @@ uint64_t DatasetOf(const FeedPlan& plan) { return reinterpret_cast<uintptr_t>(&p
 
 ReadAhead::ReadAhead(BlockReaderOptions options, Engine& engine)
     : engine_(engine),
-      kept_bytes_(std::max(options.memory_bytes,
-                           options.disk == nullptr ? 0 : options.disk->budget_bytes())),
+      memory_bytes_(options.memory_bytes),
       reader_([&] {
         options.room = [this] { Wake(); };
         return std::move(options);
@@ -101,7 +100,7 @@ BlockReading::State ReadAhead::Start(const SliceTask& task) {
     return BlockReading::State::kReady;
   }
   const std::shared_ptr<const FeedPlan>& plan = task.plan();
-  const bool keeps_all = static_cast<int64_t>(plan->dataset().far_bytes()) <= kept_bytes_;
+  const bool keeps_all = static_cast<int64_t>(plan->dataset().far_bytes()) <= memory_bytes_;
   BlockWant want = {.uses = BlocksOf(*plan, task.step(), task.core(), task.examples(), keeps_all),
                     .feed = plan->fingerprint(),
                     .dataset = DatasetOf(*plan),

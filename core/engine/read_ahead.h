@@ -75,7 +75,7 @@ class ReadAhead {
   bool DropUnwanted() ABSL_LOCKS_EXCLUDED(mu_);
 
   Engine& engine_;
-  const int64_t kept_bytes_;  // How many bytes of blocks may be kept, in memory or on disk.
+  const int64_t memory_bytes_;  // Of blocks.
   const MonotonicClock clock_ = SteadyClock();
   Mutex mu_;
   CondVar wakes_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -15,10 +16,11 @@
 namespace systole {
 namespace {
 
-// Blocks in the order in which RunBlocks keeps them. std::less compares pointers of any arrays.
+// Blocks in the order in which RunBlocks keeps them: of those that begin at one byte, the largest
+// is last. std::less compares pointers of any arrays.
 bool IsBefore(const BlockRange& a, const BlockRange& b) {
   if (a.source != b.source) return std::less<>()(a.source, b.source);
-  return a.offset < b.offset;
+  return a.offset != b.offset ? a.offset < b.offset : a.size < b.size;
 }
 
 }  // namespace
@@ -64,7 +66,8 @@ RunBlocks::RunBlocks(std::vector<BlockPtr> blocks) : blocks_(std::move(blocks)) 
 absl::StatusOr<absl::string_view> RunBlocks::Find(const ByteSource& source,
                                                   const RecordSpan& span) const {
   // The last block that begins at the span or before it.
-  const BlockRange wanted = {.source = &source, .offset = span.offset, .size = span.size};
+  const BlockRange wanted = {
+      .source = &source, .offset = span.offset, .size = std::numeric_limits<uint64_t>::max()};
   auto after = std::upper_bound(
       blocks_.begin(), blocks_.end(), wanted,
       [](const BlockRange& a, const BlockPtr& b) { return IsBefore(a, b->range()); });

@@ -105,7 +105,8 @@ StepScheduler::Work StepScheduler::TakeToRead(MayRead may_read) {
       work.task = SliceTask(stream, slice, slice->TakeToRead(stream->task_size()), /*charged=*/0);
       return work;
     }
-    // The stream failed, or the slice is done, or has only padding.
+    // The stream failed, or the slice is done, or has only padding, which threads can make.
+    if (stream->has_more()) work.more = true;
     work.answer = AnswerOf(*stream);
     if (work.answer.waiter != nullptr) return work;
   }

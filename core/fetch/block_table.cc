@@ -61,7 +61,7 @@ BlockTable::Admission BlockTable::Admit(const BlockWant& want) {
       bytes += CostOf(use.range);
     }
   }
-  const bool hangs = !missing.empty() && parts_.AllHang(want.dataset, bytes);
+  const bool hangs = !missing.empty() && parts_.AllHang(want.dataset);
   if (!missing.empty() && !hangs) {
     const bool fits = Fits(bytes, own_free_bytes);
     if (!fits || !parts_.MayQueue(want.dataset, static_cast<int64_t>(missing.size()), bytes)) {

@@ -168,7 +168,7 @@ std::vector<BlockTable::Finished> BlockTable::Look(absl::Duration now) {
   }
   std::vector<Entry*> hopeless;
   for (const auto& [dataset, queue] : queues_) {
-    if (parts_.AllHang(dataset, 0)) hopeless.insert(hopeless.end(), queue.begin(), queue.end());
+    if (parts_.AllHang(dataset)) hopeless.insert(hopeless.end(), queue.begin(), queue.end());
   }
   for (Entry* const entry : hopeless)
     Fail(*entry, AllReadsHang(entry->range, options_.read_timeout), finished);

@@ -37,7 +37,7 @@ int64_t DatasetParts::MemoryFor(const Counts& of) const {
 
 bool DatasetParts::MayQueue(uint64_t dataset, int64_t blocks, int64_t bytes) const {
   const Counts of = Of(dataset);
-  if (of.bytes > 0 && of.bytes + bytes > MemoryFor(of)) return false;
+  if (of.bytes > of.hung_bytes && of.bytes + bytes > MemoryFor(of)) return false;
   if (of.queued == 0) return true;
   // These leave the queue at once.
   const int64_t begin_now = std::min(RequestsFor(of) - of.under_way, requests_ - all_.under_way);
@@ -52,10 +52,13 @@ bool DatasetParts::MayBegin(uint64_t dataset) const {
   return all_.under_way < requests_ && of.under_way < RequestsFor(of);
 }
 
-bool DatasetParts::AllHang(uint64_t dataset, int64_t bytes) const {
+bool DatasetParts::AllHang(uint64_t dataset) const {
   const Counts of = Of(dataset);
-  return all_.hung >= requests_ || of.hung >= RequestsFor(of) ||
-         (of.hung_bytes > 0 && of.hung_bytes + bytes > MemoryFor(of));
+  // What others hold without hanging comes back.
+  const int64_t requests = PartOf(requests_ - (all_.hung - of.hung));
+  const int64_t memory = PartOf(memory_bytes_ - (all_.hung_bytes - of.hung_bytes));
+  return all_.hung >= requests_ || (of.hung > 0 && of.hung >= std::max<int64_t>(1, requests)) ||
+         (of.hung_bytes > 0 && of.hung_bytes >= memory);
 }
 
 void DatasetParts::Queue(uint64_t dataset, int64_t bytes) {

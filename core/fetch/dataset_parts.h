@@ -22,13 +22,13 @@ class DatasetParts {
 
   // Whether a want of `blocks` new blocks, `bytes` together, stays within the dataset's part of the
   // queue and of the memory. A dataset with nothing in the queue may queue a want of any length,
-  // and one that holds no such memory may ask for more than its part.
+  // and one that holds no such memory, but for reads that hang, may ask for more than its part.
   bool MayQueue(uint64_t dataset, int64_t blocks, int64_t bytes) const;
   // Whether one more read of the dataset may begin.
   bool MayBegin(uint64_t dataset) const;
-  // Whether only storage that hangs keeps the dataset from `bytes` more: all requests hang that it
-  // may hold, or all there are, or reads that hang hold its part of the memory.
-  bool AllHang(uint64_t dataset, int64_t bytes) const;
+  // Whether reads that hang hold all requests that the dataset may hold, or all there are, or its
+  // part of the memory.
+  bool AllHang(uint64_t dataset) const;
 
   // A block enters the queue with its memory, or leaves it unread.
   void Queue(uint64_t dataset, int64_t bytes);

@@ -234,7 +234,10 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   if (epoch.set_bytes == 0) return epoch;
   epoch.keeps_all = epoch.set_bytes <= room.kept_bytes();
   double run = ReadBlocks::kRunBytes;
-  if (shuffle.mode == ShuffleMode::kGlobal) run = epoch.keeps_all ? ReadBlocks::kKeptRunBytes : 0;
+  if (shuffle.mode == ShuffleMode::kGlobal) {
+    // As ReadAhead does: only memory keeps runs.
+    run = epoch.set_bytes <= room.memory_bytes ? ReadBlocks::kKeptRunBytes : 0;
+  }
   const bool whole = order.selection == nullptr && order.mixture == nullptr;
   std::vector<Part> parts = PartsOf(plan, run);
   const Turns turns = TurnsOf(plan.spec(), parts);

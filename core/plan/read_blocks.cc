@@ -35,7 +35,7 @@ ReadBlock ReadBlocks::BlockOf(const ShardPlace& place, int64_t record) const {
   const RecordSource& shard = *dataset_.shards()[static_cast<size_t>(place.shard)];
   int64_t first = place.index;
   int64_t end = place.index + 1;
-  if (run_bytes_ > 0) {
+  if (run_bytes_ > 0 && !shard.ReadsEachRecord()) {
     first = 0;
     end = shard.num_records();
     if (window_block_ > 0) {

@@ -8,6 +8,8 @@
 //   GLOBAL       the record alone. If everything that is fetched is kept: runs of some 100 KiB,
 //                because the neighbours are needed later, and small requests are slow.
 //
+// Records that are files are always read alone.
+//
 // A run has all records that begin in one stretch of the file, so blocks need no table: the block
 // of a record is found by two binary searches of the index.
 //

@@ -30,6 +30,7 @@ ProcessEngine& Get() {
   static ProcessEngine& known = *new ProcessEngine;
   if (known.process != getpid()) {
     known.engine.reset();
+    known.options.block_cache.clear();  // The folder is the first process's.
     known.process = getpid();
   }
   return known;

@@ -105,7 +105,13 @@ class ImageFolder::FarBytes final : public ByteSource {
  public:
   explicit FarBytes(const ImageFolder& folder) : folder_(folder) {
     Xxh3Hasher states;
-    for (const File& file : folder.files_) states.UpdateU64(file.identity_hash);
+    for (const File& file : folder.files_) {
+      if (file.identity_hash == Xxh3("")) return;
+      states.Update(file.name);
+      states.UpdateU64(file.identity_hash);
+      states.UpdateU64(file.facts.bytes);
+      states.UpdateU64(file.facts.crc);
+    }
     identity_ = absl::StrFormat("images %016x", states.Digest64());
   }
 
@@ -124,7 +130,7 @@ class ImageFolder::FarBytes final : public ByteSource {
     return done;
   }
   absl::StatusOr<uint64_t> Size() const override { return folder_.file_bytes(); }
-  // Of all files together.
+  // Of all files together; empty if the states of one cannot be told apart.
   std::string identity() const override { return identity_; }
   // OK: every read makes sure of its files.
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
@@ -139,8 +145,8 @@ class ImageFolder::FarBytes final : public ByteSource {
     }
     SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, folder_.OpenFile(record));
     SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file->ReadAt(within, out));
-    if (read == out.size()) return absl::OkStatus();
-    return folder_.Changed(record, "became shorter");
+    if (read < out.size()) return folder_.Changed(record, "became shorter");
+    return file->CheckUnchanged();
   }
 
   const ImageFolder& folder_;
@@ -184,7 +190,8 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
     content.UpdateU64(bytes);
     content.UpdateU64(image.facts.crc);
     content.UpdateU64(class_hashes[group.images[i].class_index]);
-    end += bytes;
+    // A store may claim any size. Files beyond this sum are too large to be read.
+    end += std::min(bytes, (uint64_t{1} << 62) - end);
     ends_.push_back(end);
     least = std::min(least, bytes);
     most = std::max(most, bytes);

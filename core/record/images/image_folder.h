@@ -56,6 +56,7 @@ class ImageFolder final : public RecordSource {
   // Null if the files are on this machine. Its stretches are read file by file, with the checks of
   // ReadRecord() but for the CRC.
   const ByteSource* far_bytes() const override { return far_bytes_.get(); }
+  bool ReadsEachRecord() const override { return true; }
   bool IsTooLarge(int64_t record) const override;
   absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                            AlignedBuffer& scratch, RecordCallback callback) const override;

@@ -135,6 +135,9 @@ class RecordSource {
                                    int64_t max_read_bytes, AlignedBuffer& scratch,
                                    RecordCallback callback) const = 0;
 
+  // Whether a read of far_bytes() takes a request for each record, because records are files. Then
+  // a record is read by itself, and fails by itself.
+  virtual bool ReadsEachRecord() const { return false; }
   // Whether the record is larger than ShardOptions.max_record_bytes, so that it is never read.
   // REQUIRES: 0 <= record < num_records().
   virtual bool IsTooLarge(int64_t record) const = 0;

@@ -48,9 +48,13 @@ std::string SpanSource::Place(int64_t record) const {
 }
 
 absl::Status SpanSource::Damaged(int64_t record, absl::string_view cause) const {
-  // Bytes that fail because the file was replaced are not damage.
-  SYSTOLE_RETURN_IF_ERROR(CheckUnchanged());
   return absl::DataLossError(absl::StrCat(Place(record), ": ", cause));
+}
+
+absl::Status SpanSource::UnlessChanged(absl::Status error) const {
+  if (!absl::IsDataLoss(error)) return error;
+  SYSTOLE_RETURN_IF_ERROR(CheckUnchanged());
+  return error;
 }
 
 absl::Status SpanSource::CheckHoldsRecords() const {
@@ -96,8 +100,8 @@ absl::StatusOr<absl::string_view> SpanSource::ReadSpans(int64_t first, int64_t l
   const absl::StatusOr<size_t> read = file_.bytes->ReadAt(begin, out);
   absl::Status status = read.status();
   if (status.ok() && *read < bytes) {
-    status = Damaged(first, absl::StrCat("the shard ends after ", *read, " of the ", bytes,
-                                         " bytes to be read"));
+    status = UnlessChanged(Damaged(first, absl::StrCat("the shard ends after ", *read, " of the ",
+                                                       bytes, " bytes to be read")));
     outage = IsOutage(status);
     return status;
   }
@@ -110,7 +114,7 @@ absl::StatusOr<absl::string_view> SpanSource::ReadSpans(int64_t first, int64_t l
 
 absl::Status SpanSource::TooLarge(int64_t record) const {
   SYSTOLE_ASSIGN_OR_RETURN(const std::string cause, CauseIfTooLarge(record));
-  if (!cause.empty()) return Damaged(record, cause);
+  if (!cause.empty()) return UnlessChanged(Damaged(record, cause));
   return absl::ResourceExhaustedError(absl::StrCat(
       Place(record), " has ", span(record).size - framing_bytes_,
       " bytes of payload, the limit is ", file_.max_record_bytes, "; pack it smaller"));
@@ -126,6 +130,7 @@ absl::StatusOr<absl::string_view> SpanSource::ReadOne(int64_t record, AlignedBuf
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view frame,
                            ReadSpans(record, record, scratch, outage));
   absl::StatusOr<absl::string_view> payload = Check(record, frame);
+  if (!payload.ok()) payload = UnlessChanged(payload.status());
   outage = IsOutage(payload.status());
   return payload;
 }
@@ -198,6 +203,7 @@ absl::Status SpanSource::ReadRecords(absl::Span<const int64_t> records, RecordBy
       if (frames.ok() && end - begin > 1) {
         const RecordSpan at = span(records[place]);
         payload = Check(records[place], frames->substr(at.offset - offset, at.size));
+        if (!payload.ok()) payload = UnlessChanged(payload.status());
         outage = IsOutage(payload.status());
       } else if (!outage) {
         // If a shared read failed, records are read one by one: maybe only one of them fails.

@@ -75,12 +75,15 @@ class SpanSource : public RecordSource {
   // it seems whole. Does not read all of it.
   virtual absl::StatusOr<std::string> CauseIfTooLarge(int64_t record) const = 0;
 
-  // DataLoss, or FailedPrecondition if the file has changed.
+  // DataLoss.
   absl::Status Damaged(int64_t record, absl::string_view cause) const;
   // ByteSource::ReadAt() with the error codes of ReadRecord().
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const;
 
  private:
+  // `error`, unless it is DataLoss and the file has changed: bytes that fail because the file was
+  // replaced are not damage.
+  absl::Status UnlessChanged(absl::Status error) const;
   absl::Status CheckNumber(int64_t record) const;
   // The bytes of records [first, last] in one read. `outage` says whether an error is an outage
   // (IsOutage).

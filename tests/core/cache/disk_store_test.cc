@@ -1,7 +1,10 @@
 #include "core/cache/disk_store.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -112,6 +115,20 @@ TEST_F(DiskStoreTest, TheFolderIsOneStoresAlone) {
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("another process"), HasSubstr(path_),
                              HasSubstr("a folder of its own"))));
+}
+
+TEST_F(DiskStoreTest, AForkedProcessDoesNotKeepTheFolder) {
+  auto store = Open();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  store.reset();
+  EXPECT_THAT(DiskStore::Open(path_, kBudget), IsOk());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST_F(DiskStoreTest, ItNeverTakesMoreThanItsBudget) {

@@ -135,7 +135,8 @@ std::vector<Fetched> GoThrough(const FeedPlan& plan, const ReadRoom& room, int64
   const Dataset& dataset = plan.dataset();
   const Order& order = plan.order();
   const bool keeps_all = static_cast<int64_t>(dataset.far_bytes()) <= room.kept_bytes();
-  const ReadBlocks blocks(order, dataset, keeps_all);
+  const bool in_memory = static_cast<int64_t>(dataset.far_bytes()) <= room.memory_bytes;
+  const ReadBlocks blocks(order, dataset, in_memory);
   // The rest of the memory is for blocks that are under way.
   int64_t under_way = 64 * int64_t{ReadBlocks::kRunBytes};
   if (order.spec().mode == ShuffleMode::kGlobal) under_way = 64 * dataset.mean_record_bytes();

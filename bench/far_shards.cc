@@ -1,0 +1,128 @@
+#include "bench/far_shards.h"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "bench/corpora.h"
+#include "core/record/source/record_source.h"
+#include "core/record/source/shard_format.h"
+#include "core/status/check.h"
+#include "core/storage/byte_source.h"
+
+namespace systole::bench {
+namespace {
+
+constexpr ObjectServerLink kLink = {.latency = std::chrono::milliseconds(20),
+                                    .bytes_per_second = 400'000'000};
+constexpr int64_t kBatch = 64;
+// A run of ReadBlocks, and 16 such blocks: 4.2 and 67 MB, a quarter of the read budget, as
+// ProposeWindow() has it.
+constexpr int64_t kBlockRecords = 41;
+constexpr int64_t kWindowRecords = 16 * kBlockRecords;
+
+std::shared_ptr<const FeedPlan> MakePlan(const std::shared_ptr<Dataset>& dataset,
+                                         v1::Shuffle::Mode mode, Work work) {
+  v1::FeedSpec spec;
+  spec.set_dataset("far");
+  spec.set_seed(7);
+  spec.mutable_shuffle()->set_mode(mode);
+  if (mode == v1::Shuffle::WINDOW) {
+    spec.mutable_shuffle()->set_block_records(kBlockRecords);
+    spec.mutable_shuffle()->set_window_records(kWindowRecords);
+  }
+  spec.set_global_batch(kBatch);
+  v1::Output& output = *spec.add_outputs();
+  output.set_dtype(v1::UINT8);
+  if (work == Work::kDecode) {
+    output.set_name("image");
+    output.set_feature("image");
+    output.add_transforms()->mutable_decode_jpeg();
+    v1::RandomResizedCrop& crop = *output.add_transforms()->mutable_random_resized_crop();
+    crop.set_height(224);
+    crop.set_width(224);
+  } else {
+    output.set_name("blob");
+    output.set_feature("blob");
+    output.add_shape(kBlobBytes);
+    output.add_transforms()->mutable_decode_raw();
+  }
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(spec, dataset);
+  SYSTOLE_CHECK(plan.ok());
+  return *plan;
+}
+
+std::shared_ptr<Dataset> Open(absl::Span<const std::string> names, const ShardOptions& options) {
+  absl::StatusOr<std::shared_ptr<Dataset>> dataset = Dataset::Open("far", names, options);
+  SYSTOLE_CHECK(dataset.ok());
+  return *dataset;
+}
+
+}  // namespace
+
+ObjectServer& TheServer() {
+  static ObjectServer server(CorporaFolder(), kLink);
+  return server;
+}
+
+FarShards::FarShards(Work work)
+    : work_(work), paths_(work == Work::kDecode ? PhotographShards() : BlobShards()) {
+  OpenFar();
+  near_ = Open(paths_, {});
+}
+
+void FarShards::OpenFar() {
+  std::vector<std::string> urls;
+  for (const std::string& path : paths_) urls.push_back(TheServer().Url(path));
+  far_ = Open(urls, {.index_dir = indexes_.path()});
+}
+
+std::shared_ptr<const FeedPlan> FarShards::Far(v1::Shuffle::Mode mode) const {
+  return MakePlan(far_, mode, work_);
+}
+
+std::shared_ptr<const FeedPlan> FarShards::Near(v1::Shuffle::Mode mode) const {
+  return MakePlan(near_, mode, work_);
+}
+
+double FarShards::bytes() const {
+  double bytes = 0;
+  for (const std::string& path : paths_) {
+    bytes += static_cast<double>(std::filesystem::file_size(path));
+  }
+  return bytes;
+}
+
+std::vector<ReadBlock> FarShards::Blocks() const {
+  const std::shared_ptr<const FeedPlan> plan = Far(v1::Shuffle::NONE);
+  const ReadBlocks blocks(plan->order(), *far_, /*keeps_all=*/false);
+  std::vector<ReadBlock> all;
+  for (int64_t record = 0; record < far_->num_records(); record += all.back().num_records()) {
+    all.push_back(blocks.BlockOf(far_->map().Find(record), record));
+  }
+  return all;
+}
+
+std::vector<FetchRange> FarShards::Ranges() const {
+  std::vector<FetchRange> ranges;
+  for (const ReadBlock& block : Blocks()) {
+    ranges.push_back({.url = TheServer().Url(paths_[static_cast<size_t>(block.shard)]),
+                      .offset = static_cast<int64_t>(block.offset),
+                      .size = static_cast<int64_t>(block.size)});
+  }
+  return ranges;
+}
+
+BlockWant FarShards::WantOf(const ReadBlock& block) const {
+  const ByteSource* const source = far_->shards()[static_cast<size_t>(block.shard)]->far_bytes();
+  return {.uses = {{.range = {.source = source, .offset = block.offset, .size = block.size},
+                    .records = block.num_records(),
+                    .records_in_block = block.num_records()}},
+          .feed = 1,
+          .dataset = 1,
+          .owner = far_};
+}
+
+}  // namespace systole::bench

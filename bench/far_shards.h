@@ -1,0 +1,58 @@
+// The same shards behind a network and on this machine, for benchmarks of far feeds.
+//
+// Thread-compatible. A failure to open ends the program.
+#ifndef SYSTOLE_BENCH_FAR_SHARDS_H_
+#define SYSTOLE_BENCH_FAR_SHARDS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/bare_fetch.h"
+#include "bench/object_server.h"
+#include "core/dataset/dataset.h"
+#include "core/fetch/block.h"
+#include "core/plan/feed_plan.h"
+#include "core/plan/read_blocks.h"
+#include "systole/v1/feed.pb.h"
+#include "tests/core/storage/temp_folder.h"
+
+namespace systole::bench {
+
+// The server of the corpora. Made by main(), before there are threads.
+ObjectServer& TheServer();
+
+// What a feed does with its records: copies them, or decodes photographs.
+enum class Work { kCopy, kDecode };
+
+class FarShards {
+ public:
+  explicit FarShards(Work work = Work::kCopy);
+
+  // Opens the far shards anew: nothing that was read of them before is used again.
+  void OpenFar();
+
+  // Feeds of the far shards, and of the same shards on this machine.
+  std::shared_ptr<const FeedPlan> Far(v1::Shuffle::Mode mode) const;
+  std::shared_ptr<const FeedPlan> Near(v1::Shuffle::Mode mode) const;
+
+  double bytes() const;
+  // The blocks of the far shards that a feed without shuffling reads, in order. They have all
+  // bytes of all records.
+  std::vector<ReadBlock> Blocks() const;
+  // The same for bare libcurl.
+  std::vector<FetchRange> Ranges() const;
+  // What a BlockReader is asked for the block.
+  BlockWant WantOf(const ReadBlock& block) const;
+
+ private:
+  const Work work_;
+  const std::vector<std::string> paths_;
+  const TempFolder indexes_;  // Of the far shards.
+  std::shared_ptr<Dataset> far_;
+  std::shared_ptr<Dataset> near_;
+};
+
+}  // namespace systole::bench
+
+#endif  // SYSTOLE_BENCH_FAR_SHARDS_H_
