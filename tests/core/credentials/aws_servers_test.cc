@@ -1,26 +1,22 @@
-// The services that give AWS credentials, behind a stub.
+// What STS and a container's server give, what they are asked, and what their faults become.
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "core/concurrency/mutex.h"
 #include "core/credentials/aws_credentials.h"
 #include "core/http/http_headers.h"
 #include "core/interrupt/interrupt.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/credentials/aws_stub_servers.h"
 #include "tests/core/credentials/fake_surroundings.h"
 #include "tests/core/http/stub_http_server.h"
 #include "tests/dead_address.h"
@@ -31,95 +27,12 @@ namespace systole {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Eq;
 using ::testing::HasSubstr;
-using ::testing::Optional;
 
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
 constexpr auto kPermissionDenied = absl::StatusCode::kPermissionDenied;
 constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
-
-// The keys that the stub gives at its n-th answer.
-auto HoldsKeys(int n) {
-  return IsOkAndHolds(Optional(
-      Eq(AwsCredentials{absl::StrCat("id-", n), absl::StrCat("s3cr3t-", n), "s3cr3t-token"})));
-}
-
-// Answers as STS, a container's server and an instance's metadata service do, or as a test says.
-class AwsServersTest : public testing::Test {
- protected:
-  using Fault = std::function<std::optional<StubAnswer>(const StubRequest&)>;
-
-  void SetFault(Fault fault) {
-    MutexLock lock(mu_);
-    fault_ = std::move(fault);
-  }
-  void UseWebIdentity() {
-    fake_.Set("AWS_WEB_IDENTITY_TOKEN_FILE", fake_.folder().Write("token", "s3cr3t&jwt\n"));
-    fake_.Set("AWS_ROLE_ARN", "arn:aws:iam::1:role/r");
-    fake_.Set("AWS_ENDPOINT_URL_STS", server_.Url(""));
-  }
-  void UseContainer() {
-    fake_.Set("AWS_CONTAINER_CREDENTIALS_FULL_URI", server_.Url("/container"));
-  }
-  void UseInstance() {
-    fake_.Set("AWS_EC2_METADATA_DISABLED", "");
-    fake_.Set("AWS_EC2_METADATA_SERVICE_ENDPOINT", server_.Url(""));
-  }
-  std::unique_ptr<AwsCredentialSource> Source() {
-    CredentialSurroundings surroundings = fake_.Get();
-    surroundings.container_server = server_.Url("");
-    return AwsCredentialsOfEnvironment(surroundings);
-  }
-  absl::StatusOr<std::optional<AwsCredentials>> Get() { return Source()->Get(kLongTime); }
-
-  StubAnswer Json() {
-    const int n = ++given_;
-    return Reply(200, absl::StrCat(R"({"Code":"Success","AccessKeyId":"id-)", n,
-                                   R"(","SecretAccessKey":"s3cr3t-)", n,
-                                   R"(","Token":"s3cr3t-token","Expiration":")",
-                                   fake_.Date(absl::Hours(6)), "\"}"));
-  }
-  StubAnswer Usual(const StubRequest& request) {
-    if (request.method == "POST") {
-      const int n = ++given_;
-      return Reply(200,
-                   absl::StrCat("<R><Credentials><AccessKeyId>id-", n,
-                                "</AccessKeyId><SecretAccessKey>s3cr3t-", n,
-                                "</SecretAccessKey><SessionToken>s3cr3t-token</SessionToken>"
-                                "<Expiration>",
-                                fake_.Date(absl::Hours(1)), "</Expiration></Credentials></R>"));
-    }
-    if (request.target == "/container") return Json();
-    if (request.method == "PUT" && request.target == "/latest/api/token") {
-      return Reply(200, "s3cr3t-session");
-    }
-    if (FindHeader(request.headers, "x-aws-ec2-metadata-token") != "s3cr3t-session") {
-      return Reply(401, "");
-    }
-    if (request.target == "/latest/meta-data/iam/security-credentials/") {
-      return Reply(200, "my-role\nother");
-    }
-    if (request.target == "/latest/meta-data/iam/security-credentials/my-role") return Json();
-    return Reply(404, "");
-  }
-
-  FakeSurroundings fake_;
-  std::atomic<int> given_ = 0;
-  Mutex mu_;
-  Fault fault_ ABSL_GUARDED_BY(mu_);
-  StubHttpServer server_{[this](const StubRequest& request) {
-    Fault fault;
-    {
-      MutexLock lock(mu_);
-      fault = fault_;
-    }
-    std::optional<StubAnswer> answer;
-    if (fault != nullptr) answer = fault(request);
-    return answer.has_value() ? *answer : Usual(request);
-  }};
-};
 
 TEST_F(AwsServersTest, ATokenFileIsExchangedAtStsAndReadAnewEachTime) {
   UseWebIdentity();
@@ -201,7 +114,7 @@ TEST_F(AwsServersTest, ATokenIsNotShownWithoutEncryptionUnlessStsItselfIsNamedSo
 TEST_F(AwsServersTest, WhatStsRefusesOrFailsIsToldWithTheRemedy) {
   UseWebIdentity();
   std::atomic<int> status = 0;
-  SetFault([&status](const StubRequest&) { return Reply(status, "s3cr3t says STS"); });
+  faulty_.SetFault([&status](const StubRequest&) { return Reply(status, "s3cr3t says STS"); });
   for (const int refuses : {400, 401, 403}) {
     status = refuses;
     EXPECT_THAT(Get(),
@@ -224,7 +137,7 @@ TEST_F(AwsServersTest, WhatStsRefusesOrFailsIsToldWithTheRemedy) {
 TEST_F(AwsServersTest, AnAnswerThatIsTooLargeIsAnError) {
   UseWebIdentity();
   UseContainer();
-  SetFault([](const StubRequest&) { return Reply(200, std::string(65537, ' ')); });
+  faulty_.SetFault([](const StubRequest&) { return Reply(200, std::string(65537, ' ')); });
   EXPECT_THAT(Get(), FailsWith(absl::StatusCode::kResourceExhausted, HasSubstr("65536")));
   fake_.Set("AWS_WEB_IDENTITY_TOKEN_FILE", "");
   EXPECT_THAT(Get(), FailsWith(absl::StatusCode::kResourceExhausted, HasSubstr("65536")));
@@ -297,123 +210,9 @@ TEST_F(AwsServersTest, AContainersServerIsNotAskedByProxy) {
   EXPECT_TRUE(server_.requests().back().method != "POST");
 }
 
-TEST_F(AwsServersTest, AnInstanceGivesTheKeysOfItsRoleToASession) {
-  UseInstance();
-  const auto source = Source();
-  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
-  const std::vector<StubRequest> requests = server_.requests();
-  ASSERT_EQ(requests.size(), 3u);
-  EXPECT_EQ(requests[0].method, "PUT");
-  EXPECT_EQ(requests[0].body, "");
-  EXPECT_EQ(FindHeader(requests[0].headers, "x-aws-ec2-metadata-token-ttl-seconds"), "60");
-  fake_.Pass(absl::Hours(6) - absl::Minutes(5));
-  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(2));
-  source->Refused(AwsCredentials{"id-2", "s3cr3t-2", "s3cr3t-token"});
-  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(3));
-}
-
-TEST_F(AwsServersTest, AMachineWithoutMetadataHasNoneAndIsAskedOnceAMinute) {
-  UseInstance();
-  std::atomic<bool> is_other_cloud = true;
-  SetFault([&is_other_cloud](const StubRequest&) -> std::optional<StubAnswer> {
-    if (is_other_cloud) return Reply(404, "");
-    return std::nullopt;
-  });
-  const auto source = Source();
-  for (int i = 0; i < 5; ++i) EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
-  EXPECT_EQ(server_.requests().size(), 1u);
-  fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
-  EXPECT_EQ(server_.requests().size(), 2u);
-  is_other_cloud = false;
-  fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
-
-  fake_.Set("AWS_EC2_METADATA_SERVICE_ENDPOINT", absl::StrCat("http://", DeadAddress()));
-  EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
-  UseInstance();
-  fake_.Set("AWS_EC2_METADATA_DISABLED", "TRUE");
-  EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
-}
-
-// Surroundings whose metadata service is at `address(n)` when it is looked for the n-th time.
-CredentialSurroundings WithAddresses(CredentialSurroundings surroundings, std::atomic<int>& looks,
-                                     std::function<std::string(int n)> address) {
-  surroundings.variable = [&looks, address = std::move(address),
-                           others = surroundings.variable](const char* name) {
-    return absl::string_view(name) == "AWS_EC2_METADATA_SERVICE_ENDPOINT" ? address(++looks)
-                                                                          : others(name);
-  };
-  return surroundings;
-}
-
-TEST_F(AwsServersTest, MetadataThatStartsALittleLaterThanThisProcessIsFound) {
-  UseInstance();
-  std::atomic<int> looks = 0;
-  const std::string dead = absl::StrCat("http://", DeadAddress());
-  const auto source = AwsCredentialsOfEnvironment(
-      WithAddresses(fake_.Get(), looks, [&](int n) { return n < 3 ? dead : server_.Url(""); }));
-  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
-  EXPECT_EQ(looks, 3);
-}
-
-TEST_F(AwsServersTest, WhereNobodyWasAtFirstOneLookAMinuteOrARefusalIsEnough) {
-  UseInstance();
-  std::atomic<int> looks = 0;
-  std::atomic<bool> is_there = false;
-  const std::string dead = absl::StrCat("http://", DeadAddress());
-  const auto source = AwsCredentialsOfEnvironment(
-      WithAddresses(fake_.Get(), looks, [&](int) { return is_there ? server_.Url("") : dead; }));
-  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
-  EXPECT_EQ(looks, 3);
-  fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
-  EXPECT_EQ(looks, 4);
-  for (int i = 0; i < 3; ++i) {
-    source->Refused(std::nullopt);
-    EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
-    EXPECT_EQ(looks, 5);
-  }
-  is_there = true;
-  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
-  fake_.Pass(absl::Seconds(10));
-  source->Refused(std::nullopt);
-  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
-}
-
-TEST_F(AwsServersTest, MetadataThatIsThereAndFailsIsAnErrorAndNotNone) {
-  UseInstance();
-  for (const char* target : {"/token", "/security-credentials/"}) {
-    for (const StubAnswer& answer :
-         {StubAnswer{.closes = true},
-          StubAnswer{.bytes = Head(200, {{"content-length", "9"}}) + "x", .closes = true},
-          Reply(503, "")}) {
-      SetFault([target, answer](const StubRequest& request) -> std::optional<StubAnswer> {
-        if (absl::StrContains(request.target, target)) return answer;
-        return std::nullopt;
-      });
-      EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("AWS credentials of this EC2")));
-    }
-  }
-}
-
-TEST_F(AwsServersTest, ARefusalOfKeysThatCannotBeRenewedTellsWhy) {
-  UseInstance();
-  std::atomic<bool> fails = false;
-  SetFault([&fails](const StubRequest&) -> std::optional<StubAnswer> {
-    if (fails) return Reply(503, "");
-    return std::nullopt;
-  });
-  const auto source = Source();
-  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
-  fails = true;
-  source->Refused(AwsCredentials{"id-1", "s3cr3t-1", "s3cr3t-token"});
-  EXPECT_THAT(source->Get(kLongTime), FailsWith(kUnavailable, HasSubstr("status 503")));
-}
-
 TEST_F(AwsServersTest, NobodyWaitsForCredentialsForLongerThanItMay) {
   UseWebIdentity();
-  SetFault([](const StubRequest&) { return StubAnswer{.hangs = true}; });
+  faulty_.SetFault([](const StubRequest&) { return StubAnswer{.hangs = true}; });
   EXPECT_THAT(Source()->Get(absl::Milliseconds(20)),
               FailsWith(absl::StatusCode::kDeadlineExceeded,
                         HasSubstr(absl::StrCat("AWS credentials of ", server_.Url("")))));
@@ -454,93 +253,9 @@ TEST_F(AwsServersTest, EndLeavesAForkedChildAlone) {
   EXPECT_EQ(result, 0);
 }
 
-TEST_F(AwsServersTest, MetadataThatConnectsAndSaysNothingIsAnErrorAndNotNone) {
-  UseInstance();
-  SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });
-  CredentialSurroundings surroundings = fake_.Get();
-  surroundings.link_timeout = absl::Milliseconds(20);
-  EXPECT_THAT(AwsCredentialsOfEnvironment(surroundings)->Get(kLongTime),
-              FailsWith(absl::StatusCode::kDeadlineExceeded,
-                        AllOf(HasSubstr("HttpPutResponseHopLimit"),
-                              HasSubstr("AWS_EC2_METADATA_DISABLED"))));
-}
-
-TEST_F(AwsServersTest, OtherThreadsDoNotWaitWhileOneLooksForMetadataAgain) {
-  UseInstance();
-  std::atomic<bool> holds = false;
-  std::atomic<bool> held = false;
-  SetFault([&](const StubRequest&) -> std::optional<StubAnswer> {
-    if (holds) {
-      held = true;
-      EXPECT_TRUE(WaitUntil([&] { return !holds; }));
-    }
-    return Reply(404, "");
-  });
-  const auto source = Source();
-  EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
-  fake_.Pass(absl::Minutes(1));
-  holds = true;
-  std::thread looks([&source] { EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt)); });
-  EXPECT_TRUE(WaitUntil([&] { return held.load(); }));
-  for (int i = 0; i < 5; ++i) EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
-  holds = false;
-  looks.join();
-}
-
-TEST_F(AwsServersTest, AnInstanceWithoutARoleHasNone) {
-  UseInstance();
-  SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
-    if (absl::EndsWith(request.target, "/security-credentials/")) return Reply(404, "");
-    return std::nullopt;
-  });
-  EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
-}
-
-TEST_F(AwsServersTest, AnInstanceThatHasGivenKeysAndFailsIsAnError) {
-  UseInstance();
-  std::atomic<int> status = 0;
-  SetFault([&status](const StubRequest&) -> std::optional<StubAnswer> {
-    if (status == 0) return std::nullopt;
-    return Reply(status, "");
-  });
-  const auto source = Source();
-  EXPECT_THAT(source->Get(kLongTime), HoldsKeys(1));
-  fake_.Pass(absl::Hours(7));
-  status = 403;
-  EXPECT_THAT(source->Get(kLongTime),
-              FailsWith(kPermissionDenied, HasSubstr("AWS_EC2_METADATA_DISABLED")));
-  status = 503;
-  fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(kLongTime), FailsWith(kUnavailable, HasSubstr("status 503")));
-  fake_.Set("AWS_EC2_METADATA_SERVICE_ENDPOINT", absl::StrCat("http://", DeadAddress()));
-  fake_.Pass(absl::Minutes(1));
-  EXPECT_THAT(source->Get(kLongTime), FailsWith(kUnavailable, HasSubstr("cannot connect")));
-}
-
-TEST_F(AwsServersTest, AnInstancesDamagedAnswersAreErrors) {
-  UseInstance();
-  std::atomic<int> step = 0;
-  const std::string bad[] = {"s3cr3t \x80", "../../s3cr3t", "{\"s3cr3t"};
-  SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
-    const int at = request.method == "PUT"                                    ? 0
-                   : absl::EndsWith(request.target, "/security-credentials/") ? 1
-                                                                              : 2;
-    if (at != step) return std::nullopt;
-    return Reply(200, bad[at]);
-  });
-  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("its token cannot be sent")));
-  step = 1;
-  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("names no role")));
-  step = 2;
-  EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("no JSON object")));
-  fake_.Set("AWS_EC2_METADATA_SERVICE_ENDPOINT", "s3cr3t");
-  EXPECT_THAT(Get(),
-              FailsWith(kFailedPrecondition, HasSubstr("AWS_EC2_METADATA_SERVICE_ENDPOINT")));
-}
-
 TEST_F(AwsServersTest, AnInterruptEndsTheWaitForAServer) {
   UseContainer();
-  SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });
+  faulty_.SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });
   const auto source = Source();
   InterruptFlag unwanted;
   std::thread asks([&] {

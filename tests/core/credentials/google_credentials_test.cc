@@ -4,21 +4,18 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "core/concurrency/mutex.h"
 #include "core/credentials/google_key.h"
 #include "core/http/http_headers.h"
 #include "core/json/json_writer.h"
@@ -26,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/credentials/fake_surroundings.h"
 #include "tests/core/credentials/test_key.h"
+#include "tests/core/http/faulty_http_server.h"
 #include "tests/core/http/stub_http_server.h"
 #include "tests/dead_address.h"
 #include "tests/status_matchers.h"
@@ -60,12 +58,6 @@ std::string JsonOf(const std::vector<std::pair<std::string, std::string>>& field
 
 class GoogleCredentialsTest : public testing::Test {
  protected:
-  using Fault = std::function<std::optional<StubAnswer>(const StubRequest&)>;
-
-  void SetFault(Fault fault) {
-    MutexLock lock(mu_);
-    fault_ = std::move(fault);
-  }
   std::string Login() {
     return JsonOf({{"type", "authorized_user"},
                    {"client_id", "me"},
@@ -102,18 +94,8 @@ class GoogleCredentialsTest : public testing::Test {
 
   FakeSurroundings fake_;
   std::atomic<int> given_ = 0;
-  Mutex mu_;
-  Fault fault_ ABSL_GUARDED_BY(mu_);
-  StubHttpServer server_{[this](const StubRequest& request) {
-    Fault fault;
-    {
-      MutexLock lock(mu_);
-      fault = fault_;
-    }
-    std::optional<StubAnswer> answer;
-    if (fault != nullptr) answer = fault(request);
-    return answer.has_value() ? *answer : Usual(request);
-  }};
+  FaultyHttpServer faulty_{[this](const StubRequest& request) { return Usual(request); }};
+  StubHttpServer& server_ = faulty_.server();
 };
 
 TEST_F(GoogleCredentialsTest, AProcessWithoutAnyGoesUnsigned) {
@@ -243,7 +225,7 @@ TEST(GoogleKeyTest, WithoutAnAddressOfItsOwnGoogleIsAsked) {
 TEST_F(GoogleCredentialsTest, WhatTheServerRefusesOrFailsIsToldWithTheRemedy) {
   UseFile(Login());
   std::atomic<int> status = 0;
-  SetFault([&status](const StubRequest&) { return Reply(status, "s3cr3t"); });
+  faulty_.SetFault([&status](const StubRequest&) { return Reply(status, "s3cr3t"); });
   status = 400;
   EXPECT_THAT(Get(),
               FailsWith(kPermissionDenied, HasSubstr("gcloud auth application-default login")));
@@ -286,9 +268,9 @@ TEST_F(GoogleCredentialsTest, OnlyWhereNobodyCanBeConnectedToAMachineHasNone) {
   EXPECT_THAT(GoogleTokensOfEnvironment(surroundings)->Get(kLongTime), IsOkAndHolds(std::nullopt));
   surroundings.google_metadata_host = absl::StrCat("127.0.0.1:", server_.port());
   const auto source = GoogleTokensOfEnvironment(surroundings);
-  SetFault([](const StubRequest&) { return StubAnswer{.closes = true}; });
+  faulty_.SetFault([](const StubRequest&) { return StubAnswer{.closes = true}; });
   EXPECT_THAT(source->Get(kLongTime), FailsWith(kUnavailable, HasSubstr("of this machine")));
-  SetFault(nullptr);
+  faulty_.SetFault(nullptr);
   fake_.Pass(absl::Seconds(2));
   EXPECT_THAT(source->Get(kLongTime), HoldsToken(1));
 }
@@ -304,7 +286,9 @@ TEST_F(GoogleCredentialsTest, ANoneThatWasRefusedIsLookedAtAgain) {
 
 TEST_F(GoogleCredentialsTest, AMachineWithoutServiceAccountHasNone) {
   UseMetadata();
-  SetFault([](const StubRequest&) { return Reply(404, "", {{"Metadata-Flavor", "Google"}}); });
+  faulty_.SetFault([](const StubRequest&) {
+    return Reply(404, "", {{"Metadata-Flavor", "Google"}});
+  });
   const auto source = GoogleTokensOfEnvironment(fake_.Get());
   for (int i = 0; i < 3; ++i) EXPECT_THAT(source->Get(kLongTime), IsOkAndHolds(std::nullopt));
   EXPECT_EQ(server_.requests().size(), 1u);
@@ -313,15 +297,15 @@ TEST_F(GoogleCredentialsTest, AMachineWithoutServiceAccountHasNone) {
 TEST_F(GoogleCredentialsTest, ANamedMetadataServerThatFailsIsAnError) {
   UseMetadata();
   std::atomic<int> status = 503;
-  SetFault([&status](const StubRequest&) {
+  faulty_.SetFault([&status](const StubRequest&) {
     return Reply(status, "", {{"Metadata-Flavor", "Google"}});
   });
   EXPECT_THAT(Get(), FailsWith(kUnavailable, HasSubstr("status 503")));
   status = 403;
   EXPECT_THAT(Get(), FailsWith(kPermissionDenied, HasSubstr("NO_GCE_CHECK")));
-  SetFault([](const StubRequest&) { return Reply(200, "s3cr3t"); });
+  faulty_.SetFault([](const StubRequest&) { return Reply(200, "s3cr3t"); });
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("GCE_METADATA_HOST")));
-  SetFault([](const StubRequest&) {
+  faulty_.SetFault([](const StubRequest&) {
     return Reply(200, "s3cr3t", {{"Metadata-Flavor", "Google"}});
   });
   EXPECT_THAT(Get(), FailsWith(kDataLoss, HasSubstr("no JSON object")));
@@ -332,7 +316,7 @@ TEST_F(GoogleCredentialsTest, ANamedMetadataServerThatFailsIsAnError) {
     EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("GCE_METADATA_HOST is no host")));
   }
   UseMetadata();
-  SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });
+  faulty_.SetFault([](const StubRequest&) { return StubAnswer{.bytes = "", .hangs = true}; });
   CredentialSurroundings surroundings = fake_.Get();
   surroundings.link_timeout = absl::Milliseconds(20);
   EXPECT_THAT(GoogleTokensOfEnvironment(surroundings)->Get(kLongTime),

@@ -4,9 +4,7 @@
 #define SYSTOLE_TESTS_CORE_HTTP_STUB_OBJECTS_H_
 
 #include <algorithm>
-#include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/concurrency/mutex.h"
+#include "tests/core/http/faulty_http_server.h"
 #include "tests/core/http/stub_http_server.h"
 
 namespace systole {
@@ -48,28 +47,22 @@ inline StubAnswer ServeBytes(const StubRequest& request, absl::string_view bytes
 // Thread-safe.
 class StubObjects {
  public:
-  // Nullopt: the request is served as usual.
-  using Fault = std::function<std::optional<StubAnswer>(const StubRequest&)>;
-
   explicit StubObjects(const StubCertificate* certificate = nullptr)
-      : server_([this](const StubRequest& request) { return Serve(request); }, certificate) {}
+      : server_([this](const StubRequest& request) { return Usual(request); }, certificate) {}
 
   // Puts an object, with a new ETag, and returns its address. `target` begins with '/'.
   std::string Put(const std::string& target, std::string bytes) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     objects_[target] = {std::move(bytes), absl::StrCat("\"", ++puts_, "\"")};
-    return server_.Url(target);
+    return server().Url(target);
   }
   void Remove(const std::string& target) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     objects_.erase(target);
   }
-  void SetFault(Fault fault) ABSL_LOCKS_EXCLUDED(mu_) {
-    MutexLock lock(mu_);
-    fault_ = std::move(fault);
-  }
+  void SetFault(FaultyHttpServer::Fault fault) { server_.SetFault(std::move(fault)); }
 
-  StubHttpServer& server() { return server_; }
+  StubHttpServer& server() { return server_.server(); }
 
   // The answer to a request as usual.
   StubAnswer Usual(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_) {
@@ -83,22 +76,10 @@ class StubObjects {
   }
 
  private:
-  StubAnswer Serve(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_) {
-    Fault fault;
-    {
-      MutexLock lock(mu_);
-      fault = fault_;
-    }
-    std::optional<StubAnswer> answer;
-    if (fault != nullptr) answer = fault(request);
-    return answer.has_value() ? *std::move(answer) : Usual(request);
-  }
-
   Mutex mu_;
   std::map<std::string, std::pair<std::string, std::string>> objects_ ABSL_GUARDED_BY(mu_);
   int puts_ ABSL_GUARDED_BY(mu_) = 0;
-  Fault fault_ ABSL_GUARDED_BY(mu_);
-  StubHttpServer server_;  // Last: its threads use what is above.
+  FaultyHttpServer server_;  // Last: its threads use what is above.
 };
 
 }  // namespace systole

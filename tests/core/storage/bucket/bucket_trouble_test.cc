@@ -11,6 +11,7 @@
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/http/faulty_http_server.h"
 #include "tests/core/storage/bucket/stub_bucket.h"
 #include "tests/core/storage/bucket/stub_bucket_store.h"
 #include "tests/dead_address.h"
@@ -42,7 +43,7 @@ StubAnswer Cut(StubBucket& bucket, const StubRequest& request) {
 }
 
 // Answers every second request, and the first, with one of these, or cut.
-StubBucket::Fault EverySecond(StubBucket& bucket, std::vector<StubAnswer> answers) {
+FaultyHttpServer::Fault EverySecond(StubBucket& bucket, std::vector<StubAnswer> answers) {
   const auto count = std::make_shared<std::atomic<size_t>>(0);
   return [=, &bucket](const StubRequest& request) -> std::optional<StubAnswer> {
     const size_t number = (*count)++;

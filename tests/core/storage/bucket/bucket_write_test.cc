@@ -13,6 +13,7 @@
 #include "core/storage/bucket/bucket_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/http/faulty_http_server.h"
 #include "tests/core/storage/bucket/stub_bucket.h"
 #include "tests/core/storage/bucket/stub_bucket_store.h"
 #include "tests/status_matchers.h"
@@ -80,7 +81,7 @@ int Count(const StubBucket& bucket, bool (*which)(const StubRequest&)) {
 }
 
 // Answers the first `count` requests of a kind.
-StubBucket::Fault First(int count, bool (*which)(const StubRequest&), StubAnswer answer) {
+FaultyHttpServer::Fault First(int count, bool (*which)(const StubRequest&), StubAnswer answer) {
   const auto left = std::make_shared<std::atomic<int>>(count);
   return [=](const StubRequest& request) -> std::optional<StubAnswer> {
     if (!which(request) || (*left)-- <= 0) return std::nullopt;

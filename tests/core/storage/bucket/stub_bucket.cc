@@ -80,7 +80,7 @@ StubBucket::StubBucket(const StubBucketOptions& options, const StubCertificate* 
       min_part_bytes_(options.min_part_bytes),
       sign_(options.sign),
       token_(options.token),
-      server_([this](const StubRequest& request) { return Serve(request); }, certificate) {}
+      server_([this](const StubRequest& request) { return Usual(request); }, certificate) {}
 
 std::string StubBucket::Name(const std::string& key) const {
   return absl::StrCat(is_gcs_ ? "gs://" : "s3://", kStubBucket, "/", key);
@@ -109,11 +109,6 @@ void StubBucket::Remove(const std::string& key) {
   objects_.erase(key);
 }
 
-void StubBucket::SetFault(Fault fault) {
-  MutexLock lock(mu_);
-  fault_ = std::move(fault);
-}
-
 void StubBucket::Renew(const AwsSigning& sign) {
   MutexLock lock(mu_);
   if (sign_.has_value()) expired_.insert(sign_->access_key_id);
@@ -125,20 +120,9 @@ void StubBucket::Renew(const std::string& token) {
   token_ = token;
 }
 
-int StubBucket::lists() const { return CountRequests(server_.requests(), true); }
+int StubBucket::lists() const { return CountRequests(server_.server().requests(), true); }
 
-int StubBucket::reads() const { return CountRequests(server_.requests(), false); }
-
-StubAnswer StubBucket::Serve(const StubRequest& request) {
-  Fault fault;
-  {
-    MutexLock lock(mu_);
-    fault = fault_;
-  }
-  std::optional<StubAnswer> answer;
-  if (fault != nullptr) answer = fault(request);
-  return answer.has_value() ? *std::move(answer) : Usual(request);
-}
+int StubBucket::reads() const { return CountRequests(server_.server().requests(), false); }
 
 std::optional<StubAnswer> StubBucket::Refuses(const StubRequest& request) {
   const std::string authorization(FindHeader(request.headers, "authorization"));

@@ -5,15 +5,16 @@
 #define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "core/concurrency/mutex.h"
 #include "core/http/http_message.h"
+#include "tests/core/http/faulty_http_server.h"
 #include "tests/core/http/stub_http_server.h"
 
 namespace systole {
@@ -37,9 +38,6 @@ struct StubBucketOptions {
 // Thread-safe.
 class StubBucket {
  public:
-  // Nullopt: the request is served as usual.
-  using Fault = std::function<std::optional<StubAnswer>(const StubRequest&)>;
-
   explicit StubBucket(const StubBucketOptions& options = {},
                       const StubCertificate* certificate = nullptr);
 
@@ -51,7 +49,7 @@ class StubBucket {
   std::optional<std::string> Get(const std::string& key) const ABSL_LOCKS_EXCLUDED(mu_);
   // Uploads in parts that have begun and not ended.
   int uploads() const ABSL_LOCKS_EXCLUDED(mu_);
-  void SetFault(Fault fault) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetFault(FaultyHttpServer::Fault fault) { server_.SetFault(std::move(fault)); }
   // From now on only these let a request in. Those of before are answered with ExpiredToken.
   void Renew(const AwsSigning& sign) ABSL_LOCKS_EXCLUDED(mu_);
   void Renew(const std::string& token) ABSL_LOCKS_EXCLUDED(mu_);
@@ -59,8 +57,8 @@ class StubBucket {
   // The answer to a request as usual.
   StubAnswer Usual(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
-  StubHttpServer& server() { return server_; }
-  std::string endpoint() const { return server_.Url(""); }
+  StubHttpServer& server() { return server_.server(); }
+  std::string endpoint() const { return server_.server().Url(""); }
   // Requests for lists, and for objects, so far.
   int lists() const;
   int reads() const;
@@ -77,7 +75,6 @@ class StubBucket {
     std::map<int, std::string> parts;  // By number.
   };
 
-  StubAnswer Serve(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
   // Why the request is not let in; nullopt if it is.
   std::optional<StubAnswer> Refuses(const StubRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   StubAnswer ServeObject(const StubRequest& request, const std::string& key)
@@ -107,8 +104,7 @@ class StubBucket {
   std::map<std::string, Object> objects_ ABSL_GUARDED_BY(mu_);
   std::map<std::string, Upload> uploads_ ABSL_GUARDED_BY(mu_);  // By ID.
   int puts_ ABSL_GUARDED_BY(mu_) = 0;
-  Fault fault_ ABSL_GUARDED_BY(mu_);
-  StubHttpServer server_;  // Last: its threads use what is above.
+  FaultyHttpServer server_;  // Last: its threads use what is above.
 };
 
 // A refusal with a code in XML.
