@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -12,20 +11,19 @@
 #include "core/credentials/aws_keys.h"
 #include "core/http/http_headers.h"
 #include "core/http/http_url.h"
-#include "core/http/no_server.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
 
-constexpr char kInstanceEndpoint[] = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
 constexpr char kInstance[] = "AWS credentials of this EC2 instance";
 constexpr char kInstanceRemedy[] =
     "check the instance's role, or set AWS_EC2_METADATA_DISABLED=true if it should have none";
 
 // Where the metadata service is, without a '/' at the end.
-absl::StatusOr<std::string> InstanceServer(const CredentialSurroundings& surroundings) {
-  const std::string named = surroundings.variable(kInstanceEndpoint);
+absl::StatusOr<std::string> InstanceServer(const CredentialSurroundings& surroundings,
+                                           const char* variable) {
+  const std::string named = surroundings.variable(variable);
   if (named.empty()) {
     const bool ipv6 = absl::EqualsIgnoreCase(
         surroundings.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE"), "IPv6");
@@ -34,7 +32,7 @@ absl::StatusOr<std::string> InstanceServer(const CredentialSurroundings& surroun
   const absl::StatusOr<HttpUrl> url = ParseHttpUrl(named);
   if (!url.ok()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(kInstanceEndpoint, " is no address of the web; want http://HOST:PORT"));
+        absl::StrCat(variable, " is no address of the web; want http://HOST:PORT"));
   }
   return std::string(absl::StripSuffix(url->Text(), "/"));
 }
@@ -48,27 +46,15 @@ bool IsRole(absl::string_view name) {
 }  // namespace
 
 absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::Ask() {
-  std::optional<CredentialLease<AwsCredentials>> given;
-  const absl::Status outcome =
-      servers_.AskUntilSomebodyIsThere(has_looked_ ? 1 : surroundings_.first_looks, [&] {
-        absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> once = AskOnce();
-        if (!once.ok()) return once.status();
-        given = *std::move(once);
-        return absl::OkStatus();
-      });
-  if (IsNoServer(outcome)) {
-    has_looked_ = true;
-    if (!has_given_) return std::nullopt;
-  }
-  SYSTOLE_RETURN_IF_ERROR(outcome);
-  return given;
+  return looks_.Ask(/*must_be_there=*/false, [this] { return AskOnce(); });
 }
 
 absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::AskOnce() {
   if (absl::EqualsIgnoreCase(surroundings_.variable("AWS_EC2_METADATA_DISABLED"), "true")) {
     return std::nullopt;
   }
-  SYSTOLE_ASSIGN_OR_RETURN(const std::string server, InstanceServer(surroundings_));
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string server,
+                           InstanceServer(surroundings_, kEndpointVariable));
   HttpRequest request =
       LinkRequest(surroundings_, absl::StrCat(server, "/latest/api/token"), kInstance);
   request.method = HttpMethod::kPut;
@@ -86,7 +72,7 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::AskO
     const absl::Status refusal =
         CredentialServers::Refusal(request, token->status, kInstanceRemedy);
     // Metadata that is switched off, or the service of another cloud.
-    if (absl::IsPermissionDenied(refusal) && !has_given_) return std::nullopt;
+    if (absl::IsPermissionDenied(refusal) && !looks_.has_given()) return std::nullopt;
     return refusal;
   }
   if (!IsSendableHeader("x-aws-ec2-metadata-token", token->body)) {
@@ -103,7 +89,7 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::AskO
     return absl::Status(answer.status().code(), answer.status().message());
   }
   const HttpResponse roles = *std::move(answer);
-  if (roles.status == 404 && !has_given_) return std::nullopt;  // The instance has no role.
+  if (roles.status == 404 && !looks_.has_given()) return std::nullopt;  // The instance has no role.
   if (roles.status >= 300)
     return CredentialServers::Refusal(request, roles.status, kInstanceRemedy);
   const absl::string_view role =
@@ -114,10 +100,7 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::AskO
   request = LinkRequest(surroundings_, absl::StrCat(folder, role), kInstance);
   request.headers = headers;
   SYSTOLE_ASSIGN_OR_RETURN(const std::string body, servers_.Ask(request, kInstanceRemedy));
-  SYSTOLE_ASSIGN_OR_RETURN(CredentialLease<AwsCredentials> lease,
-                           ParseAwsJson(body, kInstance, surroundings_.time_of_day()));
-  has_given_ = true;
-  return lease;
+  return ParseAwsJson(body, kInstance, surroundings_.time_of_day());
 }
 
 }  // namespace systole

@@ -10,6 +10,7 @@
 #include "core/credentials/credential_cache.h"
 #include "core/credentials/credential_servers.h"
 #include "core/credentials/credential_surroundings.h"
+#include "core/credentials/metadata_looks.h"
 
 namespace systole {
 
@@ -17,21 +18,24 @@ namespace systole {
 class AwsInstance {
  public:
   AwsInstance(const CredentialSurroundings& surroundings, CredentialServers& servers)
-      : surroundings_(surroundings), servers_(servers) {}
+      : surroundings_(surroundings),
+        servers_(servers),
+        looks_(surroundings, servers, "amazon", kEndpointVariable) {}
 
   // Nullopt: this is no such instance, or it has no role: nobody can be connected to within a
-  // second, and at first neither in the seconds after that; somebody refuses who never gave any; or
-  // AWS_EC2_METADATA_DISABLED is "true". Once it has given credentials, each of these is an error.
-  // Errors of AwsCredentialSource::Get().
+  // second, and at first neither in the seconds after that (see MetadataLooks); somebody refuses
+  // who never gave any; or AWS_EC2_METADATA_DISABLED is "true". Once it has given credentials, each
+  // of these is an error. Errors of AwsCredentialSource::Get().
   absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> Ask();
 
  private:
+  static constexpr char kEndpointVariable[] = "AWS_EC2_METADATA_SERVICE_ENDPOINT";
+
   absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AskOnce();
 
   const CredentialSurroundings& surroundings_;
   CredentialServers& servers_;
-  bool has_given_ = false;
-  bool has_looked_ = false;  // As often as at first.
+  MetadataLooks<AwsCredentials> looks_;
 };
 
 }  // namespace systole

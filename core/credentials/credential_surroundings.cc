@@ -1,9 +1,14 @@
 #include "core/credentials/credential_surroundings.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/credentials/credential_file.h"
 #include "core/random/process_draws.h"
 
 namespace systole {
@@ -17,6 +22,24 @@ constexpr uint32_t kPurpose = 0x6b657973;
 std::string VariableOfProcess(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+std::string FactOfMachine(const char* name) {
+  constexpr size_t kMaxFactBytes = 4096;
+  absl::StatusOr<std::string> fact = ReadCredentialFile(absl::StrCat("/sys/class/dmi/id/", name),
+                                                        "the firmware's file", kMaxFactBytes);
+  return fact.ok() ? *std::move(fact) : "";
+}
+
+bool IsMachineOfOther(const CredentialSurroundings& surroundings, absl::string_view maker) {
+  // An older machine of EC2 has "Xen" for a vendor, and "4.11.amazon" for its firmware's version.
+  bool is_known = false;
+  for (const char* name : {"sys_vendor", "bios_vendor", "bios_version"}) {
+    const std::string fact = absl::AsciiStrToLower(surroundings.machine_fact(name));
+    if (absl::StrContains(fact, maker)) return false;
+    is_known = is_known || !absl::StripAsciiWhitespace(fact).empty();
+  }
+  return is_known;
 }
 
 CredentialSurroundings WithDraws(CredentialSurroundings given) {

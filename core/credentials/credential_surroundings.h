@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/wall_clock.h"
@@ -20,8 +21,13 @@ namespace systole {
 // The value of a variable of this process's environment, "" if it is not set.
 std::string VariableOfProcess(const char* name);
 
+// What the firmware says of this machine in /sys/class/dmi/id/NAME, "" if it cannot be read: on
+// some virtual machines, and in some containers.
+std::string FactOfMachine(const char* name);
+
 struct CredentialSurroundings {
   std::function<std::string(const char* name)> variable = &VariableOfProcess;
+  std::function<std::string(const char* name)> machine_fact = &FactOfMachine;
   // For servers of credentials. Nullopt: HttpOptionsOfEnvironment(), at the first request.
   std::optional<HttpClientOptions> client = {};
   MonotonicClock now = SteadyClock();
@@ -34,8 +40,9 @@ struct CredentialSurroundings {
   // first is how long it takes to find out.
   absl::Duration link_connect_timeout = absl::Seconds(1);
   absl::Duration link_timeout = absl::Seconds(5);
-  // How often a process that never found anybody there looks at first, and the time from the begin
-  // of one look to the next. Kubernetes may start a pod some seconds before its metadata server.
+  // How often a process that never found anybody there looks at first, unless IsMachineOfOther(),
+  // and the time from the begin of one look to the next. Kubernetes may start a pod some seconds
+  // before its metadata server.
   int first_looks = 3;
   absl::Duration link_pause = absl::Milliseconds(1500);
   // For a server of the internet, with all attempts.
@@ -48,6 +55,10 @@ struct CredentialSurroundings {
 
 // `given` with a function to draw, if it has none.
 CredentialSurroundings WithDraws(CredentialSurroundings given);
+
+// Whether the firmware says that another maker than `maker` ("amazon", "google") made this machine.
+// False also if it says nothing.
+bool IsMachineOfOther(const CredentialSurroundings& surroundings, absl::string_view maker);
 
 // Whether one of Systole's own variables is 1. FailedPrecondition unless it is 0, 1 or not set.
 absl::StatusOr<bool> IsSwitchedOn(const CredentialSurroundings& surroundings, const char* variable);

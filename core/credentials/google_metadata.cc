@@ -5,13 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/http/http_headers.h"
 #include "core/http/http_url.h"
-#include "core/http/no_server.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
 
-constexpr char kHost[] = "GCE_METADATA_HOST";
 constexpr char kMachine[] = "Google's access token of this machine";
 constexpr char kMachineRemedy[] =
     "check the service account of the machine or pod, or set NO_GCE_CHECK=true if it should have "
@@ -21,32 +19,20 @@ constexpr char kMachineRemedy[] =
 
 absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::Ask(
     GoogleAccess access) {
-  std::optional<CredentialLease<std::string>> given;
-  const absl::Status outcome =
-      servers_.AskUntilSomebodyIsThere(has_looked_ ? 1 : surroundings_.first_looks, [&] {
-        absl::StatusOr<std::optional<CredentialLease<std::string>>> once = AskOnce(access);
-        if (!once.ok()) return once.status();
-        given = *std::move(once);
-        return absl::OkStatus();
-      });
-  if (IsNoServer(outcome)) {
-    has_looked_ = true;
-    if (!has_given_ && surroundings_.variable(kHost).empty()) return std::nullopt;
-  }
-  SYSTOLE_RETURN_IF_ERROR(outcome);
-  return given;
+  const bool is_named = !surroundings_.variable(kHostVariable).empty();
+  return looks_.Ask(/*must_be_there=*/is_named, [this, access] { return AskOnce(access); });
 }
 
 absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::AskOnce(
     GoogleAccess access) {
   if (absl::EqualsIgnoreCase(surroundings_.variable("NO_GCE_CHECK"), "true")) return std::nullopt;
-  const std::string named = surroundings_.variable(kHost);
+  const std::string named = surroundings_.variable(kHostVariable);
   const absl::StatusOr<HttpUrl> server = ParseHttpUrl(
       absl::StrCat("http://", named.empty() ? surroundings_.google_metadata_host : named));
   if (!server.ok() || server->target != "/") {
     return absl::FailedPreconditionError("GCE_METADATA_HOST is no host; want NAME or NAME:PORT");
   }
-  const bool must_be_there = has_given_ || !named.empty();
+  const bool must_be_there = looks_.has_given() || !named.empty();
   HttpRequest request = LinkRequest(
       surroundings_,
       absl::StrCat(server->Origin(),
@@ -67,14 +53,11 @@ absl::StatusOr<std::optional<CredentialLease<std::string>>> GoogleMetadata::AskO
         absl::StrCat(kMachine, ": the server is not Google's metadata server (status ",
                      response->status, "); correct or unset GCE_METADATA_HOST"));
   }
-  if (response->status == 404 && !has_given_) return std::nullopt;  // No service account.
+  if (response->status == 404 && !looks_.has_given()) return std::nullopt;  // No service account.
   if (response->status >= 300) {
     return CredentialServers::Refusal(request, response->status, kMachineRemedy);
   }
-  SYSTOLE_ASSIGN_OR_RETURN(CredentialLease<std::string> lease,
-                           ParseGoogleToken(response->body, kMachine));
-  has_given_ = true;
-  return lease;
+  return ParseGoogleToken(response->body, kMachine);
 }
 
 }  // namespace systole

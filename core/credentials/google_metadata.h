@@ -11,6 +11,7 @@
 #include "core/credentials/credential_servers.h"
 #include "core/credentials/credential_surroundings.h"
 #include "core/credentials/google_tokens.h"
+#include "core/credentials/metadata_looks.h"
 
 namespace systole {
 
@@ -18,22 +19,25 @@ namespace systole {
 class GoogleMetadata {
  public:
   GoogleMetadata(const CredentialSurroundings& surroundings, CredentialServers& servers)
-      : surroundings_(surroundings), servers_(servers) {}
+      : surroundings_(surroundings),
+        servers_(servers),
+        looks_(surroundings, servers, "google", kHostVariable) {}
 
   // Nullopt: there is no such server, or the machine has no service account: nobody can be
-  // connected to within a second, and at first neither in the seconds after that; who answers is
-  // not Google's server; or NO_GCE_CHECK is "true". Once it has given a token, or if
-  // GCE_METADATA_HOST names it, the first two of these are errors. Errors of
+  // connected to within a second, and at first neither in the seconds after that (see
+  // MetadataLooks); who answers is not Google's server; or NO_GCE_CHECK is "true". Once it has
+  // given a token, or if GCE_METADATA_HOST names it, the first two of these are errors. Errors of
   // GoogleTokenSource::Get().
   absl::StatusOr<std::optional<CredentialLease<std::string>>> Ask(GoogleAccess access);
 
  private:
+  static constexpr char kHostVariable[] = "GCE_METADATA_HOST";
+
   absl::StatusOr<std::optional<CredentialLease<std::string>>> AskOnce(GoogleAccess access);
 
   const CredentialSurroundings& surroundings_;
   CredentialServers& servers_;
-  bool has_given_ = false;
-  bool has_looked_ = false;  // As often as at first.
+  MetadataLooks<std::string> looks_;
 };
 
 }  // namespace systole

@@ -47,6 +47,11 @@ class FakeSurroundings {
     MutexLock lock(mu_);
     variables_[variable] = value;
   }
+  // What the firmware says of the machine. Nothing at first.
+  void SetFact(const std::string& name, const std::string& value) ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    facts_[name] = value;
+  }
   // Both clocks go on.
   void Pass(absl::Duration time) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
@@ -77,6 +82,12 @@ class FakeSurroundings {
                   const auto found = variables_.find(name);
                   return found == variables_.end() ? "" : found->second;
                 },
+            .machine_fact =
+                [this](const char* name) {
+                  MutexLock lock(mu_);
+                  const auto found = facts_.find(name);
+                  return found == facts_.end() ? "" : found->second;
+                },
             .client = client,
             .now =
                 [this] {
@@ -97,6 +108,7 @@ class FakeSurroundings {
   const TempFolder folder_;
   mutable Mutex mu_;
   std::map<std::string, std::string> variables_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, std::string> facts_ ABSL_GUARDED_BY(mu_);
   absl::Duration now_ ABSL_GUARDED_BY(mu_) = absl::Hours(1);
   absl::Time midnight_ ABSL_GUARDED_BY(mu_) = absl::FromUnixSeconds(1'800'000'000);
 };

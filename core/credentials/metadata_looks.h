@@ -1,0 +1,74 @@
+// How often a machine's metadata service is looked for before the machine counts as one without
+// it. The same for every cloud; each says how it asks once.
+#ifndef SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_
+#define SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_
+
+#include <optional>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/credentials/credential_cache.h"
+#include "core/credentials/credential_servers.h"
+#include "core/credentials/credential_surroundings.h"
+#include "core/http/no_server.h"
+#include "core/status/status_macros.h"
+
+namespace systole {
+
+// Thread-compatible. Borrows both arguments of the constructor.
+template <typename Value>
+class MetadataLooks {
+ public:
+  // What a look finds. Nullopt: whoever is there has none.
+  using Found = absl::StatusOr<std::optional<CredentialLease<Value>>>;
+
+  // `maker` is that of the cloud's machines, as in IsMachineOfOther(). `variable` is the one of the
+  // environment that says where the service is.
+  MetadataLooks(const CredentialSurroundings& surroundings, CredentialServers& servers,
+                const char* maker, const char* variable)
+      : surroundings_(surroundings), servers_(servers), maker_(maker), variable_(variable) {}
+
+  // Calls `ask`, at first several times while it returns an error IsNoServer(), because the service
+  // may start later than this process. On a machine of another maker it calls `ask` once, unless
+  // the variable is set. Nullopt also if nobody is there, but then an error if something was given
+  // before, or if `must_be_there`. Other errors are those of `ask`.
+  Found Ask(bool must_be_there, absl::FunctionRef<Found()> ask) {
+    std::optional<CredentialLease<Value>> given;
+    const absl::Status outcome = servers_.AskUntilSomebodyIsThere(Times(), [&] {
+      Found once = ask();
+      if (once.ok()) given = *std::move(once);
+      return once.status();
+    });
+    if (IsNoServer(outcome)) {
+      has_looked_ = true;
+      if (!has_given_ && !must_be_there) return std::nullopt;
+    }
+    SYSTOLE_RETURN_IF_ERROR(outcome);
+    if (given.has_value()) has_given_ = true;
+    return given;
+  }
+
+  // Whether a look has ever found something.
+  bool has_given() const { return has_given_; }
+
+ private:
+  int Times() const {
+    if (has_looked_) return 1;
+    const bool is_elsewhere =
+        IsMachineOfOther(surroundings_, maker_) && surroundings_.variable(variable_).empty();
+    return is_elsewhere ? 1 : surroundings_.first_looks;
+  }
+
+  const CredentialSurroundings& surroundings_;
+  CredentialServers& servers_;
+  const char* const maker_;
+  const char* const variable_;
+  bool has_given_ = false;
+  bool has_looked_ = false;  // As often as at first.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_
