@@ -45,6 +45,9 @@ absl::Status CheckAwsSigning(const AwsSigning& sign, absl::string_view object) {
     return refuse("region", "one such as us-east-1: letters, digits and '-'");
   }
   if (!IsScopePart(sign.service)) return refuse("service", "letters, digits and '-'");
+  if (sign.scheme == SigningScheme::kGoogle && !sign.session_token.empty()) {
+    return refuse("session token", "none, because Cloud Storage has no temporary keys");
+  }
   return absl::OkStatus();
 }
 
@@ -58,7 +61,11 @@ absl::Status CheckLibcurlSigns(unsigned version_num, absl::string_view version) 
 
 HttpHeaders AwsHeaders(const AwsSigning& sign) {
   HttpHeaders headers;
-  // The body is not hashed: TLS protects it, and S3 would want to know its hash first.
+  // The body is not hashed: TLS protects it, and a store would want to know its hash first.
+  if (sign.scheme == SigningScheme::kGoogle) {
+    headers.emplace_back("x-goog-content-sha256", "UNSIGNED-PAYLOAD");
+    return headers;
+  }
   if (sign.service == "s3") headers.emplace_back("x-amz-content-sha256", "UNSIGNED-PAYLOAD");
   if (!sign.session_token.empty()) {
     headers.emplace_back("x-amz-security-token", sign.session_token);
@@ -67,7 +74,8 @@ HttpHeaders AwsHeaders(const AwsSigning& sign) {
 }
 
 std::string AwsProvider(const AwsSigning& sign) {
-  return absl::StrCat("aws:amz:", sign.region, ":", sign.service);
+  const bool is_google = sign.scheme == SigningScheme::kGoogle;
+  return absl::StrCat(is_google ? "goog:goog:" : "aws:amz:", sign.region, ":", sign.service);
 }
 
 }  // namespace systole

@@ -43,14 +43,22 @@ struct HttpRange {
   uint64_t end = 0;
 };
 
-// Signs a request by AWS Signature Version 4 with the time of day. All headers are signed, the body
-// is not (UNSIGNED-PAYLOAD for S3), so a body needs https.
+// Whose words a signature has.
+enum class SigningScheme {
+  kAws,     // AWS Signature Version 4: AWS4-HMAC-SHA256, x-amz-date, ..
+  kGoogle,  // Cloud Storage's, which differs in these words alone: GOOG4-HMAC-SHA256, x-goog-date.
+};
+
+// Signs a request by AWS Signature Version 4, or as Cloud Storage does it, with the time of day.
+// All headers are signed, the body is not (UNSIGNED-PAYLOAD for S3 and Cloud Storage), so a body
+// needs https.
 struct AwsSigning {
   std::string access_key_id;
   std::string secret_access_key;
   std::string session_token = {};  // Empty: the keys are not temporary.
   std::string region;              // "us-east-1", ..
   std::string service = "s3";
+  SigningScheme scheme = SigningScheme::kAws;
 };
 
 // What becomes of an answer that redirects. Those to POST, PUT and DELETE are never followed.

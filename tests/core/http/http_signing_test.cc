@@ -197,6 +197,31 @@ TEST(HttpSigningTest, KeysWithoutASessionTokenAndOtherServicesAreSigned) {
   EXPECT_THAT(VerifySigV4(server.requests().back(), sign), IsOk());
 }
 
+TEST(HttpSigningTest, RequestsToCloudStorageAreSignedInItsWords) {
+  const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); });
+  const auto client = MakeClient();
+  const AwsSigning sign = {.access_key_id = "GOOG1EKEYID",
+                           .secret_access_key = "se+cret:k/ey",
+                           .region = "auto",
+                           .service = "storage",
+                           .scheme = SigningScheme::kGoogle};
+  for (const char* target : {"/bucket/a%20b%2B%28c%29/~_-.%C3%A9%25", "/bucket/../a//./b",
+                             "/bucket?delimiter=%2F&list-type=2&prefix=x%20y"}) {
+    HttpRequest request = {.url = server.Url(target), .sign = sign, .timeout = kLong};
+    request.keeps_dots = true;
+    request.range = {.begin = 5, .end = 9};
+    request.headers = {{"x-goog-user-project", "me"}, {"x-goog-if-generation-match", "12"}};
+    EXPECT_THAT(client->Fetch(request), IsOk());
+    EXPECT_THAT(VerifySigV4(server.requests().back(), sign), IsOk()) << target;
+  }
+  // There are no temporary keys.
+  HttpRequest request = {.url = server.Url("/"), .sign = sign, .timeout = kLong};
+  request.sign->session_token = "to:ken";
+  EXPECT_THAT(client->Fetch(request),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("session token"), Not(HasSubstr("to:ken")))));
+}
+
 // libcurl signs the query as it is written, and a server sorts it first.
 TEST(HttpSigningTest, AQueryThatIsNotSortedIsRefusedByServers) {
   const StubHttpServer server([](const StubRequest&) { return Reply(200, ""); });

@@ -101,7 +101,7 @@ std::optional<std::string> SignedValue(const StubRequest& request, absl::string_
 
 bool MustBeSigned(absl::string_view header) {
   return header == "host" || header == "range" || header == "if-match" ||
-         absl::StartsWith(header, "x-amz-");
+         absl::StartsWith(header, "x-amz-") || absl::StartsWith(header, "x-goog-");
 }
 
 absl::Status Refused(absl::string_view why) {
@@ -113,13 +113,23 @@ absl::Status Refused(absl::string_view why) {
 absl::Status VerifySigV4(const StubRequest& request, const AwsSigning& expected) {
   absl::string_view authorization = FindHeader(request.headers, "authorization");
   if (authorization.empty()) return Refused("the request is not signed");
-  if (!absl::ConsumePrefix(&authorization, "AWS4-HMAC-SHA256 ")) return Refused("other algorithm");
+  const bool is_google = expected.scheme == SigningScheme::kGoogle;
+  const std::string algorithm = is_google ? "GOOG4-HMAC-SHA256" : "AWS4-HMAC-SHA256";
+  const std::string request_type = is_google ? "goog4_request" : "aws4_request";
+  const std::string header_prefix = is_google ? "x-goog-" : "x-amz-";
+  const std::string other_prefix = is_google ? "x-amz-" : "x-goog-";
+  if (!absl::ConsumePrefix(&authorization, absl::StrCat(algorithm, " "))) {
+    return Refused("other algorithm");
+  }
+  for (const auto& [name, value] : request.headers) {
+    if (absl::StartsWith(name, other_prefix)) return Refused("headers of both kinds");
+  }
 
-  const std::string time(FindHeader(request.headers, "x-amz-date"));
-  if (time.size() != 16 || time[8] != 'T' || time.back() != 'Z') return Refused("no x-amz-date");
+  const std::string time(FindHeader(request.headers, absl::StrCat(header_prefix, "date")));
+  if (time.size() != 16 || time[8] != 'T' || time.back() != 'Z') return Refused("no date");
   const std::string date = time.substr(0, 8);
   const std::string scope =
-      absl::StrCat(date, "/", expected.region, "/", expected.service, "/aws4_request");
+      absl::StrCat(date, "/", expected.region, "/", expected.service, "/", request_type);
   const std::string credential = Field(authorization, "Credential");
   if (credential != absl::StrCat(expected.access_key_id, "/", scope)) {
     return Refused(absl::StrCat("the credential is ", credential));
@@ -143,9 +153,9 @@ absl::Status VerifySigV4(const StubRequest& request, const AwsSigning& expected)
     absl::StrAppend(&headers, name, ":", *value, "\n");
   }
 
-  std::string payload(FindHeader(request.headers, "x-amz-content-sha256"));
+  std::string payload(FindHeader(request.headers, absl::StrCat(header_prefix, "content-sha256")));
   if (payload.empty()) {
-    if (expected.service == "s3") return Refused("no x-amz-content-sha256");
+    if (expected.service == "s3" || is_google) return Refused("no hash of the body");
     payload = Sha256Hex(request.body);
   } else if (payload != "UNSIGNED-PAYLOAD" && payload != Sha256Hex(request.body)) {
     return Refused("the body has another hash");
@@ -156,12 +166,11 @@ absl::Status VerifySigV4(const StubRequest& request, const AwsSigning& expected)
       absl::StrJoin({request.method, Encode(Decode(target.first), true),
                      CanonicalQuery(target.second), headers, signed_headers, payload},
                     "\n");
-  const std::string to_sign =
-      absl::StrJoin({std::string("AWS4-HMAC-SHA256"), time, scope, Sha256Hex(canonical)}, "\n");
-  std::string key = absl::StrCat("AWS4", expected.secret_access_key);
+  const std::string to_sign = absl::StrJoin({algorithm, time, scope, Sha256Hex(canonical)}, "\n");
+  std::string key = absl::StrCat(is_google ? "GOOG4" : "AWS4", expected.secret_access_key);
   for (const absl::string_view part :
        {absl::string_view(date), absl::string_view(expected.region),
-        absl::string_view(expected.service), absl::string_view("aws4_request")}) {
+        absl::string_view(expected.service), absl::string_view(request_type)}) {
     key = Hmac(key, part);
   }
   const std::string signature = absl::BytesToHexString(Hmac(key, to_sign));
