@@ -17,8 +17,9 @@ namespace {
 
 // Codes of refusals that new credentials may mend.
 constexpr absl::string_view kCredentialCodes[] = {
-    "ExpiredToken",    "ExpiredTokenException", "InvalidToken",         "TokenRefreshRequired",
-    "InvalidSecurity", "InvalidAccessKeyId",    "SignatureDoesNotMatch"};
+    "ExpiredToken",          "ExpiredTokenException", "InvalidToken",
+    "TokenRefreshRequired",  "InvalidSecurity",       "InvalidAccessKeyId",
+    "SignatureDoesNotMatch", "XAdminUserNotFound"};  // versitygw's, with 404.
 
 // The status of a proxy that wants a password.
 constexpr int kProxyRefuses = 407;
@@ -82,14 +83,16 @@ void SetBucketRules(HttpRequest& request) {
 
 bool RefusesCredentials(const HttpResponse& response) {
   if (response.status == 401) return true;
-  if (response.status != 400 && response.status != 403) return false;
+  if (response.status != 400 && response.status != 403 && response.status != 404) return false;
   const std::string code = ParseRefusal(response.body).code;
   return std::find(std::begin(kCredentialCodes), std::end(kCredentialCodes), code) !=
          std::end(kCredentialCodes);
 }
 
 bool MayNeedOtherCredentials(const HttpResponse& response, bool had_any) {
-  return RefusesCredentials(response) || (!had_any && response.status == 403);
+  if (RefusesCredentials(response)) return true;
+  // Some servers say 400 to a request that they want to be signed.
+  return !had_any && (response.status == 400 || response.status == 403);
 }
 
 absl::Status BucketDialect::RefusalOf(absl::string_view called,

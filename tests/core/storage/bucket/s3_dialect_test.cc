@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -184,6 +185,25 @@ TEST(S3DialectTest, RefusedCredentialsAreRenewedAndTriedOnce) {
   EXPECT_EQ(credentials.refused(), 2);
 }
 
+TEST(S3DialectTest, ARefusalOfARequestWithoutCredentialsLooksForThem) {
+  const struct {
+    int status;
+    const char* code;
+    bool looks;
+  } kRefusals[] = {{400, "InvalidArgument", true},     {401, "", true},
+                   {403, "AccessDenied", true},        {404, "NoSuchKey", false},
+                   {404, "XAdminUserNotFound", true},  {405, "MethodNotAllowed", false},
+                   {412, "PreconditionFailed", false}, {503, "SlowDown", false}};
+  for (const auto& [status, code, looks] : kRefusals) {
+    auto source = std::make_unique<FakeAwsCredentials>(std::vector<AwsCredentials>());
+    source->SetLateValues({kFirst});
+    const auto dialect = *S3Dialect::Create({}, std::move(source));
+    const HttpRequest sent = Prepared(*dialect, "s3://data/a");
+    EXPECT_EQ(dialect->LearnsFrom("s3://data/a", sent, Refusal(status, code)), looks) << status;
+    EXPECT_EQ(Prepared(*dialect, "s3://data/a").sign.has_value(), looks) << status << code;
+  }
+}
+
 TEST(S3DialectTest, ARefusalSaysWhatToDoAndShowsNoWordsOfTheServer) {
   const auto dialect = Dialect({});
   Prepared(*dialect, "s3://data/a");
@@ -216,8 +236,11 @@ TEST(S3DialectTest, ARefusalSaysWhatToDoAndShowsNoWordsOfTheServer) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("AWS_REGION")));
   EXPECT_THAT(says(418, "Teapot"),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("want 200 or 206")));
-  // versitygw says so of a key that it does not know.
+  // versitygw says so of a key that it does not know. It must not look like a missing index.
   EXPECT_THAT(says(404, "XAdminUserNotFound"),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("does not accept"), HasSubstr("AWS_PROFILE"))));
+  EXPECT_THAT(says(404, "NoSuchUser"),
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr("does not know the caller"), HasSubstr("AWS_PROFILE"))));
   EXPECT_THAT(dialect->RefusalOf("it", {.status = 400,
