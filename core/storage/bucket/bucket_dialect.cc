@@ -119,20 +119,17 @@ absl::Status BucketDialect::RefusalOf(Action action, absl::string_view called,
 }
 
 absl::Status BucketDialect::Forbidden(Action action, absl::string_view what) const {
+  const bool reads = action == Action::kRead;
   if (!has_credentials()) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        what, "it may not be ", action == Action::kRead ? "read" : "written", " by everybody"));
-  }
-  if (action == Action::kWrite) {
     return absl::PermissionDeniedError(
-        absl::StrCat(what, "these credentials may not write or remove it; the permissions are ",
-                     words_.write_permissions));
+        absl::StrCat(what, "it may not be ", reads ? "read" : "written", " by everybody"));
   }
-  return absl::PermissionDeniedError(absl::StrCat(
-      what,
-      "these credentials may not read it, or there is no such object and they may not list the "
-      "bucket; the permissions are ",
-      words_.permissions));
+  return absl::PermissionDeniedError(
+      absl::StrCat(what, "these credentials may not ",
+                   reads ? "read it, or there is no such object and they may not list the bucket"
+                         : "write or remove it",
+                   "; the permissions are ", reads ? words_.permissions : words_.write_permissions,
+                   words_.forbidden_too.empty() ? "" : "; ", words_.forbidden_too));
 }
 
 absl::Status BucketDialect::Explained(Action action, absl::string_view called,

@@ -27,6 +27,8 @@ struct BucketWords {
   absl::string_view credentials;        // What to set so that credentials are found.
   absl::string_view endpoint;           // Where to say which server it is.
   absl::string_view unsigned_variable;  // With it, none are looked for.
+  // What else may be why a request with credentials is forbidden, and what to do. Empty: nothing.
+  absl::string_view forbidden_too = {};
 };
 
 // Thread-safe, as WebDialect says.

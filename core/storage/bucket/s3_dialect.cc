@@ -17,6 +17,7 @@ namespace systole {
 namespace {
 
 constexpr char kAddressing[] = "SYSTOLE_S3_ADDRESSING";
+constexpr char kPayer[] = "AWS_REQUEST_PAYER";
 constexpr char kEndpoint[] = "AWS_ENDPOINT_URL_S3";
 
 constexpr BucketWords kS3Words = {
@@ -27,7 +28,8 @@ constexpr BucketWords kS3Words = {
         "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or the role of this "
         "machine",
     .endpoint = "AWS_ENDPOINT_URL_S3, AWS_REGION",
-    .unsigned_variable = "SYSTOLE_S3_UNSIGNED"};
+    .unsigned_variable = "SYSTOLE_S3_UNSIGNED",
+    .forbidden_too = "if the requester pays for the bucket, set AWS_REQUEST_PAYER=requester"};
 
 }  // namespace
 
@@ -81,6 +83,7 @@ absl::Status S3Dialect::Prepare(HttpRequest& request) {
   const bool in_host = options_.bucket_in_host.value_or(!endpoint_.has_value()) && name_is_one;
   request.url = in_host ? AddressAtHost(server, target) : AddressInPath(server, target);
   SetBucketRules(request);
+  if (options_.requester_pays) request.headers.emplace_back("x-amz-request-payer", "requester");
   SYSTOLE_ASSIGN_OR_RETURN(const std::optional<AwsCredentials> credentials,
                            credentials_->Get(request.timeout));
   signs_.store(credentials.has_value(), std::memory_order_relaxed);
@@ -137,6 +140,12 @@ absl::StatusOr<S3Options> S3OptionsOfEnvironment(const CredentialSurroundings& s
                                                    "\", want \"virtual\" or \"path\""));
   }
   if (!addressing.empty()) options.bucket_in_host = addressing == "virtual";
+  const std::string payer = surroundings.variable(kPayer);
+  if (!payer.empty() && payer != "requester") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kPayer, " is \"", ForeignName(payer), "\", want \"requester\""));
+  }
+  options.requester_pays = !payer.empty();
   return options;
 }
 

@@ -34,6 +34,8 @@ struct S3Options {
   // Whether the bucket stands in the host's name (BUCKET.HOST/KEY) or in the path
   // (HOST/BUCKET/KEY). Nullopt: in the name for AWS, in the path for others.
   std::optional<bool> bucket_in_host = {};
+  // Whether each request says that its sender pays for it. Some buckets refuse others.
+  bool requester_pays = false;
 };
 
 // Thread-safe.
@@ -73,7 +75,8 @@ class S3Dialect final : public BucketDialect {
 };
 
 // S3Options by the variables of the environment and AWS's configuration file. The README lists
-// them. InvalidArgument for an unknown SYSTOLE_S3_ADDRESSING; errors of AwsRegionOfEnvironment().
+// them. InvalidArgument for an unknown SYSTOLE_S3_ADDRESSING or AWS_REQUEST_PAYER; errors of
+// AwsRegionOfEnvironment().
 absl::StatusOr<S3Options> S3OptionsOfEnvironment(const CredentialSurroundings& surroundings = {});
 
 }  // namespace systole

@@ -8,9 +8,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/http/http_headers.h"
+#include "core/status/status_macros.h"
 #include "core/storage/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/storage/bucket/fake_credentials.h"
 #include "tests/core/storage/bucket/stub_bucket.h"
 #include "tests/core/storage/bucket/stub_bucket_store.h"
 #include "tests/status_matchers.h"
@@ -20,6 +22,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -71,6 +74,34 @@ TEST(BucketStoreTest, TheIdentityInCloudStorageIsTheGeneration) {
                                  HasSubstr("shard \"a\" was replaced")));
   }
   EXPECT_EQ(store.Stat(name)->identity, "generation 1002");
+}
+
+TEST(BucketStoreTest, WhatTheRequesterPaysForIsSaidAndSigned) {
+  StubBucket bucket(Signed());
+  const std::string name = bucket.Put("a", "0123456789");
+  bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (FindHeader(request.headers, "x-amz-request-payer") == "requester") return std::nullopt;
+    return RefuseInXml(403, "AccessDenied");
+  });
+  EXPECT_THAT(S3StoreOf(bucket).Open(name), StatusIs(absl::StatusCode::kPermissionDenied,
+                                                     HasSubstr("set AWS_REQUEST_PAYER=requester")));
+  const BucketStore store([&bucket]() -> absl::StatusOr<BucketService> {
+    BucketService service = {.dialect = nullptr, .web = EagerWebOptions()};
+    SYSTOLE_ASSIGN_OR_RETURN(
+        service.dialect,
+        S3Dialect::Create({.endpoint = bucket.endpoint(), .requester_pays = true},
+                          std::make_unique<FakeAwsCredentials>(std::vector{kStubCredentials})));
+    return service;
+  });
+  EXPECT_THAT(ReadWhole(*MustOpen(store, name), 10), IsOkAndHolds("0123456789"));
+  EXPECT_THAT(store.List(bucket.Name("*"), [](absl::string_view) { return true; }),
+              IsOkAndHolds(ElementsAre(name)));
+  absl::StatusOr<std::unique_ptr<ByteSink>> sink = store.Create(name);
+  ASSERT_THAT(sink, IsOk());
+  EXPECT_THAT((*sink)->Append("new"), IsOk());
+  EXPECT_THAT((*sink)->Close(), IsOk());
+  EXPECT_EQ(bucket.Get("a"), "new");
+  EXPECT_THAT(store.Remove(name), IsOk());
 }
 
 TEST(BucketStoreTest, AnEmptyObjectIsOpenedAndRead) {

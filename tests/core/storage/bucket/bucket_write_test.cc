@@ -304,7 +304,8 @@ TEST(BucketWriteTest, WhoMayNotWriteIsToldThePermissionsAndNoSecret) {
   const auto refused =
       StatusIs(absl::StatusCode::kPermissionDenied,
                AllOf(HasSubstr(name), HasSubstr("403 AccessDenied"), HasSubstr("s3:PutObject"),
-                     Not(HasSubstr("SECRET")), Not(HasSubstr("SESSION")), Not(HasSubstr("AKID"))));
+                     HasSubstr("set AWS_REQUEST_PAYER=requester"), Not(HasSubstr("SECRET")),
+                     Not(HasSubstr("SESSION")), Not(HasSubstr("AKID"))));
   EXPECT_THAT(Write(store, name, "small"), refused);
   EXPECT_THAT(Write(store, name, Bytes(3500)), refused);
   EXPECT_THAT(store.Remove(name), refused);

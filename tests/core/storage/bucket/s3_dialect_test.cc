@@ -204,6 +204,15 @@ TEST(S3DialectTest, ARefusalOfARequestWithoutCredentialsLooksForThem) {
   }
 }
 
+TEST(S3DialectTest, TheRequesterPaysIfTheOptionsSaySo) {
+  const auto header = [](const S3Options& options) {
+    const HttpRequest request = Prepared(*Dialect(options), "s3://data/a");
+    return std::string(FindHeader(request.headers, "x-amz-request-payer"));
+  };
+  EXPECT_EQ(header({}), "");
+  EXPECT_EQ(header({.requester_pays = true}), "requester");
+}
+
 TEST(S3DialectTest, ARefusalSaysWhatToDoAndShowsNoWordsOfTheServer) {
   const auto dialect = Dialect({});
   Prepared(*dialect, "s3://data/a");
@@ -221,7 +230,8 @@ TEST(S3DialectTest, ARefusalSaysWhatToDoAndShowsNoWordsOfTheServer) {
                        AllOf(HasSubstr("no such bucket"), HasSubstr("AWS_ENDPOINT_URL_S3"))));
   EXPECT_THAT(says(403, "AccessDenied"),
               StatusIs(absl::StatusCode::kPermissionDenied,
-                       AllOf(HasSubstr("s3:GetObject"), HasSubstr("s3:ListBucket"))));
+                       AllOf(HasSubstr("s3:GetObject"), HasSubstr("s3:ListBucket"),
+                             HasSubstr("set AWS_REQUEST_PAYER=requester"))));
   for (const char* code : {"InvalidAccessKeyId", "SignatureDoesNotMatch"}) {
     EXPECT_THAT(says(403, code), StatusIs(absl::StatusCode::kFailedPrecondition,
                                           HasSubstr("AWS_SECRET_ACCESS_KEY")));
@@ -300,6 +310,14 @@ TEST(S3DialectTest, TheEnvironmentNamesEndpointRegionAndAddressing) {
   EXPECT_EQ(set->endpoint, "http://host:9000");
   EXPECT_EQ(set->region, "eu-west-1");
   EXPECT_EQ(set->bucket_in_host, true);
+  EXPECT_FALSE(set->requester_pays);
+  variables["AWS_REQUEST_PAYER"] = "requester";
+  EXPECT_TRUE(S3OptionsOfEnvironment(surroundings)->requester_pays);
+  variables["AWS_REQUEST_PAYER"] = "true";
+  EXPECT_THAT(S3OptionsOfEnvironment(surroundings),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("AWS_REQUEST_PAYER"), HasSubstr("want \"requester\""))));
+  variables["AWS_REQUEST_PAYER"] = "";
   variables["SYSTOLE_S3_ADDRESSING"] = "path";
   EXPECT_EQ(S3OptionsOfEnvironment(surroundings)->bucket_in_host, false);
   variables["SYSTOLE_S3_ADDRESSING"] = "host";
