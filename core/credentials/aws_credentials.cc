@@ -19,32 +19,12 @@ namespace {
 
 using AwsLease = CredentialLease<std::optional<AwsCredentials>>;
 
-// The keys of one place, which `place` names in messages: "the environment". Nullopt if it has
-// neither key.
-absl::StatusOr<std::optional<AwsCredentials>> KeysOf(AwsCredentials keys, absl::string_view place,
-                                                     absl::string_view id_name,
-                                                     absl::string_view secret_name) {
-  if (keys.access_key_id.empty() && keys.secret_access_key.empty()) return std::nullopt;
-  if (keys.access_key_id.empty() || keys.secret_access_key.empty()) {
-    const bool has_id = !keys.access_key_id.empty();
-    return absl::FailedPreconditionError(
-        absl::StrCat(place, " has ", has_id ? id_name : secret_name, ", but no ",
-                     has_id ? secret_name : id_name, "; give both or neither"));
-  }
-  if (const std::string part = MalformedPart(keys); !part.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(place, " has a malformed ", part,
-                     ", which must be printable ASCII on one line; look for a wrong copy"));
-  }
-  return keys;
-}
-
 absl::StatusOr<std::optional<AwsCredentials>> KeysOfEnvironment(
     const CredentialSurroundings& surroundings) {
-  return KeysOf({.access_key_id = surroundings.variable("AWS_ACCESS_KEY_ID"),
-                 .secret_access_key = surroundings.variable("AWS_SECRET_ACCESS_KEY"),
-                 .session_token = surroundings.variable("AWS_SESSION_TOKEN")},
-                "the environment", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY");
+  return KeysOfPlace({.access_key_id = surroundings.variable("AWS_ACCESS_KEY_ID"),
+                      .secret_access_key = surroundings.variable("AWS_SECRET_ACCESS_KEY"),
+                      .session_token = surroundings.variable("AWS_SESSION_TOKEN")},
+                     "the environment", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY");
 }
 
 absl::Status Unsupported(const AwsProfile& profile, absl::string_view key) {
@@ -117,11 +97,12 @@ class AwsSource final : public AwsCredentialSource {
     }
     const char* const sso = FirstSetting(profile, {"sso_session", "sso_start_url"});
     if (sso != nullptr) return Unsupported(profile, sso);
-    SYSTOLE_ASSIGN_OR_RETURN(std::optional<AwsCredentials> keys,
-                             KeysOf({.access_key_id = profile.Get("aws_access_key_id"),
-                                     .secret_access_key = profile.Get("aws_secret_access_key"),
-                                     .session_token = profile.Get("aws_session_token")},
-                                    profile.Shown(), "aws_access_key_id", "aws_secret_access_key"));
+    SYSTOLE_ASSIGN_OR_RETURN(
+        std::optional<AwsCredentials> keys,
+        KeysOfPlace({.access_key_id = profile.Get("aws_access_key_id"),
+                     .secret_access_key = profile.Get("aws_secret_access_key"),
+                     .session_token = profile.Get("aws_session_token")},
+                    profile.Shown(), "aws_access_key_id", "aws_secret_access_key"));
     if (keys.has_value()) return AwsLease{.value = std::move(keys), .look_again = kLookAgain};
     if (!profile.Get("aws_session_token").empty()) {
       return absl::FailedPreconditionError(

@@ -66,6 +66,25 @@ std::string MalformedPart(const AwsCredentials& keys) {
   return IsPart(keys.session_token) ? "" : "session token";
 }
 
+absl::StatusOr<std::optional<AwsCredentials>> KeysOfPlace(AwsCredentials keys,
+                                                          absl::string_view place,
+                                                          absl::string_view id_name,
+                                                          absl::string_view secret_name) {
+  if (keys.access_key_id.empty() && keys.secret_access_key.empty()) return std::nullopt;
+  if (keys.access_key_id.empty() || keys.secret_access_key.empty()) {
+    const bool has_id = !keys.access_key_id.empty();
+    return absl::FailedPreconditionError(
+        absl::StrCat(place, " has ", has_id ? id_name : secret_name, ", but no ",
+                     has_id ? secret_name : id_name, "; give both or neither"));
+  }
+  if (const std::string part = MalformedPart(keys); !part.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(place, " has a malformed ", part,
+                     ", which must be printable ASCII on one line; look for a wrong copy"));
+  }
+  return keys;
+}
+
 absl::StatusOr<CredentialLease<AwsCredentials>> ParseAwsJson(absl::string_view text,
                                                              absl::string_view source,
                                                              absl::Time now) {

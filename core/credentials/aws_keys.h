@@ -1,9 +1,11 @@
-// AWS's keys as people and services write them, checked.
+// AWS's keys as people and services write them, checked. The HMAC keys of Cloud Storage are made
+// like them.
 //
 // Thread-safe: no state; AwsCredentials is a value.
 #ifndef SYSTOLE_CORE_CREDENTIALS_AWS_KEYS_H_
 #define SYSTOLE_CORE_CREDENTIALS_AWS_KEYS_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -24,6 +26,14 @@ struct AwsCredentials {
 // Which part of `keys` cannot be signed with, because it is missing or not printable ASCII: "access
 // key ID", .. Empty: none.
 std::string MalformedPart(const AwsCredentials& keys);
+
+// The keys of one place, which `place` names in messages: "the environment". Nullopt if it has
+// neither key. The other names are those of the keys there.
+//   FailedPrecondition   one key without the other, or a malformed part.
+absl::StatusOr<std::optional<AwsCredentials>> KeysOfPlace(AwsCredentials keys,
+                                                          absl::string_view place,
+                                                          absl::string_view id_name,
+                                                          absl::string_view secret_name);
 
 // The next functions read an answer at the time `now`. `source` says in messages what was read.
 //   DataLoss           a malformed answer, or one that lacks a part.

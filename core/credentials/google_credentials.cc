@@ -18,6 +18,7 @@ namespace {
 
 using GoogleLease = CredentialLease<std::optional<std::string>>;
 
+constexpr char kUnsigned[] = "SYSTOLE_GS_UNSIGNED";
 constexpr char kKeyFileVariable[] = "GOOGLE_APPLICATION_CREDENTIALS";
 
 class GoogleSource final : public GoogleTokenSource {
@@ -40,8 +41,7 @@ class GoogleSource final : public GoogleTokenSource {
   // changed.
   absl::StatusOr<GoogleLease> Renew(absl::Duration deadline) {
     servers_.SetDeadline(deadline);
-    SYSTOLE_ASSIGN_OR_RETURN(const bool goes_unsigned,
-                             IsSwitchedOn(surroundings_, "SYSTOLE_GS_UNSIGNED"));
+    SYSTOLE_ASSIGN_OR_RETURN(const bool goes_unsigned, IsSwitchedOn(surroundings_, kUnsigned));
     if (goes_unsigned) return GoogleLease{.value = std::nullopt};
     std::optional<CredentialLease<std::string>> given;
     const std::string named = surroundings_.variable(kKeyFileVariable);
@@ -104,6 +104,15 @@ class GoogleSource final : public GoogleTokenSource {
 };
 
 }  // namespace
+
+absl::StatusOr<std::optional<AwsCredentials>> GoogleHmacKeysOfEnvironment(
+    const CredentialSurroundings& surroundings) {
+  SYSTOLE_ASSIGN_OR_RETURN(const bool goes_unsigned, IsSwitchedOn(surroundings, kUnsigned));
+  if (goes_unsigned) return std::nullopt;
+  return KeysOfPlace({.access_key_id = surroundings.variable("GS_ACCESS_KEY_ID"),
+                      .secret_access_key = surroundings.variable("GS_SECRET_ACCESS_KEY")},
+                     "the environment", "GS_ACCESS_KEY_ID", "GS_SECRET_ACCESS_KEY");
+}
 
 std::unique_ptr<GoogleTokenSource> GoogleTokensOfEnvironment(
     const CredentialSurroundings& surroundings, GoogleAccess access) {

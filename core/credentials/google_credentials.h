@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/credentials/aws_keys.h"
 #include "core/credentials/credential_surroundings.h"
 #include "core/credentials/google_tokens.h"
 
@@ -28,6 +29,12 @@ class GoogleTokenSource {
   virtual void Refused(const std::optional<std::string>& token) = 0;
   virtual void End() = 0;
 };
+
+// The HMAC keys that the environment has for Cloud Storage, which sign requests and come before all
+// tokens. They never end. Nullopt: there are none, or SYSTOLE_GS_UNSIGNED is 1.
+//   FailedPrecondition   one key without the other, or a malformed variable.
+absl::StatusOr<std::optional<AwsCredentials>> GoogleHmacKeysOfEnvironment(
+    const CredentialSurroundings& surroundings = {});
 
 // The usual places. Reads nothing until the first Get(). The README has the variables.
 std::unique_ptr<GoogleTokenSource> GoogleTokensOfEnvironment(

@@ -147,6 +147,15 @@ absl::Status BucketDialect::Explained(Action action, absl::string_view called,
     return absl::FailedPreconditionError(
         absl::StrCat(what, "this machine's clock is wrong; set it (NTP)"));
   }
+  if (!words_.payer.empty() && code == "UserProjectMissing") {
+    return absl::FailedPreconditionError(absl::StrCat(
+        what, "the requester pays for this bucket; set ", words_.payer, " to a project of yours"));
+  }
+  if (!words_.payer.empty() && absl::StartsWith(code, "UserProject")) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what, "the project that should pay is not accepted; correct or unset ",
+                     words_.payer, ", or let these credentials use it"));
+  }
   if (code == "InvalidObjectState") {
     return absl::FailedPreconditionError(
         absl::StrCat(what, "the object is archived; restore it first"));

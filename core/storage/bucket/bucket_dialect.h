@@ -29,6 +29,7 @@ struct BucketWords {
   absl::string_view unsigned_variable;  // With it, none are looked for.
   // What else may be why a request with credentials is forbidden, and what to do. Empty: nothing.
   absl::string_view forbidden_too = {};
+  absl::string_view payer = {};  // What names the project that pays, in Cloud Storage.
 };
 
 // Thread-safe, as WebDialect says.

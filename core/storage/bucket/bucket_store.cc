@@ -45,10 +45,11 @@ absl::StatusOr<BucketService> S3OfEnvironment() {
 }
 
 absl::StatusOr<BucketService> GcsOfEnvironment() {
+  SYSTOLE_ASSIGN_OR_RETURN(const GcsOptions options, GcsOptionsOfEnvironment());
   BucketService service;
-  SYSTOLE_ASSIGN_OR_RETURN(
-      service.dialect, GcsDialect::Create(GcsOptionsOfEnvironment(), GoogleTokensOfEnvironment(),
-                                          GoogleTokensOfEnvironment({}, GoogleAccess::kWrite)));
+  SYSTOLE_ASSIGN_OR_RETURN(service.dialect,
+                           GcsDialect::Create(options, GoogleTokensOfEnvironment(),
+                                              GoogleTokensOfEnvironment({}, GoogleAccess::kWrite)));
   service.web.client = HttpOptionsOfEnvironment();
   return service;
 }

@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/credentials/aws_keys.h"
 #include "core/credentials/credential_surroundings.h"
 #include "core/credentials/google_credentials.h"
 #include "core/http/http_message.h"
@@ -21,13 +23,18 @@ struct GcsOptions {
   std::string endpoint = "https://storage.googleapis.com";
   // False: the server is an emulator, which must not get a token.
   bool sends_tokens = true;
+  // With them requests are signed, and no tokens are asked for. Not for an emulator either.
+  std::optional<AwsCredentials> hmac_keys = {};
+  // The project that pays for requests with credentials. Others may name none. Empty: none is
+  // named.
+  std::string user_project = {};
 };
 
 // Thread-safe.
 class GcsDialect final : public BucketDialect {
  public:
-  // `tokens` let read, and `write_tokens` write and remove, too. InvalidArgument if the endpoint is
-  // no address.
+  // `tokens` let read, and `write_tokens` write and remove, too. InvalidArgument, naming the
+  // variable, if the endpoint is no address or the project no name.
   static absl::StatusOr<std::unique_ptr<GcsDialect>> Create(
       const GcsOptions& options, std::unique_ptr<GoogleTokenSource> tokens,
       std::unique_ptr<GoogleTokenSource> write_tokens);
@@ -47,7 +54,11 @@ class GcsDialect final : public BucketDialect {
 
   GoogleTokenSource& TokensFor(const HttpRequest& request) const;
 
-  bool has_credentials() const override { return has_token_.load(std::memory_order_relaxed); }
+  void NamePayer(HttpRequest& request) const;
+  bool signs() const { return options_.sends_tokens && options_.hmac_keys.has_value(); }
+  bool has_credentials() const override {
+    return signs() || has_token_.load(std::memory_order_relaxed);
+  }
   bool looks_for_credentials() const override { return options_.sends_tokens; }
 
   const GcsOptions options_;
@@ -57,8 +68,9 @@ class GcsDialect final : public BucketDialect {
   std::atomic<bool> has_token_ = false;  // Whether there was one, the last time.
 };
 
-// GcsOptions by STORAGE_EMULATOR_HOST.
-GcsOptions GcsOptionsOfEnvironment(const CredentialSurroundings& surroundings = {});
+// GcsOptions by the variables of the environment. The README lists them. Errors of
+// GoogleHmacKeysOfEnvironment().
+absl::StatusOr<GcsOptions> GcsOptionsOfEnvironment(const CredentialSurroundings& surroundings = {});
 
 }  // namespace systole
 

@@ -104,6 +104,20 @@ TEST_F(GoogleCredentialsTest, AProcessWithoutAnyGoesUnsigned) {
   EXPECT_THAT(Get(), IsOkAndHolds(std::nullopt));
 }
 
+TEST_F(GoogleCredentialsTest, HmacKeysAreBothOrNeitherAndNoneIfRequestsGoUnsigned) {
+  const auto keys = [this] { return GoogleHmacKeysOfEnvironment(fake_.Get()); };
+  EXPECT_THAT(keys(), IsOkAndHolds(std::nullopt));
+  fake_.Set("GS_SECRET_ACCESS_KEY", "s3cr3t");
+  EXPECT_THAT(keys(), FailsWith(kFailedPrecondition, HasSubstr("but no GS_ACCESS_KEY_ID")));
+  fake_.Set("GS_ACCESS_KEY_ID", "GOOG1E");
+  EXPECT_THAT(keys(), IsOkAndHolds(Optional(Eq(AwsCredentials{"GOOG1E", "s3cr3t"}))));
+  fake_.Set("SYSTOLE_GS_UNSIGNED", "1");
+  EXPECT_THAT(keys(), IsOkAndHolds(std::nullopt));
+  fake_.Set("SYSTOLE_GS_UNSIGNED", "");
+  fake_.Set("GS_SECRET_ACCESS_KEY", "s3cr3t\n");
+  EXPECT_THAT(keys(), FailsWith(kFailedPrecondition, HasSubstr("malformed secret access key")));
+}
+
 TEST_F(GoogleCredentialsTest, TheVariableComesBeforeTheLoginAndAnEmulatorBetweenThem) {
   std::filesystem::create_directories(fake_.folder() / ".config/gcloud");
   fake_.folder().Write(".config/gcloud/application_default_credentials.json", Login());

@@ -76,6 +76,23 @@ TEST(BucketStoreTest, TheIdentityInCloudStorageIsTheGeneration) {
   EXPECT_EQ(store.Stat(name)->identity, "generation 1002");
 }
 
+TEST(BucketStoreTest, HmacKeysOfCloudStorageSignReadsAndLists) {
+  StubBucket bucket({.is_gcs = true, .sign = SignedByHmac(kStubHmacKeys)});
+  const std::string name = bucket.Put("d e/a+b", "0123456789");
+  GcsOptions options = {.hmac_keys = kStubHmacKeys, .user_project = "mine"};
+  const BucketStore store = GcsStoreOf(bucket, {"TOKEN1"}, /*sink=*/{}, options);
+  EXPECT_THAT(ReadWhole(*MustOpen(store, name), 10), IsOkAndHolds("0123456789"));
+  EXPECT_THAT(store.ListFolder(bucket.Name("d e")), IsOkAndHolds(ElementsAre(name)));
+  for (const StubRequest& request : bucket.server().requests()) {
+    EXPECT_EQ(FindHeader(request.headers, "x-goog-user-project"), "mine");
+  }
+  options.hmac_keys->secret_access_key = "SECRETOFOTHERS";
+  EXPECT_THAT(GcsStoreOf(bucket, {}, /*sink=*/{}, options).Open(name),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("SignatureDoesNotMatch"), HasSubstr("GS_SECRET_ACCESS_KEY"),
+                             Not(HasSubstr("SECRETOF")))));
+}
+
 TEST(BucketStoreTest, WhatTheRequesterPaysForIsSaidAndSigned) {
   StubBucket bucket(Signed());
   const std::string name = bucket.Put("a", "0123456789");

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/http/http_headers.h"
 #include "core/interrupt/interrupt.h"
 #include "core/storage/bucket/bucket_store.h"
 #include "gmock/gmock.h"
@@ -25,6 +26,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 // Parts of 1,000 bytes.
 constexpr BucketSinkOptions kSmallParts = {.first_part_bytes = 1000};
@@ -112,6 +114,31 @@ TEST(BucketWriteTest, CloudStorageTakesTheSameRequests) {
     EXPECT_EQ(bucket.Get(absl::StrCat("d/", size)), Bytes(size));
     EXPECT_THAT(store.Remove(name), IsOk());
     EXPECT_THAT(store.Remove(name), StatusIs(absl::StatusCode::kNotFound, HasSubstr(name)));
+  }
+}
+
+// The stub checks each signature. There are no tokens, neither to read nor to write.
+TEST(BucketWriteTest, HmacKeysOfCloudStorageSignEachRequestOfAnUpload) {
+  StubBucket bucket({.is_gcs = true, .sign = SignedByHmac(kStubHmacKeys), .min_part_bytes = 1000});
+  const BucketStore store =
+      GcsStoreOf(bucket, {}, kSmallParts, {.hmac_keys = kStubHmacKeys, .user_project = "mine"});
+  const std::string name = bucket.Name("d e/a+b");
+  for (const size_t size : {500u, 5500u}) {
+    EXPECT_THAT(Write(store, name, Bytes(size)), IsOk());
+    EXPECT_EQ(bucket.Get("d e/a+b"), Bytes(size));
+  }
+  EXPECT_THAT(store.Remove(name), IsOk());
+  EXPECT_EQ(bucket.Get("d e/a+b"), std::nullopt);
+  // An upload that fails is ended, by a signed request, too.
+  bucket.SetFault(First(1, IsEnd, RefuseInXml(403, "AccessDenied")));
+  EXPECT_THAT(Write(store, name, Bytes(5500)),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("storage.objects.create")));
+  EXPECT_EQ(Count(bucket, IsAbort), 1);
+  EXPECT_EQ(bucket.uploads(), 0);
+  for (const StubRequest& request : bucket.server().requests()) {
+    EXPECT_EQ(FindHeader(request.headers, "x-goog-user-project"), "mine") << request.method;
+    EXPECT_THAT(std::string(FindHeader(request.headers, "authorization")),
+                StartsWith("GOOG4-HMAC-SHA256 "));
   }
 }
 

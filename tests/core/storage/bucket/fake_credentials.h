@@ -96,6 +96,15 @@ inline AwsSigning SignedBy(const AwsCredentials& credentials,
           .service = "s3"};
 }
 
+// The signature of requests to Cloud Storage that these HMAC keys make.
+inline AwsSigning SignedByHmac(const AwsCredentials& keys) {
+  return {.access_key_id = keys.access_key_id,
+          .secret_access_key = keys.secret_access_key,
+          .region = "auto",
+          .service = "storage",
+          .scheme = SigningScheme::kGoogle};
+}
+
 }  // namespace systole
 
 #endif  // SYSTOLE_TESTS_CORE_STORAGE_BUCKET_FAKE_CREDENTIALS_H_

@@ -1,5 +1,6 @@
 #include "core/storage/bucket/gcs_dialect.h"
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::unique_ptr<GcsDialect> Dialect(const GcsOptions& options, std::vector<std::string> tokens,
                                     std::vector<std::string> write_tokens = {}) {
@@ -51,16 +53,16 @@ TEST(GcsDialectTest, AnEmulatorGetsNoToken) {
   surroundings.variable = [&](const char* name) {
     return name == std::string("STORAGE_EMULATOR_HOST") ? emulator : "";
   };
-  EXPECT_EQ(GcsOptionsOfEnvironment(surroundings).endpoint, "https://storage.googleapis.com");
+  EXPECT_EQ(GcsOptionsOfEnvironment(surroundings)->endpoint, "https://storage.googleapis.com");
   for (const char* text : {"localhost:4443", "http://localhost:4443"}) {
     emulator = text;
     const HttpRequest request =
-        Prepared(*Dialect(GcsOptionsOfEnvironment(surroundings), {"TOKEN1"}), "gs://data/a");
+        Prepared(*Dialect(*GcsOptionsOfEnvironment(surroundings), {"TOKEN1"}), "gs://data/a");
     EXPECT_EQ(request.url, "http://localhost:4443/data/a");
     EXPECT_EQ(FindHeader(request.headers, "authorization"), "");
   }
   emulator = "local host";
-  EXPECT_THAT(GcsDialect::Create(GcsOptionsOfEnvironment(surroundings),
+  EXPECT_THAT(GcsDialect::Create(*GcsOptionsOfEnvironment(surroundings),
                                  std::make_unique<FakeGoogleTokens>(std::vector<std::string>()),
                                  std::make_unique<FakeGoogleTokens>(std::vector<std::string>())),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("STORAGE_EMULATOR_HOST")));
@@ -75,7 +77,81 @@ TEST(GcsDialectTest, OfTokensTheRefusalSpeaksOnlyIfTheyWouldBeSent) {
   const auto emulator = Dialect({.endpoint = "http://localhost", .sends_tokens = false}, {});
   Prepared(*emulator, "gs://data/a");
   EXPECT_THAT(std::string(emulator->RefusalOf("it", {.status = 403}).message()),
-              testing::Not(HasSubstr("credentials")));
+              Not(HasSubstr("credentials")));
+}
+
+// Surroundings with these variables.
+CredentialSurroundings With(std::map<std::string, std::string> variables) {
+  CredentialSurroundings surroundings;
+  surroundings.variable = [variables = std::move(variables)](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? "" : found->second;
+  };
+  return surroundings;
+}
+
+TEST(GcsDialectTest, HmacKeysOfTheEnvironmentSignRequestsInPlaceOfATokenButNotForAnEmulator) {
+  const auto options = GcsOptionsOfEnvironment(
+      With({{"GS_ACCESS_KEY_ID", "GOOG1E"}, {"GS_SECRET_ACCESS_KEY", "SECRET"}}));
+  ASSERT_THAT(options, IsOk());
+  const auto dialect = Dialect(*options, {"TOKEN1"}, {"WRITE1"});
+  for (const HttpMethod method : {HttpMethod::kGet, HttpMethod::kHead, HttpMethod::kPut,
+                                  HttpMethod::kPost, HttpMethod::kDelete}) {
+    HttpRequest request = {.method = method, .url = "gs://data/a"};
+    EXPECT_THAT(dialect->Prepare(request), IsOk());
+    ASSERT_TRUE(request.sign.has_value());
+    EXPECT_EQ(request.sign->access_key_id, "GOOG1E");
+    EXPECT_EQ(request.sign->secret_access_key, "SECRET");
+    EXPECT_EQ(request.sign->scheme, SigningScheme::kGoogle);
+    EXPECT_EQ(FindHeader(request.headers, "authorization"), "");
+  }
+  // There are no others, so nothing can be learned.
+  const HttpRequest request = Prepared(*dialect, "gs://data/a");
+  const HttpResponse refusal = {.status = 403,
+                                .body = "<Error><Code>SignatureDoesNotMatch</Code></Error>"};
+  EXPECT_FALSE(dialect->LearnsFrom("gs://data/a", request, refusal));
+  EXPECT_THAT(dialect->RefusalOf("it", refusal),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("GS_SECRET_ACCESS_KEY"), Not(HasSubstr("GOOG1E")))));
+
+  const auto emulated =
+      GcsOptionsOfEnvironment(With({{"GS_ACCESS_KEY_ID", "GOOG1E"},
+                                    {"GS_SECRET_ACCESS_KEY", "SECRET"},
+                                    {"STORAGE_EMULATOR_HOST", "localhost:4443"}}));
+  ASSERT_THAT(emulated, IsOk());
+  EXPECT_FALSE(Prepared(*Dialect(*emulated, {}), "gs://data/a").sign.has_value());
+}
+
+TEST(GcsDialectTest, TheProjectThatPaysIsNamedByTheEnvironment) {
+  const auto project = [](std::map<std::string, std::string> variables) {
+    const auto options = *GcsOptionsOfEnvironment(With(std::move(variables)));
+    // The server would ask an unknown caller for leave to use the project.
+    const HttpRequest unknown = Prepared(*Dialect(options, {}), "gs://data/a");
+    EXPECT_EQ(FindHeader(unknown.headers, "x-goog-user-project"), "");
+    const HttpRequest request = Prepared(*Dialect(options, {"TOKEN1"}), "gs://data/a");
+    return std::string(FindHeader(request.headers, "x-goog-user-project"));
+  };
+  EXPECT_EQ(project({}), "");
+  EXPECT_EQ(project({{"GOOGLE_CLOUD_QUOTA_PROJECT", "example.com:mine"}}), "example.com:mine");
+  EXPECT_EQ(project({{"GOOGLE_CLOUD_QUOTA_PROJECT", "mine"}, {"GS_USER_PROJECT", "ours"}}), "ours");
+  EXPECT_THAT(GcsDialect::Create({.user_project = "a\r\nx: y"},
+                                 std::make_unique<FakeGoogleTokens>(std::vector<std::string>()),
+                                 std::make_unique<FakeGoogleTokens>(std::vector<std::string>())),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("GS_USER_PROJECT")));
+}
+
+TEST(GcsDialectTest, WhereTheRequesterPaysARefusalSaysWhatToSet) {
+  const auto dialect = Dialect({}, {"TOKEN1"});
+  Prepared(*dialect, "gs://data/a");
+  EXPECT_THAT(dialect->RefusalOf(
+                  "it", {.status = 400, .body = "<Error><Code>UserProjectMissing</Code></Error>"}),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("the requester pays"), HasSubstr("set GS_USER_PROJECT"))));
+  EXPECT_THAT(
+      dialect->RefusalOf(
+          "it", {.status = 403, .body = "<Error><Code>UserProjectAccessDenied</Code></Error>"}),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("correct or unset GS_USER_PROJECT")));
 }
 
 TEST(GcsDialectTest, OnlyRequestsThatWriteHaveTheTokenThatLetsWrite) {

@@ -22,6 +22,10 @@ namespace systole {
 inline const AwsCredentials kStubCredentials = {
     .access_key_id = "AKIDOFTEST", .secret_access_key = "SECRETOFTEST", .session_token = "SESSION"};
 
+// Of Cloud Storage.
+inline const AwsCredentials kStubHmacKeys = {.access_key_id = "GOOG1EKEYID",
+                                             .secret_access_key = "SECRETOFTEST"};
+
 // Options of a store that asks the server at each check, and waits little between attempts.
 inline WebStoreOptions EagerWebOptions() {
   constexpr absl::Duration kLong = absl::FromChrono(kLongestWait);
@@ -50,14 +54,14 @@ inline BucketStore S3StoreOf(const StubBucket& bucket,
 
 // The same tokens let read and write.
 inline BucketStore GcsStoreOf(const StubBucket& bucket, std::vector<std::string> tokens,
-                              BucketSinkOptions sink = {}) {
-  return BucketStore([=, endpoint = bucket.endpoint()]() -> absl::StatusOr<BucketService> {
+                              BucketSinkOptions sink = {}, GcsOptions options = {}) {
+  options.endpoint = bucket.endpoint();
+  return BucketStore([=]() -> absl::StatusOr<BucketService> {
     BucketService service = {
         .dialect = nullptr, .web = EagerWebOptions(), .list = {}, .sink = sink};
-    SYSTOLE_ASSIGN_OR_RETURN(
-        service.dialect,
-        GcsDialect::Create({.endpoint = endpoint}, std::make_unique<FakeGoogleTokens>(tokens),
-                           std::make_unique<FakeGoogleTokens>(tokens)));
+    SYSTOLE_ASSIGN_OR_RETURN(service.dialect,
+                             GcsDialect::Create(options, std::make_unique<FakeGoogleTokens>(tokens),
+                                                std::make_unique<FakeGoogleTokens>(tokens)));
     return service;
   });
 }
