@@ -88,14 +88,18 @@ TEST(ReadAheadTest, DamageAndMaskingAreThoseOfALocalFeed) {
   std::vector<std::string> shards = Shards();
   shards[2] = WithFlippedBit(shards[2], shards[2].size() * 4);
   const auto near = OpenTestDataset(shards);
-  const auto far = OpenFarDataset(shards, std::make_shared<Gate>());
+  const auto gate = std::make_shared<Gate>();
+  const auto far = OpenFarDataset(shards, gate);
   const std::string spec = absl::StrCat("shuffle { mode: GLOBAL } global_batch: 19 ", kId,
                                         " outputs { name: 'w' feature: 'weight' dtype: FLOAT32 }");
   StepEngine engine({.threads = 2});
   const std::string mask = absl::StrCat(spec, " on_corrupt: MASK");
   const absl::StatusOr<uint64_t> want = Digest(engine, PlanOf(near, mask), 8);
   ASSERT_THAT(want, IsOk());
+  const int checks = gate->checks();
   EXPECT_THAT(Digest(engine, PlanOf(far, mask), 8), IsOkAndHolds(*want));
+  // Each block was checked where it was read, and nobody asked about the damage.
+  EXPECT_EQ(gate->checks() - checks, engine.GetStats().reads.blocks_read);
   EXPECT_EQ(far->damage().masked_examples(), near->damage().masked_examples());
   EXPECT_EQ(far->damage().masked_examples(), 1);
   const absl::Status failure = Digest(engine, PlanOf(near, spec), 8).status();

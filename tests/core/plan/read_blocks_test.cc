@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/record/source/record_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"
+#include "tests/core/http/stub_objects.h"
+#include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -115,6 +118,23 @@ TEST(ReadBlocksTest, ARunNeverCrossesTheBorderOfABlockOfWindow) {
       before += dataset->records_per_shard()[static_cast<size_t>(shard)];
     }
     EXPECT_EQ((before + block.first) / kBlock, (before + block.last) / kBlock);
+  }
+}
+
+// A run of images would fail for each of them that fails, and take a request for each.
+TEST(ReadBlocksTest, RecordsThatAreFilesAreReadAlone) {
+  StubObjects objects;
+  std::vector<std::string> names;
+  for (int i = 0; i < 9; ++i) {
+    names.push_back(objects.Put(absl::StrCat("/x/a/", i, ".jpg"), TestJpeg(i)));
+  }
+  const TempFolder indexes;
+  absl::StatusOr<std::shared_ptr<Dataset>> dataset =
+      Dataset::Open("images", names, {.index_dir = indexes.path()});
+  ASSERT_THAT(dataset, IsOk());
+  for (const ShuffleMode mode : {ShuffleMode::kNone, ShuffleMode::kGlobal, ShuffleMode::kWindow}) {
+    const Order order = OrderOf(**dataset, mode, /*block_records=*/4);
+    EXPECT_EQ(std::ssize(AllBlocks(**dataset, ReadBlocks(order, **dataset, true))), 9);
   }
 }
 

@@ -46,6 +46,15 @@ class Gate {
     MutexLock lock(mu_);
     return reads_;
   }
+  // The number of questions whether a source is unchanged.
+  int checks() const ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    return checks_;
+  }
+  void CountCheck() ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    ++checks_;
+  }
   void Pass() ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     ++reads_;
@@ -65,6 +74,7 @@ class Gate {
   int crowd_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int>::max();
   int waiting_ ABSL_GUARDED_BY(mu_) = 0;
   int reads_ ABSL_GUARDED_BY(mu_) = 0;
+  int checks_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 class GatedSource final : public ByteSource {
@@ -78,7 +88,10 @@ class GatedSource final : public ByteSource {
   }
   absl::StatusOr<uint64_t> Size() const override { return memory_.Size(); }
   bool is_local() const override { return is_local_; }
-  absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
+  absl::Status CheckUnchanged() const override {
+    gate_->CountCheck();
+    return absl::OkStatus();
+  }
   absl::string_view name() const override { return memory_.name(); }
 
  private:
