@@ -12,6 +12,7 @@
 #include "client/cli/console/progress_bar.h"
 #include "client/cli/console/thread_count.h"
 #include "client/cli/shards/packer.h"
+#include "core/interrupt/interrupt.h"
 #include "core/json/json_writer.h"
 #include "core/status/status_macros.h"
 #include "core/text/foreign_text.h"
@@ -98,7 +99,9 @@ class PackCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(options_.compression, CompressionToWrite(compression_));
     absl::StatusOr<PackReport> report;
     {
-      const InterruptCallback interrupt(console.interrupt, [] {});  // Checked after every file.
+      InterruptFlag unwanted;  // Also for what takes long between two files: lists, servers.
+      const InterruptCallback interrupt(console.interrupt, [&unwanted] { unwanted.Raise(); });
+      const InterruptScope scope(unwanted);
       std::optional<ProgressBar> bar;
       report = Pack(images_, out_prefix_, options_,
                     {.begins =
@@ -110,11 +113,8 @@ class PackCommand final : public Command {
                      .done =
                          [&](int64_t files) {
                            bar->Add(files);
-                           return !interrupt.requested();
+                           return !unwanted.is_raised();
                          }});
-    }
-    if (absl::IsCancelled(report.status())) {
-      return absl::CancelledError("interrupted: no shard of this run is left");
     }
     SYSTOLE_RETURN_IF_ERROR(report.status());
     if (console.json) {

@@ -36,17 +36,28 @@ class PackOutput {
 
   absl::StatusOr<RecordWriter> CreateShard(const std::string& path, Compression compression) const;
 
-  // Writes labels.txt and the manifest.
-  absl::Status Finish(absl::Span<const ShardCount> shards) const;
+  // Whether the file may be there after its writer's Close() returned `closed`: it was made, or the
+  // server's last answer was not heard.
+  static bool MayBeThere(const absl::Status& closed);
 
-  // Removes the shards, and what BeginWith() wrote. Returns `error`, which made it necessary, with
-  // what could not be removed.
+  // Writes labels.txt and the manifest.
+  absl::Status Finish(absl::Span<const ShardCount> shards);
+
+  // Removes the shards, and what BeginWith() and Finish() wrote in a bucket. The labels.txt stays
+  // if the folder has shards or a manifest of others, who may rely on it. Returns `error`, which
+  // made it necessary, with what could not be removed. Goes on even if the thread is interrupted,
+  // but asks a server that does not answer no more.
   absl::Status Undo(const absl::Status& error, absl::Span<const ShardCount> shards) const;
 
  private:
   explicit PackOutput(const std::string& prefix);
 
-  absl::Status WriteWhole(const std::string& path, absl::string_view text) const;
+  // `may_be_there` says whether the file may be in the bucket now.
+  absl::Status WriteWhole(const std::string& path, absl::string_view text,
+                          bool& may_be_there) const;
+  // Whether nobody but this run has shards or a manifest in the folder. `ours` are those that this
+  // run has removed.
+  absl::StatusOr<bool> IsAloneInFolder(absl::Span<const std::string> ours) const;
 
   const std::string prefix_;
   const std::string folder_;  // With '/' at its end.
@@ -54,7 +65,9 @@ class PackOutput {
   const std::string labels_path_;
   const std::string manifest_path_;
   std::string labels_;
+  // In a bucket, where it is removed after an error.
   bool wrote_labels_ = false;
+  bool wrote_manifest_ = false;
 };
 
 }  // namespace systole

@@ -9,10 +9,11 @@
 #include "client/cli/shards/image_shrinker.h"
 #include "client/cli/shards/image_tree.h"
 #include "client/cli/shards/pack_output.h"
-#include "core/concurrency/worker_pool.h"
 #include "core/image/jpeg/jpeg_decoder.h"
 #include "core/image/jpeg/jpeg_encoder.h"
 #include "core/image/png/png_decoder.h"
+#include "core/interrupt/interrupt.h"
+#include "core/record/each_shard.h"
 #include "core/record/images/class_labels.h"
 #include "core/record/images/image_record.h"
 #include "core/record/source/record_source.h"
@@ -73,11 +74,33 @@ absl::StatusOr<DecodedImage> DecodeWhole(JpegDecoder& decoder, absl::string_view
   return decoded;
 }
 
-// OK if this file can be packed. Any error is about this file alone.
-absl::Status CheckFile(const std::string& path) {
+// `error` with the name of the file.
+absl::Status AboutFile(const ImageFile& file, const absl::Status& error) {
+  return absl::Status(error.code(),
+                      absl::StrCat(ForeignText(ShownName(file.path)), ": ", error.message()));
+}
+
+// Whether `error`, from reading the file `path`, is about this file alone. A server may fail in
+// many ways that say nothing of the file, and in the same way for many of them. Only that a file is
+// too large is certain.
+bool IsOfFileAlone(const absl::Status& error, const std::string& path) {
+  return IsOnServer(path) ? absl::IsResourceExhausted(error) : !IsOutage(error);
+}
+
+// Returns why the file cannot be packed; empty if it can be. An error is not about this file: it
+// could not be looked at.
+absl::StatusOr<std::string> CheckFile(const ImageFile& file) {
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
-  SYSTOLE_ASSIGN_OR_RETURN(const std::string file, ReadFile(path));
-  return DecodeWhole(decoder, file).status();
+  const absl::StatusOr<std::string> bytes = ReadFile(file.path);
+  absl::Status wrong = bytes.status();
+  bool is_bad = IsOfFileAlone(wrong, file.path);
+  if (bytes.ok()) {
+    wrong = DecodeWhole(decoder, *bytes).status();
+    is_bad = !absl::IsUnavailable(wrong) && !absl::IsCancelled(wrong);  // Unavailable: no memory.
+  }
+  if (wrong.ok()) return std::string();
+  if (!is_bad) return AboutFile(file, wrong);
+  return wrong.message().empty() ? wrong.ToString() : std::string(wrong.message());
 }
 
 absl::StatusOr<std::string> MakeRecord(JpegDecoder& decoder, const ImageFile& file,
@@ -136,83 +159,75 @@ class Pass {
     observer_.begins(name, files);
   }
 
-  bool stopped() const { return stopped_; }
   // Cancelled once the observer has said stop.
   absl::Status Done(int64_t files) {
     if (!observer_.done(files)) stopped_ = true;
-    return stopped_ ? Stopped() : absl::OkStatus();
+    return stopped_ ? absl::CancelledError("interrupted") : absl::OkStatus();
   }
-  static absl::Status Stopped() { return absl::CancelledError("interrupted"); }
 
  private:
   const PackObserver& observer_;
   std::atomic<bool> stopped_ = false;
 };
 
-absl::StatusOr<ShardCount> WriteShard(const PackOutput& output, const ShardJob& job,
-                                      const ImageTree& tree, const PackOptions& options,
-                                      Pass& pass) {
-  if (pass.stopped()) return Pass::Stopped();
+// `shard` gets a path as soon as its file may be there, and counts if there is no error.
+absl::Status WriteShard(const PackOutput& output, const ShardJob& job, const ImageTree& tree,
+                        const PackOptions& options, Pass& pass, ShardCount& shard) {
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
   SYSTOLE_ASSIGN_OR_RETURN(RecordWriter writer, output.CreateShard(job.path, options.compression));
   for (const int64_t i : job.images) {
     const ImageFile& file = tree.files[i];
     absl::StatusOr<std::string> record =
         MakeRecord(decoder, file, tree.classes[file.label], options);
-    if (!record.ok()) {  // The first pass found it whole: it was replaced, or the disk fails.
-      return absl::Status(record.status().code(), absl::StrCat(ForeignText(ShownName(file.path)),
-                                                               ": ", record.status().message()));
-    }
+    // The first pass found it whole: it was replaced, or the disk fails.
+    if (!record.ok()) return AboutFile(file, record.status());
     SYSTOLE_RETURN_IF_ERROR(writer.Write(*record));
     SYSTOLE_RETURN_IF_ERROR(pass.Done(1));
   }
-  SYSTOLE_RETURN_IF_ERROR(writer.Close());
+  const absl::Status closed = writer.Close();
+  if (PackOutput::MayBeThere(closed)) shard.path = job.path;
+  SYSTOLE_RETURN_IF_ERROR(closed);
   SYSTOLE_ASSIGN_OR_RETURN(const StoredState file, StatStored(job.path));
-  return ShardCount{job.path, writer.num_records(), file.size_bytes};
+  shard.records = writer.num_records();
+  shard.bytes = file.size_bytes;
+  return absl::OkStatus();
 }
 
-// Writes all shards. Returns the first error; `shards` are those that are whole.
-absl::Status WriteShards(WorkerPool& pool, const PackOutput& output,
-                         const std::vector<ShardJob>& jobs, const ImageTree& tree,
-                         const PackOptions& options, const PackObserver& observer,
-                         std::vector<ShardCount>& shards) {
+// Writes all shards. Returns the first error, and begins no shard after it. `shards` are those that
+// may be there.
+absl::Status WriteShards(const PackOutput& output, const std::vector<ShardJob>& jobs,
+                         const ImageTree& tree, const PackOptions& options,
+                         const PackObserver& observer, std::vector<ShardCount>& shards) {
   Pass pass(observer, "packing", static_cast<int64_t>(tree.files.size()));
-  std::vector<absl::StatusOr<ShardCount>> written(jobs.size(), ShardCount{});
-  ParallelFor(pool, static_cast<int64_t>(jobs.size()),
-              [&](int64_t i) { written[i] = WriteShard(output, jobs[i], tree, options, pass); });
-  absl::Status failed;
-  for (absl::StatusOr<ShardCount>& shard : written) {
-    if (shard.ok()) {
-      shards.push_back(*std::move(shard));
-    } else if (failed.ok()) {
-      failed = shard.status();
-    }
+  std::vector<ShardCount> begun(jobs.size());
+  const absl::Status written = ForEachShard(
+      static_cast<int64_t>(jobs.size()), options.threads,
+      [&](int64_t i) { return WriteShard(output, jobs[i], tree, options, pass, begun[i]); });
+  for (ShardCount& shard : begun) {
+    if (!shard.path.empty()) shards.push_back(std::move(shard));
   }
-  return failed;
+  return written;
 }
 
 // Takes the files that are not whole JPEGs or PNGs out of `tree`.
-absl::Status TakeOutBadFiles(WorkerPool& pool, bool skip_bad, const PackObserver& observer,
+absl::Status TakeOutBadFiles(const PackOptions& options, const PackObserver& observer,
                              ImageTree& tree, std::vector<SkippedFile>& skipped) {
   const int64_t count = static_cast<int64_t>(tree.files.size());
   Pass pass(observer, "checking", count);
-  std::vector<absl::Status> checked(count);
-  ParallelFor(pool, count, [&](int64_t i) {
-    if (pass.stopped()) return;
-    checked[i] = CheckFile(tree.files[i].path);
-    pass.Done(1).IgnoreError();  // stopped() is called below.
-  });
-  if (pass.stopped()) return Pass::Stopped();
+  std::vector<std::string> causes(count);
+  SYSTOLE_RETURN_IF_ERROR(ForEachShard(count, options.threads, [&](int64_t i) -> absl::Status {
+    SYSTOLE_ASSIGN_OR_RETURN(causes[i], CheckFile(tree.files[i]));
+    return pass.Done(1);
+  }));
   std::vector<ImageFile> good;
   for (int64_t i = 0; i < count; ++i) {
-    if (checked[i].ok()) {
+    if (causes[i].empty()) {
       good.push_back(tree.files[i]);
     } else {
-      skipped.push_back(
-          {ForeignText(ShownName(tree.files[i].path)), std::string(checked[i].message())});
+      skipped.push_back({ForeignText(ShownName(tree.files[i].path)), std::move(causes[i])});
     }
   }
-  if (!skipped.empty() && (!skip_bad || good.empty())) {
+  if (!skipped.empty() && (!options.skip_bad || good.empty())) {
     return absl::DataLossError(absl::StrCat(skipped.size(), " of ", count,
                                             " files are not whole JPEGs or PNGs, the first is ",
                                             skipped.front().path, ": ", skipped.front().cause,
@@ -222,38 +237,43 @@ absl::Status TakeOutBadFiles(WorkerPool& pool, bool skip_bad, const PackObserver
   return absl::OkStatus();
 }
 
+// Pack() without its end after an error.
+absl::Status PackInto(PackOutput& output, const std::string& images, const std::string& out_prefix,
+                      const PackOptions& options, const PackObserver& observer,
+                      PackReport& report) {
+  SYSTOLE_ASSIGN_OR_RETURN(ImageTree tree, ListImages(images));
+  // Wrong options are an error now, before all files are read.
+  SYSTOLE_RETURN_IF_ERROR(PlanPack(Labels(tree), options.plan).status());
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string labels, LabelsText(tree.classes));
+  SYSTOLE_RETURN_IF_ERROR(output.BeginWith(labels));
+  SYSTOLE_RETURN_IF_ERROR(TakeOutBadFiles(options, observer, tree, report.skipped));
+  SYSTOLE_ASSIGN_OR_RETURN(const PackPlan plan, PlanPack(Labels(tree), options.plan));
+  const std::vector<ShardJob> jobs = ShardJobs(plan, out_prefix);
+  std::vector<std::string> paths;
+  for (const ShardJob& job : jobs) paths.push_back(job.path);
+  SYSTOLE_RETURN_IF_ERROR(output.MakeRoomFor(paths));
+  SYSTOLE_RETURN_IF_ERROR(WriteShards(output, jobs, tree, options, observer, report.shards));
+  for (const auto& shard : plan.train) report.train_images += shard.size();
+  for (const auto& shard : plan.validation) report.validation_images += shard.size();
+  report.classes = std::move(tree.classes);
+  return output.Finish(report.shards);
+}
+
 }  // namespace
 
 absl::StatusOr<PackReport> Pack(const std::string& images, const std::string& out_prefix,
                                 const PackOptions& options, const PackObserver& observer) {
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
   SYSTOLE_ASSIGN_OR_RETURN(PackOutput output, PackOutput::Create(out_prefix));
-  SYSTOLE_ASSIGN_OR_RETURN(ImageTree tree, ListImages(images));
-  // Wrong options are an error now, before all files are read.
-  SYSTOLE_RETURN_IF_ERROR(PlanPack(Labels(tree), options.plan).status());
-  SYSTOLE_ASSIGN_OR_RETURN(const std::string labels, LabelsText(tree.classes));
-  SYSTOLE_RETURN_IF_ERROR(output.BeginWith(labels));
-
-  WorkerPool pool(options.threads);
   PackReport report;
-  const absl::Status packed = [&]() -> absl::Status {
-    SYSTOLE_RETURN_IF_ERROR(
-        TakeOutBadFiles(pool, options.skip_bad, observer, tree, report.skipped));
-    SYSTOLE_ASSIGN_OR_RETURN(const PackPlan plan, PlanPack(Labels(tree), options.plan));
-    const std::vector<ShardJob> jobs = ShardJobs(plan, out_prefix);
-    std::vector<std::string> paths;
-    for (const ShardJob& job : jobs) paths.push_back(job.path);
-    SYSTOLE_RETURN_IF_ERROR(output.MakeRoomFor(paths));
-    SYSTOLE_RETURN_IF_ERROR(
-        WriteShards(pool, output, jobs, tree, options, observer, report.shards));
-    for (const auto& shard : plan.train) report.train_images += shard.size();
-    for (const auto& shard : plan.validation) report.validation_images += shard.size();
-    return output.Finish(report.shards);
-  }();
-  if (!packed.ok()) return output.Undo(packed, report.shards);
+  absl::Status packed = PackInto(output, images, out_prefix, options, observer, report);
+  if (!packed.ok()) {
+    // An interruption may have been taken for anything else.
+    if (InterruptRequested()) packed = absl::CancelledError("interrupted");
+    return output.Undo(packed, report.shards);
+  }
   report.labels_path = output.labels_path();
   report.manifest_path = output.manifest_path();
-  report.classes = std::move(tree.classes);
   return report;
 }
 

@@ -70,7 +70,7 @@ struct PackObserver {
 // Each shard gets its name when it is whole. The folder of `out_prefix` is created if needed. Its
 // labels.txt names the classes of labels 0, 1, .., one on each line. OUT_PREFIX.manifest says how
 // many records and bytes each shard has. If anything fails, no shard of this run is left; the error
-// names files of a bucket that could not be removed. Unfinished files of a killed run are removed;
+// names files that could not be removed. Unfinished files of a killed run are removed;
 // in a bucket its parts are left to a rule of the bucket. `images` is what ListImages() takes.
 //   NotFound         no images.
 //   InvalidArgument  an option is out of range (see PlanPack).
@@ -78,7 +78,9 @@ struct PackObserver {
 //                    over the prefix would match a mixture; or a labels.txt of other classes.
 //   DataLoss         a file is not a whole JPEG or PNG and `skip_bad` is not set; names the first such
 //                    file.
-//   Cancelled        the observer said stop.
+//   Cancelled        the observer said stop, or InterruptRequested().
+// A file that could not be read, for a reason that is not its own (a server that does not answer,
+// no permission), is the error of reading it, with `skip_bad`, too.
 absl::StatusOr<PackReport> Pack(const std::string& images, const std::string& out_prefix,
                                 const PackOptions& options, const PackObserver& observer);
 

@@ -4,6 +4,7 @@
 #ifndef SYSTOLE_TESTS_CLIENT_CLI_IMAGE_FOLDER_H_
 #define SYSTOLE_TESTS_CLIENT_CLI_IMAGE_FOLDER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -50,6 +51,21 @@ inline absl::StatusOr<PackReport> PackQuietly(const std::string& dir, const std:
                                               const PackOptions& options) {
   return Pack(dir, prefix, options,
               {.begins = [](absl::string_view, int64_t) {}, .done = [](int64_t) { return true; }});
+}
+
+// Packs the images in `dir`, and stops in the pass named `in` once `after` files are done.
+inline absl::Status PackAndStop(const std::string& dir, const std::string& prefix,
+                                const std::string& in, int64_t after) {
+  std::string pass;
+  std::atomic<int64_t> done = 0;
+  return Pack(dir, prefix, {.plan = {.shards = 4}, .threads = 1},
+              {.begins =
+                   [&](absl::string_view name, int64_t) {
+                     pass = std::string(name);
+                     done = 0;
+                   },
+               .done = [&](int64_t files) { return (done += files) < after || pass != in; }})
+      .status();
 }
 
 // The payloads of a shard.

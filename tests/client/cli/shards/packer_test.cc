@@ -1,12 +1,12 @@
 #include "client/cli/shards/packer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/checksum/xxh3.h"
 #include "core/example/example_parser.h"
 #include "core/image/jpeg/jpeg_decoder.h"
@@ -53,21 +53,6 @@ std::vector<Packed> ReadAll(const PackReport& report) {
     for (const std::string& payload : ReadPayloads(shard.path)) all.push_back(TakeApart(payload));
   }
   return all;
-}
-
-// Packs the images in `dir`, and stops in the pass named `in` once `after` files are done.
-absl::Status PackAndStop(const std::string& dir, const std::string& prefix, const std::string& in,
-                         int64_t after) {
-  std::string pass;
-  std::atomic<int64_t> done = 0;
-  return Pack(dir, prefix, {.plan = {.shards = 4}, .threads = 1},
-              {.begins =
-                   [&](absl::string_view name, int64_t) {
-                     pass = std::string(name);
-                     done = 0;
-                   },
-               .done = [&](int64_t files) { return (done += files) < after || pass != in; }})
-      .status();
 }
 
 TEST(PackerTest, RecordsHoldTheFilesAsTheyAre) {
