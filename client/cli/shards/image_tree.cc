@@ -24,6 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A mistyped address is taken for a folder, and may hold secrets all the same.
+std::string Shown(const fs::path& folder) { return ForeignText(ShownName(folder.string())); }
+
 // The names in `folder`, hidden ones left out, sorted by bytes.
 absl::StatusOr<std::vector<std::string>> SortedNames(const fs::path& folder) {
   std::vector<std::string> names;
@@ -34,18 +37,18 @@ absl::StatusOr<std::vector<std::string>> SortedNames(const fs::path& folder) {
     if (name[0] != '.') names.push_back(std::move(name));
   }
   if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) {
-    return absl::NotFoundError(absl::StrCat("there is no folder ", folder.string()));
+    return absl::NotFoundError(absl::StrCat("there is no folder ", Shown(folder)));
   }
   if (error) {
     return absl::PermissionDeniedError(
-        absl::StrCat("cannot read the folder ", folder.string(), ": ", error.message()));
+        absl::StrCat("cannot read the folder ", Shown(folder), ": ", error.message()));
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
 bool HasWildcards(absl::string_view name) {
-  return name.find_first_of("*?[") != absl::string_view::npos;
+  return name.find_first_of("*?[\\") != absl::string_view::npos;
 }
 
 bool IsList(absl::string_view images) { return absl::StartsWith(images, "@"); }
@@ -104,7 +107,7 @@ absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
       const fs::path path = folder / file;
       if (fs::is_directory(path, ignored)) {
         return absl::InvalidArgumentError(
-            absl::StrCat("the class folder ", folder.string(), " holds a folder, ", file,
+            absl::StrCat("the class folder ", Shown(folder), " holds a folder, ", ForeignName(file),
                          "; want ROOT/CLASS/IMAGE.jpg and nothing deeper"));
       }
       tree.files.push_back({path.string(), label});
@@ -114,12 +117,12 @@ absl::StatusOr<ImageTree> ListImageTree(const std::string& root) {
   const int64_t beside = std::count_if(top.begin(), top.end(), HasImageName);
   if (beside > 0) {
     return absl::NotFoundError(
-        absl::StrCat("no class folder in ", root, " has a file, but ", beside,
+        absl::StrCat("no class folder in ", Shown(root), " has a file, but ", beside,
                      beside == 1 ? " image lies" : " images lie",
                      " directly in it; want ROOT/CLASS/IMAGE.jpg: give its parent folder"));
   }
   return absl::NotFoundError(absl::StrCat(
-      "no images in ", root, ": it has ", tree.classes.size(),
+      "no images in ", Shown(root), ": it has ", tree.classes.size(),
       tree.classes.size() == 1 ? " class folder" : " class folders",
       tree.classes.empty() ? "" : " and nothing in them", "; want ROOT/CLASS/IMAGE.jpg"));
 }

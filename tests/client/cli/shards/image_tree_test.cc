@@ -118,5 +118,22 @@ TEST(ImageTreeTest, WhatNamesNoImagesInClassFoldersIsRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, testing::Not(HasSubstr("SECRET"))));
 }
 
+TEST(ImageTreeTest, AMistypedAddressIsShownWithoutItsSecrets) {
+  for (const char* address : {"https:/host/img?sig=SECRET", "https:/user:SECRET@host/img"}) {
+    EXPECT_THAT(ListImages(address),
+                StatusIs(absl::StatusCode::kNotFound,
+                         testing::AllOf(HasSubstr("host/img"), testing::Not(HasSubstr("SECRET")))));
+  }
+}
+
+TEST(ImageTreeTest, APatternMayHaveABackslashAsItsOnlySign) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "a");
+  folder.Write("a/x.jpg", "bytes");
+  const absl::StatusOr<ImageTree> tree = ListImages(folder / "a/\\x.jpg");
+  ASSERT_THAT(tree, IsOk());
+  EXPECT_EQ(tree->files[0].path, folder / "a/x.jpg");
+}
+
 }  // namespace
 }  // namespace systole
