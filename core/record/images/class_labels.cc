@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "core/status/status_macros.h"
 #include "core/storage/stores/list_shards.h"
 #include "core/text/foreign_text.h"
 
@@ -14,13 +15,19 @@ namespace systole {
 absl::StatusOr<std::string> LabelsText(absl::Span<const std::string> classes) {
   std::string text;
   for (const std::string& name : classes) {
-    if (absl::StrContains(name, '\n')) {
+    if (absl::StrContains(name, '\n') || absl::EndsWith(name, "\r")) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the class folder ", ForeignName(name), " has a line break in its name, but ",
           kLabelsFileName, " has a line for each class; rename it"));
     }
     absl::StrAppend(&text, name, "\n");
   }
+  if (text.size() > kMaxLabelsBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(kLabelsFileName, " would have ", text.size(),
+                                                   " bytes, the most is ", kMaxLabelsBytes,
+                                                   "; shorten the names of the class folders"));
+  }
+  SYSTOLE_RETURN_IF_ERROR(ParseLabels(text).status());
   return text;
 }
 

@@ -21,7 +21,8 @@ inline constexpr size_t kMaxClassBytes = 1024;
 // The most lines. A class takes some 150 bytes of memory, however short its name is.
 inline constexpr size_t kMaxClasses = 1'000'000;
 
-// InvalidArgument if the name of a class has a line break.
+// InvalidArgument if ParseLabels() would not read the same classes: a name is empty, is too long,
+// has a line break or is there twice; or there are too many.
 absl::StatusOr<std::string> LabelsText(absl::Span<const std::string> classes);
 
 // The classes, by label. The last line may lack its end, and lines may end as on Windows.

@@ -35,6 +35,10 @@ TEST(ClassLabelsTest, ALineThatNamesNoNewClassIsRefused) {
   EXPECT_THAT(ParseLabels(std::string(kMaxClassBytes, 'a')), IsOk());
   EXPECT_THAT(ParseLabels(std::string(kMaxClassBytes + 1, 'a')), refused("line 1"));
   EXPECT_THAT(LabelsText({"a", "b\nc"}), refused("line break"));
+  EXPECT_THAT(LabelsText({"a", "b\r"}), refused("b\\r has a line break"));
+  EXPECT_THAT(LabelsText({"a", ""}), refused("labels.txt, line 2"));
+  EXPECT_THAT(LabelsText({"a", "a"}), refused("line 2: the class \"a\" has a line above"));
+  EXPECT_THAT(LabelsText({std::string(kMaxClassBytes + 1, 'a')}), refused("line 1"));
 }
 
 TEST(ClassLabelsTest, AreBoundedInNumber) {
