@@ -51,6 +51,11 @@ absl::Status BucketSink::Append(absl::string_view bytes) {
     if (buffer_.size() == PartBytes()) {
       if (absl::Status sent = SendPart(); !sent.ok()) return Fail(std::move(sent));
     }
+    if (parts_ == options_.max_parts) {
+      return Fail(absl::ResourceExhaustedError(absl::StrCat(
+          "\"", ForeignText(name_), "\" would have more than ", options_.max_parts,
+          " parts, the most that an object can have; write more and smaller objects")));
+    }
     const size_t taken = std::min<uint64_t>(bytes.size(), PartBytes() - buffer_.size());
     const size_t wanted = buffer_.size() + taken;
     if (wanted > buffer_.capacity()) {
@@ -65,11 +70,6 @@ absl::Status BucketSink::Append(absl::string_view bytes) {
 
 absl::Status BucketSink::SendPart() {
   if (InterruptRequested()) return InterruptedError();
-  if (parts_ == options_.max_parts) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("\"", ForeignText(name_), "\" would have more than ", options_.max_parts,
-                     " parts, the most that an object can have; write more and smaller objects"));
-  }
   if (!upload_.has_begun()) {
     SYSTOLE_RETURN_IF_ERROR(upload_.Begin());
     threads_ = std::make_unique<WorkerPool>(options_.parts_in_flight);

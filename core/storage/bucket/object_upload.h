@@ -56,6 +56,9 @@ class ObjectUpload {
   // `query` is empty for a request about the object itself.
   HttpRequest RequestFor(HttpMethod method,
                          std::vector<std::pair<std::string, std::string>> query) const;
+  // Sends `bytes`, with more time for more of them.
+  HttpRequest SendRequestFor(std::vector<std::pair<std::string, std::string>> query,
+                             HttpBody bytes) const;
   absl::StatusOr<HttpResponse> Fetch(
       const HttpRequest& request, WebConnection::AnswerCheck check = [](const HttpResponse&) {
         return absl::OkStatus();

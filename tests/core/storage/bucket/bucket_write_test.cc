@@ -164,6 +164,25 @@ TEST(BucketWriteTest, PartsGrowSoThatTenThousandSuffice) {
   EXPECT_EQ(bucket.uploads(), 0);
 }
 
+TEST(BucketWriteTest, AnObjectThatWouldHaveTooManyPartsIsRefusedBeforeAPartIsFilled) {
+  StubBucket bucket(Signed());
+  const BucketStore store = StoreOf(bucket, {.first_part_bytes = 1000, .max_parts = 2});
+  const std::unique_ptr<ByteSink> sink = store.Create(bucket.Name("a")).value();
+  EXPECT_THAT(sink->Append(Bytes(2000)), IsOk());
+  EXPECT_THAT(sink->Append("x"),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 2 parts")));
+}
+
+TEST(BucketWriteTest, MoreBytesHaveMoreTimeToBeSent) {
+  StubBucket bucket(Signed());
+  WebStoreOptions hurried = EagerWebOptions();
+  hurried.timeout = absl::Milliseconds(1);        // Hardly one request is made in this time.
+  const std::string bytes(size_t{8} << 20, 'x');  // Has two minutes more.
+  const BucketStore store = S3StoreOf(bucket, {kStubCredentials}, hurried);
+  EXPECT_THAT(Write(store, bucket.Name("a"), bytes), IsOk());
+  EXPECT_EQ(bucket.Get("a"), bytes);
+}
+
 TEST(BucketWriteTest, PartsOnTheirWayAreBoundedInNumberAndBytes) {
   for (const BucketSinkOptions& options :
        {BucketSinkOptions{.first_part_bytes = 1000, .parts_in_flight = 3},
