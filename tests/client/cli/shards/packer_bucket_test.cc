@@ -171,6 +171,24 @@ TEST_F(PackerBucketTest, AfterAnErrorNoShardIsBegunAndTheListOfWhatIsLeftIsBound
   EXPECT_EQ(puts, 14);
 }
 
+TEST_F(PackerBucketTest, AServerThatFailsWhileFilesAreRemovedIsSoonAskedNoMore) {
+  FillImageFolder(images_, {"c"}, 60);
+  std::atomic<int> asked = 0;
+  Bucket().SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (request.method == "PUT" && absl::StrContains(request.target, "p-train-00049")) {
+      return RefuseInXml(403, "AccessDenied");
+    }
+    if (request.method != "DELETE") return std::nullopt;
+    ++asked;
+    return Reply(301, "");
+  });
+  EXPECT_THAT(PackQuietly(images_.path(), Name("out/p"), {.plan = {.shards = 50}}),
+              StatusIs(absl::StatusCode::kPermissionDenied,
+                       AllOf(HasSubstr("p-train-00009"), HasSubstr(" and 40 more"))));
+  EXPECT_LT(asked, 49);
+  EXPECT_TRUE(Bucket().Get(Key("out/labels.txt")).has_value());
+}
+
 TEST_F(PackerBucketTest, LabelsThatOthersRelyOnStayAfterAnError) {
   // Another run began after this one had written labels.txt.
   Bucket().SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
