@@ -136,7 +136,13 @@ TEST(LocalFeedTest, AShardThatIsReplacedOnItsWebServerEndsTheFeed) {
   const std::string name = objects.Put("/d/a.tfrecord", shards[0]);
   const auto dataset = Dataset::Open("test", {name});
   ASSERT_THAT(dataset, IsOk());
-  const auto feed = MustCreate(SpecOf(kEightCores), *dataset);
+  // An engine that keeps nothing of what it reads, and a feed without end.
+  absl::StatusOr<std::shared_ptr<LocalEngine>> engine =
+      LocalEngine::Create({.read_budget_bytes = 1});
+  ASSERT_THAT(engine, IsOk());
+  v1::FeedSpec spec = SpecOf(kEightCores);
+  spec.set_epochs(0);
+  const auto feed = MustCreate(spec, *dataset, {.engine = *engine});
   objects.Put("/d/a.tfrecord", shards[1]);
   absl::StatusOr<std::optional<Step>> step = feed->Next();
   while (step.ok() && step->has_value()) step = feed->Next();
