@@ -38,8 +38,9 @@ class MetadataLooks {
     std::optional<CredentialLease<Value>> given;
     const absl::Status outcome = servers_.AskUntilSomebodyIsThere(Times(), [&] {
       Found once = ask();
-      if (once.ok()) given = *std::move(once);
-      return once.status();
+      SYSTOLE_RETURN_IF_ERROR(once.status());
+      given = *std::move(once);
+      return absl::OkStatus();
     });
     if (IsNoServer(outcome)) {
       has_looked_ = true;

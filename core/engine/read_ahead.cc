@@ -89,7 +89,8 @@ void ReadAhead::ReadAll() {
     if (!task.has_value()) return;
     const State state = Start(*task);
     if (state == State::kReady || state == State::kReading) continue;
-    held_.emplace(DatasetOf(*task->plan()), *std::move(task));
+    const uint64_t dataset = DatasetOf(*task->plan());
+    held_.emplace(dataset, *std::move(task));
     if (state == State::kNoRoom) return;
   }
 }
