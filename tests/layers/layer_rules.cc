@@ -141,9 +141,9 @@ std::vector<Room> SystoleRooms() {
       {"core/engine", 12,
        Join({ground,
              operations,
-             {"core/storage", "core/concurrency", "core/cache", "core/fetch",
-              "core/record/source", "core/example", "core/image/jpeg", "core/image", "core/order",
-              "core/batch", "core/dataset", "core/plan"}})},
+             {"core/storage", "core/concurrency", "core/cache", "core/fetch", "core/record/source",
+              "core/example", "core/image/jpeg", "core/image", "core/order", "core/batch",
+              "core/dataset", "core/plan"}})},
       // Memory that is shared with a peer. It needs no gRPC.
       {"proto/slots", 2, Join({ground, messages})},
       // Metrics in the answer of ServerStatus, for both ends.
@@ -187,8 +187,8 @@ std::vector<Room> SystoleRooms() {
        Join({files,
              messages,
              {"core/textproto", "core/log", "core/process", "core/cache", "core/compression",
-              "core/image/jpeg", "proto/framing", "proto/slots", "server/config", "server/listener", "server/slots",
-              "server/introspection", "server/rpc"}})},
+              "core/image/jpeg", "proto/framing", "proto/slots", "server/config", "server/listener",
+              "server/slots", "server/introspection", "server/rpc"}})},
       // The queue of one core. The emulator takes from it and knows no gRPC.
       {"client/infeed", 6, Join({ground, {"core/concurrency", "core/batch"}})},
       // Decides which server is asked for which steps. A pure state machine without gRPC, threads
