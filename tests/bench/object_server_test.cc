@@ -13,9 +13,9 @@
 #include "core/storage/web/web_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/wait_until.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole::bench {
 namespace {
