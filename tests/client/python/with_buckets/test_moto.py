@@ -278,6 +278,6 @@ def test_a_feed_writes_indexes_into_a_bucket_only_if_it_is_told(bucket, shards):
     index = "flowers-train-00000-of-00003.tfrecord.idx"
     for write_index in (False, True):
         told = bucket_feed.FEED.replace("sys.argv[2])", f"sys.argv[2], write_index={write_index})")
-        command = [sys.executable, "-c", told, f"{prefix}-train-*", bucket.spec]
+        command = [sys.executable, "-c", told, f"{prefix}-train-*", bucket.spec, ""]
         expect_same_steps(bucket, bucket.run(command, **bucket.writer))
         assert (index in names_in(bucket, "unindexed")) == write_index
