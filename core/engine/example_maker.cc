@@ -246,7 +246,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
     }
     const RecordBytes where =
         has_images && !all_kept ? RecordBytes::kCopied : RecordBytes::kInPlace;
-    const bool fetched = task.run.blocks != nullptr && shard.far_bytes() != nullptr;
+    const bool fetched = IsFetched(task, shard);
     const bool waits = task.plan.decodes_jpegs() && !all_kept;
     size_t added = 0;
     absl::Status last;  // Of the last record.
@@ -405,9 +405,8 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
   const RecordSource& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
   // A replaced shard is not damage that may be masked. Storage that does not answer is not asked,
   // nor is that of bytes that were read ahead: this was checked then.
-  const bool fetched = task.run.blocks != nullptr && shard.far_bytes() != nullptr;
   if (absl::Status unchanged =
-          fetched || IsOutage(status) ? absl::OkStatus() : shard.CheckUnchanged();
+          IsFetched(task, shard) || IsOutage(status) ? absl::OkStatus() : shard.CheckUnchanged();
       !unchanged.ok()) {
     status = std::move(unchanged);
   } else if (IsDamage(status) && task.plan.spec().on_corrupt() != v1::MASK) {

@@ -122,6 +122,10 @@ class ExampleMaker {
   // groups. False: the turn is over.
   absl::StatusOr<bool> MakeWanted(Task& task);
   bool MixGroups(Task& task);
+  // Whether records of `shard` are taken from what was read ahead.
+  static bool IsFetched(const Task& task, const RecordSource& shard) {
+    return task.run.blocks != nullptr && shard.far_bytes() != nullptr;
+  }
   static ExampleFiller::Record RecordOf(const RecordSource& shard, const Wanted& wanted);
   // Whether to stop now. `values` is the number of values since the last call.
   static bool IsOver(Task& task, int64_t values);

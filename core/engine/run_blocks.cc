@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"

@@ -1,5 +1,4 @@
 // Opens datasets whose shards are in a bucket: what a start asks of the server, and in what order.
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,17 +28,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The bucket of all tests: the store of a process keeps its first server.
-StubBucket& Bucket() {
-  static StubBucket* const bucket = [] {
-    auto* const made = new StubBucket();
-    ::setenv("AWS_ENDPOINT_URL_S3", made->endpoint().c_str(), 1);
-    ::setenv("AWS_REGION", "eu-west-1", 1);
-    ::setenv("SYSTOLE_S3_UNSIGNED", "1", 1);
-    return made;
-  }();
-  return *bucket;
-}
+StubBucket& Bucket() { return UnsignedBucketOfProcess(); }
 
 // The folder of the running test.
 std::string Folder() {

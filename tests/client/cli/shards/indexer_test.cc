@@ -1,7 +1,6 @@
 #include "client/cli/shards/indexer.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -31,17 +30,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-// The bucket of all tests: the store of a process keeps its first server.
-StubBucket& Bucket() {
-  static StubBucket* const bucket = [] {
-    auto* const made = new StubBucket();
-    ::setenv("AWS_ENDPOINT_URL_S3", made->endpoint().c_str(), 1);
-    ::setenv("AWS_REGION", "eu-west-1", 1);
-    ::setenv("SYSTOLE_S3_UNSIGNED", "1", 1);
-    return made;
-  }();
-  return *bucket;
-}
+StubBucket& Bucket() { return UnsignedBucketOfProcess(); }
 
 std::string NameOf(int shard) { return absl::StrFormat("shard-%02d", shard); }
 

@@ -1,6 +1,7 @@
 #include "tests/core/storage/bucket/stub_bucket.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -289,6 +290,17 @@ StubAnswer StubBucket::Usual(const StubRequest& request) {
     return Bodiless(request, ServeObject(request, key));
   }
   return ServeWrite(request, key, query);
+}
+
+StubBucket& UnsignedBucketOfProcess() {
+  static StubBucket* const bucket = [] {
+    auto* const made = new StubBucket();
+    ::setenv("AWS_ENDPOINT_URL_S3", made->endpoint().c_str(), 1);
+    ::setenv("AWS_REGION", "eu-west-1", 1);
+    ::setenv("SYSTOLE_S3_UNSIGNED", "1", 1);
+    return made;
+  }();
+  return *bucket;
 }
 
 }  // namespace systole

@@ -111,6 +111,11 @@ class StubBucket {
 StubAnswer RefuseInXml(int status, absl::string_view code, absl::string_view more = "",
                        const HttpHeaders& headers = {});
 
+// A bucket of S3 that needs no credentials, for tests of code that opens stores by itself. The
+// process' environment names it, and all tests of the process share it: a store keeps its first
+// server. Call it before the store of s3:// is used.
+StubBucket& UnsignedBucketOfProcess();
+
 }  // namespace systole
 
 #endif  // SYSTOLE_TESTS_CORE_STORAGE_BUCKET_STUB_BUCKET_H_
