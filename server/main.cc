@@ -36,6 +36,8 @@
 #include "core/textproto/message_text.h"
 #include "proto/framing/grpc_log.h"
 #include "server/config/config_flags.h"
+#include "server/config_reload.h"
+#include "server/dataset_log.h"
 #include "server/server.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
@@ -54,6 +56,24 @@ absl::StatusOr<v1::ServerConfig> ConfigOf(const std::string& path, const v1::Ser
   // Flags have been checked, so the file is wrong.
   return absl::InvalidArgumentError(
       absl::StrCat(ForeignName(path), ": ", complete.status().message()));
+}
+
+// Reads the config file again, and begins to bring it into force.
+void ReadAgain(const std::string& path, const v1::ServerConfig& flags, ConfigReload& reload,
+               EventLog& events) {
+  absl::StatusOr<v1::ServerConfig> config = ConfigOf(path, flags);
+  if (config.ok()) {
+    events.Add(LogCause::kProgram, LogLevel::kInfo,
+               absl::StrCat("SIGHUP: ", ForeignName(path), " was read again"));
+    reload.Begin(*std::move(config));
+    return;
+  }
+  // An error in textproto has several lines: one for each mistake.
+  for (const absl::string_view line : absl::StrSplit(config.status().message(), '\n')) {
+    events.Add(LogCause::kProgram, LogLevel::kError, line);
+  }
+  events.Add(LogCause::kProgram, LogLevel::kError,
+             "SIGHUP: the config file has errors; the server goes on as before");
 }
 
 int ThreadsOf(const v1::ServerConfig& config) {
@@ -86,37 +106,6 @@ void WriteLine(LogLevel level, const std::string& line) {
 // gRPC's sink is a plain function, so it has to find the log by itself.
 std::atomic<EventLog*> grpc_events = nullptr;
 
-// How many damaged records of each dataset are logged at the start, besides their number.
-constexpr size_t kMaxDamagedTold = 5;
-
-void TellDataset(const Dataset& dataset, EventLog& events) {
-  // kProgram has no limit, but one line for each configured dataset is no flood.
-  events.Add(LogCause::kProgram, LogLevel::kInfo,
-             absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_records(), " records in ",
-                          dataset.shards().size(), " shards"),
-             {.dataset = dataset.name()});
-  for (const std::shared_ptr<const RecordSource>& shard : dataset.shards()) {
-    if (shard->note().empty()) continue;
-    events.Add(LogCause::kIndex, LogLevel::kInfo,
-               absl::StrCat(ForeignName(ShownName(shard->path())), ": ", shard->note()),
-               {.dataset = dataset.name(), .shard = std::string(shard->base_name())});
-  }
-  if (dataset.num_damaged_records() == 0) return;
-  events.Add(LogCause::kProgram, LogLevel::kWarn,
-             absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_damaged_records(),
-                          dataset.num_damaged_records() == 1 ? " damaged stretch was"
-                                                             : " damaged stretches were",
-                          " found while indexing; `systole datasets` lists the first of them"),
-             {.dataset = dataset.name()});
-  for (const DamageLog::Entry& entry : dataset.DamagedRecords(kMaxDamagedTold)) {
-    events.Add(
-        LogCause::kDamage, LogLevel::kWarn,
-        absl::StrCat("dataset '", dataset.name(), "': shard '", ForeignName(entry.shard),
-                     "', offset ", entry.offset, " (record_id ", entry.record, "): ", entry.cause),
-        {.dataset = dataset.name(), .shard = entry.shard, .record = entry.record});
-  }
-}
-
 // The scratch memory of the threads, which comes beside the slices, may be a quarter of the budget,
 // and at least this much. With less, threads would wait for each other even over ordinary images.
 // Scratch memory beyond the quarter is then a part of the 64 MiB below.
@@ -139,21 +128,23 @@ void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) 
                           given_bytes >> 20, " MiB are for budget, caches and idle memory"));
 }
 
-absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
+// Serves until a signal ends it. `path` is the config file, or empty; `flags` override it each time
+// that it is read.
+absl::Status Run(const v1::ServerConfig& config, const std::string& path,
+                 const v1::ServerConfig& flags, EventLog& events) {
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
   const auto chunks = std::make_shared<ChunkCache>(SizeOf(config.decompression_cache()));
-  SYSTOLE_ASSIGN_OR_RETURN(Catalogue catalogue,
-                           Catalogue::Open(config, {.index_dir = config.index_dir(),
-                                                    .write_index = config.write_index(),
-                                                    .chunks = chunks}));
-  for (const auto& [name, dataset] : catalogue.datasets()) TellDataset(*dataset, events);
+  ShardOptions options;
+  options.index_dir = config.index_dir();
+  options.write_index = config.write_index();
+  options.chunks = chunks;
+  SYSTOLE_ASSIGN_OR_RETURN(Catalogue catalogue, Catalogue::Open(config, options));
+  for (const auto& [name, dataset] : catalogue.datasets()) LogServed(*dataset, events);
   const absl::Status serves = catalogue.CheckServes();
   for (const auto& [name, refusal] : catalogue.refused()) {
     // If no dataset is served, the program ends with the error of the first one.
     if (!serves.ok() && name == catalogue.refused().begin()->first) continue;
-    events.Add(LogCause::kProgram, LogLevel::kError,
-               absl::StrCat("dataset '", name, "' is not served: ", refusal.status.message()),
-               {.dataset = name});
+    LogRefused(name, refusal, events);
   }
   SYSTOLE_RETURN_IF_ERROR(serves);
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<ValueCache> cache,
@@ -168,11 +159,10 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   }
   // Until here a signal ends the process at once, because building indexes may take minutes. From
   // here on only sigtimedwait() sees a signal, because the server's threads inherit the mask.
-  // SIGHUP comes when a terminal is closed.
-  sigset_t stop_signals;
-  sigemptyset(&stop_signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&stop_signals, signal);
-  pthread_sigmask(SIG_BLOCK, &stop_signals, nullptr);
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // Set member by member: for an aggregate in the call, g++ 12 warns of uninitialised members.
   FeedServiceOptions service;
   service.engine.threads = ThreadsOf(config);
@@ -191,7 +181,7 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   service.read_room.memory_bytes = read_budget;
   service.cache = cache;
   service.stalled_stream_timeout = TimeOf(config.stalled_stream_timeout());
-  service.access = std::move(access);
+  service.access = access;
   service.events = &events;
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                            Server::Start(std::move(catalogue), config, service));
@@ -228,10 +218,18 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   MemoryTrim trim;
   // Wakes up with each tick to look at the process's memory, which can grow fast. Each second it
   // also calls the log and the server, which have no thread of their own to look at the time.
+  ConfigReload reload(config, options, *server, access, events);
   constexpr timespec kTick = {.tv_sec = 0, .tv_nsec = 100'000'000};
   constexpr int kTicksPerSecond = 10;
   int signal;
-  for (int tick = 1; (signal = sigtimedwait(&stop_signals, nullptr, &kTick)) < 0; ++tick) {
+  for (int tick = 1;; ++tick) {
+    signal = sigtimedwait(&signals, nullptr, &kTick);
+    if (signal == SIGHUP && !path.empty()) {
+      ReadAgain(path, flags, reload, events);
+    } else if (signal >= 0) {
+      break;  // SIGHUP without a file: the server runs by hand, and its terminal was closed.
+    }
+    reload.Tick();
     // For the caches, what they hold counts. Their bounds may be far larger.
     KeepMemoryBounded(idle_bytes + budget + static_cast<int64_t>(chunks->held_bytes()) +
                           cache->stats().memory_bytes + server->read_ahead_bytes(),
@@ -244,7 +242,7 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   tell(LogLevel::kInfo,
        absl::StrCat(strsignal(signal), ": draining for at most ", config.drain_timeout()));
   // From here on a second signal ends the process the ordinary way.
-  pthread_sigmask(SIG_UNBLOCK, &stop_signals, nullptr);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   // The rest of the timeout is for threads that still compute: they notice, after a row or so of an
   // image, that nobody waits any more.
   const absl::Duration timeout = TimeOf(config.drain_timeout());
@@ -256,7 +254,8 @@ absl::Status Run(const v1::ServerConfig& config, EventLog& events) {
   } else {
     tell(LogLevel::kWarn, "a client has stopped reading; hung up on it");
   }
-  if (!server->StopWork(patience)) {
+  const bool stopped = server->StopWork(patience);
+  if (!reload.Stop(patience) || !stopped) {
     tell(LogLevel::kWarn,
          "a thread still works, most likely because its read of a shard hangs; not waiting for it");
     spdlog::shutdown();
@@ -342,7 +341,7 @@ int Main(int argc, char** argv) {
       to->Add(LogCause::kGrpc, LogLevel::kDebug, absl::StrCat("gRPC: ", message));
     }
   });
-  const absl::Status status = config.ok() ? Run(*config, events) : config.status();
+  const absl::Status status = config.ok() ? Run(*config, path, flags, events) : config.status();
   if (!status.ok()) {
     // An error in textproto has several lines: one for each mistake.
     for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) {

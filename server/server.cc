@@ -156,11 +156,12 @@ int64_t CountShards(const Catalogue& catalogue) {
 }  // namespace
 
 Server::Server(std::unique_ptr<FeedService> service, std::optional<SocketLock> socket_lock,
-               std::string listen, absl::Status sharing, absl::Status open_files)
+               std::string listen, absl::Status sharing, const OpenFilesNeed& need)
     : socket_lock_(std::move(socket_lock)),
       service_(std::move(service)),
       sharing_(std::move(sharing)),
-      open_files_(std::move(open_files)),
+      need_(need),
+      open_files_(CheckOpenFiles(need, OpenFilesLimit())),
       address_(std::move(listen)) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
@@ -199,11 +200,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                       ? config.max_connections()
                                       : MaxConnectionsFor(need, OpenFilesLimit());
   need.connections = std::max<int64_t>(max_connections, service.max_streams);
-  const absl::Status open_files = CheckOpenFiles(need, OpenFilesLimit());
   auto server = absl::WrapUnique(
       new Server(std::make_unique<FeedService>(std::move(catalogue), BoundedSlots(service),
                                                sharing.ok() ? *std::move(slots) : nullptr),
-                 std::move(socket_lock), config.listen(), sharing, open_files));
+                 std::move(socket_lock), config.listen(), sharing, need));
   grpc::ServerBuilder builder;
   const auto accept = [&](std::shared_ptr<grpc::ServerCredentials> with) {
     server->credentials_.push_back(with);
@@ -273,6 +273,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
     server->address_ = absl::StrCat(where.host, ":", port);
   }
   return server;
+}
+
+void Server::Change(absl::Span<const std::string> removed, const Catalogue& added) {
+  service_->Change(removed, added);
+  need_.shards = CountShards(*catalogue());
+  open_files_ = CheckOpenFiles(need_, OpenFilesLimit());
 }
 
 Server::Acceptor& Server::AcceptorFor(std::optional<uid_t> user) const {

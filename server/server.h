@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "core/concurrency/worker_pool.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
@@ -23,6 +24,7 @@
 #include "server/introspection/health_service.h"
 #include "server/introspection/reflection_service.h"
 #include "server/listener/listener.h"
+#include "server/open_files.h"
 #include "server/rpc/catalogue.h"
 #include "server/rpc/feed_service.h"
 #include "server/socket_lock.h"
@@ -58,6 +60,12 @@ class Server {
   // OK if this process may open as many files as it may come to need (server/open_files.h).
   const absl::Status& open_files() const { return open_files_; }
 
+  // The catalogue in force.
+  std::shared_ptr<const Catalogue> catalogue() const { return service_->catalogue(); }
+  // See FeedService::Change(). open_files() is then for the new catalogue. Call it from the thread
+  // that calls Tick().
+  void Change(absl::Span<const std::string> removed, const Catalogue& added);
+
   // Ends the work for all streams. False if a thread still works after `patience`, most likely
   // because its read hangs. The destructor would wait for that thread, so a program that wants to
   // end calls _Exit.
@@ -87,7 +95,7 @@ class Server {
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 
   Server(std::unique_ptr<FeedService> service, std::optional<SocketLock> socket_lock,
-         std::string listen, absl::Status sharing, absl::Status open_files);
+         std::string listen, absl::Status sharing, const OpenFilesNeed& need);
   Acceptor& AcceptorFor(std::optional<uid_t> user) const;
 
   // Declared first, so destroyed last: before that, the listener and the slots remove their socket
@@ -97,7 +105,8 @@ class Server {
   std::unique_ptr<ReflectionService> reflection_;
   std::unique_ptr<HealthService> health_;
   const absl::Status sharing_;
-  const absl::Status open_files_;
+  OpenFilesNeed need_;
+  absl::Status open_files_;
   std::string address_;
   int port_ = 0;
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials_;  // Must outlive `server_`.

@@ -30,6 +30,20 @@ std::shared_ptr<const AccessPolicy> AccessControl::policy() const {
   return policy_;
 }
 
+absl::Status AccessControl::Configure(const v1::AccessConfig& config,
+                                      std::set<std::string> datasets) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<AccessControl> changed,
+                           Create(config, std::move(datasets), clock_, monotonic_));
+  config_ = changed->config_;
+  datasets_ = changed->datasets_;
+  looked_at_ = changed->looked_at_;
+  has_tokens_ = changed->has_tokens_;
+  empty_since_ = changed->empty_since_;
+  MutexLock lock(mu_);
+  policy_ = changed->policy();
+  return absl::OkStatus();
+}
+
 absl::Status AccessControl::Reload() {
   if (config_.token_file().empty()) return absl::OkStatus();
   // Identifies the file before it is read, so that the next call sees a change in between.

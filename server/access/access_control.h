@@ -43,6 +43,11 @@ class AccessControl {
   std::shared_ptr<const AccessPolicy> policy() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::Time Now() const { return clock_(); }
 
+  // Replaces the configuration. If that fails, everything stays as it was. Only the thread that
+  // calls Reload() may call it. Errors as of Create().
+  absl::Status Configure(const v1::AccessConfig& config, std::set<std::string> datasets)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
   // Reads the token file if it has changed since it was read last. If that fails, the tokens read
   // before stay valid. The error is returned once for each change. If the file no longer holds a
   // token, the old tokens are withdrawn kEmptyFileCountsAfter later. Only one thread may call this
@@ -57,13 +62,13 @@ class AccessControl {
         clock_(std::move(clock)),
         monotonic_(std::move(monotonic)) {}
 
-  const v1::AccessConfig config_;
-  const std::set<std::string> datasets_;
+  v1::AccessConfig config_;
+  std::set<std::string> datasets_;
   const WallClock clock_;
   const MonotonicClock monotonic_;
-  // Only Reload() uses the next three. `looked_at_` is the file that it read last, good or bad.
-  // `has_tokens_`: whether any token is valid now. `empty_since_`: since when the file has been
-  // without tokens, if the old tokens are not withdrawn yet.
+  // Only Reload() and Configure() use the two above and the next three. `looked_at_` is the file
+  // that it read last, good or bad. `has_tokens_`: whether any token is valid now. `empty_since_`:
+  // since when the file has been without tokens, if the old tokens are not withdrawn yet.
   std::optional<TokenFileIdentity> looked_at_;
   bool has_tokens_ = false;
   std::optional<absl::Duration> empty_since_;

@@ -84,6 +84,7 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
                   "its client took nothing for `--stalled-stream-timeout`"},
                  {"not_permitted", Ended<EndCause::kNotPermitted, EndCause::kUnauthenticated>,
                   "its token or permission was withdrawn"},
+                 {"removed", Ended<EndCause::kRemoved>, "its dataset was removed from the config"},
                  // A stream may fail with a code that counts as a bad request.
                  {"failed", Ended<EndCause::kFailed, EndCause::kBadRequest>,
                   "such as damaged records, storage that does not answer, shards that changed"}}},

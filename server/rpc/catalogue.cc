@@ -1,5 +1,6 @@
 #include "server/rpc/catalogue.h"
 
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -57,23 +58,31 @@ void AppendShown(std::string* text, absl::string_view pattern) {
 
 }  // namespace
 
-absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
-                                          const ShardOptions& options) {
+absl::Status Catalogue::CheckNames(const v1::ServerConfig& config) {
   if (config.datasets().empty()) {
     return absl::InvalidArgumentError(
         "no dataset to serve; give --dataset NAME=GLOB, or `datasets` in the file of --config");
   }
-  Catalogue catalogue;
+  std::set<std::string> names;
   for (const v1::DatasetConfig& entry : config.datasets()) {
     if (!IsDatasetName(entry.name())) {
       return absl::InvalidArgumentError(
           absl::StrCat("dataset name '", ForeignName(ShownName(entry.name())),
                        "': want 1 to 128 letters, digits, '_', '-' or '.'"));
     }
-    if (catalogue.datasets_.contains(entry.name()) || catalogue.refused_.contains(entry.name())) {
+    if (!names.insert(entry.name()).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("dataset '", entry.name(), "' is named twice; rename one"));
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
+                                          const ShardOptions& options) {
+  SYSTOLE_RETURN_IF_ERROR(CheckNames(config));
+  Catalogue catalogue;
+  for (const v1::DatasetConfig& entry : config.datasets()) {
     const std::vector<std::string> patterns(entry.shards().begin(), entry.shards().end());
     ShardOptions own = options;
     SYSTOLE_ASSIGN_OR_RETURN(own.compression, StatedCompression(entry));
@@ -94,6 +103,24 @@ absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
     catalogue.datasets_.emplace(entry.name(), *std::move(dataset));
   }
   return catalogue;
+}
+
+Catalogue Catalogue::Changed(absl::Span<const std::string> removed, const Catalogue& added) const {
+  Catalogue changed = *this;
+  const auto remove = [&changed](const std::string& name) {
+    changed.datasets_.erase(name);
+    changed.refused_.erase(name);
+  };
+  for (const std::string& name : removed) remove(name);
+  for (const auto& [name, dataset] : added.datasets_) {
+    remove(name);
+    changed.datasets_.emplace(name, dataset);
+  }
+  for (const auto& [name, refusal] : added.refused_) {
+    remove(name);
+    changed.refused_.emplace(name, refusal);
+  }
+  return changed;
 }
 
 absl::Status Catalogue::CheckServes() const {

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "core/dataset/dataset.h"
 #include "core/record/source/shard_format.h"
 #include "systole/v1/config.pb.h"
@@ -28,13 +29,23 @@ struct Refusal {
 
 class Catalogue {
  public:
+  // InvalidArgument if `config` has no dataset, or one with a bad or repeated name.
+  static absl::Status CheckNames(const v1::ServerConfig& config);
+
+  // An empty catalogue.
+  Catalogue() = default;
+
   // Opens every dataset of `config`. A dataset that cannot be served (a glob that matches nothing,
   // shards without records, files that are no shards, ..) is refused. All other datasets are
   // served.
-  //   InvalidArgument  no dataset, or a bad or repeated name.
+  //   InvalidArgument  as of CheckNames().
   //   Cancelled        InterruptRequested().
   static absl::StatusOr<Catalogue> Open(const v1::ServerConfig& config,
                                         const ShardOptions& options);
+
+  // This catalogue without the datasets `removed`, and with those of `added`, which replace those
+  // of the same names.
+  Catalogue Changed(absl::Span<const std::string> removed, const Catalogue& added) const;
 
   // OK if at least one dataset is served. Otherwise the error of the refused dataset whose name
   // sorts first.

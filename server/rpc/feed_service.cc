@@ -48,6 +48,17 @@ absl::Status Draining() {
                   absl::UnavailableError("this server is draining; ask another"));
 }
 
+// NotFound if one of `datasets` was removed since a stream of it began.
+absl::Status CheckServed(const Catalogue& catalogue, const std::vector<std::string>& datasets) {
+  for (const std::string& name : datasets) {
+    if (catalogue.datasets().contains(name)) continue;
+    return MarkedAs(EndCause::kRemoved,
+                    absl::NotFoundError(absl::StrCat("the dataset '", ForeignName(name),
+                                                     "' was removed from this server")));
+  }
+  return absl::OkStatus();
+}
+
 // The datasets that a feed reads, as one text.
 std::string NamesOf(const v1::FeedSpec& spec) { return absl::StrJoin(DatasetsOf(spec), ","); }
 
@@ -67,8 +78,7 @@ absl::Status ReadRequest(const grpc::CallbackServerContext& context, const grpc:
 
 FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
                          std::unique_ptr<SlotServer> slots)
-    : catalogue_(std::move(catalogue)),
-      options_(options),
+    : options_(options),
       nobody_(nullptr),
       events_(options.events != nullptr ? *options.events : nobody_),
       refusals_(events_, counters_.refused),
@@ -76,8 +86,12 @@ FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
       running_(options.max_streams),
       engine_(options.engine),
       slots_(std::move(slots)),
-      feeds_(catalogue_, options_.read_room, events_) {
-  for (const auto& [name, dataset] : catalogue_.datasets()) {
+      feeds_(std::move(catalogue), options_.read_room, events_) {
+  ObserveDamage(*feeds_.catalogue());
+}
+
+void FeedService::ObserveDamage(const Catalogue& catalogue) {
+  for (const auto& [name, dataset] : catalogue.datasets()) {
     dataset->damage().Observe([this, name = name](const DamageLog::Entry& entry) {
       events_.Add(
           LogCause::kDamage, LogLevel::kWarn,
@@ -85,6 +99,18 @@ FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
           {.dataset = name, .shard = entry.shard, .record = entry.record});
     });
   }
+}
+
+void FeedService::Change(absl::Span<const std::string> removed, const Catalogue& added) {
+  const std::shared_ptr<const Catalogue> before = feeds_.catalogue();
+  int64_t masked = 0;
+  for (const std::string& name : removed) {
+    const auto found = before->datasets().find(name);
+    if (found != before->datasets().end()) masked += found->second->damage().masked_examples();
+  }
+  ObserveDamage(added);
+  feeds_.Replace(std::make_shared<const Catalogue>(before->Changed(removed, added)), removed);
+  masked_in_removed_ += masked;
 }
 
 grpc::ServerUnaryReactor* FeedService::End(grpc::CallbackServerContext* context, const char* method,
@@ -117,7 +143,7 @@ absl::Status FeedService::CheckMayRead(const Permissions& permissions,
                 absl::StrCat("identity '", permissions.caller.identity, "' may not read '",
                              ForeignName(name), "'"),
                 {.identity = permissions.caller.identity, .dataset = name});
-    return MarkedAs(EndCause::kNotPermitted, catalogue_.Find(name, may_read).status());
+    return MarkedAs(EndCause::kNotPermitted, catalogue()->Find(name, may_read).status());
   }
   return absl::OkStatus();
 }
@@ -128,12 +154,13 @@ void FeedService::Tick() {
       events_.Add(LogCause::kProgram, LogLevel::kError,
                   absl::StrCat(status.message(), "; the tokens read before stay valid"));
     }
-    running_.StopUnless([this](const RunningStream& stream) {
-      const absl::StatusOr<Permissions> permissions =
-          PermissionsOf(options_.access.get(), stream.credentials);
-      return permissions.ok() ? CheckMayRead(*permissions, stream.datasets) : permissions.status();
-    });
   }
+  running_.StopUnless([this, catalogue = catalogue()](const RunningStream& stream) {
+    SYSTOLE_RETURN_IF_ERROR(CheckServed(*catalogue, stream.datasets));
+    SYSTOLE_ASSIGN_OR_RETURN(const Permissions permissions,
+                             PermissionsOf(options_.access.get(), stream.credentials));
+    return CheckMayRead(permissions, stream.datasets);
+  });
   // The slots come first: if a client was hung up on, its stream must not go on with bytes.
   if (slots_ != nullptr) slots_->HangUpOnStalled(options_.stalled_stream_timeout);
   running_.StopStalled(options_.stalled_stream_timeout);
@@ -143,7 +170,7 @@ grpc::ServerUnaryReactor* FeedService::ListDatasets(grpc::CallbackServerContext*
                                                     const v1::ListDatasetsRequest*,
                                                     v1::ListDatasetsResponse* response) {
   return Answer(context, "ListDatasets", {}, [&](const Permissions& permissions) {
-    return systole::ListDatasets(catalogue_, permissions, *response);
+    return systole::ListDatasets(*catalogue(), permissions, *response);
   });
 }
 
@@ -152,7 +179,7 @@ grpc::ServerUnaryReactor* FeedService::DescribeDataset(grpc::CallbackServerConte
                                                        v1::DescribeDatasetResponse* response) {
   return Answer(context, "DescribeDataset", {.dataset = request->dataset()},
                 [&](const Permissions& permissions) {
-                  return systole::DescribeDataset(catalogue_, permissions, *request, *response);
+                  return systole::DescribeDataset(*catalogue(), permissions, *request, *response);
                 });
 }
 
@@ -202,7 +229,7 @@ absl::Status FeedService::Tell(const Permissions& permissions,
   response.set_draining(counters_.draining);
   AddMetrics(ReadMetrics(), response);
   response.set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));
-  AddDamage(catalogue_, permissions, response);
+  AddDamage(*catalogue(), permissions, response);
   return absl::OkStatus();
 }
 
@@ -212,7 +239,9 @@ std::vector<MetricReading> FeedService::ReadMetrics() const {
     numbers.listener = listener->counters();
   }
   if (options_.cache != nullptr) numbers.cache = options_.cache->stats();
-  for (const auto& [name, dataset] : catalogue_.datasets()) {
+  numbers.masked_examples = masked_in_removed_;
+  const std::shared_ptr<const Catalogue> served = catalogue();
+  for (const auto& [name, dataset] : served->datasets()) {
     numbers.masked_examples += dataset->damage().masked_examples();
   }
   return ReadServerMetrics(numbers);

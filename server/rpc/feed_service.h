@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "core/cache/value_cache.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/engine/step_engine.h"
@@ -71,9 +72,18 @@ class FeedService final
   FeedService(Catalogue catalogue, const FeedServiceOptions& options,
               std::unique_ptr<SlotServer> slots);
 
-  // Checks whether tokens have changed, and ends streams that are not permitted any more or whose
-  // clients take nothing. Call it about once a second, from one thread.
+  // Checks whether tokens have changed, and ends streams that are not permitted any more, whose
+  // dataset was removed, or whose clients take nothing. Call it about once a second, from one
+  // thread.
   void Tick();
+
+  // The catalogue in force.
+  std::shared_ptr<const Catalogue> catalogue() const { return feeds_.catalogue(); }
+
+  // Takes the datasets `removed` out of the catalogue, and puts those of `added` into it. Streams
+  // that read a removed dataset end with NotFound at the next Tick(). Not to be called by two
+  // threads at once.
+  void Change(absl::Span<const std::string> removed, const Catalogue& added);
 
   // From now on streams end at the next step with a notice, and new ones get Unavailable.
   void StartDraining() { counters_.draining = true; }
@@ -137,7 +147,9 @@ class FeedService final
                        v1::ResolveFeedResponse& response);
   absl::Status Tell(const Permissions& permissions, v1::ServerStatusResponse& response) const;
 
-  const Catalogue catalogue_;
+  // Writes a line for each record of these datasets that will be masked.
+  void ObserveDamage(const Catalogue& catalogue);
+
   const FeedServiceOptions options_;
   EventLog nobody_;  // Used if the options name no log.
   EventLog& events_;
@@ -149,6 +161,8 @@ class FeedService final
   StepEngine engine_;
   const std::unique_ptr<SlotServer> slots_;  // After the engine: sessions hold its memory.
   ServedFeeds feeds_;
+  // What was masked in datasets that have been removed.
+  std::atomic<int64_t> masked_in_removed_ = 0;
 };
 
 }  // namespace systole

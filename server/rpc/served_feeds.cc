@@ -1,7 +1,9 @@
 #include "server/rpc/served_feeds.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -52,6 +54,23 @@ std::shared_ptr<const ServedFeed> ServedFeeds::Known(const std::string& key) {
   return nullptr;
 }
 
+std::shared_ptr<const Catalogue> ServedFeeds::catalogue() const {
+  MutexLock lock(mu_);
+  return catalogue_;
+}
+
+void ServedFeeds::Replace(std::shared_ptr<const Catalogue> catalogue,
+                          absl::Span<const std::string> removed) {
+  MutexLock lock(mu_);
+  catalogue_ = std::move(catalogue);
+  feeds_.remove_if([removed](const auto& feed) {
+    const std::vector<std::string> read = DatasetsOf(feed.second->plan->spec());
+    return std::any_of(removed.begin(), removed.end(), [&read](const std::string& name) {
+      return std::find(read.begin(), read.end(), name) != read.end();
+    });
+  });
+}
+
 void ServedFeeds::TellWhatIsFetched(const FeedPlan& plan) const {
   const EpochBytes epoch = EpochBytesOf(plan, room_);
   if (epoch.set_bytes == 0) return;
@@ -67,13 +86,15 @@ void ServedFeeds::TellWhatIsFetched(const FeedPlan& plan) const {
 
 absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Find(const v1::FeedSpec& spec) {
   const std::string key = spec.SerializeAsString();
+  std::shared_ptr<const Catalogue> catalogue;
   {
     MutexLock lock(mu_);
+    catalogue = catalogue_;
     if (std::shared_ptr<const ServedFeed> known = Known(key); known != nullptr) return known;
   }
   SYSTOLE_ASSIGN_OR_RETURN(
       std::shared_ptr<const Dataset> dataset,
-      DatasetOf(spec, [this](const std::string& name) { return catalogue_.Find(name); }));
+      DatasetOf(spec, [&catalogue](const std::string& name) { return catalogue->Find(name); }));
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, FeedPlan::Create(spec, dataset));
   std::optional<CompactFeed> compact = CompactFeedOf(*plan, std::move(dataset));
   const auto feed = std::make_shared<const ServedFeed>(
@@ -82,7 +103,8 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Find(const v1::Fe
     MutexLock lock(mu_);
     // Another call may have planned the same feed meanwhile.
     if (std::shared_ptr<const ServedFeed> known = Known(key); known != nullptr) return known;
-    feeds_.emplace_front(key, feed);
+    // A feed of an older catalogue may read a dataset that is gone by now.
+    if (catalogue == catalogue_) feeds_.emplace_front(key, feed);
     if (feeds_.size() > kMaxFeeds) feeds_.pop_back();
   }
   TellWhatIsFetched(*feed->plan);

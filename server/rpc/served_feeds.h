@@ -1,5 +1,5 @@
-// The feeds that clients ask for, by spec. Each has a full plan, and a compact one if there can be
-// one. Also makes the answer to ResolveFeed.
+// The feeds that clients ask for, by spec, over the catalogue that is in force. Each has a full
+// plan, and a compact one if there can be one. Also makes the answer to ResolveFeed.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_RPC_SERVED_FEEDS_H_
@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "core/concurrency/mutex.h"
 #include "core/log/event_log.h"
 #include "core/plan/compact_feed.h"
@@ -38,8 +39,16 @@ struct ServedFeed {
 class ServedFeeds {
  public:
   // `room` is for the log, which gets a line when a feed over far shards is planned.
-  ServedFeeds(const Catalogue& catalogue, const ReadRoom& room, EventLog& events)
-      : catalogue_(catalogue), room_(room), events_(events) {}
+  ServedFeeds(Catalogue catalogue, const ReadRoom& room, EventLog& events)
+      : room_(room),
+        events_(events),
+        catalogue_(std::make_shared<const Catalogue>(std::move(catalogue))) {}
+
+  std::shared_ptr<const Catalogue> catalogue() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // From now on `catalogue` is in force. Forgets the feeds that read one of `removed`.
+  void Replace(std::shared_ptr<const Catalogue> catalogue, absl::Span<const std::string> removed)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // The feed of `spec`. Its plans are made once and kept, so a known spec costs only a look-up, and
   // streams of one feed share its plans. Errors of DatasetOf() and FeedPlan::Create().
@@ -51,10 +60,10 @@ class ServedFeeds {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellWhatIsFetched(const FeedPlan& plan) const;
 
-  const Catalogue& catalogue_;
   const ReadRoom room_;
   EventLog& events_;
-  Mutex mu_;
+  mutable Mutex mu_;
+  std::shared_ptr<const Catalogue> catalogue_ ABSL_GUARDED_BY(mu_);
   // Most recently used first; the key is the spec's serialised form.
   std::list<std::pair<std::string, std::shared_ptr<const ServedFeed>>> feeds_ ABSL_GUARDED_BY(mu_);
 };

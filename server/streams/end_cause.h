@@ -21,9 +21,10 @@ enum class EndCause {
   kGavePlace,  // The stream ended, so that another peer got a place.
   kStalled,    // The stream's client took nothing.
   kClientGone,
+  kRemoved,  // The stream's dataset was removed from the config.
   kFailed,  // Anything else.
 };
-inline constexpr size_t kNumEndCauses = 10;
+inline constexpr size_t kNumEndCauses = 11;
 
 // `status`, marked with its cause. The mark stays in this process: a client gets code and message
 // only.

@@ -187,8 +187,9 @@ std::vector<Room> SystoleRooms() {
        Join({files,
              messages,
              {"core/textproto", "core/log", "core/process", "core/cache", "core/compression",
-              "core/image/jpeg", "proto/framing", "proto/slots", "server/config", "server/listener",
-              "server/slots", "server/introspection", "server/rpc"}})},
+              "core/record/source", "core/dataset", "core/image/jpeg", "proto/framing",
+              "proto/slots", "server/config", "server/listener", "server/access", "server/slots",
+              "server/introspection", "server/rpc"}})},
       // The queue of one core. The emulator takes from it and knows no gRPC.
       {"client/infeed", 6, Join({ground, {"core/concurrency", "core/batch"}})},
       // Decides which server is asked for which steps. A pure state machine without gRPC, threads

@@ -206,7 +206,8 @@ TEST_F(ServerLogTest, AsJsonAnEndByAnErrorIsAnObjectToo) {
   EXPECT_THAT(lines, Each(AllOf(StartsWith(R"({"time":")"), HasSubstr(R"("level":"error")"))));
 }
 
-TEST_F(ServerLogTest, AHangUpDrainsAsATermDoes) {
+// Its terminal was closed.
+TEST_F(ServerLogTest, AHangUpDrainsAServerWithoutAConfigFile) {
   const auto server = Serve();
   ASSERT_NE(server, nullptr);
   server->process().Signal(SIGHUP);

@@ -27,6 +27,28 @@ v1::AccessConfig ConfigOf(const std::string& token_file) {
   return config;
 }
 
+TEST(AccessControlTest, AnotherConfigurationTakesEffectAsAWholeOrNotAtAll) {
+  const TempFolder folder;
+  const absl::StatusOr<std::string> token = AddToken(folder / "tokens", "a", std::nullopt);
+  ASSERT_THAT(token, IsOk());
+  v1::AccessConfig config;
+  config.mutable_anonymous()->add_read("cats");
+  const absl::StatusOr<std::shared_ptr<AccessControl>> access =
+      AccessControl::Create(config, {"cats"});
+  ASSERT_THAT(access, IsOk());
+  const auto knows_a = [&] {
+    return (*access)->policy()->Identify({.token = HashOfToken(*token)}, (*access)->Now()).ok();
+  };
+  EXPECT_FALSE(knows_a());
+  EXPECT_THAT((*access)->Configure(ConfigOf(folder / "none"), {"dogs"}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
+  EXPECT_THAT((*access)->Reload(), IsOk());
+  EXPECT_TRUE((*access)->policy()->MayRead(Caller(), "cats"));
+  EXPECT_THAT((*access)->Configure(ConfigOf(folder / "tokens"), {"dogs"}), IsOk());
+  EXPECT_TRUE(knows_a());
+  EXPECT_FALSE((*access)->policy()->MayRead(Caller(), "cats"));
+}
+
 TEST(AccessControlTest, AGoodNewFileTakesEffectAndABadOneKeepsTheOldTokens) {
   const TempFolder folder;
   const std::string path = folder / "tokens";

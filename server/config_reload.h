@@ -1,0 +1,89 @@
+// Brings a config that was read again into force while the server serves: opens the datasets that
+// were added on a thread of its own, takes away those that were removed, and says in the log what a
+// running server cannot change.
+//
+//   Begin(config) -> a thread opens what was added -> Tick() brings it into force, or drops it
+//
+// All of a config comes into force at once, or nothing of it.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_SERVER_CONFIG_RELOAD_H_
+#define SYSTOLE_SERVER_CONFIG_RELOAD_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/interrupt/interrupt.h"
+#include "core/log/event_log.h"
+#include "core/record/source/shard_format.h"
+#include "server/access/access_control.h"
+#include "server/config/config_change.h"
+#include "server/rpc/catalogue.h"
+#include "server/server.h"
+#include "systole/v1/config.pb.h"
+
+namespace systole {
+
+class ConfigReload {
+ public:
+  // `running` is the complete config that `server` was started with; `options` are those with which
+  // its datasets were opened. `access` is the server's; null: its config has no `access`. `server`
+  // and `events` must outlive this.
+  ConfigReload(v1::ServerConfig running, ShardOptions options, Server& server,
+               std::shared_ptr<AccessControl> access, EventLog& events);
+  // Stops, and waits for the thread.
+  ~ConfigReload();
+  ConfigReload(const ConfigReload&) = delete;
+  ConfigReload& operator=(const ConfigReload&) = delete;
+
+  // Begins to bring `config`, which is complete, into force. If an earlier config is still being
+  // opened, `config` is begun after it; of several that wait, the last one counts.
+  void Begin(v1::ServerConfig config);
+
+  // Brings into force what has been opened. Call it a few times a second, from the thread that
+  // calls Begin() and the server's Tick().
+  void Tick();
+
+  // Gives up what is being opened. False if the thread still works after `patience`, most likely
+  // because a read hangs; the destructor would wait for it.
+  bool Stop(absl::Duration patience);
+
+ private:
+  // What the thread and its owner share.
+  struct Opening {
+    InterruptFlag unwanted;
+    Mutex mu;
+    CondVar changed;
+    std::optional<absl::StatusOr<Catalogue>> opened ABSL_GUARDED_BY(mu);
+  };
+
+  void Log(LogLevel level, absl::string_view text);
+  // Why nothing of a config comes into force.
+  void Refuse(absl::string_view why);
+  void LogWhatStays(const ConfigChange& change);
+  // Brings next_ into force, with the datasets `added`.
+  absl::Status Apply(const Catalogue& added);
+
+  v1::ServerConfig running_;
+  const ShardOptions options_;
+  Server& server_;
+  const std::shared_ptr<AccessControl> access_;
+  EventLog& events_;
+  v1::ServerConfig next_;
+  ConfigChange change_;                      // From running_ to next_.
+  std::optional<v1::ServerConfig> waiting_;  // To be begun after next_.
+  std::shared_ptr<Opening> opening_;         // Null: nothing is being opened.
+  std::unique_ptr<WorkerPool> thread_;       // Null until something has to be opened.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_CONFIG_RELOAD_H_

@@ -1,0 +1,51 @@
+#include "server/dataset_log.h"
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "core/text/foreign_text.h"
+
+namespace systole {
+namespace {
+
+// How many damaged records of each dataset are logged besides their number.
+constexpr size_t kMaxDamagedTold = 5;
+
+}  // namespace
+
+void LogServed(const Dataset& dataset, EventLog& events) {
+  // kProgram has no limit, but one line for each configured dataset is no flood.
+  events.Add(LogCause::kProgram, LogLevel::kInfo,
+             absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_records(), " records in ",
+                          dataset.shards().size(), " shards"),
+             {.dataset = dataset.name()});
+  for (const std::shared_ptr<const RecordSource>& shard : dataset.shards()) {
+    if (shard->note().empty()) continue;
+    events.Add(LogCause::kIndex, LogLevel::kInfo,
+               absl::StrCat(ForeignName(ShownName(shard->path())), ": ", shard->note()),
+               {.dataset = dataset.name(), .shard = std::string(shard->base_name())});
+  }
+  if (dataset.num_damaged_records() == 0) return;
+  events.Add(LogCause::kProgram, LogLevel::kWarn,
+             absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_damaged_records(),
+                          dataset.num_damaged_records() == 1 ? " damaged stretch was"
+                                                             : " damaged stretches were",
+                          " found while indexing; `systole datasets` lists the first of them"),
+             {.dataset = dataset.name()});
+  for (const DamageLog::Entry& entry : dataset.DamagedRecords(kMaxDamagedTold)) {
+    events.Add(
+        LogCause::kDamage, LogLevel::kWarn,
+        absl::StrCat("dataset '", dataset.name(), "': shard '", ForeignName(entry.shard),
+                     "', offset ", entry.offset, " (record_id ", entry.record, "): ", entry.cause),
+        {.dataset = dataset.name(), .shard = entry.shard, .record = entry.record});
+  }
+}
+
+void LogRefused(const std::string& name, const Refusal& refusal, EventLog& events) {
+  events.Add(LogCause::kProgram, LogLevel::kError,
+             absl::StrCat("dataset '", name, "' is not served: ", refusal.status.message()),
+             {.dataset = name});
+}
+
+}  // namespace systole
