@@ -32,6 +32,7 @@
 #include "core/plan/read_blocks.h"
 #include "core/process/allocator.h"
 #include "core/status/check.h"
+#include "core/storage/memory_source.h"
 #include "systole/v1/feed.pb.h"
 #include "tests/core/storage/temp_folder.h"
 
@@ -89,20 +90,40 @@ class BlocksInOrder {
       : reader_({.disk = std::move(disk), .room = [this] { Wake(); }}) {}
 
   void ReadAll(const FarShards& shards, const std::vector<ReadBlock>& blocks) {
+    std::vector<BlockWant> wants;
+    for (const ReadBlock& block : blocks) wants.push_back(shards.WantOf(block));
+    ReadAll(std::move(wants));
+  }
+
+  // Fills the memory with blocks of this size, which are never written to disk.
+  void TakeMemory(uint64_t block_bytes) {
+    const auto memory_bytes = static_cast<uint64_t>(BlockReaderOptions().memory_bytes);
+    const MemorySource source(std::string(memory_bytes, 'x'), "memory");
+    std::vector<BlockWant> wants;
+    for (uint64_t at = 0; at + block_bytes <= memory_bytes; at += block_bytes) {
+      wants.push_back({.uses = {{.range = {.source = &source, .offset = at, .size = block_bytes}}},
+                       .feed = 1,
+                       .dataset = 1});
+    }
+    ReadAll(std::move(wants));
+  }
+
+ private:
+  void ReadAll(std::vector<BlockWant> blocks) {
     std::vector<std::unique_ptr<BlockTicket>> tickets(blocks.size());
     size_t asked = 0;
     size_t ended = 0;
     while (ended < blocks.size()) {
       bool has_room = true;
       while (has_room && asked < blocks.size()) {
-        BlockReading reading = reader_.TryRead(shards.WantOf(blocks[asked]),
-                                               [this, asked](std::vector<BlockPtr> come) {
-                                                 SYSTOLE_CHECK(come[0]->status().ok());
-                                                 come.clear();
-                                                 MutexLock lock(mu_);
-                                                 come_.push_back(asked);
-                                                 changed_.Signal();
-                                               });
+        BlockReading reading =
+            reader_.TryRead(blocks[asked], [this, asked](std::vector<BlockPtr> come) {
+              SYSTOLE_CHECK(come[0]->status().ok());
+              come.clear();
+              MutexLock lock(mu_);
+              come_.push_back(asked);
+              changed_.Signal();
+            });
         const bool ready = reading.state == BlockReading::State::kReady;
         has_room = ready || reading.state == BlockReading::State::kReading;
         if (ready) ++ended;
@@ -121,7 +142,6 @@ class BlocksInOrder {
     }
   }
 
- private:
   void Wake() {
     MutexLock lock(mu_);
     woken_ = true;
@@ -163,6 +183,7 @@ void BM_FarBlocks(benchmark::State& state, bool on_disk) {
           if (!on_disk) return Measure(bytes, [&] { in_memory.ReadAll(shards, blocks); });
           const TempFolder folder;
           BlocksInOrder to_disk(OpenDisk(folder));
+          to_disk.TakeMemory(blocks.front().size);
           return Measure(bytes, [&] { to_disk.ReadAll(shards, blocks); });
         },
         FetchAll(bare, ranges, bytes),

@@ -170,7 +170,7 @@ int64_t DiskStore::RoomFor(int64_t bytes) const {
   return kept_.RoomFor(DiskCost(bytes + int64_t{kDiskEntryHeaderBytes}));
 }
 
-void DiskStore::Insert(const CacheKey& key, uint64_t user, absl::string_view value) {
+void DiskStore::Insert(const CacheKey& key, uint64_t user, absl::string_view value, DiskWrite how) {
   const auto bytes = static_cast<int64_t>(value.size() + kDiskEntryHeaderBytes);
   {
     MutexLock lock(mu_);
@@ -184,7 +184,8 @@ void DiskStore::Insert(const CacheKey& key, uint64_t user, absl::string_view val
   // same value.
   absl::Status written = absl::OkStatus();
   {
-    absl::StatusOr<std::unique_ptr<FileSink>> sink = FileSink::Create(PathOf(key), {.sync = false});
+    absl::StatusOr<std::unique_ptr<FileSink>> sink =
+        FileSink::Create(PathOf(key), {.sync = false, .direct = how == DiskWrite::kDirect});
     written = sink.status();
     if (written.ok()) written = (*sink)->Append(DiskEntryHeader(key, value));
     if (written.ok()) written = (*sink)->Append(value);

@@ -25,6 +25,14 @@
 
 namespace systole {
 
+// How the file of a value is written.
+enum class DiskWrite {
+  kCached,  // Into the page cache, which writes it later.
+  // Past the page cache (FileSinkOptions::direct) as far as the value's memory allows: all but the
+  // ends, if its address is kDiskEntryHeaderBytes modulo kFilePageBytes.
+  kDirect,
+};
+
 class DiskStore {
  public:
   // Makes the folder if it is missing, takes it for this process alone, and lists what is there.
@@ -47,7 +55,8 @@ class DiskStore {
   bool FindInto(const CacheKey& key, uint64_t user, absl::Span<char> out);
   bool Admits(int64_t bytes) const;
   int64_t RoomFor(int64_t bytes) const;
-  void Insert(const CacheKey& key, uint64_t user, absl::string_view value);
+  void Insert(const CacheKey& key, uint64_t user, absl::string_view value,
+              DiskWrite how = DiskWrite::kCached);
 
   int64_t used_bytes() const;
   int64_t budget_bytes() const;

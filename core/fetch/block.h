@@ -31,9 +31,8 @@ struct BlockRange {
 // Thread-compatible: immutable.
 class Block {
  public:
-  // The range's bytes are buffer[begin, begin + range.size).
-  Block(const BlockRange& range, BlockBuffer buffer, uint64_t begin)
-      : range_(range), buffer_(std::move(buffer)), begin_(begin) {}
+  // The range's bytes begin at kBlockBegin of the buffer.
+  Block(const BlockRange& range, BlockBuffer buffer) : range_(range), buffer_(std::move(buffer)) {}
   // A block that could not be read. REQUIRES: !status.ok().
   Block(const BlockRange& range, absl::Status status) : range_(range), status_(std::move(status)) {}
 
@@ -47,7 +46,7 @@ class Block {
   // All bytes of the range; none if status() is not OK. Valid as long as the block.
   absl::string_view bytes() const {
     if (!status_.ok()) return {};
-    return {reinterpret_cast<const char*>(buffer_.data()) + begin_,
+    return {reinterpret_cast<const char*>(buffer_.data()) + kBlockBegin,
             static_cast<size_t>(range_.size)};
   }
 
@@ -55,7 +54,6 @@ class Block {
   const BlockRange range_;
   const absl::Status status_;
   const BlockBuffer buffer_;
-  const uint64_t begin_ = 0;
 };
 
 // While it is held, the block is in use: it stays in memory, and whoever needs it gets the same.

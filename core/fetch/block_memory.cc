@@ -11,21 +11,23 @@
 namespace systole {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kMostBytes = uint64_t{1} << 40;
 
 }  // namespace
 
-int64_t BufferBytesFor(uint64_t offset, uint64_t size) {
+int64_t BufferBytesFor(uint64_t size) {
   SYSTOLE_CHECK(size <= kMostBytes);
-  const uint64_t bytes = std::max<uint64_t>(1, offset % kCopyAlignment + size);
-  const uint64_t grain = std::max(kPageBytes, std::bit_floor(bytes) / 16);
+  const uint64_t bytes = kBlockBegin + size;
+  const uint64_t grain = std::max<uint64_t>(kFilePageBytes, std::bit_floor(bytes) / 16);
   return static_cast<int64_t>((bytes + grain - 1) / grain * grain);
 }
 
 BlockBuffer::~BlockBuffer() {
   if (from_ != nullptr) from_->TakeBack(std::move(buffer_));
 }
+
+BlockMemory::BlockMemory(int64_t bytes)
+    : pool_({.budget_bytes = bytes, .alignment = int64_t{kFilePageBytes}}) {}
 
 absl::StatusOr<BlockBuffer> BlockMemory::Take(int64_t bytes) {
   {
@@ -36,7 +38,8 @@ absl::StatusOr<BlockBuffer> BlockMemory::Take(int64_t bytes) {
     }
   }
   // Another buffer is about to be freed, or the block is larger than everything.
-  SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Create(bytes));
+  SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer buffer,
+                           AlignedBuffer::Create(bytes, int64_t{kFilePageBytes}));
   return BlockBuffer(std::move(buffer));
 }
 

@@ -11,15 +11,19 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "core/cache/disk_entry.h"
 #include "core/concurrency/mutex.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/memory/buffer_pool.h"
 
 namespace systole {
 
-// The size of the buffer for the bytes [offset, offset + size). ReadAt() copies fastest if the
-// address equals the offset modulo kCopyAlignment. REQUIRES: size <= 2^40.
-int64_t BufferBytesFor(uint64_t offset, uint64_t size);
+// Where the bytes of a block begin in its buffer, which starts on a page. So the cache on disk can
+// write them without a copy (DiskWrite::kDirect).
+inline constexpr uint64_t kBlockBegin = kDiskEntryHeaderBytes;
+
+// The size of the buffer for a block of `size` bytes. REQUIRES: size <= 2^40.
+int64_t BufferBytesFor(uint64_t size);
 
 class BlockMemory;
 
@@ -46,7 +50,7 @@ class BlockBuffer {
 class BlockMemory {
  public:
   // Buffers in use and those kept for reuse take at most `bytes`. Buffers beyond that are not kept.
-  explicit BlockMemory(int64_t bytes) : pool_({.budget_bytes = bytes}) {}
+  explicit BlockMemory(int64_t bytes);
 
   // ResourceExhausted if the system does not have that much memory.
   absl::StatusOr<BlockBuffer> Take(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);

@@ -212,17 +212,16 @@ void BlockReader::Read(const BlockTable::Job& job) {
 std::shared_ptr<const Block> BlockReader::BlockOf(const BlockTable::Job& job, BlockOrigin& origin) {
   const InterruptScope scope(*job.flag);
   const BlockRange& range = job.range;
-  absl::StatusOr<BlockBuffer> buffer = memory_.Take(BufferBytesFor(range.offset, range.size));
+  absl::StatusOr<BlockBuffer> buffer = memory_.Take(BufferBytesFor(range.size));
   if (!buffer.ok()) return std::make_shared<const Block>(range, buffer.status());
-  const uint64_t begin = range.offset % kCopyAlignment;
-  const absl::Span<char> out(reinterpret_cast<char*>(buffer->data()) + begin, range.size);
+  const absl::Span<char> out(reinterpret_cast<char*>(buffer->data()) + kBlockBegin, range.size);
   // Of a block that is being read for a second time, the first read has looked on the disk.
   if (!job.is_second && disk_.Find(range, job.feed, out)) {
     origin = BlockOrigin::kDisk;
   } else if (absl::Status status = ReadRange(range, out); !status.ok()) {
     return std::make_shared<const Block>(range, std::move(status));
   }
-  return std::make_shared<const Block>(range, *std::move(buffer), begin);
+  return std::make_shared<const Block>(range, *std::move(buffer));
 }
 
 void BlockReader::Watch() {

@@ -10,7 +10,7 @@
 namespace systole {
 namespace {
 
-int64_t CostOf(const BlockRange& range) { return BufferBytesFor(range.offset, range.size); }
+int64_t CostOf(const BlockRange& range) { return BufferBytesFor(range.size); }
 
 }  // namespace
 

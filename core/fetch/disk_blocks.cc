@@ -42,7 +42,7 @@ bool DiskBlocks::Admits(const BlockRange& range) const {
 void DiskBlocks::Insert(const BlockRange& range, uint64_t feed, absl::string_view bytes) const {
   const std::optional<CacheKey> key = DiskKeyOf(range);
   if (store_ == nullptr || !key.has_value()) return;
-  store_->Insert(*key, UserOf(feed), bytes);
+  store_->Insert(*key, UserOf(feed), bytes, DiskWrite::kDirect);
 }
 
 }  // namespace systole

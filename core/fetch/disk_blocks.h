@@ -29,6 +29,7 @@ class DiskBlocks {
   bool Find(const BlockRange& range, uint64_t feed, absl::Span<char> out) const;
   // Whether Insert() may keep the block.
   bool Admits(const BlockRange& range) const;
+  // Waits for the device. Costs least for bytes that lie as a Block's do.
   void Insert(const BlockRange& range, uint64_t feed, absl::string_view bytes) const;
 
  private:

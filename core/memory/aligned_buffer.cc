@@ -10,16 +10,16 @@
 
 namespace systole {
 
-absl::StatusOr<AlignedBuffer> AlignedBuffer::Create(int64_t bytes) {
-  if (bytes < 0 || bytes > std::numeric_limits<int64_t>::max() - kBufferAlignment) {
+absl::StatusOr<AlignedBuffer> AlignedBuffer::Create(int64_t bytes, int64_t alignment) {
+  if (bytes < 0 || bytes > std::numeric_limits<int64_t>::max() - alignment) {
     return absl::InvalidArgumentError(
         absl::StrCat("a buffer of ", bytes, " bytes was asked for, want 0 or more"));
   }
   // aligned_alloc needs a multiple of the alignment. An empty buffer gets memory, too, so that its
   // address is not null.
-  const int64_t rounded = std::max(AlignUp(bytes), kBufferAlignment);
+  const int64_t rounded = std::max<int64_t>(1, (bytes + alignment - 1) / alignment) * alignment;
   auto* data = static_cast<uint8_t*>(
-      std::aligned_alloc(static_cast<size_t>(kBufferAlignment), static_cast<size_t>(rounded)));
+      std::aligned_alloc(static_cast<size_t>(alignment), static_cast<size_t>(rounded)));
   if (data == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the system refused a buffer of ", bytes, " bytes"));

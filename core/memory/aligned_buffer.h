@@ -1,5 +1,6 @@
 // A block of memory that starts on a 64-byte boundary (a cache line, and the widest vector
-// register), for this process alone or for other processes to map as well.
+// register) or on a boundary of a larger power of two, for this process alone or for other
+// processes to map as well.
 //
 // Thread-compatible. Owns its memory; moves, does not copy.
 #ifndef SYSTOLE_CORE_MEMORY_ALIGNED_BUFFER_H_
@@ -28,10 +29,11 @@ class AlignedBuffer {
   // An empty buffer.
   AlignedBuffer() = default;
 
-  // `bytes` of uninitialised memory.
+  // `bytes` of uninitialised memory. REQUIRES: `alignment` is a power of two, and at least
+  // kBufferAlignment.
   //   InvalidArgument    bytes < 0.
   //   ResourceExhausted  the system does not have that much memory.
-  static absl::StatusOr<AlignedBuffer> Create(int64_t bytes);
+  static absl::StatusOr<AlignedBuffer> Create(int64_t bytes, int64_t alignment = kBufferAlignment);
   // The buffer is in SealedMemory, which other processes can map. Errors of SealedMemory::Create().
   static absl::StatusOr<AlignedBuffer> CreateSealed(int64_t bytes);
 

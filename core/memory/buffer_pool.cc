@@ -74,7 +74,7 @@ absl::StatusOr<AlignedBuffer> BufferPool::Make(int64_t bytes, BufferKind kind) {
       return *std::move(kept);
     }
   }
-  return AlignedBuffer::Create(bytes);
+  return AlignedBuffer::Create(bytes, options_.alignment);
 }
 
 bool BufferPool::MaySeal() {

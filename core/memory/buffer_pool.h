@@ -36,6 +36,8 @@ struct BufferPoolOptions {
   // Bytes that are charged for each buffer besides its size, because its owner keeps other memory
   // with it. Without this, many tiny buffers would take far more memory than the budget.
   int64_t overhead_bytes = 0;
+  // Private buffers start on a multiple of this: see AlignedBuffer::Create().
+  int64_t alignment = kBufferAlignment;
 };
 
 class BufferPool {

@@ -20,6 +20,9 @@ namespace systole {
 // ReadAt() copies fastest if the address equals the offset modulo this many bytes (a cache line):
 // 23 GB/s from the page cache instead of 20.
 inline constexpr uint64_t kCopyAlignment = 64;
+// Where the place in the file and the address are multiples of this, bytes may bypass the page
+// cache.
+inline constexpr uint64_t kFilePageBytes = 4096;
 
 // For code that walks through a source that is not local, where each read may be a request. The
 // first read asks for kFirstFarReadBytes. Each later read asks for twice as many bytes as the one

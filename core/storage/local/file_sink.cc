@@ -140,15 +140,44 @@ absl::Status FileSink::WriteOut(absl::string_view bytes) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0) {
       if (errno == EINTR) continue;
+      // This file system wants larger multiples, or the device is full in the middle of a page.
+      if (errno == EINVAL && is_direct_ && SetDirect(false)) continue;
       return Fail(absl::ErrnoToStatus(errno, absl::StrCat("cannot write \"", path_, "\"")));
     }
     bytes.remove_prefix(static_cast<size_t>(written));
+    written_ += static_cast<uint64_t>(written);
   }
+  return absl::OkStatus();
+}
+
+bool FileSink::SetDirect(bool direct) {
+  if (is_direct_ == direct) return true;
+  if (::fcntl(fd_, F_SETFL, direct ? O_DIRECT : 0) != 0) return false;
+  is_direct_ = direct;
+  return true;
+}
+
+absl::Status FileSink::WriteDirect(absl::string_view& bytes) {
+  const size_t in_page = (written_ + buffer_.size()) % kFilePageBytes;
+  const size_t before = in_page == 0 ? 0 : kFilePageBytes - in_page;
+  if (bytes.size() < before + kFilePageBytes) return absl::OkStatus();
+  const auto address = reinterpret_cast<uintptr_t>(bytes.data()) + before;
+  if (address % kFilePageBytes != 0) return absl::OkStatus();
+  buffer_.append(bytes.data(), before);
+  bytes.remove_prefix(before);
+  SYSTOLE_RETURN_IF_ERROR(WriteOut(buffer_));
+  buffer_.clear();
+  const absl::string_view pages = bytes.substr(0, bytes.size() / kFilePageBytes * kFilePageBytes);
+  SetDirect(true);
+  SYSTOLE_RETURN_IF_ERROR(WriteOut(pages));
+  SetDirect(false);
+  bytes.remove_prefix(pages.size());
   return absl::OkStatus();
 }
 
 absl::Status FileSink::Append(absl::string_view bytes) {
   SYSTOLE_RETURN_IF_ERROR(status_);
+  if (options_.direct) SYSTOLE_RETURN_IF_ERROR(WriteDirect(bytes));
   if (buffer_.size() + bytes.size() < options_.buffer_bytes) {
     buffer_.append(bytes.data(), bytes.size());
     return absl::OkStatus();

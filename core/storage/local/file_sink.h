@@ -7,6 +7,7 @@
 #define SYSTOLE_CORE_STORAGE_LOCAL_FILE_SINK_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,11 @@ struct FileSinkOptions {
   // file under the final name. So turn this off only for files that can be made again, such as an
   // index.
   bool sync = true;
+  // Whether whole pages bypass the page cache if their bytes lie right for it: if the address and
+  // the place in the file are multiples of kFilePageBytes. This saves most of the processor's time,
+  // and the page cache's memory. But the writer waits for the device, and so does the next reader.
+  // A file system that cannot do this gets ordinary writes.
+  bool direct = false;
 };
 
 class FileSink final : public ByteSink {
@@ -46,6 +52,11 @@ class FileSink final : public ByteSink {
  private:
   FileSink(std::string path, std::string temporary_path, int fd, const FileSinkOptions& options);
   absl::Status WriteOut(absl::string_view bytes);
+  // Writes as many of the first bytes as may bypass the page cache, and what comes before them, and
+  // removes them from `bytes`. None if this is less than a page.
+  absl::Status WriteDirect(absl::string_view& bytes);
+  // False: the file system does not have it.
+  bool SetDirect(bool direct);
   // Keeps `status`, which every later call returns.
   absl::Status Fail(absl::Status status);
 
@@ -54,6 +65,8 @@ class FileSink final : public ByteSink {
   const FileSinkOptions options_;
   int fd_;  // -1 once closed.
   std::string buffer_;
+  uint64_t written_ = 0;    // Bytes of the file, without those in buffer_.
+  bool is_direct_ = false;  // What write() does now.
   absl::Status status_;
 };
 

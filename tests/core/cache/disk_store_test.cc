@@ -14,6 +14,7 @@
 
 #include "absl/types/span.h"
 #include "core/cache/disk_entry.h"
+#include "core/storage/byte_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
@@ -67,6 +68,26 @@ TEST_F(DiskStoreTest, AValueIsReadIntoMemoryOfItsSize) {
   EXPECT_FALSE(store->FindInto(Key(1), 1, absl::MakeSpan(longer)));
   EXPECT_EQ(store->damaged_entries(), 1);
   EXPECT_FALSE(std::filesystem::exists(FileOf(Key(1))));
+}
+
+TEST_F(DiskStoreTest, AValueThatBypassesThePageCacheIsTheSame) {
+  const auto store = Open();
+  uint64_t number = 0;
+  alignas(kFilePageBytes) static char memory[8 * kFilePageBytes];
+  for (const size_t begin : {kDiskEntryHeaderBytes, size_t{0}}) {
+    for (const size_t size : {3 * kFilePageBytes, 3 * kFilePageBytes - kDiskEntryHeaderBytes,
+                              3 * kFilePageBytes + 5, uint64_t{100}}) {
+      const absl::string_view value(memory + begin, size);
+      for (size_t i = 0; i < size; ++i) memory[begin + i] = static_cast<char>(i * i >> 7);
+      const CacheKey key = Key(++number);
+      store->Insert(key, 1, value, DiskWrite::kDirect);
+      EXPECT_EQ(std::filesystem::file_size(FileOf(key)), kDiskEntryHeaderBytes + size);
+      const auto found = store->Find(key, 1);
+      ASSERT_NE(found, nullptr);
+      EXPECT_TRUE(*found == value);
+    }
+  }
+  EXPECT_EQ(store->damaged_entries(), 0);
 }
 
 TEST_F(DiskStoreTest, DamagedShortLongAndForeignFilesAreRemovedAndNeverServed) {

@@ -10,9 +10,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "core/cache/disk_entry.h"
 #include "core/cache/disk_store.h"
 #include "core/concurrency/mutex.h"
 #include "core/interrupt/interrupt.h"
+#include "core/storage/byte_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
@@ -377,6 +379,15 @@ TEST(BlockReaderTest, BlocksOnDiskOutliveTheReader) {
     EXPECT_EQ(reader.GetStats().bytes_from_disk, i * 2000);
   }
   EXPECT_EQ(storage.reads_, 2);
+}
+
+TEST(BlockReaderTest, BlocksLieWhereTheDiskWritesThemWithoutACopy) {
+  const Storage storage;
+  BlockReader reader({});
+  for (const BlockPtr& block : ReadNow(reader, WantOf(storage, {1, 2, 3}))) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block->bytes().data()) % kFilePageBytes,
+              kDiskEntryHeaderBytes);
+  }
 }
 
 TEST(BlockReaderTest, BlocksOfAnotherIdentityOrOfNoneAreReadAnew) {

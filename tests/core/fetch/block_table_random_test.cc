@@ -117,7 +117,7 @@ class RandomUse {
     auto block =
         Draw(10) == 0
             ? std::make_shared<const Block>(job.range, absl::UnavailableError("failed"))
-            : std::make_shared<const Block>(job.range, BlockBuffer(*AlignedBuffer::Create(64)), 0);
+            : std::make_shared<const Block>(job.range, BlockBuffer(*AlignedBuffer::Create(64)));
     Take(table_.Arrive(job.read, std::move(block), BlockOrigin::kSource, now_));
     table_.TakeFreed();
     table_.End(job.read);

@@ -37,7 +37,7 @@ class BlockTableTest : public testing::Test {
     return want;
   }
   static std::shared_ptr<const Block> Good(const BlockRange& range) {
-    return std::make_shared<const Block>(range, BlockBuffer(*AlignedBuffer::Create(kCost)), 0);
+    return std::make_shared<const Block>(range, BlockBuffer(*AlignedBuffer::Create(kCost)));
   }
   static std::shared_ptr<const Block> Bad(const BlockRange& range) {
     return std::make_shared<const Block>(range, absl::UnavailableError("no route"));

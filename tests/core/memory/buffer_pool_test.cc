@@ -35,6 +35,15 @@ TEST(AlignedBufferTest, StartsOnACacheLine) {
   }
 }
 
+TEST(AlignedBufferTest, StartsOnAPageIfAsked) {
+  for (const int64_t bytes : {0, 1, 4096, 4097}) {
+    absl::StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(bytes, 4096);
+    ASSERT_THAT(buffer, IsOk());
+    EXPECT_EQ(buffer->size(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 4096, 0u);
+  }
+}
+
 TEST(AlignedBufferTest, NegativeSizeIsRefused) {
   EXPECT_THAT(AlignedBuffer::Create(-1),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1 bytes")));

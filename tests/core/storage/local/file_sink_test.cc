@@ -14,6 +14,8 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/storage/byte_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
@@ -142,6 +144,31 @@ TEST(FileSinkTest, PiecesAroundTheBufferSizeArriveInOrder) {
   }
   EXPECT_THAT((*sink)->Close(), IsOk());
   EXPECT_EQ(ReadWholeFile(folder / "out"), wanted);
+}
+
+// Pieces of each size at each place of a page, some of which may bypass the page cache.
+TEST(FileSinkTest, ADirectSinkWritesTheSameBytes) {
+  const TempFolder folder;
+  std::string wanted;
+  for (size_t i = 0; i < 5 * kFilePageBytes; ++i) wanted += static_cast<char>(i * i >> 7);
+  alignas(kFilePageBytes) static char memory[6 * kFilePageBytes];
+  for (const size_t first : {size_t{0}, size_t{1}, size_t{48}, size_t{4096}, size_t{5000}}) {
+    for (const size_t at : {first, first + 512, size_t{0}}) {
+      for (const size_t size : {3 * kFilePageBytes, 2 * kFilePageBytes + 17, uint64_t{9}}) {
+        absl::StatusOr<std::unique_ptr<FileSink>> sink =
+            FileSink::Create(folder / "out", {.buffer_bytes = 8192, .sync = false, .direct = true});
+        ASSERT_THAT(sink, IsOk());
+        const absl::string_view bytes(wanted);
+        EXPECT_THAT((*sink)->Append(bytes.substr(0, first)), IsOk());
+        char* const piece = memory + at % kFilePageBytes;
+        bytes.copy(piece, size, first);
+        EXPECT_THAT((*sink)->Append({piece, size}), IsOk());
+        EXPECT_THAT((*sink)->Append(bytes.substr(first + size)), IsOk());
+        EXPECT_THAT((*sink)->Close(), IsOk());
+        EXPECT_TRUE(ReadWholeFile(folder / "out") == wanted) << first << " " << at << " " << size;
+      }
+    }
+  }
 }
 
 TEST(FileSinkTest, ClosedSinkRefusesEverything) {
