@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,26 @@ struct StoredState {
   // store looks into it. Empty: states cannot be told apart, so files that were kept for a state
   // are checked, not trusted.
   std::string identity;
+};
+
+// A file as a list shows it.
+struct ListedFile {
+  std::string name;
+  // As Stat() would say it. Without an identity: the list does not say it.
+  StoredState state = {};
+};
+
+// What ListFolder() returns of a folder, with states.
+struct FolderList {
+  std::string folder;  // Ends with '/'.
+  std::vector<ListedFile> files;
+};
+
+// What a pattern names, and what was seen on the way.
+struct PatternList {
+  std::vector<ListedFile> files;
+  // If the store had to list a whole folder: all that is there.
+  std::optional<FolderList> folder = {};
 };
 
 // FailedPrecondition for ByteSource::CheckUnchanged(). `how` says what happened to the source since
@@ -65,6 +86,12 @@ class Store {
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                         NameFilter wanted) const = 0;
 
+  // List(), with what the list says of the files' states. A store that knows no more than names
+  // says nothing of them (the default). Another one may list the whole folder of the pattern, where
+  // it may.
+  virtual absl::StatusOr<PatternList> ListStates(const std::string& pattern,
+                                                 NameFilter wanted) const;
+
   // Whether List() would return the missing file `name` for `pattern`, if it existed. The folder
   // must be written as List() returns it.
   virtual bool Takes(const std::string& pattern, const std::string& name) const = 0;
@@ -77,6 +104,11 @@ class Store {
   // name.
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const = 0;
   virtual absl::StatusOr<StoredState> Stat(const std::string& name) const = 0;
+  // The file in the state in which ListStates() showed it. A store that can tie each read to that
+  // state asks for nothing here: reads then fail with FailedPrecondition if the file is in another
+  // one. The default opens the file, and fails in this way itself. REQUIRES: state has an identity.
+  virtual absl::StatusOr<std::unique_ptr<ByteSource>> OpenInState(const std::string& name,
+                                                                  const StoredState& state) const;
 
   // A new file. When it is closed, it replaces an earlier file of this name as a whole. Use it only
   // for files that can be made again, such as an index: a power cut may destroy the file.

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/status/status_macros.h"
 #include "core/storage/bucket/bucket_name.h"
@@ -43,11 +44,24 @@ absl::StatusOr<ListPage> ParseListPage(absl::string_view body) {
   bool is_list = false;
   bool is_truncated = false;
   bool is_encoded = false;
+  std::string key;
+  ListedObject object;
   SYSTOLE_RETURN_IF_ERROR(ReadXml(body, [&](absl::string_view path, absl::string_view text) {
     if (path == "ListBucketResult") {
       is_list = true;
     } else if (path == "ListBucketResult/Contents/Key") {
-      page.keys.emplace_back(text);
+      key = std::string(text);
+    } else if (path == "ListBucketResult/Contents/Size") {
+      uint64_t size_bytes = 0;
+      object.size_bytes.reset();
+      if (absl::SimpleAtoi(text, &size_bytes)) object.size_bytes = size_bytes;
+    } else if (path == "ListBucketResult/Contents/ETag") {
+      object.etag = std::string(text);
+    } else if (path == "ListBucketResult/Contents/Generation") {
+      object.generation = std::string(text);
+    } else if (path == "ListBucketResult/Contents") {
+      page.keys.push_back(std::exchange(key, {}));
+      page.objects.push_back(std::exchange(object, {}));
     } else if (path == "ListBucketResult/CommonPrefixes/Prefix") {
       page.folders.emplace_back(text);
     } else if (path == "ListBucketResult/IsTruncated") {

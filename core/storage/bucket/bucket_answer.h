@@ -6,6 +6,7 @@
 #define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_ANSWER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,11 +19,19 @@ namespace systole {
 // How much of a refusal is kept to find its code in.
 inline constexpr size_t kRefusalBytes = 4096;
 
+// What a list says of an object's state. Texts as the server writes them, of any form.
+struct ListedObject {
+  std::optional<uint64_t> size_bytes = {};  // Nullopt: it is not said.
+  std::string etag;
+  std::string generation;  // Of Cloud Storage.
+};
+
 // A page of ListObjectsV2. Its form is the same in S3 and in Cloud Storage.
 struct ListPage {
-  std::vector<std::string> keys;     // Decoded. Each has 1 to kMaxKeyBytes bytes.
-  std::vector<std::string> folders;  // The same. Each ends with '/': a prefix of keys.
-  std::string next_token;            // Empty: this is the last page.
+  std::vector<std::string> keys;      // Decoded. Each has 1 to kMaxKeyBytes bytes.
+  std::vector<ListedObject> objects;  // Of each of the keys.
+  std::vector<std::string> folders;   // The same. Each ends with '/': a prefix of keys.
+  std::string next_token;             // Empty: this is the last page.
 };
 
 // DataLoss or ResourceExhausted if the body is no such page: ReadXml(), and what contradicts

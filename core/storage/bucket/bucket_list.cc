@@ -12,6 +12,7 @@
 #include "core/interrupt/interrupt.h"
 #include "core/status/status_macros.h"
 #include "core/storage/bucket/bucket_answer.h"
+#include "core/storage/web/web_answer.h"
 #include "core/text/foreign_text.h"
 
 namespace systole {
@@ -31,28 +32,32 @@ std::string QueryOf(const BucketListing& listing, const std::string& token) {
 // The names of one list, as its pages come in.
 class Gathering {
  public:
-  Gathering(const BucketListing& listing, const BucketListOptions& options)
-      : listing_(listing), options_(options) {}
+  Gathering(const BucketListing& listing, bool has_generations, const BucketListOptions& options)
+      : listing_(listing), has_generations_(has_generations), options_(options) {}
 
   // Whether the page brings a new name.
   absl::StatusOr<bool> Add(const ListPage& page) {
-    const size_t before = names_.size();
-    for (const std::vector<std::string>* keys : {&page.keys, &page.folders}) {
-      for (const std::string& key : *keys) SYSTOLE_RETURN_IF_ERROR(AddKey(key));
+    const size_t before = contents_.names.size();
+    for (size_t i = 0; i < page.keys.size(); ++i) {
+      SYSTOLE_RETURN_IF_ERROR(AddKey(page.keys[i], &page.objects[i]));
     }
-    return names_.size() > before;
+    for (const std::string& key : page.folders) SYSTOLE_RETURN_IF_ERROR(AddKey(key, nullptr));
+    return contents_.names.size() > before;
   }
 
-  ObjectNames TakeNames() { return std::move(names_); }
+  BucketContents TakeContents() { return std::move(contents_); }
 
  private:
-  absl::Status AddKey(const std::string& key) {
+  // `object` is null for a folder.
+  absl::Status AddKey(const std::string& key, const ListedObject* object) {
     if (!absl::StartsWith(key, listing_.prefix.key)) {
       return absl::DataLossError("the server lists keys that do not begin as it was asked");
     }
-    if (!names_.insert(root_ + key).second) return absl::OkStatus();
+    const auto [name, is_new] = contents_.names.insert(root_ + key);
+    if (!is_new) return absl::OkStatus();
+    if (listing_.with_states && object != nullptr) AddState(*name, *object);
     name_bytes_ += root_.size() + key.size();
-    if (names_.size() <= options_.max_names && name_bytes_ <= options_.max_name_bytes) {
+    if (contents_.names.size() <= options_.max_names && name_bytes_ <= options_.max_name_bytes) {
       return absl::OkStatus();
     }
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -62,19 +67,32 @@ class Gathering {
         "wildcard"));
   }
 
+  void AddState(const std::string& name, const ListedObject& object) {
+    const uint64_t size_bytes = object.size_bytes.value_or(kMaxWebObjectBytes + 1);
+    if (size_bytes > kMaxWebObjectBytes) return;
+    // As in WebConnection::Look(): where there are generations, nothing else is an identity.
+    std::string identity = has_generations_
+                               ? ObjectOfList(size_bytes, "", object.generation).Identity()
+                               : ObjectOfList(size_bytes, object.etag, "").Identity();
+    if (identity.empty()) return;
+    contents_.states.emplace(
+        name, StoredState{.size_bytes = size_bytes, .identity = std::move(identity)});
+  }
+
   const BucketListing& listing_;
+  const bool has_generations_;
   const BucketListOptions& options_;
   const std::string root_ = listing_.prefix.Root();
-  ObjectNames names_;
+  BucketContents contents_;
   uint64_t name_bytes_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<ObjectNames> ListBucket(WebConnection& connection, const WebDialect& dialect,
-                                       const BucketListing& listing,
-                                       const BucketListOptions& options) {
-  Gathering gathering(listing, options);
+absl::StatusOr<BucketContents> ListBucket(WebConnection& connection, const WebDialect& dialect,
+                                          const BucketListing& listing,
+                                          const BucketListOptions& options) {
+  Gathering gathering(listing, dialect.has_generations(), options);
   std::string token;
   int idle_pages = 0;
   const absl::Duration deadline = connection.options().now() + options.max_time;
@@ -107,7 +125,7 @@ absl::StatusOr<ObjectNames> ListBucket(WebConnection& connection, const WebDiale
     }
     SYSTOLE_ASSIGN_OR_RETURN(ListPage page, ParseListPage(response.body));
     SYSTOLE_ASSIGN_OR_RETURN(const bool brings_new, gathering.Add(page));
-    if (page.next_token.empty()) return gathering.TakeNames();
+    if (page.next_token.empty()) return gathering.TakeContents();
     idle_pages = brings_new ? 0 : idle_pages + 1;
     if (page.next_token == token) {
       return absl::DataLossError("the server's list does not go on: a page leads to itself");

@@ -8,10 +8,13 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/storage/bucket/bucket_name.h"
 #include "core/storage/object_names.h"
+#include "core/storage/store.h"
 #include "core/storage/web/web_source.h"
 
 namespace systole {
@@ -35,19 +38,27 @@ struct BucketListOptions {
 struct BucketListing {
   BucketName prefix;          // All keys that begin with its key.
   bool into_folders = false;  // False: a '/' after the prefix ends a name, which is a folder's.
+  bool with_states = false;   // Whether BucketContents::states are wanted.
 };
 
-// The names, with scheme and bucket. Those of folders, and of objects that stand for folders, end
-// with '/'. The list may change while it is read; no name comes twice.
+struct BucketContents {
+  // With scheme and bucket. Those of folders, and of objects that stand for folders, end with '/'.
+  ObjectNames names;
+  // The states of objects, as Stat() would say them. Views of `names`. It lacks objects of which
+  // the list does not say enough.
+  absl::flat_hash_map<absl::string_view, StoredState> states;
+};
+
+// What the bucket has. The list may change while it is read; no name comes twice.
 //   NotFound, PermissionDenied, ..  WebDialect::RefusalOf(), of this dialect's server.
 //   ResourceExhausted               more than `options` allow.
 //   DeadlineExceeded                longer than `options` allow.
 //   DataLoss                        ParseListPage(); keys outside the prefix; a list that does not
 //                                   go on.
 //   Cancelled                       InterruptRequested().
-absl::StatusOr<ObjectNames> ListBucket(WebConnection& connection, const WebDialect& dialect,
-                                       const BucketListing& listing,
-                                       const BucketListOptions& options);
+absl::StatusOr<BucketContents> ListBucket(WebConnection& connection, const WebDialect& dialect,
+                                          const BucketListing& listing,
+                                          const BucketListOptions& options);
 
 }  // namespace systole
 

@@ -14,6 +14,7 @@
 #include "core/storage/bucket/gcs_dialect.h"
 #include "core/storage/bucket/object_upload.h"
 #include "core/storage/bucket/s3_dialect.h"
+#include "core/storage/web/web_answer.h"
 #include "core/text/foreign_text.h"
 
 namespace systole {
@@ -134,9 +135,33 @@ absl::Status BucketStore::Remove(const std::string& name) const {
   return removed;
 }
 
-absl::StatusOr<ObjectNames> BucketStore::Names(const BucketListing& listing) const {
+absl::StatusOr<std::unique_ptr<ByteSource>> BucketStore::OpenInState(
+    const std::string& name, const StoredState& state) const {
+  SYSTOLE_ASSIGN_OR_RETURN(const BucketName parsed, ParseBucketName(name));
+  SYSTOLE_RETURN_IF_ERROR(CheckObjectName(parsed));
+  std::optional<WebObject> object = ObjectOfIdentity(state.size_bytes, state.identity);
+  if (!object.has_value()) return Store::OpenInState(name, state);
   SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
-  return ListBucket(*parts->connection, *parts->service.dialect, listing, parts->service.list);
+  // The list may be old, so CheckUnchanged() asks, unless a read has proven the state meanwhile.
+  return std::make_unique<WebSource>(
+      *parts->connection, name,
+      SeenObject{.object = *std::move(object), .asked = -absl::InfiniteDuration()});
+}
+
+absl::StatusOr<BucketContents> BucketStore::Contents(const BucketListing& listing) const {
+  SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
+  SYSTOLE_ASSIGN_OR_RETURN(
+      BucketContents contents,
+      ListBucket(*parts->connection, *parts->service.dialect, listing, parts->service.list));
+  for (const auto& [name, state] : contents.states) {
+    parts->connection->ForgetOther(std::string(name), state.identity);
+  }
+  return contents;
+}
+
+absl::StatusOr<ObjectNames> BucketStore::Names(const BucketListing& listing) const {
+  SYSTOLE_ASSIGN_OR_RETURN(BucketContents contents, Contents(listing));
+  return std::move(contents.names);
 }
 
 absl::StatusOr<std::vector<std::string>> BucketStore::ListFolderOf(const BucketName& name,
@@ -193,6 +218,54 @@ absl::StatusOr<std::vector<std::string>> BucketStore::List(const std::string& pa
   }
   if (!names.ok()) return WithName(names.status(), pattern);
   return names;
+}
+
+absl::StatusOr<PatternList> BucketStore::ListStates(const std::string& pattern,
+                                                    NameFilter wanted) const {
+  SYSTOLE_ASSIGN_OR_RETURN(const BucketName parsed, ParseBucketName(pattern));
+  BucketName folder = parsed;
+  const bool is_glob = IsGlob(parsed.key);
+  if (is_glob) {
+    folder.key.resize(parsed.key.rfind('/') + 1);  // 0 without a '/'.
+    if (IsGlob(folder.key) || folder.key == parsed.key) return Store::ListStates(pattern, wanted);
+  } else if (!parsed.key.empty() && parsed.key.back() != '/') {
+    if (!absl::IsNotFound(Look(pattern).status())) return Store::ListStates(pattern, wanted);
+    folder = FolderOf(parsed);
+  }
+  absl::StatusOr<BucketContents> contents = Contents({.prefix = folder, .with_states = true});
+  // Less may be listed, and be allowed: the names that begin like the pattern.
+  if (is_glob && (absl::IsPermissionDenied(contents.status()) ||
+                  absl::IsResourceExhausted(contents.status()))) {
+    return Store::ListStates(pattern, wanted);
+  }
+  if (!contents.ok()) return WithName(contents.status(), pattern);
+  ObjectNames& names = contents->names;
+  if (is_glob) {
+    const bool is_object = names.contains(pattern);
+    if (!is_object && names.contains(FolderOf(parsed).Text())) {
+      return Store::ListStates(pattern, wanted);
+    }
+    if (is_object) RememberName(pattern);
+  } else if (folder.key.empty()) {
+    names.insert(folder.Text());  // A bucket is there even if it is empty.
+  }
+  absl::StatusOr<std::vector<std::string>> named =
+      ListObjects(names, is_glob ? pattern : folder.Text(), wanted);
+  if (!named.ok()) return WithName(named.status(), pattern);
+  const auto with_states = [&contents](std::vector<std::string> files) {
+    std::vector<ListedFile> listed;
+    listed.reserve(files.size());
+    for (std::string& name : files) {
+      const auto state = contents->states.find(name);
+      listed.push_back({.name = std::move(name)});
+      if (state != contents->states.end()) listed.back().state = state->second;
+    }
+    return listed;
+  };
+  std::string path = folder.Text();
+  std::vector<ListedFile> beside = with_states(ObjectsIn(names, path));
+  return PatternList{.files = with_states(*std::move(named)),
+                     .folder = FolderList{.folder = std::move(path), .files = std::move(beside)}};
 }
 
 void BucketStore::RememberName(const std::string& name) const {

@@ -50,12 +50,20 @@ class BucketStore final : public Store {
   // of an object, and whether there is one, Open() says.
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
+  // Of a folder, and of a glob whose folder has no wildcards, the whole folder is listed: one list
+  // then serves for the pattern and for what lies beside it. If that list is forbidden or too long,
+  // this is List().
+  absl::StatusOr<PatternList> ListStates(const std::string& pattern,
+                                         NameFilter wanted) const override;
   // Asks no server. Knows what List() found out about the pattern.
   bool Takes(const std::string& pattern, const std::string& name) const override
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const override;
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const override;
   absl::StatusOr<StoredState> Stat(const std::string& name) const override;
+  // Asks no server. Open(), if no read can be tied to the state.
+  absl::StatusOr<std::unique_ptr<ByteSource>> OpenInState(const std::string& name,
+                                                          const StoredState& state) const override;
   // Asks no server: whether the object may be written, its sink finds out.
   absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const override;
   // Asks whether there is such an object, and then removes it.
@@ -71,6 +79,7 @@ class BucketStore final : public Store {
   void End() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<Parts*> Use() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<SeenObject> Look(const std::string& name) const;
+  absl::StatusOr<BucketContents> Contents(const BucketListing& listing) const;
   absl::StatusOr<ObjectNames> Names(const BucketListing& listing) const;
   absl::StatusOr<std::vector<std::string>> ListName(const BucketName& name,
                                                     NameFilter wanted) const;

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <tuple>
+#include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -41,6 +44,37 @@ absl::Status WithGlobOfImages(const absl::Status& error, absl::string_view patte
                                  ForeignText(absl::StripSuffix(ShownName(pattern), "/")), missing));
 }
 
+// By name first, because the folders of shards may differ from machine to machine.
+bool IsBefore(const std::string& a, const std::string& b) {
+  return std::tuple(BaseName(a), a) < std::tuple(BaseName(b), b);
+}
+
+// Adds what the pattern names in its store, and returns how many files that are.
+using AddNamed = absl::FunctionRef<absl::StatusOr<size_t>(
+    const Store& store, const std::string& pattern, Store::NameFilter wanted)>;
+
+absl::Status ForEachPattern(absl::Span<const std::string> patterns, AddNamed add) {
+  if (patterns.empty()) return absl::InvalidArgumentError("no pattern of shards is given");
+  for (const std::string& pattern : patterns) {
+    // A store on the network may take long for each pattern.
+    if (InterruptRequested()) return InterruptedError();
+    SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(pattern));
+    size_t seen = 0;
+    const absl::StatusOr<size_t> named = add(*store, pattern, [&seen](absl::string_view name) {
+      ++seen;
+      return !LiesBesideShards(name);
+    });
+    if (!named.ok()) return WithGlobOfImages(named.status(), pattern);
+    if (*named > 0) continue;
+    return absl::NotFoundError(absl::StrCat(
+        "pattern \"", ForeignText(ShownName(pattern)), "\" matches ",
+        seen == 0 ? "an empty folder"
+                  : "only files that lie beside shards (index files, labels.txt, manifests)",
+        "; want shards"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool PatternTakes(const std::string& pattern, const std::string& path) {
@@ -51,35 +85,44 @@ bool PatternTakes(const std::string& pattern, const std::string& path) {
 }
 
 absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns) {
-  if (patterns.empty()) return absl::InvalidArgumentError("no pattern of shards is given");
   std::vector<std::string> shards;
-  for (const std::string& pattern : patterns) {
-    // A store on the network may take long for each pattern.
-    if (InterruptRequested()) return InterruptedError();
-    SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(pattern));
-    size_t seen = 0;
-    const absl::StatusOr<std::vector<std::string>> listed =
-        store->List(pattern, [&seen](absl::string_view name) {
-          ++seen;
-          return !LiesBesideShards(name);
-        });
-    if (!listed.ok()) return WithGlobOfImages(listed.status(), pattern);
-    const std::vector<std::string>& named = *listed;
-    if (named.empty()) {
-      return absl::NotFoundError(absl::StrCat(
-          "pattern \"", ForeignText(ShownName(pattern)), "\" matches ",
-          seen == 0 ? "an empty folder"
-                    : "only files that lie beside shards (index files, labels.txt, manifests)",
-          "; want shards"));
-    }
-    shards.insert(shards.end(), named.begin(), named.end());
-  }
-  // By name first, because the folders of shards may differ from machine to machine.
-  std::sort(shards.begin(), shards.end(), [](const std::string& a, const std::string& b) {
-    return std::tuple(BaseName(a), a) < std::tuple(BaseName(b), b);
-  });
+  SYSTOLE_RETURN_IF_ERROR(ForEachPattern(
+      patterns,
+      [&shards](const Store& store, const std::string& pattern,
+                Store::NameFilter wanted) -> absl::StatusOr<size_t> {
+        SYSTOLE_ASSIGN_OR_RETURN(std::vector<std::string> named, store.List(pattern, wanted));
+        std::move(named.begin(), named.end(), std::back_inserter(shards));
+        return named.size();
+      }));
+  std::sort(shards.begin(), shards.end(), IsBefore);
   shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
   return shards;
+}
+
+absl::StatusOr<ShardList> ListShardStates(absl::Span<const std::string> patterns) {
+  ShardList list;
+  SYSTOLE_RETURN_IF_ERROR(ForEachPattern(
+      patterns,
+      [&list](const Store& store, const std::string& pattern,
+              Store::NameFilter wanted) -> absl::StatusOr<size_t> {
+        SYSTOLE_ASSIGN_OR_RETURN(PatternList named, store.ListStates(pattern, wanted));
+        std::move(named.files.begin(), named.files.end(), std::back_inserter(list.shards));
+        if (named.folder.has_value()) list.folders.push_back(*std::move(named.folder));
+        return named.files.size();
+      }));
+  std::sort(list.shards.begin(), list.shards.end(),
+            [](const ListedFile& a, const ListedFile& b) { return IsBefore(a.name, b.name); });
+  const auto same_shard = [](const ListedFile& a, const ListedFile& b) { return a.name == b.name; };
+  list.shards.erase(std::unique(list.shards.begin(), list.shards.end(), same_shard),
+                    list.shards.end());
+  std::sort(list.folders.begin(), list.folders.end(),
+            [](const FolderList& a, const FolderList& b) { return a.folder < b.folder; });
+  const auto same_folder = [](const FolderList& a, const FolderList& b) {
+    return a.folder == b.folder;
+  };
+  list.folders.erase(std::unique(list.folders.begin(), list.folders.end(), same_folder),
+                     list.folders.end());
+  return list;
 }
 
 }  // namespace systole

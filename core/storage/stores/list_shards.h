@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/storage/store.h"
 
 namespace systole {
 
@@ -30,6 +31,15 @@ inline constexpr char kManifestSuffix[] = ".manifest";
 //   PermissionDenied   a folder on the path cannot be read.
 //   Cancelled          InterruptRequested().
 absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns);
+
+struct ShardList {
+  std::vector<ListedFile> shards;  // As ListShards() returns them.
+  // The folders of shards that were listed as a whole, each once, sorted by name.
+  std::vector<FolderList> folders;
+};
+
+// ListShards(), with what Store::ListStates() says besides.
+absl::StatusOr<ShardList> ListShardStates(absl::Span<const std::string> patterns);
 
 // Whether ListShards() would return `path` for `pattern`, if that file existed. The folder in
 // `path` must be written as ListShards() returns it.

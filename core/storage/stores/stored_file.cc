@@ -17,6 +17,12 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenStored(const std::string& name) 
   return store->Open(name);
 }
 
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenStoredInState(const std::string& name,
+                                                              const StoredState& state) {
+  SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(name));
+  return store->OpenInState(name, state);
+}
+
 absl::StatusOr<StoredState> StatStored(const std::string& name) {
   SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(name));
   return store->Stat(name);

@@ -19,6 +19,9 @@
 namespace systole {
 
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenStored(const std::string& name);
+// Store::OpenInState().
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenStoredInState(const std::string& name,
+                                                              const StoredState& state);
 absl::StatusOr<StoredState> StatStored(const std::string& name);
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateStored(const std::string& name);
 

@@ -27,6 +27,12 @@ void RecentObjects::Forget(const std::string& name) {
   objects_.erase(name);
 }
 
+void RecentObjects::ForgetOther(const std::string& name, absl::string_view identity) {
+  MutexLock lock(mu_);
+  const auto found = objects_.find(name);
+  if (found != objects_.end() && found->second.object.Identity() != identity) objects_.erase(found);
+}
+
 void RecentObjects::NoteWrite(const std::string& name, absl::Duration now) {
   MutexLock lock(mu_);
   objects_.erase(name);

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/concurrency/mutex.h"
 #include "core/storage/web/web_answer.h"
@@ -35,6 +36,8 @@ class RecentObjects {
   std::optional<SeenObject> Find(const std::string& name, absl::Duration now)
       ABSL_LOCKS_EXCLUDED(mu_);
   void Forget(const std::string& name) ABSL_LOCKS_EXCLUDED(mu_);
+  // Forgets what was said of the object, unless that is the state of this identity.
+  void ForgetOther(const std::string& name, absl::string_view identity) ABSL_LOCKS_EXCLUDED(mu_);
 
   // This process has written or removed the object: what was said of it until `now` is not found
   // any more.

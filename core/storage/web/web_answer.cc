@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "core/http/http_headers.h"
 #include "core/http/http_retry.h"
 #include "core/status/status_macros.h"
@@ -14,6 +15,7 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kEtagWord = "etag ";
+constexpr absl::string_view kGenerationWord = "generation ";
 constexpr size_t kMaxDateBytes = 64;
 constexpr size_t kMaxGenerationDigits = 20;  // Of a number of 64 bits.
 
@@ -21,8 +23,16 @@ absl::string_view Header(const HttpResponse& response, absl::string_view name) {
   return FindHeader(response.headers, name);
 }
 
-std::string EtagOf(const HttpResponse& response) {
-  return StrongEtag(Header(response, "etag"), kMaxIdentityBytes - kEtagWord.size());
+std::string EtagIn(absl::string_view text) {
+  return StrongEtag(text, kMaxIdentityBytes - kEtagWord.size());
+}
+
+std::string EtagOf(const HttpResponse& response) { return EtagIn(Header(response, "etag")); }
+
+std::string GenerationIn(absl::string_view text) {
+  const bool fit = text.size() <= kMaxGenerationDigits &&
+                   text.find_first_not_of("0123456789") == absl::string_view::npos;
+  return fit ? std::string(text) : "";
 }
 
 std::string LastModifiedOf(const HttpResponse& response) {
@@ -73,9 +83,27 @@ bool MayBeOf(const WebObject& object, const HttpResponse& response) {
 }  // namespace
 
 std::string WebObject::Identity() const {
-  if (!generation.empty()) return absl::StrCat("generation ", generation);
+  if (!generation.empty()) return absl::StrCat(kGenerationWord, generation);
   if (!etag.empty()) return absl::StrCat(kEtagWord, etag);
   return last_modified.empty() ? "" : absl::StrCat(size_bytes, " modified ", last_modified);
+}
+
+WebObject ObjectOfList(uint64_t size_bytes, absl::string_view etag, absl::string_view generation) {
+  return {.size_bytes = size_bytes,
+          .etag = EtagIn(etag),
+          .last_modified = {},
+          .generation = GenerationIn(generation)};
+}
+
+std::optional<WebObject> ObjectOfIdentity(uint64_t size_bytes, absl::string_view identity) {
+  WebObject object = {.size_bytes = size_bytes, .etag = {}, .last_modified = {}};
+  if (absl::ConsumePrefix(&identity, kGenerationWord)) {
+    object.generation = GenerationIn(identity);
+  } else if (absl::ConsumePrefix(&identity, kEtagWord)) {
+    object.etag = EtagIn(identity);
+  }
+  if (object.Identity().empty()) return std::nullopt;
+  return object;
 }
 
 absl::Status RefusalOf(absl::string_view called, const HttpResponse& response) {
@@ -155,10 +183,7 @@ absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const Http
 }
 
 std::string GenerationOf(const HttpResponse& response) {
-  const absl::string_view value = Header(response, "x-goog-generation");
-  const bool fit = value.size() <= kMaxGenerationDigits &&
-                   value.find_first_not_of("0123456789") == absl::string_view::npos;
-  return fit ? std::string(value) : "";
+  return GenerationIn(Header(response, "x-goog-generation"));
 }
 
 bool ProvesSameObject(const WebObject& object, const HttpResponse& response) {

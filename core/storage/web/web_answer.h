@@ -31,6 +31,14 @@ struct WebObject {
   std::string Identity() const;
 };
 
+// The object that a list shows with this ETag and generation, as the list writes them. Either may
+// be empty, or no such thing at all: then it is left out.
+WebObject ObjectOfList(uint64_t size_bytes, absl::string_view etag, absl::string_view generation);
+
+// The object of this size whose Identity() is `identity`. Nullopt if its reads could not be tied to
+// that state, because it is named by no ETag or generation.
+std::optional<WebObject> ObjectOfIdentity(uint64_t size_bytes, absl::string_view identity);
+
 // The object of an answer to HEAD. Nullopt: the answer does not tell, and a GET may. Nor does it
 // tell with a length of 0, which servers send that have one handler for every HEAD. In these
 // functions `called` is what messages call the object, fit to be shown.

@@ -85,6 +85,11 @@ class WebConnection {
   // LookIfNotSeen() asks the server again.
   void Forget(const std::string& name) { recent_.Forget(name); }
 
+  // The same, unless the server has said before that the object has this identity.
+  void ForgetOther(const std::string& name, absl::string_view identity) {
+    recent_.ForgetOther(name, identity);
+  }
+
   // This process has written or removed the object. What the server said of it before counts no
   // more, not even for sources that are open.
   void NoteWrite(const std::string& name) { recent_.NoteWrite(name, options_.now()); }

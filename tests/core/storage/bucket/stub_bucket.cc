@@ -256,8 +256,14 @@ StubAnswer StubBucket::ServeList(const std::map<std::string, std::string>& query
     last = entry;
     const std::string shown = encodes ? EscapedForList(entry) : entry;
     absl::StrAppend(&entries, is_folder ? "<CommonPrefixes><Prefix>" : "<Contents><Key>", shown,
-                    is_folder ? "</Prefix></CommonPrefixes>"
-                              : "</Key><Size>1</Size><ETag>&quot;1&quot;</ETag></Contents>");
+                    is_folder
+                        ? "</Prefix></CommonPrefixes>"
+                        : absl::StrCat("</Key><Size>", at->second.bytes.size(),
+                                       "</Size><ETag>&quot;", at->second.put, "&quot;</ETag>",
+                                       is_gcs_ ? absl::StrCat("<Generation>", 1000 + at->second.put,
+                                                              "</Generation>")
+                                               : "",
+                                       "</Contents>"));
   }
   return Reply(
       200,
