@@ -14,7 +14,8 @@
 
 namespace systole {
 
-// The bytes [offset, offset + size) of a source. A value type.
+// The bytes [offset, offset + size) of a source. A value type. With no bytes it is read for what
+// the source does when it is read (RecordSource::unread_index()), and is not kept.
 struct BlockRange {
   const ByteSource* source = nullptr;
   uint64_t offset = 0;

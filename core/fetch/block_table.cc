@@ -140,6 +140,7 @@ void BlockTable::FreeIfUnused(Entry& entry) {
   if (!IsFree(entry)) return;
   free_bytes_ += entry.cost;
   order_.SetFree(entry.number, true);
+  if (entry.range.size == 0) return Erase(entry);  // There is nothing to be kept.
   NoteRoom();
 }
 

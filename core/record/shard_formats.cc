@@ -10,7 +10,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "core/record/images/image_folder.h"
+#include "core/record/source/deferred_shard.h"
 #include "core/record/source/index_path.h"
+#include "core/record/source/record_index.h"
 #include "core/record/source/shard_file.h"
 #include "core/record/tfrecord/tfrecord_shard.h"
 #include "core/record/webdataset/webdataset_shard.h"
@@ -152,6 +154,33 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
     RemoveStored(restart_path).IgnoreError();  // There may be no such file.
   }
   return opened;
+}
+
+absl::StatusOr<std::unique_ptr<RecordSource>> DeferShard(const std::string& path,
+                                                         const ShardFacts& facts,
+                                                         const ShardOptions& options) {
+  SYSTOLE_RETURN_IF_ERROR(CheckShardOptions(options));
+  const Formats formats = options.formats.empty() ? ShardFormats() : options.formats;
+  const auto found =
+      std::find_if(formats.begin(), formats.end(),
+                   [&facts](const ShardFormat* each) { return each->name == facts.format; });
+  const bool as_is =
+      options.compression == Compression::kDetect || options.compression == Compression::kNone;
+  if (!as_is || options.index_use != IndexUse::kUse || found == formats.end() ||
+      (*found)->examples == nullptr) {
+    return nullptr;
+  }
+  const ShardFormat& format = **found;
+  const StoredState state = {.size_bytes = facts.bytes, .identity = facts.identity};
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> file, OpenStoredInState(path, state));
+  if (!file->may_wait()) return nullptr;
+  return std::make_unique<DeferredShard>(
+      std::move(file), facts, format.examples(),
+      [&format, state, options](std::unique_ptr<ByteSource> bytes) {
+        ShardFile opened = {.bytes = std::move(bytes), .state = state, .note = {}};
+        if (!opened.bytes->is_local()) opened.max_records = kMaxFarRecords;
+        return format.open(std::move(opened), options);
+      });
 }
 
 }  // namespace systole

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/record/source/record_source.h"
+#include "core/record/source/shard_facts.h"
 #include "core/record/source/shard_format.h"
 
 namespace systole {
@@ -53,6 +54,14 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
 // Opens the shard that the one file `path` is.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
                                                         const ShardOptions& options = {});
+
+// The shard `path`, of which `facts` are known, without a request for it: it is opened when it is
+// first read. Null if its facts do not suffice, so that it must be opened: `options` say how
+// indexes or compression are to be treated, or no format has such facts. Also the errors of
+// Store::OpenInState(). Errors of opening the shard come when it is read.
+absl::StatusOr<std::unique_ptr<RecordSource>> DeferShard(const std::string& path,
+                                                         const ShardFacts& facts,
+                                                         const ShardOptions& options = {});
 
 }  // namespace systole
 

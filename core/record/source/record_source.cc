@@ -10,6 +10,7 @@ std::string RecordSource::PlaceOf(int64_t record) const {
   if (!file.empty()) {
     return absl::StrCat("record ", record, ", the file \"", ForeignName(file), "\"");
   }
+  if (unread_index() != nullptr) return absl::StrCat("record ", record);
   return absl::StrCat("record ", record, " at byte offset ", span(record).offset);
 }
 

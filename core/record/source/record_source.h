@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "core/example/example_format.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/record/source/record_index.h"
+#include "core/record/source/shard_facts.h"
 #include "core/storage/byte_source.h"
 
 namespace systole {
@@ -34,12 +36,6 @@ enum class RecordBytes {
   // copy, and one pass over them is saved. The reader must keep the rules of
   // core/storage/mapping.h.
   kInPlace,
-};
-
-// Sizes of payloads, in bytes: the smallest and the largest.
-struct PayloadRange {
-  int64_t least = 0;
-  int64_t most = 0;
 };
 
 // Whether `error`, met while reading a record, is one of the storage and not of the record: a
@@ -80,7 +76,8 @@ class RecordSource {
   virtual int64_t num_records() const = 0;
   // A stretch of the decompressed file that holds the record, for messages and for reading ahead.
   // It never begins before the stretch of the previous record. In a group of files, the files count
-  // as if they followed each other. REQUIRES: 0 <= record < num_records().
+  // as if they followed each other. Empty, and at the beginning, if unread_index() is not null.
+  // REQUIRES: 0 <= record < num_records().
   virtual RecordSpan span(int64_t record) const = 0;
   // For messages: in a group of files, the file that is this record, such as "rose/1.jpg". Empty if
   // all records are in the one file path(). REQUIRES: as for span().
@@ -92,12 +89,20 @@ class RecordSource {
   // can be read ahead, and ReadFetched() takes records from there. Null: the bytes are at hand, or
   // span() is not where they are stored. Valid as long as the shard.
   virtual const ByteSource* far_bytes() const { return nullptr; }
+  // What must be read once, as 0 bytes at offset 0, before the records of far_bytes() can be
+  // fetched: only then are their places known. Null: nothing, or no more. Valid as long as the
+  // shard.
+  virtual const ByteSource* unread_index() const { return nullptr; }
   // The sizes of all payloads, without reading them: exact if the format says how large each is,
   // otherwise bounds. 0 to 0 if there are no records.
   virtual PayloadRange payload_bytes() const = 0;
   // A hash of the file's content, for its dataset's fingerprint. It is the same for the same
   // records in the same order, whatever the names and times of files are.
   virtual uint64_t content_hash() const = 0;
+  // What may be kept of the shard, so that it need not be opened at a start. Nullopt: nothing,
+  // because it is at hand, compressed, a group of files, or damaged, because its state has no
+  // identity, or because its index is not kept and would have to be made while records are read.
+  virtual std::optional<ShardFacts> facts() const { return std::nullopt; }
   // Records that were found unreadable when the file was opened. `damaged` has the first of them,
   // by number, kMaxDamagedListed at most.
   virtual int64_t num_damaged() const = 0;
@@ -146,7 +151,8 @@ class RecordSource {
   using FetchedBytes = absl::FunctionRef<absl::StatusOr<absl::string_view>(RecordSpan span)>;
   // ReadRecords() of records whose bytes were read before. The storage is asked for nothing, except
   // for the cause of a record that is damaged or too large. A payload lies in what was fetched or
-  // in `scratch`. REQUIRES: far_bytes() is not null.
+  // in `scratch`. If unread_index() could not be read, `fetched` returns that error for any span.
+  // REQUIRES: far_bytes() is not null.
   virtual absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                                    AlignedBuffer& scratch, RecordCallback callback) const;
 

@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "core/compression/chunk_cache.h"
 #include "core/compression/compression.h"
+#include "core/example/example_format.h"
 #include "core/record/source/record_source.h"
 #include "core/record/source/shard_file.h"
 
@@ -94,6 +95,10 @@ struct ShardFormat {
   // damaged is opened; see RecordSource::CheckHoldsRecords(). Null if records are whole files.
   absl::StatusOr<std::unique_ptr<RecordSource>> (*open)(ShardFile file,
                                                         const ShardOptions& options);
+
+  // How records of all its shards hold features (RecordSource::examples()). Null: they differ, so
+  // each shard is opened at the start (DeferShard()).
+  const ExampleFormat& (*examples)() = nullptr;
 
   // The rest is for a format whose records are whole files. All files of a dataset are then one
   // shard.

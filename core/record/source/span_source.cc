@@ -43,6 +43,20 @@ SpanSource::SpanSource(IndexedFile file, uint64_t framing_bytes, absl::string_vi
       format_(format),
       payload_bytes_(RangeOf(file_.index, framing_bytes)) {}
 
+std::optional<ShardFacts> SpanSource::facts() const {
+  ShardFacts facts = {.identity = file_.bytes->identity(),
+                      .format = std::string(format_),
+                      .bytes = file_.file_bytes,
+                      .records = num_records(),
+                      .payload = payload_bytes_,
+                      .content_hash = file_.content_hash};
+  // Compressed files are at hand once they are open.
+  const bool may_be_kept = far_bytes() != nullptr && file_.size_bytes == file_.file_bytes &&
+                           file_.index_is_kept && num_damaged() == 0 && !facts.identity.empty();
+  if (!may_be_kept) return std::nullopt;
+  return facts;
+}
+
 std::string SpanSource::Place(int64_t record) const {
   return absl::StrCat("shard \"", ForeignName(base_name()), "\", ", PlaceOf(record));
 }

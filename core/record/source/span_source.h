@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct IndexedFile {
   uint64_t file_bytes = 0;            // Size of the file as it is stored.
   RecordIndex index;
   uint64_t content_hash = 0;
+  bool index_is_kept = false;  // In files, so that nobody need make it again.
   std::string note;
   int64_t max_record_bytes = kDefaultMaxRecordBytes;
 };
@@ -43,6 +45,7 @@ class SpanSource : public RecordSource {
   RecordSpan span(int64_t record) const final { return file_.index.span(record); }
   PayloadRange payload_bytes() const final { return payload_bytes_; }
   uint64_t content_hash() const final { return file_.content_hash; }
+  std::optional<ShardFacts> facts() const final;
   int64_t num_damaged() const final { return file_.index.num_damaged(); }
   const std::vector<DamagedRecord>& damaged() const final { return file_.index.damaged(); }
   const RecordIndex& index() const { return file_.index; }

@@ -23,8 +23,11 @@ bool BeginsWithHeader(absl::string_view begin) {
 }  // namespace
 
 const ShardFormat& TfRecordFormat() {
-  static constexpr ShardFormat format = {
-      .name = kName, .begins = BeginsWithHeader, .ending = {}, .open = TfRecordShard::Open};
+  static constexpr ShardFormat format = {.name = kName,
+                                         .begins = BeginsWithHeader,
+                                         .ending = {},
+                                         .open = TfRecordShard::Open,
+                                         .examples = TensorFlowExample};
   return format;
 }
 
@@ -58,6 +61,7 @@ absl::StatusOr<std::unique_ptr<RecordSource>> TfRecordShard::Open(ShardFile file
                          .file_bytes = file.state.size_bytes,
                          .index = std::move(loaded.index),
                          .content_hash = loaded.content_hash,
+                         .index_is_kept = options.index_use != IndexUse::kIgnore && loaded.kept,
                          .note = file.note + loaded.note,
                          .max_record_bytes = options.max_record_bytes}));
 }

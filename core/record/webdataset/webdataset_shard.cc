@@ -61,9 +61,10 @@ void Compare(const ScannedArchive& before, ScannedArchive& archive) {
   archive.index = damage.MoveInto(std::move(archive.index));
 }
 
-// The samples of `file`. `note` then says why its index was not used or cannot be kept.
+// The samples of `file`. `note` then says why its index was not used or cannot be kept. `is_kept`
+// is set if it is kept.
 absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_bytes,
-                                    const ShardOptions& options, std::string& note) {
+                                    const ShardOptions& options, std::string& note, bool& is_kept) {
   const std::string path = IndexPath(std::string(file.bytes->name()), options.index_dir);
   if (options.index_use != IndexUse::kRebuild) {
     absl::StatusOr<ScannedArchive> stored = ReadIndex(file, path, archive_bytes);
@@ -72,7 +73,10 @@ absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_byte
       if (stored.ok()) Compare(*stored, archive);
       return archive;
     }
-    if (stored.ok()) return stored;
+    if (stored.ok()) {
+      is_kept = true;
+      return stored;
+    }
     if (!IsAbsent(stored.status(), path)) {
       note = absl::StrCat("index \"", ShownName(path), "\" not used: ", stored.status().message());
     }
@@ -82,7 +86,10 @@ absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_byte
   if (archive.index.all_damaged()) return archive;
   const absl::Status written = KeepStored(
       path, SampleIndexText(archive, archive_bytes, file.state.identity), options.write_index);
-  if (written.ok()) return archive;
+  if (written.ok()) {
+    is_kept = true;
+    return archive;
+  }
   if (MustKeepIndex(options.index_use)) {
     return absl::PermissionDeniedError(absl::StrCat("index not kept: ", written.message()));
   }
@@ -93,8 +100,11 @@ absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_byte
 }  // namespace
 
 const ShardFormat& WebDatasetFormat() {
-  static constexpr ShardFormat format = {
-      .name = kName, .begins = BeginsAsTar, .ending = ".tar", .open = WebDatasetShard::Open};
+  static constexpr ShardFormat format = {.name = kName,
+                                         .begins = BeginsAsTar,
+                                         .ending = ".tar",
+                                         .open = WebDatasetShard::Open,
+                                         .examples = WebDatasetSample};
   return format;
 }
 
@@ -105,7 +115,9 @@ absl::StatusOr<std::unique_ptr<RecordSource>> WebDatasetShard::Open(ShardFile fi
                                                                     const ShardOptions& options) {
   SYSTOLE_ASSIGN_OR_RETURN(const uint64_t archive_bytes, file.bytes->Size());
   std::string note;
-  SYSTOLE_ASSIGN_OR_RETURN(ScannedArchive archive, Load(file, archive_bytes, options, note));
+  bool is_kept = false;
+  SYSTOLE_ASSIGN_OR_RETURN(ScannedArchive archive,
+                           Load(file, archive_bytes, options, note, is_kept));
   ContentHasher hasher;
   for (int64_t i = 0; i < archive.index.num_records(); ++i) {
     hasher.Add(archive.index.span(i).size, archive.samples[static_cast<size_t>(i)].crc);
@@ -117,6 +129,7 @@ absl::StatusOr<std::unique_ptr<RecordSource>> WebDatasetShard::Open(ShardFile fi
                            .file_bytes = file.state.size_bytes,
                            .index = std::move(archive.index),
                            .content_hash = hasher.Digest(),
+                           .index_is_kept = is_kept,
                            .note = file.note + note,
                            .max_record_bytes = options.max_record_bytes},
                           std::move(archive.samples)));
