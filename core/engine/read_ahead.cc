@@ -37,6 +37,7 @@ ReadAhead::~ReadAhead() {
   }
   thread_.reset();
   DropUnwanted();  // All: the engine has cancelled its streams.
+  ReturnLocated();
 }
 
 void ReadAhead::Wake() {
@@ -50,7 +51,7 @@ bool ReadAhead::WaitUntilIdle(absl::Duration patience) {
   const absl::Duration deadline = clock_() + patience;
   Wake();  // To drop what nobody wants any more.
   MutexLock lock(mu_);
-  while (reader_.GetStats().reads_under_way > 0 || !reads_.empty()) {
+  while (reader_.GetStats().reads_under_way > 0 || !reads_.empty() || !located_.empty()) {
     if (clock_() >= deadline) return false;
     // A read that nobody waits for tells nobody when it ends.
     rests_.WaitFor(mu_, std::min(deadline - clock_(), kLookAgain));
@@ -72,8 +73,24 @@ void ReadAhead::Run() {
       ReadAll();
     } while (DropUnwanted());
   }
-  for (const auto& [dataset, task] : held_) engine_.Arrive(task, task.run());
+  for (const auto& [dataset, of] : held_) engine_.Arrive(of.task, of.task.run());
   held_.clear();
+  ReturnLocated();
+}
+
+void ReadAhead::ReturnLocated() {
+  while (const std::optional<Located> of = TakeLocated()) engine_.Arrive(of->task, of->task.run());
+}
+
+std::optional<ReadAhead::Located> ReadAhead::TakeLocated() {
+  MutexLock lock(mu_);
+  const auto found = std::find_if(located_.begin(), located_.end(), [this](const Located& each) {
+    return !held_.contains(DatasetOf(*each.task.plan()));
+  });
+  if (found == located_.end()) return std::nullopt;
+  Located taken = std::move(*found);
+  located_.erase(found);
+  return taken;
 }
 
 void ReadAhead::ReadAll() {
@@ -84,38 +101,59 @@ void ReadAhead::ReadAll() {
     it = state == State::kDatasetIsFull ? std::next(it) : held_.erase(it);
   }
   while (true) {
-    std::optional<SliceTask> task = engine_.TakeToRead(
-        [this](const FeedPlan& plan) { return !held_.contains(DatasetOf(plan)); });
-    if (!task.has_value()) return;
-    const State state = Start(*task);
+    std::optional<Located> of = TakeLocated();
+    if (!of.has_value()) {
+      std::optional<SliceTask> task = engine_.TakeToRead(
+          [this](const FeedPlan& plan) { return !held_.contains(DatasetOf(plan)); });
+      if (!task.has_value()) return;
+      of = Located{.task = *std::move(task)};
+    }
+    const State state = Start(*of);
     if (state == State::kReady || state == State::kReading) continue;
-    const uint64_t dataset = DatasetOf(*task->plan());
-    held_.emplace(dataset, *std::move(task));
+    const uint64_t dataset = DatasetOf(*of->task.plan());
+    held_.emplace(dataset, *std::move(of));
     if (state == State::kNoRoom) return;
   }
 }
 
-BlockReading::State ReadAhead::Start(const SliceTask& task) {
+BlockReading::State ReadAhead::Start(const Located& of) {
+  const SliceTask& task = of.task;
   if (task.unwanted().is_raised()) {
     engine_.Arrive(task, task.run());
     return BlockReading::State::kReady;
   }
-  const std::shared_ptr<const FeedPlan>& plan = task.plan();
-  const bool keeps_all = static_cast<int64_t>(plan->dataset().far_bytes()) <= memory_bytes_;
-  BlockWant want = {.uses = BlocksOf(*plan, task.step(), task.core(), task.examples(), keeps_all),
+  const FeedPlan& plan = *task.plan();
+  if (!of.indexes_were_read) {
+    std::vector<BlockUse> indexes =
+        UnreadIndexesOf(plan, task.step(), task.core(), task.examples());
+    if (!indexes.empty()) return Start(of, std::move(indexes), /*reads_indexes=*/true);
+  }
+  const bool keeps_all = static_cast<int64_t>(plan.dataset().far_bytes()) <= memory_bytes_;
+  std::vector<BlockUse> blocks =
+      BlocksOf(plan, task.step(), task.core(), task.examples(), keeps_all);
+  if (!blocks.empty()) return Start(of, std::move(blocks), /*reads_indexes=*/false);
+  // All of its records are at hand, or cannot be read.
+  ExampleRun run = task.run();
+  if (!of.index_errors.empty()) {
+    run.blocks = std::make_shared<RunBlocks>(std::vector<BlockPtr>(), of.index_errors);
+  }
+  engine_.Arrive(task, std::move(run));
+  return BlockReading::State::kReady;
+}
+
+BlockReading::State ReadAhead::Start(const Located& of, std::vector<BlockUse> uses,
+                                     bool reads_indexes) {
+  const std::shared_ptr<const FeedPlan>& plan = of.task.plan();
+  BlockWant want = {.uses = std::move(uses),
                     .feed = plan->fingerprint(),
                     .dataset = DatasetOf(*plan),
                     .owner = plan};
-  if (want.uses.empty()) {  // All of its records are at hand.
-    engine_.Arrive(task, task.run());
-    return BlockReading::State::kReady;
-  }
   uint64_t number = 0;
   {
     // First, because the blocks may come before TryRead() returns.
     MutexLock lock(mu_);
     number = next_number_++;
-    reads_.emplace(number, Read{.task = task, .ticket = nullptr});
+    reads_.emplace(number, Read{.of = of, .reads_indexes = reads_indexes, .ticket = nullptr});
   }
   BlockReading reading = reader_.TryRead(
       std::move(want),
@@ -135,12 +173,21 @@ void ReadAhead::Done(uint64_t number, std::vector<BlockPtr> blocks) {
   {
     MutexLock lock(mu_);
     read = reads_.extract(number);
+    if (read.empty()) return;
+    if (read.mapped().reads_indexes) {
+      Located located = std::move(read.mapped().of);
+      located.indexes_were_read = true;
+      for (const BlockPtr& index : blocks) {
+        if (!index->status().ok()) located.index_errors.push_back(index->status());
+      }
+      located_.push_back(std::move(located));
+    }
   }
-  if (read.empty()) return;
-  const SliceTask& task = read.mapped().task;
-  ExampleRun run = task.run();
-  run.blocks = std::make_shared<RunBlocks>(std::move(blocks));
-  engine_.Arrive(task, std::move(run));
+  if (read.mapped().reads_indexes) return Wake();
+  Located& of = read.mapped().of;
+  ExampleRun run = of.task.run();
+  run.blocks = std::make_shared<RunBlocks>(std::move(blocks), std::move(of.index_errors));
+  engine_.Arrive(of.task, std::move(run));
 }
 
 bool ReadAhead::DropUnwanted() {
@@ -148,7 +195,7 @@ bool ReadAhead::DropUnwanted() {
   {
     MutexLock lock(mu_);
     for (auto it = reads_.begin(); it != reads_.end();) {
-      if (it->second.task.unwanted().is_raised()) {
+      if (it->second.of.task.unwanted().is_raised()) {
         unwanted.push_back(std::move(it->second));
         it = reads_.erase(it);
       } else {
@@ -158,7 +205,7 @@ bool ReadAhead::DropUnwanted() {
   }
   for (Read& read : unwanted) {
     read.ticket.reset();
-    engine_.Arrive(read.task, read.task.run());
+    engine_.Arrive(read.of.task, read.of.task.run());
   }
   return !unwanted.empty();
 }

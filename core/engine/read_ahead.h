@@ -4,6 +4,9 @@
 //   Wake() -> the engine's next task to be read -> its blocks (run_blocks.h) -> BlockReader
 //                                            the run, with its blocks -> the engine <-+
 //
+// Of a shard whose index is unread (RecordSource::unread_index()) nobody knows where its records
+// are. So its index is read first, by the BlockReader, and then the task comes here again.
+//
 // Whose records are read next, the engine decides, and only when there is room for a read: so a
 // peer waits for one read of another peer at most. If a task finds no room for its blocks, all wait
 // until there is some; otherwise tasks of small blocks could overtake one of large blocks for ever.
@@ -14,12 +17,14 @@
 #define SYSTOLE_CORE_ENGINE_READ_AHEAD_H_
 
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
@@ -58,9 +63,16 @@ class ReadAhead {
   BlockReaderStats GetStats() const { return reader_.GetStats(); }
 
  private:
-  // A task whose blocks are being read.
-  struct Read {
+  // A task whose indexes were read, if any were unread.
+  struct Located {
     SliceTask task;
+    bool indexes_were_read = false;
+    std::vector<absl::Status> index_errors = {};
+  };
+  // A task whose blocks, or indexes, are being read.
+  struct Read {
+    Located of;
+    bool reads_indexes = false;
     std::unique_ptr<BlockTicket> ticket;  // Null until TryRead() has returned.
   };
 
@@ -68,8 +80,15 @@ class ReadAhead {
   bool WaitForWork() ABSL_LOCKS_EXCLUDED(mu_);
   // Begins as many reads as there is room for.
   void ReadAll();
-  // Begins to read the task's blocks. kReady: the engine has the task again.
-  BlockReading::State Start(const SliceTask& task) ABSL_LOCKS_EXCLUDED(mu_);
+  // Begins to read the task's indexes or blocks. kReady: the engine has the task again, or it is in
+  // located_.
+  BlockReading::State Start(const Located& of) ABSL_LOCKS_EXCLUDED(mu_);
+  BlockReading::State Start(const Located& of, std::vector<BlockUse> uses, bool reads_indexes)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Takes the first of located_ whose dataset has none in held_. Nullopt: there is none.
+  std::optional<Located> TakeLocated() ABSL_LOCKS_EXCLUDED(mu_);
+  // Gives all of located_ back to the engine.
+  void ReturnLocated() ABSL_LOCKS_EXCLUDED(mu_);
   void Done(uint64_t number, std::vector<BlockPtr> blocks) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends reads whose slices nobody wants any more. True if there were any.
   bool DropUnwanted() ABSL_LOCKS_EXCLUDED(mu_);
@@ -84,8 +103,9 @@ class ReadAhead {
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<uint64_t, Read> reads_ ABSL_GUARDED_BY(mu_);
+  std::list<Located> located_ ABSL_GUARDED_BY(mu_);  // Their indexes were read; in that order.
   BlockReader reader_;
-  std::map<uint64_t, SliceTask> held_;  // By dataset: found no room. Of thread_ alone.
+  std::map<uint64_t, Located> held_;  // By dataset: found no room. Of thread_ alone.
   std::unique_ptr<WorkerPool>
       thread_;  // Constant until the destructor. Last: uses the fields above.
 };

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "core/order/order.h"
@@ -22,26 +23,54 @@ bool IsBefore(const BlockRange& a, const BlockRange& b) {
   return a.offset != b.offset ? a.offset < b.offset : a.size < b.size;
 }
 
-}  // namespace
-
-std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
-                               const ExampleRange& examples, bool keeps_all) {
+// Calls `see` for each record of a far shard in the run.
+void ForEachFarRecord(
+    const FeedPlan& plan, int64_t step, int core, const ExampleRange& examples,
+    absl::FunctionRef<void(const RecordSource& shard, const ShardPlace& place, int64_t record)>
+        see) {
   const Dataset& dataset = plan.dataset();
-  const ReadBlocks blocks(plan.order(), dataset, keeps_all);
   std::vector<Place> places(static_cast<size_t>(examples.size()));
   plan.order().PlacesOnCore(step, core, examples.begin, absl::MakeSpan(places));
-  std::vector<BlockUse> uses;
   for (const Place& place : places) {
     if (!place.record.has_value()) continue;
     const ShardPlace in_shard = dataset.map().Find(*place.record);
     const RecordSource& shard = *dataset.shards()[static_cast<size_t>(in_shard.shard)];
-    if (shard.far_bytes() == nullptr || shard.IsTooLarge(in_shard.index)) continue;
-    const ReadBlock block = blocks.BlockOf(in_shard, *place.record);
-    uses.push_back(
-        {.range = {.source = shard.far_bytes(), .offset = block.offset, .size = block.size},
-         .records = 1,
-         .records_in_block = block.num_records()});
+    if (shard.far_bytes() != nullptr) see(shard, in_shard, *place.record);
   }
+}
+
+}  // namespace
+
+std::vector<BlockUse> UnreadIndexesOf(const FeedPlan& plan, int64_t step, int core,
+                                      const ExampleRange& examples) {
+  std::vector<BlockUse> uses;
+  ForEachFarRecord(plan, step, core, examples,
+                   [&uses](const RecordSource& shard, const ShardPlace& /*place*/, int64_t) {
+                     const ByteSource* const index = shard.unread_index();
+                     if (index != nullptr) uses.push_back({.range = {.source = index}});
+                   });
+  std::sort(uses.begin(), uses.end(),
+            [](const auto& a, const auto& b) { return IsBefore(a.range, b.range); });
+  uses.erase(std::unique(uses.begin(), uses.end(),
+                         [](const auto& a, const auto& b) { return a.range == b.range; }),
+             uses.end());
+  return uses;
+}
+
+std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
+                               const ExampleRange& examples, bool keeps_all) {
+  const ReadBlocks blocks(plan.order(), plan.dataset(), keeps_all);
+  std::vector<BlockUse> uses;
+  ForEachFarRecord(
+      plan, step, core, examples,
+      [&](const RecordSource& shard, const ShardPlace& place, int64_t record) {
+        if (shard.unread_index() != nullptr || shard.IsTooLarge(place.index)) return;
+        const ReadBlock block = blocks.BlockOf(place, record);
+        uses.push_back(
+            {.range = {.source = shard.far_bytes(), .offset = block.offset, .size = block.size},
+             .records = 1,
+             .records_in_block = block.num_records()});
+      });
   std::sort(uses.begin(), uses.end(),
             [](const auto& a, const auto& b) { return IsBefore(a.range, b.range); });
   // Several records of one block are one use of it.
@@ -57,9 +86,15 @@ std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
   return uses;
 }
 
-RunBlocks::RunBlocks(std::vector<BlockPtr> blocks) : blocks_(std::move(blocks)) {
+RunBlocks::RunBlocks(std::vector<BlockPtr> blocks, std::vector<absl::Status> index_errors)
+    : blocks_(std::move(blocks)), index_errors_(std::move(index_errors)) {
   std::sort(blocks_.begin(), blocks_.end(),
             [](const BlockPtr& a, const BlockPtr& b) { return IsBefore(a->range(), b->range()); });
+}
+
+absl::Status RunBlocks::NoBlock() const {
+  return index_errors_.empty() ? absl::InternalError("the run has no block of a record")
+                               : index_errors_.front();
 }
 
 absl::StatusOr<absl::string_view> RunBlocks::Find(const ByteSource& source,
@@ -70,11 +105,11 @@ absl::StatusOr<absl::string_view> RunBlocks::Find(const ByteSource& source,
   auto after = std::upper_bound(
       blocks_.begin(), blocks_.end(), wanted,
       [](const BlockRange& a, const BlockPtr& b) { return IsBefore(a, b->range()); });
-  if (after == blocks_.begin()) return absl::InternalError("the run has no block of a record");
+  if (after == blocks_.begin()) return NoBlock();
   const Block& block = **std::prev(after);
   const BlockRange& range = block.range();
   if (range.source != &source || span.offset - range.offset + span.size > range.size) {
-    return absl::InternalError("the run has no block of a record");
+    return NoBlock();
   }
   if (!block.status().ok()) return block.status();
   return block.bytes().substr(span.offset - range.offset, span.size);

@@ -68,13 +68,22 @@ Part AllOf(const Dataset& dataset, double run) {
   for (const auto& shard : dataset.shards()) {
     if (shard->far_bytes() == nullptr || shard->num_records() == 0) continue;
     const auto records = static_cast<double>(shard->num_records());
-    const RecordSpan last = shard->span(shard->num_records() - 1);
-    const auto bytes = static_cast<double>(last.offset + last.size);
+    const auto bytes = static_cast<double>(shard->size_bytes());
     part.records += records;
     part.bytes += bytes;
     part.requests += run == 0 ? records : Least(records, std::ceil(bytes / run));
   }
   return part;
+}
+
+// The bytes of the records [first, end) of a shard. REQUIRES: first < end.
+double BytesBetween(const RecordSource& shard, int64_t first, int64_t end) {
+  if (shard.unread_index() != nullptr) {  // The places of its records are not known yet.
+    return static_cast<double>(shard.size_bytes()) / static_cast<double>(shard.num_records()) *
+           static_cast<double>(end - first);
+  }
+  const RecordSpan last = shard.span(end - 1);
+  return static_cast<double>(last.offset + last.size - shard.span(first).offset);
 }
 
 // The records of a selection, `size` of them, by a sample of at most `most`. Of a run only some
@@ -89,13 +98,11 @@ Part SampleOf(const Dataset& dataset, int64_t size, RecordAt record_at, int64_t 
     const ShardPlace place = dataset.map().Find(record_at(position));
     const RecordSource& shard = *dataset.shards()[static_cast<size_t>(place.shard)];
     if (shard.far_bytes() == nullptr) continue;
-    const RecordSpan span = shard.span(place.index);
-    auto bytes = static_cast<double>(span.size);
+    double bytes = BytesBetween(shard, place.index, place.index + 1);
     if (run > 0 && position + 1 < size) {
       const ShardPlace next = dataset.map().Find(record_at(position + 1));
       if (next.shard == place.shard && next.index > place.index) {
-        const auto apart = static_cast<double>(shard.span(next.index).offset - span.offset);
-        bytes = std::max(bytes, Least(apart, run));
+        bytes = std::max(bytes, Least(BytesBetween(shard, place.index, next.index), run));
       }
     }
     part.records += 1;
