@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "core/checksum/xxh3.h"
 #include "core/concurrency/worker_pool.h"
+#include "core/dataset/known_shards.h"
 #include "core/dataset/manifest.h"
 #include "core/interrupt/interrupt.h"
 #include "core/record/each_shard.h"
@@ -76,13 +78,38 @@ void ForEachFile(int64_t count, absl::FunctionRef<void(int64_t i)> work) {
   ParallelFor(pool, count, work);
 }
 
-// The shards of the dataset `name`, compared with manifests and with `expected`.
+// Writes the facts of the shards for the next start. If they cannot be kept, `note` says why.
+void KeepFacts(const KnownShards& known, const Shards& shards, bool write_index,
+               std::string& note) {
+  std::vector<KnownShard> facts;
+  for (const std::unique_ptr<const RecordSource>& shard : shards) {
+    std::optional<KnownShard> of = KnownShardOf(*shard);
+    if (of.has_value()) facts.push_back(*std::move(of));
+  }
+  const absl::Status kept = known.Keep(facts, write_index);
+  if (kept.ok()) return;
+  absl::StrAppend(&note, note.empty() ? "" : "; ",
+                  "the next start opens each shard again, because the index of their folder is not "
+                  "kept: ",
+                  kept.message());
+}
+
+// The shards of the dataset `name`, compared with manifests and with `expected`. `note` is
+// Dataset::note().
 absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::string> patterns,
-                                  const ShardOptions& options, const ExpectedContent& expected) {
-  absl::StatusOr<std::vector<std::string>> names = ListShards(patterns);
-  if (!names.ok()) return CannotList(names.status());
+                                  const ShardOptions& options, const ExpectedContent& expected,
+                                  std::string& note) {
+  absl::StatusOr<ShardList> list = ListShardStates(patterns);
+  if (!list.ok()) return CannotList(list.status());
+  std::vector<std::string> names;
+  for (const ListedFile& file : list->shards) names.push_back(file.name);
   SYSTOLE_ASSIGN_OR_RETURN(std::vector<NamedShard> files,
-                           GroupShards(*std::move(names), options.formats));
+                           GroupShards(std::move(names), options.formats));
+  const bool are_files = !files.empty() && !files.front().is_group();
+  const KnownShards known = options.index_use == IndexUse::kUse && are_files
+                                ? KnownShards::Read(*list, options.index_dir)
+                                : KnownShards();
+  note = known.note();
   Shards shards(files.size());
   ShardOptions sharing = options;
   if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
@@ -91,8 +118,14 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
       static_cast<int64_t>(files.size()), kShardsOpenedAtOnce, [&](int64_t number) -> absl::Status {
         const auto i = static_cast<size_t>(number);
         NamedShard& each = files[i];
-        absl::StatusOr<std::unique_ptr<RecordSource>> shard = OpenShard(
-            {.path = each.path, .format = each.format, .group = std::move(each.group)}, sharing);
+        // Files have the numbers that they have in the list.
+        const ShardFacts* const facts = are_files ? known.Find(list->shards[i]) : nullptr;
+        absl::StatusOr<std::unique_ptr<RecordSource>> shard = std::unique_ptr<RecordSource>();
+        if (facts != nullptr) shard = DeferShard(each.path, *facts, sharing);
+        if (shard.ok() && *shard == nullptr) {
+          shard = OpenShard(
+              {.path = each.path, .format = each.format, .group = std::move(each.group)}, sharing);
+        }
         if (!shard.ok()) {
           if (HasClientReason(shard.status())) return shard.status();
           return IsOnServer(each.path) ? CannotOpen(shard.status(), each.path)
@@ -116,7 +149,7 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
     seen.bytes += static_cast<int64_t>(shard->file_bytes());
   }
   const absl::StatusOr<std::vector<ShardDifference>> differences =
-      CompareWithManifests(patterns, opened);
+      CompareWithManifests(patterns, opened, list->folders);
   absl::Status whole = differences.status();
   if (whole.ok()) whole = CheckNoDifferences(*differences);
   if (!whole.ok()) {
@@ -129,6 +162,9 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
   }
   SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "records", seen.records, expected.records));
   SYSTOLE_RETURN_IF_ERROR(CheckExpected(name, "bytes", seen.bytes, expected.bytes));
+  if (options.index_use == IndexUse::kUse && are_files && !InterruptRequested()) {
+    KeepFacts(known, shards, options.write_index, note);
+  }
   return shards;
 }
 
@@ -163,13 +199,15 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
                                                        absl::Span<const std::string> patterns,
                                                        const ShardOptions& options,
                                                        const ExpectedContent& expected) {
-  absl::StatusOr<Shards> shards = OpenShards(name, patterns, options, expected);
+  std::string note;
+  absl::StatusOr<Shards> shards = OpenShards(name, patterns, options, expected, note);
   absl::StatusOr<std::shared_ptr<Dataset>> dataset =
       shards.ok() ? Create(name, *std::move(shards)) : shards.status();
   // An interruption may have been taken for anything, such as an index that cannot be read.
   if (InterruptRequested()) {
     return absl::CancelledError(absl::StrCat("opening dataset '", name, "' was interrupted"));
   }
+  if (dataset.ok()) (*dataset)->note_ = std::move(note);
   return dataset;
 }
 
@@ -320,10 +358,12 @@ std::string Dataset::Where(int64_t record) const {
   const RecordSource& shard = *shards_[static_cast<size_t>(place.shard)];
   const Dataset* const member = MemberOf(record).first;
   const std::string file = shard.FileOf(place.index);
-  const std::string where = file.empty()
-                                ? absl::StrCat("shard '", ForeignName(shard.base_name()),
-                                               "', offset ", shard.span(place.index).offset)
-                                : absl::StrCat("file '", ForeignName(file), "'");
+  const std::string where =
+      file.empty() ? absl::StrCat("shard '", ForeignName(shard.base_name()), "'",
+                                  shard.unread_index() == nullptr
+                                      ? absl::StrCat(", offset ", shard.span(place.index).offset)
+                                      : "")
+                   : absl::StrCat("file '", ForeignName(file), "'");
   return absl::StrCat(member == this ? "" : absl::StrCat("dataset '", member->name(), "', "), where,
                       ", record ", place.index, " (record_id ", record, ")");
 }

@@ -72,7 +72,8 @@ struct ExpectedContent {
 class Dataset {
  public:
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
-  // indexes. Image files are one shard (GroupShards()), and several threads look at them. Compares
+  // indexes. A shard that the index of its folder knows (known_shards.h) is opened when it is first
+  // read. Image files are one shard (GroupShards()), and several threads look at them. Compares
   // them with `expected` and with the manifests beside them (manifest.h). Errors name files by base
   // name. But those of patterns, of image files, and of shards on servers have names as they were
   // given, and names of servers: ReasonForClients() holds only base names.
@@ -135,6 +136,10 @@ class Dataset {
   int64_t num_damaged_records() const { return num_damaged_records_; }
   std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
 
+  // A note for a person: why the index of the shards' folder was not used, or could not be kept. It
+  // is not an error. Empty: there is none.
+  const std::string& note() const { return note_; }
+
   // The first shard's word for a record, such as "tf.train.Example".
   absl::string_view example_name() const { return shards_.front()->examples().name(); }
   // The features of the first readable record; empty if no record can be read as features.
@@ -167,6 +172,7 @@ class Dataset {
   int64_t num_damaged_records_ = 0;                      // Set by Of().
   int64_t min_payload_bytes_ = 0;                        // Set by Create() and Join().
   int64_t max_payload_bytes_ = 0;                        // Set by Create() and Join().
+  std::string note_;                                     // Set by Open().
   DatasetSample sample_;                                 // Set by Create() and Join().
   std::vector<std::shared_ptr<const Dataset>> members_;  // Set by Join().
   mutable DamageLog damage_;                             // Written by const methods.

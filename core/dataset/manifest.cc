@@ -126,7 +126,18 @@ std::string FolderPart(const std::string& path) {
   return path.substr(0, static_cast<size_t>(BaseName(path).data() - path.data()));
 }
 
-absl::StatusOr<std::vector<std::string>> ManifestsIn(const std::string& folder_part) {
+absl::StatusOr<std::vector<std::string>> ManifestNamesIn(const std::string& folder_part,
+                                                         absl::Span<const FolderList> listed) {
+  const auto known = std::find_if(listed.begin(), listed.end(), [&](const FolderList& each) {
+    return each.folder == folder_part;
+  });
+  if (known != listed.end()) {
+    std::vector<std::string> manifests;
+    for (const ListedFile& file : known->files) {
+      if (IsManifest(BaseName(file.name))) manifests.push_back(file.name);
+    }
+    return manifests;
+  }
   SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(folder_part));
   absl::StatusOr<std::vector<std::string>> paths = store->ListFolder(folder_part);
   // Shards named one by one can be opened in a folder that may not be listed.
@@ -140,7 +151,13 @@ absl::StatusOr<std::vector<std::string>> ManifestsIn(const std::string& folder_p
                      IsOnServer(folder_part) ? paths.status().message() : ""));
   }
   std::erase_if(*paths, [](const std::string& path) { return !IsManifest(BaseName(path)); });
-  std::sort(paths->begin(), paths->end());
+  return paths;
+}
+
+absl::StatusOr<std::vector<std::string>> ManifestsIn(const std::string& folder_part,
+                                                     absl::Span<const FolderList> listed) {
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<std::string> paths, ManifestNamesIn(folder_part, listed));
+  std::sort(paths.begin(), paths.end());
   return paths;
 }
 
@@ -168,7 +185,8 @@ absl::StatusOr<std::vector<ListedShard>> ParseManifest(absl::string_view text,
 }
 
 absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
-    absl::Span<const std::string> patterns, absl::Span<const ShardCount> opened) {
+    absl::Span<const std::string> patterns, absl::Span<const ShardCount> opened,
+    absl::Span<const FolderList> listed) {
   std::map<std::string, const ShardCount*> by_path;
   std::set<std::string> folders;
   for (const ShardCount& shard : opened) {
@@ -177,7 +195,7 @@ absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
   }
   std::vector<ShardDifference> differences;
   for (const std::string& folder : folders) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> manifests, ManifestsIn(folder));
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> manifests, ManifestsIn(folder, listed));
     for (const std::string& manifest : manifests) {
       const std::string source(BaseName(manifest));
       const absl::StatusOr<std::string> file = GetStored(

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/storage/store.h"
 
 namespace systole {
 
@@ -40,13 +41,14 @@ inline constexpr size_t kMaxShardDifferences = 100;
 // Compares `opened`, the shards that ListShards(patterns) names, with the manifests in their
 // folders. Ignores a listed shard that no pattern matches, a missing shard without records, and a
 // shard that no manifest lists. The differences are in the order of the folders, manifests and
-// lists.
+// lists. Folders in `listed` are not listed again.
 //   InvalidArgument    a manifest is malformed. The message has its base name and the field.
 //   ResourceExhausted  a file is larger than a manifest may be.
 //   PermissionDenied   a manifest may not be read.
 // Other errors are those of listing a folder. No error names a folder.
 absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
-    absl::Span<const std::string> patterns, absl::Span<const ShardCount> opened);
+    absl::Span<const std::string> patterns, absl::Span<const ShardCount> opened,
+    absl::Span<const FolderList> listed = {});
 
 // OK if there is no difference. Otherwise NotFound if the first one is a missing shard, and
 // DataLoss for any other. The message has the first difference, how many there are, and what to do.

@@ -9,10 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "core/checksum/xxh3.h"
 #include "core/concurrency/mutex.h"
 #include "core/dataset/dataset.h"
+#include "core/dataset/folder_index.h"
 #include "core/example/example_builder.h"
 #include "core/record/each_shard.h"
+#include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
@@ -63,29 +66,217 @@ std::map<std::string, int> ReadsOfObjects() {
   return reads;
 }
 
-TEST(FarDatasetTest, AStartWithIndexesReadsEachShardsBeginningOnceAndListsTwice) {
+// Requests since the last call: lists, and reads that are no looks (of first bytes).
+struct Asked {
+  int lists = 0;
+  int reads = 0;
+  std::map<std::string, int> reads_of;
+};
+Asked AskedSince() {
+  static int lists = 0;
+  Asked asked = {.lists = Bucket().lists() - lists, .reads_of = ReadsOfObjects()};
+  lists = Bucket().lists();
+  for (const auto& [target, count] : asked.reads_of) asked.reads += count;
+  return asked;
+}
+
+// Opens the shards, which are `count`. The reads that describe their features are a few.
+std::shared_ptr<Dataset> OpenAll(const TempFolder& indexes, int count) {
+  const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Open(indexes);
+  EXPECT_THAT(dataset, IsOk());
+  if (!dataset.ok()) return nullptr;
+  EXPECT_EQ((*dataset)->num_records(), count);
+  return *dataset;
+}
+
+constexpr int kFewReads = 64;
+
+// The paths of the indexes of folders, as opposed to those of shards.
+std::vector<std::string> FolderIndexes(const TempFolder& indexes) {
+  std::vector<std::string> paths;
+  for (const std::string& name : indexes.List()) {
+    if (absl::StartsWith(name, "shards.manifest-")) paths.push_back(indexes / name);
+  }
+  return paths;
+}
+
+void RemoveFolderIndexes(const TempFolder& indexes) {
+  for (const std::string& path : FolderIndexes(indexes)) EXPECT_THAT(RemoveStored(path), IsOk());
+}
+
+TEST(FarDatasetTest, AStartWithIndexesListsTheFolderOnceAndReadsEachShardsBeginningOnce) {
   constexpr int kShards = 300;
   PutShards(kShards);
   const TempFolder indexes;
-  const absl::StatusOr<std::shared_ptr<Dataset>> first = Open(indexes);
-  ASSERT_THAT(first, IsOk());
-  ReadsOfObjects();
-  const int lists_before = Bucket().lists();
-  const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Open(indexes);
-  ASSERT_THAT(dataset, IsOk());
-  EXPECT_EQ(Bucket().lists() - lists_before, 2);  // For the pattern, and for manifests.
-  const std::map<std::string, int> reads = ReadsOfObjects();
-  EXPECT_EQ(reads.size(), static_cast<size_t>(kShards));
-  int all = 0;
-  for (const auto& [target, count] : reads) all += count;
+  const std::shared_ptr<Dataset> first = OpenAll(indexes, kShards);
+  EXPECT_EQ(first->note(), "");
+  RemoveFolderIndexes(indexes);
+  AskedSince();
+  const std::shared_ptr<Dataset> dataset = OpenAll(indexes, kShards);
+  const Asked asked = AskedSince();
+  EXPECT_EQ(asked.lists, 1);  // For the pattern, and for manifests.
+  EXPECT_EQ(asked.reads_of.size(), static_cast<size_t>(kShards));
   // The beginning of each, which says its format, and some records, whose features are described.
-  EXPECT_LE(all, kShards + 64);
+  EXPECT_LE(asked.reads, kShards + kFewReads);
   // The shards are in order, whichever was opened first.
-  ASSERT_EQ((*dataset)->num_records(), kShards);
-  for (int i = 0; i < kShards; ++i) {
-    EXPECT_EQ((*dataset)->shards()[i]->path(), Bucket().Name(KeyOf(i)));
+  for (int i = 0; i < kShards; ++i)
+    EXPECT_EQ(dataset->shards()[i]->path(), Bucket().Name(KeyOf(i)));
+  EXPECT_EQ(dataset->fingerprint(), first->fingerprint());
+}
+
+TEST(FarDatasetTest, AStartWithAnIndexOfTheFolderAsksForPagesOfTheListAndAFewRecords) {
+  constexpr int kShards = 2500;
+  PutShards(kShards);
+  const TempFolder indexes;
+  const std::shared_ptr<Dataset> first = OpenAll(indexes, kShards);
+  AskedSince();
+  const int all_before = Bucket().reads();
+  const std::shared_ptr<Dataset> dataset = OpenAll(indexes, kShards);
+  const Asked asked = AskedSince();
+  EXPECT_EQ(asked.lists, 3);  // 1,000 names each.
+  EXPECT_LE(Bucket().reads() - all_before, kFewReads);
+  EXPECT_EQ(dataset->fingerprint(), first->fingerprint());
+  EXPECT_EQ(dataset->min_payload_bytes(), first->min_payload_bytes());
+  EXPECT_EQ(dataset->max_payload_bytes(), first->max_payload_bytes());
+  EXPECT_EQ(dataset->mean_record_bytes(), first->mean_record_bytes());
+  EXPECT_EQ(dataset->far_bytes(), first->far_bytes());
+  EXPECT_EQ(dataset->features().size(), first->features().size());
+  AlignedBuffer scratch;
+  AlignedBuffer other;
+  for (const int64_t record : {0, 1234, kShards - 1}) {
+    EXPECT_EQ(dataset->ReadRecord(record, scratch).value(),
+              first->ReadRecord(record, other).value());
+    EXPECT_EQ(dataset->Where(record), first->Where(record));
   }
-  EXPECT_EQ((*dataset)->fingerprint(), (*first)->fingerprint());
+}
+
+TEST(FarDatasetTest, OnlyAShardThatIsNotAsTheFolderIndexSaysIsOpenedAnew) {
+  constexpr int kShards = 40;
+  PutShards(kShards + 1);
+  Bucket().Remove(KeyOf(kShards));
+  const TempFolder indexes;
+  const uint64_t fingerprint = OpenAll(indexes, kShards)->fingerprint();
+  // The same bytes in another state.
+  Bucket().Put(KeyOf(7), *Bucket().Get(KeyOf(7)));
+  AskedSince();
+  EXPECT_EQ(OpenAll(indexes, kShards)->fingerprint(), fingerprint);
+  Asked asked = AskedSince();
+  EXPECT_LE(asked.reads, kFewReads);
+  // Its beginning, and all of it for a new index.
+  EXPECT_GE(asked.reads_of[absl::StrCat("/", kStubBucket, "/", KeyOf(7))], 2);
+  // The index of the folder was made anew, so that now it is known.
+  OpenAll(indexes, kShards);
+  asked = AskedSince();
+  EXPECT_EQ(asked.reads_of.count(absl::StrCat("/", kStubBucket, "/", KeyOf(7))), 0u);
+
+  Bucket().Put(KeyOf(kShards), *Bucket().Get(KeyOf(7)));
+  OpenAll(indexes, kShards + 1);
+  EXPECT_GE(AskedSince().reads_of[absl::StrCat("/", kStubBucket, "/", KeyOf(kShards))], 2);
+  Bucket().Remove(KeyOf(kShards));
+  EXPECT_EQ(OpenAll(indexes, kShards)->fingerprint(), fingerprint);
+}
+
+TEST(FarDatasetTest, AFolderIndexThatIsNoneIsIgnoredWithANoteAndMadeAnew) {
+  constexpr int kShards = 20;
+  PutShards(kShards);
+  const TempFolder indexes;
+  const uint64_t fingerprint = OpenAll(indexes, kShards)->fingerprint();
+  const std::string path = FolderIndexes(indexes).front();
+  const std::string text = *GetStored(path, 1 << 20);
+  const std::string body = text.substr(text.find('\n') + 1);
+  const auto with_head = [&body](const std::string& version, const std::string& count) {
+    return absl::StrCat("systole-shards-", version, " ", count, " ",
+                        absl::Hex(Xxh3(body), absl::kZeroPad16), "\n", body);
+  };
+  ASSERT_EQ(with_head("1", absl::StrCat(kShards)), text);
+  for (const std::string& other :
+       {text.substr(0, text.size() / 2), std::string("no index"), std::string(),
+        with_head("2", absl::StrCat(kShards)), with_head("1", "18446744073709551615"),
+        with_head("1", "19"), std::string(100 << 10, 'x')}) {
+    ASSERT_THAT(PutStored(path, other), IsOk());
+    const std::shared_ptr<Dataset> dataset = OpenAll(indexes, kShards);
+    EXPECT_EQ(dataset->fingerprint(), fingerprint);
+    EXPECT_THAT(dataset->note(), HasSubstr("not used: ")) << other.substr(0, 40);
+    EXPECT_EQ(*GetStored(path, 1 << 20), text);
+    EXPECT_EQ(OpenAll(indexes, kShards)->note(), "");
+  }
+}
+
+TEST(FarDatasetTest, AFolderIndexOfOtherNumbersIsNoticedWhenTheShardIsRead) {
+  constexpr int kShards = 20;
+  PutShards(kShards);
+  const TempFolder indexes;
+  OpenAll(indexes, kShards);
+  const std::string path = FolderIndexes(indexes).front();
+  absl::StatusOr<std::vector<FolderIndexLine>> lines = ParseFolderIndex(*GetStored(path, 1 << 20));
+  ASSERT_THAT(lines, IsOk());
+  lines->at(13).facts.records = 3;
+  ASSERT_THAT(PutStored(path, FolderIndexText(*lines)), IsOk());
+  const std::shared_ptr<Dataset> dataset = OpenAll(indexes, kShards + 2);
+  AlignedBuffer scratch;
+  EXPECT_THAT(dataset->ReadRecord(12, scratch), IsOk());
+  EXPECT_THAT(dataset->ReadRecord(14, scratch),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       AllOf(HasSubstr("shard-00013.tfrecord\" is not as the index"),
+                             HasSubstr("1 records"), HasSubstr("3 whole ones"),
+                             HasSubstr("systole index --rebuild"))));
+}
+
+TEST(FarDatasetTest, ADamagedShardIsOpenedAtEachStart) {
+  constexpr int kShards = 20;
+  PutShards(kShards);
+  std::string bytes = *Bucket().Get(KeyOf(5));
+  bytes[0] ^= 1;
+  Bucket().Put(KeyOf(5), bytes + *Bucket().Get(KeyOf(6)));
+  const TempFolder indexes;
+  for (int round = 0; round < 2; ++round) {
+    AskedSince();
+    const std::shared_ptr<Dataset> dataset = OpenAll(indexes, kShards + 1);
+    EXPECT_EQ(dataset->num_damaged_records(), 1);
+    EXPECT_EQ(dataset->DamagedRecords(10).size(), 1u);
+    EXPECT_GE(AskedSince().reads_of[absl::StrCat("/", kStubBucket, "/", KeyOf(5))], 1);
+  }
+}
+
+TEST(FarDatasetTest, InABucketTheFolderIndexIsWrittenOnlyIfThatIsAllowed) {
+  constexpr int kShards = 20;
+  PutShards(kShards);
+  const std::string key = Folder() + "shards.manifest.idx";
+  const auto open = [](bool write_index) {
+    return *Dataset::Open("far", {Bucket().Name(Folder() + "shard-*")},
+                          {.write_index = write_index});
+  };
+  const std::shared_ptr<Dataset> first = open(true);
+  EXPECT_EQ(first->note(), "");
+  ASSERT_TRUE(Bucket().Get(key).has_value());
+  AskedSince();
+  EXPECT_EQ(open(false)->fingerprint(), first->fingerprint());
+  const Asked asked = AskedSince();
+  EXPECT_EQ(asked.lists, 1);
+  EXPECT_EQ(asked.reads_of.count(absl::StrCat("/", kStubBucket, "/", KeyOf(9))), 0u);
+  Bucket().Remove(key);
+  EXPECT_THAT(open(false)->note(),
+              AllOf(HasSubstr("shards.manifest.idx"), HasSubstr("write-index")));
+  EXPECT_FALSE(Bucket().Get(key).has_value());
+}
+
+TEST(FarDatasetTest, LinesOfOtherGlobsOverTheFolderStay) {
+  constexpr int kShards = 40;
+  PutShards(kShards);
+  const TempFolder indexes;
+  const auto open = [&indexes](const std::string& glob) {
+    return Dataset::Open("far", {Bucket().Name(Folder() + glob)}, {.index_dir = indexes.path()});
+  };
+  ASSERT_THAT(open("shard-000[01]*"), IsOk());
+  ASSERT_THAT(open("shard-000[23]*"), IsOk());
+  AskedSince();
+  OpenAll(indexes, kShards);
+  EXPECT_EQ(AskedSince().reads_of.count(absl::StrCat("/", kStubBucket, "/", KeyOf(9))), 0u);
+  const std::string path = FolderIndexes(indexes).front();
+  for (int i = 0; i < 5; ++i) Bucket().Remove(KeyOf(i));
+  ASSERT_THAT(open("shard-000[23]*"), IsOk());
+  // Lines of files that are gone are dropped.
+  EXPECT_EQ(ParseFolderIndex(*GetStored(path, 1 << 20))->size(), kShards - 5u);
 }
 
 // No request for a shard is answered before there is one for each of kShardsOpenedAtOnce shards.

@@ -1,0 +1,58 @@
+// The index of a folder of shards as text, shards.manifest.idx: of each shard what a dataset must
+// know of it before a record is read (ShardFacts), and the state of the file for which that is so.
+//   systole-shards-1 <shards> <XXH3-64 of all that follows, 16 hex>\n
+// and for each shard, sorted by name by bytes, a line
+//   <bytes> <records> <least payload> <most payload> <content hash, 16 hex> <sizes of the three
+//   texts> <texts>\n
+// The texts follow each other: the format's name, the identity of the file (StoredState), and its
+// base name.
+//
+// The name of the file ends as those of other indexes, so it is no shard. It is not that of a
+// shard's index, because no shard is called "shards.manifest" (kManifestSuffix).
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_DATASET_FOLDER_INDEX_H_
+#define SYSTOLE_CORE_DATASET_FOLDER_INDEX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/record/source/shard_facts.h"
+
+namespace systole {
+
+// The most shards of a folder. More names than that no bucket's list may have.
+inline constexpr size_t kMaxFolderShards = 1'000'000;
+// The most bytes of a line, without the shard's name.
+inline constexpr size_t kMaxFolderLineBytes = 512;
+// The most bytes of a shard's base name.
+inline constexpr size_t kMaxShardNameBytes = 1024;
+
+struct FolderIndexLine {
+  std::string name;  // Base name.
+  ShardFacts facts;
+
+  friend bool operator==(const FolderIndexLine&, const FolderIndexLine&) = default;
+};
+
+// The path of the index of `folder`, which ends with '/'. With an `index_dir` it is there, as other
+// indexes (IndexPath()).
+std::string FolderIndexPath(absl::string_view folder, absl::string_view index_dir);
+
+// Whether the shard can be in such an index.
+bool FitsFolderIndex(const FolderIndexLine& line);
+
+// REQUIRES: at most kMaxFolderShards lines, sorted by name, each name once, all of them fit.
+std::string FolderIndexText(absl::Span<const FolderIndexLine> lines);
+
+// Reads such a text. InvalidArgument if it is none. The message says what is wrong.
+absl::StatusOr<std::vector<FolderIndexLine>> ParseFolderIndex(absl::string_view text);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_DATASET_FOLDER_INDEX_H_

@@ -1,0 +1,76 @@
+// The shards of a list that need not be opened at a start, because the index of their folder
+// (folder_index.h) has the facts of each, and the list says that its file is in the same state.
+//
+//   ListShardStates() --> KnownShards::Read --> Find(file) --> DeferShard()
+//                                         \--> Keep(shards that were opened), for the next start
+//
+// Only folders that were listed as a whole have such an index, so only those of buckets: where each
+// state is asked for by itself, a start would not become faster.
+#ifndef SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_
+#define SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "core/dataset/folder_index.h"
+#include "core/record/source/record_source.h"
+#include "core/record/source/shard_facts.h"
+#include "core/storage/stores/list_shards.h"
+
+namespace systole {
+
+// A folder with fewer shards in the list gets no index: they are opened at once.
+inline constexpr size_t kLeastKnownShards = 16;
+
+// The facts of a shard that was opened.
+struct KnownShard {
+  std::string path;  // As ListShards() gave it.
+  ShardFacts facts;
+};
+
+// Nullopt if nothing may be kept of the shard.
+std::optional<KnownShard> KnownShardOf(const RecordSource& shard);
+
+// Thread-compatible.
+class KnownShards {
+ public:
+  // Reads the indexes of the list's folders, which lie there or in `index_dir`. One that cannot be
+  // read gives a note. `list` must outlive this.
+  static KnownShards Read(const ShardList& list, const std::string& index_dir);
+
+  // The facts of a file of the list. Null: they are not known, or are those of another state. Valid
+  // as long as this.
+  const ShardFacts* Find(const ListedFile& file) const;
+
+  // Writes the indexes of those folders anew that do not say what is known now. `shards` are all of
+  // the list that may be kept, in any order. Other lines stay if their file is still there, because
+  // they are of other globs over the same folder. The first error of FolderIndexPath()'s store, or
+  // of CheckMayKeep(); it names the index, and the other folders are written all the same.
+  absl::Status Keep(absl::Span<const KnownShard> shards, bool write_index) const;
+
+  // For a person: why an index was not used. Empty: all were.
+  const std::string& note() const { return note_; }
+
+ private:
+  struct Folder {
+    const FolderList* list = nullptr;
+    std::string path;                    // Of the index.
+    std::vector<FolderIndexLine> lines;  // Sorted by name.
+  };
+
+  // Null if the folder was not listed as a whole.
+  const Folder* FolderOf(const std::string& path) const;
+  absl::Status KeepIn(const Folder& folder, std::vector<FolderIndexLine> lines,
+                      bool write_index) const;
+
+  std::vector<Folder> folders_;  // Sorted by FolderList::folder.
+  std::string note_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_
