@@ -145,10 +145,13 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(co
   return TlsCredentialsOver(std::move(files));
 }
 
-int64_t CountShards(const Catalogue& catalogue) {
+// The shards that take a descriptor: files of this machine. Others take none while nobody reads
+// them.
+int64_t CountOpenShards(const Catalogue& catalogue) {
   int64_t shards = 0;
   for (const auto& [name, dataset] : catalogue.datasets()) {
-    shards += static_cast<int64_t>(dataset->shards().size());
+    shards += std::count_if(dataset->shards().begin(), dataset->shards().end(),
+                            [](const auto& shard) { return !IsOnServer(shard->path()); });
   }
   return shards;
 }
@@ -195,7 +198,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
 
   absl::StatusOr<std::unique_ptr<SlotServer>> slots = ListenForSlots(config, service);
   const absl::Status sharing = slots.status();
-  OpenFilesNeed need = {.shards = CountShards(catalogue), .shares = sharing.ok()};
+  OpenFilesNeed need = {.shards = CountOpenShards(catalogue), .shares = sharing.ok()};
   const int64_t max_connections = config.max_connections() > 0
                                       ? config.max_connections()
                                       : MaxConnectionsFor(need, OpenFilesLimit());
