@@ -142,6 +142,19 @@ TEST_F(BlockTableTest, ABlockWithAnErrorIsNotKept) {
   EXPECT_FALSE(table.Admit(WantOf({1})).blocks.has_value());
 }
 
+TEST_F(BlockTableTest, ABlockOfNoBytesIsReadForEachWantAndNotKept) {
+  BlockTable table(OptionsOf(8, 4));
+  for (int round = 0; round < 2; ++round) {
+    BlockWant want;
+    want.uses.push_back({.range = {.source = &source_}});
+    EXPECT_TRUE(table.Admit(want).admitted);
+    EXPECT_EQ(table.GetStats().reads_queued, 1);
+    ReadAll(table);
+    EXPECT_EQ(table.GetStats().memory_bytes, 0);
+    EXPECT_EQ(table.GetStats().memory_in_use_bytes, 0);
+  }
+}
+
 TEST_F(BlockTableTest, AWantWaitsForAllOfItsBlocksAlsoIfOneFails) {
   BlockTable table(OptionsOf(4, 4));
   table.Admit(WantOf({1, 2}));
