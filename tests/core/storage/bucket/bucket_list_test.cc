@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/interrupt/interrupt.h"
 #include "core/storage/bucket/bucket_store.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/bucket/stub_bucket.h"
@@ -345,6 +347,86 @@ TEST(BucketListTest, AnInterruptionEndsAList) {
   EXPECT_THAT(List(S3StoreOf(bucket), bucket.Name("d/*")),
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("no longer needed")));
   EXPECT_LE(pages, 4);
+}
+
+absl::StatusOr<PatternList> ListStates(const BucketStore& store, const std::string& pattern) {
+  return store.ListStates(pattern,
+                          [](absl::string_view name) { return !absl::EndsWith(name, ".idx"); });
+}
+
+// A list says of each object what Stat() says, so an object can be read without asking for it
+// first.
+TEST(BucketListTest, AListSaysTheStatesOfObjectsAndWhatElseIsInTheFolder) {
+  for (const bool is_gcs : {false, true}) {
+    StubBucket bucket({.is_gcs = is_gcs, .page_keys = 2});
+    for (const char* key : {"d/shard-0", "d/shard-1", "d/shard-1.idx", "d/x.manifest", "d/in/0"}) {
+      bucket.Put(key, absl::StrCat("bytes of ", key));
+    }
+    const BucketStore store = is_gcs ? GcsStoreOf(bucket, {}) : S3StoreOf(bucket);
+    for (const char* pattern : {"d/shard-*", "d/[sx]*", "d/sha?d-[01]"}) {
+      const absl::StatusOr<PatternList> list = ListStates(store, bucket.Name(pattern));
+      ASSERT_THAT(list, IsOk()) << pattern;
+      for (const ListedFile& file : list->files) {
+        const absl::StatusOr<StoredState> state = store.Stat(file.name);
+        ASSERT_THAT(state, IsOk());
+        EXPECT_EQ(file.state.identity, state->identity);
+        EXPECT_EQ(file.state.size_bytes, state->size_bytes);
+        EXPECT_NE(file.state.identity, "");
+      }
+      ASSERT_TRUE(list->folder.has_value());
+      EXPECT_EQ(list->folder->folder, bucket.Name("d/"));
+      EXPECT_EQ(list->folder->files.size(), 5u);  // A folder is one of them.
+    }
+    const absl::StatusOr<PatternList> list = ListStates(store, bucket.Name("d/shard-*"));
+    ASSERT_EQ(list->files.size(), 2u);
+    const int reads = bucket.reads();
+    const auto source = store.OpenInState(list->files[1].name, list->files[1].state);
+    ASSERT_THAT(source, IsOk());
+    EXPECT_EQ((*source)->identity(), list->files[1].state.identity);
+    EXPECT_EQ(bucket.reads(), reads);
+    EXPECT_THAT(ReadWhole(**source, 100), IsOkAndHolds(std::string("bytes of d/shard-1")));
+    EXPECT_EQ(bucket.reads(), reads + 1);
+    bucket.Put("d/shard-1", "bytes of d/shard-1");
+    EXPECT_THAT(ReadWhole(**source, 100),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("replaced")));
+    EXPECT_THAT((*source)->CheckUnchanged(),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("replaced")));
+  }
+}
+
+TEST(BucketListTest, AFolderThatMayNotBeListedIsListedByThePattern) {
+  StubBucket bucket;
+  bucket.Put("d/shard-0", "bytes");
+  bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (!IsList(request) || absl::StrContains(request.target, "shard-")) return std::nullopt;
+    return RefuseInXml(403, "AccessDenied");
+  });
+  const BucketStore store = S3StoreOf(bucket);
+  const absl::StatusOr<PatternList> list = ListStates(store, bucket.Name("d/shard-*"));
+  ASSERT_THAT(list, IsOk());
+  EXPECT_EQ(list->files.size(), 1u);
+  EXPECT_EQ(list->files[0].state.identity, "");
+  EXPECT_FALSE(list->folder.has_value());
+}
+
+TEST(BucketListTest, PatternsNameTheSameWithStates) {
+  StubBucket bucket;
+  for (const char* key :
+       {"d/b", "d/a", "d/.hidden", "d/odd[1]", "e/x/1", "e/y/1", "f[1]/z", "top"}) {
+    bucket.Put(key, "bytes");
+  }
+  const BucketStore store = S3StoreOf(bucket);
+  for (const char* pattern : {"d/*", "d/[ab]", "d/odd[1]", "d", "d/", "d/a", "e/*/1", "e/*", "f[1]",
+                              "f[1]/", "f[1]/*", "none*", "none/", "", "t*", "none"}) {
+    const auto names = List(store, bucket.Name(pattern));
+    const auto list =
+        store.ListStates(bucket.Name(pattern), [](absl::string_view) { return true; });
+    ASSERT_EQ(list.status(), names.status()) << pattern;
+    if (!list.ok()) continue;
+    std::vector<std::string> listed;
+    for (const ListedFile& file : list->files) listed.push_back(file.name);
+    EXPECT_THAT(listed, testing::UnorderedElementsAreArray(*names)) << pattern;
+  }
 }
 
 }  // namespace
