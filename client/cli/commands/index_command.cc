@@ -61,12 +61,13 @@ class IndexCommand final : public Command {
     InterruptFlag unwanted;
     const InterruptCallback interrupt(console.interrupt, [&unwanted] { unwanted.Raise(); });
     const InterruptScope scope(unwanted);
-    absl::StatusOr<std::vector<std::string>> listed = ListShards(globs_);
+    const absl::StatusOr<ShardList> listed = ListShardStates(globs_);
     if (unwanted.is_raised()) {
       return absl::CancelledError("interrupted before any shard was looked at");
     }
     SYSTOLE_RETURN_IF_ERROR(listed.status());
-    std::vector<std::string> paths = *std::move(listed);
+    std::vector<std::string> paths;
+    for (const ListedFile& file : listed->shards) paths.push_back(file.name);
     const auto total = static_cast<int64_t>(paths.size());
     SYSTOLE_ASSIGN_OR_RETURN(int threads, ThreadCount(threads_));
     if (threads_ == 0 && IsOnServer(paths.front())) {
@@ -80,6 +81,7 @@ class IndexCommand final : public Command {
                            [&bar](int64_t files) { bar.Add(files); });
     }
     SYSTOLE_RETURN_IF_ERROR(shards.status());
+    SYSTOLE_RETURN_IF_ERROR(IndexFolders(*listed, *shards, index_dir_));
     int64_t records = 0;
     int64_t damaged = 0;
     for (const IndexedShard& shard : *shards) {

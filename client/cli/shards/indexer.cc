@@ -56,7 +56,8 @@ absl::StatusOr<IndexedShard> IndexShard(NamedShard each, const IndexerOptions& o
                       .bytes = shard->size_bytes(),
                       .damaged = shard->num_damaged(),
                       .first_damaged = FirstDamaged(*shard, kMaxDamagedListed),
-                      .note = shard->note()};
+                      .note = shard->note(),
+                      .known = KnownShardOf(*shard)};
 }
 
 }  // namespace
@@ -85,6 +86,15 @@ absl::StatusOr<std::vector<IndexedShard>> IndexShards(
   }
   SYSTOLE_RETURN_IF_ERROR(status);
   return indexed;
+}
+
+absl::Status IndexFolders(const ShardList& list, const std::vector<IndexedShard>& shards,
+                          const std::string& index_dir) {
+  std::vector<KnownShard> known;
+  for (const IndexedShard& shard : shards) {
+    if (shard.known.has_value()) known.push_back(*shard.known);
+  }
+  return KnownShards::Read(list, index_dir).Keep(known, /*write_index=*/true);
 }
 
 }  // namespace systole

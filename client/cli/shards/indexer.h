@@ -5,12 +5,16 @@
 #define SYSTOLE_CLIENT_CLI_SHARDS_INDEXER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cli/shards/shard_inspector.h"
+#include "core/dataset/known_shards.h"
+#include "core/storage/stores/list_shards.h"
 
 namespace systole {
 
@@ -32,6 +36,7 @@ struct IndexedShard {
   int64_t damaged = 0;
   std::vector<PlacedDamage> first_damaged;
   std::string note;  // See RecordSource.
+  std::optional<KnownShard> known;
 };
 
 // Makes the index of each shard that has no valid one. `paths` are of ListShards(). The results are
@@ -47,6 +52,10 @@ struct IndexedShard {
 absl::StatusOr<std::vector<IndexedShard>> IndexShards(
     std::vector<std::string> paths, const IndexerOptions& options,
     absl::FunctionRef<void(int64_t files)> progress);
+
+// Writes the indexes of the folders in `list` (KnownShards::Keep()), of whose shards these are.
+absl::Status IndexFolders(const ShardList& list, const std::vector<IndexedShard>& shards,
+                          const std::string& index_dir);
 
 }  // namespace systole
 

@@ -222,9 +222,11 @@ std::shared_ptr<Dataset> JoinDatasets(const std::vector<std::shared_ptr<Dataset>
   return ValueOrRaise(Dataset::Join({members.begin(), members.end()}));
 }
 
-// Remarks on the shards' indexes. Each begins with the shard's path or address.
+// Remarks on the shards' indexes. Each begins with the shard's path or address. One on the index of
+// their folder is first.
 std::vector<std::string> IndexNotesOf(const Dataset& dataset) {
   std::vector<std::string> notes;
+  if (!dataset.note().empty()) notes.push_back(dataset.note());
   for (const std::shared_ptr<const RecordSource>& shard : dataset.shards()) {
     if (shard->note().empty()) continue;
     notes.push_back(absl::StrCat(ForeignName(ShownName(shard->path())), ": ", shard->note()));
