@@ -20,6 +20,11 @@ void LogServed(const Dataset& dataset, EventLog& events) {
              absl::StrCat("dataset '", dataset.name(), "': ", dataset.num_records(), " records in ",
                           dataset.shards().size(), " shards"),
              {.dataset = dataset.name()});
+  if (!dataset.note().empty()) {
+    events.Add(LogCause::kIndex, LogLevel::kInfo,
+               absl::StrCat("dataset '", dataset.name(), "': ", dataset.note()),
+               {.dataset = dataset.name()});
+  }
   for (const std::shared_ptr<const RecordSource>& shard : dataset.shards()) {
     if (shard->note().empty()) continue;
     events.Add(LogCause::kIndex, LogLevel::kInfo,

@@ -17,6 +17,7 @@
 #include "core/concurrency/worker_pool.h"
 #include "core/memory/sealed_memory.h"
 #include "core/status/status_macros.h"
+#include "core/storage/byte_source.h"
 #include "core/text/foreign_text.h"
 #include "core/text/loopback_host.h"
 #include "grpcpp/security/server_credentials.h"
@@ -280,7 +281,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
 
 void Server::Change(absl::Span<const std::string> removed, const Catalogue& added) {
   service_->Change(removed, added);
-  need_.shards = CountShards(*catalogue());
+  need_.shards = CountOpenShards(*catalogue());
   open_files_ = CheckOpenFiles(need_, OpenFilesLimit());
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "core/dataset/folder_index.h"
 #include "core/http/http_headers.h"
 #include "core/interrupt/interrupt.h"
 #include "core/storage/stores/list_shards.h"
@@ -167,6 +168,39 @@ TEST(IndexerTest, AnInterruptedRunKeepsWhatIsDoneAndSaysHowMuch) {
   EXPECT_LE(with_index, 12u);
   EXPECT_THAT(ScannedIn([&] { EXPECT_THAT(IndexShards(paths, options, Ignore), IsOk()); }),
               SizeIs(30 - with_index));
+}
+
+TEST(IndexerTest, TheFolderOfABucketGetsAnIndexOfItsShardsToo) {
+  constexpr int kShards = 20;
+  PutShards(kShards);
+  const std::string folder = "TheFolderOfABucketGetsAnIndexOfItsShardsToo/";
+  const absl::StatusOr<ShardList> list = ListShardStates({Bucket().Name(folder + "*")});
+  ASSERT_THAT(list, IsOk());
+  std::vector<std::string> paths;
+  for (const ListedFile& file : list->shards) paths.push_back(file.name);
+  const auto indexed = IndexShards(paths, {.threads = 2}, Ignore);
+  ASSERT_THAT(indexed, IsOk());
+  ASSERT_THAT(IndexFolders(*list, *indexed, ""), IsOk());
+  const absl::StatusOr<std::vector<FolderIndexLine>> lines =
+      ParseFolderIndex(Bucket().Get(folder + "shards.manifest.idx").value_or(""));
+  ASSERT_THAT(lines, IsOk());
+  ASSERT_THAT(*lines, SizeIs(kShards));
+  for (int i = 0; i < kShards; ++i) {
+    EXPECT_EQ((*lines)[i].name, NameOf(i));
+    EXPECT_EQ((*lines)[i].facts.records, i + 1);
+    EXPECT_EQ((*lines)[i].facts.bytes, ShardOf(i).size());
+    EXPECT_EQ((*lines)[i].facts.payload.least, 600 + i);
+    EXPECT_EQ((*lines)[i].facts.identity, list->shards[i].state.identity);
+  }
+  Bucket().SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (request.method != "PUT") return std::nullopt;
+    return RefuseInXml(403, "AccessDenied");
+  });
+  Bucket().Remove(folder + "shards.manifest.idx");
+  const absl::StatusOr<ShardList> without = ListShardStates({Bucket().Name(folder + "*")});
+  EXPECT_THAT(IndexFolders(*without, *indexed, ""),
+              StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("shards.manifest.idx")));
+  Bucket().SetFault(nullptr);
 }
 
 TEST(IndexerTest, AnIndexThatCannotBeKeptIsAnError) {
