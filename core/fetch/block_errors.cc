@@ -25,6 +25,13 @@ absl::Status HasNotCome(const BlockRange& range, absl::Duration timeout) {
                                              absl::FormatDuration(timeout), "; ", kLookThere));
 }
 
+absl::Status ComesTooSlowly(const BlockRange& range, absl::Duration taken, int64_t come_bytes) {
+  return absl::UnavailableError(absl::StrCat(
+      PlaceOf(range), ": in ", absl::FormatDuration(absl::Trunc(taken, absl::Milliseconds(100))),
+      " only ", come_bytes, " bytes have come, those of failed attempts included; the storage, or ",
+      "the network to it, is too slow for a feed; check both"));
+}
+
 absl::Status AllReadsHang(const BlockRange& range, absl::Duration timeout) {
   return absl::UnavailableError(absl::StrCat(
       PlaceOf(range), ": they were not asked for, because all reads that this dataset ",

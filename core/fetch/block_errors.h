@@ -6,6 +6,7 @@
 #define SYSTOLE_CORE_FETCH_BLOCK_ERRORS_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -13,8 +14,11 @@
 
 namespace systole {
 
-// Unavailable: the block's read has not returned for `timeout`.
+// Unavailable: the block's read has brought nothing for `timeout`.
 absl::Status HasNotCome(const BlockRange& range, absl::Duration timeout);
+
+// Unavailable: the block's read has taken so long, and has brought `come_bytes` > 0.
+absl::Status ComesTooSlowly(const BlockRange& range, absl::Duration taken, int64_t come_bytes);
 
 // Unavailable: the block was not asked for, because the storage lets all reads hang.
 absl::Status AllReadsHang(const BlockRange& range, absl::Duration timeout);

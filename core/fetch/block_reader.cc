@@ -7,6 +7,7 @@
 #include "absl/types/span.h"
 #include "core/fetch/block_errors.h"
 #include "core/interrupt/interrupt.h"
+#include "core/interrupt/read_progress.h"
 #include "core/status/check.h"
 
 namespace systole {
@@ -211,6 +212,7 @@ void BlockReader::Read(const BlockTable::Job& job) {
 
 std::shared_ptr<const Block> BlockReader::BlockOf(const BlockTable::Job& job, BlockOrigin& origin) {
   const InterruptScope scope(*job.flag);
+  const ReadProgressScope progress(*job.progress);
   const BlockRange& range = job.range;
   absl::StatusOr<BlockBuffer> buffer = memory_.Take(BufferBytesFor(range.size));
   if (!buffer.ok()) return std::make_shared<const Block>(range, buffer.status());

@@ -43,8 +43,9 @@ struct BlockReaderOptions {
   int requests = 64;
   // Bound on the memory of all blocks: those being read, in use, and kept, > 0.
   int64_t memory_bytes = int64_t{256} << 20;
-  // A block that has not come so long after its read began fails. If its read goes on all the same,
-  // it goes on holding its request: nothing can cancel a read of a dead mount.
+  // A block fails if so long its read has brought less than 1 KiB a second, or if it has not come
+  // after five times as long. If its read goes on all the same, it goes on holding its request:
+  // nothing can cancel a read of a dead mount.
   absl::Duration read_timeout = absl::Seconds(60);
   // Keeps blocks across restarts. Null: none. Shared with whoever shows its counts.
   std::shared_ptr<DiskStore> disk = nullptr;

@@ -31,7 +31,9 @@
 #include "core/fetch/dataset_parts.h"
 #include "core/fetch/hedge_policy.h"
 #include "core/fetch/kept_order.h"
+#include "core/fetch/read_watch.h"
 #include "core/interrupt/interrupt.h"
+#include "core/interrupt/read_progress.h"
 
 namespace systole {
 
@@ -71,6 +73,8 @@ class BlockTable {
     bool is_second = false;  // The block's first read is slow.
     // Raised when nobody waits for the read any more.
     std::shared_ptr<const InterruptFlag> flag;
+    // Where the read counts the bytes that have come.
+    std::shared_ptr<ReadProgress> progress;
   };
   using Freed = std::vector<std::shared_ptr<const void>>;
 
@@ -96,8 +100,7 @@ class BlockTable {
                                absl::Duration now);
   // The read has ended, and the memory of a block that nobody wanted is freed. REQUIRES: Arrive().
   void End(int64_t read);
-  // A read has timed out if two looks in a row find it late: if the whole process was stopped for a
-  // while, the first look gives its threads the time to go on.
+  // Finds reads that have timed out (ReadWatch).
   std::vector<Finished> Look(absl::Duration now);
 
   // Whether a want that was refused may be admitted now. Then false until one is refused again.
@@ -128,10 +131,9 @@ class BlockTable {
     uint64_t dataset = 0;
     std::shared_ptr<const void> owner;
     std::shared_ptr<InterruptFlag> flag;
-    absl::Duration began;
+    ReadWatch watch;
     int64_t bytes = 0;  // As DatasetParts counts them; 0 once it has arrived.
     int64_t cost = 0;   // The memory that it holds beside that of its entry.
-    bool late = false;  // At the last look.
     bool hung = false;
   };
   struct Want {

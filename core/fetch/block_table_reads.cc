@@ -60,16 +60,20 @@ std::optional<BlockTable::Job> BlockTable::NextRead(absl::Duration now) {
 BlockTable::Job BlockTable::Begin(Entry& entry, std::shared_ptr<const void> owner,
                                   absl::Duration now) {
   const int64_t number = ++last_number_;
-  Read& read = reads_[number];
-  read = {.entry = &entry,
-          .range = entry.range,
-          .dataset = entry.dataset,
-          .owner = std::move(owner),
-          .flag = std::make_shared<InterruptFlag>(),
-          .began = now,
-          .bytes = entry.cost};
+  const Read read = {.entry = &entry,
+                     .range = entry.range,
+                     .dataset = entry.dataset,
+                     .owner = std::move(owner),
+                     .flag = std::make_shared<InterruptFlag>(),
+                     .watch = ReadWatch(options_.read_timeout, now),
+                     .bytes = entry.cost};
+  reads_.emplace(number, read);
   entry.reads.push_back(number);
-  return {.read = number, .range = entry.range, .feed = entry.feed, .flag = read.flag};
+  return {.read = number,
+          .range = entry.range,
+          .feed = entry.feed,
+          .flag = read.flag,
+          .progress = read.watch.progress()};
 }
 
 void BlockTable::Detach(Entry& entry) {
@@ -117,7 +121,7 @@ std::vector<BlockTable::Finished> BlockTable::Arrive(int64_t number,
   if (origin == BlockOrigin::kDisk) {
     counts_.bytes_from_disk += static_cast<int64_t>(entry.range.size);
   } else {
-    hedging_.Add(entry.range.size, now - read.began);
+    hedging_.Add(entry.range.size, read.watch.Taken(now));
     ++counts_.blocks_read;
     counts_.bytes_read += static_cast<int64_t>(entry.range.size);
   }
@@ -149,16 +153,19 @@ std::vector<BlockTable::Finished> BlockTable::Look(absl::Duration now) {
   slow_.clear();
   for (auto& [number, read] : reads_) {
     if (read.hung) continue;
-    const absl::Duration taken = now - read.began;
-    const bool was_late = std::exchange(read.late, taken >= options_.read_timeout);
-    if (read.late && was_late) {
+    const absl::Duration taken = read.watch.Taken(now);
+    if (read.watch.HasTimedOut(now)) {
       read.hung = true;
       parts_.Hang(read.dataset, read.bytes);
       if (read.entry == nullptr) {
         hung_bytes_ += read.cost;
       } else {
         ++counts_.blocks_timed_out;
-        Fail(*read.entry, HasNotCome(read.range, options_.read_timeout), finished);
+        const int64_t come_bytes = read.watch.progress()->bytes();
+        Fail(*read.entry,
+             come_bytes == 0 ? HasNotCome(read.range, options_.read_timeout)
+                             : ComesTooSlowly(read.range, taken, come_bytes),
+             finished);
       }
       NoteRoom();
     } else if (read.entry != nullptr && IsOnServer(read.range.source->name()) &&

@@ -54,7 +54,8 @@ class HttpClient {
   //   DataLoss            an answer that is not HTTP, or a redirect to nowhere.
   //   Cancelled           InterruptRequested(), or the client was destroyed.
   // Messages name the object by HttpRequest::called. The calling thread sleeps all the while, so
-  // that a watchdog sees that it waits.
+  // that a watchdog sees that it waits. What comes of a body of an answer 2xx is added to its
+  // CurrentReadProgress().
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
 
   // Sleeps for `time`. Returns early, with Cancelled, when Fetch() would return Cancelled.

@@ -248,6 +248,7 @@ bool Transfer::TakeBody(absl::string_view bytes) {
     }
     answer_.body.append(bytes.data(), bytes.size());
   }
+  if (progress_ != nullptr) progress_->Add(bytes.size());
   answer_.body_bytes += bytes.size();
   return true;
 }

@@ -23,6 +23,7 @@
 #include "core/http/http_names.h"
 #include "core/http/http_url.h"
 #include "core/interrupt/interrupt.h"
+#include "core/interrupt/read_progress.h"
 
 namespace systole {
 
@@ -92,7 +93,8 @@ class Transfer {
   const bool is_ranged_;
   const size_t refusal_bytes_;
   const uint64_t max_body_bytes_;
-  const absl::Span<char> into_;  // Written under mu_, unless abandoned_.
+  const absl::Span<char> into_;  // Written under mu_, unless abandoned_. So is the next one.
+  ReadProgress* const progress_ = CurrentReadProgress();  // Of the thread that waits, or null.
   CURL* handle_ = nullptr;
   curl_slist* lines_ = nullptr;  // The headers of the request.
   std::string ca_file_;          // HttpClientOptions::ca_file.

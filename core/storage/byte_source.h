@@ -37,7 +37,9 @@ class ByteSource {
   ByteSource& operator=(const ByteSource&) = delete;
 
   // Fills `out` with the bytes at `offset` and returns how many there were: out.size(), or fewer
-  // only at the source's end (0 at and beyond the end).
+  // only at the source's end (0 at and beyond the end). A source that may_wait() tells how many
+  // bytes have come while they come (NoteRead), so that a slow read is not taken for one that
+  // hangs.
   virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const = 0;
 
   // Bytes in the source when it was opened.

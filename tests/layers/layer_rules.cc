@@ -62,7 +62,7 @@ std::vector<Room> SystoleRooms() {
               "core/http"}})},
       {"core/storage", 2, ground},
       // The stores. None of them knows another one, but buckets are read as the web is.
-      {"core/storage/local", 3, Join({status, {"core/storage"}})},
+      {"core/storage/local", 3, Join({status, {"core/interrupt", "core/storage"}})},
       {"core/storage/memory", 3, Join({status, {"core/storage", "core/concurrency"}})},
       {"core/storage/web", 3, Join({status, {"core/storage", "core/concurrency", "core/http"}})},
       // Buckets are servers of the web with lists, signatures and refusals of their own.

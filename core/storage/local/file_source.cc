@@ -5,17 +5,23 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "core/interrupt/read_progress.h"
 #include "core/status/status_macros.h"
 #include "core/storage/store.h"
 #include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {
+
+// Of a file on a network file system, each system call reads at most so much, so that a slow link
+// is seen to bring bytes. No system asks its server for more at a time.
+constexpr size_t kFarPieceBytes = size_t{1} << 20;
 
 // The status of a failed system call. If the errno has a usual cause, the message says what to do.
 absl::Status SystemError(int error, absl::string_view call, absl::string_view path) {
@@ -98,16 +104,18 @@ FileSource::~FileSource() { ::close(fd_); }
 absl::StatusOr<size_t> FileSource::ReadAt(uint64_t offset, absl::Span<char> out) const {
   // There is nothing beyond the end, and pread() refuses an offset of 2^63 or more.
   if (offset >= state_.size_bytes) return 0;
+  const size_t piece = may_wait_ ? kFarPieceBytes : out.size();
   size_t done = 0;
   while (done < out.size()) {
-    const ssize_t read =
-        ::pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+    const ssize_t read = ::pread(fd_, out.data() + done, std::min(piece, out.size() - done),
+                                 static_cast<off_t>(offset + done));
     if (read < 0) {
       if (errno == EINTR) continue;
       return SystemError(errno, absl::StrCat("read at byte ", offset + done, " of"),
                          BaseName(path_));
     }
     if (read == 0) break;
+    NoteRead(static_cast<size_t>(read));
     done += static_cast<size_t>(read);
   }
   return done;

@@ -14,6 +14,7 @@
 #include "core/cache/disk_store.h"
 #include "core/concurrency/mutex.h"
 #include "core/interrupt/interrupt.h"
+#include "core/interrupt/read_progress.h"
 #include "core/storage/byte_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -52,6 +53,7 @@ class Storage final : public ByteSource {
 
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {
     ++reads_;
+    NoteRead(comes_first_);
     ++waiting_;
     while (!open_ && !(heeds_ && InterruptRequested())) {
       std::this_thread::sleep_for(std::chrono::microseconds(200));
@@ -74,6 +76,7 @@ class Storage final : public ByteSource {
   }
   std::string Bytes(uint64_t block) const { return bytes_.substr(block * kSize, kSize); }
 
+  std::atomic<size_t> comes_first_ = 0;  // Before the gate.
   std::atomic<bool> open_ = true;
   std::atomic<bool> fails_ = false;
   std::atomic<bool> heeds_ = true;
@@ -302,6 +305,20 @@ TEST(BlockReaderTest, AReadThatHangsFailsItsBlocksAndHoldsItsRequest) {
   ASSERT_TRUE(WaitUntil([&] { return reader.GetStats().reads_under_way == 0; }));
   EXPECT_EQ(reader.GetStats().reads_hung, 0);
   EXPECT_EQ(ReadNow(reader, WantOf(storage, {1}))[0]->bytes(), storage.Bytes(1));
+}
+
+TEST(BlockReaderTest, AReadIsWatchedByTheBytesThatItsSourceHasBrought) {
+  Storage storage;
+  storage.comes_first_ = 123;
+  storage.open_ = false;
+  HandClock clock;
+  BlockReader reader({.requests = 4, .read_timeout = absl::Seconds(60), .now = clock.Clock()});
+  Arrivals arrivals;
+  const auto reading = reader.TryRead(WantOf(storage, {1}), arrivals.Done());
+  ASSERT_TRUE(WaitUntil([&] { return storage.waiting_ == 1; }));
+  clock.Advance(absl::Seconds(61));
+  EXPECT_THAT(arrivals.Wait()[0]->status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("only 123 bytes have come")));
 }
 
 TEST(BlockReaderTest, OtherDatasetsGoOnWhileOneHangsAndItsOwnWantsFailAtOnce) {

@@ -110,6 +110,22 @@ TEST_F(BlockTableTest, AWantThatIsLargerThanEverythingComesInAlone) {
   EXPECT_EQ(table.GetStats().memory_bytes, 2 * kCost);
 }
 
+TEST_F(BlockTableTest, AReadHangsByTheBytesThatHaveComeAndItsErrorSaysHowMany) {
+  BlockTable table(OptionsOf(8, 4));
+  table.Admit(WantOf({1}));
+  const std::optional<BlockTable::Job> job = table.NextRead(kNow);
+  for (int second = 1; second <= 300; ++second) {
+    job->progress->Add(10'000);
+    ASSERT_THAT(table.Look(kNow + absl::Seconds(second)), IsEmpty());
+  }
+  const std::vector<BlockTable::Finished> finished = table.Look(kNow + absl::Seconds(301));
+  ASSERT_THAT(finished, SizeIs(1));
+  EXPECT_THAT(finished[0].blocks[0].block->status(),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("at byte offset 1000: in 5m1s only 3000000 bytes have come")));
+  EXPECT_EQ(table.GetStats().reads_hung, 1);
+}
+
 TEST_F(BlockTableTest, BlocksOfTheWantItselfAreNotDroppedForIt) {
   BlockTable table(OptionsOf(8, 2));
   table.Admit(WantOf({1, 2}));

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/interrupt/interrupt.h"
+#include "core/interrupt/read_progress.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/http/stub_http_server.h"
@@ -199,6 +200,28 @@ TEST(HttpClientTest, AnInterruptedCallReturnsAndFreesItsConnection) {
     caller.join();
   }
   EXPECT_TRUE(WaitUntil([&] { return server.open_now() == 0; }));
+}
+
+TEST(HttpClientTest, AnotherThreadSeesTheBytesOfABodyComeAndNoneOfARefusal) {
+  const StubHttpServer server([&](const StubRequest& request) {
+    if (request.target == "/refused") return Reply(404, "no such object");
+    return StubAnswer{.bytes = Head(200, {{"content-length", "10"}}) + "123", .hangs = true};
+  });
+  const auto client = MakeClient();
+  InterruptFlag unwanted;
+  ReadProgress progress;
+  std::thread caller([&] {
+    const InterruptScope scope(unwanted);
+    const ReadProgressScope counting(progress);
+    EXPECT_THAT(client->Fetch(Get(server.Url("/refused"))), IsOk());
+    std::string out(10, '.');
+    HttpRequest request = Get(server.Url("/"));
+    request.into = absl::MakeSpan(out);
+    EXPECT_FALSE(client->Fetch(request).ok());
+  });
+  EXPECT_TRUE(WaitUntil([&] { return progress.bytes() == 3; }));
+  unwanted.Raise();
+  caller.join();
 }
 
 TEST(HttpClientTest, NothingIsWrittenToTheCallersMemoryAfterTheCall) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "core/interrupt/read_progress.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
@@ -49,6 +50,21 @@ TEST(FileSourceTest, ReadsAnywhereAndShortOnlyAtTheEnd) {
               IsOkAndHolds(0u));
   EXPECT_THAT(source->Size(), IsOkAndHolds(10u));
   EXPECT_EQ(source->name(), folder / "digits");
+}
+
+TEST(FileSourceTest, AFileOnANetworkIsReadInPiecesWhoseBytesAreCounted) {
+  const TempFolder folder;
+  const std::string bytes =
+      std::string(size_t{1} << 20, 'a') + std::string(size_t{1} << 20, 'b') + "c";
+  absl::StatusOr<std::unique_ptr<FileSource>> source =
+      FileSource::Open(folder.Write("a.tfrecord", bytes), FileSource::Where::kOnANetwork);
+  ASSERT_THAT(source, IsOk());
+  ReadProgress progress;
+  const ReadProgressScope scope(progress);
+  std::string out(bytes.size() + 10, '.');
+  EXPECT_THAT((*source)->ReadAt(0, absl::MakeSpan(out)), IsOkAndHolds(bytes.size()));
+  EXPECT_EQ(progress.bytes(), static_cast<int64_t>(bytes.size()));
+  EXPECT_TRUE(out == bytes + std::string(10, '.'));
 }
 
 TEST(FileSourceTest, AFileOnANetworkMayWaitAndIsNotMapped) {

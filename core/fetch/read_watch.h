@@ -1,0 +1,48 @@
+// Tells a read that hangs from one that is only slow: by the bytes that have come.
+#ifndef SYSTOLE_CORE_FETCH_READ_WATCH_H_
+#define SYSTOLE_CORE_FETCH_READ_WATCH_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "core/interrupt/read_progress.h"
+
+namespace systole {
+
+// Thread-compatible, but the read counts its bytes on any thread.
+class ReadWatch {
+ public:
+  // A read that brings less than this in a second, as a mean of `timeout`, hangs or drips.
+  // core/http ends such transfers, too.
+  static constexpr double kLeastBytesPerSecond = 1024;
+  // A read that brings enough may still take no longer than this many timeouts.
+  static constexpr int kMostTimeouts = 5;
+
+  // Of a read that begins now.
+  ReadWatch(absl::Duration timeout, absl::Duration now)
+      : timeout_(timeout), began_(now), moved_(now) {}
+
+  // Whether this look and the one before have found the read late. If the whole process was stopped
+  // for a while, the first look gives the read the time to go on.
+  bool HasTimedOut(absl::Duration now);
+
+  absl::Duration Taken(absl::Duration now) const { return now - began_; }
+
+  // Where the read counts its bytes.
+  const std::shared_ptr<ReadProgress>& progress() const { return progress_; }
+
+ private:
+  bool IsLate(absl::Duration now);
+
+  absl::Duration timeout_;
+  absl::Duration began_;
+  absl::Duration moved_;     // At the last look that found enough new bytes.
+  int64_t moved_bytes_ = 0;  // How many had come then.
+  bool was_late_ = false;    // At the last look.
+  std::shared_ptr<ReadProgress> progress_ = std::make_shared<ReadProgress>();
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_FETCH_READ_WATCH_H_

@@ -1,0 +1,58 @@
+// Tells other threads how many bytes a thread's read has brought so far. So code that watches a
+// read can tell a slow link, on which bytes come all the time, from storage that hangs.
+//
+//   ReadProgress progress;                       // One for the read. Any thread may look at it.
+//   const ReadProgressScope scope(progress);     // On the reading thread, around the read.
+//     .. NoteRead(bytes);                        // Below, each time that bytes have come.
+#ifndef SYSTOLE_CORE_INTERRUPT_READ_PROGRESS_H_
+#define SYSTOLE_CORE_INTERRUPT_READ_PROGRESS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace systole {
+
+// Thread-safe.
+class ReadProgress {
+ public:
+  void Add(size_t bytes) {
+    bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  }
+  // Those of attempts that failed included, so this may be more than the read asked for.
+  int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> bytes_ = 0;
+};
+
+// While the scope lives, what its thread reads is added to `progress` and not to the previous one.
+// Single-thread.
+class ReadProgressScope {
+ public:
+  explicit ReadProgressScope(ReadProgress& progress) : before_(current_) { current_ = &progress; }
+  ~ReadProgressScope() { current_ = before_; }
+  ReadProgressScope(const ReadProgressScope&) = delete;
+  ReadProgressScope& operator=(const ReadProgressScope&) = delete;
+
+ private:
+  friend ReadProgress* CurrentReadProgress();
+  static inline thread_local ReadProgress* current_ = nullptr;
+
+  ReadProgress* const before_;
+};
+
+// Where this thread's reads are counted; null outside of a ReadProgressScope. For code in which
+// this thread sleeps while another thread gets the bytes. Valid as long as the scope.
+inline ReadProgress* CurrentReadProgress() { return ReadProgressScope::current_; }
+
+// This thread has read so many bytes more.
+inline void NoteRead(size_t bytes) {
+  if (ReadProgress* const progress = CurrentReadProgress(); progress != nullptr) {
+    progress->Add(bytes);
+  }
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_INTERRUPT_READ_PROGRESS_H_
