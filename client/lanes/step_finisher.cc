@@ -9,19 +9,11 @@
 #include "core/tensor/dtype.h"
 
 namespace systole {
-namespace {
-
-PixelType PixelTypeOf(v1::DataType dtype) {
-  if (dtype == v1::FLOAT16) return PixelType::kFloat16;
-  return dtype == v1::BFLOAT16 ? PixelType::kBfloat16 : PixelType::kFloat32;
-}
-
-}  // namespace
 
 absl::StatusOr<StepFinisher::Rule> StepFinisher::RuleOf(const v1::TensorDescription& tensor) {
   if (!tensor.has_compact()) return Rule();
   const v1::CompactForm& form = tensor.compact();
-  const PixelType type = PixelTypeOf(tensor.dtype());
+  const PixelType type = PixelTypeOf(static_cast<DType>(tensor.dtype()));
   const bool has_table = !form.table().empty();
   const int channels = has_table ? form.table_size() / kTableEntries : form.scale_size();
   int64_t inner = 1;  // How many values of one channel follow each other.

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/html/html_text.h"
 #include "client/look/example_card.h"
 #include "client/look/place_kinds.h"
 #include "client/look/sheet_outputs.h"
@@ -14,6 +13,7 @@
 #include "core/order/core_split.h"
 #include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
+#include "core/text/markup_text.h"
 #include "google/protobuf/text_format.h"
 
 namespace systole {
@@ -122,7 +122,7 @@ std::string FactsHtml(const v1::FeedSpec& spec, absl::Span<const Step> steps,
     // Addresses and versions are long words.
     const bool is_long = value.size() > 16;
     absl::StrAppend(&html, is_long ? "<div class=\"long\">" : "<div>", "<dt>", label, "</dt><dd>",
-                    EscapeHtml(value), "</dd></div>\n");
+                    EscapeMarkup(value), "</dd></div>\n");
   }
   return html + "</dl>\n";
 }
@@ -140,7 +140,7 @@ std::string NoticeHtml(absl::Span<const SheetOutput> outputs, const Counts& coun
   }
   for (const SheetOutput& output : outputs) {
     if (output.summary.all_finite()) continue;
-    absl::StrAppend(&items, "<li><b>", EscapeHtml(output.name),
+    absl::StrAppend(&items, "<li><b>", EscapeMarkup(output.name),
                     "</b>: ", output.summary.NotFiniteText(),
                     " of its values are NaN or infinite.</li>\n");
   }
@@ -152,14 +152,14 @@ std::string SpecHtml(const v1::FeedSpec& spec) {
   std::string text;
   google::protobuf::TextFormat::PrintToString(spec, &text);
   return absl::StrCat("<details class=\"sheet\"><summary>Feed spec</summary><pre>",
-                      EscapeHtml(text), "</pre></details>\n");
+                      EscapeMarkup(text), "</pre></details>\n");
 }
 
 // How the transforms run. Empty if it is not known.
 std::string ExplanationHtml(const std::string& explanation) {
   if (explanation.empty()) return "";
   return absl::StrCat("<details class=\"sheet\"><summary>How its transforms run</summary><pre>",
-                      EscapeHtml(explanation), "</pre></details>\n");
+                      EscapeMarkup(explanation), "</pre></details>\n");
 }
 
 int64_t NumImages(absl::Span<const SheetOutput> outputs) {
@@ -209,7 +209,8 @@ absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<co
     }
     shown_places.push_back(std::move(places));
   }
-  const std::string title = EscapeHtml(options.title.empty() ? DatasetNames(spec) : options.title);
+  const std::string title =
+      EscapeMarkup(options.title.empty() ? DatasetNames(spec) : options.title);
   std::string html = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

@@ -4,9 +4,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "client/html/html_text.h"
 #include "client/look/tensor_summary.h"
 #include "core/status/status_macros.h"
+#include "core/text/markup_text.h"
 
 namespace systole {
 namespace {
@@ -63,7 +63,7 @@ absl::StatusOr<std::string> PictureHtml(const SheetOutput& output, const uint8_t
                                         int64_t slot, const KnownPlace& place, bool is_named) {
   SYSTOLE_ASSIGN_OR_RETURN(const ShownPicture picture, output.image->Picture(values, slot));
   const bool is_small = std::max(picture.width, picture.height) < kSmallPictureEdge;
-  const std::string name = EscapeHtml(output.name);
+  const std::string name = EscapeMarkup(output.name);
   return absl::StrCat(
       "<figure><img", is_small ? " class=\"small\"" : "", " width=\"", picture.width,
       "\" height=\"", picture.height, "\" alt=\"", name,
@@ -94,7 +94,7 @@ absl::StatusOr<std::string> ExampleCardHtml(const Step& step, int core, int64_t 
       continue;
     }
     const SliceTensor& tensor = step.layout().tensors()[static_cast<size_t>(output.index)];
-    absl::StrAppend(&values, "<li><span>", EscapeHtml(output.name), "</span> <b>",
+    absl::StrAppend(&values, "<li><span>", EscapeMarkup(output.name), "</span> <b>",
                     ValuesText(tensor, data, slot), "</b></li>");
   }
   std::string html = "<article class=\"example\">";

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/html/html_text.h"
 #include "core/operations/ops/operation_table.h"
 #include "core/status/status_macros.h"
+#include "core/text/markup_text.h"
 
 namespace systole {
 namespace {
@@ -60,7 +60,7 @@ std::string RemarksHtml(absl::Span<const SheetOutput> outputs) {
   for (const SheetOutput& output : outputs) {
     if (!output.image.has_value()) continue;
     std::string& names = names_by_how[output.image->HowText()];
-    absl::StrAppend(&names, names.empty() ? "" : ", ", "<b>", EscapeHtml(output.name), "</b>");
+    absl::StrAppend(&names, names.empty() ? "" : ", ", "<b>", EscapeMarkup(output.name), "</b>");
   }
   if (names_by_how.empty()) return "";
   std::string html = "<ul class=\"remarks\">\n";
@@ -127,8 +127,8 @@ std::string OutputTableHtml(absl::Span<const SheetOutput> outputs, const SliceLa
   for (const SheetOutput& output : outputs) {
     const TensorSpec& tensor = TensorOf(output, layout).spec;
     const TensorSummary& summary = output.summary;
-    absl::StrAppend(&html, "<tr><th scope=\"row\">", EscapeHtml(output.name), "<small>",
-                    EscapeHtml(OriginText(output)), "</small></th><td>", DTypeName(tensor.dtype),
+    absl::StrAppend(&html, "<tr><th scope=\"row\">", EscapeMarkup(output.name), "<small>",
+                    EscapeMarkup(OriginText(output)), "</small></th><td>", DTypeName(tensor.dtype),
                     "</td><td>", absl::StrJoin(tensor.shape, " × "), "</td><td>",
                     LayoutText(output, TensorOf(output, layout)), "</td><td>", summary.MinText(),
                     "</td><td>", summary.MaxText(), "</td><td>", summary.MeanText(), "</td>");

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/tensor/dtype.h"
 
 namespace systole {
 
@@ -23,6 +24,13 @@ enum class PixelType {
   kBfloat16,  // RoundToBf16.
   kFloat16    // RoundToFloat16.
 };
+
+// The form in which values are written as this type. REQUIRES: kUint8 or a type of floats.
+inline PixelType PixelTypeOf(DType dtype) {
+  if (dtype == DType::kFloat32) return PixelType::kFloat32;
+  if (dtype == DType::kBfloat16) return PixelType::kBfloat16;
+  return dtype == DType::kFloat16 ? PixelType::kFloat16 : PixelType::kUint8;
+}
 
 // Bytes of one value: 1, 4, 2 or 2.
 size_t PixelTypeBytes(PixelType type);

@@ -5,7 +5,6 @@
 #define SYSTOLE_CORE_OPERATIONS_DATA_TYPE_H_
 
 #include "absl/strings/string_view.h"
-#include "core/numeric/normalise.h"
 #include "core/operations/ops/value.h"
 #include "core/tensor/dtype.h"
 #include "systole/v1/feed.pb.h"
@@ -25,13 +24,6 @@ inline constexpr absl::string_view kFloatNames = "FLOAT32, BFLOAT16 or FLOAT16";
 inline v1::DataType DataTypeOf(ElementType made) {
   if (made == ElementType::kUint8) return v1::UINT8;
   return made == ElementType::kInt64 ? v1::INT64 : v1::FLOAT32;
-}
-
-// The form in which values are written as this type. REQUIRES: kUint8 or a type of floats.
-inline PixelType PixelTypeOf(DType dtype) {
-  if (dtype == DType::kFloat32) return PixelType::kFloat32;
-  if (dtype == DType::kBfloat16) return PixelType::kBfloat16;
-  return dtype == DType::kFloat16 ? PixelType::kFloat16 : PixelType::kUint8;
 }
 
 }  // namespace systole

@@ -48,7 +48,7 @@ std::vector<Room> SystoleRooms() {
       {"core/xml", 1, {}},
       // Hashes of the secrets that let a client in, for the server and for `systole token`.
       {"core/access_token", 1, Join({status, {"core/descriptor"}})},
-      {"core/numeric", 1, status},
+      {"core/numeric", 2, Join({status, {"core/tensor"}})},
       {"core/random", 1, status},
       // Every thread and every wait.
       {"core/concurrency", 1, Join({status, {"core/descriptor"}})},
@@ -60,7 +60,7 @@ std::vector<Room> SystoleRooms() {
              messages,
              {"core/descriptor", "core/textproto", "core/json", "core/random", "core/concurrency",
               "core/http"}})},
-      {"core/storage", 2, ground},
+      {"core/storage", 2, status},
       // The stores. None of them knows another one, but buckets are read as the web is.
       {"core/storage/local", 3, Join({status, {"core/interrupt", "core/storage"}})},
       {"core/storage/memory", 3, Join({status, {"core/storage", "core/concurrency"}})},
@@ -145,7 +145,7 @@ std::vector<Room> SystoleRooms() {
               "core/example", "core/image/jpeg", "core/image", "core/order", "core/batch",
               "core/dataset", "core/plan"}})},
       // Memory that is shared with a peer. It needs no gRPC.
-      {"proto/slots", 2, Join({ground, messages})},
+      {"proto/slots", 3, Join({ground, messages})},
       // Metrics in the answer of ServerStatus, for both ends.
       {"proto/metrics", 3, Join({status, messages, {"core/metrics"}})},
       {"proto/framing", 6, Join({ground, messages, {"core/batch"}})},
@@ -227,9 +227,7 @@ std::vector<Room> SystoleRooms() {
        Join({ground,
              messages,
              operations,
-             {"core/batch", "core/order", "core/image/jpeg", "core/spec", "client/html",
-              "client/step"}})},
-      {"client/html", 7, {}},         // Parts of all pages.
+             {"core/batch", "core/order", "core/image/jpeg", "core/spec", "client/step"}})},
       {"client/texture", 7, ground},  // Also for bench's photographs.
       {"client/emulator/array", 8, ground},
       // Files of the emulator's rooms on disk.
@@ -253,7 +251,7 @@ std::vector<Room> SystoleRooms() {
        Join({files,
              messages,
              {"core/batch", "core/json", "client/emulator/chip", "client/emulator/message_file"}})},
-      {"client/emulator/report", 12, Join({ground, emulator, {"client/html", "core/json"}})},
+      {"client/emulator/report", 12, Join({ground, emulator, {"core/json"}})},
       // Pictures for the demo's data set.
       {"client/cli/flowers", 8, Join({files, {"core/image/jpeg", "client/texture"}})},
       // Options, --help, --json, the progress bar, Ctrl-C. It knows no feed and no shard.

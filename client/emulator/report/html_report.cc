@@ -14,7 +14,7 @@
 #include "client/emulator/report/plot.h"
 #include "client/emulator/report/roofline_figure.h"
 #include "client/emulator/report/timing_figures.h"
-#include "client/html/html_text.h"
+#include "core/text/markup_text.h"
 
 namespace systole::emulator {
 namespace {
@@ -85,14 +85,14 @@ std::string VerdictHtml(const Verdict& verdict) {
   }
   return absl::StrCat("<p class=\"verdict ", css_class, "\">",
                       *sign == '\0' ? "" : absl::StrCat("<b aria-hidden=\"true\">", sign, "</b> "),
-                      "<span data-key=\"verdict\">", EscapeHtml(verdict.text), "</span></p>\n");
+                      "<span data-key=\"verdict\">", EscapeMarkup(verdict.text), "</span></p>\n");
 }
 
 std::string CardsHtml(absl::Span<const Fact> facts) {
   std::string html = "<section class=\"cards\" aria-label=\"Main results\">\n";
   for (const Fact& fact : facts) {
     if (!fact.stands_out) continue;
-    absl::StrAppend(&html, "<dl class=\"card\"><dt>", EscapeHtml(fact.label), "</dt><dd>",
+    absl::StrAppend(&html, "<dl class=\"card\"><dt>", EscapeMarkup(fact.label), "</dt><dd>",
                     FactHtml(fact), "</dd></dl>\n");
   }
   return html + "</section>\n";
@@ -106,7 +106,7 @@ std::string FactsHtml(const char* title, absl::Span<const Fact> facts) {
       absl::StrCat("<section class=\"sheet wide\"><h2>", title, "</h2><dl class=\"facts\">\n");
   for (const Fact& fact : facts) {
     if (fact.stands_out) continue;
-    absl::StrAppend(&html, "<div><dt>", EscapeHtml(fact.label), "</dt><dd>", FactHtml(fact),
+    absl::StrAppend(&html, "<div><dt>", EscapeMarkup(fact.label), "</dt><dd>", FactHtml(fact),
                     "</dd></div>\n");
   }
   return html + "</dl></section>\n";
@@ -138,9 +138,10 @@ std::string EpochTable(const RunReport& report) {
 }
 
 std::string FigureHtml(const Figure& figure) {
-  std::string html = absl::StrCat("<figure", figure.wide ? " class=\"wide\"" : "",
-                                  "><figcaption><h2>", EscapeHtml(figure.title),
-                                  "</h2><p class=\"remark\">", EscapeHtml(figure.remark), "</p>\n");
+  std::string html =
+      absl::StrCat("<figure", figure.wide ? " class=\"wide\"" : "", "><figcaption><h2>",
+                   EscapeMarkup(figure.title), "</h2><p class=\"remark\">",
+                   EscapeMarkup(figure.remark), "</p>\n");
   html += "<ul class=\"legend\">";
   for (const LegendEntry& entry : figure.legend) {
     absl::StrAppend(&html, "<li><svg viewBox=\"-7 -7 14 14\" aria-hidden=\"true\">",
@@ -149,7 +150,7 @@ std::string FigureHtml(const Figure& figure) {
                                                    "height=\"12\" rx=\"3\"/>")
                                     : absl::StrCat("<path class=\"dot s-", entry.series, "\" d=\"",
                                                    ShapePath(entry.shape), "\"/>"),
-                    "</svg>", EscapeHtml(entry.label), "</li>");
+                    "</svg>", EscapeMarkup(entry.label), "</li>");
   }
   absl::StrAppend(&html, "</ul></figcaption>\n<div class=\"plot\">\n", figure.svg, "</div>\n");
   if (!figure.table.empty()) {
@@ -164,7 +165,7 @@ std::string NoticeHtml(const RunReport& report) {
   if (report.notes.empty()) return "";
   std::string html = "<aside class=\"notice\"><ul>\n";
   for (const std::string& note : report.notes) {
-    absl::StrAppend(&html, "<li>", EscapeHtml(note), "</li>\n");
+    absl::StrAppend(&html, "<li>", EscapeMarkup(note), "</li>\n");
   }
   return html + "</ul></aside>\n";
 }
@@ -205,7 +206,7 @@ std::string FooterHtml(const RunReport& report) {
 }  // namespace
 
 std::string ToHtml(const RunReport& report) {
-  const std::string name = EscapeHtml(NameOf(report));
+  const std::string name = EscapeMarkup(NameOf(report));
   std::string html = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

@@ -3,16 +3,16 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "client/html/html_text.h"
 #include "core/json/json_writer.h"
+#include "core/text/markup_text.h"
 
 namespace systole::emulator {
 namespace {
 
 // A <data> element that shows `text`. Its `value` is written as in the JSON report.
 std::string DataHtml(absl::string_view key, absl::string_view value, absl::string_view text) {
-  return absl::StrCat("<data data-key=\"", EscapeHtml(key), "\" value=\"", EscapeHtml(value), "\">",
-                      EscapeHtml(text), "</data>");
+  return absl::StrCat("<data data-key=\"", EscapeMarkup(key), "\" value=\"", EscapeMarkup(value),
+                      "\">", EscapeMarkup(text), "</data>");
 }
 
 }  // namespace
@@ -30,8 +30,8 @@ std::string FactHtml(const Fact& fact) {
       [&](const auto& value) -> std::string {
         using T = std::decay_t<decltype(value)>;
         if constexpr (std::is_same_v<T, std::string>) {
-          return absl::StrCat("<span data-key=\"", EscapeHtml(fact.key), "\">", EscapeHtml(value),
-                              "</span>");
+          return absl::StrCat("<span data-key=\"", EscapeMarkup(fact.key), "\">",
+                              EscapeMarkup(value), "</span>");
         } else if constexpr (std::is_same_v<T, double>) {
           return NumberHtml(fact.key, value, fact.unit);
         } else {
@@ -47,10 +47,10 @@ std::string FactHtml(const Fact& fact) {
 }
 
 HtmlTable::HtmlTable(absl::string_view caption, const std::vector<std::string>& header)
-    : html_(absl::StrCat("<div class=\"scroll\"><table><caption>", EscapeHtml(caption),
+    : html_(absl::StrCat("<div class=\"scroll\"><table><caption>", EscapeMarkup(caption),
                          "</caption><thead><tr>")) {
   for (const std::string& name : header) {
-    absl::StrAppend(&html_, "<th scope=\"col\">", EscapeHtml(name), "</th>");
+    absl::StrAppend(&html_, "<th scope=\"col\">", EscapeMarkup(name), "</th>");
   }
   html_ += "</tr></thead><tbody>\n";
 }

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/html/html_text.h"
+#include "core/text/markup_text.h"
 
 namespace systole::emulator {
 namespace {
@@ -115,20 +115,20 @@ void PlotSheet::Rule(Point from, Point to) {
 
 void PlotSheet::Note(Point at, absl::string_view text) {
   absl::StrAppend(&marks_, "<text class=\"note\" x=\"", Px(x_.At(at.x)), "\" y=\"",
-                  Px(y_.At(at.y) - 6), "\">", EscapeHtml(text), "</text>\n");
+                  Px(y_.At(at.y) - 6), "\">", EscapeMarkup(text), "</text>\n");
 }
 
 void PlotSheet::Tip(double left, double right, absl::string_view text) {
   const double x = x_.At(left);
   absl::StrAppend(&tips_, "<rect class=\"tip-at\" x=\"", Px(x), "\" y=\"", Px(top_), "\" width=\"",
                   absl::StrFormat("%.2f", std::max(x_.At(right) - x, 0.5)), "\" height=\"",
-                  Px(bottom_ - top_), "\" data-tip=\"", EscapeHtml(text), "\"/>\n");
+                  Px(bottom_ - top_), "\" data-tip=\"", EscapeMarkup(text), "\"/>\n");
 }
 
 void PlotSheet::TipAt(Point at, absl::string_view text) {
   if (!IsFinite(at)) return;
   absl::StrAppend(&tips_, "<circle class=\"tip-at\" cx=\"", Px(x_.At(at.x)), "\" cy=\"",
-                  Px(y_.At(at.y)), "\" r=\"9\" data-tip=\"", EscapeHtml(text), "\"/>\n");
+                  Px(y_.At(at.y)), "\" r=\"9\" data-tip=\"", EscapeMarkup(text), "\"/>\n");
 }
 
 size_t PlotSheet::LabelsApart() const {
@@ -153,15 +153,15 @@ std::string PlotSheet::ToSvg(absl::string_view css_class) const {
   std::string svg = absl::StrCat(
       "<svg class=\"", css_class, "\" id=\"", id, "\" viewBox=\"0 0 ", Px(options_.width), " ",
       Px(options_.height), "\" role=\"img\" aria-labelledby=\"", id, "-title ", id,
-      "-desc\">\n<title id=\"", id, "-title\">", EscapeHtml(options_.title), "</title><desc id=\"",
-      id, "-desc\">", EscapeHtml(options_.description), "</desc>\n");
+      "-desc\">\n<title id=\"", id, "-title\">", EscapeMarkup(options_.title),
+      "</title><desc id=\"", id, "-desc\">", EscapeMarkup(options_.description), "</desc>\n");
   for (const Tick& tick : y_.ticks()) {
     const std::string y = Px(y_.At(tick.value));
     absl::StrAppend(&svg, "<path class=\"", tick.label.empty() ? "grid-line minor" : "grid-line",
                     "\" d=\"M", Px(left_), ",", y, "H", Px(right_), "\"/>");
     if (tick.label.empty()) continue;
     absl::StrAppend(&svg, "<text class=\"y-tick\" x=\"", Px(left_ - 8), "\" y=\"", y,
-                    "\" dy=\".32em\">", EscapeHtml(tick.label), "</text>\n");
+                    "\" dy=\".32em\">", EscapeMarkup(tick.label), "</text>\n");
   }
   const size_t labels_apart = LabelsApart();
   size_t labels = 0;
@@ -172,12 +172,12 @@ std::string PlotSheet::ToSvg(absl::string_view css_class) const {
                     Px(tick.label.empty() ? bottom_ : bottom_ + 5), "\"/>");
     if (tick.label.empty() || labels++ % labels_apart != 0) continue;
     absl::StrAppend(&svg, "<text class=\"x-tick\" x=\"", x, "\" y=\"", Px(bottom_ + 18), "\">",
-                    EscapeHtml(tick.label), "</text>\n");
+                    EscapeMarkup(tick.label), "</text>\n");
   }
   absl::StrAppend(&svg, "<text class=\"x-label\" x=\"", Px((left_ + right_) / 2), "\" y=\"",
-                  Px(options_.height - 8), "\">", EscapeHtml(options_.x_label), "</text>\n", marks_,
-                  "<path class=\"axis\" d=\"M", Px(left_), ",", Px(bottom_), "H", Px(right_),
-                  "\"/>\n", tips_, "</svg>\n");
+                  Px(options_.height - 8), "\">", EscapeMarkup(options_.x_label), "</text>\n",
+                  marks_, "<path class=\"axis\" d=\"M", Px(left_), ",", Px(bottom_), "H",
+                  Px(right_), "\"/>\n", tips_, "</svg>\n");
   return svg;
 }
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/emulator/report/html_table.h"
 #include "client/emulator/report/plot.h"
-#include "client/html/html_text.h"
+#include "core/text/markup_text.h"
 
 namespace systole::emulator {
 namespace {
@@ -31,7 +31,7 @@ HtmlTable LayerTable(const Roofline& roofline) {
     const LayerPoint& layer = roofline.layers[i];
     const std::string key = absl::StrCat("roofline.layers.", i, ".");
     table.AddRow(
-        {EscapeHtml(layer.name), NumberHtml(key + "flops", layer.flops, Unit::kFlops),
+        {EscapeMarkup(layer.name), NumberHtml(key + "flops", layer.flops, Unit::kFlops),
          NumberHtml(key + "bytes", layer.bytes, Unit::kBytes),
          NumberHtml(key + "flops_per_byte", layer.flops_per_byte(), Unit::kFlopsPerByte),
          NumberHtml(key + "seconds", layer.seconds, Unit::kSeconds),

@@ -16,6 +16,7 @@
 #include "core/status/status_macros.h"
 #include "core/storage/bucket/bucket_answer.h"
 #include "core/text/foreign_text.h"
+#include "core/text/markup_text.h"
 
 namespace systole {
 namespace {
@@ -45,34 +46,11 @@ std::string MakeMark() {
   return absl::BytesToHexString(absl::string_view(random.data(), random.size()));
 }
 
-std::string EscapedForXml(absl::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
 std::string ListOfParts(absl::Span<const std::string> etags) {
   std::string xml = "<CompleteMultipartUpload>";
   for (size_t i = 0; i < etags.size(); ++i) {
     absl::StrAppend(&xml, "<Part><PartNumber>", i + 1, "</PartNumber><ETag>",
-                    EscapedForXml(etags[i]), "</ETag></Part>");
+                    EscapeMarkup(etags[i]), "</ETag></Part>");
   }
   return xml + "</CompleteMultipartUpload>";
 }

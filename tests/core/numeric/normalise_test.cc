@@ -285,5 +285,13 @@ TEST(NormaliseTest, BadShapesAreNamed) {
               StatusIs(kInvalid, HasSubstr("output has 6 bytes, want 12")));
 }
 
+TEST(NormaliseTest, ValuesAreWrittenWithTheBytesOfTheirDtype) {
+  for (const DType dtype : {DType::kUint8, DType::kFloat32, DType::kBfloat16, DType::kFloat16}) {
+    EXPECT_EQ(static_cast<int64_t>(PixelTypeBytes(PixelTypeOf(dtype))), DTypeBytes(dtype))
+        << DTypeName(dtype);
+  }
+  EXPECT_NE(PixelTypeOf(DType::kBfloat16), PixelTypeOf(DType::kFloat16));
+}
+
 }  // namespace
 }  // namespace systole

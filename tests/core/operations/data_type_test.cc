@@ -15,13 +15,5 @@ TEST(DataTypeTest, ValuesOfAnElementTypeTakeTheBytesOfItsDtype) {
   EXPECT_EQ(DataTypeOf(ElementType::kInt64), v1::INT64);
 }
 
-TEST(DataTypeTest, ValuesAreWrittenWithTheBytesOfTheirDtype) {
-  for (const DType dtype : {DType::kUint8, DType::kFloat32, DType::kBfloat16, DType::kFloat16}) {
-    EXPECT_EQ(static_cast<int64_t>(PixelTypeBytes(PixelTypeOf(dtype))), DTypeBytes(dtype))
-        << DTypeName(dtype);
-  }
-  EXPECT_NE(PixelTypeOf(DType::kBfloat16), PixelTypeOf(DType::kFloat16));
-}
-
 }  // namespace
 }  // namespace systole

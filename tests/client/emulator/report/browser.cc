@@ -8,10 +8,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "client/html/html_text.h"
 #include "core/image/jpeg/jpeg_decoder.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
+#include "core/text/markup_text.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/system/process.h"
 
@@ -94,7 +94,7 @@ MeasuredFrames OpenInFrames(const std::vector<Frame>& frames, const std::string&
     absl::StrAppend(
         &body, "<pre id=\"measured-", i,
         "\" hidden></pre><iframe style=\"border: 0; display: block; width: ", frames[i].width,
-        "px; height: ", height, "px\" srcdoc=\"", EscapeHtml(measuring), "\"></iframe>");
+        "px; height: ", height, "px\" srcdoc=\"", EscapeMarkup(measuring), "\"></iframe>");
     window_width = std::max(window_width, frames[i].width);
   }
   const OpenedPage page =

@@ -14,7 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "client/emulator/report/html_report.h"
 #include "client/emulator/report/run_report.h"
-#include "client/html/html_text.h"
+#include "core/text/markup_text.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
@@ -412,7 +412,8 @@ TEST(ReportPageTest, TheVerdictIsTheJsonsWhateverItIs) {
                                      Verdict::Grade::kFair, Verdict::Grade::kBad}) {
     report.verdict = {.text = "input-bound: <36 %> of the time", .grade = grade};
     frames.push_back({.html = ToHtml(report), .width = 400});
-    verdicts.push_back(EscapeHtml(ParseJson(ToJson(report)).fields().at("verdict").string_value()));
+    verdicts.push_back(
+        EscapeMarkup(ParseJson(ToJson(report)).fields().at("verdict").string_value()));
   }
   for (const ColorScheme scheme : {ColorScheme::kLight, ColorScheme::kDark}) {
     for (const Measured& measured : Measure(frames, scheme)) EXPECT_GE(measured.contrast, 4.5);

@@ -1,8 +1,8 @@
-// Text for an HTML page.
+// Text for HTML and XML.
 //
 // Thread-safe: no state.
-#ifndef SYSTOLE_CLIENT_HTML_HTML_TEXT_H_
-#define SYSTOLE_CLIENT_HTML_HTML_TEXT_H_
+#ifndef SYSTOLE_CORE_TEXT_MARKUP_TEXT_H_
+#define SYSTOLE_CORE_TEXT_MARKUP_TEXT_H_
 
 #include <string>
 
@@ -11,8 +11,8 @@
 namespace systole {
 
 // `text` with & < > " ' as entities: safe between tags and inside a quoted attribute.
-std::string EscapeHtml(absl::string_view text);
+std::string EscapeMarkup(absl::string_view text);
 
 }  // namespace systole
 
-#endif  // SYSTOLE_CLIENT_HTML_HTML_TEXT_H_
+#endif  // SYSTOLE_CORE_TEXT_MARKUP_TEXT_H_

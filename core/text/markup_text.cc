@@ -1,8 +1,8 @@
-#include "client/html/html_text.h"
+#include "core/text/markup_text.h"
 
 namespace systole {
 
-std::string EscapeHtml(absl::string_view text) {
+std::string EscapeMarkup(absl::string_view text) {
   std::string escaped;
   escaped.reserve(text.size());
   for (const char c : text) {
