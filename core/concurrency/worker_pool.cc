@@ -5,17 +5,48 @@
 #include <memory>
 #include <utility>
 
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "core/status/check.h"
 
 namespace systole {
 
-WorkerPool::WorkerPool(int threads) {
-  SYSTOLE_CHECK(threads > 0);
-  threads_.reserve(static_cast<size_t>(threads));
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+bool WorkerPool::StartThread(std::error_code& error) {
+  try {
+    threads_.emplace_back([this] { Run(); });
+    return true;
+  } catch (const std::system_error& no_thread) {
+    error = no_thread.code();
+    return false;
+  }
 }
 
-WorkerPool::~WorkerPool() {
+WorkerPool::WorkerPool(int threads) {
+  SYSTOLE_CHECK(threads > 0);
+  std::error_code error;
+  for (int i = 0; i < threads; ++i) {
+    if (StartThread(error)) continue;
+    Join();
+    throw std::system_error(error);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Create(int threads) {
+  SYSTOLE_CHECK(threads > 0);
+  std::unique_ptr<WorkerPool> pool = absl::WrapUnique(new WorkerPool());
+  std::error_code error;
+  while (pool->num_threads() < threads && pool->StartThread(error)) {
+  }
+  if (pool->num_threads() > 0) return pool;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the system gives no thread (", error.message(),
+                   "); raise the limit of threads (`ulimit -u`, a container's pids) or of memory"));
+}
+
+WorkerPool::~WorkerPool() { Join(); }
+
+void WorkerPool::Join() {
   {
     MutexLock lock(mu_);
     stopping_ = true;
@@ -72,6 +103,17 @@ struct LoopState {
 };
 
 }  // namespace
+
+void ParallelFor(int threads, int64_t n, absl::FunctionRef<void(int64_t)> body) {
+  const auto helpers = static_cast<int>(std::min<int64_t>(threads, n)) - 1;
+  absl::StatusOr<std::unique_ptr<WorkerPool>> pool;
+  if (helpers > 0) pool = WorkerPool::Create(helpers);
+  if (helpers > 0 && pool.ok()) {
+    ParallelFor(**pool, n, body);
+  } else {
+    for (int64_t i = 0; i < n; ++i) body(i);
+  }
+}
 
 void ParallelFor(WorkerPool& pool, int64_t n, absl::FunctionRef<void(int64_t)> body) {
   if (n <= 0) return;

@@ -7,19 +7,27 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "core/concurrency/mutex.h"
 
 namespace systole {
 
 class WorkerPool {
  public:
-  // Starts `threads` threads. REQUIRES: threads > 0.
+  // Starts `threads` threads. REQUIRES: threads > 0. If the system gives fewer, none stays, and
+  // std::system_error is thrown: this is for tasks that need a thread each, in code that cannot
+  // work without them.
   explicit WorkerPool(int threads);
+  // Starts up to `threads` threads, as many as the system gives. For tasks of which one thread
+  // could run all. ResourceExhausted if it gives none. REQUIRES: threads > 0.
+  static absl::StatusOr<std::unique_ptr<WorkerPool>> Create(int threads);
   // Runs every task already submitted, then joins. Nothing may be submitted any more.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -32,6 +40,12 @@ class WorkerPool {
   int num_threads() const { return static_cast<int>(threads_.size()); }
 
  private:
+  WorkerPool() = default;
+
+  // False, with the reason in `error`, if the system gives no thread.
+  bool StartThread(std::error_code& error);
+  // Waits until all tasks have run, and ends the threads.
+  void Join() ABSL_LOCKS_EXCLUDED(mu_);
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
 
   Mutex mu_;
@@ -45,6 +59,10 @@ class WorkerPool {
 // returns when all are done. May be called from several threads at once, but not from inside a
 // task.
 void ParallelFor(WorkerPool& pool, int64_t n, absl::FunctionRef<void(int64_t)> body);
+
+// The same on `threads` threads, the calling one included, which live until it returns. On fewer if
+// the system gives no more, so perhaps on the calling thread alone. REQUIRES: threads > 0.
+void ParallelFor(int threads, int64_t n, absl::FunctionRef<void(int64_t)> body);
 
 }  // namespace systole
 

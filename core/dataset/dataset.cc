@@ -73,9 +73,7 @@ using Shards = std::vector<std::unique_ptr<const RecordSource>>;
 
 // For ShardOptions::for_each.
 void ForEachFile(int64_t count, absl::FunctionRef<void(int64_t i)> work) {
-  // The calling thread works, too.
-  WorkerPool pool(static_cast<int>(std::clamp<int64_t>(count - 1, 1, kShardsOpenedAtOnce)));
-  ParallelFor(pool, count, work);
+  ParallelFor(kShardsOpenedAtOnce, count, work);
 }
 
 // Writes the facts of the shards for the next start. If they cannot be kept, `note` says why.

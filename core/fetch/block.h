@@ -41,6 +41,7 @@ class Block {
   // OK, or why the block could not be read:
   //   DataLoss     the source ends before the block does.
   //   Unavailable  also: it has not come in time, or its storage hangs.
+  //   ResourceExhausted  also: the system gives no thread.
   // All other errors are those of ByteSource::ReadAt() and CheckUnchanged(). Each names the source
   // by its base name, or by nothing.
   const absl::Status& status() const { return status_; }

@@ -9,6 +9,7 @@
 #include "core/interrupt/interrupt.h"
 #include "core/interrupt/read_progress.h"
 #include "core/status/check.h"
+#include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
@@ -57,6 +58,13 @@ BlockReading BlockReader::TryRead(BlockWant want, Done done) {
   BlockReading reading;
   MutexLock lock(mu_);
   if (stopping_) return reading;
+  if (const absl::Status started = StartFirstThreads(); !started.ok()) {
+    reading.state = BlockReading::State::kReady;
+    for (const BlockUse& use : want.uses) {
+      reading.blocks.push_back(std::make_shared<const Block>(use.range, started));
+    }
+    return reading;
+  }
   BlockTable::Admission admission = table_.Admit(want);
   freed = CollectFreed();
   if (!admission.admitted) {
@@ -113,18 +121,28 @@ std::vector<BlockPtr> BlockReader::Hand(std::vector<BlockTable::Handed> handed) 
 
 void BlockReader::Wake() {
   if (stopping_ || !table_.HasReads()) return;
-  if (watch_ == nullptr) {
-    watch_ = std::make_unique<WorkerPool>(1);
-    watch_->Submit([this] { Watch(); });
-  }
   if (watch_rests_) watch_wakes_.Signal();
   if (!table_.CanBegin()) return;
   if (idle_ > 0) {
     may_read_.Signal();
   } else if (threads_.size() < static_cast<size_t>(options_.requests)) {
-    threads_.push_back(std::make_unique<WorkerPool>(1));
-    threads_.back()->Submit([this] { ReadBlocks(); });
+    StartReading().IgnoreError();  // If the system gives no thread more, there is at least one.
   }
+}
+
+absl::Status BlockReader::StartReading() {
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<WorkerPool> thread, WorkerPool::Create(1));
+  threads_.push_back(std::move(thread));
+  threads_.back()->Submit([this] { ReadBlocks(); });
+  return absl::OkStatus();
+}
+
+absl::Status BlockReader::StartFirstThreads() {
+  if (watch_ == nullptr) {
+    SYSTOLE_ASSIGN_OR_RETURN(watch_, WorkerPool::Create(1));
+    watch_->Submit([this] { Watch(); });
+  }
+  return threads_.empty() ? StartReading() : absl::OkStatus();
 }
 
 BlockTable::Freed BlockReader::CollectFreed() {

@@ -102,7 +102,8 @@ class BlockReader {
   BlockReader& operator=(const BlockReader&) = delete;
 
   // Never waits. REQUIRES: the want has a use. If the dataset's storage hangs so that no request of
-  // its is left, the answer is kReady with blocks whose status says so.
+  // its is left, the answer is kReady with blocks whose status says so. It is ResourceExhausted if
+  // the system gives no thread that could read.
   BlockReading TryRead(BlockWant want, Done done);
 
   BlockReaderStats GetStats() const;
@@ -126,6 +127,10 @@ class BlockReader {
   void Release(const BlockKey& key) ABSL_LOCKS_EXCLUDED(mu_);
   BlockPtr Hand(BlockTable::Handed handed);
   std::vector<BlockPtr> Hand(std::vector<BlockTable::Handed> handed);
+  // ResourceExhausted if the system gives no thread.
+  absl::Status StartReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Makes sure that there are the thread that watches and one that reads.
+  absl::Status StartFirstThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Wakes, or starts, the threads that the table's state asks for.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What is to be done after a change of the table. On a thread of the reader's own.
@@ -160,7 +165,7 @@ class BlockReader {
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   // Each has one thread, so that threads start one by one. The threads end when stopping_ is set.
   std::vector<std::unique_ptr<WorkerPool>> threads_ ABSL_GUARDED_BY(mu_);
-  std::unique_ptr<WorkerPool> watch_ ABSL_GUARDED_BY(mu_);  // Null before the first read.
+  std::unique_ptr<WorkerPool> watch_ ABSL_GUARDED_BY(mu_);  // Null before the first want.
 };
 
 }  // namespace systole

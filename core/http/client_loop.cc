@@ -2,12 +2,12 @@
 
 #include <signal.h>
 
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
 #include "openssl/crypto.h"
 
 namespace systole {
@@ -66,17 +66,13 @@ absl::StatusOr<std::unique_ptr<ClientLoop>> ClientLoop::Create(const HttpClientO
   curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, long{options.max_connections_per_origin});
   curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_NOTHING);
   std::unique_ptr<ClientLoop> loop = absl::WrapUnique(new ClientLoop(options, multi));
-  try {
+  {
     // The program may arrange its signal handling only after this thread has started, and a library
     // must not take a signal that the program waits for. OpenSSL also writes to connections that
     // their peers have closed, and SIGPIPE would end the process. libcurl's threads inherit the
     // blocked signals.
     const SignalsBlocked signals_blocked;
-    loop->thread_ = std::make_unique<WorkerPool>(1);
-  } catch (const std::system_error& error) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the system gives no thread for an HTTP client (", error.what(),
-                     "); raise the limit of threads or of memory"));
+    SYSTOLE_ASSIGN_OR_RETURN(loop->thread_, WorkerPool::Create(1));
   }
   loop->thread_->Submit([loop = loop.get()] { loop->Run(); });
   return loop;

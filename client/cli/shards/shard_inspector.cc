@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -150,11 +149,9 @@ absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths,
                            GroupShards({paths.begin(), paths.end()}));
   report.is_group = !shards.empty() && shards.front().is_group();
   ShardOptions scanning = {.index_use = IndexUse::kIgnore};
-  std::optional<WorkerPool> pool;
   if (report.is_group) {
-    pool.emplace(options.threads);
-    scanning.for_each = [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
-      ParallelFor(*pool, count, work);
+    scanning.for_each = [&options](int64_t count, absl::FunctionRef<void(int64_t)> work) {
+      ParallelFor(options.threads, count, work);
     };
     scanning.file_done = [&options](uint64_t /*bytes*/) {
       if (options.file_done != nullptr) options.file_done();

@@ -71,8 +71,8 @@ absl::Status BucketSink::Append(absl::string_view bytes) {
 absl::Status BucketSink::SendPart() {
   if (InterruptRequested()) return InterruptedError();
   if (!upload_.has_begun()) {
+    SYSTOLE_ASSIGN_OR_RETURN(threads_, WorkerPool::Create(options_.parts_in_flight));
     SYSTOLE_RETURN_IF_ERROR(upload_.Begin());
-    threads_ = std::make_unique<WorkerPool>(options_.parts_in_flight);
   }
   const uint64_t bytes = buffer_.size();
   SYSTOLE_RETURN_IF_ERROR(WaitForParts(/*until_none=*/false, bytes));

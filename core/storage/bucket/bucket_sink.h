@@ -39,7 +39,7 @@ struct BucketSinkOptions {
 };
 
 // Thread-compatible. Borrows connection and dialect. Errors are those of ObjectUpload, and:
-//   ResourceExhausted  the object would have too many parts.
+//   ResourceExhausted  the object would have too many parts, or the system gives no thread.
 //   Cancelled          InterruptRequested(), or the process ends.
 // After an error, and if the sink is destroyed before Close(), the server is asked to forget the
 // parts (ObjectUpload::Abort()). Nothing is visible under the name before Close().
