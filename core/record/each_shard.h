@@ -16,11 +16,8 @@ namespace systole {
 // of it, so 16 scans hold 128 MiB.
 inline constexpr int kShardsOpenedAtOnce = 16;
 
-// Calls work(i) for each i in [0, count), on this thread and others, `at_once` at a time. After an
-// error no further shard is begun, and the shards before it are still finished. So the returned
-// error is always that of the first shard, in order, that has one, however many threads there are.
-// Cancelled, without a call for the shards that are left, if InterruptRequested(). All threads heed
-// the flag of the calling thread.
+// WorkInOrder() on this thread and others, `at_once` at a time, or fewer if the system gives no
+// more threads. So the returned error is always that of the first shard, in order, that has one.
 // REQUIRES: at_once > 0. Not called from a task of a WorkerPool.
 absl::Status ForEachShard(int64_t count, int at_once,
                           absl::FunctionRef<absl::Status(int64_t i)> work);

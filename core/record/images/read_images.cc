@@ -19,6 +19,7 @@
 #include "core/record/images/group_index.h"
 #include "core/record/source/client_reason.h"
 #include "core/record/source/index_path.h"
+#include "core/record/source/ordered_work.h"
 #include "core/record/source/record_index.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
@@ -80,30 +81,6 @@ void Compare(const ImageIndexLine& before, Found& now) {
   now.facts.size = kNoImage;
   now.cause = absl::StrFormat("CRC-32C of the file is 0x%08x, the index says 0x%08x", now.facts.crc,
                               before.facts.crc);
-}
-
-// Calls look(i) for each of `count` files, as options.for_each does. Returns the error of the first
-// file that has one. After an error or an interruption no further file is looked at.
-absl::Status LookAtEach(int64_t count, const ShardOptions& options,
-                        absl::FunctionRef<absl::Status(size_t i)> look) {
-  std::vector<absl::Status> statuses(static_cast<size_t>(count));
-  std::atomic<bool> failed = false;
-  const InterruptFlag* const unwanted = HeededInterruptFlag();
-  const auto work = [&](int64_t i) {
-    if (failed.load(std::memory_order_relaxed)) return;
-    std::optional<InterruptScope> scope;  // The flag of the thread that waits.
-    if (unwanted != nullptr) scope.emplace(*unwanted);
-    absl::Status& status = statuses[static_cast<size_t>(i)];
-    status = InterruptRequested() ? InterruptedError() : look(static_cast<size_t>(i));
-    if (!status.ok()) failed.store(true, std::memory_order_relaxed);
-  };
-  if (options.for_each != nullptr) {
-    options.for_each(count, work);
-  } else {
-    for (int64_t i = 0; i < count; ++i) work(i);
-  }
-  for (const absl::Status& status : statuses) SYSTOLE_RETURN_IF_ERROR(status);
-  return absl::OkStatus();
 }
 
 // The look at a group. Thread-safe: Look() may be called for several files at once.
@@ -216,9 +193,13 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
   GroupLook look(group, options, index);
   const auto first = static_cast<size_t>(only);
   const size_t count = looks_at_all ? group.images.size() : 1;
+  const auto for_each = [&options](int64_t files, absl::FunctionRef<void(int64_t i)> call) {
+    if (options.for_each != nullptr) return options.for_each(files, call);
+    for (int64_t i = 0; i < files; ++i) call(i);
+  };
   const absl::Status looked =
-      LookAtEach(static_cast<int64_t>(count), options, [&look, first](size_t nth) {
-        const size_t i = first + nth;
+      WorkInOrder(static_cast<int64_t>(count), for_each, [&look, first](int64_t nth) {
+        const size_t i = first + static_cast<size_t>(nth);
         const absl::Status status = look.Look(i);
         if (status.ok()) return status;
         return WithLogAsReason(

@@ -226,6 +226,19 @@ TEST_F(ReadImagesTest, OnlyOneRecordIsLookedAtIfNoOtherIsWanted) {
   EXPECT_THAT((*shard)->ReadRecord(2, scratch), IsOkAndHolds(absl::string_view(all[2])));
   EXPECT_FALSE((*shard)->ReadRecord(1, scratch).ok());
   EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), "text");
+// Whichever file is looked at first.
+TEST_F(ReadImagesTest, TheErrorIsThatOfTheFirstFileThatHasOne) {
+  const auto shards = GroupShards(
+      {folder_ / "a/1.jpg", folder_ / "a/none.jpg", folder_ / "b/1.png", folder_ / "b/none.png"});
+  ASSERT_THAT(shards, IsOk());
+  const ShardOptions backwards = {
+      .for_each = [](int64_t count, absl::FunctionRef<void(int64_t)> work) {
+        for (int64_t i = count - 1; i >= 0; --i) work(i);
+      }};
+  EXPECT_THAT(OpenShard(shards->front(), backwards),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("a/none.jpg")));
+}
+
   for (const int64_t none : {-1, 4}) {
     EXPECT_THAT(OpenShard(shards->front(), {.only_record = none}),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 4 images")));

@@ -1,0 +1,28 @@
+// The same work for each of many things, on any number of threads, with an error that does not
+// depend on their number.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_RECORD_SOURCE_ORDERED_WORK_H_
+#define SYSTOLE_CORE_RECORD_SOURCE_ORDERED_WORK_H_
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+
+namespace systole {
+
+// Calls its argument for each i in [0, count), in any order and perhaps on several threads, and
+// returns when all calls have ended.
+using ForEachCall = absl::FunctionRef<void(int64_t count, absl::FunctionRef<void(int64_t i)> call)>;
+
+// Calls work(i) for each i in [0, count), as `for_each` does. After an error no later i is begun,
+// and all before it are still finished. So the returned error is always that of the lowest i that
+// has one. Cancelled, without a call for those that are left, if InterruptRequested(). All threads
+// heed the flag of the calling thread.
+absl::Status WorkInOrder(int64_t count, ForEachCall for_each,
+                         absl::FunctionRef<absl::Status(int64_t i)> work);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_RECORD_SOURCE_ORDERED_WORK_H_
