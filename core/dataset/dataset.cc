@@ -36,7 +36,7 @@ absl::Status CannotList(const absl::Status& error) {
 // and names the server, what it redirects to, variables, or files of authorities.
 absl::Status CannotOpen(const absl::Status& error, const std::string& path) {
   return WithLogAsReason(
-      error, absl::StrCat("shard \"", ForeignName(BaseName(path)), "\" cannot be opened"));
+      error, absl::StrCat("shard \"", ForeignName(NameForClients(path)), "\" cannot be opened"));
 }
 
 // The error of CompareWithManifests() if any shard is on a server. It may name what CannotOpen()

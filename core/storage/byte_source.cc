@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/status/status_macros.h"
 #include "core/text/foreign_text.h"
@@ -23,6 +24,14 @@ absl::string_view BaseName(absl::string_view path) {
   if (MayHoldSecrets(path)) return AddressBaseName(path);
   const size_t slash = path.rfind('/');
   return slash == absl::string_view::npos ? path : path.substr(slash + 1);
+}
+
+absl::string_view NameForClients(absl::string_view path) {
+  const absl::string_view base = BaseName(path);
+  const absl::string_view before = path.substr(0, static_cast<size_t>(base.data() - path.data()));
+  const bool is_all_of_a_server =
+      IsOnServer(path) && (absl::EndsWith(before, "://") || absl::EndsWith(before, "@"));
+  return base.empty() || is_all_of_a_server ? "/" : base;
 }
 
 bool IsOnServer(absl::string_view name) { return IsWebAddress(name) || IsBucketName(name); }

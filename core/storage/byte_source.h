@@ -88,9 +88,13 @@ class ByteSource {
 // without them (ShownAddress), and any other name is not changed. Not escaped.
 std::string ShownName(absl::string_view name);
 
-// The part of `path` after the last '/': all that a client may see of a shard's path. For a name
-// that may hold secrets this is AddressBaseName(), without them. A view into `path`.
+// The part of `path` after the last '/'. For a name that may hold secrets this is
+// AddressBaseName(), without them. A view into `path`.
 absl::string_view BaseName(absl::string_view path);
+
+// What a client may see of `path`: its base name. "/" if there is none, or if `path` is all of a
+// server or of a bucket, whose name clients must not learn.
+absl::string_view NameForClients(absl::string_view path);
 
 // Whether `name` is of an object that a server has: an address of the web, or a name in a bucket.
 // Errors of such a store name its servers, and a server's "it may not be read" may mean that there

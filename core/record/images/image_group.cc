@@ -155,7 +155,8 @@ absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names) {
     if (group.folder.empty()) group.folder = folder.parent;
     if (folder.parent != group.folder) {
       const auto shown = [](const ClassFolder& its_folder, absl::string_view its_name) {
-        return ForeignName(absl::StrCat(BaseName(absl::StripSuffix(its_folder.parent, "/")), "/",
+        const absl::string_view root = NameForClients(absl::StripSuffix(its_folder.parent, "/"));
+        return ForeignName(absl::StrCat(root, root == "/" ? "" : "/",
                                         ImageNameInGroup(its_folder.name, its_name)));
       };
       return absl::InvalidArgumentError(absl::StrCat(

@@ -61,7 +61,8 @@ class RecordSource {
 
   // The file; of a group of files their common folder.
   virtual absl::string_view path() const = 0;
-  absl::string_view base_name() const { return BaseName(path()); }
+  // What clients may see of path().
+  absl::string_view base_name() const { return NameForClients(path()); }
   // Bytes of the file as it is stored; if the format has several files, of all.
   virtual uint64_t file_bytes() const = 0;
   // Bytes when decompressed.

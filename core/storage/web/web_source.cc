@@ -23,8 +23,8 @@ constexpr int kMostAsks = 3;
 
 // What errors call the object. Never empty: then it would be called by its address.
 std::string CalledName(const std::string& name) {
-  const absl::string_view base = BaseName(name);
-  return base.empty() ? "the object" : ForeignName(base);
+  const absl::string_view shown = NameForClients(name);
+  return shown == "/" ? "the object" : ForeignName(shown);
 }
 
 bool IsSuccess(const HttpResponse& response) {

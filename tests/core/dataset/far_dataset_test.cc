@@ -1,4 +1,5 @@
 // Opens datasets whose shards are in a bucket: what a start asks of the server, and in what order.
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,10 +15,15 @@
 #include "core/dataset/dataset.h"
 #include "core/dataset/folder_index.h"
 #include "core/example/example_builder.h"
+#include "core/image/jpeg/jpeg_encoder.h"
+#include "core/memory/aligned_buffer.h"
 #include "core/record/each_shard.h"
+#include "core/record/source/client_reason.h"
+#include "core/storage/byte_source.h"
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/http/stub_objects.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/bucket/stub_bucket.h"
 #include "tests/core/storage/temp_folder.h"
@@ -277,6 +283,53 @@ TEST(FarDatasetTest, LinesOfOtherGlobsOverTheFolderStay) {
   ASSERT_THAT(open("shard-000[23]*"), IsOk());
   // Lines of files that are gone are dropped.
   EXPECT_EQ(ParseFolderIndex(*GetStored(path, 1 << 20))->size(), kShards - 5u);
+}
+
+std::string PutImage(StubObjects& objects, const std::string& target, int key) {
+  const std::vector<uint8_t> pixels(12 * 8 * 3, static_cast<uint8_t>(key));
+  return objects.Put(target, *EncodeJpeg(pixels, 12, 8, 3, {.quality = 90}));
+}
+
+auto HidesServer(StubObjects& objects) {
+  return AllOf(Not(HasSubstr("127.0.0.1")), Not(HasSubstr(absl::StrCat(objects.server().port()))));
+}
+
+TEST(FarDatasetTest, ClientsDoNotLearnTheServerAtWhoseRootImagesCannotBeOpened) {
+  StubObjects objects;
+  const std::vector<std::string> names = {PutImage(objects, "/a/1.jpg", 10),
+                                          PutImage(objects, "/b/1.jpg", 20)};
+  objects.Put("/labels.txt", "a\n");
+  const TempFolder indexes;
+  const absl::Status no_label =
+      Dataset::Open("photos", names, {.index_dir = indexes.path()}).status();
+  EXPECT_THAT(no_label, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no line for it")));
+  EXPECT_THAT(ReasonForClients(no_label), AllOf(HasSubstr("\"/\""), HidesServer(objects)));
+
+  const absl::Status two_roots =
+      Dataset::Open("photos", {names[0], PutImage(objects, "/x/b/1.jpg", 30)}).status();
+  EXPECT_THAT(ReasonForClients(two_roots),
+              AllOf(HasSubstr("\"/a/1.jpg\" and \"x/b/1.jpg\" lie in"), HidesServer(objects)));
+}
+
+TEST(FarDatasetTest, ClientsDoNotLearnTheServerAtWhoseRootImagesCannotBeRead) {
+  StubObjects objects;
+  const std::vector<std::string> names = {PutImage(objects, "/a/1.jpg", 10),
+                                          PutImage(objects, "/b/1.jpg", 20)};
+  const TempFolder indexes;
+  const auto dataset = Dataset::Open("photos", names, {.index_dir = indexes.path()});
+  ASSERT_THAT(dataset, IsOk());
+  const RecordSource& shard = *(*dataset)->shards()[0];
+  EXPECT_EQ(shard.base_name(), "/");
+  objects.SetFault([](const StubRequest&) -> std::optional<StubAnswer> {
+    return StubAnswer{.bytes = Head(403, {{"content-length", "0"}})};
+  });
+  AlignedBuffer scratch;
+  for (const int64_t record : {0, 7}) {
+    const absl::Status error = shard.ReadRecord(record, scratch).status();
+    EXPECT_FALSE(error.ok());
+    EXPECT_THAT(std::string(error.message()), HidesServer(objects));
+  }
+  EXPECT_THAT((*dataset)->Where(0), HidesServer(objects));
 }
 
 // No request for a shard is answered before there is one for each of kShardsOpenedAtOnce shards.

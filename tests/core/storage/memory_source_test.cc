@@ -73,6 +73,13 @@ TEST(BaseNameTest, OfAnAddressOfTheWebItHoldsNoSecret) {
   EXPECT_EQ(BaseName("HTTPS://host/a.tfrecord#x/y"), "a.tfrecord");
   EXPECT_EQ(BaseName("https://user:secret@host"), "host");
   EXPECT_EQ(BaseName("folder/a?b"), "a?b");
+  for (const absl::string_view all : {"https://host", "https://user:secret@host", "http://host?q",
+                                      "https://host/", "s3://bucket", "gs://bucket/", "/", ""}) {
+    EXPECT_EQ(NameForClients(all), "/") << all;
+  }
+  EXPECT_EQ(NameForClients("https://host/a?sig=x"), "a");
+  EXPECT_EQ(NameForClients("s3://bucket/a@b"), "a@b");
+  EXPECT_EQ(NameForClients("folder/a"), "a");
 }
 
 TEST(ShownNameTest, PathsAreShownAsTheyAreAndAddressesWithoutSecrets) {
