@@ -48,19 +48,27 @@ struct Shuffle {
 
 // Some of a dataset's records: all of it, a selection, or a member of a mixture.
 struct Part {
-  double positions = 0;  // Records, far or not.
-  double records = 0;    // Far records.
-  double bytes = 0;      // What one pass over them fetches.
-  double requests = 0;   // For that.
-  double held = 0;       // At a time, with WINDOW.
-  double passes = 1;     // In an epoch.
-  double kept = 0;       // Of `bytes`.
+  double positions = 0;    // Records, far or not.
+  double records = 0;      // Far records.
+  double bytes = 0;        // What one pass over them fetches.
+  double requests = 0;     // For that.
+  double held = 0;         // At a time, with WINDOW.
+  double passes = 1;       // In an epoch.
+  bool by_record = false;  // Each record is a request.
+  double kept = 0;         // Of `bytes`.
 
   // All that an epoch needs, however often.
   double needs() const { return bytes * passes; }
 };
 
 double Least(double a, double b) { return std::min(a, b); }
+
+// Whether records of `dataset` are files, which are fetched one by one in any order of the feed.
+bool ReadsEachRecord(const Dataset& dataset) {
+  return std::any_of(dataset.shards().begin(), dataset.shards().end(), [](const auto& shard) {
+    return shard->far_bytes() != nullptr && shard->ReadsEachRecord();
+  });
+}
 
 // All records of `dataset`, in runs of `run` bytes. 0: record by record.
 Part AllOf(const Dataset& dataset, double run) {
@@ -117,10 +125,14 @@ Part SampleOf(const Dataset& dataset, int64_t size, RecordAt record_at, int64_t 
 
 Part PartOf(const Dataset& joined, const Dataset& own, const SelectedRecords& records, int64_t most,
             double run) {
-  if (records.selection == nullptr) return AllOf(own, run);
-  return SampleOf(
-      joined, records.size(), [&](int64_t position) { return records.RecordAt(position); }, most,
-      run);
+  if (ReadsEachRecord(own)) run = 0;
+  Part part = records.selection == nullptr
+                  ? AllOf(own, run)
+                  : SampleOf(
+                        joined, records.size(),
+                        [&](int64_t position) { return records.RecordAt(position); }, most, run);
+  part.by_record = run == 0;
+  return part;
 }
 
 // How the records of files take turns, which is in the selections of the spec.
@@ -254,8 +266,12 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   double records = 0;
   double requests = 0;
   double held = 0;
+  bool by_record = true;
   for (Part& part : parts) {
-    if (shuffle.mode == ShuffleMode::kWindow) AddWindow(shuffle, whole, turns.files, part);
+    if (shuffle.mode == ShuffleMode::kWindow && !part.by_record) {
+      AddWindow(shuffle, whole, turns.files, part);
+    }
+    by_record = by_record && (part.by_record || part.bytes == 0);
     set += part.bytes;
     needs += part.needs();
     records += part.records * part.passes;
@@ -264,7 +280,7 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   }
   // How often a run is needed, apart from its other uses.
   double uses = requests == 0 ? 1 : records / requests;
-  if (shuffle.mode == ShuffleMode::kNone && turns.files > 1) {
+  if (shuffle.mode == ShuffleMode::kNone && turns.files > 1 && !by_record) {
     held = Least(turns.files * run, set);
     uses = std::max(1.0, uses / turns.records);
   }
@@ -288,6 +304,7 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   epoch.first_requests =
       Whole(needs == 0 ? 0 : std::ceil(requests * static_cast<double>(epoch.first_bytes) / needs));
   epoch.held_bytes = Whole(held);
+  epoch.by_record = by_record;
   epoch.holds = lost == 0;
   epoch.exact = whole && epoch.holds;
   return epoch;
@@ -313,6 +330,9 @@ std::string WhyText(ShuffleMode mode, const EpochBytes& epoch) {
         mode == ShuffleMode::kWindow ? "a window's blocks take " : "the runs that take turns are ",
         SizeText(epoch.held_bytes),
         ", for which --read-budget has no room, so some are fetched again");
+  }
+  if (epoch.by_record && mode != ShuffleMode::kGlobal) {
+    return "each record is a file, and is fetched by itself";
   }
   switch (mode) {
     case ShuffleMode::kGlobal:
@@ -340,7 +360,7 @@ EpochBytes EpochBytesOf(const FeedPlan& plan, const ReadRoom& room) {
 std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom& room) {
   const Dataset& dataset = plan.dataset();
   const auto set = static_cast<int64_t>(dataset.far_bytes());
-  if (set == 0 || set <= room.kept_bytes()) return std::nullopt;
+  if (set == 0 || set <= room.kept_bytes() || ReadsEachRecord(dataset)) return std::nullopt;
   const OrderSpec& order = plan.order().spec();
   // Each member of a mixture has windows of its own.
   const auto members =

@@ -5,6 +5,7 @@
 //   WINDOW       the same, if memory holds the blocks of a window. Otherwise records of a window
 //                find that their run is gone, and it is fetched again.
 //   GLOBAL       each record is fetched by itself, once. If all of the set is kept: runs, once.
+//   images       each file is fetched by itself, once, in any order.
 //
 // What is kept of an epoch is not fetched in later ones. A full cache keeps what it has
 // (core/cache), so with room for c of b bytes a later epoch fetches b - c, in any order.
@@ -55,6 +56,8 @@ struct EpochBytes {
   int64_t held_bytes = 0;
   // Whether there is room for `held_bytes`, so that nothing is fetched twice in an epoch.
   bool holds = true;
+  // Whether each record is fetched by itself.
+  bool by_record = false;
   // Whether all of the set is kept.
   bool keeps_all = false;
   // Whether first_bytes and later_bytes are exact, but for the records that `tail: DROP` leaves
@@ -81,8 +84,8 @@ struct WindowProposal {
   EpochBytes epoch;
 };
 
-// nullopt if nothing is far, or if all of the set is kept: then GLOBAL fetches as little and mixes
-// better.
+// nullopt if nothing is far, if all of the set is kept, or if records are files: then GLOBAL
+// fetches as little and mixes better.
 std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom& room);
 
 // Whether the feed would fetch less with the proposal, or the same in less than half of the

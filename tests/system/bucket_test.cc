@@ -260,6 +260,9 @@ TEST(BucketTest, InspectRefusesASpecThatDoesNotSuitTheShards) {
     return refused.err;
   };
   EXPECT_THAT(refusal({"--spec", spec, "--record", "0"}), HasSubstr("leave out --spec"));
+  for (const std::string option : {"--read-budget", "--block-cache-bytes"}) {
+    EXPECT_THAT(refusal({option, "4GB"}), HasSubstr(option + " says what a feed may keep"));
+  }
   EXPECT_THAT(refusal({"--spec", spec, "--read-budget", "much"}),
               HasSubstr("--read-budget is 'much', want a size, such as 512MB"));
   EXPECT_THAT(refusal({"--spec", folder / "none.textproto"}), HasSubstr("none.textproto"));

@@ -183,25 +183,35 @@ class InspectCommand final : public Command {
     options.Optional("--spec", "FILE", &spec_,
                      "A feed spec: how many bytes its epochs fetch of shards in buckets and on web "
                      "servers, and which numbers of WINDOW suit them");
-    options.Optional(
-        "--read-budget", "SIZE", &read_budget_,
-        "For --spec: memory for what is read ahead, such as 4GB, as the server's flag");
+    options.Optional("--read-budget", "SIZE", &read_budget_,
+                     "For --spec: memory for what is read ahead, such as 4GB, as the server's "
+                     "flag; default: 256MB");
     options.Optional("--block-cache-bytes", "SIZE", &block_cache_bytes_,
-                     "For --spec: the cache of blocks on disk, such as 64GB, as the server's flag");
+                     "For --spec: the cache of blocks on disk, such as 64GB, as the server's flag; "
+                     "default: none");
   }
 
   absl::Status Run(const Console& console) override {
     // Before shards are looked at, which may take long.
     v1::FeedSpec spec;
     ReadRoom room;
+    for (const auto& [option, text] : {std::pair("--read-budget", &read_budget_),
+                                       std::pair("--block-cache-bytes", &block_cache_bytes_)}) {
+      if (spec_.empty() && !text->empty()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            option,
+            " says what a feed may keep; name the feed's spec with --spec, or leave it out"));
+      }
+    }
     if (!spec_.empty()) {
       if (record_.has_value()) {
         return absl::InvalidArgumentError("--record shows one record; leave out --spec");
       }
       SYSTOLE_ASSIGN_OR_RETURN(spec, LoadSpec(spec_));
-      SYSTOLE_ASSIGN_OR_RETURN(room.memory_bytes, ParseSize("--read-budget", read_budget_));
+      SYSTOLE_ASSIGN_OR_RETURN(room.memory_bytes,
+                               ParseSize("--read-budget", read_budget_, kDefaultReadBudget));
       SYSTOLE_ASSIGN_OR_RETURN(room.disk_bytes,
-                               ParseSize("--block-cache-bytes", block_cache_bytes_));
+                               ParseSize("--block-cache-bytes", block_cache_bytes_, 0));
     }
     SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, ListShards(globs_));
     if (record_.has_value()) {
@@ -250,7 +260,12 @@ class InspectCommand final : public Command {
   }
 
  private:
-  static absl::StatusOr<int64_t> ParseSize(absl::string_view option, absl::string_view text) {
+  // A quarter of the server's default --memory-budget, as there.
+  static constexpr int64_t kDefaultReadBudget = int64_t{256} << 20;
+
+  static absl::StatusOr<int64_t> ParseSize(absl::string_view option, absl::string_view text,
+                                           int64_t if_empty) {
+    if (text.empty()) return if_empty;
     const std::optional<int64_t> bytes = ParseSizeText(text);
     if (bytes.has_value()) return *bytes;
     return absl::InvalidArgumentError(
@@ -260,9 +275,8 @@ class InspectCommand final : public Command {
   std::vector<std::string> globs_;
   std::optional<int64_t> record_;
   std::string spec_;
-  // A quarter of the server's default --memory-budget, as there.
-  std::string read_budget_ = "256MB";
-  std::string block_cache_bytes_ = "0";
+  std::string read_budget_;        // Empty: it was not given.
+  std::string block_cache_bytes_;  // Empty: it was not given.
 };
 
 }  // namespace

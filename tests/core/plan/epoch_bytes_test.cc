@@ -19,6 +19,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"
+#include "tests/core/http/stub_objects.h"
+#include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -302,6 +304,39 @@ TEST_F(EpochBytesTest, OfAMixtureEachMemberCountsAsOftenAsItHasItsTurn) {
     const std::vector<Fetched> fetched = GoThrough(*plan, room, 1);
     ExpectNear(epoch.first_bytes, fetched[0].bytes, 0.15);
   }
+}
+
+TEST_F(EpochBytesTest, ImagesAreFetchedOneByOneInEachOrder) {
+  StubObjects objects;
+  std::vector<std::string> names;
+  for (int i = 0; i < 40; ++i) {
+    names.push_back(objects.Put(absl::StrCat("/x/a/", i, ".jpg"), TestJpeg(i)));
+  }
+  const TempFolder indexes;
+  const auto dataset = Dataset::Open("test", names, {.index_dir = indexes.path()});
+  ASSERT_THAT(dataset, IsOk());
+  const std::string batch = "dataset: 'test' global_batch: 8 ";
+  for (const std::string& order :
+       {batch + "shuffle { mode: NONE }", batch + "shuffle { mode: GLOBAL }",
+        batch + "shuffle { mode: WINDOW block_records: 4 window_records: 16 }",
+        batch + "shuffle { mode: NONE } select { take: 24 }",
+        batch + "shuffle { mode: NONE } select { interleave { cycle_length: 3 } }"}) {
+    for (const int64_t memory : {int64_t{20'000}, kMib}) {
+      SCOPED_TRACE(absl::StrCat(order, " ", memory));
+      const auto plan = PlanOf(*dataset, order);
+      const EpochBytes epoch = EpochBytesOf(*plan, {.memory_bytes = memory});
+      const std::vector<Fetched> fetched = GoThrough(*plan, {.memory_bytes = memory}, 1);
+      EXPECT_EQ(epoch.first_requests, fetched[0].requests);
+      EXPECT_EQ(epoch.first_requests, plan->order().spec().num_records);
+      ExpectNear(epoch.first_bytes, fetched[0].bytes, 0.01);
+      EXPECT_EQ(epoch.held_bytes, 0);
+      EXPECT_TRUE(epoch.by_record);
+      EXPECT_EQ(ProposeWindow(*plan, {.memory_bytes = memory}), std::nullopt);
+    }
+  }
+  const auto plan = PlanOf(*dataset, batch + "shuffle { mode: NONE }");
+  EXPECT_THAT(EpochText(*plan, EpochBytesOf(*plan, {.memory_bytes = 1})),
+              AllOf(HasSubstr("in about 40 requests"), HasSubstr("each record is a file")));
 }
 
 TEST_F(EpochBytesTest, ShardsAtHandAreNotFetched) {
