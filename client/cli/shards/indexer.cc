@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -37,12 +36,9 @@ absl::StatusOr<IndexedShard> IndexShard(NamedShard each, const IndexerOptions& o
   ShardOptions how = {.index_dir = options.index_dir,
                       .index_use = options.rebuild ? IndexUse::kRebuild : IndexUse::kKeep,
                       .file_done = [progress](uint64_t /*bytes*/) { progress(1); }};
-  std::optional<WorkerPool> pool;
   if (each.is_group()) {  // Then it is the only shard, and no other thread works.
-    how.index_use = IndexUse::kRebuild;
-    pool.emplace(options.threads);
-    how.for_each = [&pool](int64_t count, absl::FunctionRef<void(int64_t)> work) {
-      ParallelFor(*pool, count, work);
+    how.for_each = [&options](int64_t count, absl::FunctionRef<void(int64_t)> work) {
+      ParallelFor(options.threads, count, work);
     };
   }
   const std::string shown = ShownName(each.path);

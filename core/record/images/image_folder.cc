@@ -340,7 +340,7 @@ absl::Status ImageFolder::CheckBytes(int64_t record, absl::string_view image) co
   return absl::DataLossError(absl::StrCat(
       Place(record), ": ",
       absl::StrFormat("CRC-32C of the file is 0x%08x, it was 0x%08x; if another file of this size "
-                      "and time was put there, run `systole index`",
+                      "and time was put there, run `systole index --rebuild`",
                       crc, facts.crc)));
 }
 

@@ -208,6 +208,8 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
   // After an error or an interruption, too, what was read is kept, so that the next try goes on
   // from there. But an index that is made anew is not replaced by a part of it. If no file is an
   // image, nothing is left beside them.
+  const InterruptFlag never;  // A store that is asked by requests would heed the interruption.
+  const InterruptScope writing(never);
   const bool is_rebuilt = options.index_use == IndexUse::kRebuild && looked.ok();
   const bool has_more = TrustsIndex(options.index_use) && look.has_new_line();
   const bool writes = looks_at_all && look.has_image() && (is_rebuilt || has_more);

@@ -18,6 +18,7 @@
 #include "core/storage/stores/list_shards.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/record/images/image_files.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/bucket/stub_bucket.h"
 #include "tests/core/storage/temp_folder.h"
@@ -74,6 +75,17 @@ std::set<std::string> ScannedIn(const Work& work) {
     scanned.insert(all[i].target.substr(all[i].target.size() - 2));
   }
   return scanned;
+}
+
+// How many images were fetched since the request of this number.
+int ImagesReadSince(size_t first) {
+  int images = 0;
+  const std::vector<StubRequest> all = Bucket().server().requests();
+  for (size_t i = first; i < all.size(); ++i) {
+    images +=
+        absl::EndsWith(all[i].target, ".jpg") && FindHeader(all[i].headers, "range") != "bytes=0-0";
+  }
+  return images;
 }
 
 TEST(IndexerTest, AnyNumberOfThreadsWritesTheSameFilesAndReturnsTheSame) {
@@ -201,6 +213,40 @@ TEST(IndexerTest, TheFolderOfABucketGetsAnIndexOfItsShardsToo) {
   EXPECT_THAT(IndexFolders(*without, *indexed, ""),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("shards.manifest.idx")));
   Bucket().SetFault(nullptr);
+}
+
+// What was done is written into the bucket although the run is interrupted.
+TEST(IndexerTest, AnInterruptedRunOverImagesInABucketGoesOnWhereItWas) {
+  const std::string root =
+      absl::StrCat(testing::UnitTest::GetInstance()->current_test_info()->name(), "/");
+  for (int i = 0; i < 6; ++i) Bucket().Put(absl::StrCat(root, "a/", i, ".jpg"), Jpeg(i));
+  const auto paths = ListShards({Bucket().Name(root + "*/*.jpg")});
+  ASSERT_THAT(paths, IsOk());
+  InterruptFlag unwanted;
+  {
+    const InterruptScope scope(unwanted);
+    int64_t done = 0;
+    EXPECT_THAT(IndexShards(*paths, {.threads = 1},
+                            [&](int64_t files) {
+                              done += files;
+                              if (done == 4) unwanted.Raise();
+                            }),
+                StatusIs(absl::StatusCode::kCancelled, HasSubstr("index them again to go on")));
+  }
+  ASSERT_TRUE(Bucket().Get(root + "images.idx").has_value());
+  EXPECT_THAT(*Bucket().Get(root + "images.idx"), HasSubstr("systole-images-1 4 "));
+
+  const auto index = [&](bool rebuild) {
+    const size_t before = Bucket().server().requests().size();
+    const auto indexed = IndexShards(*paths, {.rebuild = rebuild, .threads = 1}, Ignore);
+    EXPECT_THAT(indexed, IsOk());
+    EXPECT_TRUE(indexed.ok() && indexed->front().records == 6);
+    return ImagesReadSince(before);
+  };
+  EXPECT_EQ(index(false), 2);
+  EXPECT_EQ(index(false), 0);
+  EXPECT_EQ(index(true), 6);
+  EXPECT_THAT(*Bucket().Get(root + "images.idx"), HasSubstr("systole-images-1 6 "));
 }
 
 TEST(IndexerTest, AnIndexThatCannotBeKeptIsAnError) {
