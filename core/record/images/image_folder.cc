@@ -35,7 +35,7 @@ namespace {
 absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group,
                                                         std::string& note) {
   constexpr absl::string_view kCannot = "labels.txt beside the class folders cannot be read";
-  const std::string path = group.folder + kLabelsFileName;
+  const std::string path = group.Beside(kLabelsFileName);
   const absl::StatusOr<std::string> text = GetStored(path, kMaxLabelsBytes);
   std::vector<ImageClass> classes;
   if (!text.ok()) {

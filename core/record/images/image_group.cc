@@ -92,6 +92,20 @@ absl::Status LeaveEachOnce(ImageGroup& group) {
   return absl::OkStatus();
 }
 
+// The query of an address, with its '?'. Of other names, in which a '?' is a letter, none.
+absl::string_view QueryOf(absl::string_view name) {
+  return IsWebAddress(name) ? name.substr(std::min(name.size(), name.find('?'))) : "";
+}
+
+// See ImageGroup::query.
+std::string CommonQuery(const std::vector<GroupedImage>& images) {
+  const absl::string_view query = images.empty() ? "" : QueryOf(images.front().name);
+  const bool is_common =
+      std::all_of(images.begin(), images.end(),
+                  [query](const GroupedImage& image) { return QueryOf(image.name) == query; });
+  return is_common ? std::string(query) : "";
+}
+
 absl::StatusOr<ClassFolder> ClassFolderOf(const std::string& name) {
   SYSTOLE_ASSIGN_OR_RETURN(const Store* const store, StoreOf(name));
   // The full name has the folders that a relative path leaves out, and no "..".
@@ -182,6 +196,7 @@ absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names) {
   }
   std::sort(group.images.begin(), group.images.end(), ImageIsBefore);
   SYSTOLE_RETURN_IF_ERROR(LeaveEachOnce(group));
+  group.query = CommonQuery(group.images);
   return group;
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace systole {
@@ -37,9 +38,18 @@ struct GroupedImage {
 };
 
 struct ImageGroup {
-  std::string folder;                // The common folder. It ends with '/'.
+  std::string folder;  // The common folder. It ends with '/'.
+  // The query, with its '?', that all images have. It may let its bearer read the whole folder, so
+  // files beside the class folders are asked for with it. Empty if queries differ: then each is for
+  // one image.
+  std::string query;
   std::vector<std::string> classes;  // Decoded, sorted by bytes. Each has an image.
   std::vector<GroupedImage> images;  // In the order of their records.
+
+  // The address of a file in the common folder.
+  std::string Beside(absl::string_view base_name) const {
+    return absl::StrCat(folder, base_name, query);
+  }
 };
 
 // `names` are names in any store, of which each comes once. Of several names of one local file,

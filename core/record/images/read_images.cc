@@ -181,7 +181,11 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
     return absl::InvalidArgumentError(absl::StrCat(
         "ShardOptions.only_record is ", only, ", the group has ", group.images.size(), " images"));
   }
-  const std::string path = IndexPath(group.folder + kImageIndexBase, options.index_dir);
+  // In index_dir the name does not depend on a query, which may be signed anew each day.
+  const std::string path =
+      options.index_dir.empty()
+          ? IndexPath(group.Beside(kImageIndexBase), "")
+          : IndexPath(absl::StrCat(group.folder, kImageIndexBase), options.index_dir);
   GroupIndex index(group, path);
   std::string note;
   if (options.index_use != IndexUse::kRebuild && looks_at_all) {

@@ -22,6 +22,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/http/stub_objects.h"
 #include "tests/core/record/images/image_files.h"
+#include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -156,6 +157,23 @@ TEST_F(ReadImagesTest, ADamagedIndexIsMadeAnewWithANote) {
   EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), good);
 }
 
+// Then both have the same index, and each makes it anew.
+TEST_F(ReadImagesTest, AShardThatIsCalledAsTheIndexOfImagesIsReadAsWell) {
+  const std::string shard = folder_.Write("images", ShardBuilder().Add("payload").Build());
+  const std::vector<std::string> images = Read(*MustOpenAll());
+  for (const std::string& index_dir : {std::string(), folder_ / "b"}) {
+    for (int i = 0; i < 2; ++i) {
+      const auto records = OpenShard(shard, {.index_dir = index_dir});
+      ASSERT_THAT(records, IsOk());
+      EXPECT_THAT(Read(**records), testing::ElementsAre("payload"));
+      EXPECT_THAT((*records)->note(), HasSubstr(index_dir.empty() || i > 0 ? "not used" : ""));
+      const auto group = MustOpenAll({.index_dir = index_dir});
+      EXPECT_EQ(Read(*group), images);
+      EXPECT_THAT(group->note(), HasSubstr("not used"));
+    }
+  }
+}
+
 // It would take memory for lines that no file of the group has.
 TEST_F(ReadImagesTest, AServersIndexThatIsFarTooLargeIsNotRead) {
   StubObjects objects;
@@ -208,6 +226,19 @@ TEST_F(ReadImagesTest, FilesAreLookedAtOnSeveralThreads) {
   EXPECT_EQ(Read(*shard), Read(*MustOpenAll()));
 }
 
+// Whichever file is looked at first.
+TEST_F(ReadImagesTest, TheErrorIsThatOfTheFirstFileThatHasOne) {
+  const auto shards = GroupShards(
+      {folder_ / "a/1.jpg", folder_ / "a/none.jpg", folder_ / "b/1.png", folder_ / "b/none.png"});
+  ASSERT_THAT(shards, IsOk());
+  const ShardOptions backwards = {
+      .for_each = [](int64_t count, absl::FunctionRef<void(int64_t)> work) {
+        for (int64_t i = count - 1; i >= 0; --i) work(i);
+      }};
+  EXPECT_THAT(OpenShard(shards->front(), backwards),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("a/none.jpg")));
+}
+
 TEST_F(ReadImagesTest, OnlyOneRecordIsLookedAtIfNoOtherIsWanted) {
   folder_.Write("images.idx", "text");
   const std::vector<std::string> all = Read(*MustOpenAll({.index_use = IndexUse::kIgnore}));
@@ -226,19 +257,6 @@ TEST_F(ReadImagesTest, OnlyOneRecordIsLookedAtIfNoOtherIsWanted) {
   EXPECT_THAT((*shard)->ReadRecord(2, scratch), IsOkAndHolds(absl::string_view(all[2])));
   EXPECT_FALSE((*shard)->ReadRecord(1, scratch).ok());
   EXPECT_EQ(ReadWholeFile(folder_ / "images.idx"), "text");
-// Whichever file is looked at first.
-TEST_F(ReadImagesTest, TheErrorIsThatOfTheFirstFileThatHasOne) {
-  const auto shards = GroupShards(
-      {folder_ / "a/1.jpg", folder_ / "a/none.jpg", folder_ / "b/1.png", folder_ / "b/none.png"});
-  ASSERT_THAT(shards, IsOk());
-  const ShardOptions backwards = {
-      .for_each = [](int64_t count, absl::FunctionRef<void(int64_t)> work) {
-        for (int64_t i = count - 1; i >= 0; --i) work(i);
-      }};
-  EXPECT_THAT(OpenShard(shards->front(), backwards),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("a/none.jpg")));
-}
-
   for (const int64_t none : {-1, 4}) {
     EXPECT_THAT(OpenShard(shards->front(), {.only_record = none}),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 4 images")));
