@@ -14,7 +14,6 @@
 #include "core/checksum/crc32c.h"
 #include "core/checksum/xxh3.h"
 #include "core/example/tensorflow_example.h"
-#include "core/interrupt/interrupt.h"
 #include "core/record/images/class_labels.h"
 #include "core/record/source/client_reason.h"
 #include "core/record/source/read_scratch.h"
@@ -101,58 +100,6 @@ const ShardFormat& ImageFormat() {
   return format;
 }
 
-class ImageFolder::FarBytes final : public ByteSource {
- public:
-  explicit FarBytes(const ImageFolder& folder) : folder_(folder) {
-    Xxh3Hasher states;
-    for (const File& file : folder.files_) {
-      if (file.identity_hash == Xxh3("")) return;
-      states.Update(file.name);
-      states.UpdateU64(file.identity_hash);
-      states.UpdateU64(file.facts.bytes);
-      states.UpdateU64(file.facts.crc);
-    }
-    identity_ = absl::StrFormat("images %016x", states.Digest64());
-  }
-
-  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {
-    const std::vector<uint64_t>& ends = folder_.ends_;
-    auto end = std::upper_bound(ends.begin(), ends.end(), offset);
-    size_t done = 0;
-    for (; end != ends.end() && done < out.size(); ++end) {
-      const int64_t record = end - ends.begin();
-      const uint64_t within = offset + done - folder_.span(record).offset;
-      const absl::Span<char> part =
-          out.subspan(done, std::min<uint64_t>(out.size() - done, *end - (offset + done)));
-      SYSTOLE_RETURN_IF_ERROR(ReadPart(record, within, part));
-      done += part.size();
-    }
-    return done;
-  }
-  absl::StatusOr<uint64_t> Size() const override { return folder_.file_bytes(); }
-  // Of all files together; empty if the states of one cannot be told apart.
-  std::string identity() const override { return identity_; }
-  // OK: every read makes sure of its files.
-  absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
-  absl::string_view name() const override { return folder_.path(); }
-
- private:
-  absl::Status ReadPart(int64_t record, uint64_t within, absl::Span<char> out) const {
-    if (InterruptRequested()) return InterruptedError();
-    if (folder_.file(record).facts.is_damaged()) {  // Nobody looks at its bytes.
-      std::memset(out.data(), 0, out.size());
-      return folder_.CheckDamagedFile(record);
-    }
-    SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> file, folder_.OpenFile(record));
-    SYSTOLE_ASSIGN_OR_RETURN(const size_t read, file->ReadAt(within, out));
-    if (read < out.size()) return folder_.Changed(record, "became shorter");
-    return file->CheckUnchanged();
-  }
-
-  const ImageFolder& folder_;
-  std::string identity_;
-};
-
 ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, ReadImages read,
                          int64_t max_record_bytes)
     : path_(absl::StripSuffix(group.folder, "/")),
@@ -166,6 +113,7 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
     if (each.name.size() > longest.name.size()) longest.name = each.name;
     longest.label = std::max(longest.label, each.label);
   }
+  const bool is_on_server = IsOnServer(group.folder);
   files_.reserve(group.images.size());
   ends_.reserve(group.images.size());
   Xxh3Hasher content;
@@ -178,6 +126,7 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
                       .identity_hash = image.identity_hash,
                       .class_index = group.images[i].class_index,
                       .facts = image.facts});
+    if (is_on_server) identities_.Add(image.identity);
     const uint64_t bytes = image.facts.bytes;
     if (image.facts.is_damaged()) {
       if (const auto cause = read.causes.find(i); cause != read.causes.end()) {
@@ -198,7 +147,7 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
   }
   content_hash_ = content.Digest64();
   if (files_.empty()) return;
-  if (IsOnServer(files_.front().name)) far_bytes_ = std::make_unique<FarBytes>(*this);
+  if (is_on_server) far_bytes_ = MakeFarBytes();
   // Larger files are not read. A store may claim any size.
   least = std::min(least, static_cast<uint64_t>(max_record_bytes_));
   most = std::min(most, static_cast<uint64_t>(max_record_bytes_));
@@ -322,7 +271,13 @@ absl::Status ImageFolder::Damaged(int64_t record) const {
 }
 
 absl::StatusOr<std::unique_ptr<ByteSource>> ImageFolder::OpenFile(int64_t record) const {
-  absl::StatusOr<std::unique_ptr<ByteSource>> source = OpenStored(file(record).name);
+  const std::string& name = file(record).name;
+  StoredState state = {.size_bytes = file(record).facts.bytes, .identity = {}};
+  if (identities_.size() > 0) {
+    state.identity = std::string(identities_[static_cast<size_t>(record)]);
+  }
+  absl::StatusOr<std::unique_ptr<ByteSource>> source =
+      state.identity.empty() ? OpenStored(name) : OpenStoredInState(name, state);
   if (!source.ok()) return CannotOpen(record, source.status());
   SYSTOLE_ASSIGN_OR_RETURN(const uint64_t bytes, (*source)->Size());
   SYSTOLE_RETURN_IF_ERROR(CheckState(record, bytes, (*source)->identity()));

@@ -20,6 +20,7 @@
 #include "core/record/images/image_group.h"
 #include "core/record/images/image_index.h"
 #include "core/record/images/image_record.h"
+#include "core/record/images/packed_texts.h"
 #include "core/record/images/read_images.h"
 #include "core/record/source/record_source.h"
 #include "core/record/source/shard_format.h"
@@ -94,13 +95,15 @@ class ImageFolder final : public RecordSource {
   absl::Status CannotOpen(int64_t record, const absl::Status& error) const;
   // The files as if they followed each other.
   class FarBytes;
+  std::unique_ptr<const ByteSource> MakeFarBytes() const;
 
   RecordAround Around(int64_t record) const;
   // For a record whose file is damaged: OK if it is still the file that was opened.
   absl::Status CheckDamagedFile(int64_t record) const;
   absl::Status Damaged(int64_t record) const;
   absl::Status TooLarge(int64_t record) const;
-  // The file, opened and compared with what was opened first.
+  // The file, opened and compared with what was opened first. An object whose reads say by
+  // themselves whether it is still the same is not asked for.
   absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(int64_t record) const;
   // OK if these are the bytes that the file had, else DataLoss.
   absl::Status CheckBytes(int64_t record, absl::string_view image) const;
@@ -120,6 +123,7 @@ class ImageFolder final : public RecordSource {
   std::vector<ImageClass> classes_;
   std::vector<File> files_;
   std::vector<uint64_t> ends_;  // Where each file would end if the files followed each other.
+  PackedTexts identities_;      // Of objects on a server, by record. Empty for other files.
   std::vector<DamagedRecord> damaged_;
   int64_t num_damaged_ = 0;
   PayloadRange payload_bytes_;

@@ -90,6 +90,7 @@ class GroupLook {
       : group_(group),
         options_(options),
         index_(index),
+        is_on_server_(IsOnServer(group.folder)),
         images_(group.images.size()),
         lines_(options.index_use == IndexUse::kIgnore ? 0 : group.images.size()) {}
 
@@ -149,6 +150,7 @@ class GroupLook {
   void Keep(size_t i, const ImageFacts& facts, absl::string_view identity, absl::string_view cause)
       ABSL_LOCKS_EXCLUDED(mu_) {
     images_[i] = {.facts = facts, .identity_hash = Xxh3(identity)};
+    if (is_on_server_) images_[i].identity = std::string(identity);
     if (options_.file_done != nullptr) options_.file_done(facts.bytes);
     if (!facts.is_damaged()) {
       has_image_.store(true, std::memory_order_relaxed);
@@ -162,6 +164,7 @@ class GroupLook {
   const ImageGroup& group_;
   const ShardOptions& options_;
   const GroupIndex& index_;
+  const bool is_on_server_;
   BytesInFlight in_flight_{kMostBytesInFlight};
   std::atomic<bool> has_new_line_ = false;
   std::atomic<bool> has_image_ = false;

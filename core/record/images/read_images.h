@@ -24,6 +24,7 @@ inline constexpr char kImageIndexBase[] = "images";
 struct SeenImage {
   ImageFacts facts;
   uint64_t identity_hash = 0;  // XXH3-64 of the file's identity.
+  std::string identity = {};   // Of an object on a server.
 };
 
 struct ReadImages {

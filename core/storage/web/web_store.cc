@@ -85,6 +85,18 @@ absl::StatusOr<StoredState> WebStore::Stat(const std::string& name) const {
   return StoredState{.size_bytes = seen.object.size_bytes, .identity = seen.object.Identity()};
 }
 
+absl::StatusOr<std::unique_ptr<ByteSource>> WebStore::OpenInState(const std::string& name,
+                                                                  const StoredState& state) const {
+  SYSTOLE_RETURN_IF_ERROR(CheckName(name));
+  std::optional<WebObject> object = ObjectOfIdentity(state.size_bytes, state.identity);
+  if (!object.has_value()) return Store::OpenInState(name, state);
+  SYSTOLE_ASSIGN_OR_RETURN(WebConnection* const connection, Connection());
+  // CheckUnchanged() asks, unless a read has proven the state meanwhile.
+  return std::make_unique<WebSource>(
+      *connection, name,
+      SeenObject{.object = *std::move(object), .asked = -absl::InfiniteDuration()});
+}
+
 absl::StatusOr<std::unique_ptr<ByteSink>> WebStore::Create(const std::string& name) const {
   return Store::Create(ShownUrl(name));
 }

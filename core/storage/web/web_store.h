@@ -41,6 +41,9 @@ class WebStore final : public Store {
   // Besides Store's errors: FailedPrecondition if the server cannot serve ranges of bytes.
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const override;
   absl::StatusOr<StoredState> Stat(const std::string& name) const override;
+  // Asks no server, if reads can be tied to the state.
+  absl::StatusOr<std::unique_ptr<ByteSource>> OpenInState(const std::string& name,
+                                                          const StoredState& state) const override;
   // FailedPrecondition: nothing is written.
   absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const override;
   absl::Status Remove(const std::string& name) const override { return Create(name).status(); }

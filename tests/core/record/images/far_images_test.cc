@@ -22,9 +22,11 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::Eq;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 using FarImagesTest = ImageFilesTest;
 
@@ -117,6 +119,51 @@ TEST_F(FarImagesTest, AnImageOfAServerThatChangedIsToldWhenItIsReadAhead) {
   std::string bytes((*there)->size_bytes(), '-');
   EXPECT_THAT((*there)->far_bytes()->ReadAt(0, absl::MakeSpan(bytes.data(), bytes.size())),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("1.png")));
+}
+
+// An error lets the store forget what it was told when the folder was opened.
+TEST_F(FarImagesTest, AnImageIsReadWithOneRequest) {
+  StubObjects objects;
+  std::vector<std::string> names;
+  for (const std::string name : {"a/1.jpg", "b/1.png"}) {
+    names.push_back(objects.Put("/x/" + name, ReadWholeFile(folder_ / name)));
+  }
+  const auto shard = OpenShard(GroupShards(names)->front(), {.index_dir = folder_.path()});
+  ASSERT_THAT(shard, IsOk());
+  const auto fail = [&] {
+    objects.SetFault([](const StubRequest&) -> std::optional<StubAnswer> {
+      return StubAnswer{.bytes = Head(403, {{"content-length", "0"}})};
+    });
+    AlignedBuffer scratch;
+    for (const int64_t record : {0, 1}) EXPECT_FALSE((*shard)->ReadRecord(record, scratch).ok());
+    objects.SetFault(nullptr);
+  };
+  const auto requests_of = [&objects](auto read) {
+    const size_t before = objects.server().requests().size();
+    read();
+    std::vector<std::string> requests;
+    const std::vector<StubRequest> all = objects.server().requests();
+    for (size_t i = before; i < all.size(); ++i) {
+      requests.push_back(absl::StrCat(all[i].method, " ", all[i].target, " ",
+                                      FindHeader(all[i].headers, "if-match").empty() ? "" : "if"));
+    }
+    return requests;
+  };
+  fail();
+  EXPECT_THAT(requests_of([&] { EXPECT_THAT(Read(**shard), SizeIs(2)); }),
+              ElementsAre("GET /x/a/1.jpg if", "GET /x/b/1.png if"));
+  fail();
+  EXPECT_THAT(requests_of([&] { EXPECT_THAT(ReadAhead(**shard), SizeIs(2)); }),
+              ElementsAre("GET /x/a/1.jpg if", "GET /x/b/1.png if"));
+
+  fail();
+  objects.Put("/x/b/1.png", ReadWholeFile(folder_ / "a/1.jpg"));
+  AlignedBuffer scratch;
+  EXPECT_THAT((*shard)->ReadRecord(1, scratch),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("\"1.png\" was replaced")));
+  objects.Remove("/x/b/1.png");
+  EXPECT_THAT((*shard)->ReadRecord(1, scratch),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("\"1.png\" was removed")));
 }
 
 TEST_F(FarImagesTest, LabelsThatMayNotBeReadAreAnErrorAndNotNone) {
