@@ -1,5 +1,7 @@
 // The decompressed bytes of a file, read at any offset. Only the chunk around the offset is
-// decompressed.
+// decompressed. If a read of the file may wait, its bytes can be read ahead as StoredPieces: a
+// piece of the first kind is what a chunk is decompressed from, a piece of the second kind is a
+// chunk's window, if the windows lie in a file of which a read may wait, too.
 //
 // Thread-safe. Owns the file; shares the cache.
 #ifndef SYSTOLE_CORE_COMPRESSION_DECOMPRESSED_SOURCE_H_
@@ -10,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -19,6 +22,7 @@
 #include "core/compression/restart_points.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/store.h"
+#include "core/storage/stored_pieces.h"
 
 namespace systole {
 
@@ -55,11 +59,17 @@ class DecompressedSource final : public ByteSource {
   absl::StatusOr<uint64_t> Size() const override { return points_.size_bytes; }
   // Reads take small pieces of chunks in the cache, wherever the file is.
   bool is_local() const override { return true; }
+  const StoredPieces* pieces() const override { return pieces_.get(); }
   std::string identity() const override { return state_.identity; }
   absl::Status CheckUnchanged() const override { return file_->CheckUnchanged(); }
   absl::string_view name() const override { return file_->name(); }
 
  private:
+  class Stored;
+  class Pieces;
+  // Writes the bytes of a chunk.
+  using FillChunk = absl::FunctionRef<absl::Status(size_t chunk, absl::Span<char> out)>;
+
   DecompressedSource(std::unique_ptr<ByteSource> file, StoredState state, Compression compression,
                      std::shared_ptr<ChunkCache> chunks);
 
@@ -70,10 +80,29 @@ class DecompressedSource final : public ByteSource {
   // Sets `kept` to the error of writing the file of restart points, and returns that error, too.
   absl::Status FindPointsInto(const DecompressedOptions& options, absl::Status& kept);
   absl::Status Scan(uint64_t spacing, RestartScan::WindowSink windows);
-  // The chunk's window; empty for the first chunk. Unavailable if it cannot be read as it was
-  // written.
+  // Says that the windows are in `file`, which was opened at `path`.
+  void SetWindows(const std::string& path, std::unique_ptr<const ByteSource> file);
+  // All windows, in bytes.
+  uint64_t windows_bytes() const {
+    return compression_ == Compression::kZstd ? 0 : (points_.chunks() - 1) * kWindowBytes;
+  }
+  // Reads from the windows, of which `offset` is a byte. WindowsError().
+  absl::Status ReadWindows(uint64_t offset, absl::Span<char> out) const;
+  // The error for windows that could not be read because of `status`.
+  absl::Status WindowsError(const absl::Status& status) const;
+  // WindowsError() if it is not the chunk's window.
+  absl::Status CheckWindow(size_t chunk, absl::string_view window) const;
+  // The chunk's window; empty if it has none. Unavailable if it cannot be read as it was written.
   absl::StatusOr<std::string> WindowOf(size_t chunk) const;
+  // What the chunk is decompressed from.
+  ByteStretch StoredAt(size_t chunk) const;
+  // Sets pieces_, if a read may wait.
+  void MakePieces();
   absl::Status Fill(size_t chunk, absl::Span<char> out) const;
+  // Fill() from `stored`, the bytes at StoredAt().
+  absl::Status FillFrom(size_t chunk, absl::string_view stored, absl::string_view window,
+                        absl::Span<char> out) const;
+  absl::StatusOr<size_t> Copy(uint64_t offset, absl::Span<char> out, FillChunk fill) const;
 
   const std::unique_ptr<ByteSource> file_;
   const StoredState state_;  // Of the file.
@@ -85,6 +114,10 @@ class DecompressedSource final : public ByteSource {
   // in windows_. Deflate only.
   std::string windows_path_;
   std::string windows_;
+  // The file at windows_path_, if it is on a server, where each opening is a request.
+  std::unique_ptr<const ByteSource> windows_file_;
+  bool windows_may_wait_ = false;
+  std::unique_ptr<const StoredPieces> pieces_;  // Null: see pieces().
 };
 
 }  // namespace systole

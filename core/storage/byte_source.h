@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/storage/mapping.h"
+#include "core/storage/stored_pieces.h"
 
 namespace systole {
 
@@ -54,6 +55,11 @@ class ByteSource {
   // Whether a read may wait for another machine, or hang: an object of a server, or a file on a
   // network file system. Feeds read such sources ahead (core/fetch).
   virtual bool may_wait() const { return !is_local(); }
+
+  // The pieces of a stored file of which the bytes are made, if it is that file for which a read
+  // may wait: then feeds read the pieces ahead. Null: the bytes are stored as they are, or are at
+  // hand. Valid as long as the source.
+  virtual const StoredPieces* pieces() const { return nullptr; }
 
   // The identity of the state that was opened (StoredState::identity in store.h). Empty: states
   // cannot be told apart.

@@ -1,5 +1,6 @@
 // Reads any bytes as a gzip, zlib or zstd file. The first byte chooses the format. If a scan
-// accepts the file, reads from every restart point must equal reads from the beginning.
+// accepts the file, reads from every restart point, with nothing behind the next one, must equal
+// reads from the beginning.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -47,11 +48,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const bool to_end = last + 1 == found.chunks();
     std::string out((to_end ? found.size_bytes : found.points[last + 1].offset) - point.offset, 0);
     const uint64_t begin = point.compressed_bit / 8;
-    const uint64_t end = to_end ? compressed.size() : found.points[last + 1].compressed_bit / 8;
+    const uint64_t end =
+        to_end ? compressed.size() : (found.points[last + 1].compressed_bit + 7) / 8;
+    const MemorySource front(std::string(compressed.substr(0, end)));
     const absl::StatusOr<size_t> done =
         compression == Compression::kZstd
             ? DecompressZstd(compressed.substr(begin, end - begin), absl::MakeSpan(out))
-            : InflateAt(file, compression, point, windows[first], absl::MakeSpan(out));
+            : InflateAt(front, compression, point, windows[first], absl::MakeSpan(out));
     SYSTOLE_CHECK(done.ok() && *done == out.size());
     return out;
   };

@@ -14,7 +14,7 @@
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/core/compression/compressed_bytes.h"
+#include "tests/core/compression/compressed_cases.h"
 #include "tests/core/storage/error_source.h"
 #include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
@@ -27,53 +27,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr size_t kBytes = 3 << 20;
-
-struct Case {
-  std::string name;
-  Compression compression = Compression::kGzip;
-  std::string compressed;
-};
-
-std::string Part(const std::string& bytes, int part) {
-  return bytes.substr(part * kBytes / 3, kBytes / 3);
-}
-
-std::vector<Case> Cases(const std::string& bytes) {
-  const std::string members = Deflate(Part(bytes, 0), kGzipStream, 1) +
-                              Deflate(Part(bytes, 1), kGzipStream, 0) + Deflate("", kGzipStream) +
-                              Deflate(Part(bytes, 2), kGzipStream, 9);
-  return {{"gzip", Compression::kGzip, Deflate(bytes, kGzipStream)},
-          {"gzip stored", Compression::kGzip, Deflate(bytes, kGzipStream, 0)},
-          {"gzip members", Compression::kGzip, members},
-          {"gzip members, filled up", Compression::kGzip,
-           Deflate(Part(bytes, 0), kGzipStream) + std::string(500, '\0') +
-               Deflate(Part(bytes, 1) + Part(bytes, 2), kGzipStream)},
-          {"zlib", Compression::kZlib, Deflate(bytes, kZlibStream)},
-          {"zstd one frame", Compression::kZstd, Zstd(bytes)},
-          {"zstd frames", Compression::kZstd, Zstd(bytes, 100'000)},
-          {"zstd tiny frames", Compression::kZstd, Zstd(bytes, 5'000)}};
-}
-
-struct Opened {
-  absl::StatusOr<std::unique_ptr<DecompressedSource>> source = absl::UnknownError("not opened");
-  std::string note;
-};
-
 Opened Open(const std::string& path, const DecompressedOptions& options) {
   absl::StatusOr<std::unique_ptr<ByteSource>> file = OpenStored(path);
   EXPECT_THAT(file, IsOk());
   Opened opened;
   opened.source = DecompressedSource::Open(*std::move(file), options, &opened.note);
   return opened;
-}
-
-std::string Read(const ByteSource& source, uint64_t offset, size_t bytes) {
-  std::string out(bytes, '?');
-  const absl::StatusOr<size_t> read = source.ReadAt(offset, absl::MakeSpan(out));
-  EXPECT_THAT(read, IsOk());
-  out.resize(read.value_or(0));
-  return out;
 }
 
 // Reads at many places, backwards, so that no read continues where the last one ended.

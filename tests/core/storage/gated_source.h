@@ -79,8 +79,12 @@ class Gate {
 
 class GatedSource final : public ByteSource {
  public:
-  GatedSource(std::string bytes, std::string name, std::shared_ptr<Gate> gate, bool is_local = true)
-      : memory_(std::move(bytes), std::move(name)), gate_(std::move(gate)), is_local_(is_local) {}
+  GatedSource(std::string bytes, std::string name, std::shared_ptr<Gate> gate, bool is_local = true,
+              std::string identity = "")
+      : memory_(std::move(bytes), std::move(name)),
+        gate_(std::move(gate)),
+        is_local_(is_local),
+        identity_(std::move(identity)) {}
 
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {
     gate_->Pass();
@@ -88,6 +92,7 @@ class GatedSource final : public ByteSource {
   }
   absl::StatusOr<uint64_t> Size() const override { return memory_.Size(); }
   bool is_local() const override { return is_local_; }
+  std::string identity() const override { return identity_; }
   absl::Status CheckUnchanged() const override {
     gate_->CountCheck();
     return absl::OkStatus();
@@ -98,6 +103,7 @@ class GatedSource final : public ByteSource {
   const MemorySource memory_;
   const std::shared_ptr<Gate> gate_;
   const bool is_local_;
+  const std::string identity_;
 };
 
 }  // namespace systole

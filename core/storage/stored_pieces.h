@@ -1,0 +1,71 @@
+// The pieces of a stored file of which the bytes of another source are made: of a compressed file,
+// what must be read to decompress each of its chunks. A piece is used as a whole. So the pieces can
+// be read ahead, and the bytes made of them, without a read by the thread that makes them.
+//
+// Pieces have numbers. They are of one or two kinds: each byte takes at least one piece of the
+// first kind, and some bytes take one of the second as well. Within a kind, later bytes take later
+// pieces, and later pieces lie behind earlier ones. Neighbours may share a byte.
+//
+// Thread-safe: every implementation must allow concurrent calls of all its const methods.
+#ifndef SYSTOLE_CORE_STORAGE_STORED_PIECES_H_
+#define SYSTOLE_CORE_STORAGE_STORED_PIECES_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace systole {
+
+class ByteSource;
+
+// The bytes [begin, end) of a source.
+struct ByteStretch {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+
+  friend bool operator==(const ByteStretch&, const ByteStretch&) = default;
+};
+
+// The pieces [begin, end), of one kind.
+struct PieceRange {
+  int64_t begin = 0;
+  int64_t end = 0;
+
+  friend bool operator==(const PieceRange&, const PieceRange&) = default;
+};
+
+// By kind. The second may be empty.
+using PieceRanges = std::array<PieceRange, 2>;
+
+class StoredPieces {
+ public:
+  virtual ~StoredPieces() = default;
+
+  // The source in which the pieces lie. A read of it may wait.
+  virtual const ByteSource& stored() const = 0;
+
+  // Where a piece lies in stored(). Never empty. O(1). REQUIRES: there is such a piece.
+  virtual ByteStretch PlaceOf(int64_t piece) const = 0;
+  // The pieces of which these bytes are made. O(log pieces). REQUIRES: bytes.begin < bytes.end, and
+  // the source of the bytes has them.
+  virtual PieceRanges PiecesOf(const ByteStretch& bytes) const = 0;
+  // The bytes that take at least one of these pieces. REQUIRES: the range is not empty.
+  virtual ByteStretch BytesOf(const PieceRange& pieces) const = 0;
+
+  // The bytes of a piece, which lies at `place` in stored(), or why they could not be read.
+  using Fetched = absl::FunctionRef<absl::StatusOr<absl::string_view>(const ByteStretch& place)>;
+  // Writes the bytes from `offset` on to `out`. Asks for pieces of PiecesOf() only, and never reads
+  // stored(). Returns errors of `fetched`, and otherwise those of ReadAt() of the source of the
+  // bytes. REQUIRES: the source has the bytes.
+  virtual absl::Status Make(uint64_t offset, absl::Span<char> out, Fetched fetched) const = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_STORED_PIECES_H_
