@@ -100,7 +100,7 @@ std::vector<ReadBlock> FarShards::Blocks() const {
   const ReadBlocks blocks(plan->order(), *far_, /*keeps_all=*/false);
   std::vector<ReadBlock> all;
   for (int64_t record = 0; record < far_->num_records(); record += all.back().num_records()) {
-    all.push_back(blocks.BlockOf(far_->map().Find(record), record));
+    all.push_back(blocks.BlocksOf(far_->map().Find(record), record).front());
   }
   return all;
 }

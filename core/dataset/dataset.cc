@@ -232,7 +232,7 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Of(
   dataset->records_per_shard_ = std::move(counts);
   // num_records() is not 0 here. Records that are files may be empty.
   for (const std::shared_ptr<const RecordSource>& shard : dataset->shards_) {
-    if (shard->far_bytes() != nullptr) dataset->far_bytes_ += shard->size_bytes();
+    dataset->far_bytes_ += shard->far_size();
   }
   dataset->mean_record_bytes_ =
       std::max<int64_t>(1, static_cast<int64_t>(bytes) / dataset->num_records());

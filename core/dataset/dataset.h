@@ -111,7 +111,7 @@ class Dataset {
   absl::Span<const int64_t> records_per_shard() const { return records_per_shard_; }
   // The mean size of a stored record, framing included.
   int64_t mean_record_bytes() const { return mean_record_bytes_; }
-  // The bytes of all shards that can be read ahead (RecordSource::far_bytes()). 0: none can.
+  // The stored bytes of all shards that can be read ahead (RecordSource::far_size()). 0: none can.
   uint64_t far_bytes() const { return far_bytes_; }
   // Hash of each shard's number of records and RecordSource::content_hash(), in order.
   uint64_t fingerprint() const { return fingerprint_; }

@@ -65,11 +65,12 @@ std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
       plan, step, core, examples,
       [&](const RecordSource& shard, const ShardPlace& place, int64_t record) {
         if (shard.unread_index() != nullptr || shard.IsTooLarge(place.index)) return;
-        const ReadBlock block = blocks.BlockOf(place, record);
-        uses.push_back(
-            {.range = {.source = shard.far_bytes(), .offset = block.offset, .size = block.size},
-             .records = 1,
-             .records_in_block = block.num_records()});
+        for (const ReadBlock& block : blocks.BlocksOf(place, record)) {
+          uses.push_back(
+              {.range = {.source = shard.far_bytes(), .offset = block.offset, .size = block.size},
+               .records = 1,
+               .records_in_block = block.num_records()});
+        }
       });
   std::sort(uses.begin(), uses.end(),
             [](const auto& a, const auto& b) { return IsBefore(a.range, b.range); });
@@ -99,20 +100,21 @@ absl::Status RunBlocks::NoBlock() const {
 
 absl::StatusOr<absl::string_view> RunBlocks::Find(const ByteSource& source,
                                                   const RecordSpan& span) const {
-  // The last block that begins at the span or before it.
+  // The last block that has the span: pieces of a compressed file may be in several.
   const BlockRange wanted = {
       .source = &source, .offset = span.offset, .size = std::numeric_limits<uint64_t>::max()};
   auto after = std::upper_bound(
       blocks_.begin(), blocks_.end(), wanted,
       [](const BlockRange& a, const BlockPtr& b) { return IsBefore(a, b->range()); });
-  if (after == blocks_.begin()) return NoBlock();
-  const Block& block = **std::prev(after);
-  const BlockRange& range = block.range();
-  if (range.source != &source || span.offset - range.offset + span.size > range.size) {
-    return NoBlock();
+  while (after != blocks_.begin()) {
+    const Block& block = **--after;
+    const BlockRange& range = block.range();
+    if (range.source != &source) break;
+    if (span.offset - range.offset + span.size > range.size) continue;
+    if (!block.status().ok()) return block.status();
+    return block.bytes().substr(span.offset - range.offset, span.size);
   }
-  if (!block.status().ok()) return block.status();
-  return block.bytes().substr(span.offset - range.offset, span.size);
+  return NoBlock();
 }
 
 }  // namespace systole

@@ -33,9 +33,9 @@ class RunBlocks {
   // What BlockReader has read for BlocksOf() the run, and the errors of its UnreadIndexesOf().
   explicit RunBlocks(std::vector<BlockPtr> blocks, std::vector<absl::Status> index_errors = {});
 
-  // The bytes of a span of `source`, or why they could not be read. A view as long as this lives.
-  // Internal if the run has no such block. If an index could not be read, an error of one, which
-  // may be that of another shard of the run.
+  // The bytes of a span of `source`, a record or a piece, or why they could not be read. A view as
+  // long as this lives. Internal if the run has no such block. If an index could not be read, an
+  // error of one, which may be that of another shard of the run.
   absl::StatusOr<absl::string_view> Find(const ByteSource& source, const RecordSpan& span) const;
 
  private:

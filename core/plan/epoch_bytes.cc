@@ -5,8 +5,6 @@
 #include <iterator>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "core/cache/disk_entry.h"
 #include "core/order/order.h"
@@ -14,7 +12,7 @@
 #include "core/plan/read_blocks.h"
 #include "core/record/source/record_source.h"
 #include "core/spec/order_spec.h"
-#include "core/text/size_text.h"
+#include "core/storage/stored_pieces.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "systole/v1/feed.pb.h"
 
@@ -38,6 +36,9 @@ constexpr int64_t kBorderBlocks = 2;
 constexpr int64_t kDiskLossBytes = int64_t{kDiskEntryHeaderBytes} + 2048;
 // A cache keeps no value that is larger than this part of it (KeptSet::Admits).
 constexpr int64_t kMostOfACache = 8;
+// With GLOBAL the most blocks that have one piece of a compressed shard: one of the piece alone,
+// and one with each of its neighbours. If records are longer than pieces, fewer.
+constexpr double kBlocksOfAPiece = 3;
 
 // Numbers are doubles, which hold every whole number of bytes below 9 PB.
 struct Shuffle {
@@ -53,6 +54,7 @@ struct Part {
   double bytes = 0;        // What one pass over them fetches.
   double requests = 0;     // For that.
   double held = 0;         // At a time, with WINDOW.
+  double border = 0;       // What two blocks of WINDOW that are neighbours both need.
   double passes = 1;       // In an epoch.
   bool by_record = false;  // Each record is a request.
   double kept = 0;         // Of `bytes`.
@@ -70,28 +72,69 @@ bool ReadsEachRecord(const Dataset& dataset) {
   });
 }
 
+// The pieces of the first kind of a compressed shard, which has records.
+double PiecesOf(const RecordSource& shard) {
+  return static_cast<double>(
+      shard.far_pieces()->PiecesOf({.begin = 0, .end = shard.size_bytes()})[0].end);
+}
+
 // All records of `dataset`, in runs of `run` bytes. 0: record by record.
 Part AllOf(const Dataset& dataset, double run) {
   Part part = {.positions = static_cast<double>(dataset.num_records())};
+  double fetched = 0;
+  double requests = 0;
   for (const auto& shard : dataset.shards()) {
     if (shard->far_bytes() == nullptr || shard->num_records() == 0) continue;
     const auto records = static_cast<double>(shard->num_records());
-    const auto bytes = static_cast<double>(shard->size_bytes());
+    const auto bytes = static_cast<double>(shard->far_size());
     part.records += records;
-    part.bytes += bytes;
-    part.requests += run == 0 ? records : Least(records, std::ceil(bytes / run));
+    if (shard->far_pieces() == nullptr) {
+      part.bytes += bytes;
+      fetched += bytes;
+      requests += run == 0 ? records : Least(records, std::ceil(bytes / run));
+      continue;
+    }
+    const double pieces = PiecesOf(*shard);
+    part.border += bytes / pieces * bytes;
+    if (run > 0) {
+      part.bytes += bytes;
+      fetched += bytes;
+      requests += Least(pieces, std::ceil(bytes / run));
+      continue;
+    }
+    // Each record and each border of pieces within one take one piece. Of records that lie in one
+    // piece only those at its borders have blocks that differ from its own.
+    const double all = (records + pieces - 1) * (bytes / pieces);
+    part.bytes += Least(all, kBlocksOfAPiece * bytes);
+    fetched += all;
+    requests += records;
+  }
+  if (part.bytes > 0) {
+    part.border /= static_cast<double>(dataset.far_bytes());
+    part.passes = fetched / part.bytes;
+    part.requests = requests / part.passes;
   }
   return part;
 }
 
-// The bytes of the records [first, end) of a shard. REQUIRES: first < end.
+// How many bytes must be read for the records [first, end) of a far shard, which has whole pieces.
+// REQUIRES: first < end.
 double BytesBetween(const RecordSource& shard, int64_t first, int64_t end) {
   if (shard.unread_index() != nullptr) {  // The places of its records are not known yet.
     return static_cast<double>(shard.size_bytes()) / static_cast<double>(shard.num_records()) *
            static_cast<double>(end - first);
   }
   const RecordSpan last = shard.span(end - 1);
-  return static_cast<double>(last.offset + last.size - shard.span(first).offset);
+  const ByteStretch bytes = {.begin = shard.span(first).offset, .end = last.offset + last.size};
+  const StoredPieces* const pieces = shard.far_pieces();
+  if (pieces == nullptr) return static_cast<double>(bytes.end - bytes.begin);
+  double stored = 0;
+  for (const PieceRange& range : pieces->PiecesOf(bytes)) {
+    if (range.begin == range.end) continue;
+    stored += static_cast<double>(pieces->PlaceOf(range.end - 1).end -
+                                  pieces->PlaceOf(range.begin).begin);
+  }
+  return stored;
 }
 
 // The records of a selection, `size` of them, by a sample of at most `most`. Of a run only some
@@ -181,8 +224,8 @@ std::vector<Part> PartsOf(const FeedPlan& plan, double run) {
   for (const MixtureMember& member : members) {
     const Dataset& own = dataset.members().empty() ? dataset : *dataset.members()[parts.size()];
     Part part = PartOf(dataset, own, member.records, most, run);
-    part.passes = static_cast<double>(order.num_records) * static_cast<double>(member.weight) /
-                  weights / part.positions;
+    part.passes *= static_cast<double>(order.num_records) * static_cast<double>(member.weight) /
+                   weights / part.positions;
     parts.push_back(part);
   }
   return parts;
@@ -201,6 +244,9 @@ void AddWindow(const Shuffle& shuffle, bool whole, double files, Part& part) {
   const double pass = part.bytes;
   double block_bytes = pass / blocks;
   if (whole) {
+    const double border = Least(part.border, pass);
+    block_bytes += border;
+    part.bytes += (blocks - 1) * border;
     part.requests = Least(part.records, part.requests + blocks - 1);
   } else {
     // The runs at both ends of a block belong to other blocks, too.
@@ -251,7 +297,6 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   const OrderSpec& order = plan.order().spec();
   EpochBytes epoch = {.set_bytes = static_cast<int64_t>(dataset.far_bytes())};
   if (epoch.set_bytes == 0) return epoch;
-  epoch.keeps_all = epoch.set_bytes <= room.kept_bytes();
   double run = ReadBlocks::kRunBytes;
   if (shuffle.mode == ShuffleMode::kGlobal) {
     // As ReadAhead does: only memory keeps runs.
@@ -278,6 +323,7 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
     requests += part.requests * part.passes;
     held += part.held;
   }
+  epoch.keeps_all = std::max(whole ? Whole(set) : 0, epoch.set_bytes) <= room.kept_bytes();
   // How often a run is needed, apart from its other uses.
   double uses = requests == 0 ? 1 : records / requests;
   if (shuffle.mode == ShuffleMode::kNone && turns.files > 1 && !by_record) {
@@ -306,44 +352,8 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   epoch.held_bytes = Whole(held);
   epoch.by_record = by_record;
   epoch.holds = lost == 0;
-  epoch.exact = whole && epoch.holds;
+  epoch.exact = whole && epoch.holds && parts.front().border == 0;
   return epoch;
-}
-
-// "117.2 GB, all of the set", "11.7 GB of the 117.2 GB of the set", "156.0 GB, 1.33 times the set".
-std::string ShareText(int64_t bytes, int64_t set) {
-  const double times = static_cast<double>(bytes) / static_cast<double>(set);
-  if (times > 1.005) return absl::StrFormat("%s, %.2f times the set", SizeText(bytes), times);
-  if (times > 0.995) return absl::StrCat(SizeText(bytes), ", all of the set");
-  return absl::StrCat(SizeText(bytes), " of the ", SizeText(set), " of the set");
-}
-
-std::string RequestsText(int64_t requests) {
-  return absl::StrCat("about ", requests, requests == 1 ? " request" : " requests");
-}
-
-// Why the epoch fetches what it does.
-std::string WhyText(ShuffleMode mode, const EpochBytes& epoch) {
-  if (epoch.keeps_all) return "all of the set is kept";
-  if (!epoch.holds) {
-    return absl::StrCat(
-        mode == ShuffleMode::kWindow ? "a window's blocks take " : "the runs that take turns are ",
-        SizeText(epoch.held_bytes),
-        ", for which --read-budget has no room, so some are fetched again");
-  }
-  if (epoch.by_record && mode != ShuffleMode::kGlobal) {
-    return "each record is a file, and is fetched by itself";
-  }
-  switch (mode) {
-    case ShuffleMode::kGlobal:
-      return "GLOBAL fetches record by record";
-    case ShuffleMode::kWindow:
-      return absl::StrCat("a window's blocks take ", SizeText(epoch.held_bytes),
-                          " of memory, and each is fetched once");
-    case ShuffleMode::kNone:
-      break;
-  }
-  return "records come in the order of the shards";
 }
 
 }  // namespace
@@ -366,8 +376,8 @@ std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom
   const auto members =
       order.mixture == nullptr ? int64_t{1} : static_cast<int64_t>(order.mixture->members().size());
   const int64_t room_bytes = room.memory_bytes / kWindowsInMemory / members;
-  const Part all = AllOf(dataset, 0);
-  const double record = std::max(1.0, all.bytes / std::max(1.0, all.records));
+  const double records = std::max(1.0, AllOf(dataset, 0).records);
+  const double record = std::max(1.0, static_cast<double>(set) / records);
   const double block_bytes = static_cast<double>(
       std::clamp(room_bytes / (kLeastBlocks + kBorderBlocks), kLeastBlockBytes, kMostBlockBytes));
   const int64_t most = order.num_records;
@@ -399,25 +409,6 @@ bool IsWorthIt(const EpochBytes& epoch, const WindowProposal& window) {
   return static_cast<double>(window.epoch.first_bytes) <
              0.99 * static_cast<double>(epoch.first_bytes) ||
          2 * window.epoch.first_requests < epoch.first_requests;
-}
-
-std::string EpochText(const FeedPlan& plan, const EpochBytes& epoch) {
-  return absl::StrCat("the first epoch fetches ", epoch.exact ? "" : "about ",
-                      ShareText(epoch.first_bytes, epoch.set_bytes), ", in ",
-                      RequestsText(epoch.first_requests), ", and each later one ",
-                      SizeText(epoch.later_bytes), ": ", WhyText(plan.order().spec().mode, epoch));
-}
-
-std::string SpecText(const WindowProposal& window) {
-  return absl::StrCat("shuffle { mode: WINDOW block_records: ", window.block_records,
-                      " window_records: ", window.window_records, " }");
-}
-
-std::string CostText(const WindowProposal& window) {
-  return absl::StrCat(
-      "fetches ", window.epoch.exact ? "" : "about ", SizeText(window.epoch.first_bytes), " in ",
-      RequestsText(window.epoch.first_requests), ", and holds ", SizeText(window.epoch.held_bytes),
-      " in memory (--read-budget ", window.memory_bytes >> 20, "MB)");
 }
 
 }  // namespace systole

@@ -7,6 +7,9 @@
 //   GLOBAL       each record is fetched by itself, once. If all of the set is kept: runs, once.
 //   images       each file is fetched by itself, once, in any order.
 //
+// Of a compressed shard whole pieces are fetched. A piece is fetched for each record that needs it,
+// if records are fetched by themselves, and again at each border of a block of WINDOW.
+//
 // What is kept of an epoch is not fetched in later ones. A full cache keeps what it has
 // (core/cache), so with room for c of b bytes a later epoch fetches b - c, in any order.
 //
@@ -62,8 +65,9 @@ struct EpochBytes {
   bool keeps_all = false;
   // Whether first_bytes and later_bytes are exact, but for the records that `tail: DROP` leaves
   // out, and later_bytes to within a block and the rounding of files on disk. They are estimates if
-  // the feed selects or mixes records, or if something is fetched again. A selection's records are
-  // then those of a sample, and what is fetched again is what would be with windows of mean size.
+  // shards are compressed, if the feed selects or mixes records, or if something is fetched again.
+  // A selection's records are then those of a sample, and what is fetched again is what would be
+  // with windows of mean size.
   bool exact = true;
 };
 

@@ -1,8 +1,10 @@
 #include "core/plan/read_blocks.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/record/source/record_source.h"
+#include "core/storage/stored_pieces.h"
 
 namespace systole {
 namespace {
@@ -20,6 +22,26 @@ int64_t FirstFrom(const RecordSource& shard, int64_t begin, int64_t end, uint64_
   return begin;
 }
 
+// The same for pieces.
+int64_t FirstFrom(const StoredPieces& pieces, int64_t begin, int64_t end, uint64_t offset) {
+  while (begin < end) {
+    const int64_t middle = begin + (end - begin) / 2;
+    if (pieces.PlaceOf(middle).begin < offset) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return begin;
+}
+
+// The pieces of records [first, last].
+PieceRanges PiecesOf(const RecordSource& shard, int64_t first, int64_t last) {
+  const RecordSpan end = shard.span(last);
+  return shard.far_pieces()->PiecesOf(
+      {.begin = shard.span(first).offset, .end = end.offset + end.size});
+}
+
 }  // namespace
 
 ReadBlocks::ReadBlocks(const Order& order, const Dataset& dataset, bool keeps_all)
@@ -31,18 +53,31 @@ ReadBlocks::ReadBlocks(const Order& order, const Dataset& dataset, bool keeps_al
   if (spec.mode == ShuffleMode::kWindow && whole) window_block_ = spec.block_records;
 }
 
-ReadBlock ReadBlocks::BlockOf(const ShardPlace& place, int64_t record) const {
+ReadBlocks::Records ReadBlocks::SharingWith(const ShardPlace& place, int64_t record) const {
   const RecordSource& shard = *dataset_.shards()[static_cast<size_t>(place.shard)];
-  int64_t first = place.index;
-  int64_t end = place.index + 1;
-  if (run_bytes_ > 0 && !shard.ReadsEachRecord()) {
-    first = 0;
-    end = shard.num_records();
-    if (window_block_ > 0) {
-      const int64_t in_block = record % window_block_;
-      first = std::max(first, place.index - in_block);
-      end = std::min(end, place.index - in_block + window_block_);
+  if (run_bytes_ == 0 || shard.ReadsEachRecord()) {
+    return {.first = place.index, .end = place.index + 1};
+  }
+  Records records = {.first = 0, .end = shard.num_records()};
+  if (window_block_ > 0) {
+    const int64_t in_block = record % window_block_;
+    records.first = std::max(records.first, place.index - in_block);
+    records.end = std::min(records.end, place.index - in_block + window_block_);
+  }
+  return records;
+}
+
+ReadBlocks::Blocks ReadBlocks::BlocksOf(const ShardPlace& place, int64_t record) const {
+  const RecordSource& shard = *dataset_.shards()[static_cast<size_t>(place.shard)];
+  auto [first, end] = SharingWith(place, record);
+  if (shard.far_pieces() != nullptr) {
+    Blocks blocks;
+    for (size_t kind = 0; kind < std::tuple_size_v<PieceRanges>; ++kind) {
+      AddBlocks(place, {.first = first, .end = end}, kind, blocks);
     }
+    return blocks;
+  }
+  if (end - first > 1) {
     const uint64_t run = shard.span(place.index).offset / run_bytes_;
     first = FirstFrom(shard, first, place.index, run * run_bytes_);
     end = FirstFrom(shard, place.index + 1, end, (run + 1) * run_bytes_);
@@ -51,11 +86,38 @@ ReadBlock ReadBlocks::BlockOf(const ShardPlace& place, int64_t record) const {
   if (end - 1 > place.index && shard.IsTooLarge(end - 1)) --end;
   const uint64_t offset = shard.span(first).offset;
   const RecordSpan last = shard.span(end - 1);
-  return {.shard = place.shard,
-          .first = first,
-          .last = end - 1,
-          .offset = offset,
-          .size = last.offset + last.size - offset};
+  return {{.shard = place.shard,
+           .first = first,
+           .last = end - 1,
+           .offset = offset,
+           .size = last.offset + last.size - offset}};
+}
+
+void ReadBlocks::AddBlocks(const ShardPlace& place, const Records& sharing, size_t kind,
+                           Blocks& blocks) const {
+  const RecordSource& shard = *dataset_.shards()[static_cast<size_t>(place.shard)];
+  const StoredPieces& pieces = *shard.far_pieces();
+  const PieceRange needed = PiecesOf(shard, place.index, place.index)[kind];
+  const bool alone = sharing.end - sharing.first == 1;
+  const PieceRange all = alone ? needed : PiecesOf(shard, sharing.first, sharing.end - 1)[kind];
+  PieceRange block;
+  for (int64_t piece = needed.begin; piece < needed.end; piece = block.end) {
+    block = all;
+    if (!alone) {
+      const uint64_t run = pieces.PlaceOf(piece).begin / run_bytes_;
+      block = {.begin = FirstFrom(pieces, all.begin, piece, run * run_bytes_),
+               .end = FirstFrom(pieces, piece + 1, all.end, (run + 1) * run_bytes_)};
+    }
+    const ByteStretch bytes = pieces.BytesOf(block);
+    const uint64_t offset = pieces.PlaceOf(block.begin).begin;
+    // The record that begins at the first byte or before it, and all that begin among the others.
+    blocks.push_back(
+        {.shard = place.shard,
+         .first = FirstFrom(shard, sharing.first + 1, place.index + 1, bytes.begin + 1) - 1,
+         .last = FirstFrom(shard, place.index + 1, sharing.end, bytes.end) - 1,
+         .offset = offset,
+         .size = pieces.PlaceOf(block.end - 1).end - offset});
+  }
 }
 
 }  // namespace systole

@@ -13,19 +13,26 @@
 // A run has all records that begin in one stretch of the file, so blocks need no table: the block
 // of a record is found by two binary searches of the index.
 //
+// Of a compressed file the blocks are runs of pieces (core/storage/stored_pieces.h) instead of
+// records, with the same lengths. A record that lies in the pieces of two blocks needs both. So in
+// order each piece is read once; with GLOBAL, unless everything is kept, a record is read with all
+// bytes of its pieces, and its neighbours in them read them again.
+//
 // Thread-compatible value type. Borrows the order and the dataset.
 #ifndef SYSTOLE_CORE_PLAN_READ_BLOCKS_H_
 #define SYSTOLE_CORE_PLAN_READ_BLOCKS_H_
 
+#include <cstddef>
 #include <cstdint>
 
+#include "absl/container/inlined_vector.h"
 #include "core/dataset/dataset.h"
 #include "core/order/order.h"
 #include "core/order/shard_map.h"
 
 namespace systole {
 
-// Records [first, last] of a shard, and the bytes of RecordSource::far_bytes() in which they lie.
+// Bytes of RecordSource::far_bytes(), and the records [first, last] of the shard that need them.
 struct ReadBlock {
   int64_t shard = 0;
   int64_t first = 0;
@@ -48,11 +55,25 @@ class ReadBlocks {
   // `keeps_all`: what was fetched of the dataset stays at hand.
   ReadBlocks(const Order& order, const Dataset& dataset, bool keeps_all);
 
-  // The block of the record at `place`, which is `record` of the dataset. REQUIRES: its shard has
-  // far_bytes(), and the record is not too large to be read. O(log records).
-  ReadBlock BlockOf(const ShardPlace& place, int64_t record) const;
+  // The blocks of a record: one, or some if its shard is compressed.
+  using Blocks = absl::InlinedVector<ReadBlock, 2>;
+  // Of the record at `place`, which is `record` of the dataset. REQUIRES: its shard has
+  // far_bytes(), and the record is not too large to be read. O(log records) for each block.
+  Blocks BlocksOf(const ShardPlace& place, int64_t record) const;
 
  private:
+  // Records [first, end) of a shard.
+  struct Records {
+    int64_t first = 0;
+    int64_t end = 0;
+  };
+
+  // The records that may share blocks with the one at `place`.
+  Records SharingWith(const ShardPlace& place, int64_t record) const;
+  // The blocks of one kind of a record's pieces.
+  void AddBlocks(const ShardPlace& place, const Records& sharing, size_t kind,
+                 Blocks& blocks) const;
+
   const Dataset& dataset_;
   uint64_t run_bytes_;        // 0: each record by itself.
   int64_t window_block_ = 0;  // Records of a block of WINDOW; 0: blocks end anywhere.

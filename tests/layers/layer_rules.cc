@@ -135,8 +135,8 @@ std::vector<Room> SystoleRooms() {
        Join({ground,
              messages,
              operations,
-             {"core/cache", "core/record/source", "core/example", "core/image/jpeg", "core/image",
-              "core/order", "core/batch", "core/spec", "core/dataset"}})},
+             {"core/storage", "core/cache", "core/record/source", "core/example", "core/image/jpeg",
+              "core/image", "core/order", "core/batch", "core/spec", "core/dataset"}})},
       // Makes a plan's steps: decides which stream is next, and makes examples.
       {"core/engine", 12,
        Join({ground,

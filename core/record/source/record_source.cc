@@ -14,6 +14,12 @@ std::string RecordSource::PlaceOf(int64_t record) const {
   return absl::StrCat("record ", record, " at byte offset ", span(record).offset);
 }
 
+uint64_t RecordSource::far_size() const {
+  const ByteSource* const far = far_bytes();
+  if (far == nullptr) return 0;
+  return far_pieces() == nullptr ? size_bytes() : far->Size().value_or(file_bytes());
+}
+
 absl::Status RecordSource::ReadFetched(absl::Span<const int64_t> /*records*/,
                                        FetchedBytes /*fetched*/, AlignedBuffer& /*scratch*/,
                                        RecordCallback /*callback*/) const {

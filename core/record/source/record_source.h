@@ -22,6 +22,7 @@
 #include "core/record/source/record_index.h"
 #include "core/record/source/shard_facts.h"
 #include "core/storage/byte_source.h"
+#include "core/storage/stored_pieces.h"
 
 namespace systole {
 
@@ -86,14 +87,19 @@ class RecordSource {
   // For messages: "record 3 at byte offset 1234", or `record 3, the file "rose/1.jpg"`. REQUIRES:
   // as for span().
   std::string PlaceOf(int64_t record) const;
-  // The bytes in which span() lies, if a read of them may wait for a server: then blocks of them
-  // can be read ahead, and ReadFetched() takes records from there. Null: the bytes are at hand, or
-  // span() is not where they are stored. Valid as long as the shard.
+  // The stored bytes, if a read of them may wait for a server: then blocks of them can be read
+  // ahead, and ReadFetched() takes records from there. A record lies at its span(), or is made of
+  // far_pieces(). Null: the bytes are at hand. Valid as long as the shard.
   virtual const ByteSource* far_bytes() const { return nullptr; }
   // What must be read once, as 0 bytes at offset 0, before the records of far_bytes() can be
   // fetched: only then are their places known. Null: nothing, or no more. Valid as long as the
   // shard.
   virtual const ByteSource* unread_index() const { return nullptr; }
+  // The pieces of far_bytes() of which the bytes of span() are made, if the file is compressed.
+  // Null: span() is a place in far_bytes(). Valid as long as the shard.
+  virtual const StoredPieces* far_pieces() const { return nullptr; }
+  // How many bytes far_bytes() has; 0 if it is null.
+  uint64_t far_size() const;
   // The sizes of all payloads, without reading them: exact if the format says how large each is,
   // otherwise bounds. 0 to 0 if there are no records.
   virtual PayloadRange payload_bytes() const = 0;
@@ -147,8 +153,8 @@ class RecordSource {
   // Whether the record is larger than ShardOptions.max_record_bytes, so that it is never read.
   // REQUIRES: 0 <= record < num_records().
   virtual bool IsTooLarge(int64_t record) const = 0;
-  // The bytes of a span of far_bytes(), or why they could not be read. A view stays valid until
-  // ReadFetched() returns.
+  // The bytes of a stretch of far_bytes(), the span() of a record or one of far_pieces(), or why
+  // they could not be read. A view stays valid until ReadFetched() returns.
   using FetchedBytes = absl::FunctionRef<absl::StatusOr<absl::string_view>(RecordSpan span)>;
   // ReadRecords() of records whose bytes were read before. The storage is asked for nothing, except
   // for the cause of a record that is damaged or too large. A payload lies in what was fetched or

@@ -50,8 +50,8 @@ std::optional<ShardFacts> SpanSource::facts() const {
                       .records = num_records(),
                       .payload = payload_bytes_,
                       .content_hash = file_.content_hash};
-  // Compressed files are at hand once they are open.
-  const bool may_be_kept = far_bytes() != nullptr && file_.size_bytes == file_.file_bytes &&
+  // DeferredShard knows of no pieces, so a compressed file is opened at the start.
+  const bool may_be_kept = far_bytes() != nullptr && far_pieces() == nullptr &&
                            file_.index_is_kept && num_damaged() == 0 && !facts.identity.empty();
   if (!may_be_kept) return std::nullopt;
   return facts;
@@ -231,8 +231,21 @@ absl::Status SpanSource::ReadRecords(absl::Span<const int64_t> records, RecordBy
   return absl::OkStatus();
 }
 
+absl::StatusOr<absl::string_view> SpanSource::MakeSpan(int64_t record, FetchedBytes fetched,
+                                                       AlignedBuffer& scratch, bool& outage) const {
+  const RecordSpan at = span(record);
+  SYSTOLE_RETURN_IF_ERROR(GrowScratch(at.size, scratch));
+  const absl::Span<char> out(reinterpret_cast<char*>(scratch.data()), at.size);
+  const absl::Status made = far_pieces()->Make(at.offset, out, [&](const ByteStretch& place) {
+    return fetched({.offset = place.begin, .size = place.end - place.begin});
+  });
+  outage = IsOutage(made);  // As in ReadSpans(): the storage's own code decides.
+  if (!made.ok()) return ReadFailure(made);
+  return absl::string_view(out.data(), out.size());
+}
+
 absl::Status SpanSource::ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
-                                     AlignedBuffer& /*scratch*/, RecordCallback callback) const {
+                                     AlignedBuffer& scratch, RecordCallback callback) const {
   for (size_t place = 0; place < records.size(); ++place) {
     const int64_t record = records[place];
     SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
@@ -241,10 +254,13 @@ absl::Status SpanSource::ReadFetched(absl::Span<const int64_t> records, FetchedB
     if (IsTooLarge(record)) {
       payload = TooLarge(record);
       outage = IsOutage(payload.status());
+    } else if (far_pieces() != nullptr) {
+      payload = MakeSpan(record, fetched, scratch, outage);
     } else if (payload = fetched(span(record)); !payload.ok()) {
       outage = IsOutage(payload.status());  // As in ReadSpans(): the storage's own code decides.
       payload = ReadFailure(payload.status());
-    } else {
+    }
+    if (payload.ok()) {
       payload = Check(record, *payload);
       outage = IsOutage(payload.status());
     }

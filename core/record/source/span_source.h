@@ -20,6 +20,7 @@
 #include "core/record/source/record_source.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/mapping.h"
+#include "core/storage/stored_pieces.h"
 
 namespace systole {
 
@@ -56,8 +57,10 @@ class SpanSource : public RecordSource {
                            int64_t max_read_bytes, AlignedBuffer& scratch,
                            RecordCallback callback) const final;
   const ByteSource* far_bytes() const final {
+    if (far_pieces() != nullptr) return &far_pieces()->stored();
     return file_.bytes->may_wait() ? file_.bytes.get() : nullptr;
   }
+  const StoredPieces* far_pieces() const final { return file_.bytes->pieces(); }
   absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                            AlignedBuffer& scratch, RecordCallback callback) const final;
   bool IsTooLarge(int64_t record) const final { return span(record).size > max_span_bytes_; }
@@ -92,6 +95,9 @@ class SpanSource : public RecordSource {
   // (IsOutage).
   absl::StatusOr<absl::string_view> ReadSpans(int64_t first, int64_t last, AlignedBuffer& scratch,
                                               bool& outage) const;
+  // The bytes of a record, made of pieces that were read before.
+  absl::StatusOr<absl::string_view> MakeSpan(int64_t record, FetchedBytes fetched,
+                                             AlignedBuffer& scratch, bool& outage) const;
   // ReadRecord() of a record that exists. `outage` says whether an error is an outage.
   absl::StatusOr<absl::string_view> ReadOne(int64_t record, AlignedBuffer& scratch,
                                             bool& outage) const;

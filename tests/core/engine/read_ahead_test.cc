@@ -10,14 +10,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/batch/slice_layout.h"
+#include "core/cache/disk_store.h"
 #include "core/checksum/xxh3.h"
+#include "core/compression/compression.h"
 #include "core/dataset/dataset.h"
 #include "core/engine/step_engine.h"
 #include "core/plan/feed_plan.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/dataset/far_compressed.h"
 #include "tests/core/dataset/test_dataset.h"
+#include "tests/core/http/stub_objects.h"
 #include "tests/core/storage/gated_source.h"
+#include "tests/core/storage/temp_folder.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
 
@@ -81,6 +86,100 @@ TEST(ReadAheadTest, AFarFeedHasTheBytesOfALocalOneInEveryOrder) {
       EXPECT_EQ(*got, *want) << order << " budget " << budget;
       EXPECT_EQ(engine.GetStats().memory_used_bytes, 0);
     }
+  }
+}
+
+constexpr char kNoisy[] =
+    " outputs { name: 'w' feature: 'weight' dtype: FLOAT32 } outputs { name: 'l' feature: 'label' "
+    "dtype: INT32 } ";
+
+TEST(ReadAheadTest, ACompressedFarFeedHasTheBytesOfALocalOneInEveryOrder) {
+  const std::vector<std::string> shards = NoisyShards({50, 0, 90, 1}, 30'000);
+  const auto near = OpenTestDataset(shards);
+  const TempFolder folder;
+  StubObjects objects;
+  for (const Compression compression : kCompressions) {
+    const std::string prefix = folder / absl::StrCat(CompressionName(compression), "-");
+    // The first opening makes the restart points, which are then kept here, in memory, and on a
+    // server.
+    OpenFarCompressed(shards, compression, std::make_shared<Gate>(), prefix);
+    std::string far_prefix;
+    for (size_t i = 0; i < shards.size(); ++i) {
+      const std::string target = absl::StrCat("/", CompressionName(compression), i, ".restart");
+      const std::string url =
+          objects.Put(target, ReadWholeFile(absl::StrCat(prefix, i, ".restart")));
+      far_prefix = url.substr(0, url.size() - std::string("0.restart").size());
+    }
+    for (const std::string& restart : {prefix, std::string(), far_prefix}) {
+      const auto far = OpenFarCompressed(shards, compression, std::make_shared<Gate>(), restart);
+      ASSERT_GT(far->far_bytes(), 0);
+      for (const std::string order :
+           {"", "shuffle { mode: GLOBAL }",
+            "shuffle { mode: WINDOW block_records: 5 window_records: 40 }",
+            "shuffle { mode: GLOBAL } select { shard { count: 2 index: 1 } }"}) {
+        for (const int64_t budget : {int64_t{1}, int64_t{0}}) {
+          SCOPED_TRACE(absl::StrCat(restart, " ", order, " budget ", budget));
+          const std::string spec =
+              absl::StrCat(order, " global_batch: 24 num_cores: 2 tail: PAD epochs: 2 ", kNoisy);
+          StepEngine engine({.threads = 2, .reads = 3, .read_budget_bytes = budget});
+          const auto near_plan = PlanOf(near, spec);
+          const int64_t steps = *near_plan->order().total_steps();
+          const absl::StatusOr<uint64_t> want = Digest(engine, near_plan, steps);
+          ASSERT_THAT(want, IsOk());
+          EXPECT_THAT(Digest(engine, PlanOf(far, spec), steps), IsOkAndHolds(*want));
+          EXPECT_GT(engine.GetStats().reads.blocks_read, 0);
+          EXPECT_EQ(engine.GetStats().memory_used_bytes, 0);
+        }
+      }
+    }
+  }
+}
+
+TEST(ReadAheadTest, BlocksOfCompressedShardsOutliveTheEngineOnDisk) {
+  const std::vector<std::string> shards = NoisyShards({90}, 30'000);
+  for (const Compression compression : kCompressions) {
+    SCOPED_TRACE(CompressionName(compression));
+    const TempFolder folder;
+    const auto gate = std::make_shared<Gate>();
+    const auto far = OpenFarCompressed(shards, compression, gate, folder / "restart");
+    const auto plan =
+        PlanOf(far, absl::StrCat("shuffle { mode: GLOBAL } global_batch: 30 ", kNoisy));
+    std::vector<uint64_t> digests;
+    for (int i = 0; i < 2; ++i) {
+      const int reads = gate->reads();
+      std::shared_ptr<DiskStore> disk = *DiskStore::Open(folder / "disk", 64 << 20);
+      StepEngine engine({.threads = 2, .block_cache = disk});
+      const absl::StatusOr<uint64_t> digest = Digest(engine, plan, 3);
+      ASSERT_THAT(digest, IsOk());
+      digests.push_back(*digest);
+      ASSERT_TRUE(WaitUntil([&] { return engine.GetStats().reads.reads_under_way == 0; }));
+      EXPECT_EQ(gate->reads() > reads, i == 0);
+    }
+    EXPECT_EQ(digests[0], digests[1]);
+  }
+}
+
+TEST(ReadAheadTest, DamageInACompressedShardIsThatOfALocalFeed) {
+  std::vector<std::string> shards = NoisyShards({40, 60}, 30'000);
+  shards[1] = WithFlippedBit(shards[1], shards[1].size() * 4);
+  const auto near = OpenTestDataset(shards);
+  const std::string spec = absl::StrCat("shuffle { mode: GLOBAL } global_batch: 20 ", kNoisy);
+  const std::string mask = absl::StrCat(spec, " on_corrupt: MASK");
+  for (const Compression compression : kCompressions) {
+    SCOPED_TRACE(CompressionName(compression));
+    const TempFolder folder;
+    const auto gate = std::make_shared<Gate>();
+    const auto far = OpenFarCompressed(shards, compression, gate, folder / "restart");
+    StepEngine engine({.threads = 2});
+    const absl::StatusOr<uint64_t> want = Digest(engine, PlanOf(near, mask), 5);
+    ASSERT_THAT(want, IsOk());
+    const int checks = gate->checks();
+    EXPECT_THAT(Digest(engine, PlanOf(far, mask), 5), IsOkAndHolds(*want));
+    EXPECT_EQ(gate->checks() - checks, engine.GetStats().reads.blocks_read);
+    EXPECT_EQ(far->damage().masked_examples(), 1);
+    const absl::Status failure = Digest(engine, PlanOf(near, spec), 5).status();
+    EXPECT_THAT(Digest(engine, PlanOf(far, spec), 5).status(),
+                StatusIs(failure.code(), HasSubstr("with `on_corrupt: MASK`")));
   }
 }
 
@@ -167,6 +266,31 @@ TEST(ReadAheadTest, AReadThatHangsHoldsNoThreadThatComputes) {
   EXPECT_TRUE((*stream)->Next().ok());
 }
 
+TEST(ReadAheadTest, AReadOfACompressedShardThatHangsHoldsNoThreadThatComputes) {
+  const auto healthy =
+      PlanOf(OpenTestDataset(Shards(), "healthy"), absl::StrCat("global_batch: 16 ", kId));
+  const std::vector<std::string> shards = NoisyShards({40, 60}, 30'000);
+  for (const Compression compression : kCompressions) {
+    for (const std::string order : {"", "shuffle { mode: GLOBAL } "}) {
+      SCOPED_TRACE(absl::StrCat(CompressionName(compression), order));
+      const TempFolder folder;
+      const auto gate = std::make_shared<Gate>();
+      const auto hung =
+          PlanOf(OpenFarCompressed(shards, compression, gate, folder / "restart", "hung"),
+                 absl::StrCat(order, "global_batch: 16 ", kId));
+      gate->Shut();
+      StepEngine engine({.threads = 1, .max_threads = 1});
+      absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(hung, {.count = 6});
+      ASSERT_THAT(stream, IsOk());
+      ASSERT_TRUE(WaitUntil([&] { return gate->waiting() > 0; }));
+      EXPECT_THAT(Digest(engine, healthy, 9), IsOk());
+      EXPECT_EQ(engine.GetStats().threads_stuck, 0);
+      gate->Open();
+      EXPECT_TRUE((*stream)->Next().ok());
+    }
+  }
+}
+
 TEST(ReadAheadTest, AReadThatNeverReturnsFailsItsStepAndOtherFarDatasetsGoOn) {
   const auto gate = std::make_shared<Gate>();
   const std::string spec = absl::StrCat("shuffle { mode: GLOBAL } global_batch: 16 ", kId);
@@ -213,6 +337,25 @@ TEST(ReadAheadTest, InOrderAndInWindowsEachByteIsReadOnce) {
     StepEngine engine({.threads = 2});
     ASSERT_THAT(Digest(engine, plan, plan->order().steps_per_epoch()), IsOk());
     EXPECT_EQ(engine.GetStats().reads.bytes_read, far->far_bytes()) << order;
+  }
+}
+
+TEST(ReadAheadTest, OfCompressedShardsEachByteIsReadOnceInOrderAndWhenAllIsKept) {
+  const std::vector<std::string> shards = NoisyShards({40, 60}, 30'000);
+  for (const Compression compression : kCompressions) {
+    const TempFolder folder;
+    const auto far =
+        OpenFarCompressed(shards, compression, std::make_shared<Gate>(), folder / "restart");
+    for (const std::string order : {"", "shuffle { mode: GLOBAL }"}) {
+      SCOPED_TRACE(absl::StrCat(CompressionName(compression), " ", order));
+      const auto plan = PlanOf(far, absl::StrCat(order, " epochs: 2 global_batch: 20 ", kId));
+      StepEngine engine({.threads = 2});
+      ASSERT_THAT(Digest(engine, plan, *plan->order().total_steps()), IsOk());
+      const BlockReaderStats stats = engine.GetStats().reads;
+      EXPECT_GE(stats.bytes_read, far->far_bytes());
+      // Pieces of deflate share a byte.
+      EXPECT_LE(stats.bytes_read, far->far_bytes() + stats.blocks_read);
+    }
   }
 }
 

@@ -1,14 +1,19 @@
 #include "core/plan/read_blocks.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/compression/compression.h"
 #include "core/record/source/record_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/dataset/far_compressed.h"
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/http/stub_objects.h"
 #include "tests/core/storage/temp_folder.h"
@@ -54,7 +59,9 @@ std::vector<ReadBlock> AllBlocks(const Dataset& dataset, const ReadBlocks& block
   for (int64_t s = 0; s < std::ssize(dataset.shards()); ++s) {
     const RecordSource& shard = *dataset.shards()[static_cast<size_t>(s)];
     for (int64_t i = 0; i < shard.num_records(); ++i, ++record) {
-      const ReadBlock block = blocks.BlockOf({.shard = s, .index = i}, record);
+      const ReadBlocks::Blocks own = blocks.BlocksOf({.shard = s, .index = i}, record);
+      EXPECT_EQ(own.size(), 1);
+      const ReadBlock block = own.front();
       EXPECT_EQ(block.shard, s);
       EXPECT_LE(block.first, i);
       EXPECT_GE(block.last, i);
@@ -118,6 +125,96 @@ TEST(ReadBlocksTest, ARunNeverCrossesTheBorderOfABlockOfWindow) {
       before += dataset->records_per_shard()[static_cast<size_t>(shard)];
     }
     EXPECT_EQ((before + block.first) / kBlock, (before + block.last) / kBlock);
+  }
+}
+
+// The blocks of a compressed dataset, by shard and offset. Checks that each record has the pieces
+// that it needs, and that the blocks say which records need them.
+std::map<std::pair<int64_t, uint64_t>, ReadBlock> CompressedBlocks(const Dataset& dataset,
+                                                                   const ReadBlocks& blocks) {
+  std::map<std::pair<int64_t, uint64_t>, ReadBlock> all;
+  std::map<std::pair<int64_t, uint64_t>, int64_t> uses;
+  int64_t record = 0;
+  for (int64_t s = 0; s < std::ssize(dataset.shards()); ++s) {
+    const RecordSource& shard = *dataset.shards()[static_cast<size_t>(s)];
+    const StoredPieces& pieces = *shard.far_pieces();
+    for (int64_t i = 0; i < shard.num_records(); ++i, ++record) {
+      const ReadBlocks::Blocks own = blocks.BlocksOf({.shard = s, .index = i}, record);
+      for (const ReadBlock& block : own) {
+        EXPECT_LE(block.first, i);
+        EXPECT_GE(block.last, i);
+        const auto [at, is_new] = all.try_emplace({s, block.offset}, block);
+        EXPECT_EQ(at->second, block);
+        ++uses[{s, block.offset}];
+      }
+      const RecordSpan span = shard.span(i);
+      for (const PieceRange& range :
+           pieces.PiecesOf({.begin = span.offset, .end = span.offset + span.size})) {
+        for (int64_t piece = range.begin; piece < range.end; ++piece) {
+          const ByteStretch place = pieces.PlaceOf(piece);
+          EXPECT_TRUE(std::any_of(own.begin(), own.end(),
+                                  [&](const ReadBlock& block) {
+                                    return block.offset <= place.begin &&
+                                           place.end <= block.offset + block.size;
+                                  }))
+              << "record " << i << " piece " << piece;
+        }
+      }
+    }
+  }
+  for (const auto& [key, block] : all) EXPECT_EQ(uses[key], block.num_records());
+  return all;
+}
+
+TEST(ReadBlocksTest, BlocksOfCompressedShardsHaveWholePiecesAndInOrderEachPieceOnce) {
+  const TempFolder folder;
+  const std::vector<std::string> shards = NoisyShards({150, 1, 250}, 40'000);
+  for (const Compression compression : kCompressions) {
+    SCOPED_TRACE(CompressionName(compression));
+    const auto dataset = OpenFarCompressed(shards, compression, std::make_shared<Gate>(),
+                                           folder / std::string(CompressionName(compression)));
+    EXPECT_LT(dataset->far_bytes(), 9'000'000);
+    for (const bool keeps_all : {false, true}) {
+      const ShuffleMode mode = keeps_all ? ShuffleMode::kGlobal : ShuffleMode::kNone;
+      const Order order = OrderOf(*dataset, mode);
+      uint64_t bytes = 0;
+      const auto blocks = CompressedBlocks(*dataset, ReadBlocks(order, *dataset, keeps_all));
+      for (const auto& [key, block] : blocks) bytes += block.size;
+      // Pieces of deflate share a byte.
+      EXPECT_GE(bytes, dataset->far_bytes());
+      EXPECT_LE(bytes, dataset->far_bytes() + blocks.size());
+      EXPECT_GT(std::ssize(blocks), keeps_all ? 15 : 3);
+    }
+  }
+}
+
+// The border of a block of WINDOW may lie within a piece. Then both blocks have the piece.
+TEST(ReadBlocksTest, OfACompressedShardEachRecordHasWhatItNeedsInEveryOrder) {
+  const TempFolder folder;
+  const std::vector<std::string> shards = NoisyShards({200}, 40'000);
+  for (const Compression compression : kCompressions) {
+    const auto dataset = OpenFarCompressed(shards, compression, std::make_shared<Gate>(),
+                                           folder / std::string(CompressionName(compression)));
+    const RecordSource& shard = *dataset->shards()[0];
+    for (const ShuffleMode mode : {ShuffleMode::kGlobal, ShuffleMode::kWindow}) {
+      const Order order = OrderOf(*dataset, mode, /*block_records=*/7);
+      const ReadBlocks blocks(order, *dataset, /*keeps_all=*/false);
+      for (int64_t i = 0; i < shard.num_records(); ++i) {
+        const RecordSpan span = shard.span(i);
+        const PieceRange needed =
+            shard.far_pieces()->PiecesOf({.begin = span.offset, .end = span.offset + span.size})[0];
+        const ReadBlocks::Blocks own = blocks.BlocksOf({.shard = 0, .index = i}, i);
+        EXPECT_LE(own.front().offset, shard.far_pieces()->PlaceOf(needed.begin).begin);
+        EXPECT_GE(own.back().offset + own.back().size,
+                  shard.far_pieces()->PlaceOf(needed.end - 1).end);
+        if (mode == ShuffleMode::kWindow) {
+          EXPECT_EQ(own.front().first / 7, own.back().last / 7);
+        } else {
+          EXPECT_EQ(own.size(), 1);
+          EXPECT_EQ(own.front().num_records(), 1);
+        }
+      }
+    }
   }
 }
 
