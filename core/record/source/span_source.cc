@@ -17,6 +17,10 @@ namespace {
 // Prefetch() asks for this many bytes of a record. After them the processor prefetches by itself.
 constexpr uint64_t kPrefetchBytes = 2 << 10;
 
+// Neighbours that are made of pieces are made together up to so many bytes. So the cache of chunks
+// is not asked for each small record.
+constexpr int64_t kMadeBytes = 256 << 10;
+
 // The least and the most bytes that a record or damaged stretch has as payload.
 PayloadRange RangeOf(const RecordIndex& index, uint64_t framing_bytes) {
   if (index.num_records() == 0) return {};
@@ -134,19 +138,31 @@ absl::Status SpanSource::TooLarge(int64_t record) const {
       " bytes of payload, the limit is ", file_.max_record_bytes, "; pack it smaller"));
 }
 
-absl::StatusOr<absl::string_view> SpanSource::ReadOne(int64_t record, AlignedBuffer& scratch,
+absl::StatusOr<absl::string_view> SpanSource::CheckAndAsk(int64_t record, absl::string_view bytes,
+                                                          bool asks, bool& outage) const {
+  absl::StatusOr<absl::string_view> payload = Check(record, bytes);
+  if (!payload.ok() && asks) payload = UnlessChanged(payload.status());
+  outage = IsOutage(payload.status());
+  return payload;
+}
+
+absl::StatusOr<absl::string_view> SpanSource::ReadOne(int64_t record, const SpanReader& reader,
                                                       bool& outage) const {
   if (IsTooLarge(record)) {
     absl::Status status = TooLarge(record);
     outage = IsOutage(status);
     return status;
   }
-  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view frame,
-                           ReadSpans(record, record, scratch, outage));
-  absl::StatusOr<absl::string_view> payload = Check(record, frame);
-  if (!payload.ok()) payload = UnlessChanged(payload.status());
-  outage = IsOutage(payload.status());
-  return payload;
+  SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view frame, reader.read(record, record, outage));
+  return CheckAndAsk(record, frame, reader.asks, outage);
+}
+
+absl::StatusOr<absl::string_view> SpanSource::ReadOne(int64_t record, AlignedBuffer& scratch,
+                                                      bool& outage) const {
+  const auto read = [&](int64_t first, int64_t last, bool& is_outage) {
+    return ReadSpans(first, last, scratch, is_outage);
+  };
+  return ReadOne(record, {.read = read}, outage);
 }
 
 absl::StatusOr<absl::string_view> SpanSource::ReadRecord(int64_t record,
@@ -199,6 +215,14 @@ absl::Status SpanSource::ReadRecords(absl::Span<const int64_t> records, RecordBy
       return ReadInPlace(records, mapped, scratch, callback);
     }
   }
+  const auto read = [&](int64_t first, int64_t last, bool& outage) {
+    return ReadSpans(first, last, scratch, outage);
+  };
+  return ReadRuns(records, max_read_bytes, {.read = read}, callback);
+}
+
+absl::Status SpanSource::ReadRuns(absl::Span<const int64_t> records, int64_t max_read_bytes,
+                                  const SpanReader& reader, RecordCallback callback) const {
   for (size_t begin = 0; begin < records.size();) {
     // [begin, end) is one run of neighbours.
     size_t end = begin + 1;
@@ -211,17 +235,16 @@ absl::Status SpanSource::ReadRecords(absl::Span<const int64_t> records, RecordBy
     }
     bool outage = false;
     absl::StatusOr<absl::string_view> frames = absl::string_view();
-    if (end - begin > 1) frames = ReadSpans(records[begin], records[end - 1], scratch, outage);
+    if (end - begin > 1) frames = reader.read(records[begin], records[end - 1], outage);
     for (size_t place = begin; place < end; ++place) {
       absl::StatusOr<absl::string_view> payload = frames;
       if (frames.ok() && end - begin > 1) {
         const RecordSpan at = span(records[place]);
-        payload = Check(records[place], frames->substr(at.offset - offset, at.size));
-        if (!payload.ok()) payload = UnlessChanged(payload.status());
-        outage = IsOutage(payload.status());
+        payload = CheckAndAsk(records[place], frames->substr(at.offset - offset, at.size),
+                              reader.asks, outage);
       } else if (!outage) {
         // If a shared read failed, records are read one by one: maybe only one of them fails.
-        payload = ReadOne(records[place], scratch, outage);
+        payload = ReadOne(records[place], reader, outage);
       }
       SYSTOLE_RETURN_IF_ERROR(callback(place, payload));
       if (outage) return payload.status();
@@ -231,43 +254,39 @@ absl::Status SpanSource::ReadRecords(absl::Span<const int64_t> records, RecordBy
   return absl::OkStatus();
 }
 
-absl::StatusOr<absl::string_view> SpanSource::MakeSpan(int64_t record, FetchedBytes fetched,
-                                                       AlignedBuffer& scratch, bool& outage) const {
-  const RecordSpan at = span(record);
-  SYSTOLE_RETURN_IF_ERROR(GrowScratch(at.size, scratch));
-  const absl::Span<char> out(reinterpret_cast<char*>(scratch.data()), at.size);
-  const absl::Status made = far_pieces()->Make(at.offset, out, [&](const ByteStretch& place) {
+absl::StatusOr<absl::string_view> SpanSource::MakeSpans(int64_t first, int64_t last,
+                                                        FetchedBytes fetched,
+                                                        AlignedBuffer& scratch,
+                                                        bool& outage) const {
+  const uint64_t begin = span(first).offset;
+  const uint64_t bytes = span(last).offset + span(last).size - begin;
+  SYSTOLE_RETURN_IF_ERROR(GrowScratch(bytes, scratch));
+  const absl::Span<char> out(reinterpret_cast<char*>(scratch.data()), bytes);
+  const absl::Status made = far_pieces()->Make(begin, out, [&](const ByteStretch& place) {
     return fetched({.offset = place.begin, .size = place.end - place.begin});
   });
   outage = IsOutage(made);  // As in ReadSpans(): the storage's own code decides.
   if (!made.ok()) return ReadFailure(made);
-  return absl::string_view(out.data(), out.size());
+  return absl::string_view(out.data(), bytes);
 }
 
 absl::Status SpanSource::ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                                      AlignedBuffer& scratch, RecordCallback callback) const {
-  for (size_t place = 0; place < records.size(); ++place) {
-    const int64_t record = records[place];
-    SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
-    bool outage = false;
-    absl::StatusOr<absl::string_view> payload = absl::string_view();
-    if (IsTooLarge(record)) {
-      payload = TooLarge(record);
-      outage = IsOutage(payload.status());
-    } else if (far_pieces() != nullptr) {
-      payload = MakeSpan(record, fetched, scratch, outage);
-    } else if (payload = fetched(span(record)); !payload.ok()) {
-      outage = IsOutage(payload.status());  // As in ReadSpans(): the storage's own code decides.
-      payload = ReadFailure(payload.status());
-    }
-    if (payload.ok()) {
-      payload = Check(record, *payload);
-      outage = IsOutage(payload.status());
-    }
-    SYSTOLE_RETURN_IF_ERROR(callback(place, payload));
-    if (outage) return payload.status();
+  for (const int64_t record : records) SYSTOLE_RETURN_IF_ERROR(CheckNumber(record));
+  if (far_pieces() != nullptr) {
+    const auto make = [&](int64_t first, int64_t last, bool& outage) {
+      return MakeSpans(first, last, fetched, scratch, outage);
+    };
+    return ReadRuns(records, kMadeBytes, {.read = make, .asks = false}, callback);
   }
-  return absl::OkStatus();
+  const auto find = [&](int64_t first, int64_t /*last*/,
+                        bool& outage) -> absl::StatusOr<absl::string_view> {
+    absl::StatusOr<absl::string_view> frame = fetched(span(first));
+    outage = IsOutage(frame.status());
+    if (!frame.ok()) return ReadFailure(frame.status());
+    return frame;
+  };
+  return ReadRuns(records, /*max_read_bytes=*/0, {.read = find, .asks = false}, callback);
 }
 
 void SpanSource::Prefetch(int64_t record) const {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -95,12 +96,27 @@ class SpanSource : public RecordSource {
   // (IsOutage).
   absl::StatusOr<absl::string_view> ReadSpans(int64_t first, int64_t last, AlignedBuffer& scratch,
                                               bool& outage) const;
-  // The bytes of a record, made of pieces that were read before.
-  absl::StatusOr<absl::string_view> MakeSpan(int64_t record, FetchedBytes fetched,
-                                             AlignedBuffer& scratch, bool& outage) const;
+  // The same of pieces that were read before, without a read.
+  absl::StatusOr<absl::string_view> MakeSpans(int64_t first, int64_t last, FetchedBytes fetched,
+                                              AlignedBuffer& scratch, bool& outage) const;
+  // Either of both. `asks`: bytes that fail may be of a file that was replaced.
+  struct SpanReader {
+    absl::FunctionRef<absl::StatusOr<absl::string_view>(int64_t first, int64_t last, bool& outage)>
+        read;
+    bool asks = true;
+  };
+  // ReadRecords() by copies.
+  absl::Status ReadRuns(absl::Span<const int64_t> records, int64_t max_read_bytes,
+                        const SpanReader& reader, RecordCallback callback) const;
   // ReadRecord() of a record that exists. `outage` says whether an error is an outage.
+  absl::StatusOr<absl::string_view> ReadOne(int64_t record, const SpanReader& reader,
+                                            bool& outage) const;
+  // The same with ReadSpans().
   absl::StatusOr<absl::string_view> ReadOne(int64_t record, AlignedBuffer& scratch,
                                             bool& outage) const;
+  // Check(), and of a damaged record whether the file was replaced.
+  absl::StatusOr<absl::string_view> CheckAndAsk(int64_t record, absl::string_view bytes, bool asks,
+                                                bool& outage) const;
   // The error for a record that is too large to be read.
   absl::Status TooLarge(int64_t record) const;
   // ReadRecords() of a file that can be read in place: `mapped` has bytes.
