@@ -13,6 +13,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "core/batch/slice_layout.h"
+#include "core/batch/stage_times.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/plan/feed_plan.h"
 
@@ -21,11 +22,12 @@ namespace systole {
 class CoreSlice {
  public:
   // Borrows `buffer`. The destructor calls `release`, which ends the loan.
-  CoreSlice(std::shared_ptr<const FeedPlan> plan, int64_t step, int core,
+  CoreSlice(std::shared_ptr<const FeedPlan> plan, int64_t step, int core, const StageTimes& stages,
             const AlignedBuffer& buffer, std::function<void()> release)
       : plan_(std::move(plan)),
         step_(step),
         core_(core),
+        stages_(stages),
         buffer_(buffer),
         release_(std::move(release)) {}
   ~CoreSlice() { release_(); }
@@ -34,6 +36,8 @@ class CoreSlice {
 
   int64_t step() const { return step_; }
   int core() const { return core_; }
+  // How long its stages took, up to its delivery, for the stream that delivered it.
+  const StageTimes& stages() const { return stages_; }
   const SliceLayout& layout() const { return plan_->layout(); }
   const uint8_t* data() const { return buffer_.data(); }
   // The slice's memory, for another process to map; null if it is private.
@@ -43,6 +47,7 @@ class CoreSlice {
   const std::shared_ptr<const FeedPlan> plan_;
   const int64_t step_;
   const int core_;
+  const StageTimes stages_;
   const AlignedBuffer& buffer_;
   const std::function<void()> release_;
 };

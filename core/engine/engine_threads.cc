@@ -79,6 +79,7 @@ void EngineThreads::Next(const StreamPtr& stream, SliceDone done) {
   std::optional<Delivery> delivery;
   {
     MutexLock lock(mu_);
+    scheduler_.SetTime(clock_());
     delivery = scheduler_.Next(*stream);
     if (!delivery.has_value()) {
       auto waiter = [self = shared_from_this(), stream,
@@ -148,6 +149,7 @@ StepEngineStats EngineThreads::GetStats() const {
 void EngineThreads::Work(int index) {
   ScratchAccount scratch(scratch_);
   ExampleMaker maker(&scratch);
+  SleepMeter meter;
   Worker& worker = Introduce(index, maker, scratch);
   StepScheduler::Work work = Wait(index);
   while (!work.empty()) {
@@ -156,18 +158,22 @@ void EngineThreads::Work(int index) {
     work = {};
     if (task.has_value()) {
       const absl::Duration begin = clock_();
+      meter.Begin(begin);
       ExampleRun run = task->run();
       const bool done = Make(maker, *task, begin, run);
+      const absl::Duration slept = meter.End(clock_()) - scratch.TakeWaited();
       StepScheduler::Answers answers;
       {
         MutexLock lock(mu_);
         const absl::Duration now = clock_();
+        scheduler_.SetTime(now);
         const bool was_stuck = watch_.IsStuck(index);
         if (watch_.IsOverdue(index)) scheduler_.CountOverdue(*task, false);
         watch_.End(index, now);
         if (watch_.busy() == 0) rests_.SignalAll();
         worker.task.reset();
         const double cost = absl::ToDoubleNanoseconds(now - begin);
+        task->slice().times().AddWork(now - begin, slept);
         answers = done ? scheduler_.Finish(*task, run, cost)
                        : scheduler_.Return(*task, std::move(run), cost);
         if (datasets_.End(*task->plan()) || was_stuck) Append(BlockDatasets(), answers);
@@ -209,10 +215,12 @@ EngineThreads::Worker& EngineThreads::Introduce(int index, const ExampleMaker& m
 bool EngineThreads::MayBegin() const { return watch_.MayBegin() || watch_.MayBeginBeside(); }
 
 StepScheduler::Work EngineThreads::Take(int index) {
+  const absl::Duration now = clock_();
+  scheduler_.SetTime(now);
   StepScheduler::Work work = scheduler_.Take(/*beside=*/!watch_.MayBegin());
   if (work.task.has_value()) {
     workers_[static_cast<size_t>(index)].task = work.task;
-    watch_.Begin(index, clock_());
+    watch_.Begin(index, now);
     if (datasets_.Begin(*work.task->plan())) BlockDatasets(/*fails_streams=*/false);
     if (std::exchange(watch_sleeps_, false)) watch_wakes_.Signal();
   }
@@ -329,6 +337,10 @@ SliceResult EngineThreads::ResultOf(const StreamPtr& stream, Delivery delivery) 
   if (!delivery->has_value()) return std::optional<SlicePtr>();
   std::shared_ptr<SharedSlice> made = **std::move(delivery);
   const PendingSlice& slice = *made;
+  StageTimes stages = stream->stages();
+  const FeedPlan& plan = *stream->plan();
+  const int costliest = plan.output_costs().Costliest();
+  if (costliest >= 0) stages.costliest = plan.outputs()[static_cast<size_t>(costliest)].tensor;
   std::function<void()> release;
   if (stream->memory().gives_away) {
     // `release` does not refer to the stream, because the consumer may keep the slice longer than
@@ -340,7 +352,7 @@ SliceResult EngineThreads::ResultOf(const StreamPtr& stream, Delivery delivery) 
     };
   }
   return std::optional<SlicePtr>(std::make_shared<CoreSlice>(
-      stream->plan(), slice.step(), slice.core(), slice.buffer(), std::move(release)));
+      stream->plan(), slice.step(), slice.core(), stages, slice.buffer(), std::move(release)));
 }
 
 void EngineThreads::TakeBack(SharedSlice& slice) {
@@ -352,6 +364,7 @@ void EngineThreads::GiveBack(ScheduledStream& stream, const std::shared_ptr<Shar
   StepScheduler::Answer answer;
   {
     MutexLock lock(mu_);
+    scheduler_.SetTime(clock_());
     answer = scheduler_.GiveBack(stream, slice);
     Wake();
   }
@@ -363,6 +376,7 @@ std::optional<SliceTask> EngineThreads::TakeToRead(StepScheduler::MayRead may_re
     StepScheduler::Work work;
     {
       MutexLock lock(mu_);
+      scheduler_.SetTime(clock_());
       work = scheduler_.TakeToRead(may_read);
       if (!work.empty() || work.more) Wake();
     }
@@ -375,6 +389,7 @@ void EngineThreads::Arrive(const SliceTask& task, ExampleRun run) {
   StepScheduler::Answers answers;
   {
     MutexLock lock(mu_);
+    scheduler_.SetTime(clock_());
     answers = scheduler_.Arrive(task, std::move(run));
     Wake();
   }

@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
+#include "core/concurrency/sleep_meter.h"
 #include "core/concurrency/thread_times.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/engine/core_slice.h"

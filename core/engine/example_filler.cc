@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "core/batch/slice_layout.h"
 #include "core/checksum/xxh3.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/engine/kept_bytes.h"
 #include "core/interrupt/interrupt.h"
 #include "core/memory/scratch_scope.h"
@@ -270,8 +272,10 @@ void ExampleFiller::Drop() {
 }
 
 absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch,
-                                 uint8_t* slice) {
+                                 uint8_t* slice, bool timed) {
+  const MonotonicClock clock = timed ? SteadyClock() : nullptr;
   for (size_t i = 0; i < plan.outputs().size(); ++i) {
+    const absl::Duration begin = timed ? clock() : absl::ZeroDuration();
     const OutputPlan& output = plan.outputs()[i];
     const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
     const int64_t example_bytes = tensor.example_bytes();
@@ -303,6 +307,7 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
           ToChannelsFirst<uint64_t>(out.data(), output.shape, place);
       }
     }
+    if (timed) plan.output_costs().Add(i, clock() - begin);
   }
   made_.Clear();
   return absl::OkStatus();

@@ -83,8 +83,10 @@ class ExampleFiller {
   // Instead of Fill(): gives the example up and frees the memory of its images.
   void Drop();
 
-  // Second half: fills in every output of slot `slot` of `slice`.
-  absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice);
+  // Second half: fills in every output of slot `slot` of `slice`. If the example is `timed`, adds
+  // what each output took to FeedPlan::output_costs(): the caller has decoded nothing ahead.
+  absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice,
+                    bool timed = false);
 
  private:
   // An output that asks for the cache.

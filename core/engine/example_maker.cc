@@ -46,6 +46,11 @@ constexpr size_t kPrefetchedRecords = 16;
 // while the cache is filled.
 constexpr size_t kLookedUpRecords = 16;
 
+// Of the examples that a thread makes of a plan, the first of so many is timed, output by output
+// (FeedPlan::output_costs()). Its images are not decoded together with another's, which costs some
+// time; one in so many does not matter.
+constexpr int64_t kTimedEvery = 128;
+
 // The number of values computed and bytes read between two looks at the clock. That much work takes
 // microseconds, and a look takes 30 ns.
 constexpr int64_t kValuesBetweenLooks = 1 << 14;
@@ -341,6 +346,7 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
   const int lane = decoding_.waits(0) ? 1 : 0;
   Making& making = task.scratch.makings[static_cast<size_t>(lane)];
   making.wanted = wanted;
+  making.timed = task.plan.outputs().size() > 1 && task.scratch.examples++ % kTimedEvery == 0;
   absl::string_view bytes = *payload;
   if (waits) {
     Lane& waiting = lanes_[static_cast<size_t>(lane)];
@@ -351,7 +357,7 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
       *task.plan.dataset().shards()[static_cast<size_t>(wanted.place.shard)];
   const absl::Status begun = making.filler.Begin(task.plan, wanted.pass, RecordOf(shard, wanted),
                                                  bytes, std::move(kept), decoding_, lane);
-  if (!begun.ok() || !decoding_.waits(lane)) Finish(task, lane, begun);
+  if (!begun.ok() || !decoding_.waits(lane) || making.timed) Finish(task, lane, begun);
 }
 
 bool ExampleMaker::CopyPayload(absl::string_view payload, Lane& lane) {
@@ -380,7 +386,7 @@ void ExampleMaker::Finish(Task& task, int lane, absl::Status status) {
   Making& making = task.scratch.makings[static_cast<size_t>(lane)];
   const Wanted& wanted = making.wanted;
   if (status.ok() && !InterruptRequested()) {
-    status = making.filler.Fill(task.plan, wanted.slot, filler_scratch_, task.slice);
+    status = making.filler.Fill(task.plan, wanted.slot, filler_scratch_, task.slice, making.timed);
     if (scratch_ != nullptr) scratch_->EndExample();
   }
   // The status is ignored, because the interruption may have caused it.

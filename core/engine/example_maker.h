@@ -93,6 +93,7 @@ class ExampleMaker {
 
     ExampleFiller filler;
     Wanted wanted;
+    bool timed = false;  // Its outputs are timed.
   };
 
   // What one plan needs between calls.
@@ -100,6 +101,7 @@ class ExampleMaker {
     std::weak_ptr<const FeedPlan> plan;
     const ValueCache* cache = nullptr;  // The cache that its makings use. Never dereferenced.
     ScratchBytes bytes;
+    int64_t examples = 0;                                // How many were begun.
     std::array<Making, PairedDecoding::kLanes> makings;  // By lane.
   };
 

@@ -45,6 +45,9 @@ struct ExampleRun {
   FirstError error;
   // The bytes of its records. Null: they were not read ahead.
   std::shared_ptr<const RunBlocks> blocks;
+
+  // How many examples are left to do. They are the units of a stream's costs.
+  int64_t units_left() const { return std::max<int64_t>(1, examples.size() - done); }
 };
 
 // The most examples of a run, for runs of examples with records and for runs of padding.
@@ -98,14 +101,14 @@ class PendingSlice {
   // Whether TakeToRead() has something to give. Always false if records are not read ahead.
   bool has_unread() const { return reads_ahead_ && next_ < std::min(end_, records_); }
   // Returns the next examples, all of which have records, to be read. The run comes back with
-  // Return() once its bytes are there. REQUIRES: has_unread().
+  // ReturnRead() once its bytes are there. REQUIRES: has_unread().
   ExampleRun TakeToRead(const TaskSize& size) {
     SYSTOLE_CHECK(has_unread());
     ++running_;
+    ++reading_;
     return {.examples = Cut(std::min(end_, records_), size.records)};
   }
-  // Says that a run from Take() is made or has failed, or that one from TakeToRead() cannot be
-  // read. After an error, only examples before the
+  // Says that a run from Take() is made or has failed. After an error, only examples before the
   // failed one are still handed out. So the error of the lowest example is known in the end.
   void Finish(const ExampleRun& run) {
     Stop();
@@ -114,10 +117,15 @@ class PendingSlice {
     end_ = next_;
     std::erase_if(returned_, [&](const ExampleRun& other) { return IsBehindError(other); });
   }
-  // Gives back a run from Take() that is not done, or one from TakeToRead() that was read.
+  // Gives back a run from Take() that is not done.
   void Return(ExampleRun run) {
     Stop();
     if (!is_dropped() && !IsBehindError(run)) returned_.push_back(std::move(run));
+  }
+  // Gives back a run from TakeToRead().
+  void ReturnRead(ExampleRun run) {
+    --reading_;
+    Return(std::move(run));
   }
 
   // The slice is no longer wanted: hands out nothing from now on.
@@ -130,6 +138,8 @@ class PendingSlice {
   // Drop() raises it. Then threads that work at the slice give up. Any thread may read it.
   const InterruptFlag& unwanted() const { return unwanted_; }
 
+  // Whether runs are being read, and no thread works or could work at the slice meanwhile.
+  bool only_reads() const { return reading_ > 0 && reading_ == running_ && returned_.empty(); }
   // Whether all runs that were handed out are done, and nothing is left to hand out.
   bool is_done() const { return !has_untaken() && returned_.empty() && running_ == 0; }
   // The error of the lowest example; OK if there was none.
@@ -165,6 +175,7 @@ class PendingSlice {
   int64_t next_ = 0;
   int64_t end_;
   int64_t running_ = 0;  // Runs handed out, and neither finished nor given back.
+  int64_t reading_ = 0;  // Those of them that are being read.
   std::vector<ExampleRun> returned_;
   InterruptFlag unwanted_;
   FirstError error_;

@@ -33,10 +33,11 @@ bool ScheduledStream::WillComeTo(int64_t step, int core) const {
   return number >= next_to_begin_ && number < num_slices_;
 }
 
-void ScheduledStream::Begin(SharedSlicePtr slice) {
+void ScheduledStream::Begin(SharedSlicePtr slice, absl::Duration now) {
   slice->Join(*this);
   if (!slice->is_done()) returned_ += slice->num_returned();
   pending_.push_back(std::move(slice));
+  joined_.push_back(now);
   ++next_to_begin_;
   holdings_.Begin();
 }
@@ -48,9 +49,12 @@ const SharedSlicePtr& ScheduledStream::FirstWithMore() const {
                        [](const SharedSlicePtr& slice) { return slice->has_more(); });
 }
 
-SharedSlicePtr ScheduledStream::Deliver() {
+SharedSlicePtr ScheduledStream::Deliver(absl::Duration now) {
   SharedSlicePtr slice = std::move(pending_.front());
   pending_.pop_front();
+  const absl::Duration wanted = waits() ? std::min(joined_.front(), waits_since_) : joined_.front();
+  joined_.pop_front();
+  stages_ = slice->times().For(wanted, reads_ahead_, now);
   holdings_.Deliver();
   return slice;
 }
@@ -58,6 +62,7 @@ SharedSlicePtr ScheduledStream::Deliver() {
 SharedSlicePtr ScheduledStream::TakeBackLast() {
   SharedSlicePtr slice = std::move(pending_.back());
   pending_.pop_back();
+  joined_.pop_back();
   --next_to_begin_;
   failed_ = absl::OkStatus();  // The next attempt to begin finds the error again.
   holdings_.TakeBack();
@@ -75,9 +80,10 @@ void ScheduledStream::Leave(SharedSlice& slice) {
   slice.Leave(*this);
 }
 
-void ScheduledStream::Wait(DeliveryWaiter waiter) {
+void ScheduledStream::Wait(DeliveryWaiter waiter, absl::Duration now) {
   SYSTOLE_CHECK(waiter_ == nullptr);
   waiter_ = std::move(waiter);
+  waits_since_ = now;
   gave_way_ = false;
 }
 

@@ -18,6 +18,8 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/batch/stage_times.h"
 #include "core/cache/value_cache.h"
 #include "core/engine/fair_clock.h"
 #include "core/engine/pending_slice.h"
@@ -62,7 +64,8 @@ class ScheduledStream {
   // Whether the stream has yet to begin the slice of this step and core.
   bool WillComeTo(int64_t step, int core) const;
   // The stream joins `slice`, its next one. The slice was begun for this stream or for another one.
-  void Begin(SharedSlicePtr slice);
+  // `now` is used for stages() only, here and below.
+  void Begin(SharedSlicePtr slice, absl::Duration now = absl::ZeroDuration());
 
   // Slices begun and not delivered, in order. Only the last one may have examples that were never
   // taken. The others may have runs that were given back.
@@ -81,7 +84,10 @@ class ScheduledStream {
   void CountReturned(int64_t more) { returned_ += more; }
 
   // The first pending slice goes to the consumer.
-  SharedSlicePtr Deliver();
+  SharedSlicePtr Deliver(absl::Duration now = absl::ZeroDuration());
+  // The stages of the slice delivered last. Its consumer may read them, too, until it asks for the
+  // next slice.
+  const StageTimes& stages() const { return stages_; }
   // Takes back the last pending slice. The stream leaves the slice, which is then its next one
   // again.
   SharedSlicePtr TakeBackLast();
@@ -120,7 +126,7 @@ class ScheduledStream {
   // Whether the consumer waits for a delivery. Wait() requires !waits(), and TakeWaiter() requires
   // waits().
   bool waits() const { return waiter_ != nullptr; }
-  void Wait(DeliveryWaiter waiter);
+  void Wait(DeliveryWaiter waiter, absl::Duration now = absl::ZeroDuration());
   DeliveryWaiter TakeWaiter() { return std::exchange(waiter_, nullptr); }
 
  private:
@@ -136,6 +142,8 @@ class ScheduledStream {
 
   int64_t next_to_begin_ = 0;  // The number of the next slice.
   std::deque<SharedSlicePtr> pending_;
+  std::deque<absl::Duration> joined_;  // When the stream joined each of pending_.
+  StageTimes stages_;
   int64_t returned_ = 0;  // Runs of pending_ that were given back and wait for a thread.
   StreamHoldings holdings_;
   std::optional<FairClock::Account> account_;
@@ -144,6 +152,7 @@ class ScheduledStream {
   absl::Status failed_;
   absl::Status ended_;
   DeliveryWaiter waiter_;
+  absl::Duration waits_since_;  // If there is a waiter.
 };
 
 }  // namespace systole

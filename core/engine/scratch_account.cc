@@ -43,7 +43,9 @@ bool ScratchAccount::Need(ScratchUse use, int64_t bytes) {
       return false;
     }
     if (!waits) waits_.store(waits = true, std::memory_order_relaxed);
+    const absl::Duration begin = clock_();
     shared_.changed_.WaitFor(shared_.mu_, kLook);
+    waited_ += clock_() - begin;
   }
   if (waits) waits_.store(false, std::memory_order_relaxed);
   // This thread no longer waits, so another thread may be the elder now (ScratchBudget).

@@ -11,8 +11,11 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/memory/scratch_budget.h"
 #include "core/memory/scratch_scope.h"
@@ -57,6 +60,8 @@ class ScratchAccount final : public ScratchSource {
 
   // Whether the thread waits in Need(). Any thread may ask.
   bool waits() const { return waits_.load(std::memory_order_relaxed); }
+  // How long the thread has waited in Need() since the last call.
+  absl::Duration TakeWaited() { return std::exchange(waited_, absl::ZeroDuration()); }
   // The thread's read hangs: other threads need not wait for its turn to end. Any thread may call
   // this.
   void StepDown();
@@ -67,7 +72,9 @@ class ScratchAccount final : public ScratchSource {
   int64_t& of(ScratchUse use) { return needs_[static_cast<size_t>(use)]; }
 
   SharedScratch& shared_;
+  const MonotonicClock clock_ = SteadyClock();
   std::atomic<bool> waits_ = false;
+  absl::Duration waited_;
   Uses needs_ = {};
   bool settled_ = true;  // Nothing was taken or given back since the last turn's end.
   ScratchBudget::Account account_ ABSL_GUARDED_BY(shared_.mu_);

@@ -12,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/engine/pending_slice.h"
 #include "core/engine/slice_budget.h"
+#include "core/engine/slice_times.h"
 #include "core/memory/aligned_buffer.h"
 #include "core/memory/buffer_pool.h"
 #include "core/plan/feed_plan.h"
@@ -28,19 +30,22 @@ class SharedSlice : public PendingSlice {
   // Plan, step, core and kind of memory: slices with one key have the same bytes.
   using Key = std::tuple<const FeedPlan*, int64_t, int, BufferKind>;
 
-  // `records` as in PendingSlice.
+  // `records` as in PendingSlice. `now`: when it is begun (SliceTimes).
   SharedSlice(std::shared_ptr<const FeedPlan> plan, BufferKind kind, int64_t step, int core,
-              int64_t records, AlignedBuffer buffer)
+              int64_t records, AlignedBuffer buffer, absl::Duration now = absl::ZeroDuration())
       : PendingSlice(step, core, plan->layout().per_core_batch(), records,
                      plan->dataset().far_bytes() > 0, std::move(buffer)),
         plan_(std::move(plan)),
-        kind_(kind) {}
+        kind_(kind),
+        times_(now) {}
 
   const std::shared_ptr<const FeedPlan>& plan() const { return plan_; }
   BufferKind kind() const { return kind_; }
   Key key() const { return {plan_.get(), step(), core(), kind_}; }
   // The bytes of the budget that the slice takes.
   int64_t cost_bytes() const { return plan_->layout().slice_bytes() + kSliceOverheadBytes; }
+
+  SliceTimes& times() { return times_; }
 
   // The stream has the slice from now on. A stream that joins while the slice is made is among
   // makers().
@@ -64,6 +69,7 @@ class SharedSlice : public PendingSlice {
   // The key has the plan's address. Holding the plan prevents another plan at the same address.
   const std::shared_ptr<const FeedPlan> plan_;
   const BufferKind kind_;
+  SliceTimes times_;
   int holders_ = 0;
   std::vector<ScheduledStream*> makers_;
 };

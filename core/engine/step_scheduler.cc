@@ -20,17 +20,13 @@ constexpr double kGuessedCostPerElement = 1;
 constexpr int64_t kKeptBudgetParts = 4;
 constexpr size_t kMaxKeptSlices = 4096;
 
-// How many examples of the run are left to do. They are the units of a stream's costs.
-int64_t UnitsLeft(const ExampleRun& run) {
-  return std::max<int64_t>(1, run.examples.size() - run.done);
-}
-
 // Calls `change`, which takes runs of the slice or gives them back. Then tells the streams that
 // make the slice how the number of its returned runs has changed.
 template <typename Change>
-void ChangeRuns(SharedSlice& slice, Change change) {
+void ChangeRuns(SharedSlice& slice, absl::Duration now, Change change) {
   const int64_t before = slice.num_returned();
   change();
+  slice.times().SetReads(slice.only_reads(), now);
   for (ScheduledStream* const stream : slice.makers()) {
     stream->CountReturned(slice.num_returned() - before);
   }
@@ -60,10 +56,6 @@ absl::Status StepScheduler::Add(const StreamPtr& stream) {
   return absl::OkStatus();
 }
 
-void StepScheduler::CountOverdue(const SliceTask& task, bool overdue) {
-  queue_.CountOverdue(task.stream().peer(), overdue);
-}
-
 StepScheduler::Work StepScheduler::Take(bool beside) {
   Work work;
   while (true) {
@@ -82,8 +74,8 @@ StepScheduler::Work StepScheduler::Take(bool beside) {
     }
     const SharedSlicePtr slice = stream->FirstWithMore();
     ExampleRun run;
-    ChangeRuns(*slice, [&] { run = slice->Take(stream->task_size()); });
-    const double charged = stream->account().Take(UnitsLeft(run));
+    ChangeRuns(*slice, now_, [&] { run = slice->Take(stream->task_size()); });
+    const double charged = stream->account().Take(run.units_left());
     work.task = SliceTask(stream, slice, std::move(run), charged);
     work.more =
         choice.wanting > 1 || stream->has_more() || (!stream->reads_ahead() && MayBegin(*stream));
@@ -103,6 +95,7 @@ StepScheduler::Work StepScheduler::TakeToRead(MayRead may_read) {
     if (stream->has_unread()) {
       const SharedSlicePtr slice = stream->pending().back();
       work.task = SliceTask(stream, slice, slice->TakeToRead(stream->task_size()), /*charged=*/0);
+      slice->times().SetReads(slice->only_reads(), now_);
       return work;
     }
     // The stream failed, or the slice is done, or has only padding, which threads can make.
@@ -114,7 +107,7 @@ StepScheduler::Work StepScheduler::TakeToRead(MayRead may_read) {
 
 StepScheduler::Answers StepScheduler::Arrive(const SliceTask& task, ExampleRun run) {
   SharedSlice& slice = task.slice();
-  ChangeRuns(slice, [&] { slice.Return(std::move(run)); });
+  ChangeRuns(slice, now_, [&] { slice.ReturnRead(std::move(run)); });
   return Settle(task);  // As for Return().
 }
 
@@ -122,7 +115,7 @@ StepScheduler::Answers StepScheduler::Return(const SliceTask& task, ExampleRun r
   const int64_t done = std::max<int64_t>(1, run.done - task.run().done);
   task.stream().account().Finish(done, task.charged(), cost);
   SharedSlice& slice = task.slice();
-  ChangeRuns(slice, [&] { slice.Return(std::move(run)); });
+  ChangeRuns(slice, now_, [&] { slice.Return(std::move(run)); });
   return Settle(task);  // The slice may be done now, if no stream wants it any more.
 }
 
@@ -130,8 +123,8 @@ StepScheduler::Answers StepScheduler::Finish(const SliceTask& task, const Exampl
                                              double cost) {
   SharedSlice& slice = task.slice();
   if (!slice.is_dropped()) examples_made_ += task.examples().size();
-  task.stream().account().Finish(UnitsLeft(task.run()), task.charged(), cost);
-  ChangeRuns(slice, [&] { slice.Finish(run); });
+  task.stream().account().Finish(task.run().units_left(), task.charged(), cost);
+  ChangeRuns(slice, now_, [&] { slice.Finish(run); });
   return Settle(task);
 }
 
@@ -142,6 +135,7 @@ StepScheduler::Answers StepScheduler::Settle(const SliceTask& task) {
     budget_.ReturnLate(slice.TakeBuffer());
     return {};
   }
+  slice.times().Done(now_);
   if (!slice.error().ok()) shelf_.Remove(slice);
   // TakeMakers() comes before the loop, because a stream that fails leaves the slice's makers.
   const std::vector<ScheduledStream*> makers = slice.TakeMakers();
@@ -205,13 +199,13 @@ std::optional<Delivery> StepScheduler::Next(ScheduledStream& stream) {
   if (!stream.pending().front()->is_done() || stream.holdings().window_is_full()) {
     return std::nullopt;
   }
-  SharedSlicePtr made = stream.Deliver();
+  SharedSlicePtr made = stream.Deliver(now_);
   if (stream.memory().gives_away) budget_.GiveAway(made->buffer());
   return Delivery(std::move(made));
 }
 
 bool StepScheduler::Wait(ScheduledStream& stream, DeliveryWaiter waiter) {
-  stream.Wait(std::move(waiter));
+  stream.Wait(std::move(waiter), now_);
   return SliceBudget::IsEmptyHanded(stream.holdings(), /*waits=*/true);
 }
 
@@ -325,7 +319,7 @@ void StepScheduler::Begin(ScheduledStream& stream) {
   // A task has whole groups. So padding in a group that has a record is made with the record.
   const int64_t records = WholeGroups(plan, plan.order().RecordsOnCore(step, core));
   auto slice = std::make_shared<SharedSlice>(stream.plan(), stream.memory().kind, step, core,
-                                             records, *std::move(buffer));
+                                             records, *std::move(buffer), now_);
   if (Shares(stream)) shelf_.Add(slice);
   Hold(stream, std::move(slice));
 }
@@ -352,7 +346,7 @@ void StepScheduler::JoinAhead(ScheduledStream& stream) {
 void StepScheduler::Hold(ScheduledStream& stream, SharedSlicePtr slice) {
   if (slice->holders() == 0 && slice->is_done()) shelf_.Unkeep(*slice);
   if (slice->holders() > 0 || slice->is_done()) ++slices_shared_;
-  stream.Begin(std::move(slice));
+  stream.Begin(std::move(slice), now_);
 }
 
 // The stream that holds most gives slices back first. If a stream with a consumer in this process
@@ -382,8 +376,6 @@ bool StepScheduler::TakeBackLookAhead(const ScheduledStream& starved) {
   }
   return in_flight() < before;
 }
-
-void StepScheduler::TakeBackLast(ScheduledStream& stream) { ReleaseIfLeft(stream.TakeBackLast()); }
 
 void StepScheduler::ReleaseIfLeft(const SharedSlicePtr& slice) {
   if (slice->holders() > 0) return;

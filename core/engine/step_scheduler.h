@@ -32,6 +32,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "core/engine/fair_queue.h"
 #include "core/engine/pending_slice.h"
 #include "core/engine/scheduled_stream.h"
@@ -83,6 +84,9 @@ class StepScheduler {
     bool empty() const { return !task.has_value() && answer.waiter == nullptr; }
   };
 
+  // It is `now` in the calls that follow. Only SliceTimes gets to know it.
+  void SetTime(absl::Duration now) { now_ = now; }
+
   // ResourceExhausted if one of its slices is larger than the whole budget.
   absl::Status Add(const StreamPtr& stream);
 
@@ -98,10 +102,12 @@ class StepScheduler {
   Answers Arrive(const SliceTask& task, ExampleRun run);
 
   // `task` has become overdue, or is no longer overdue.
-  void CountOverdue(const SliceTask& task, bool overdue);
+  void CountOverdue(const SliceTask& task, bool overdue) {
+    queue_.CountOverdue(task.stream().peer(), overdue);
+  }
 
   // `task` is done. `run` is its run, with the error if there was one. A thread worked at it for
-  // `cost` nanoseconds, the unit of all costs.
+  // `cost` nanoseconds, the unit of all costs. How long it slept then, SliceTimes is told before.
   Answers Finish(const SliceTask& task, const ExampleRun& run, double cost);
 
   // The thread ends its turn before the task is done. `run` says how far the thread came. Any
@@ -178,7 +184,7 @@ class StepScheduler {
   // Takes memory back for `starved`, which holds no slice. True if some came back at once.
   bool TakeBackLookAhead(const ScheduledStream& starved);
   // Throws away the last pending slice. It may be begun again.
-  void TakeBackLast(ScheduledStream& stream);
+  void TakeBackLast(ScheduledStream& stream) { ReleaseIfLeft(stream.TakeBackLast()); }
   // A stream has left `slice`. If no stream has the slice any more, its memory comes back at once,
   // with two exceptions. If a task still writes there, the memory comes back when the last such
   // task is done. If another stream has yet to reach the slice, the slice may be kept for that
@@ -211,6 +217,7 @@ class StepScheduler {
   int64_t slices_shared_ = 0;
   // A stream has ended, so perhaps no stream will reach a kept slice any more.
   bool kept_may_be_unwanted_ = false;
+  absl::Duration now_;
 };
 
 }  // namespace systole

@@ -180,7 +180,8 @@ FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Or
       outputs_(std::move(outputs)),
       mix_(std::move(mix)),
       example_elements_(example_elements),
-      fingerprint_(SpecFingerprint(spec_)) {}
+      fingerprint_(SpecFingerprint(spec_)),
+      output_costs_(outputs_.size()) {}
 
 bool FeedPlan::decodes_images() const {
   return std::any_of(outputs_.begin(), outputs_.end(),

@@ -1,7 +1,7 @@
 // A feed spec that was checked against a dataset and translated: where each tensor lies in a slice,
 // and how one example is made.
 //
-// Thread-compatible; immutable, so any number of threads may use it.
+// Thread-compatible; immutable but for output_costs(), so any number of threads may use it.
 #ifndef SYSTOLE_CORE_PLAN_FEED_PLAN_H_
 #define SYSTOLE_CORE_PLAN_FEED_PLAN_H_
 
@@ -18,6 +18,7 @@
 #include "core/example/example_parser.h"
 #include "core/order/order.h"
 #include "core/plan/mix_plan.h"
+#include "core/plan/output_costs.h"
 #include "core/plan/output_plan.h"
 #include "core/spec/order_spec.h"
 #include "core/spec/transform_runs.h"
@@ -61,6 +62,8 @@ class FeedPlan {
   int num_cores() const { return NumCoresOf(spec_); }
   // What an example costs, in values computed (example_cost.h).
   int64_t example_elements() const { return example_elements_; }
+  // What its outputs cost, as far as it was measured. Whoever makes examples adds to it.
+  OutputCosts& output_costs() const { return output_costs_; }
   // How the transforms of each output run, in the order of spec().outputs().
   SpecRuns runs() const;
   // Whether some output needs the record's features.
@@ -91,6 +94,7 @@ class FeedPlan {
   const std::optional<MixPlan> mix_;
   const int64_t example_elements_;
   const uint64_t fingerprint_;
+  mutable OutputCosts output_costs_;
 };
 
 }  // namespace systole

@@ -1,0 +1,38 @@
+#include "core/concurrency/sleep_meter.h"
+
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/thread_times.h"
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+void Sleep(absl::Duration time) {
+  Mutex mu;
+  CondVar never;
+  const MonotonicClock clock = SteadyClock();
+  const absl::Duration end = clock() + time;
+  MutexLock lock(mu);
+  while (clock() < end) never.WaitFor(mu, end - clock());
+}
+
+TEST(SleepMeterTest, SleepCountsAndWorkDoesNot) {
+  if (!TimesOf(OwnThreadId()).has_value()) GTEST_SKIP() << "this kernel does not count times";
+  const MonotonicClock clock = SteadyClock();
+  SleepMeter meter;
+  meter.Begin(clock());
+  Sleep(absl::Milliseconds(50));
+  const absl::Duration slept = meter.End(clock());
+  // A busy machine wakes the thread late, which does not count as sleep.
+  EXPECT_GT(slept, absl::Milliseconds(25));
+  meter.Begin(clock());
+  const absl::Duration begin = OwnCpuTime();
+  while (OwnCpuTime() - begin < absl::Milliseconds(50)) {
+  }
+  EXPECT_LT(meter.End(clock()), absl::Milliseconds(25));
+}
+
+}  // namespace
+}  // namespace systole
