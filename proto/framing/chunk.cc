@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "core/batch/stage_times.h"
 #include "core/checksum/crc32c.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
@@ -36,11 +37,18 @@ constexpr uint32_t kDraining = Tag(v1::Chunk::kDrainingFieldNumber, kVarint);
 constexpr uint32_t kSlot = Tag(v1::Chunk::kSlotFieldNumber, kVarint);
 constexpr uint32_t kSlotBytes = Tag(v1::Chunk::kSlotBytesFieldNumber, kVarint);
 constexpr uint32_t kNotShared = Tag(v1::Chunk::kNotSharedFieldNumber, kVarint);
+constexpr uint32_t kStages = Tag(v1::Chunk::kStagesFieldNumber, kLengthDelimited);
+constexpr uint32_t kReadNs = Tag(v1::StageTimes::kReadNsFieldNumber, kVarint);
+constexpr uint32_t kMakeNs = Tag(v1::StageTimes::kMakeNsFieldNumber, kVarint);
+constexpr uint32_t kWaitNs = Tag(v1::StageTimes::kWaitNsFieldNumber, kVarint);
+constexpr uint32_t kCostliestOutput = Tag(v1::StageTimes::kCostliestOutputFieldNumber, kVarint);
 constexpr uint32_t kHeaderCrc32c = Tag(v1::Chunk::kHeaderCrc32CFieldNumber, kFixed32);
 constexpr uint32_t kData = Tag(v1::Chunk::kDataFieldNumber, kLengthDelimited);
 
-// At most 104 are used: 11 for each of 8 varints, 5 for each of 2 CRCs, 6 for data's tag and size.
-constexpr size_t kMaxHeaderBytes = 128;
+// At most 137 are used: 11 for each of 8 varints, 33 for the stages, 5 for each of 2 CRCs, 6 for
+// data's tag and size. The stages take 2 bytes for tag and size, 7 for each of 3 times of an hour
+// at most, and up to 11 for the output.
+constexpr size_t kMaxHeaderBytes = 144;
 
 class HeaderWriter {
  public:
@@ -60,6 +68,11 @@ class HeaderWriter {
     end_ = CodedOutputStream::WriteTagToArray(tag, end_);
     end_ = CodedOutputStream::WriteLittleEndian32ToArray(value, end_);
   }
+  void Message(uint32_t tag, const HeaderWriter& message) {
+    const absl::string_view bytes = message.written();
+    VarintAlways(tag, bytes.size());
+    end_ = CodedOutputStream::WriteRawToArray(bytes.data(), static_cast<int>(bytes.size()), end_);
+  }
   absl::string_view written() const {
     return absl::string_view(reinterpret_cast<const char*>(bytes_), size());
   }
@@ -71,6 +84,19 @@ class HeaderWriter {
   uint8_t bytes_[kMaxHeaderBytes];
   uint8_t* end_ = bytes_;
 };
+
+int64_t NanosecondsOf(absl::Duration stage) {
+  return absl::ToInt64Nanoseconds(BoundedStageTime(stage));
+}
+
+HeaderWriter StagesWriter(const StageTimes& stages) {
+  HeaderWriter writer;
+  writer.Varint(kReadNs, NanosecondsOf(stages.read));
+  writer.Varint(kMakeNs, NanosecondsOf(stages.make));
+  writer.Varint(kWaitNs, NanosecondsOf(stages.wait));
+  writer.Varint(kCostliestOutput, int64_t{stages.costliest} + 1);
+  return writer;
+}
 
 void DropOwner(void* owner) { delete static_cast<std::shared_ptr<const void>*>(owner); }
 
@@ -114,6 +140,49 @@ bool SkipField(CodedInputStream& in, uint32_t wire_type) {
   }
 }
 
+bool ReadStageTime(CodedInputStream& in, absl::Duration& time) {
+  int64_t nanoseconds = 0;
+  if (!ReadVarint(in, nanoseconds)) return false;
+  time = BoundedStageTime(absl::Nanoseconds(nanoseconds));
+  return true;
+}
+
+// Reads a StageTimes message. As in protobuf, a message that comes again changes only the fields
+// that it has.
+bool ReadStages(CodedInputStream& in, StageTimes& stages) {
+  int length = 0;
+  if (!ReadLength(in, length)) return false;
+  const CodedInputStream::Limit limit = in.PushLimit(length);
+  const int64_t end = int64_t{in.CurrentPosition()} + length;
+  bool ok = true;
+  while (ok && in.CurrentPosition() < end) {
+    uint32_t tag = 0;
+    ok = ReadTag(in, tag);
+    if (!ok) break;
+    switch (tag) {
+      case kReadNs:
+        ok = ReadStageTime(in, stages.read);
+        break;
+      case kMakeNs:
+        ok = ReadStageTime(in, stages.make);
+        break;
+      case kWaitNs:
+        ok = ReadStageTime(in, stages.wait);
+        break;
+      case kCostliestOutput: {
+        int32_t output = 0;
+        ok = ReadVarint(in, output);
+        stages.costliest = output > 0 ? output - 1 : -1;
+        break;
+      }
+      default:
+        ok = SkipField(in, tag & 7);
+    }
+  }
+  in.PopLimit(limit);
+  return ok && in.CurrentPosition() == end;
+}
+
 }  // namespace
 
 grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t> data,
@@ -128,6 +197,7 @@ grpc::ByteBuffer EncodeChunk(const ChunkHeader& header, absl::Span<const uint8_t
   writer.Varint(kSlot, static_cast<int64_t>(header.slot));
   writer.Varint(kSlotBytes, header.slot_bytes);
   writer.Varint(kNotShared, header.not_shared);
+  if (header.stages.has_value()) writer.Message(kStages, StagesWriter(*header.stages));
   writer.Fixed32Always(kHeaderCrc32c, Crc32c(writer.written()));
   if (data.empty()) {
     const grpc::Slice slice = writer.ToSlice();
@@ -188,6 +258,10 @@ absl::StatusOr<ReceivedChunk> ReceivedChunk::Parse(const grpc::ByteBuffer& messa
           break;
         case kNotShared:
           ok = ReadVarint(in, header.not_shared);
+          break;
+        case kStages:
+          if (!header.stages.has_value()) header.stages.emplace();
+          ok = ReadStages(in, *header.stages);
           break;
         case kHeaderCrc32c:
           ok = in.ReadLittleEndian32(&chunk.header_crc32c_);

@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "core/batch/stage_times.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 
@@ -44,6 +45,8 @@ struct ChunkHeader {
   uint64_t slot = 0;
   int64_t slot_bytes = 0;
   int32_t not_shared = 0;
+  // Within the bounds of stage_times.h, whatever the peer sent.
+  std::optional<StageTimes> stages = std::nullopt;
 
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };

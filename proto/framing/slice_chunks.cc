@@ -23,7 +23,10 @@ grpc::ByteBuffer SliceChunks::Next(int64_t& payload_bytes) {
       .tensor = tensor_,
       .offset = offset_,
       .crc32c = Crc32c(absl::string_view(reinterpret_cast<const char*>(data), size))};
-  if (tensor_ == 0 && offset_ == 0) header.not_shared = not_shared_;
+  if (tensor_ == 0 && offset_ == 0) {
+    header.not_shared = not_shared_;
+    header.stages = stages_;
+  }
   offset_ += payload_bytes;
   if (offset_ == tensor_bytes) {
     ++tensor_;

@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/batch/slice_layout.h"
+#include "core/batch/stage_times.h"
 #include "grpcpp/support/byte_buffer.h"
 
 namespace systole {
@@ -20,15 +22,17 @@ class SliceChunks {
   SliceChunks() = default;
 
   // The slice at `data`, laid out as `layout`. `owner` keeps `data` and `layout` alive; every chunk
-  // shares `owner`. The first chunk carries `not_shared` (v1::NotShared).
+  // shares `owner`. The first chunk carries `not_shared` (v1::NotShared) and `stages`.
   SliceChunks(int64_t step, int core, const SliceLayout& layout, const uint8_t* data,
-              std::shared_ptr<const void> owner, int32_t not_shared = 0)
+              std::shared_ptr<const void> owner, int32_t not_shared = 0,
+              const std::optional<StageTimes>& stages = std::nullopt)
       : step_(step),
         core_(core),
         layout_(&layout),
         data_(data),
         owner_(std::move(owner)),
-        not_shared_(not_shared) {}
+        not_shared_(not_shared),
+        stages_(stages) {}
 
   // Whether every byte has been cut into a chunk.
   bool done() const {
@@ -45,6 +49,7 @@ class SliceChunks {
   const uint8_t* data_ = nullptr;
   std::shared_ptr<const void> owner_;
   int32_t not_shared_ = 0;
+  std::optional<StageTimes> stages_;
   // The next byte to send.
   int tensor_ = 0;
   int64_t offset_ = 0;

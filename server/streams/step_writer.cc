@@ -79,13 +79,15 @@ void StepWriter::OnSlice(StepStream::Result result) {
     message_ = EncodeChunk({.step = slice->step(),
                             .core = core_,
                             .slot = slice->sealed()->id(),
-                            .slot_bytes = layout.slice_bytes()},
+                            .slot_bytes = layout.slice_bytes(),
+                            .stages = slice->stages()},
                            {}, nullptr);
     Write();
     return;
   }
   not_shared_.Add(not_shared);
-  chunks_ = SliceChunks(slice->step(), core_, slice->layout(), slice->data(), slice, not_shared);
+  chunks_ = SliceChunks(slice->step(), core_, slice->layout(), slice->data(), slice, not_shared,
+                        slice->stages());
   WriteChunk();
 }
 

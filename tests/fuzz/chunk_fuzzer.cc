@@ -1,6 +1,7 @@
 // Compares our parser of Chunk messages with protobuf's. Both refuse, or both see the same fields
 // and data and agree on the checksums. The first byte gives the size of the slices into which the
 // message is cut. If that byte's highest bit is set, the message first gets a good header.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "core/checksum/crc32c.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
@@ -74,6 +76,10 @@ std::vector<Field> FieldsOf(absl::string_view bytes) {
   }
 }
 
+absl::Duration Bounded(int64_t nanoseconds) {
+  return absl::Nanoseconds(std::clamp<int64_t>(nanoseconds, 0, 3'600'000'000'000));
+}
+
 constexpr uint32_t kHeaderCrcTag = 14 << 3 | 5;
 constexpr uint32_t kDataTag = 15 << 3 | 2;
 
@@ -123,6 +129,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require(header.slot == theirs.slot(), "slot");
   Require(header.slot_bytes == theirs.slot_bytes(), "slot_bytes");
   Require(header.not_shared == theirs.not_shared(), "not_shared");
+  Require(header.stages.has_value() == theirs.has_stages(), "stages");
+  if (header.stages.has_value()) {
+    const systole::v1::StageTimes& stages = theirs.stages();
+    Require(header.stages->read == Bounded(stages.read_ns()), "read_ns");
+    Require(header.stages->make == Bounded(stages.make_ns()), "make_ns");
+    Require(header.stages->wait == Bounded(stages.wait_ns()), "wait_ns");
+    Require(header.stages->costliest == std::max(stages.costliest_output(), 0) - 1, "output");
+  }
   const bool header_intact = ours->CheckHeader().ok();
   Require(header_intact == (mended || HeaderIsIntact(bytes, theirs)), "the header's verdict");
   Require(ours->data_bytes() == static_cast<int64_t>(theirs.data().size()), "length of data");

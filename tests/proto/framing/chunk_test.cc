@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/batch/stage_times.h"
 #include "core/checksum/crc32c.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,7 +29,11 @@ constexpr ChunkHeader kHeader = {.step = 300,
                                  .offset = int64_t{1} << 40,
                                  .crc32c = 0xdeadbeef,
                                  .slot_bytes = 567890,
-                                 .not_shared = 7};
+                                 .not_shared = 7,
+                                 .stages = StageTimes{.read = absl::Nanoseconds(1),
+                                                      .make = absl::Milliseconds(250),
+                                                      .wait = absl::Hours(1),
+                                                      .costliest = 3}};
 
 std::vector<uint8_t> Data(size_t bytes) {
   std::vector<uint8_t> data(bytes);
@@ -52,6 +58,10 @@ TEST(ChunkTest, ProtobufReadsWhatIsWritten) {
     EXPECT_FALSE(chunk.draining());
     EXPECT_EQ(chunk.slot_bytes(), 567890);
     EXPECT_EQ(chunk.not_shared(), 7);
+    EXPECT_EQ(chunk.stages().read_ns(), 1);
+    EXPECT_EQ(chunk.stages().make_ns(), 250'000'000);
+    EXPECT_EQ(chunk.stages().wait_ns(), 3'600'000'000'000);
+    EXPECT_EQ(chunk.stages().costliest_output(), 4);
     EXPECT_TRUE(std::equal(data.begin(), data.end(), chunk.data().begin(), chunk.data().end(),
                            [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); }));
   }
@@ -87,9 +97,52 @@ TEST(ChunkTest, WritesTheBytesThatProtobufWrites) {
   chunk.set_crc32c(0xdeadbeef);
   chunk.set_slot_bytes(567890);
   chunk.set_not_shared(v1::SESSION_OVER);
+  chunk.mutable_stages()->set_read_ns(1);
+  chunk.mutable_stages()->set_make_ns(250'000'000);
+  chunk.mutable_stages()->set_wait_ns(3'600'000'000'000);
+  chunk.mutable_stages()->set_costliest_output(4);
   chunk.set_header_crc32c(Crc32c(chunk.SerializeAsString()));
   chunk.set_data(data.data(), data.size());
   EXPECT_EQ(BytesOf(EncodeChunk(kHeader, data, nullptr)), chunk.SerializeAsString());
+}
+
+TEST(ChunkTest, StageTimesOutOfBoundsAreCutDown) {
+  v1::Chunk chunk;
+  chunk.mutable_stages()->set_read_ns(-1);
+  chunk.mutable_stages()->set_make_ns(INT64_MAX);
+  chunk.mutable_stages()->set_wait_ns(INT64_MIN);
+  chunk.mutable_stages()->set_costliest_output(-7);
+  const absl::StatusOr<ReceivedChunk> received =
+      ReceivedChunk::Parse(SlicedMessage(chunk.SerializeAsString(), 3));
+  ASSERT_THAT(received, IsOk());
+  EXPECT_EQ(received->header().stages, (StageTimes{.make = absl::Hours(1)}));
+  // The writer cuts down, too.
+  v1::Chunk written;
+  ASSERT_TRUE(written.ParseFromString(BytesOf(EncodeChunk(
+      {.stages = StageTimes{.read = absl::Hours(5), .make = -absl::Hours(5)}}, {}, nullptr))));
+  EXPECT_EQ(written.stages().read_ns(), 3'600'000'000'000);
+  EXPECT_EQ(written.stages().make_ns(), 0);
+}
+
+TEST(ChunkTest, StageTimesThatComeTwiceAreJoinedAndCutOnesAreRefused) {
+  v1::Chunk first;
+  first.mutable_stages()->set_read_ns(5);
+  first.mutable_stages()->set_make_ns(6);
+  v1::Chunk second;
+  second.mutable_stages()->set_make_ns(7);
+  const std::string bytes = first.SerializeAsString() + second.SerializeAsString();
+  const absl::StatusOr<ReceivedChunk> received = ReceivedChunk::Parse(SlicedMessage(bytes, 2));
+  ASSERT_THAT(received, IsOk());
+  EXPECT_EQ(received->header().stages,
+            (StageTimes{.read = absl::Nanoseconds(5), .make = absl::Nanoseconds(7)}));
+  for (size_t cut = 1; cut < bytes.size(); ++cut) {
+    v1::Chunk theirs;
+    EXPECT_EQ(ReceivedChunk::Parse(SlicedMessage(bytes.substr(0, cut), 2)).ok(),
+              theirs.ParseFromString(bytes.substr(0, cut)))
+        << cut;
+  }
+  // A length that ends within a field.
+  EXPECT_FALSE(ReceivedChunk::Parse(SlicedMessage(std::string("\x62\x02\x08\xff\x01", 5), 1)).ok());
 }
 
 TEST(ChunkTest, TheLargestAndSmallestHeadersSurvive) {
@@ -103,7 +156,12 @@ TEST(ChunkTest, TheLargestAndSmallestHeadersSurvive) {
        .draining = true,
        .slot = UINT64_MAX,
        .slot_bytes = INT64_MAX,
-       .not_shared = INT32_MAX},
+       .not_shared = INT32_MAX,
+       .stages = StageTimes{.read = kMaxStageTime,
+                            .make = kMaxStageTime,
+                            .wait = kMaxStageTime,
+                            .costliest = INT32_MAX - 1}},
+      {.stages = StageTimes()},
       {.step = INT64_MIN, .core = INT32_MIN, .tensor = INT32_MIN, .offset = INT64_MIN},
       {.step = -1, .core = -1, .tensor = -1, .offset = -1, .slot_bytes = -1, .not_shared = -1},
   };

@@ -27,7 +27,7 @@ TEST(SliceChunksTest, CutsEveryByteOfEveryTensorInOrder) {
   std::vector<uint8_t> gathered(slice.size(), 0);
   std::vector<std::pair<int, int64_t>> places;  // Tensor and offset.
   SliceChunks chunks(9, 4, *layout, slice.data(), owner,
-                     /*not_shared=*/5);
+                     /*not_shared=*/5, StageTimes{.make = absl::Seconds(3)});
   while (!chunks.done()) {
     int64_t payload_bytes = 0;
     const grpc::ByteBuffer message = chunks.Next(payload_bytes);
@@ -36,6 +36,9 @@ TEST(SliceChunksTest, CutsEveryByteOfEveryTensorInOrder) {
     EXPECT_EQ(chunk->header().step, 9);
     EXPECT_EQ(chunk->header().core, 4);
     EXPECT_EQ(chunk->header().not_shared, places.empty() ? 5 : 0);
+    EXPECT_EQ(chunk->header().stages.has_value(), places.empty());
+    EXPECT_EQ(chunk->header().stages.value_or(StageTimes()).make,
+              places.empty() ? absl::Seconds(3) : absl::ZeroDuration());
     EXPECT_EQ(chunk->data_bytes(), payload_bytes);
     EXPECT_LE(payload_bytes, kChunkBytes);
     places.emplace_back(chunk->header().tensor, chunk->header().offset);
