@@ -30,6 +30,8 @@ class ArrivedChunk {
   const ChunkHeader& header() const { return chunk_->header(); }
   // Whether the chunk names a slice in shared memory.
   bool in_slot() const { return in_slot_; }
+  // Whether the chunk is the first of its slice.
+  bool begins_slice() const { return header().tensor == 0 && header().offset == 0; }
 
   // Moves `cursor` over the chunk; see LaneCursor.
   absl::StatusOr<ChunkPlace> Accept(LaneCursor& cursor) const;

@@ -14,6 +14,7 @@
 #include "client/lanes/lane_cursor.h"
 #include "client/schedule/failure.h"
 #include "client/step/step.h"
+#include "client/verdict/step_spans.h"
 
 namespace systole {
 
@@ -34,6 +35,7 @@ struct FeedLane {
   bool stopping = false;  // The schedule wants the stream to end.
   // The memory of the step under way. If the stream breaks, the next stream uses this memory.
   StepBuffer buffer;
+  StepSpans spans;                   // Of that step.
   std::optional<LaneEnding> reason;  // Why we end the stream. Counts more than gRPC's status.
   std::optional<StreamEnd> ended;
 

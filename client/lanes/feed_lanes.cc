@@ -182,7 +182,8 @@ void FeedLanes::Deliver(const DeliverStep& action) {
   const StepShape& shape = *lanes_.shape();
   stats_.delivered_bytes += shape.layout.payload_bytes() * shape.num_cores();
   if (lanes_.IsCompact(action.lane)) ++stats_.compact_steps;
-  if (trainer_.Put(action.step, lanes_.TakeStep(action.lane))) trainer_wakes_.SignalAll();
+  if (trainer_.Put(action.step, lanes_.TakeStep(action.lane), lanes_.TakeSpans(action.lane)))
+    trainer_wakes_.SignalAll();
 }
 
 void FeedLanes::EndEarly(const GiveUp& action, const absl::Status& cause) {
@@ -197,6 +198,7 @@ void FeedLanes::EndEarly(const GiveUp& action, const absl::Status& cause) {
 ReadVerdict FeedLanes::OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& received,
                                SlotReader* slots) {
   const ArrivedChunk chunk(received, slots);
+  const absl::Duration arrived = clock_();
   std::optional<LandedChunk> landed;
   {
     MutexLock lock(mu_);
@@ -205,9 +207,10 @@ ReadVerdict FeedLanes::OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& re
     if (!landed.has_value()) return ReadVerdict::kStop;
   }
   landed->Put(chunk);
+  const absl::Duration handled = clock_();
   MutexLock lock(mu_);
   switch (lanes_.Landed(lane, *std::move(landed), chunk, servers_.LinkOf(lanes_.ServerOf(lane)),
-                        stats_)) {
+                        arrived, handled, stats_)) {
     case LaneTable::Outcome::kReadOn:
       return ReadVerdict::kRead;
     case LaneTable::Outcome::kStop:

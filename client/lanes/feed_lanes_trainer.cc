@@ -73,7 +73,7 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
       trainer_wakes_.Wait(mu_);
       trainer_.Waited(clock_() - begin);
     }
-    absl::StatusOr<std::optional<TrainerEnd::TakenStep>> taken = trainer_.Next(stats_);
+    absl::StatusOr<std::optional<TrainerEnd::TakenStep>> taken = trainer_.Next(stats_, clock_());
     if (!taken.ok()) return taken.status();
     if (!taken->has_value()) return std::optional<Step>();
     step.emplace((*taken)->number, lanes_.shape(), std::move((*taken)->buffer));
@@ -131,6 +131,7 @@ FeedClientStats FeedLanes::stats() const {
   stats.relieved_steps = counts.relieved_steps;
   stats.membership_changes = counts.membership_changes;
   stats.probes = counts.probes;
+  stats.waits = trainer_.waits();
   return stats;
 }
 

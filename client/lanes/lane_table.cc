@@ -31,6 +31,7 @@ ChunkStream* LaneTable::Open(const OpenStream& action, const ServerLink& link,
                              v1::StreamStepsRequest request) {
   FeedLane& lane = lanes_[action.lane];
   lane.server = action.server;
+  lane.spans.Clear();  // What an earlier stream did for a step is lost with that stream.
   lane.compact = finisher_ != nullptr && (always_compact_ || !link.is_same_host());
   request.set_compact(lane.compact);
   request.set_first_step(action.first_step);
@@ -52,6 +53,14 @@ void LaneTable::Stop(const StopStream& action, int reading, KeeperWork& work) {
 }
 
 StepBuffer LaneTable::TakeStep(int lane) { return std::exchange(lanes_.at(lane).buffer, nullptr); }
+
+StepSpans LaneTable::TakeSpans(int lane) {
+  StepSpans& spans = lanes_.at(lane).spans;
+  spans.Complete();
+  StepSpans taken = spans;
+  spans.Clear();
+  return taken;
+}
 
 StepBuffer LaneTable::Close(int lane) {
   const auto found = lanes_.find(lane);
@@ -92,7 +101,8 @@ std::optional<LandedChunk> LaneTable::Accept(int index, const ArrivedChunk& chun
 }
 
 LaneTable::Outcome LaneTable::Landed(int index, LandedChunk landed, const ArrivedChunk& chunk,
-                                     ServerLink& link, FeedClientStats& stats) {
+                                     ServerLink& link, absl::Duration arrived,
+                                     absl::Duration handled, FeedClientStats& stats) {
   FeedLane& lane = lanes_.at(index);
   const auto stop = [&lane](FailureKind kind, const absl::Status& status) {
     lane.Stop(kind, status);
@@ -119,6 +129,11 @@ LaneTable::Outcome LaneTable::Landed(int index, LandedChunk landed, const Arrive
     stats.shared_payload_bytes += payload_bytes;
   } else if (stats.not_shared.empty()) {
     stats.not_shared = chunk.WhyNotShared(link);
+  }
+  if (chunk.begins_slice()) {
+    lane.spans.BeginSlice(chunk.header().stages, arrived, handled);
+  } else {
+    lane.spans.AddChunk(arrived, handled);
   }
   // The schedule may have stopped the stream meanwhile. Then the schedule does not get the chunk.
   if (lane.stopping) return Outcome::kStop;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "client/lanes/arrived_chunk.h"
 #include "client/lanes/chunk_stream.h"
 #include "client/lanes/feed_lane.h"
@@ -22,6 +23,7 @@
 #include "client/step/feed_client_stats.h"
 #include "client/step/step.h"
 #include "client/step/step_shelf.h"
+#include "client/verdict/step_spans.h"
 #include "systole/v1/service.pb.h"
 
 namespace systole {
@@ -65,8 +67,9 @@ class LaneTable {
   // of that lane runs now, and ends the stream itself.
   void Stop(const StopStream& action, int reading, KeeperWork& work);
   ChunkStream* StreamOf(int lane) const { return lanes_.at(lane).stream.get(); }
-  // Hands out the complete step of the lane.
+  // Hands out the complete step of the lane, and when which stage held it up.
   StepBuffer TakeStep(int lane);
+  StepSpans TakeSpans(int lane);
   // Whether the lane's tensors come in their compact form (v1::CompactForm).
   bool IsCompact(int lane) const { return lanes_.at(lane).compact; }
   // Ends the lane. Returns the memory of the lane's incomplete step, or null. The caller gives it
@@ -77,10 +80,11 @@ class LaneTable {
   // before, the lane notes why. `shared`: the stream has shared memory.
   std::optional<LandedChunk> Accept(int lane, const ArrivedChunk& chunk, bool shared,
                                     FeedClientStats& stats);
-  // What to do after Put(). `link` is the link to the lane's server.
+  // What to do after Put(). `link` is the link to the lane's server. The chunk arrived and was
+  // `handled` at these times.
   enum class Outcome { kReadOn, kStop, kStepComplete };
   Outcome Landed(int lane, LandedChunk landed, const ArrivedChunk& chunk, ServerLink& link,
-                 FeedClientStats& stats);
+                 absl::Duration arrived, absl::Duration handled, FeedClientStats& stats);
   int ServerOf(int lane) const { return lanes_.at(lane).server; }
   // The first step that is not complete. REQUIRES: the lane has a stream.
   int64_t StepOf(int lane) const { return lanes_.at(lane).cursor->step(); }

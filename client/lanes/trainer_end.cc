@@ -8,11 +8,13 @@ namespace systole {
 
 void TrainerEnd::Start(int64_t end_step, int64_t window_steps) {
   window_.emplace(first_step_, window_steps);
+  spans_.resize(static_cast<size_t>(window_steps));
   end_step_ = end_step;
 }
 
-bool TrainerEnd::Put(int64_t step, StepBuffer buffer) {
+bool TrainerEnd::Put(int64_t step, StepBuffer buffer, StepSpans spans) {
   window_->Put(step, std::move(buffer));
+  spans_[static_cast<size_t>(step % window_->size())] = std::move(spans);
   return step == window_->next_step();
 }
 
@@ -31,7 +33,8 @@ bool TrainerEnd::HasNext() const {
          window_->next_step() >= std::min(end_step_, error_step_);
 }
 
-absl::StatusOr<std::optional<TrainerEnd::TakenStep>> TrainerEnd::Next(FeedClientStats& stats) {
+absl::StatusOr<std::optional<TrainerEnd::TakenStep>> TrainerEnd::Next(FeedClientStats& stats,
+                                                                      absl::Duration now) {
   if (!cancelled_.ok()) return cancelled_;
   const int64_t number = window_->next_step();
   std::optional<StepBuffer> buffer = window_->TakeNext();
@@ -45,6 +48,8 @@ absl::StatusOr<std::optional<TrainerEnd::TakenStep>> TrainerEnd::Next(FeedClient
     stats.longest_wait = waited;
     stats.longest_wait_step = number;
   }
+  const StepSpans& spans = spans_[static_cast<size_t>(number % window_->size())];
+  shares_.Take({.at = now, .waited = waited, .ready_at = spans.complete_at()}, spans.spans());
   return TakenStep{.number = number, .buffer = *std::move(buffer)};
 }
 

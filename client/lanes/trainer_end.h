@@ -1,5 +1,5 @@
 // What the trainer gets from a feed: complete steps in order, then the end, or the error that ends
-// it early. Also counts how long the trainer waited. No gRPC, no thread, no clock.
+// it early. Also counts how long the trainer waited, and for what. No gRPC, no thread, no clock.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_TRAINER_END_H_
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,6 +17,8 @@
 #include "client/lanes/step_window.h"
 #include "client/step/feed_client_stats.h"
 #include "client/step/step.h"
+#include "client/verdict/step_spans.h"
+#include "client/verdict/wait_shares.h"
 
 namespace systole {
 
@@ -30,8 +33,8 @@ class TrainerEnd {
 
   // Called once. The feed ends before `end_step`. At most `window_steps` complete steps wait here.
   void Start(int64_t end_step, int64_t window_steps);
-  // A step is complete. Returns whether it is the next one.
-  bool Put(int64_t step, StepBuffer buffer);
+  // A step is complete. Returns whether it is the next one. `spans`: what it did before.
+  bool Put(int64_t step, StepBuffer buffer, StepSpans spans = {});
   // Steps from `step` on will not come, because of `error`. Those before it are still handed out.
   void EndEarly(int64_t step, absl::Status error);
   // No step is handed out any more. Only the first error counts.
@@ -41,9 +44,12 @@ class TrainerEnd {
 
   // Whether Next() has an answer. REQUIRES: Start(), as for Next().
   bool HasNext() const;
-  // A step, nullopt for the end of the feed, or an error. REQUIRES: HasNext(). `stats` keeps the
-  // longest wait for a step. The wait for the first step does not count: servers begin meanwhile.
-  absl::StatusOr<std::optional<TakenStep>> Next(FeedClientStats& stats);
+  // A step, nullopt for the end of the feed, or an error. REQUIRES: HasNext(). It is `now`.
+  // `stats` keeps the longest wait for a step. The wait for the first step does not count: servers
+  // begin meanwhile.
+  absl::StatusOr<std::optional<TakenStep>> Next(FeedClientStats& stats, absl::Duration now);
+  // What is known of the trainer's waits.
+  FeedWaits waits() const { return shares_.waits(); }
 
   // The error that ends the feed early, if one does.
   const absl::Status& error() const { return error_; }
@@ -53,6 +59,8 @@ class TrainerEnd {
  private:
   const int64_t first_step_;
   std::optional<StepWindow> window_;  // Set by Start().
+  std::vector<StepSpans> spans_;      // Of the steps in the window: of step t, t mod its size.
+  WaitShares shares_ = WaitShares(WaitCause::kWire);
   int64_t end_step_ = std::numeric_limits<int64_t>::max();
   int64_t error_step_ = std::numeric_limits<int64_t>::max();
   absl::Status error_;

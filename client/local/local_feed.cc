@@ -10,6 +10,9 @@
 #include "client/local/slice_source.h"
 #include "client/step/missing_examples.h"
 #include "client/step/step_shelf.h"
+#include "client/verdict/step_spans.h"
+#include "client/verdict/wait_shares.h"
+#include "core/batch/stage_times.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/engine/slice_budget.h"
@@ -133,16 +136,25 @@ class LocalFeed::Impl {
   absl::StatusOr<bool> WaitForNext(absl::Duration timeout) {
     if (next_step_ >= end_step_) return true;
     SYSTOLE_RETURN_IF_ERROR(Start());
-    return slices_->WaitFor(timeout);
+    const absl::Duration begin = clock_();
+    const bool ready = slices_->WaitFor(timeout);
+    waited_ += clock_() - begin;
+    return ready;
   }
 
   absl::StatusOr<std::optional<Step>> Next() {
     if (cancelled()) return absl::CancelledError("the feed was cancelled by its trainer");
     if (next_step_ >= end_step_) return std::optional<Step>();
     SYSTOLE_RETURN_IF_ERROR(Start());
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<SlicePtr> slices, slices_->Take());
+    const absl::Duration begin = clock_();
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<SliceSource::Delivered> slices, slices_->Take());
     SYSTOLE_ASSIGN_OR_RETURN(StepBuffer buffer, BufferOf(slices));
     std::optional<Step> step(std::in_place, next_step_++, shape_, std::move(buffer));
+    const absl::Duration now = clock_();
+    const StepSpans spans = SpansOf(slices);
+    const StepWait wait = {.at = now,
+                           .waited = std::exchange(waited_, absl::ZeroDuration()) + now - begin,
+                           .ready_at = spans.complete_at()};
     const MissingExamples missing = FindMissing(*step, plan_->order());
     if (log_ != nullptr && !missing.masked_records.empty()) {
       log_->Add(LogCause::kDamage, LogLevel::kWarn, MaskedText(step->number(), missing),
@@ -152,6 +164,7 @@ class LocalFeed::Impl {
     ++stats_.steps_received;
     stats_.delivered_bytes += shape_->layout.payload_bytes() * shape_->num_cores();
     if (!missing.empty()) AddMissing(missing, stats_);
+    shares_.Take(wait, spans.spans());
     return step;
   }
 
@@ -163,7 +176,9 @@ class LocalFeed::Impl {
 
   FeedClientStats stats() const {
     MutexLock lock(mu_);
-    return stats_;
+    FeedClientStats stats = stats_;
+    stats.waits = shares_.waits();
+    return stats;
   }
 
   const FeedPlan& plan() const { return *plan_; }
@@ -196,19 +211,33 @@ class LocalFeed::Impl {
     return cancelled_;
   }
 
+  // What the engine did for a step. Once a slice is done, only the trainer's own thread is left.
+  static StepSpans SpansOf(const std::vector<SliceSource::Delivered>& slices) {
+    StepSpans spans;
+    for (const auto& [slice, at] : slices) {
+      StageTimes stages = slice->stages();
+      const absl::Duration done = at - std::exchange(stages.wait, absl::ZeroDuration());
+      spans.BeginSlice(stages, done, done);
+    }
+    spans.Complete();
+    return spans;
+  }
+
   // The memory of the step that `slices` make up.
-  absl::StatusOr<StepBuffer> BufferOf(const std::vector<SlicePtr>& slices) {
+  absl::StatusOr<StepBuffer> BufferOf(const std::vector<SliceSource::Delivered>& slices) {
     if (shelf_ == nullptr) {
       // The engine does not use the slice any more, so the trainer may write there.
-      return StepBuffer(slices[0], const_cast<uint8_t*>(slices[0]->data()));
+      const SlicePtr& slice = slices[0].slice;
+      return StepBuffer(slice, const_cast<uint8_t*>(slice->data()));
     }
     SYSTOLE_ASSIGN_OR_RETURN(StepBuffer buffer, shelf_->Acquire());
-    for (const SlicePtr& slice : slices) {
+    for (const auto& [slice, at] : slices) {
       PutSlice(*shape_, slice->core(), slice->data(), buffer.get());
     }
     return buffer;
   }
 
+  const MonotonicClock clock_ = SteadyClock();
   const std::shared_ptr<const FeedPlan> plan_;
   const std::shared_ptr<const StepShape> shape_;
   const int64_t end_step_;
@@ -219,11 +248,13 @@ class LocalFeed::Impl {
   const std::shared_ptr<LocalEngine> engine_;
   const std::shared_ptr<EventLog> log_;  // May be null.
   const LentCache cache_;                // Destroyed after slices_, which ends the stream.
+  absl::Duration waited_;                // For the next step, in WaitForNext().
   std::unique_ptr<SliceSource> slices_;  // Null before the first step is asked for.
   mutable Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;
   SliceSource* started_ ABSL_GUARDED_BY(mu_) = nullptr;  // slices_, for Cancel().
   FeedClientStats stats_ ABSL_GUARDED_BY(mu_);
+  WaitShares shares_ ABSL_GUARDED_BY(mu_) = WaitShares(WaitCause::kClient);
 };
 
 absl::StatusOr<std::unique_ptr<LocalFeed>> LocalFeed::Make(const v1::FeedSpec& spec,

@@ -15,6 +15,7 @@ struct SliceSource::Inbox {
   CondVar arrived;
   bool asked ABSL_GUARDED_BY(mu) = false;
   std::optional<StepStream::Result> answer ABSL_GUARDED_BY(mu);
+  absl::Duration answered_at ABSL_GUARDED_BY(mu);
 };
 
 SliceSource::SliceSource(std::unique_ptr<StepStream> stream, int slices_per_step)
@@ -32,8 +33,9 @@ void SliceSource::Ask() {
     if (inbox_->asked) return;
     inbox_->asked = true;
   }
-  stream_->Next([inbox = inbox_](StepStream::Result answer) {
+  stream_->Next([inbox = inbox_, clock = clock_](StepStream::Result answer) {
     MutexLock lock(inbox->mu);
+    inbox->answered_at = clock();
     inbox->answer = std::move(answer);
     inbox->arrived.Signal();
   });
@@ -56,13 +58,13 @@ bool SliceSource::WaitFor(absl::Duration timeout) {
     } else if (!answer->has_value()) {
       error_ = absl::InternalError("the engine's stream ended before the feed");
     } else {
-      slices_.push_back(**std::move(answer));
+      slices_.push_back({.slice = **std::move(answer), .at = inbox_->answered_at});
     }
   }
   return true;
 }
 
-absl::StatusOr<std::vector<SlicePtr>> SliceSource::Take() {
+absl::StatusOr<std::vector<SliceSource::Delivered>> SliceSource::Take() {
   WaitFor(absl::InfiniteDuration());
   if (!error_.ok()) return error_;
   return std::exchange(slices_, {});

@@ -23,9 +23,14 @@ class SliceSource {
 
   // Waits until Take() can return at once, for at most `timeout`. False if it still cannot.
   bool WaitFor(absl::Duration timeout);
+  // A slice, and when the engine delivered it.
+  struct Delivered {
+    SlicePtr slice;
+    absl::Duration at;
+  };
   // The next step's slices, by core. Waits. After an error of the stream every call returns that
   // error. REQUIRES: the stream has another step.
-  absl::StatusOr<std::vector<SlicePtr>> Take();
+  absl::StatusOr<std::vector<Delivered>> Take();
   void Cancel();
 
  private:
@@ -40,7 +45,7 @@ class SliceSource {
   // Shared, because the thread that answers may still use it when this object is gone.
   const std::shared_ptr<Inbox> inbox_;
   const std::unique_ptr<StepStream> stream_;
-  std::vector<SlicePtr> slices_;
+  std::vector<Delivered> slices_;
   absl::Status error_;
 };
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "client/verdict/feed_verdict.h"
 
 namespace systole {
 
@@ -38,6 +39,7 @@ struct FeedClientStats {
   int64_t damaged_chunks = 0;
   int64_t damaged_requests = 0;
   int64_t damaged_answers = 0;
+  FeedWaits waits;  // Its times are metrics.
   // Not metrics:
   // The record_ids of the first kMaxMaskedRecords masked records, each once, in the order met. The
   // servers' logs and ServerStatus name their shards.

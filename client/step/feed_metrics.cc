@@ -3,6 +3,14 @@
 #include "absl/time/time.h"
 
 namespace systole {
+namespace {
+
+template <WaitCause cause>
+double Waited(const FeedClientStats& stats) {
+  return stats.waits.times.of(cause);
+}
+
+}  // namespace
 
 std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
   using Stats = FeedClientStats;
@@ -74,6 +82,23 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .kind = kGauge,
        .help = "The number of the step that the trainer waited for longest.",
        .read = ReadField<&Stats::longest_wait_step>},
+      {.name = "trainer_seconds",
+       .kind = kCounter,
+       .help = "The time from the trainer's first step to its last one. The wait for the first "
+               "step, when servers begin, is left out, here and below.",
+       .read = [](const Stats& stats) { return stats.waits.times.seconds; }},
+      {.name = "trainer_wait_seconds",
+       .kind = kCounter,
+       .help = "The part of trainer_seconds in which the trainer waited for a step, by what the "
+               "step did meanwhile.",
+       .label = "cause",
+       .parts = {{"storage", Waited<WaitCause::kStorage>, "its records were read"},
+                 {"decode", Waited<WaitCause::kDecode>,
+                  "its examples were made, or waited for a processor"},
+                 {"wire", Waited<WaitCause::kWire>, "it, or its request, was on the way"},
+                 {"client", Waited<WaitCause::kClient>, "it was checked, copied or finished here"},
+                 {"unknown", Waited<WaitCause::kUnknown>,
+                  "a server of an older release does not say"}}},
       {.name = "masked_examples",
        .kind = kCounter,
        .help = "Examples that the trainer got as zeros, because their record is damaged and the "

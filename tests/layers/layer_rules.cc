@@ -28,7 +28,8 @@ std::vector<Room> SystoleRooms() {
                           "client/emulator/training", "client/emulator/shipped",
                           "client/emulator/chip",     "client/emulator/timing"};
   // The rooms through which a trainer sees a feed.
-  const Names feed = {"client/step", "client/servers", "client/lanes", "client/feed"};
+  const Names feed = {"client/verdict", "client/step", "client/servers", "client/lanes",
+                      "client/feed"};
   return {
       {"core/text", 0, {}},  // Text that people write and read.
       {"core/status", 0, {}},
@@ -195,9 +196,13 @@ std::vector<Room> SystoleRooms() {
       // Decides which server is asked for which steps. A pure state machine without gRPC, threads
       // and clocks.
       {"client/schedule", 6, {"core/status", "core/random"}},
+      // Why a trainer waits, by what its steps did meanwhile. A pure sum without threads and
+      // clocks.
+      {"client/verdict", 5, Join({ground, {"core/batch"}})},
       // The steps of every feed, with a server or without. It knows no gRPC.
       {"client/step", 6,
-       Join({ground, {"core/concurrency", "core/metrics", "core/order", "core/batch"}})},
+       Join({ground,
+             {"core/concurrency", "core/metrics", "core/order", "core/batch", "client/verdict"}})},
       // Connects to one server, calls it and measures it.
       {"client/servers", 7,
        Join({files,
@@ -205,11 +210,11 @@ std::vector<Room> SystoleRooms() {
              {"core/order", "core/batch", "core/spec", "proto/framing", "proto/slots"}})},
       // Makes whole steps, in order, of the answers of servers.
       {"client/lanes", 9,
-       Join(
-           {ground,
-            messages,
-            {"core/concurrency", "core/log", "core/order", "core/batch", "core/spec",
-             "proto/framing", "proto/slots", "client/schedule", "client/step", "client/servers"}})},
+       Join({ground,
+             messages,
+             {"core/concurrency", "core/log", "core/order", "core/batch", "core/spec",
+              "proto/framing", "proto/slots", "client/schedule", "client/verdict", "client/step",
+              "client/servers"}})},
       // The library that trainers link.
       {"client/feed", 10,
        Join({ground,
@@ -220,8 +225,8 @@ std::vector<Room> SystoleRooms() {
       {"client/local", 13,
        Join({ground,
              messages,
-             {"core/concurrency", "core/log", "core/cache", "core/order", "core/spec",
-              "core/dataset", "core/plan", "core/engine", "client/step"}})},
+             {"core/concurrency", "core/log", "core/cache", "core/order", "core/spec", "core/batch",
+              "core/dataset", "core/plan", "core/engine", "client/verdict", "client/step"}})},
       // Shows the examples of a feed as a page, for `systole look` and for Python.
       {"client/look", 9,
        Join({ground,
@@ -270,8 +275,8 @@ std::vector<Room> SystoleRooms() {
              messages,
              emulator,
              feed,
-             {"core/json", "core/metrics", "core/spec", "proto/metrics", "client/infeed",
-              "client/emulator/report"}})},
+             {"core/json", "core/metrics", "core/batch", "core/spec", "proto/metrics",
+              "client/infeed", "client/emulator/report"}})},
       // A file for each command, with its options and its output.
       {"client/cli/commands", 14,
        Join({files,

@@ -25,13 +25,14 @@ class TrainerEndTest : public testing::Test {
   // Takes the next step. Returns its number, "end", the error's message, or "nothing yet".
   std::string Take(TrainerEnd& trainer) {
     if (!trainer.HasNext()) return "nothing yet";
-    auto taken = trainer.Next(stats_);
+    auto taken = trainer.Next(stats_, now_ += absl::Milliseconds(10));
     if (!taken.ok()) return std::string(taken.status().message());
     return taken->has_value() ? absl::StrCat((*taken)->number) : "end";
   }
 
   const std::shared_ptr<StepShelf> shelf_ = StepShelf::Create(64, 2, {});
   FeedClientStats stats_;
+  absl::Duration now_;
 };
 
 TEST_F(TrainerEndTest, StepsComeInOrderAndThenTheEnd) {
@@ -93,6 +94,26 @@ TEST_F(TrainerEndTest, TheLongestWaitForAStepIsCountedButNotForTheFirst) {
   wait_for(6, absl::Seconds(3));
   EXPECT_EQ(stats_.longest_wait, absl::Seconds(4));
   EXPECT_EQ(stats_.longest_wait_step, 5);
+}
+
+TEST_F(TrainerEndTest, AWaitCountsForWhatTheStepDidMeanwhile) {
+  TrainerEnd trainer(0);
+  trainer.Start(/*end_step=*/20, /*window_steps=*/2);
+  for (int64_t step = 0; step < 5; ++step) {
+    // It arrives 2 ms before the trainer gets it, and was made just before.
+    const absl::Duration arrived = now_ + absl::Milliseconds(8);
+    StepSpans spans;
+    spans.BeginSlice(StageTimes{.make = absl::Milliseconds(3)}, arrived, arrived);
+    spans.Complete();
+    trainer.Waited(absl::Milliseconds(5));
+    trainer.Put(step, Buffer(), std::move(spans));
+    EXPECT_EQ(Take(trainer), absl::StrCat(step));
+  }
+  const FeedWaits waits = trainer.waits();
+  EXPECT_NEAR(waits.times.seconds, 4 * 0.010, 1e-9);
+  EXPECT_NEAR(waits.times.of(WaitCause::kDecode), 4 * 0.003, 1e-9);
+  EXPECT_NEAR(waits.times.of(WaitCause::kClient), 4 * 0.002, 1e-9);
+  EXPECT_EQ(waits.verdict.limit, FeedLimit::kDecode);
 }
 
 }  // namespace

@@ -11,8 +11,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "client/verdict/feed_verdict.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/pace.h"
+#include "core/concurrency/thread_times.h"
 #include "core/engine/step_engine.h"
 #include "core/plan/feed_plan.h"
+#include "core/storage/byte_source.h"
+#include "core/storage/memory_source.h"
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -234,6 +240,84 @@ TEST(LocalFeedTest, KnowsItsNumbers) {
   const auto endless = MustCreate(SpecOf("global_batch: 8 num_cores: 8 epochs: 0 "),
                                   OpenTestDataset(TestShards({37})));
   EXPECT_FALSE(endless->has_end());
+}
+
+// A shard in memory, each read of which takes a while once `slow` is set: far longer than all else
+// that a step needs.
+class SlowSource final : public ByteSource {
+ public:
+  SlowSource(std::string bytes, std::string name, const std::atomic<bool>& slow, bool is_local)
+      : memory_(std::move(bytes), std::move(name)), slow_(slow), is_local_(is_local) {}
+
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {
+    if (slow_) PaceUntil(SteadyClock()() + absl::Milliseconds(60), {.spin = absl::ZeroDuration()});
+    return memory_.ReadAt(offset, out);
+  }
+  absl::StatusOr<uint64_t> Size() const override { return memory_.Size(); }
+  bool is_local() const override { return is_local_; }
+  absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
+  absl::string_view name() const override { return memory_.name(); }
+
+ private:
+  const MemorySource memory_;
+  const std::atomic<bool>& slow_;
+  const bool is_local_;
+};
+
+TEST(LocalFeedTest, ATrainerThatWaitsForStorageIsToldSo) {
+  // Reads of files wait in threads that compute, others are read ahead.
+  for (const bool is_local : {true, false}) {
+    SCOPED_TRACE(is_local);
+    if (is_local && !TimesOf(OwnThreadId()).has_value()) continue;  // This kernel does not say.
+    std::atomic<bool> slow = false;
+    std::vector<std::unique_ptr<const RecordSource>> shards;
+    for (const std::string& bytes : TestShards(std::vector<int>(16, 4))) {
+      absl::StatusOr<TfRecordShard> shard = TfRecordShard::Create(std::make_unique<SlowSource>(
+          bytes, absl::StrCat("/data/", shards.size()), slow, is_local));
+      ASSERT_THAT(shard, IsOk());
+      shards.push_back(std::make_unique<TfRecordShard>(*std::move(shard)));
+    }
+    const absl::StatusOr<std::shared_ptr<Dataset>> dataset =
+        Dataset::Create("test", std::move(shards));
+    ASSERT_THAT(dataset, IsOk());
+    const v1::FeedSpec spec = SpecFromText(
+        "dataset: 'test' global_batch: 4 num_cores: 1 epochs: 1 "
+        "outputs { name: 'path' feature: 'path' shape: 3 dtype: FLOAT32 }");
+    const auto feed = MustCreate(spec, *dataset, {.threads = 1});
+    EXPECT_EQ(feed->stats().waits.verdict.limit, FeedLimit::kUnknown);
+    slow = true;
+    Drain(*feed);
+    const FeedWaits waits = feed->stats().waits;
+    EXPECT_EQ(waits.verdict.limit, FeedLimit::kStorage);
+    EXPECT_GT(waits.verdict.share, 0.5);
+    EXPECT_GT(waits.times.of(WaitCause::kStorage), 0.05);
+  }
+}
+
+TEST(LocalFeedTest, ATrainerThatWaitsForACostlyOutputIsToldWhich) {
+  const auto dataset = OpenTestDataset(TestShards({20, 20}));
+  const v1::FeedSpec spec = SpecFromText(
+      R"pb(
+        dataset: "test"
+        global_batch: 8
+        num_cores: 1
+        epochs: 2
+        outputs { name: "id" feature: "record_id" dtype: INT64 }
+        outputs {
+          name: "picture"
+          feature: "image"
+          transforms { decode_jpeg {} }
+          transforms { resize { height: 1024 width: 1024 } }
+          transforms { resize { height: 4 width: 4 } }
+          dtype: FLOAT32
+        }
+      )pb");
+  const auto feed = MustCreate(spec, dataset, {.threads = 1});
+  Drain(*feed);
+  const FeedWaits waits = feed->stats().waits;
+  EXPECT_EQ(waits.verdict.limit, FeedLimit::kDecode);
+  EXPECT_EQ(OutputName(waits.verdict, feed->layout()), "picture");
+  EXPECT_GT(waits.verdict.share, 0.5);
 }
 
 TEST(LocalFeedTest, DamagedRecordsAreMaskedAndCounted) {

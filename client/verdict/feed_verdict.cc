@@ -1,0 +1,77 @@
+#include "client/verdict/feed_verdict.h"
+
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace systole {
+namespace {
+
+// "12 %". Small parts have a digit more, so that they are not 0.
+std::string Percent(double part) {
+  return absl::StrFormat(part < 0.01 ? "%.1f %%" : "%.0f %%", 100 * part);
+}
+
+}  // namespace
+
+double WaitTimes::all_waited() const { return std::accumulate(waited.begin(), waited.end(), 0.0); }
+
+absl::string_view LimitName(FeedLimit limit) {
+  switch (limit) {
+    case FeedLimit::kUnknown:
+      return "unknown";
+    case FeedLimit::kStorage:
+      return "storage";
+    case FeedLimit::kDecode:
+      return "decode";
+    case FeedLimit::kWire:
+      return "wire";
+    case FeedLimit::kClient:
+      return "client";
+    case FeedLimit::kTrainer:
+      return "trainer";
+    case FeedLimit::kNothing:
+      return "nothing";
+  }
+  return "unknown";
+}
+
+std::string OutputName(const FeedVerdict& verdict, const SliceLayout& layout) {
+  const auto output = static_cast<size_t>(verdict.output);
+  if (verdict.output < 0 || output >= layout.tensors().size()) return "";
+  return layout.tensors()[output].spec.name;
+}
+
+std::string VerdictText(const FeedVerdict& verdict, const SliceLayout& layout) {
+  const std::string output = OutputName(verdict, layout);
+  const std::string waited =
+      absl::StrCat("The trainer waited ", Percent(verdict.waits), " of the time: ");
+  const std::string of_that = absl::StrCat(waited, Percent(verdict.share), " of that for ");
+  switch (verdict.limit) {
+    case FeedLimit::kUnknown:
+      if (verdict.share == 0) return "";
+      return absl::StrCat(of_that, "servers of an older release, which do not say why.");
+    case FeedLimit::kStorage:
+    case FeedLimit::kWire:
+    case FeedLimit::kClient:
+      return absl::StrCat(of_that, LimitName(verdict.limit), ".");
+    case FeedLimit::kDecode:
+      return absl::StrCat(of_that, "decode",
+                          output.empty() ? "" : absl::StrCat(" (output ", output, ")"), ".");
+    case FeedLimit::kTrainer:
+      return absl::StrCat(waited, "steps were ready before it wanted them.");
+    case FeedLimit::kNothing:
+      return absl::StrCat(waited, "the feed just kept up.");
+  }
+  return "";
+}
+
+std::string VerdictRemark(const FeedVerdict& verdict) {
+  if (verdict.share == 0) return "";
+  const bool unknown = verdict.limit == FeedLimit::kUnknown;
+  return absl::StrCat("waits ", Percent(verdict.waits), " for ",
+                      unknown ? "servers" : LimitName(verdict.limit));
+}
+
+}  // namespace systole

@@ -1,0 +1,79 @@
+// The answer to "what limits this feed?", and its words. README.md says what each answer means.
+//
+// Thread-compatible value types; functions without state.
+#ifndef SYSTOLE_CLIENT_VERDICT_FEED_VERDICT_H_
+#define SYSTOLE_CLIENT_VERDICT_FEED_VERDICT_H_
+
+#include <array>
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "core/batch/slice_layout.h"
+
+namespace systole {
+
+// What a step was doing while the trainer waited for it.
+enum class WaitCause {
+  kStorage,  // Its records were read.
+  kDecode,   // Its examples were made, or waited for a processor.
+  kWire,     // It, or the request for it, was on its way.
+  kClient,   // This process checked, copied or finished it.
+  kUnknown,  // The server does not say: it is of an older release.
+};
+inline constexpr size_t kNumWaitCauses = 5;
+
+// The seconds that a trainer waited for steps, by cause.
+struct WaitTimes {
+  // From the moment when the trainer got its first step to the moment when it got its last one.
+  double seconds = 0;
+  // The part of it in which the trainer waited.
+  std::array<double, kNumWaitCauses> waited = {};
+
+  double of(WaitCause cause) const { return waited[static_cast<size_t>(cause)]; }
+  double all_waited() const;
+};
+
+enum class FeedLimit {
+  kUnknown,  // Too early to say, or servers of an older release do not say it.
+  kStorage,
+  kDecode,
+  kWire,
+  kClient,
+  kTrainer,  // Steps wait for the trainer.
+  kNothing,  // The trainer hardly waits, but no steps wait for it either: both are equally fast.
+};
+
+struct FeedVerdict {
+  FeedLimit limit = FeedLimit::kUnknown;
+  // The part of the time in which the trainer waited for steps, 0 to 1.
+  double waits = 0;
+  // The limit's part of these waits, 0 to 1. 0 if the trainer hardly waits.
+  double share = 0;
+  // kDecode: the tensor of the output that costs most to make. -1: not known.
+  int output = -1;
+};
+
+// What is known of a trainer's waits.
+struct FeedWaits {
+  WaitTimes times;
+  FeedVerdict verdict;  // Since the first step.
+  FeedVerdict recent;   // Of the last steps most, of those half a minute ago hardly anything.
+};
+
+// The name of verdict.output in a feed of this layout. Empty: not known.
+std::string OutputName(const FeedVerdict& verdict, const SliceLayout& layout);
+
+// "storage", "decode", "wire", "client", "trainer", "nothing", "unknown".
+absl::string_view LimitName(FeedLimit limit);
+
+// For the end of a run: "The trainer waited 12 % of the time: 80 % of that for decode (output
+// image)." Empty if nothing is known.
+std::string VerdictText(const FeedVerdict& verdict, const SliceLayout& layout);
+
+// For a progress bar: "waits 12 % for decode". Empty if the trainer hardly waits.
+std::string VerdictRemark(const FeedVerdict& verdict);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_VERDICT_FEED_VERDICT_H_

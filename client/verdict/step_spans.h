@@ -1,0 +1,67 @@
+// When which stage held up a step: spans of time, none over another.
+//
+//   | storage | decode | wire | client |        | decode | wire | client |  complete
+//   \________ slice of core 0 ________/  (gap)  \____ slice of core 1 ___/
+//
+// The server says only how long each stage of a slice took (StageTimes). So the spans of a slice
+// are laid back from the moment when its first chunk arrives, and no clock of a server is needed. A
+// step waits for its last slice, so where the stages of two slices meet, those of the later slice
+// count. But if a slice was done before the one ahead of it had arrived in full, it waited for that
+// one, and its own stages held up nothing. A moment in no span belongs to none of these stages, as
+// when the request was on its way.
+//
+// All times are since one fixed moment. Thread-compatible.
+#ifndef SYSTOLE_CLIENT_VERDICT_STEP_SPANS_H_
+#define SYSTOLE_CLIENT_VERDICT_STEP_SPANS_H_
+
+#include <optional>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/time/time.h"
+#include "client/verdict/feed_verdict.h"
+#include "core/batch/stage_times.h"
+
+namespace systole {
+
+struct StageSpan {
+  WaitCause cause = WaitCause::kUnknown;
+  int output = -1;  // For kDecode: the tensor whose output costs most.
+  absl::Duration begin;
+  absl::Duration end;
+};
+
+class StepSpans {
+ public:
+  // A slice begins: its first chunk has arrived, and this process has dealt with it until
+  // `handled`. `stages` is nullopt if the server does not say; then nothing is known of the time
+  // before.
+  void BeginSlice(const std::optional<StageTimes>& stages, absl::Duration arrived,
+                  absl::Duration handled);
+  // A further chunk of the slice. The time between two chunks counts as kWire.
+  void AddChunk(absl::Duration arrived, absl::Duration handled);
+  // Forgets everything, for another step.
+  void Clear();
+  // The step's last chunk was handled. Called once.
+  void Complete() { EndSlice(); }
+
+  using Spans = absl::InlinedVector<StageSpan, 6>;
+  // In time order. REQUIRES: Complete() was called, as for complete_at().
+  const Spans& spans() const { return spans_; }
+  // When the step was complete. -InfiniteDuration if it had no chunk.
+  absl::Duration complete_at() const { return end_; }
+
+ private:
+  void Append(WaitCause cause, absl::Duration begin, absl::Duration end, int output = -1);
+  // Writes the spans of the slice's own chunks: how they alternate does not matter.
+  void EndSlice();
+
+  Spans spans_;
+  bool in_slice_ = false;
+  absl::Duration arrived_;                          // The slice's first chunk.
+  absl::Duration handled_;                          // Spent in this process for its chunks.
+  absl::Duration end_ = -absl::InfiniteDuration();  // Up to here chunks are handled.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_VERDICT_STEP_SPANS_H_

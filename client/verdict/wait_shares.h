@@ -1,0 +1,63 @@
+// Why a trainer waits for its feed: compares each of its waits with what the step that it waited
+// for was doing meanwhile (StepSpans), and says what limits the feed.
+//
+//   trainer   |   works   |     waits     |   works   | waits |
+//   step                | storage | decode |..
+//                         \_ counted _____/
+//
+// A pure sum: no thread, no clock. Thread-compatible.
+#ifndef SYSTOLE_CLIENT_VERDICT_WAIT_SHARES_H_
+#define SYSTOLE_CLIENT_VERDICT_WAIT_SHARES_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/verdict/feed_verdict.h"
+#include "client/verdict/step_spans.h"
+
+namespace systole {
+
+// The trainer's wait for a step that it got.
+struct StepWait {
+  absl::Duration at;      // When it got the step.
+  absl::Duration waited;  // For how long it had waited for it, just before.
+  // When the step was ready to be taken.
+  absl::Duration ready_at;
+};
+
+class WaitShares {
+ public:
+  // Times of a wait that lie in no span of the step count as `rest`: kWire if steps come from
+  // servers.
+  explicit WaitShares(WaitCause rest) : rest_(rest) {}
+
+  // The trainer got a step. The wait for the first one is left out: the feed begins meanwhile.
+  void Take(const StepWait& wait, const StepSpans::Spans& spans);
+
+  FeedWaits waits() const {
+    return {.times = total_.times, .verdict = VerdictOf(total_), .recent = VerdictOf(recent_)};
+  }
+
+ private:
+  struct Sums {
+    double steps = 0;
+    WaitTimes times;
+    double ready_seconds = 0;     // For which steps lay ready.
+    std::vector<double> outputs;  // Waited for kDecode, by tensor.
+
+    void Fade(double part);
+    void Add(const Sums& more);
+  };
+  static FeedVerdict VerdictOf(const Sums& sums);
+
+  const WaitCause rest_;
+  std::optional<absl::Duration> last_;  // When the trainer got its last step.
+  Sums total_;
+  Sums recent_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_VERDICT_WAIT_SHARES_H_

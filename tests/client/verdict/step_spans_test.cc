@@ -1,0 +1,97 @@
+#include "client/verdict/step_spans.h"
+
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+
+namespace systole {
+namespace {
+
+absl::Duration Ms(int64_t milliseconds) { return absl::Milliseconds(milliseconds); }
+
+StageTimes Stages(int64_t read, int64_t make, int64_t wait, int costliest = -1) {
+  return {.read = Ms(read), .make = Ms(make), .wait = Ms(wait), .costliest = costliest};
+}
+
+// "storage 0-10, decode 10-30 (output 2)", in milliseconds.
+std::string Text(const StepSpans& spans) {
+  constexpr const char* kNames[] = {"storage", "decode", "wire", "client", "unknown"};
+  const auto time = [](absl::Duration at) {
+    return at == -absl::InfiniteDuration() ? "before" : absl::StrCat(absl::ToInt64Milliseconds(at));
+  };
+  return absl::StrJoin(spans.spans(), ", ", [&](std::string* out, const StageSpan& span) {
+    absl::StrAppend(out, kNames[static_cast<int>(span.cause)], " ", time(span.begin), "-",
+                    time(span.end));
+    if (span.output >= 0) absl::StrAppend(out, " (output ", span.output, ")");
+  });
+}
+
+TEST(StepSpansTest, StagesAreLaidBackFromTheArrivalOfTheFirstChunk) {
+  StepSpans spans;
+  spans.BeginSlice(Stages(10, 20, 5, 2), Ms(100), Ms(103));
+  spans.AddChunk(Ms(110), Ms(112));
+  spans.AddChunk(Ms(112), Ms(115));
+  spans.Complete();
+  // Of the 15 ms after the arrival, 8 were spent in this process.
+  EXPECT_EQ(Text(spans), "storage 65-75, decode 75-95 (output 2), wire 95-107, client 107-115");
+  EXPECT_EQ(spans.complete_at(), Ms(115));
+}
+
+TEST(StepSpansTest, TheStagesOfALaterSliceCountWhereTwoMeet) {
+  StepSpans spans;
+  spans.BeginSlice(Stages(0, 50, 0), Ms(100), Ms(101));
+  // Made while the first slice was made, too, and longer.
+  spans.BeginSlice(Stages(40, 60, 0), Ms(180), Ms(181));
+  spans.Complete();
+  EXPECT_EQ(Text(spans), "decode 50-80, storage 80-120, decode 120-180, client 180-181");
+}
+
+TEST(StepSpansTest, ASliceThatWaitedForTheOneAheadOfItHeldUpNothing) {
+  StepSpans spans;
+  spans.BeginSlice(Stages(0, 10, 0), Ms(100), Ms(150));  // This process is slow.
+  spans.BeginSlice(Stages(0, 30, 60), Ms(152), Ms(160));
+  spans.Complete();
+  EXPECT_EQ(Text(spans), "decode 90-100, client 100-150, wire 150-152, client 152-160");
+}
+
+TEST(StepSpansTest, NothingIsKnownOfTheTimeBeforeASliceWithoutStages) {
+  StepSpans spans;
+  spans.BeginSlice(std::nullopt, Ms(100), Ms(101));
+  spans.AddChunk(Ms(105), Ms(106));
+  spans.BeginSlice(std::nullopt, Ms(120), Ms(121));
+  spans.Complete();
+  EXPECT_EQ(Text(spans),
+            "unknown before-100, wire 100-104, client 104-106, unknown 106-120, client 120-121");
+}
+
+TEST(StepSpansTest, SlicesThatWereDoneInAnotherOrderCountUpToTheLast) {
+  StepSpans spans;
+  spans.BeginSlice(Stages(0, 50, 0), Ms(100), Ms(100));
+  spans.BeginSlice(Stages(0, 30, 0), Ms(80), Ms(80));
+  spans.Complete();
+  EXPECT_EQ(Text(spans), "decode 50-100");
+  EXPECT_EQ(spans.complete_at(), Ms(100));
+}
+
+TEST(StepSpansTest, AStepOfManySlicesHasFewSpans) {
+  StepSpans spans;
+  for (int64_t core = 1; core <= 1000; ++core) {
+    spans.BeginSlice(Stages(0, 10, 0), Ms(10 * core), Ms(10 * core));
+  }
+  spans.Complete();
+  EXPECT_EQ(Text(spans), "decode 0-10000");
+}
+
+TEST(StepSpansTest, AStepWithoutChunksHasNoSpans) {
+  StepSpans spans;
+  spans.Complete();
+  EXPECT_TRUE(spans.spans().empty());
+  EXPECT_EQ(spans.complete_at(), -absl::InfiniteDuration());
+}
+
+}  // namespace
+}  // namespace systole
