@@ -17,8 +17,11 @@
 #include "client/cli/console/interrupt.h"
 #include "client/cli/console/progress_bar.h"
 #include "client/cli/pacing/missing_tally.h"
+#include "client/cli/pacing/verdict_facts.h"
+#include "client/emulator/report/run_report.h"
 #include "client/feed/feed_client.h"
 #include "client/step/feed_metrics.h"
+#include "client/verdict/feed_verdict.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/json/json_writer.h"
 #include "core/metrics/metric_text.h"
@@ -30,6 +33,7 @@ namespace {
 // What the feed has delivered so far.
 struct FeedReport {
   int64_t first_step = 0;
+  const SliceLayout* layout = nullptr;  // The client's.
   int64_t steps = 0;
   int64_t examples = 0;  // Only those with `valid` = 1.
   double seconds = 0;
@@ -49,8 +53,13 @@ struct FeedReport {
                "MB/s\n",
                steps, examples, megabytes(), seconds, PerSecond(static_cast<double>(steps)),
                PerSecond(static_cast<double>(examples)), PerSecond(megabytes())) +
-           MetricsText(ReadFeedMetrics(client)) + TilesText() + FinishText() + NotSharedText() +
-           MaskedText();
+           MetricsText(ReadFeedMetrics(client)) + LimitText() + TilesText() + FinishText() +
+           NotSharedText() + MaskedText();
+  }
+  // Empty if nothing is known, as after a single step.
+  std::string LimitText() const {
+    const std::string text = VerdictText(client.waits.verdict, *layout);
+    return text.empty() ? "" : absl::StrCat(text, "\n");
   }
   // Empty if nothing is masked.
   std::string MaskedText() const {
@@ -92,6 +101,7 @@ struct FeedReport {
     AppendMetrics(ReadFeedMetrics(client), json);
     json.EndObject();
     MissingTally(client).AppendRecordsTo(json);
+    emulator::AppendFacts(VerdictFacts(client.waits.verdict, *layout), json);
     return json.Field("token", token).EndObject().text();
   }
 };
@@ -157,6 +167,7 @@ class FeedCommand final : public Command {
                              StepPrinter::Create(printing, print_, client->layout()));
     const int64_t cores = client->core_end() - client->core_begin();
     FeedReport report = {.first_step = client->next_step(),
+                         .layout = &client->layout(),
                          .bytes_per_step = client->layout().payload_bytes() * cores,
                          .useful_bytes_per_step = client->layout().useful_bytes() * cores,
                          .nothing_to_finish = finishes && !client->can_be_compact()};
@@ -164,6 +175,7 @@ class FeedCommand final : public Command {
         .label = "feeding",
         .total = client->has_end() ? std::make_optional(client->end_step() - client->next_step())
                                    : std::nullopt,
+        .remark = [&client] { return VerdictRemark(client->stats().waits.recent); },
         .notice = WaitingNotice(options.watch)};
     const absl::Status status = Drain(*client, printer, bar, console, report);
     report.client = client->stats();

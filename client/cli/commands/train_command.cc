@@ -21,6 +21,7 @@
 #include "client/cli/console/progress_bar.h"
 #include "client/cli/console/thread_count.h"
 #include "client/cli/pacing/feed_origin.h"
+#include "client/cli/pacing/verdict_facts.h"
 #include "client/emulator/array/numerics.h"
 #include "client/emulator/model/load_model.h"
 #include "client/emulator/model/model.h"
@@ -31,6 +32,7 @@
 #include "client/emulator/training/trainer.h"
 #include "client/emulator/training/training_loop.h"
 #include "client/feed/feed_client.h"
+#include "client/verdict/feed_verdict.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/order/resume_token.h"
 #include "core/spec/order_spec.h"
@@ -101,11 +103,15 @@ class TrainCommand final : public Command {
     emulator::RunReport report =
         emulator::ReportOf(training, steps, Facts(spec, origin, threads, console));
     for (emulator::Fact& fact : feeds.missing().Facts()) report.results.push_back(std::move(fact));
+    const FeedVerdict verdict = client.stats().waits.verdict;
+    for (emulator::Fact& fact : VerdictFacts(verdict, client.layout())) {
+      report.results.push_back(std::move(fact));
+    }
     report.notes = feeds.MaskedNotes();
     if (console.json) {
       console.out << emulator::ToJson(report) << "\n";
     } else {
-      console.out << training.ToText();
+      console.out << training.ToText(VerdictText(verdict, client.layout()));
       for (const std::string& note : report.notes) console.out << "note: " << note << "\n";
     }
     return report_.Write(report);
@@ -186,10 +192,12 @@ class TrainCommand final : public Command {
                                           .clock = SteadyClock()};
     std::optional<int64_t> saved_steps;  // The steps in the last checkpoint.
     const InterruptCallback interrupt(console.interrupt, [&feeds] { feeds.Cancel(); });
-    ProgressBar bar(console, {.label = "training",
-                              .total = loop.epochs * loop.steps_per_epoch,
-                              .done_before = trainer.steps(),
-                              .notice = WaitingNotice(options.watch)});
+    ProgressBar bar(console,
+                    {.label = "training",
+                     .total = loop.epochs * loop.steps_per_epoch,
+                     .done_before = trainer.steps(),
+                     .remark = [&client] { return VerdictRemark(client.stats().waits.recent); },
+                     .notice = WaitingNotice(options.watch)});
     loop.on_step = [&](const emulator::TrainingProgress& progress) {
       steps.Add(emulator::EntryOf(progress));
       bar.Add(

@@ -201,7 +201,9 @@ void ProgressBar::Draw() {
     progress_.per_second = static_cast<double>(done_here) / absl::ToDoubleSeconds(passed);
   }
   progress_.notice = options_.notice != nullptr ? options_.notice() : "";
-  console_.err << kClearLine << ProgressLine(progress_, console_.Columns()) << std::flush;
+  Progress shown = progress_;
+  if (options_.remark != nullptr) shown.remark = Joined({options_.remark(), progress_.remark});
+  console_.err << kClearLine << ProgressLine(shown, console_.Columns()) << std::flush;
 }
 
 }  // namespace systole

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace systole::emulator {
@@ -46,7 +47,7 @@ double TrainingReport::images_per_second() const {
   return PerSecond(images, time);
 }
 
-std::string TrainingReport::ToText() const {
+std::string TrainingReport::ToText(absl::string_view about_feed) const {
   std::string text = absl::StrFormat(
       "functional mode, model %s, %d cores x %d examples, numerics %s\n"
       "epoch  steps     loss  accuracy  val loss  val accuracy  images/s  step ms\n",
@@ -68,6 +69,7 @@ std::string TrainingReport::ToText() const {
   absl::StrAppendFormat(&text, "\n%.1f MB received, %.0f images/s, training took %.1f s\n",
                         static_cast<double>(bytes_received()) / 1e6, images_per_second(),
                         absl::ToDoubleSeconds(training_time));
+  if (!about_feed.empty()) absl::StrAppend(&text, about_feed, "\n");
   if (!epochs.empty() && epochs.back().validation) {
     absl::StrAppendFormat(&text, "validation accuracy %.3f\n", epochs.back().validation->accuracy);
   }

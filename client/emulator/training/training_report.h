@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace systole::emulator {
@@ -53,9 +54,9 @@ struct TrainingReport {
   std::vector<absl::Duration> infeed_stall() const;  // Per core, all epochs.
   double images_per_second() const;                  // Over all epochs' durations.
 
-  // A table, then the sums. The text ends with the line "validation accuracy 0.NNN" if there was
-  // validation.
-  std::string ToText() const;
+  // A table, then the sums, then `about_feed` in a line of its own, unless it is empty. The text
+  // ends with the line "validation accuracy 0.NNN" if there was validation.
+  std::string ToText(absl::string_view about_feed = "") const;
 };
 
 }  // namespace systole::emulator

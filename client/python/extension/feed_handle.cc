@@ -19,6 +19,7 @@
 #include "client/python/extension/specs.h"
 #include "client/step/feed_metrics.h"
 #include "client/step/step.h"
+#include "client/verdict/feed_verdict.h"
 #include "core/cache/cache_metrics.h"
 #include "core/compression/compression.h"
 #include "core/concurrency/mutex.h"
@@ -348,6 +349,12 @@ nb::dict FeedHandle::Stats() {
   nb::dict dict = MetricsDict(ReadFeedMetrics(stats));
   dict["not_shared"] = stats.not_shared;
   dict["masked_records"] = stats.masked_records;
+  const FeedVerdict& verdict = stats.waits.verdict;
+  const std::string output = OutputName(verdict, shape_->layout);
+  dict["limit"] = std::string(LimitName(verdict.limit));
+  dict["limit_output"] = output.empty() ? nb::object(nb::none()) : nb::object(nb::cast(output));
+  dict["limit_share"] = verdict.share;
+  dict["recent_limit"] = std::string(LimitName(stats.waits.recent.limit));
   return dict;
 }
 

@@ -233,6 +233,12 @@ class BaseFeed(Iterator[Batch]):
 
         `waited_seconds` is the time spent waiting for batches, `total_seconds` all time since the
         first batch was asked for. If the two are nearly equal, the feed limits the training.
+
+        `limit` says what limits the feed: "storage", "decode" (then `limit_output` is the output
+        that costs most, if known), "wire", "client", "trainer", "nothing", or "unknown" before the
+        second batch. `limit_share` is its part of the waits, `recent_limit` is the limit of the
+        last half minute or so. `trainer_wait_seconds` has the waits by cause. The README says what
+        to do about each, in "When it is slow".
         """
         total = 0.0 if self._began is None else time.monotonic() - self._began
         return {
@@ -305,7 +311,13 @@ class BaseFeed(Iterator[Batch]):
         if self._began is not None and not self._closed:
             share = self._waited / max(time.monotonic() - self._began, 1e-9)
             slow = f", {share:.0%} of the time spent waiting for it"
-        masked = 0 if self._closed else self.stats()["masked_examples"]
+        stats = {} if self._closed else self.stats()
+        if slow and stats["limit_share"] > 0:
+            output = f" ({stats['limit_output']})" if stats["limit_output"] else ""
+            slow += f", {stats['limit_share']:.0%} of that for {stats['limit']}{output}"
+        elif slow and stats["limit"] == "trainer":
+            slow += ", the trainer is the limit"
+        masked = stats.get("masked_examples", 0)
         if masked > 0:
             slow += f"; {masked} masked for damaged records"
         return (

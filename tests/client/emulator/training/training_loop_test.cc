@@ -241,6 +241,8 @@ TEST(TrainingReportTest, TextEndsWithTheValidationAccuracy) {
                     HasSubstr("infeed stall per core, s: 1.00 0.00"),
                     HasSubstr("2.0 MB received, 720 images/s"), HasSubstr("training took 12.0 s"),
                     EndsWith("\nvalidation accuracy 0.875\n")));
+  EXPECT_THAT(report.ToText("About the feed."),
+              EndsWith("took 12.0 s\nAbout the feed.\nvalidation accuracy 0.875\n"));
   report.epochs[1].validation.reset();
   EXPECT_THAT(report.ToText(), testing::Not(HasSubstr("validation accuracy")));
 }

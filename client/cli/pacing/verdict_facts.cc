@@ -1,0 +1,16 @@
+#include "client/cli/pacing/verdict_facts.h"
+
+#include <string>
+
+namespace systole {
+
+std::vector<emulator::Fact> VerdictFacts(const FeedVerdict& verdict, const SliceLayout& layout) {
+  return {
+      {"limit", "What limits the feed", std::string(LimitName(verdict.limit))},
+      {"limit_output", "The output that costs most", OutputName(verdict, layout)},
+      {"limit_share", "The limit's part of the waits", verdict.share, emulator::Unit::kFraction},
+      {"wait_share", "Part of the time waited for steps", verdict.waits,
+       emulator::Unit::kFraction}};
+}
+
+}  // namespace systole
