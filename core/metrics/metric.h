@@ -30,6 +30,9 @@ namespace systole {
 enum class MetricKind {
   kGauge,    // How it is now.
   kCounter,  // A sum since the start; it never falls.
+  // How often a number fell between bounds (histogram.h). Only a MetricFamily has it: a line of a
+  // table is read as one number.
+  kHistogram,
 };
 
 enum class MetricUnit { kCount, kBytes, kSeconds };

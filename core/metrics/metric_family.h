@@ -1,0 +1,47 @@
+// Metrics as a monitor collects them: the readings of a table under Prometheus' names, and beside
+// them what a table has no place for: several labels, and histograms.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_METRICS_METRIC_FAMILY_H_
+#define SYSTOLE_CORE_METRICS_METRIC_FAMILY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "core/metrics/histogram.h"
+#include "core/metrics/metric.h"
+
+namespace systole {
+
+struct MetricLabel {
+  std::string name;
+  // One of few values that this program or its operator chose, never a peer's or a file's text: a
+  // monitor keeps a series for each value.
+  std::string value;
+};
+
+struct MetricSample {
+  std::vector<MetricLabel> labels;
+  double value = 0;
+  HistogramReading histogram;  // In place of `value`, if the family's kind is kHistogram.
+};
+
+// All series of one name. Their labels have the same names.
+struct MetricFamily {
+  std::string name;  // By Prometheus' rules, such as "systole_server_steps_served_total".
+  MetricKind kind = MetricKind::kGauge;
+  std::string help;
+  std::vector<MetricSample> samples;
+};
+
+// The readings, with the names of PrometheusName().
+std::vector<MetricFamily> FamiliesOf(absl::string_view prefix,
+                                     const std::vector<MetricReading>& readings);
+
+// A table in Markdown, as MetricsTable() makes it of readings: name, labels, help.
+std::string FamiliesTable(const std::vector<MetricFamily>& families);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_METRICS_METRIC_FAMILY_H_
