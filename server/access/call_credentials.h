@@ -1,17 +1,24 @@
-// Reads the credentials of a gRPC call, and the machine that the call came from.
+// Reads the credentials of a call, and the machine that the call came from.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_ACCESS_CALL_CREDENTIALS_H_
 #define SYSTOLE_SERVER_ACCESS_CALL_CREDENTIALS_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "grpcpp/server_context.h"
 #include "server/access/access_policy.h"
 
 namespace systole {
+
+// The token in the values of `authorization`, as a call's metadata or a request's headers have
+// them. Nullopt if there is no value.
+//   Unauthenticated  the values are not a single "Bearer TOKEN".
+absl::StatusOr<std::optional<TokenHash>> TokenOf(absl::Span<const absl::string_view> authorization);
 
 // The credentials of the call.
 //   Unauthenticated  there is an `authorization`, but it is not a single "Bearer TOKEN".

@@ -15,7 +15,7 @@
 #include "core/text/duration_text.h"
 #include "core/text/foreign_text.h"
 #include "core/text/size_text.h"
-#include "core/text/web_address.h"
+#include "server/config/shown_config.h"
 
 namespace systole {
 namespace {
@@ -93,20 +93,9 @@ std::optional<Measure> MeasureOf(const ConfigFlag& flag) {
   return std::nullopt;
 }
 
-// `text` as it may be shown: an address of shards in it may hold secrets.
-std::string Shown(absl::string_view text) {
-  for (size_t at = 0; at < text.size(); ++at) {
-    // A name begins here, not at the blanks before it.
-    if (absl::ascii_isalpha(text[at]) && MayHoldSecrets(text.substr(at))) {
-      return absl::StrCat(text.substr(0, at), ShownAddress(text.substr(at)));
-    }
-  }
-  return std::string(text);
-}
-
 absl::Status Wanted(absl::string_view text, absl::string_view wanted) {
   return absl::InvalidArgumentError(
-      absl::StrCat("'", ForeignText(Shown(text)), "', want ", wanted));
+      absl::StrCat("'", ForeignText(ShownText(text)), "', want ", wanted));
 }
 
 // NAME and GLOB of the text "NAME=GLOB". Nullopt if one of them is missing.

@@ -11,27 +11,15 @@
 #include "core/descriptor/owned_fd.h"
 #include "core/status/status_macros.h"
 #include "core/text/foreign_text.h"
-#include "openssl/bio.h"
 #include "openssl/err.h"
-#include "openssl/pem.h"
 #include "openssl/x509.h"
+#include "server/listener/pem.h"
 
 namespace systole {
 namespace {
 
 // A bundle of all the CAs that browsers know has 220 KB.
 constexpr off_t kMaxFileBytes = 4 << 20;
-
-template <auto kFree>
-struct FreeBy {
-  template <typename T>
-  void operator()(T* object) const {
-    kFree(object);
-  }
-};
-using Bio = std::unique_ptr<BIO, FreeBy<BIO_free_all>>;
-using Certificate = std::unique_ptr<X509, FreeBy<X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
 
 absl::Status Bad(const char* flag, const std::string& path, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(flag, " '", ForeignName(path), "': ", why));
@@ -58,20 +46,12 @@ absl::StatusOr<std::string> ReadFile(const char* flag, const std::string& path, 
   return bytes;
 }
 
-Bio Reader(const std::string& pem) {
-  return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-}
-
 absl::StatusOr<Certificate> FirstCertificate(const char* flag, const std::string& path,
                                              const std::string& pem) {
-  Certificate certificate(PEM_read_bio_X509(Reader(pem).get(), nullptr, nullptr, nullptr));
-  ERR_clear_error();
-  if (certificate != nullptr) return certificate;
+  std::vector<Certificate> all = CertificatesIn(pem);
+  if (!all.empty()) return std::move(all.front());
   return Bad(flag, path, "it holds no PEM certificate (-----BEGIN CERTIFICATE-----)");
 }
-
-// Gives no password. Without this function OpenSSL would ask for one at the terminal.
-int NoPassword(char*, int, int, void*) { return 0; }
 
 }  // namespace
 
@@ -87,7 +67,7 @@ absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsOptions& options) {
       const Certificate certificate,
       FirstCertificate("--tls-certificate", options.certificate, material.certificate));
   SYSTOLE_ASSIGN_OR_RETURN(material.key, ReadFile("--tls-key", options.key, /*secret=*/true));
-  const Key key(PEM_read_bio_PrivateKey(Reader(material.key).get(), nullptr, NoPassword, nullptr));
+  const PrivateKey key = PrivateKeyIn(material.key);
   const bool match = key != nullptr && X509_check_private_key(certificate.get(), key.get()) == 1;
   ERR_clear_error();
   if (key == nullptr)

@@ -1,0 +1,23 @@
+// A config as it may be shown: without the secrets that addresses of shards may hold.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_SERVER_CONFIG_SHOWN_CONFIG_H_
+#define SYSTOLE_SERVER_CONFIG_SHOWN_CONFIG_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "systole/v1/config.pb.h"
+
+namespace systole {
+
+// `text` with the first address in it as ShownAddress() shows it.
+std::string ShownText(absl::string_view text);
+
+// `config` as textproto. Each text in it, of whatever field, is as ShownText() shows it. Files of
+// secrets are named, but not read.
+std::string ShownConfig(const v1::ServerConfig& config);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_CONFIG_SHOWN_CONFIG_H_

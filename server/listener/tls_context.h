@@ -1,0 +1,37 @@
+// OpenSSL's side of TLS for a server that does not speak gRPC: a context made of TlsFiles, with the
+// rules that gRPC keeps, and the names of a client's certificate.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_SERVER_LISTENER_TLS_CONTEXT_H_
+#define SYSTOLE_SERVER_LISTENER_TLS_CONTEXT_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/listener/tls_files.h"
+
+struct ssl_ctx_st;
+struct ssl_st;
+
+namespace systole {
+
+struct FreeTlsContext {
+  void operator()(ssl_ctx_st* context) const;
+};
+// OpenSSL's SSL_CTX.
+using TlsContext = std::unique_ptr<ssl_ctx_st, FreeTlsContext>;
+
+// Speaks only TLS 1.2 and 1.3. If `material` has a CA of clients, a client must show a certificate
+// of it. No session is resumed: a client shows its certificate each time.
+//   InvalidArgument  OpenSSL does not take a part of `material`, although ReadTlsFiles() did.
+absl::StatusOr<TlsContext> MakeTlsContext(const TlsMaterial& material);
+
+// The DNS and URI names (SAN) of the certificate by which the client was verified. Empty without
+// one. `connection` is OpenSSL's SSL, after its handshake.
+std::vector<std::string> CertificateNames(const ssl_st* connection);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_LISTENER_TLS_CONTEXT_H_
