@@ -37,6 +37,8 @@ class ReflectionService final : public grpc::Service {
   // Ends all calls, and refuses new ones.
   void StartDraining();
 
+  const ServedSchema& schema() const { return schema_; }
+
  private:
   using Request = grpc::reflection::v1::ServerReflectionRequest;
   using Response = grpc::reflection::v1::ServerReflectionResponse;

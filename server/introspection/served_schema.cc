@@ -94,7 +94,13 @@ void ServedSchema::Copy(const FileDescriptor& file) {
 }
 
 void ServedSchema::AddServicesOf(const FileDescriptor& file) {
-  for (int i = 0; i < file.service_count(); ++i) services_.push_back(file.service(i)->full_name());
+  for (int i = 0; i < file.service_count(); ++i) {
+    const google::protobuf::ServiceDescriptor& service = *file.service(i);
+    services_.push_back(service.full_name());
+    for (int j = 0; j < service.method_count(); ++j) {
+      methods_.push_back(absl::StrCat(service.full_name(), "/", service.method(j)->name()));
+    }
+  }
 }
 
 absl::StatusOr<std::vector<std::string>> ServedSchema::FileNamed(const std::string& name) const {

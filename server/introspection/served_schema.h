@@ -20,6 +20,8 @@ class ServedSchema {
 
   // Full names.
   const std::vector<std::string>& services() const { return services_; }
+  // All methods of these services, written "package.Service/Method".
+  const std::vector<std::string>& methods() const { return methods_; }
 
   // Serialised FileDescriptorProtos: the file, then all that it imports, each once.
   //   NotFound  no such file among those that the services need.
@@ -38,6 +40,7 @@ class ServedSchema {
   void AddServicesOf(const google::protobuf::FileDescriptor& file);
 
   std::vector<std::string> services_;
+  std::vector<std::string> methods_;
   google::protobuf::DescriptorPool files_;
 };
 

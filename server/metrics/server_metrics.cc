@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -67,6 +68,26 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .kind = kGauge,
        .help = "Streams that run now.",
        .read = Service<&Counters::active_streams>},
+      {.name = "stream_places",
+       .kind = kGauge,
+       .help = "Places for streams.",
+       .label = "state",
+       .parts = {{"free",
+                  [](const ServerNumbers& numbers) {
+                    return std::max(0.0, static_cast<double>(numbers.max_streams) -
+                                             Service<&Counters::active_streams>(numbers));
+                  }},
+                 {"taken", Service<&Counters::active_streams>}}},
+      {.name = "draining",
+       .kind = kGauge,
+       .help = "1 while the server drains, else 0.",
+       .read = [](const ServerNumbers& numbers) { return numbers.service.draining ? 1.0 : 0.0; }},
+      {.name = "datasets",
+       .kind = kGauge,
+       .help = "Datasets of the config.",
+       .label = "state",
+       .parts = {{"served", ReadField<&ServerNumbers::datasets_served>},
+                 {"refused", ReadField<&ServerNumbers::datasets_refused>, "the log says why"}}},
       {.name = "streams_opened",
        .kind = kCounter,
        .help = "Streams opened.",
@@ -160,6 +181,10 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .kind = kGauge,
        .help = "What slices take now.",
        .read = Engine<&Stats::memory_used_bytes>},
+      {.name = "scratch_bytes",
+       .kind = kGauge,
+       .help = "What threads take beside slices now, to make examples.",
+       .read = Engine<&Stats::scratch_used_bytes>},
       {.name = "resident_bytes",
        .kind = kGauge,
        .help = "Resident memory of the process, without mapped pages of the program and of shards. "

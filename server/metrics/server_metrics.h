@@ -27,6 +27,9 @@ struct ServerNumbers {
   ListenerCounters listener;
   ValueCacheStats cache;
   int64_t masked_examples = 0;  // In all datasets.
+  int64_t max_streams = 0;
+  int64_t datasets_served = 0;
+  int64_t datasets_refused = 0;
 };
 
 // The metrics of the server itself. Those of its cache are in core/cache.

@@ -13,6 +13,7 @@
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/status_bridge.h"
 #include "proto/metrics/metric_messages.h"
+#include "server/metrics/dataset_metrics.h"
 #include "server/metrics/server_metrics.h"
 #include "server/rpc/dataset_answers.h"
 #include "server/rpc/feed_identity.h"
@@ -239,12 +240,30 @@ std::vector<MetricReading> FeedService::ReadMetrics() const {
     numbers.listener = listener->counters();
   }
   if (options_.cache != nullptr) numbers.cache = options_.cache->stats();
+  numbers.max_streams = options_.max_streams;
   numbers.masked_examples = masked_in_removed_;
   const std::shared_ptr<const Catalogue> served = catalogue();
+  numbers.datasets_served = static_cast<int64_t>(served->datasets().size());
+  numbers.datasets_refused = static_cast<int64_t>(served->refused().size());
   for (const auto& [name, dataset] : served->datasets()) {
     numbers.masked_examples += dataset->damage().masked_examples();
   }
   return ReadServerMetrics(numbers);
+}
+
+std::vector<MetricFamily> FeedService::ReadFamilies() const {
+  std::vector<MetricFamily> families = FamiliesOf(kServerMetricPrefix, ReadMetrics());
+  families.push_back(BuildInfo(SYSTOLE_VERSION, ContentVersion()));
+  std::vector<DatasetNumbers> datasets;
+  const std::shared_ptr<const Catalogue> served = catalogue();
+  for (const auto& [name, dataset] : served->datasets()) {
+    datasets.push_back({.name = name,
+                        .records = dataset->num_records(),
+                        .damaged_stretches = dataset->num_damaged_records(),
+                        .masked_examples = dataset->damage().masked_examples()});
+  }
+  for (MetricFamily& family : DatasetFamilies(datasets)) families.push_back(std::move(family));
+  return families;
 }
 
 absl::StatusOr<std::shared_ptr<const ServedFeed>> FeedService::PlanStream(

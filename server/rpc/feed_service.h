@@ -23,6 +23,7 @@
 #include "core/engine/step_engine.h"
 #include "core/log/event_log.h"
 #include "core/metrics/metric.h"
+#include "core/metrics/metric_family.h"
 #include "core/plan/epoch_bytes.h"
 #include "core/plan/feed_plan.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -87,12 +88,15 @@ class FeedService final
 
   // From now on streams end at the next step with a notice, and new ones get Unavailable.
   void StartDraining() { counters_.draining = true; }
+  bool draining() const { return counters_.draining; }
 
   // Adds the listener's connections to the metrics. `listener` must outlive all calls.
   void TellOfConnections(const Listener& listener) { listener_ = &listener; }
 
   // All that this server counts, as it is now.
   std::vector<MetricReading> ReadMetrics() const;
+  // The same for a monitor, with the metrics of each dataset and of the build.
+  std::vector<MetricFamily> ReadFamilies() const;
 
   // Refusals of this service and of others on the same server go here.
   RefusalLog& refusals() { return refusals_; }
