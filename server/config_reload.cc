@@ -132,6 +132,7 @@ absl::Status ConfigReload::Apply(const Catalogue& added) {
   }
   if (change_.access) *now.mutable_access() = next_.access();
   running_ = std::move(now);
+  server_.ShowConfig(running_);
   return absl::OkStatus();
 }
 

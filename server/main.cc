@@ -128,11 +128,51 @@ void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) 
                           given_bytes >> 20, " MiB are for budget, caches and idle memory"));
 }
 
+// The signals that the server waits for.
+sigset_t AwaitedSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  return signals;
+}
+
+// A program that waits for the file never reads half a number.
+absl::Status WritePort(const std::string& file, int port) {
+  if (file.empty()) return absl::OkStatus();
+  return WriteFileAtomically(file, absl::StrCat(port, "\n"), {.sync = false});
+}
+
+// Opens the admin port of `config`, if it has one. The port's thread never gets one of the
+// server's signals, even while these still end the process at once.
+absl::StatusOr<std::unique_ptr<AdminPort>> OpenAdmin(const v1::ServerConfig& config,
+                                                     std::shared_ptr<AccessControl> access,
+                                                     EventLog& events) {
+  const sigset_t signals = AwaitedSignals();
+  sigset_t before;
+  pthread_sigmask(SIG_BLOCK, &signals, &before);
+  absl::StatusOr<std::unique_ptr<AdminPort>> admin =
+      Server::OpenAdmin(config, std::move(access), &events);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!admin.ok() || *admin == nullptr) return admin;
+  SYSTOLE_RETURN_IF_ERROR(WritePort(config.admin_port_file(), (*admin)->port()));
+  events.Add(LogCause::kProgram, LogLevel::kInfo,
+             absl::StrCat("probes and metrics on http", config.has_tls() ? "s" : "", "://",
+                          (*admin)->address(), "/"));
+  return admin;
+}
+
 // Serves until a signal ends it. `path` is the config file, or empty; `flags` override it each time
 // that it is read.
 absl::Status Run(const v1::ServerConfig& config, const std::string& path,
                  const v1::ServerConfig& flags, EventLog& events) {
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
+  std::shared_ptr<AccessControl> access;
+  if (config.has_access()) {
+    std::set<std::string> names;
+    for (const v1::DatasetConfig& dataset : config.datasets()) names.insert(dataset.name());
+    SYSTOLE_ASSIGN_OR_RETURN(access, AccessControl::Create(config.access(), std::move(names)));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<AdminPort> admin, OpenAdmin(config, access, events));
   const auto chunks = std::make_shared<ChunkCache>(SizeOf(config.decompression_cache()));
   ShardOptions options;
   options.index_dir = config.index_dir();
@@ -151,17 +191,9 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
                            ValueCache::Create({.memory_bytes = SizeOf(config.cache_memory()),
                                                .disk_folder = config.cache_disk(),
                                                .disk_bytes = SizeOf(config.cache_disk_size())}));
-  std::shared_ptr<AccessControl> access;
-  if (config.has_access()) {
-    std::set<std::string> names;
-    for (const v1::DatasetConfig& dataset : config.datasets()) names.insert(dataset.name());
-    SYSTOLE_ASSIGN_OR_RETURN(access, AccessControl::Create(config.access(), std::move(names)));
-  }
   // Until here a signal ends the process at once, because building indexes may take minutes. From
   // here on only sigtimedwait() sees a signal, because the server's threads inherit the mask.
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  const sigset_t signals = AwaitedSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // Set member by member: for an aggregate in the call, g++ 12 warns of uninitialised members.
   FeedServiceOptions service;
@@ -184,12 +216,8 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
   service.access = access;
   service.events = &events;
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
-                           Server::Start(std::move(catalogue), config, service));
-  if (!config.port_file().empty()) {
-    // A program that waits for the file never reads half a number.
-    SYSTOLE_RETURN_IF_ERROR(WriteFileAtomically(
-        config.port_file(), absl::StrCat(server->port(), "\n"), {.sync = false}));
-  }
+                           Server::Start(std::move(catalogue), config, service, std::move(admin)));
+  SYSTOLE_RETURN_IF_ERROR(WritePort(config.port_file(), server->port()));
   const auto tell = [&events](LogLevel level, absl::string_view text) {
     events.Add(LogCause::kProgram, level, text);
   };

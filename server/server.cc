@@ -10,7 +10,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/concurrency/mutex.h"
@@ -19,12 +18,13 @@
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/text/foreign_text.h"
-#include "core/text/loopback_host.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "proto/framing/guarded_message.h"
 #include "proto/slots/slot_socket.h"
 #include "server/config/config_flags.h"
+#include "server/config/shown_config.h"
+#include "server/listener/listen_address.h"
 #include "server/listener/listening_sockets.h"
 #include "server/listener/open_calls.h"
 #include "server/listener/tls_credentials.h"
@@ -57,25 +57,6 @@ int Milliseconds(absl::Duration duration) {
 }
 
 bool IsUnix(absl::string_view listen) { return absl::StartsWith(listen, "unix:"); }
-
-struct HostAndPort {
-  absl::string_view host;
-  int port = 0;
-};
-
-absl::StatusOr<HostAndPort> HostAndPortOf(absl::string_view listen) {
-  const size_t colon = listen.rfind(':');
-  const absl::string_view port = colon == absl::string_view::npos ? "" : listen.substr(colon + 1);
-  int number = 0;
-  const bool good_port = port.find_first_not_of("0123456789") == absl::string_view::npos &&
-                         absl::SimpleAtoi(port, &number) && number < 65536;
-  if (colon == absl::string_view::npos || colon == 0 || !good_port) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--listen '", ForeignName(listen),
-                     "': want HOST:PORT, such as 127.0.0.1:8470, or unix:PATH"));
-  }
-  return HostAndPort{.host = listen.substr(0, colon), .port = number};
-}
 
 // The slot server of `config`. If there is none, the error says why.
 absl::StatusOr<std::unique_ptr<SlotServer>> ListenForSlots(const v1::ServerConfig& config,
@@ -116,22 +97,14 @@ FeedServiceOptions BoundedSlots(FeedServiceOptions options) {
 }
 
 absl::StatusOr<ListeningSockets> Listen(const std::string& listen, const HostAndPort& where) {
-  if (IsUnix(listen)) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::string path, UnixSocketPath(listen));
-    absl::StatusOr<ListeningSockets> sockets = ListenOnUnix(path);
-    if (sockets.ok()) return sockets;
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on '", ForeignName(listen),
-                     "': look at the folder's permissions and the length of the path (",
-                     sockets.status().message(), ")"));
-  }
-  absl::StatusOr<ListeningSockets> sockets = ListenOnTcp(std::string(where.host), where.port);
+  if (!IsUnix(listen)) return ListenAt("--listen", listen, where);
+  SYSTOLE_ASSIGN_OR_RETURN(const std::string path, UnixSocketPath(listen));
+  absl::StatusOr<ListeningSockets> sockets = ListenOnUnix(path);
   if (sockets.ok()) return sockets;
-  return absl::UnavailableError(absl::StrCat(
-      "cannot listen on '", ForeignName(listen),
-      "': another process listens there, or the address is not this machine's; choose another "
-      "--listen (",
-      sockets.status().message(), ")"));
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on '", ForeignName(listen),
+                   "': look at the folder's permissions and the length of the path (",
+                   sockets.status().message(), ")"));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(const TlsOptions& tls,
@@ -168,9 +141,25 @@ Server::Server(std::unique_ptr<FeedService> service, std::optional<SocketLock> s
       open_files_(CheckOpenFiles(need, OpenFilesLimit())),
       address_(std::move(listen)) {}
 
+absl::StatusOr<std::unique_ptr<AdminPort>> Server::OpenAdmin(const v1::ServerConfig& given,
+                                                             std::shared_ptr<AccessControl> access,
+                                                             EventLog* events) {
+  SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerConfig config, CompleteConfig(given));
+  if (config.admin().empty()) return nullptr;
+  AdminOptions options;
+  SYSTOLE_ASSIGN_OR_RETURN(options.tls, TlsOf(config));
+  options.listen = config.admin();
+  options.insecure = config.insecure();
+  options.access = std::move(access);
+  options.config_text = ShownConfig(config);
+  options.events = events;
+  return AdminPort::Open(std::move(options));
+}
+
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                       const v1::ServerConfig& given,
-                                                      const FeedServiceOptions& service) {
+                                                      const FeedServiceOptions& service,
+                                                      std::unique_ptr<AdminPort> admin) {
   SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerConfig config, CompleteConfig(given));
   SYSTOLE_ASSIGN_OR_RETURN(const TlsOptions tls, TlsOf(config));
   // grpc_shutdown() is never called, because it may wait for 10 s (README.md).
@@ -182,14 +171,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
     SYSTOLE_ASSIGN_OR_RETURN(SocketLock taken, SocketLock::Take(path));
     socket_lock.emplace(std::move(taken));
   } else {
-    SYSTOLE_ASSIGN_OR_RETURN(where, HostAndPortOf(config.listen()));
-    if (!IsLoopbackHost(where.host) && !config.insecure() && !tls.on()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", config.listen(),
-          "' can be reached from other machines, and nothing is encrypted or authenticated; listen "
-          "on 127.0.0.1, give --tls-certificate and --tls-key, or give --insecure if the network "
-          "is trusted"));
-    }
+    SYSTOLE_ASSIGN_OR_RETURN(where,
+                             HostAndPortOf("--listen", config.listen(),
+                                           "HOST:PORT, such as 127.0.0.1:8470, or unix:PATH"));
+    SYSTOLE_RETURN_IF_ERROR(CheckReach(config.listen(), where.host, tls.on(), config.insecure()));
   }
   EventLog* const events = service.events;
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ServerCredentials> credentials,
@@ -243,6 +228,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   const auto calls = std::make_shared<OpenCalls>(service.clock);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(CallCounter(calls));
+  server->calls_ =
+      std::make_shared<CallMetrics>(server->reflection_->schema().methods(), service.clock);
+  interceptors.push_back(CallTimer(server->calls_));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr) return absl::InternalError("gRPC does not start its server");
@@ -276,6 +264,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
     server->port_ = port;
     server->address_ = absl::StrCat(where.host, ":", port);
   }
+  if (admin != nullptr) admin->Serve(*server);
+  server->admin_ = std::move(admin);
   return server;
 }
 
@@ -285,9 +275,19 @@ void Server::Change(absl::Span<const std::string> removed, const Catalogue& adde
   open_files_ = CheckOpenFiles(need_, OpenFilesLimit());
 }
 
+void Server::ShowConfig(const v1::ServerConfig& in_force) {
+  if (admin_ != nullptr) admin_->ShowConfig(ShownConfig(in_force));
+}
+
 Server::Acceptor& Server::AcceptorFor(std::optional<uid_t> user) const {
   const auto known = user.has_value() ? acceptors_by_user_.find(*user) : acceptors_by_user_.end();
   return known == acceptors_by_user_.end() ? *acceptor_ : *known->second;
+}
+
+std::vector<MetricFamily> Server::Metrics() const {
+  std::vector<MetricFamily> families = service_->ReadFamilies();
+  for (MetricFamily& family : calls_->Read()) families.push_back(std::move(family));
+  return families;
 }
 
 Server::~Server() {

@@ -18,12 +18,15 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/concurrency/worker_pool.h"
+#include "core/metrics/metric_family.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "server/admin/admin_port.h"
 #include "server/introspection/health_service.h"
 #include "server/introspection/reflection_service.h"
 #include "server/listener/listener.h"
+#include "server/metrics/call_metrics.h"
 #include "server/open_files.h"
 #include "server/rpc/catalogue.h"
 #include "server/rpc/feed_service.h"
@@ -32,20 +35,28 @@
 
 namespace systole {
 
-class Server {
+class Server final : private AdminPort::Source {
  public:
+  // The admin port of `config`; null if it has none. It answers already, so that probes are
+  // answered while the catalogue is opened. Errors of CompleteConfig() and AdminPort::Open().
+  static absl::StatusOr<std::unique_ptr<AdminPort>> OpenAdmin(const v1::ServerConfig& config,
+                                                              std::shared_ptr<AccessControl> access,
+                                                              EventLog* events);
+
   // The returned server serves already. It uses the address, TLS and the limits on connections of
   // `config`; a field that is left out has its flag's default. The datasets are in `catalogue`.
   // Threads, memory, timeouts of reads and streams, caches, access and the log are in `service`.
+  // `admin` shows the server from now on; null: nothing does.
   //   InvalidArgument  no valid address, or one beyond loopback without TLS or `insecure`; a field
   //                    out of its bounds.
   //   Unavailable      the address is taken or not this machine's.
   // and, for a Unix socket, the errors of SocketLock::Take(); with TLS, those of TlsFiles::Open().
   static absl::StatusOr<std::unique_ptr<Server>> Start(Catalogue catalogue,
                                                        const v1::ServerConfig& config,
-                                                       const FeedServiceOptions& service = {});
+                                                       const FeedServiceOptions& service = {},
+                                                       std::unique_ptr<AdminPort> admin = nullptr);
   // Ends every call at once, unless Drain() has been called.
-  ~Server();
+  ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -65,6 +76,9 @@ class Server {
   // See FeedService::Change(). open_files() is then for the new catalogue. Call it from the thread
   // that calls Tick().
   void Change(absl::Span<const std::string> removed, const Catalogue& added);
+
+  // Shows `in_force` on the admin port, if there is one.
+  void ShowConfig(const v1::ServerConfig& in_force);
 
   // Ends the work for all streams. False if a thread still works after `patience`, most likely
   // because its read hangs. The destructor would wait for that thread, so a program that wants to
@@ -88,6 +102,9 @@ class Server {
   // it once.
   bool Drain(absl::Duration timeout);
 
+  // The admin port; null if there is none.
+  const AdminPort* admin() const { return admin_.get(); }
+
   // Connections: how many are open, and how many were turned away.
   ListenerCounters connections() const { return listener_->counters(); }
 
@@ -98,10 +115,14 @@ class Server {
          std::string listen, absl::Status sharing, const OpenFilesNeed& need);
   Acceptor& AcceptorFor(std::optional<uid_t> user) const;
 
+  bool draining() const override { return service_->draining(); }
+  std::vector<MetricFamily> Metrics() const override;
+
   // Declared first, so destroyed last: before that, the listener and the slots remove their socket
   // files.
   const std::optional<SocketLock> socket_lock_;
   const std::unique_ptr<FeedService> service_;
+  std::shared_ptr<CallMetrics> calls_;
   std::unique_ptr<ReflectionService> reflection_;
   std::unique_ptr<HealthService> health_;
   const absl::Status sharing_;
@@ -116,7 +137,8 @@ class Server {
   std::map<uid_t, std::unique_ptr<Acceptor>> acceptors_by_user_;
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<Listener> listener_;
-  std::unique_ptr<WorkerPool> shutdown_thread_;  // For Drain(). Last: it uses what is above.
+  std::unique_ptr<WorkerPool> shutdown_thread_;  // For Drain(). It uses what is above.
+  std::unique_ptr<AdminPort> admin_;             // Last: its thread uses what is above.
 };
 
 }  // namespace systole

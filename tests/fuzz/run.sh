@@ -24,8 +24,9 @@ set -euo pipefail
 # them: they are the same each time, so more of them would find a new bug no sooner.
 declare -A inputs=(
   [answer]=600000 [arrivals]=60000 [bucket_list]=200000 [bucket_name]=100000 [cache_entry]=2000000 [checkpoint]=60000
-  [chip]=100000 [chunk]=150000 [compressed]=8000 [credential_answer]=50000 [example]=100000 [folder_index]=800000 [frame_scanner]=1000000
-  [hash_file]=400000 [http_headers]=250000 [http_url]=40000 [image_index]=800000 [index]=2000000 [ini_file]=400000
+  [chip]=100000 [chunk]=150000 [compressed]=8000 [credential_answer]=50000 [example]=100000 [folder_index]=800000
+  [frame_scanner]=1000000 [hash_file]=400000 [http_headers]=250000 [http_request]=100000 [http_url]=40000
+  [image_index]=800000 [index]=2000000 [ini_file]=400000
   [jpeg]=9000 [labels]=60000
   [manifest]=100000 [model]=120000 [operations]=6000 [pattern]=150000 [png]=250000 [record]=9000 [restart_table]=2000000
   [resume_token]=500000 [server_file]=120000 [slot_message]=600000 [spec]=80000 [token_file]=700000

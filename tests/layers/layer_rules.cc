@@ -176,6 +176,12 @@ std::vector<Room> SystoleRooms() {
        14,
        {"core/concurrency", "core/process", "core/metrics", "core/cache", "core/engine",
         "server/listener", "server/streams"}},
+      // Pages over HTTP, for people, probes and monitors. It knows no feed: a source gives it
+      // numbers.
+      {"server/admin", 14,
+       Join({status,
+             {"core/descriptor", "core/concurrency", "core/log", "core/metrics", "server/listener",
+              "server/access"}})},
       // The calls of Systole's own service, and the datasets that they name.
       {"server/rpc", 15,
        Join({files,
@@ -187,10 +193,11 @@ std::vector<Room> SystoleRooms() {
       {"server", 16,
        Join({files,
              messages,
-             {"core/textproto", "core/log", "core/process", "core/cache", "core/compression",
-              "core/record/source", "core/dataset", "core/image/jpeg", "proto/framing",
-              "proto/slots", "server/config", "server/listener", "server/access", "server/slots",
-              "server/introspection", "server/rpc"}})},
+             {"core/textproto", "core/log", "core/process", "core/metrics", "core/cache",
+              "core/compression", "core/record/source", "core/dataset", "core/image/jpeg",
+              "proto/framing", "proto/slots", "server/config", "server/listener", "server/access",
+              "server/slots", "server/introspection", "server/metrics", "server/admin",
+              "server/rpc"}})},
       // The queue of one core. The emulator takes from it and knows no gRPC.
       {"client/infeed", 6, Join({ground, {"core/concurrency", "core/batch"}})},
       // Decides which server is asked for which steps. A pure state machine without gRPC, threads
@@ -356,6 +363,8 @@ std::vector<Library> ForeignLibraries() {
         "server/listener/tls_context.cc", "server/listener/tls_files.cc", "client/cli/main.cc"},
        {}},
       {"libcurl", {"curl/"}, {"core/http/"}, {}},
+      {"Boost", {"boost/"}, {"server/admin/http_messages.cc", "server/admin/http_server.cc"}, {}},
+      {"prometheus-cpp", {"prometheus/"}, {"server/admin/exposition.cc"}, {}},
       {"Expat", {"expat.h"}, {"core/xml/xml_reader.cc"}, {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
       // The decoder, the encoder, and code that they share or that replaces a part of libjpeg.

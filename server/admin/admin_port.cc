@@ -1,0 +1,184 @@
+#include "server/admin/admin_port.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
+#include "core/text/loopback_host.h"
+#include "server/access/call_credentials.h"
+#include "server/access/permissions.h"
+#include "server/admin/exposition.h"
+#include "server/listener/listen_address.h"
+
+namespace systole {
+namespace {
+
+constexpr char kStarting[] = "starting: the server reads the indexes of its shards\n";
+
+HttpAnswer Text(int status, std::string body) {
+  return {.status = status, .body = std::move(body)};
+}
+
+}  // namespace
+
+struct AdminPort::Page {
+  const char* path;
+  // For the page that lists them.
+  const char* what;
+  // The permission's name in the config.
+  const char* permission;
+  bool (Permissions::*may)() const;
+  HttpAnswer (AdminPort::*make)() const;
+};
+
+const std::vector<AdminPort::Page>& AdminPort::Pages() {
+  static const auto& pages = *new std::vector<Page>{
+      {"/", "these pages", "health", &Permissions::MaySeeHealth, &AdminPort::List},
+      {"/livez", "200 while the process answers", "health", &Permissions::MaySeeHealth,
+       &AdminPort::Live},
+      {"/readyz", "200 if the server serves; 503 while it starts or drains", "health",
+       &Permissions::MaySeeHealth, &AdminPort::Ready},
+      {"/metrics", "what the server counts, for Prometheus", "status", &Permissions::MaySeeStatus,
+       &AdminPort::Metrics},
+      {"/configz", "the config in force, as textproto, without secrets", "status",
+       &Permissions::MaySeeStatus, &AdminPort::Config},
+  };
+  return pages;
+}
+
+absl::StatusOr<std::unique_ptr<AdminPort>> AdminPort::Open(AdminOptions options) {
+  SYSTOLE_ASSIGN_OR_RETURN(
+      const HostAndPort where,
+      HostAndPortOf("--admin", options.listen, "HOST:PORT, such as 127.0.0.1:8471"));
+  const bool tls = options.tls.on();
+  SYSTOLE_RETURN_IF_ERROR(CheckReach(options.listen, where.host, tls, options.insecure));
+  HttpServerOptions http = std::move(options.http);
+  http.only_loopback_names = IsLoopbackHost(where.host) && !tls;
+  if (tls) {
+    SYSTOLE_ASSIGN_OR_RETURN(
+        http.tls,
+        TlsFiles::Open(options.tls, [events = options.events](absl::string_view text, bool good) {
+          if (events == nullptr) return;
+          events->Add(LogCause::kConnections, good ? LogLevel::kInfo : LogLevel::kError,
+                      absl::StrCat("--admin: ", text));
+        }));
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(ListeningSockets sockets, ListenAt("--admin", options.listen, where));
+  auto port = absl::WrapUnique(new AdminPort(std::move(options)));
+  port->port_ = sockets.port;
+  port->address_ = absl::StrCat(where.host, ":", sockets.port);
+  SYSTOLE_ASSIGN_OR_RETURN(port->http_,
+                           HttpServer::Start(std::move(sockets), std::move(http),
+                                             [self = port.get()](const HttpRequest& request) {
+                                               return self->Answer(request);
+                                             }));
+  return port;
+}
+
+AdminPort::~AdminPort() = default;
+
+void AdminPort::ShowConfig(std::string text) {
+  MutexLock lock(mu_);
+  config_text_ = std::move(text);
+}
+
+HttpAnswer AdminPort::Answer(const HttpRequest& request) {
+  HttpAnswer answer = AnswerPage(request);
+  MutexLock lock(mu_);
+  ++answers_[answer.status];
+  return answer;
+}
+
+HttpAnswer AdminPort::AnswerPage(const HttpRequest& request) {
+  const Page* found = nullptr;
+  for (const Page& page : Pages()) {
+    if (request.path == page.path) found = &page;
+  }
+  if (found == nullptr) return Text(404, "no such page; / lists the pages\n");
+  const absl::Status status = CheckMaySee(request, *found);
+  if (status.ok()) return (this->*found->make)();
+  if (options_.events != nullptr) {
+    options_.events->Add(
+        LogCause::kRefused, LogLevel::kInfo,
+        absl::StrCat(found->path, " for ", ForeignName(request.peer),
+                     " refused: ", absl::StatusCodeToString(status.code()), ": ", status.message()),
+        {.client = request.peer});
+  }
+  HttpAnswer answer =
+      Text(absl::IsUnauthenticated(status) ? 401 : 403, absl::StrCat(status.message(), "\n"));
+  if (answer.status == 401) answer.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return answer;
+}
+
+absl::Status AdminPort::CheckMaySee(const HttpRequest& request, const Page& page) const {
+  if (options_.access == nullptr) return absl::OkStatus();
+  Credentials credentials;
+  SYSTOLE_ASSIGN_OR_RETURN(credentials.token,
+                           TokenOf(std::vector<absl::string_view>(request.authorization.begin(),
+                                                                  request.authorization.end())));
+  credentials.certificate_names = request.certificate_names;
+  SYSTOLE_ASSIGN_OR_RETURN(const Permissions permissions,
+                           PermissionsOf(options_.access.get(), std::move(credentials)));
+  if ((permissions.*page.may)()) return absl::OkStatus();
+  return NotPermitted(permissions.caller, page.path, page.permission);
+}
+
+HttpAnswer AdminPort::List() const {
+  std::string text;
+  for (const Page& page : Pages()) absl::StrAppend(&text, page.path, "  ", page.what, "\n");
+  return Text(200, std::move(text));
+}
+
+HttpAnswer AdminPort::Live() const { return Text(200, "ok\n"); }
+
+HttpAnswer AdminPort::Ready() const {
+  const Source* const source = source_;
+  if (source == nullptr) return Text(503, kStarting);
+  if (source->draining()) return Text(503, "draining\n");
+  return Text(200, "ready\n");
+}
+
+HttpAnswer AdminPort::Metrics() const {
+  const Source* const source = source_;
+  if (source == nullptr) return Text(503, kStarting);
+  std::vector<MetricFamily> families = source->Metrics();
+  for (MetricFamily& own : OwnMetrics()) families.push_back(std::move(own));
+  return {.status = 200, .content_type = kExpositionType, .body = ExpositionOf(families)};
+}
+
+HttpAnswer AdminPort::Config() const {
+  MutexLock lock(mu_);
+  return Text(200, config_text_);
+}
+
+std::vector<MetricFamily> AdminPort::OwnMetrics() const {
+  MetricFamily answers = {.name = "systole_server_admin_answers_total",
+                          .kind = MetricKind::kCounter,
+                          .help =
+                              "Answers of the admin port, by their status. Requests that are no "
+                              "such HTTP are not among them."};
+  {
+    MutexLock lock(mu_);
+    for (const auto& [status, count] : answers_) {
+      answers.samples.push_back({.labels = {{"status", absl::StrCat(status)}}, .value = count});
+    }
+  }
+  const HttpCounters counters = http_->counters();
+  MetricFamily dropped = {.name = "systole_server_admin_connections_dropped_total",
+                          .kind = MetricKind::kCounter,
+                          .help =
+                              "Connections to the admin port that got no page. `reason`: refused "
+                              "(too many at once), displaced (a newer one got its place), late "
+                              "(request or answer took too long), bad (no such HTTP or TLS)."};
+  for (const auto& [reason, count] :
+       {std::pair("refused", counters.refused), std::pair("displaced", counters.displaced),
+        std::pair("late", counters.late), std::pair("bad", counters.bad)}) {
+    dropped.samples.push_back(
+        {.labels = {{"reason", reason}}, .value = static_cast<double>(count)});
+  }
+  return {std::move(answers), std::move(dropped)};
+}
+
+}  // namespace systole

@@ -1,0 +1,104 @@
+// The pages of --admin: whether the server runs and is ready, its metrics and its config. It
+// answers before the server serves: reading the shards' indexes may take minutes.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_ADMIN_ADMIN_PORT_H_
+#define SYSTOLE_SERVER_ADMIN_ADMIN_PORT_H_
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/concurrency/mutex.h"
+#include "core/log/event_log.h"
+#include "core/metrics/metric_family.h"
+#include "server/access/access_control.h"
+#include "server/admin/http_server.h"
+#include "server/listener/tls_files.h"
+
+namespace systole {
+
+struct AdminOptions {
+  std::string listen;     // HOST:PORT.
+  bool insecure = false;  // Whether an address beyond loopback may be without TLS.
+  // With client_ca, callers must show a certificate, as on the main port.
+  TlsOptions tls;
+  // Who may see which page. Null: everybody sees all.
+  std::shared_ptr<AccessControl> access;
+  // What /configz shows until ShowConfig(): without secrets.
+  std::string config_text;
+  // Gets lines about requests that are refused. Null: no log.
+  EventLog* events = nullptr;
+  // What is bounded. `tls` and `only_loopback_names` are set by Open().
+  HttpServerOptions http = {};
+};
+
+class AdminPort {
+ public:
+  // What the pages show of a server that serves. Its methods are called on the port's thread.
+  class Source {
+   public:
+    virtual ~Source() = default;
+    virtual bool draining() const = 0;
+    virtual std::vector<MetricFamily> Metrics() const = 0;
+  };
+
+  // Answers already. /readyz says that the server is starting.
+  //   InvalidArgument  no valid address, or one beyond loopback without TLS or `insecure`.
+  //   Unavailable      the address is taken or not this machine's.
+  // and the errors of TlsFiles::Open().
+  static absl::StatusOr<std::unique_ptr<AdminPort>> Open(AdminOptions options);
+  // Waits for a page that is being made.
+  ~AdminPort();
+
+  // From now on the pages are of `source`, which must outlive this port. Call it once.
+  void Serve(const Source& source) { source_ = &source; }
+
+  // From now on /configz shows `text`, which has no secrets.
+  void ShowConfig(std::string text) ABSL_LOCKS_EXCLUDED(mu_);
+
+  int port() const { return port_; }
+  // The address for clients on this machine.
+  const std::string& address() const { return address_; }
+  HttpCounters counters() const { return http_->counters(); }
+
+ private:
+  struct Page;
+
+  explicit AdminPort(AdminOptions options)
+      : options_(std::move(options)), config_text_(options_.config_text) {}
+  // All pages.
+  static const std::vector<Page>& Pages();
+
+  HttpAnswer Answer(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+  HttpAnswer AnswerPage(const HttpRequest& request);
+  // OK if the caller may see the page.
+  absl::Status CheckMaySee(const HttpRequest& request, const Page& page) const;
+  HttpAnswer List() const;
+  HttpAnswer Live() const;
+  HttpAnswer Ready() const;
+  HttpAnswer Metrics() const ABSL_LOCKS_EXCLUDED(mu_);
+  HttpAnswer Config() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Metrics of this port itself.
+  std::vector<MetricFamily> OwnMetrics() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  const AdminOptions options_;
+  std::string address_;
+  int port_ = 0;
+  std::atomic<const Source*> source_ = nullptr;
+  mutable Mutex mu_;
+  std::string config_text_ ABSL_GUARDED_BY(mu_);
+  std::map<int, double> answers_ ABSL_GUARDED_BY(mu_);  // By status.
+  std::unique_ptr<HttpServer> http_;                    // Last: it calls the above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_ADMIN_ADMIN_PORT_H_

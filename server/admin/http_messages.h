@@ -1,0 +1,80 @@
+// Requests and answers of a small HTTP/1.1 server, read out of bytes and made into bytes. GET and
+// HEAD only, no bodies, one request a connection.
+#ifndef SYSTOLE_SERVER_ADMIN_HTTP_MESSAGES_H_
+#define SYSTOLE_SERVER_ADMIN_HTTP_MESSAGES_H_
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace systole {
+
+// A request's line and headers together.
+inline constexpr size_t kMaxRequestHeadBytes = 8 << 10;
+
+struct HttpRequest {
+  // Without the query, which is not looked at and may hold anything.
+  std::string path;
+  // The values of `Authorization`.
+  std::vector<std::string> authorization;
+  // See CertificateNames(). Empty without TLS.
+  std::vector<std::string> certificate_names;
+  // Written as by gRPC: "ipv4:192.0.2.1:4711", "ipv6:%5B::1%5D:4711".
+  std::string peer;
+};
+
+struct HttpAnswer {
+  int status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body;
+  // Beside those that every answer has.
+  std::vector<std::pair<std::string, std::string>> headers;
+};
+
+// Reads one request. Single-thread.
+class HttpRequestReader {
+ public:
+  // `only_loopback_names`: refuses requests whose `Host` is not 127.0.0.1, localhost or [::1].
+  explicit HttpRequestReader(bool only_loopback_names);
+  ~HttpRequestReader();
+  HttpRequestReader(const HttpRequestReader&) = delete;
+  HttpRequestReader& operator=(const HttpRequestReader&) = delete;
+
+  // Takes the next bytes of the connection. Returns true if the request is complete, or cannot
+  // become a good one. Then nothing more may be taken.
+  bool Take(absl::string_view bytes);
+
+  // After Take() has returned true: the answer to a request that is refused, or nullopt.
+  const std::optional<HttpAnswer>& refusal() const { return refusal_; }
+  // .. and if there is none, the request, without `certificate_names` and `peer`.
+  const HttpRequest& request() const { return request_; }
+  // Whether the answer must be sent without its body.
+  bool is_head() const { return is_head_; }
+
+ private:
+  struct Parser;
+
+  // Sets refusal_ or request_ of a complete head.
+  void Judge();
+
+  const bool only_loopback_names_;
+  const std::unique_ptr<Parser> parser_;
+  size_t taken_bytes_ = 0;  // At most kMaxRequestHeadBytes.
+  std::string unread_;      // The part of them that is not parsed yet.
+  std::optional<HttpAnswer> refusal_;
+  HttpRequest request_;
+  bool is_head_ = false;
+};
+
+// The answer as bytes; without its body if `is_head`. Says that the connection ends, and tells
+// browsers to keep, guess, load and run nothing.
+std::string BytesOf(const HttpAnswer& answer, bool is_head);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_ADMIN_HTTP_MESSAGES_H_

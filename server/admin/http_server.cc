@@ -1,0 +1,289 @@
+#include "server/admin/http_server.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <list>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "boost/asio/io_context.hpp"
+#include "boost/asio/ip/tcp.hpp"
+#include "boost/asio/ssl/context.hpp"
+#include "boost/asio/ssl/stream.hpp"
+#include "boost/asio/steady_timer.hpp"
+#include "boost/asio/write.hpp"
+#include "boost/beast/core/error.hpp"
+#include "boost/beast/core/tcp_stream.hpp"
+#include "core/concurrency/worker_pool.h"
+#include "core/status/status_macros.h"
+#include "server/listener/tls_context.h"
+
+namespace systole {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+using boost::system::error_code;
+using tcp = asio::ip::tcp;
+
+// After accept() has failed, most likely for lack of descriptors, it is tried again so much later.
+constexpr std::chrono::milliseconds kAcceptAgain(100);
+
+// How long a peer has to answer the end of TLS.
+constexpr std::chrono::seconds kFarewell(1);
+
+std::string PeerOf(const tcp::socket& socket) {
+  error_code error;
+  const tcp::endpoint peer = socket.remote_endpoint(error);
+  if (error) return "";
+  const std::string address = peer.address().to_string(error);
+  return peer.address().is_v6() ? absl::StrCat("ipv6:%5B", address, "%5D:", peer.port())
+                                : absl::StrCat("ipv4:", address, ":", peer.port());
+}
+
+}  // namespace
+
+// Everything here but the counters belongs to the one thread.
+class HttpServer::Connections {
+ public:
+  Connections(HttpServerOptions options, Handler handler)
+      : options_(std::move(options)), handler_(std::move(handler)) {}
+  ~Connections() {
+    io_.stop();
+    thread_.reset();  // Waits for it.
+  }
+
+  absl::Status Listen(ListeningSockets sockets) {
+    SYSTOLE_RETURN_IF_ERROR(TakeTlsFiles());
+    for (const OwnedFd& fd : sockets.fds) {
+      sockaddr_storage address = {};
+      socklen_t length = sizeof(address);
+      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &length);
+      error_code error;
+      Door& door = doors_.emplace_back(io_);
+      // The acceptor closes its own copy.
+      door.acceptor.assign(address.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(),
+                           ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0), error);
+      if (error) return absl::InternalError(absl::StrCat("asio: ", error.message()));
+      Accept(door);
+    }
+    thread_ = std::make_unique<WorkerPool>(1);
+    thread_->Submit([this] { io_.run(); });
+    return absl::OkStatus();
+  }
+
+  HttpCounters counters() const {
+    return {.open = open_,
+            .accepted = accepted_,
+            .refused = refused_,
+            .displaced = displaced_,
+            .late = late_,
+            .bad = bad_};
+  }
+
+ private:
+  class Connection;
+  using OpenConnections = std::list<Connection*>;
+
+  // A socket that listens.
+  struct Door {
+    explicit Door(asio::io_context& io) : acceptor(io), again(io) {}
+    tcp::acceptor acceptor;
+    asio::steady_timer again;
+  };
+
+  absl::Status TakeTlsFiles();
+  void Accept(Door& door);
+  void Admit(tcp::socket socket);
+
+  HttpServerOptions options_;
+  const Handler handler_;
+  std::atomic<int64_t> open_ = 0;
+  std::atomic<int64_t> accepted_ = 0;
+  std::atomic<int64_t> refused_ = 0;
+  std::atomic<int64_t> displaced_ = 0;
+  std::atomic<int64_t> late_ = 0;
+  std::atomic<int64_t> bad_ = 0;
+  OpenConnections connections_;  // Oldest first.
+  std::optional<asio::ssl::context> tls_;
+  // Connections belong to the operations under way in it, and end before the members above.
+  asio::io_context io_{1};
+  std::list<Door> doors_;
+  std::unique_ptr<WorkerPool> thread_;
+};
+
+// Lives as long as one of its operations is under way.
+class HttpServer::Connections::Connection
+    : public std::enable_shared_from_this<HttpServer::Connections::Connection> {
+ public:
+  Connection(Connections& all, tcp::socket socket, asio::ssl::context* tls)
+      : all_(all),
+        peer_(PeerOf(socket)),
+        since_(all.options_.clock()),
+        tcp_(std::move(socket)),
+        place_(all.connections_.insert(all.connections_.end(), this)),
+        reader_(all.options_.only_loopback_names) {
+    if (tls != nullptr) tls_.emplace(tcp_, *tls);
+    ++all_.open_;
+  }
+  ~Connection() { FreePlace(); }
+
+  absl::Duration age() const { return all_.options_.clock() - since_; }
+
+  void Begin() {
+    tcp_.expires_after(absl::ToChronoNanoseconds(all_.options_.request_time));
+    if (!tls_.has_value()) return Read();
+    tls_->async_handshake(asio::ssl::stream_base::server,
+                          [self = shared_from_this()](const error_code& error) {
+                            if (error) return self->Lost(error);
+                            self->Read();
+                          });
+  }
+
+  // Ends the connection at once.
+  void Close() {
+    FreePlace();
+    tcp_.close();
+  }
+
+ private:
+  template <typename Action>
+  void WithStream(Action action) {
+    if (tls_.has_value()) {
+      action(*tls_);
+    } else {
+      action(tcp_);
+    }
+  }
+
+  void FreePlace() {
+    if (!place_.has_value()) return;
+    all_.connections_.erase(*place_);
+    place_.reset();
+    --all_.open_;
+  }
+
+  void Read() {
+    WithStream([this](auto& stream) {
+      stream.async_read_some(asio::buffer(buffer_),
+                             [self = shared_from_this()](const error_code& error, size_t bytes) {
+                               if (error) return self->Lost(error);
+                               if (!self->reader_.Take({self->buffer_.data(), bytes}))
+                                 return self->Read();
+                               self->Answer();
+                             });
+    });
+  }
+
+  void Answer() {
+    if (reader_.refusal().has_value()) {
+      ++all_.bad_;
+      return Write(*reader_.refusal());
+    }
+    HttpRequest request = reader_.request();
+    request.peer = peer_;
+    if (tls_.has_value()) request.certificate_names = CertificateNames(tls_->native_handle());
+    Write(all_.handler_(request));
+  }
+
+  void Write(const HttpAnswer& answer) {
+    answer_ = BytesOf(answer, reader_.is_head());
+    tcp_.expires_after(absl::ToChronoNanoseconds(all_.options_.answer_time));
+    WithStream([this](auto& stream) {
+      asio::async_write(stream, asio::buffer(answer_),
+                        [self = shared_from_this()](const error_code& error, size_t) {
+                          if (error) return self->Lost(error);
+                          self->End();
+                        });
+    });
+  }
+
+  // The answer has gone. Tells the peer that nothing follows.
+  void End() {
+    error_code ignored;
+    if (!tls_.has_value()) {
+      tcp_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+      return;  // The destructor closes it.
+    }
+    tcp_.expires_after(kFarewell);
+    tls_->async_shutdown([self = shared_from_this()](const error_code&) {});
+  }
+
+  void Lost(const error_code& error) {
+    if (error == beast::error::timeout) {
+      ++all_.late_;
+    } else if (error.category() == asio::error::get_ssl_category()) {
+      ++all_.bad_;
+    }
+  }
+
+  Connections& all_;
+  const std::string peer_;
+  const absl::Duration since_;
+  beast::tcp_stream tcp_;
+  std::optional<asio::ssl::stream<beast::tcp_stream&>> tls_;
+  std::optional<OpenConnections::iterator> place_;  // Nullopt: it has been closed.
+  HttpRequestReader reader_;
+  std::array<char, 4096> buffer_;
+  std::string answer_;
+};
+
+absl::Status HttpServer::Connections::TakeTlsFiles() {
+  if (options_.tls == nullptr) return absl::OkStatus();
+  const std::optional<TlsMaterial> material = options_.tls->TakeChange();
+  if (!material.has_value()) return absl::OkStatus();
+  SYSTOLE_ASSIGN_OR_RETURN(TlsContext context, MakeTlsContext(*material));
+  tls_.emplace(context.release());
+  return absl::OkStatus();
+}
+
+void HttpServer::Connections::Accept(Door& door) {
+  door.acceptor.async_accept([this, &door](const error_code& error, tcp::socket socket) {
+    if (!error) {
+      Admit(std::move(socket));
+      return Accept(door);
+    }
+    door.again.expires_after(kAcceptAgain);
+    door.again.async_wait([this, &door](const error_code& stopped) {
+      if (!stopped) Accept(door);
+    });
+  });
+}
+
+void HttpServer::Connections::Admit(tcp::socket socket) {
+  if (open_ >= options_.max_connections) {
+    if (connections_.front()->age() < options_.patience) {
+      ++refused_;
+      return;  // Closes the socket.
+    }
+    ++displaced_;
+    connections_.front()->Close();
+  }
+  ++accepted_;
+  ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
+  // If the new files cannot be used, the last ones stay in use.
+  TakeTlsFiles().IgnoreError();
+  std::make_shared<Connection>(*this, std::move(socket), tls_.has_value() ? &*tls_ : nullptr)
+      ->Begin();
+}
+
+HttpServer::HttpServer(std::unique_ptr<Connections> connections)
+    : connections_(std::move(connections)) {}
+
+HttpServer::~HttpServer() = default;
+
+HttpCounters HttpServer::counters() const { return connections_->counters(); }
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(ListeningSockets sockets,
+                                                              HttpServerOptions options,
+                                                              Handler handler) {
+  auto connections = std::make_unique<Connections>(std::move(options), std::move(handler));
+  SYSTOLE_RETURN_IF_ERROR(connections->Listen(std::move(sockets)));
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(connections)));
+}
+
+}  // namespace systole

@@ -1,0 +1,75 @@
+// A small HTTP/1.1 server for pages: one request a connection, GET and HEAD, no bodies. It has one
+// thread, which also makes the answers. All that a peer can make it hold or wait for is bounded.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_SERVER_ADMIN_HTTP_SERVER_H_
+#define SYSTOLE_SERVER_ADMIN_HTTP_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "server/admin/http_messages.h"
+#include "server/listener/listening_sockets.h"
+#include "server/listener/tls_files.h"
+
+namespace systole {
+
+struct HttpServerOptions {
+  // Most connections at once. A further one takes the place of the oldest one, if that is older
+  // than `patience`; else it is closed. A request takes some milliseconds, so slow peers cannot
+  // keep probes out.
+  int max_connections = 16;
+  absl::Duration patience = absl::Seconds(1);
+  // From the connection to the last byte of the request's head, the handshake of TLS included.
+  absl::Duration request_time = absl::Seconds(5);
+  // From then on to the last byte of the answer.
+  absl::Duration answer_time = absl::Seconds(10);
+  // Null: plain text.
+  std::unique_ptr<TlsFiles> tls;
+  // Answers only requests whose `Host` is this machine by its own names: 127.0.0.1, localhost,
+  // [::1]. So a page of the web whose name leads here cannot read the answers through a browser.
+  bool only_loopback_names = false;
+  MonotonicClock clock = SteadyClock();
+};
+
+struct HttpCounters {
+  int64_t open = 0;
+  int64_t accepted = 0;
+  int64_t refused = 0;    // Closed at once.
+  int64_t displaced = 0;  // Closed because another one needed the place.
+  int64_t late = 0;       // Request or answer took too long.
+  int64_t bad = 0;  // Requests that were no such HTTP, and answered so, or handshakes that failed.
+};
+
+class HttpServer {
+ public:
+  // Called on the server's thread, one request at a time.
+  using Handler = std::function<HttpAnswer(const HttpRequest& request)>;
+
+  // Serves already. InvalidArgument if OpenSSL does not take the files of TLS.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(ListeningSockets sockets,
+                                                           HttpServerOptions options,
+                                                           Handler handler);
+  // Waits for a running handler, and closes all connections.
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  // Thread-safe.
+  HttpCounters counters() const;
+
+ private:
+  class Connections;
+
+  explicit HttpServer(std::unique_ptr<Connections> connections);
+
+  const std::unique_ptr<Connections> connections_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_ADMIN_HTTP_SERVER_H_

@@ -1,0 +1,45 @@
+// Reads any bytes as a request of HTTP, at once and in two pieces. Both accept the same requests
+// (garbage may be noticed sooner or later). A request that is accepted is within bounds, and
+// whatever else comes can be answered.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/status/check.h"
+#include "server/admin/http_messages.h"
+
+namespace {
+
+using namespace systole;
+
+bool IsAccepted(const HttpRequestReader& reader, bool is_done) {
+  if (!is_done) return false;
+  if (!reader.refusal().has_value()) return true;
+  SYSTOLE_CHECK(reader.refusal()->status >= 400 && reader.refusal()->status < 500);
+  SYSTOLE_CHECK(!BytesOf(*reader.refusal(), reader.is_head()).empty());
+  return false;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const absl::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const bool only_loopback_names = (data[0] & 1) != 0;
+  HttpRequestReader whole(only_loopback_names);
+  const bool is_done = whole.Take(bytes);
+  SYSTOLE_CHECK(is_done || bytes.size() < kMaxRequestHeadBytes);
+  HttpRequestReader pieces(only_loopback_names);
+  const size_t cut = data[0] % (bytes.size() + 1);
+  const bool pieces_done = pieces.Take(bytes.substr(0, cut)) || pieces.Take(bytes.substr(cut));
+  const bool is_accepted = IsAccepted(whole, is_done);
+  SYSTOLE_CHECK(is_accepted == IsAccepted(pieces, pieces_done));
+  if (!is_accepted) return 0;
+  const std::string& path = whole.request().path;
+  SYSTOLE_CHECK(path == pieces.request().path && path[0] == '/');
+  SYSTOLE_CHECK(path.find('?') == std::string::npos && path.size() < kMaxRequestHeadBytes);
+  for (const std::string& value : whole.request().authorization) {
+    SYSTOLE_CHECK(value.find_first_of("\r\n") == std::string::npos);
+  }
+  return 0;
+}

@@ -1,0 +1,58 @@
+// A client of HTTP for tests: sends any bytes, slowly if need be, and reads all that comes back.
+//
+// Single-thread.
+#ifndef SYSTOLE_TESTS_SERVER_ADMIN_HTTP_CLIENT_H_
+#define SYSTOLE_TESTS_SERVER_ADMIN_HTTP_CLIENT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "core/descriptor/owned_fd.h"
+
+struct ssl_st;
+
+namespace systole {
+
+// Files of PEM. Empty `ca`: plain text.
+struct TestTls {
+  std::string ca;
+  std::string certificate = {};  // Of the client; empty: none.
+  std::string key = {};
+};
+
+class TestHttpConnection {
+ public:
+  // Connects to 127.0.0.1.
+  explicit TestHttpConnection(int port, const TestTls& tls = {});
+  ~TestHttpConnection();
+
+  // Whether the handshake of TLS has succeeded; true without TLS.
+  bool ok() const { return ok_; }
+  // False if the server has hung up.
+  bool Send(absl::string_view bytes);
+  // All that comes until the server closes the connection.
+  std::string ReadAll();
+
+ private:
+  OwnedFd fd_;
+  std::unique_ptr<ssl_st, void (*)(ssl_st*)> tls_;
+  bool ok_ = true;
+};
+
+struct TestHttpAnswer {
+  int status = 0;  // 0: the connection was closed without an answer.
+  std::string head;
+  std::string body;
+};
+
+// Splits what ReadAll() returned.
+TestHttpAnswer AnswerOf(const std::string& bytes);
+
+// One request. `headers` are lines, each with its \r\n.
+TestHttpAnswer HttpGet(int port, const std::string& target, const std::string& headers = "",
+                       const TestTls& tls = {});
+
+}  // namespace systole
+
+#endif  // SYSTOLE_TESTS_SERVER_ADMIN_HTTP_CLIENT_H_

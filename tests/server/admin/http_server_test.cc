@@ -1,0 +1,150 @@
+#include "server/admin/http_server.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/admin/http_client.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+
+class HttpServerTest : public testing::Test {
+ protected:
+  // Time limits that never run out, unless a test sets others.
+  static HttpServerOptions Patient() {
+    HttpServerOptions options;
+    options.patience = absl::InfiniteDuration();
+    options.request_time = options.answer_time = absl::FromChrono(kLongestWait);
+    return options;
+  }
+  void Serve(
+      HttpServerOptions options, HttpServer::Handler handler = [](const HttpRequest& request) {
+        return HttpAnswer{.body = absl::StrCat("this is ", request.path, "\n")};
+      }) {
+    absl::StatusOr<ListeningSockets> sockets = ListenOnTcp("127.0.0.1", 0);
+    ASSERT_THAT(sockets, IsOk());
+    port_ = sockets->port;
+    absl::StatusOr<std::unique_ptr<HttpServer>> server =
+        HttpServer::Start(*std::move(sockets), std::move(options), std::move(handler));
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+  }
+  // Opens connections that send nothing.
+  std::vector<std::unique_ptr<TestHttpConnection>> OpenIdle(int count) {
+    std::vector<std::unique_ptr<TestHttpConnection>> idle;
+    for (int i = 0; i < count; ++i) idle.push_back(std::make_unique<TestHttpConnection>(port_));
+    EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == count; }));
+    return idle;
+  }
+
+  int port_ = 0;
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, ARequestIsAnsweredAndTheConnectionEnds) {
+  std::string peer;
+  Serve(Patient(), [&peer](const HttpRequest& request) {
+    peer = request.peer;
+    return HttpAnswer{.body = "page\n"};
+  });
+  const TestHttpAnswer answer = HttpGet(port_, "/a?b");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.body, "page\n");
+  EXPECT_THAT(answer.head, HasSubstr("Connection: close\r\n"));
+  EXPECT_THAT(peer, testing::MatchesRegex("ipv4:127\\.0\\.0\\.1:[0-9]+"));
+}
+
+TEST_F(HttpServerTest, AnAnswerOfManyBytesArrives) {
+  const std::string body(16 << 20, 'x');
+  Serve(Patient(), [&body](const HttpRequest&) { return HttpAnswer{.body = body}; });
+  EXPECT_EQ(HttpGet(port_, "/").body, body);
+}
+
+TEST_F(HttpServerTest, TheSeventeenthConnectionIsClosedAtOnce) {
+  Serve(Patient());
+  auto idle = OpenIdle(16);
+  TestHttpConnection further(port_);
+  EXPECT_EQ(further.ReadAll(), "");
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().refused == 1; }));
+  // Those that were there are served.
+  ASSERT_TRUE(idle[3]->Send("GET /3 HTTP/1.1\r\nHost: a\r\n\r\n"));
+  EXPECT_EQ(AnswerOf(idle[3]->ReadAll()).body, "this is /3\n");
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 15; }));
+  EXPECT_EQ(HttpGet(port_, "/now").body, "this is /now\n");
+}
+
+// Otherwise sixteen clients that say nothing could keep a probe out.
+TEST_F(HttpServerTest, AConnectionThatIsOldGivesItsPlaceToANewOne) {
+  HttpServerOptions options = Patient();
+  options.patience = absl::ZeroDuration();
+  Serve(std::move(options));
+  const auto idle = OpenIdle(16);
+  EXPECT_EQ(HttpGet(port_, "/probe").body, "this is /probe\n");
+  EXPECT_EQ(idle[0]->ReadAll(), "");
+  EXPECT_EQ(server_->counters().displaced, 1);
+  ASSERT_TRUE(idle[1]->Send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n"));
+  EXPECT_EQ(AnswerOf(idle[1]->ReadAll()).status, 200);
+}
+
+TEST_F(HttpServerTest, ARequestThatComesByteByByteIsDropped) {
+  HttpServerOptions options = Patient();
+  options.request_time = absl::Milliseconds(50);
+  Serve(std::move(options));
+  TestHttpConnection slow(port_);
+  ASSERT_TRUE(slow.Send("GET / HTTP/1.1\r\nX: "));
+  EXPECT_TRUE(WaitUntil([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    slow.Send("x");
+    return server_->counters().late == 1;
+  }));
+  EXPECT_EQ(slow.ReadAll(), "");
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 0; }));
+}
+
+TEST_F(HttpServerTest, AClientThatDoesNotReadIsDropped) {
+  HttpServerOptions options = Patient();
+  options.answer_time = absl::Milliseconds(50);
+  const std::string body(64 << 20, 'x');  // More than sockets hold.
+  Serve(std::move(options), [&body](const HttpRequest&) { return HttpAnswer{.body = body}; });
+  TestHttpConnection deaf(port_);
+  ASSERT_TRUE(deaf.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().late == 1; }));
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 0; }));
+}
+
+TEST_F(HttpServerTest, NineKibibytesAreRefusedAndTheConnectionEnds) {
+  Serve(Patient());
+  TestHttpConnection large(port_);
+  large.Send(absl::StrCat("GET / HTTP/1.1\r\nHost: a\r\nX: ", std::string(9 << 10, 'x')));
+  EXPECT_EQ(AnswerOf(large.ReadAll()).status, 431);
+  EXPECT_EQ(server_->counters().bad, 1);
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 0; }));
+}
+
+TEST_F(HttpServerTest, GarbageIsAnsweredAndTheConnectionEnds) {
+  Serve(Patient());
+  TestHttpConnection garbage(port_);
+  garbage.Send("\x16\x03\x01\x02");
+  EXPECT_EQ(AnswerOf(garbage.ReadAll()).status, 400);
+}
+
+TEST_F(HttpServerTest, ItEndsWithConnectionsOpen) {
+  Serve(Patient());
+  const auto idle = OpenIdle(3);
+  server_ = nullptr;
+  for (const auto& connection : idle) EXPECT_EQ(connection->ReadAll(), "");
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,191 @@
+// The admin port of a real server: its pages show what the server does, whatever clients send.
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "gtest/gtest.h"
+#include "server/metrics/server_metrics.h"
+#include "server/server.h"
+#include "systole/v1/service.grpc.pb.h"
+#include "tests/core/dataset/test_dataset.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/server/admin/exposition_parser.h"
+#include "tests/server/admin/http_client.h"
+#include "tests/server/listen_on.h"
+#include "tests/server/rpc/test_catalogue.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+class AdminTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.Write("a.tfrecord", TestShards({12})[0]);
+    config_ = ListenOn("127.0.0.1:0");
+    config_.set_admin("127.0.0.1:0");
+    absl::StatusOr<std::unique_ptr<AdminPort>> admin =
+        Server::OpenAdmin(config_, /*access=*/nullptr, /*events=*/nullptr);
+    ASSERT_THAT(admin, IsOk());
+    admin_ = *std::move(admin);
+    port_ = admin_->port();
+  }
+  void Serve() {
+    absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a.tfrecord");
+    ASSERT_THAT(catalogue, IsOk());
+    absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(*std::move(catalogue), config_, {}, std::move(admin_));
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+    channel_ = grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials());
+    stub_ = v1::Systole::NewStub(channel_);
+  }
+  TestHttpAnswer Get(const std::string& path) const { return HttpGet(port_, path); }
+  Exposition Scrape() const {
+    const absl::StatusOr<Exposition> metrics = ParseExposition(Get("/metrics").body);
+    EXPECT_THAT(metrics, IsOk());
+    return metrics.value_or(Exposition());
+  }
+  // gRPC counts a call's end a moment after its client has heard of it.
+  void ExpectSeries(const std::string& series, double value) const {
+    EXPECT_TRUE(WaitUntil([&] {
+      const Exposition metrics = Scrape();
+      const auto found = metrics.series.find(series);
+      return found != metrics.series.end() && found->second == value;
+    })) << series;
+  }
+  grpc::StatusCode Call(const std::string& method) {
+    grpc::GenericStub stub(channel_);
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    const auto call = stub.PrepareUnaryCall(&context, method, grpc::ByteBuffer(), &queue);
+    call->StartCall();
+    grpc::ByteBuffer reply;
+    grpc::Status status;
+    call->Finish(&reply, &status, this);
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    return status.error_code();
+  }
+  grpc::Status Describe(const std::string& dataset, const std::string& token) {
+    grpc::ClientContext context;
+    if (!token.empty()) context.AddMetadata("authorization", token);
+    v1::DescribeDatasetRequest request;
+    request.set_dataset(dataset);
+    v1::DescribeDatasetResponse response;
+    return stub_->DescribeDataset(&context, request, &response);
+  }
+
+  const TempFolder folder_;
+  v1::ServerConfig config_;
+  std::unique_ptr<AdminPort> admin_;
+  int port_ = 0;
+  std::unique_ptr<Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Systole::Stub> stub_;
+};
+
+TEST_F(AdminTest, ProbesAreAnsweredBeforeTheServerServesAndWhileItDrains) {
+  EXPECT_EQ(Get("/livez").status, 200);
+  EXPECT_EQ(Get("/readyz").status, 503);
+  Serve();
+  EXPECT_EQ(Get("/readyz").status, 200);
+  EXPECT_TRUE(server_->Drain(absl::FromChrono(kLongestWait)));
+  EXPECT_EQ(Get("/livez").status, 200);
+  EXPECT_EQ(Get("/readyz").status, 503);
+  ExpectSeries("systole_server_draining", 1);
+}
+
+TEST_F(AdminTest, EveryMetricOfTheTableIsExposed) {
+  Serve();
+  const Exposition metrics = Scrape();
+  const ServiceCounters counters;
+  for (const MetricFamily& family :
+       FamiliesOf(kServerMetricPrefix, ReadServerMetrics({.service = counters}))) {
+    EXPECT_EQ(metrics.types.count(family.name), 1u) << family.name;
+  }
+  EXPECT_EQ(metrics.series.at("systole_server_dataset_records{dataset=\"test\"}"), 12);
+  EXPECT_EQ(metrics.series.at("systole_server_stream_places{state=\"free\"}"), 256);
+  EXPECT_EQ(metrics.series.at("systole_server_datasets{state=\"served\"}"), 1);
+  EXPECT_EQ(metrics.types.count("systole_server_build_info"), 1u);
+}
+
+TEST_F(AdminTest, CallsAreCountedByMethodAndStatus) {
+  Serve();
+  grpc::ClientContext context;
+  v1::ListDatasetsResponse list;
+  ASSERT_TRUE(stub_->ListDatasets(&context, {}, &list).ok());
+  EXPECT_FALSE(Describe("none", "").ok());
+  EXPECT_EQ(Call("/no.Such/Method"), grpc::StatusCode::UNIMPLEMENTED);
+  ExpectSeries("grpc_server_call_started_total{grpc_method=\"systole.v1.Systole/ListDatasets\"}",
+               1);
+  ExpectSeries(
+      "grpc_server_call_duration_seconds_count{grpc_method=\"systole.v1.Systole/ListDatasets\","
+      "grpc_status=\"OK\"}",
+      1);
+  ExpectSeries(absl::StrCat("grpc_server_call_sent_total_compressed_message_size_bytes_sum{"
+                            "grpc_method=\"systole.v1.Systole/ListDatasets\",grpc_status=\"OK\"}"),
+               static_cast<double>(list.ByteSizeLong()));
+  ExpectSeries(
+      "grpc_server_call_duration_seconds_count{grpc_method=\"systole.v1.Systole/DescribeDataset\","
+      "grpc_status=\"NOT_FOUND\"}",
+      1);
+  ExpectSeries(
+      "grpc_server_call_duration_seconds_count{grpc_method=\"other\","
+      "grpc_status=\"UNIMPLEMENTED\"}",
+      1);
+}
+
+TEST_F(AdminTest, NothingThatAClientSendsMakesASeries) {
+  Serve();
+  const auto send = [this](int i) {
+    EXPECT_EQ(Call(absl::StrCat("/odd.Service", i, "/Method", i)), grpc::StatusCode::UNIMPLEMENTED);
+    EXPECT_EQ(Call(absl::StrCat("/systole.v1.Systole/Method", i)), grpc::StatusCode::UNIMPLEMENTED);
+    EXPECT_FALSE(Describe(absl::StrCat("dataset\"{", i, "}\n"), "").ok());
+    EXPECT_FALSE(Describe("none", absl::StrCat("Bearer identity-", i)).ok());
+    EXPECT_EQ(Get(absl::StrCat("/page-", i, "?x=", i)).status, 404);
+  };
+  send(0);
+  ExpectSeries(
+      "grpc_server_call_duration_seconds_count{grpc_method=\"other\","
+      "grpc_status=\"UNIMPLEMENTED\"}",
+      2);
+  ExpectSeries(
+      "grpc_server_call_duration_seconds_count{grpc_method=\"systole.v1.Systole/DescribeDataset\","
+      "grpc_status=\"NOT_FOUND\"}",
+      2);
+  const std::set<std::string> before = Scrape().names();
+  for (int i = 1; i <= 200; ++i) send(i);
+  EXPECT_EQ(Scrape().names(), before);
+  ExpectSeries("grpc_server_call_started_total{grpc_method=\"other\"}", 402);
+}
+
+TEST_F(AdminTest, TheConfigInForceIsShownWithoutItsSecrets) {
+  EXPECT_EQ(Get("/configz").body.find("datasets"), std::string::npos);
+  Serve();
+  config_.add_datasets()->add_shards("https://host.example/a.tfrecord?X-Amz-Signature=SECRET");
+  server_->ShowConfig(config_);
+  const std::string shown = Get("/configz").body;
+  EXPECT_NE(shown.find("shards: \"https://host.example/a.tfrecord\"\n"), std::string::npos);
+  EXPECT_EQ(shown.find("SECRET"), std::string::npos);
+}
+
+TEST_F(AdminTest, WithoutTheFlagThereIsNoPort) {
+  const absl::StatusOr<std::unique_ptr<AdminPort>> admin =
+      Server::OpenAdmin(ListenOn("127.0.0.1:0"), nullptr, nullptr);
+  ASSERT_THAT(admin, IsOk());
+  EXPECT_EQ(*admin, nullptr);
+}
+
+}  // namespace
+}  // namespace systole

@@ -1,0 +1,78 @@
+// Probes of the real server: while it starts, serves and ends.
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/http/stub_objects.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/server/admin/http_client.h"
+#include "tests/system/process.h"
+#include "tests/system/served_feed.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A server whose shard on the web never answers.
+class SystemAdminTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    shard_ = objects_.Put("/a.tfrecord", RawShard(0, 64, 16));
+    objects_.SetFault([](const StubRequest&) -> std::optional<StubAnswer> {
+      return StubAnswer{.bytes = "", .hangs = true};
+    });
+  }
+  std::vector<std::string> Args(const std::string& dataset) const {
+    return {ServerProgram(), "--listen",          "127.0.0.1:0", "--admin",
+            "127.0.0.1:0",   "--admin-port-file", PortFile(),    "--index-dir",
+            folder_.path(),  "--dataset",         "a=" + dataset};
+  }
+  std::string PortFile() const { return folder_ / "admin-port"; }
+  // The port that the server wrote.
+  int Port() const {
+    EXPECT_TRUE(WaitUntil([&] { return std::filesystem::exists(PortFile()); }));
+    int port = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(ReadWholeFile(PortFile()), &port));
+    return port;
+  }
+
+  const TempFolder folder_;
+  StubObjects objects_;
+  std::string shard_;
+};
+
+TEST_F(SystemAdminTest, AServerThatReadsItsIndexesLivesAndIsNotReady) {
+  Process server(Args(shard_));
+  const int port = Port();
+  EXPECT_EQ(HttpGet(port, "/livez").status, 200);
+  EXPECT_THAT(HttpGet(port, "/readyz").body, HasSubstr("starting"));
+  EXPECT_EQ(HttpGet(port, "/readyz").status, 503);
+  // A signal still ends it at once.
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait().signal, SIGTERM);
+}
+
+TEST_F(SystemAdminTest, AServerThatServesIsReadyAndEndsByASignalAsEver) {
+  const std::string file = folder_.Write("a.tfrecord", RawShard(0, 64, 16));
+  Process server(Args(file));
+  const int port = Port();
+  EXPECT_TRUE(WaitUntil([&] { return HttpGet(port, "/readyz").status == 200; }));
+  EXPECT_THAT(HttpGet(port, "/metrics").body,
+              HasSubstr("systole_server_dataset_records{dataset=\"a\"} 64\n"));
+  EXPECT_THAT(HttpGet(port, "/configz").body, HasSubstr("admin: \"127.0.0.1:0\"\n"));
+  server.Signal(SIGTERM);
+  const Finished finished = server.Wait();
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, HasSubstr("drained"));
+  EXPECT_THAT(finished.err, HasSubstr("probes and metrics on http://127.0.0.1:"));
+}
+
+}  // namespace
+}  // namespace systole
