@@ -39,6 +39,7 @@ EngineThreads::EngineThreads(const StepEngineOptions& options)
                   .share_slices = true,
                   .turn = absl::ToDoubleNanoseconds(kTurn)}),
       scratch_(ScratchCapacity(options)),
+      threads_(options.threads),
       max_threads_(MaxThreads(options)),
       datasets_(MaxThreads(options), options.read_timeout),
       watch_({.threads = options.threads,
@@ -139,6 +140,7 @@ StepEngineStats EngineThreads::GetStats() const {
           .memory_used_bytes = scheduler_.budget().used_bytes(),
           .scratch_used_bytes = scratch_.used_bytes(),
           .active_streams = scheduler_.num_streams(),
+          .busy = busy_.At(clock_()),
           .threads = watch_.limit(),
           .threads_stuck = watch_.stuck(),
           .reads_timed_out = reads_timed_out_,
@@ -170,6 +172,7 @@ void EngineThreads::Work(int index) {
         const bool was_stuck = watch_.IsStuck(index);
         if (watch_.IsOverdue(index)) scheduler_.CountOverdue(*task, false);
         watch_.End(index, now);
+        CountBusy(now);
         if (watch_.busy() == 0) rests_.SignalAll();
         worker.task.reset();
         const double cost = absl::ToDoubleNanoseconds(now - begin);
@@ -214,6 +217,10 @@ EngineThreads::Worker& EngineThreads::Introduce(int index, const ExampleMaker& m
 
 bool EngineThreads::MayBegin() const { return watch_.MayBegin() || watch_.MayBeginBeside(); }
 
+void EngineThreads::CountBusy(absl::Duration now) {
+  busy_.Set(std::min(1.0, static_cast<double>(watch_.busy()) / threads_), now);
+}
+
 StepScheduler::Work EngineThreads::Take(int index) {
   const absl::Duration now = clock_();
   scheduler_.SetTime(now);
@@ -221,6 +228,7 @@ StepScheduler::Work EngineThreads::Take(int index) {
   if (work.task.has_value()) {
     workers_[static_cast<size_t>(index)].task = work.task;
     watch_.Begin(index, now);
+    CountBusy(now);
     if (datasets_.Begin(*work.task->plan())) BlockDatasets(/*fails_streams=*/false);
     if (std::exchange(watch_sleeps_, false)) watch_wakes_.Signal();
   }

@@ -20,6 +20,7 @@
 #include "core/concurrency/sleep_meter.h"
 #include "core/concurrency/thread_times.h"
 #include "core/concurrency/worker_pool.h"
+#include "core/engine/busy_share.h"
 #include "core/engine/core_slice.h"
 #include "core/engine/dataset_shares.h"
 #include "core/engine/example_maker.h"
@@ -90,6 +91,9 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   bool MayBegin() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // A worker has begun or ended a task.
+  void CountBusy(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
   // Takes work; empty if there is none. REQUIRES: MayBegin().
   StepScheduler::Work Take(int index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -135,9 +139,11 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   StepScheduler scheduler_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   SharedScratch scratch_;
+  const int threads_;
   const int max_threads_;
   DatasetShares datasets_ ABSL_GUARDED_BY(mu_);
   WorkerWatch watch_ ABSL_GUARDED_BY(mu_);
+  BusyShare busy_ ABSL_GUARDED_BY(mu_);
   std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);
   std::set<int> idle_ ABSL_GUARDED_BY(mu_);  // Workers that wait and were not woken.
   CondVar watch_wakes_;

@@ -54,6 +54,9 @@ struct StepEngineStats {
   // Memory that threads hold beside slices.
   int64_t scratch_used_bytes = 0;
   int64_t active_streams = 0;
+  // The part of the threads' time that they worked lately, 0 to 1. Threads that storage holds up
+  // count as working.
+  double busy = 0;
   // Threads that may work at a time now.
   int threads = 0;
   // threads_stuck: threads whose read hangs now. reads_timed_out: steps that failed because of

@@ -210,6 +210,8 @@ absl::Status FeedService::Resolve(const Permissions& permissions,
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedFeed> feed,
                            feeds_.Find(request.spec()));
   DescribeFeed(*feed, request.compact(), response);
+  response.mutable_load()->set_busy(engine_.GetStats().busy);
+  response.mutable_load()->set_free_places(running_.free_places());
   return absl::OkStatus();
 }
 

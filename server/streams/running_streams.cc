@@ -45,6 +45,11 @@ void RunningStreams::Remove(const StreamHandle& handle) {
   streams_.remove_if([&](const RunningStream& stream) { return stream.handle.get() == &handle; });
 }
 
+int RunningStreams::free_places() const {
+  MutexLock lock(mu_);
+  return std::max(max_streams_ - static_cast<int>(streams_.size()), 0);
+}
+
 void RunningStreams::StopStalled(absl::Duration timeout) {
   StopUnless([timeout](const RunningStream& stream) {
     if (stream.handle->stalled() < timeout) return absl::OkStatus();

@@ -52,6 +52,9 @@ class RunningStreams {
   // Gives the stream's place back, if it still has one.
   void Remove(const StreamHandle& handle) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // How many places are free.
+  int free_places() const ABSL_LOCKS_EXCLUDED(mu_);
+
   // Ends the streams whose client has taken nothing for `timeout`, with Unavailable.
   void StopStalled(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -61,7 +64,7 @@ class RunningStreams {
 
  private:
   const int max_streams_;
-  Mutex mu_;
+  mutable Mutex mu_;
   // Oldest first.
   std::list<RunningStream> streams_ ABSL_GUARDED_BY(mu_);
 };

@@ -177,6 +177,23 @@ TEST_F(ServerTest, ResolveSaysWhatAFeedYields) {
   EXPECT_EQ(response.bytes_per_step(), 2 * layout->payload_bytes());
 }
 
+TEST_F(ServerTest, ResolveSaysHowBusyTheServerIs) {
+  Restart({.max_streams = 3});
+  v1::ResolveFeedResponse response;
+  ASSERT_TRUE(Resolve(Spec(), response).ok());
+  EXPECT_EQ(response.load().busy(), 0);
+  EXPECT_EQ(response.load().free_places(), 3);
+  grpc::ClientContext context;
+  const auto reader = stub_->StreamSteps(&context, Request(Spec(), 0, 100));
+  v1::Chunk chunk;
+  ASSERT_TRUE(reader->Read(&chunk));
+  ASSERT_TRUE(Resolve(Spec(), response).ok());
+  EXPECT_GT(response.load().busy(), 0);
+  EXPECT_LE(response.load().busy(), 1);
+  EXPECT_LE(response.load().free_places(), 3);
+  context.TryCancel();
+}
+
 TEST_F(ServerTest, WhatArrivesIsWhatThePipelineMade) {
   Digests digests;
   ASSERT_TRUE(Read(Request(Spec(), 0, 100), digests).ok());
