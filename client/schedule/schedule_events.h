@@ -19,7 +19,10 @@ namespace systole {
 // that wants to stop need not wait long.
 inline constexpr int64_t kStepsPerStream = 1024;
 // Second copies allowed beyond `hedge_fraction`, because steps may be late before many arrived.
+// Also the most steps that are on the way twice at a time: each takes memory outside of the window.
 inline constexpr int64_t kHedgeBurst = 2;
+// The most servers that a feed uses at a time, unless its options say otherwise.
+inline constexpr int kMostServers = 16;
 
 struct ScheduleOptions {
   // The feed gives up when the trainer has waited this long: for `connect_timeout` if no step has
@@ -35,13 +38,29 @@ struct ScheduleOptions {
   // How many second copies may be requested, as a fraction of the steps that arrived, and
   // kHedgeBurst more. 0: none.
   double hedge_fraction = 0.02;
+  // How many of the listed servers the feed uses at the beginning, and at most. It uses one more
+  // while the trainer waits and the last one helped.
+  int first_servers = kMostServers;
+  int max_servers = kMostServers;
   // Decides the random part of the pauses. Clients with different seeds do not come back together.
   uint64_t seed = 0;
 };
 
+// What a server says about itself.
+struct ServerLoad {
+  // The part of its threads' time that it worked lately, from 0 to 1.
+  double busy = 0;
+  // How many more streams it would take.
+  int64_t free_places = 0;
+};
+
 // What has happened. Servers have numbers that are never used twice.
+
+// The server is in the list of servers now. Those of the lowest `rank` are used first
+// (server_subset.h).
 struct ServerJoined {
   int server;
+  uint64_t rank = 0;
 };
 struct ServerLeft {
   int server;
@@ -55,6 +74,7 @@ struct FeedStarted {
 // The question to a server was answered well (Answered); the question failed (AskFailed).
 struct Answered {
   int server;
+  std::optional<ServerLoad> load = std::nullopt;
 };
 struct AskFailed {
   int server;
@@ -96,6 +116,11 @@ struct AskServer {
 };
 // Forget a server that left. It has neither a stream nor a question any more.
 struct ForgetServer {
+  int server;
+};
+// Close the connection to a server that is in the list but is not used any more. It has neither a
+// stream nor a question.
+struct ReleaseServer {
   int server;
 };
 // Open a stream for `count` steps, `stride` apart. The stream's end is an event.
@@ -143,8 +168,9 @@ struct StepLate {
   int server;
   std::optional<int> second;
 };
-using ScheduleAction = std::variant<AskServer, ForgetServer, OpenStream, StopStream, PauseStream,
-                                    ResumeStream, DeliverStep, CloseLane, GiveUp, StepLate>;
+using ScheduleAction =
+    std::variant<AskServer, ForgetServer, ReleaseServer, OpenStream, StopStream, PauseStream,
+                 ResumeStream, DeliverStep, CloseLane, GiveUp, StepLate>;
 using ScheduleActions = std::vector<ScheduleAction>;
 
 // Counted since the beginning.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace systole {
 namespace {
@@ -41,6 +42,18 @@ void ServerRoster::Join(int number) {
   server.asked = true;
 }
 
+void ServerRoster::JoinSpare(int number) {
+  Server& server = servers_[number];
+  server.state = Spare();
+  server.asked = true;
+}
+
+void ServerRoster::Use(int number) { servers_.at(number).state = Serving(); }
+
+void ServerRoster::Part(int number) { servers_.at(number).parts = true; }
+
+void ServerRoster::Ask(int number) { servers_.at(number).asked = true; }
+
 bool ServerRoster::Leave(int number) {
   Server* const server = Find(number);
   if (server == nullptr) return false;
@@ -64,7 +77,7 @@ bool ServerRoster::AskFailed(int number, const Failure& failure, absl::Duration 
   Server* const server = Find(number);
   if (server == nullptr) return false;
   server->asked = false;
-  if (!matters || server->left || std::holds_alternative<Resting>(server->state)) return false;
+  if (!matters || server->goes() || std::holds_alternative<Resting>(server->state)) return false;
   Fail(*server, failure, now);
   if (failure.kind == FailureKind::kSuspect) ++server->suspect;
   if (failure.kind == FailureKind::kDamaged) ++server->damaged;
@@ -107,6 +120,21 @@ void ServerRoster::StepArrived(int number) {
   if (++server->steps >= kStepsToTrust) server->lags = 0;
 }
 
+bool ServerRoster::IsAsked(int number) const {
+  const Server* const server = Find(number);
+  return server != nullptr && server->asked;
+}
+
+bool ServerRoster::IsNew(int number) const {
+  const Server* const server = Find(number);
+  return server != nullptr && server->is_new();
+}
+
+bool ServerRoster::IsSpare(int number) const {
+  const Server* const server = Find(number);
+  return server != nullptr && !server->goes() && std::holds_alternative<Spare>(server->state);
+}
+
 bool ServerRoster::Serves(int number) const {
   const Server* const server = Find(number);
   return server != nullptr && server->serves();
@@ -129,6 +157,28 @@ std::vector<int> ServerRoster::Expected() const {
     if (server.is_expected()) expected.push_back(number);
   }
   return expected;
+}
+
+std::vector<int> ServerRoster::AllServing() const {
+  std::vector<int> serving;
+  for (const auto& [number, server] : servers_) {
+    if (server.serves()) serving.push_back(number);
+  }
+  return serving;
+}
+
+std::vector<int> ServerRoster::AllResting() const {
+  std::vector<std::pair<absl::Duration, int>> resting;
+  for (const auto& [number, server] : servers_) {
+    if (server.goes() || server.is_expected() || std::holds_alternative<Spare>(server.state)) {
+      continue;
+    }
+    resting.emplace_back(server.failing_since.value_or(absl::InfiniteDuration()), number);
+  }
+  std::sort(resting.begin(), resting.end());
+  std::vector<int> numbers;
+  for (const auto& [since, number] : resting) numbers.push_back(number);
+  return numbers;
 }
 
 std::optional<int> ServerRoster::Choose(absl::FunctionRef<int64_t(int)> lanes_of,
@@ -164,14 +214,19 @@ ServerRoster::Advanced ServerRoster::Advance(absl::Duration now, bool asks,
   for (auto it = servers_.begin(); it != servers_.end();) {
     const int number = it->first;
     Server& server = it->second;
-    if (server.left && !used(number) && !server.asked) {
-      actions.push_back(ForgetServer{.server = number});
+    if (server.goes() && !used(number) && !server.asked) {
+      if (server.left) {
+        actions.push_back(ForgetServer{.server = number});
+      } else {
+        actions.push_back(ReleaseServer{.server = number});
+        advanced.released.push_back(number);
+      }
       it = servers_.erase(it);
       continue;
     }
     ++it;
     const Resting* const resting = std::get_if<Resting>(&server.state);
-    if (server.left || resting == nullptr || !asks || server.asked) continue;
+    if (server.goes() || resting == nullptr || !asks || server.asked) continue;
     const absl::Duration due =
         resting->since + (AnotherServes(number) ? resting->pause_if_others : resting->pause);
     if (now < due) {

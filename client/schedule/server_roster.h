@@ -1,7 +1,9 @@
-// The servers of a feed: which of them may be given steps, and when one that failed or lagged is
-// asked again.
+// The servers that a feed uses: which of them may be given steps, and when one that failed or
+// lagged is asked again. Those that are only in the list are in ServerSubset.
 //
 //   Asking -> Serving -> Resting (failed or late; asked again later) -> Asking ..
+//   Spare (asked, gets no steps) -> Serving
+//   any -> parting (gets no steps any more) -> released
 //
 // A server is asked whether it can serve the feed (ResolveFeed) before it gets steps.
 //
@@ -31,6 +33,14 @@ class ServerRoster {
 
   // Adds a new server. Its first question is under way.
   void Join(int number);
+  // Adds a new server that gets no steps before Use(). Its first question is under way.
+  void JoinSpare(int number);
+  // A spare server serves from now on. REQUIRES: its question was answered well.
+  void Use(int number);
+  // The server gets no more steps, and Advance() releases it.
+  void Part(int number);
+  // A serving server is asked, too.
+  void Ask(int number);
   // The server gets no more steps, and Advance() forgets it. False: the server is not known.
   bool Leave(int number);
 
@@ -53,11 +63,20 @@ class ServerRoster {
   void StepArrived(int number);
 
   bool Knows(int number) const { return servers_.contains(number); }
+  // Whether a question to the server is under way.
+  bool IsAsked(int number) const;
+  // Whether the server was never given steps, because its first question is under way.
+  bool IsNew(int number) const;
+  // Whether it was added by JoinSpare() and its question has not failed.
+  bool IsSpare(int number) const;
   bool Serves(int number) const;
   bool AnotherServes(int number) const;
   // Whether a plan counts on the server: it serves, or is asked for the first time.
   bool IsExpected(int number) const;
   std::vector<int> Expected() const;
+  std::vector<int> AllServing() const;
+  // Those that rest or are asked again, the one that failed first coming first.
+  std::vector<int> AllResting() const;
   // The serving server with the fewest lanes, but not `avoided`.
   std::optional<int> Choose(absl::FunctionRef<int64_t(int)> lanes_of,
                             std::optional<int> avoided = std::nullopt) const;
@@ -73,9 +92,10 @@ class ServerRoster {
   struct Advanced {
     absl::Duration due = absl::InfiniteDuration();  // When to ask the next server.
     int64_t probes = 0;                             // How many were asked again.
+    std::vector<int> released;
   };
-  // Forgets servers that have left and are not `used` any more. If `asks`, asks the servers whose
-  // pause is over. Appends the actions.
+  // Forgets servers that have left, and releases those that part, once they are not `used` any
+  // more. If `asks`, asks the servers whose pause is over. Appends the actions.
   Advanced Advance(absl::Duration now, bool asks, absl::FunctionRef<bool(int)> used,
                    ScheduleActions& actions);
 
@@ -84,14 +104,16 @@ class ServerRoster {
     bool first;  // The server never failed or lagged, so a plan counts on it.
   };
   struct Serving {};
+  struct Spare {};
   struct Resting {
     absl::Duration since;
     absl::Duration pause;
     absl::Duration pause_if_others;  // The pause while another server serves.
   };
   struct Server {
-    std::variant<Asking, Serving, Resting> state;
+    std::variant<Asking, Serving, Spare, Resting> state;
     bool left = false;
+    bool parts = false;
     bool asked = false;  // A question is under way.
     int failures = 0;    // Since its last complete step.
     int lags = 0;        // Since it last sent kStepsToTrust steps in a row.
@@ -102,11 +124,13 @@ class ServerRoster {
     // When the server first failed since it last answered. Unset once it answers.
     std::optional<absl::Duration> failing_since;
 
-    bool serves() const { return !left && std::holds_alternative<Serving>(state); }
-    bool is_expected() const {
+    bool goes() const { return left || parts; }
+    bool serves() const { return !goes() && std::holds_alternative<Serving>(state); }
+    bool is_new() const {
       const Asking* const asking = std::get_if<Asking>(&state);
-      return serves() || (!left && asking != nullptr && asking->first);
+      return !goes() && asking != nullptr && asking->first;
     }
+    bool is_expected() const { return serves() || is_new(); }
   };
 
   Server* Find(int number);

@@ -6,12 +6,18 @@
 
 namespace systole {
 
-StepSchedule::StepSchedule(const ScheduleOptions& options) : options_(options), servers_(options) {}
+StepSchedule::StepSchedule(const ScheduleOptions& options)
+    : options_(options),
+      rng_(options.seed, /*epoch=*/0, /*record=*/1, /*purpose=*/0),
+      demand_(options.first_servers, options.max_servers),
+      servers_(options) {}
 
 void StepSchedule::Handle(const ScheduleEvent& event, absl::Duration now,
                           ScheduleActions& actions) {
+  const absl::Duration last = now_;
   now_ = clock_.See(now);
   actions_ = &actions;
+  CountAwaited(last);
   std::visit([this](const auto& what) { On(what); }, event);
   // A chunk changes only the time at which its server was last heard.
   if (!std::holds_alternative<ChunkArrived>(event)) {
@@ -22,13 +28,13 @@ void StepSchedule::Handle(const ScheduleEvent& event, absl::Duration now,
 }
 
 void StepSchedule::On(const ServerJoined& event) {
-  servers_.Join(event.server);
-  Do(AskServer{.server = event.server});
+  subset_.Add(event.server, event.rank);
   if (started_) ++counts_.membership_changes;
 }
 
 void StepSchedule::On(const ServerLeft& event) {
-  if (!servers_.Leave(event.server)) return;
+  if (!subset_.Remove(event.server)) return;
+  if (!servers_.Leave(event.server)) Do(ForgetServer{.server = event.server});
   for (auto& [number, lane] : lanes_) {
     if (lane.server == event.server) Stop(number, lane);
   }
@@ -40,17 +46,24 @@ void StepSchedule::On(const FeedStarted& event) {
   started_ = true;
   steps_ = ArrivedSteps(event.first_step, event.window);
   limit_ = std::min(limit_, event.end_step);
+  PlanLook();
 }
 
-void StepSchedule::On(const Answered& event) { servers_.Answered(event.server); }
+void StepSchedule::On(const Answered& event) {
+  const bool is_new = servers_.IsNew(event.server);
+  servers_.Answered(event.server);
+  subset_.Told(event.server, event.load, now_);
+  if (is_new) JudgeNew(event.server);
+}
 
 void StepSchedule::On(const AskFailed& event) {
   if (!servers_.AskFailed(event.server, event.failure, now_, /*matters=*/!stopped_)) return;
   ++counts_.retries;
   const FailureKind kind = event.failure.kind;
-  // While others serve, a server that always garbles its answers does no harm.
+  // While there are others, a server that always garbles its answers does no harm.
   if (kind == FailureKind::kFinal ||
-      (servers_.IsUseless(event.server) && !servers_.AnotherServes(event.server))) {
+      (servers_.IsUseless(event.server) && !servers_.AnotherServes(event.server) &&
+       !subset_.CanTake(now_))) {
     EndFeed(steps_.FirstMissing(), kind, absl::ZeroDuration());
   }
 }
@@ -120,8 +133,12 @@ void StepSchedule::On(const StepWanted&) {
 }
 
 void StepSchedule::On(const StepTaken&) {
+  const absl::Duration waited = wanted_ ? now_ - wanted_since_ : absl::ZeroDuration();
   wanted_ = false;
   steps_.Take();
+  const bool complete = servers_in_use() == demand_.wanted();
+  demand_.StepTaken(now_, waited, IsSettled() && complete, subset_.CanTake(now_, /*rested=*/true));
+  shares_.StepTaken(now_, IsSettled());
 }
 
 void StepSchedule::On(const FeedLimited& event) { limit_ = std::min(limit_, event.step); }

@@ -2,17 +2,19 @@
 // machine. It has no thread, no clock and no connection. Events go in with the time at which they
 // happened. Actions come out, and the caller carries them out.
 //
-//   servers 0, 1, ..   each is asked what the feed yields; a server gets steps once it answered
+//   servers 0, 1, ..   a few of them are used; each is asked what the feed yields, and gets steps once
+//                      it answered
 //   lanes              each has the steps begin, begin + stride, .., below its end. At any time it
 //                      has one server, and at most one stream
 //   plan               n lanes for n serving servers: lane j has the steps cut + j, cut + j + n, ..
+//                      The lane of a slow server is divided: others get a part of its steps
 //
 // When the serving servers change there is a new plan. It begins at the first step beyond the
 // window: no lane has received a byte of such a step. The lanes of the old plan end there. A
 // lane whose server fails or lags goes on with another one, at its first incomplete step. A step
 // that the trainer waits for is hedged: a lane of one step asks another server for a second copy.
 //
-//   server:  ServerRoster
+//   servers: ServerSubset (the list), ServerDemand (how many), ServerRoster (those in use)
 //   lane:    Seeking (a server) -> Streaming -> Stopping (cancelled, end not seen) -> Seeking ..
 //
 // Thread-compatible.
@@ -31,10 +33,14 @@
 #include "absl/time/time.h"
 #include "client/schedule/arrived_steps.h"
 #include "client/schedule/failure.h"
+#include "client/schedule/lane_shares.h"
 #include "client/schedule/running_clock.h"
 #include "client/schedule/schedule_events.h"
+#include "client/schedule/server_demand.h"
 #include "client/schedule/server_roster.h"
+#include "client/schedule/server_subset.h"
 #include "client/schedule/step_pace.h"
+#include "core/random/counter_rng.h"
 
 namespace systole {
 
@@ -52,6 +58,8 @@ class StepSchedule {
 
   const ScheduleCounts& counts() const { return counts_; }
   int64_t next_step() const { return steps_.next(); }
+  // How many servers serve the feed now.
+  int64_t servers_in_use() const { return static_cast<int64_t>(servers_.AllServing().size()); }
   // The longest wait that holds up the trainer now or will soon.
   std::optional<ScheduleWaiting> Waiting(absl::Duration now) const;
 
@@ -95,6 +103,19 @@ class StepSchedule {
   void On(const FeedStopped& event);
   void On(const Tick& event);
 
+  // In step_schedule_servers.cc: which servers are used.
+  // Takes servers from the list and gives others back, so that as many serve as are wanted.
+  void ChooseServers();
+  // Takes the next server of the list, and asks it.
+  bool TakeServer();
+  // A server that was just taken has answered. Gives it back if it is full or has too much to do,
+  // and there is another.
+  void JudgeNew(int server);
+  // Now and then asks the servers in use, and the next one of the list, how busy they are.
+  void PlanLook();
+  void LookAround();
+  void EndLook();
+
   void Do(ScheduleAction action) { actions_->push_back(std::move(action)); }
   bool IsOver(const Lane& lane) const { return lane.step >= std::min(lane.end, limit_); }
   // Whether the lane's next step is awaited from its server now.
@@ -110,6 +131,12 @@ class StepSchedule {
   // Closes lanes that are over, opens the streams that can be opened, asks the servers that are
   // due.
   void Advance();
+  // Counts the time since the last event for the servers whose steps were awaited in it.
+  void CountAwaited(absl::Duration since);
+  // Whether the steps that the trainer takes are those of the present plan.
+  bool IsSettled() const { return steps_.next() >= cut_; }
+  // How many steps are on the way twice.
+  int64_t Copies() const;
   // Advances one lane. Returns whether the lane is closed now.
   bool AdvanceLane(int number, Lane& lane);
   // Whether the lane may open its stream now, though its server may have other streams open. The
@@ -133,7 +160,11 @@ class StepSchedule {
 
   const ScheduleOptions options_;
   RunningClock clock_;
+  CounterRng rng_;
+  ServerSubset subset_;
+  ServerDemand demand_;
   ServerRoster servers_;
+  LaneShares shares_;
   ArrivedSteps steps_;
   StepPace pace_;
   ScheduleActions* actions_ = nullptr;         // The output of the Handle() under way.
@@ -142,7 +173,18 @@ class StepSchedule {
   bool stopped_ = false;
   std::map<int, Lane> lanes_;
   int next_lane_ = 0;
-  std::vector<int> plan_;
+  std::vector<LaneShare> plan_;
+  int64_t cut_ = 0;  // The plan's first step.
+  // How many servers were taken, and how many of them were given back because of their load, since
+  // one that was taken answered and was kept; when the last one was taken.
+  int taken_ = 0;
+  int too_busy_ = 0;
+  absl::Duration taken_at_ = absl::ZeroDuration();
+  absl::Duration look_at_ = absl::InfiniteDuration();  // When to look around.
+  std::optional<int> spare_;                           // The server asked beside those in use.
+  bool looks_ = false;
+  absl::Duration swaps_after_ = absl::ZeroDuration();  // When another server may be taken instead.
+  absl::Duration swap_pause_ = absl::ZeroDuration();
   bool started_ = false;
   int64_t limit_ = std::numeric_limits<int64_t>::max();
   bool wanted_ = false;

@@ -25,9 +25,14 @@ void StepSchedule::Advance() {
     LookForSilence();
     LookForLateness();
   }
+  if (!stopped_ && steps_.next() < limit_) {
+    ChooseServers();
+    LookAround();
+  }
   const ServerRoster::Advanced advanced = servers_.Advance(
       now_, /*asks=*/!stopped_ && steps_.next() < limit_,
       [this](int number) { return StreamsOf(number) > 0; }, *actions_);
+  for (const int server : advanced.released) subset_.GiveBack(server, now_);
   counts_.probes += advanced.probes;
   Due(advanced.due);
   if (!stopped_) {
@@ -41,16 +46,26 @@ void StepSchedule::Advance() {
 
 void StepSchedule::Plan() {
   if (!started_) return;
-  std::vector<int> expected = servers_.Expected();
+  const std::vector<int> expected = servers_.Expected();
+  std::vector<LaneShare> plan = shares_.SharesOf(expected);
   // Without a server, the plan waits for the first one that comes.
-  if (expected.empty() || expected == plan_) return;
-  const int64_t cut = plan_.empty() ? steps_.next() : steps_.next() + steps_.window();
-  plan_ = std::move(expected);
-  for (auto& [number, lane] : lanes_) lane.end = std::min(lane.end, cut);
-  const int64_t stride = static_cast<int64_t>(plan_.size());
-  for (int64_t j = 0; j < stride && cut + j < limit_; ++j) {
-    AddLane(cut + j, stride, std::numeric_limits<int64_t>::max(), plan_[static_cast<size_t>(j)],
-            /*hedge=*/false);
+  if (expected.empty() || plan == plan_) return;
+  cut_ = plan_.empty() ? steps_.next() : steps_.next() + steps_.window();
+  for (auto& [number, lane] : lanes_) lane.end = std::min(lane.end, cut_);
+  const std::vector<int> helpers = shares_.Helpers(plan);
+  plan_ = std::move(plan);
+  shares_.Begin(plan_);
+  const int64_t size = static_cast<int64_t>(plan_.size());
+  size_t helped = 0;
+  for (int64_t j = 0; j < size; ++j) {
+    const LaneShare& share = plan_[static_cast<size_t>(j)];
+    for (int64_t part = 0; part < share.every; ++part) {
+      const int server = part == 0 ? share.server : helpers[helped++ % helpers.size()];
+      const int64_t step = cut_ + j + part * size;
+      if (step >= limit_) continue;
+      AddLane(step, size * share.every, std::numeric_limits<int64_t>::max(), server,
+              /*hedge=*/false);
+    }
   }
 }
 
@@ -149,6 +164,23 @@ bool StepSchedule::IsAwaited(const Lane& lane) const {
   return stream == nullptr || !stream->paused;
 }
 
+void StepSchedule::CountAwaited(absl::Duration since) {
+  if (now_ <= since || plan_.size() < 2) return;
+  for (const LaneShare& share : plan_) {
+    const bool awaited = std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& entry) {
+      return entry.second.server == share.server && IsAwaited(entry.second);
+    });
+    if (awaited) shares_.Awaited(share.server, now_ - since);
+  }
+}
+
+int64_t StepSchedule::Copies() const {
+  return std::count_if(lanes_.begin(), lanes_.end(), [this](const auto& entry) {
+    const Lane& lane = entry.second;
+    return !std::holds_alternative<Seeking>(lane.state) && (lane.extra || steps_.Has(lane.step));
+  });
+}
+
 void StepSchedule::LookForSilence() {
   for (auto& [number, lane] : lanes_) {
     const Streaming* const stream = std::get_if<Streaming>(&lane.state);
@@ -200,7 +232,10 @@ void StepSchedule::Hedge() {
   if (!wanted_ || steps_.Has(steps_.next()) || steps_.next() >= limit_ || hedged_ == steps_.next())
     return;
   const double allowed = options_.hedge_fraction * static_cast<double>(arrived_) + kHedgeBurst;
-  if (options_.hedge_fraction <= 0 || static_cast<double>(counts_.hedges + 1) > allowed) return;
+  if (options_.hedge_fraction <= 0 || static_cast<double>(counts_.hedges + 1) > allowed ||
+      Copies() >= kHedgeBurst) {
+    return;
+  }
   const auto owner = std::find_if(lanes_.begin(), lanes_.end(), [this](const auto& entry) {
     const Lane& lane = entry.second;
     return !lane.extra && lane.step <= steps_.next() && steps_.next() < lane.end &&

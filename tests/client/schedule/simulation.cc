@@ -215,6 +215,15 @@ void Simulation::Carry(const ForgetServer& action) {
   }
 }
 
+void Simulation::Carry(const ReleaseServer& action) {
+  if (servers_[static_cast<size_t>(action.server)].asked)
+    Wrong("a server that is asked is released");
+  for (const auto& [lane, stream] : streams_) {
+    if (stream.server == action.server) Wrong("a server with a stream is released");
+  }
+  Forget(action.server);
+}
+
 void Simulation::Carry(const OpenStream& action) {
   const World& server = servers_[static_cast<size_t>(action.server)];
   if (server.left) Wrong("a stream is opened on a server that left");

@@ -83,6 +83,7 @@ class Simulation {
   void Handle(const ScheduleEvent& event);
   void Carry(const AskServer& action);
   void Carry(const ForgetServer& action);
+  void Carry(const ReleaseServer& action);
   void Carry(const OpenStream& action);
   void Carry(const StopStream& action);
   void Carry(const PauseStream& action);

@@ -1,0 +1,110 @@
+#include "client/schedule/lane_shares.h"
+
+#include <algorithm>
+
+namespace systole {
+namespace {
+
+// The least share is a quarter of a lane. An even slower server is late, and rests.
+constexpr int kLeastShare = 4;
+
+// A measurement has at least so many steps for each lane, and takes at least so long.
+constexpr int64_t kStepsForLane = 4;
+constexpr absl::Duration kShortestJudgement = absl::Seconds(2);
+
+// The parts of the time in which a step is awaited. A server that reaches kAlways holds up one that
+// does not exceed kOften. A server with a smaller share that does not exceed kSeldom gets more.
+constexpr double kAlways = 0.9;
+constexpr double kOften = 0.6;
+constexpr double kSeldom = 0.4;
+
+}  // namespace
+
+const LaneShares::Server* LaneShares::Find(int server) const {
+  const auto found = std::find_if(servers_.begin(), servers_.end(), [server](const Server& one) {
+    return one.share.server == server;
+  });
+  return found == servers_.end() ? nullptr : &*found;
+}
+
+std::vector<LaneShare> LaneShares::SharesOf(const std::vector<int>& servers) const {
+  std::vector<LaneShare> shares;
+  bool whole = false;
+  for (const int server : servers) {
+    const Server* const known = Find(server);
+    shares.push_back({.server = server, .every = known == nullptr ? 1 : known->share.every});
+    whole = whole || shares.back().every == 1;
+  }
+  // Those with whole lanes may be gone.
+  if (!whole) {
+    for (LaneShare& share : shares) share.every = 1;
+  }
+  return shares;
+}
+
+std::vector<int> LaneShares::Helpers(const std::vector<LaneShare>& plan) const {
+  std::vector<int> helpers;
+  for (const LaneShare& share : plan) {
+    if (share.every == 1) helpers.push_back(share.server);
+  }
+  const auto awaited = [this](int server) {
+    const Server* const known = Find(server);
+    return known == nullptr ? absl::ZeroDuration() : known->awaited;
+  };
+  std::stable_sort(helpers.begin(), helpers.end(),
+                   [&](int a, int b) { return awaited(a) < awaited(b); });
+  return helpers;
+}
+
+void LaneShares::Begin(const std::vector<LaneShare>& plan) {
+  servers_.clear();
+  for (const LaneShare& share : plan) servers_.push_back({.share = share});
+  begin_.reset();
+}
+
+void LaneShares::Awaited(int server, absl::Duration time) {
+  for (Server& one : servers_) {
+    if (one.share.server == server) one.awaited += time;
+  }
+}
+
+void LaneShares::StepTaken(absl::Duration now, bool settled) {
+  if (!settled || servers_.size() < 2) return;
+  if (begin_.has_value()) {
+    const absl::Duration took = now - *begin_;
+    if (++steps_ < kStepsForLane * kLeastShare * static_cast<int64_t>(servers_.size()) ||
+        took < kShortestJudgement || Judge(took)) {
+      return;
+    }
+  }
+  begin_ = now;
+  steps_ = 0;
+  for (Server& server : servers_) server.awaited = absl::ZeroDuration();
+}
+
+bool LaneShares::Judge(absl::Duration took) {
+  const auto less = [](const Server& a, const Server& b) { return a.awaited < b.awaited; };
+  const auto slowest = std::max_element(servers_.begin(), servers_.end(), less);
+  const auto fastest = std::min_element(servers_.begin(), servers_.end(), less);
+  if (slowest->awaited < kAlways * took) return false;
+  if (fastest->share.every > 1 && fastest->awaited <= kSeldom * took) {
+    fastest->share.every /= 2;
+    return true;
+  }
+  int64_t lanes = 0;
+  int64_t whole = 0;
+  for (const Server& server : servers_) {
+    lanes += server.share.every;
+    whole += server.share.every == 1 ? 1 : 0;
+  }
+  // There are at most two lanes for each server, and one whole lane stays.
+  if (fastest->awaited > kOften * took || slowest->share.every >= kLeastShare ||
+      lanes + slowest->share.every > 2 * static_cast<int64_t>(servers_.size()) ||
+      (slowest->share.every == 1 && whole == 1)) {
+    return false;
+  }
+  slowest->share.every *= 2;
+  return true;
+}
+
+}  // namespace systole

@@ -1,0 +1,65 @@
+// Which part of its lane's steps each server of a plan gets. With n servers each lane has every
+// n-th step. So the slowest server would set the pace: the window fills with the steps of the
+// others, and they pause. Such a server gets every second or every fourth step of its lane only,
+// and the other steps of the lane go to the servers that pause most.
+//
+//   A, B, C alike:     A B C A B C A B C A B C
+//   B is slow:         A B C A A C A B C A A C      half of B's lane
+//
+// A server is judged by the time in which a step of it is awaited, which is the time in which it
+// does not pause.
+//
+// Times are those of StepSchedule. Thread-compatible.
+#ifndef SYSTOLE_CLIENT_SCHEDULE_LANE_SHARES_H_
+#define SYSTOLE_CLIENT_SCHEDULE_LANE_SHARES_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace systole {
+
+// A server gets each `every`-th step of its lane.
+struct LaneShare {
+  int server;
+  int every = 1;
+
+  friend bool operator==(const LaneShare& a, const LaneShare& b) {
+    return a.server == b.server && a.every == b.every;
+  }
+};
+
+class LaneShares {
+ public:
+  // The servers of the next plan and their shares. Servers that were in the last plan keep theirs.
+  std::vector<LaneShare> SharesOf(const std::vector<int>& servers) const;
+  // The servers with whole lanes, the one that paused most first: they get the other steps.
+  std::vector<int> Helpers(const std::vector<LaneShare>& plan) const;
+
+  // A new plan. Nothing is measured until the plan is `settled`.
+  void Begin(const std::vector<LaneShare>& plan);
+  // For `time` a step of the server was awaited.
+  void Awaited(int server, absl::Duration time);
+  // The trainer took a step. `settled`: the steps taken now are those of the plan. This may change
+  // the shares, and SharesOf() then gives a new plan.
+  void StepTaken(absl::Duration now, bool settled);
+
+ private:
+  struct Server {
+    LaneShare share;
+    absl::Duration awaited = absl::ZeroDuration();
+  };
+  // Returns whether a share has changed.
+  bool Judge(absl::Duration took);
+  const Server* Find(int server) const;
+
+  std::vector<Server> servers_;
+  std::optional<absl::Duration> begin_;  // Of the measurement.
+  int64_t steps_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SCHEDULE_LANE_SHARES_H_

@@ -1,0 +1,60 @@
+// How many servers a feed uses: one more while the trainer waits and the last one helped, one less
+// if the last one did not help or the trainer has not waited for long.
+//
+//   measure the trainer's wait and rate -> waits: add one -> measure -> faster: go on
+//                                                                    -> not:    give it back
+//
+// Each server that did not help doubles the time until the next is tried, and each that was missed
+// after it was given up doubles the time until another one is given up. So the number comes to
+// rest.
+//
+// Times are those of StepSchedule. Thread-compatible.
+#ifndef SYSTOLE_CLIENT_SCHEDULE_SERVER_DEMAND_H_
+#define SYSTOLE_CLIENT_SCHEDULE_SERVER_DEMAND_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+
+namespace systole {
+
+class ServerDemand {
+ public:
+  // Begins with `first` servers and never wants more than `most`. REQUIRES: 1 <= most.
+  ServerDemand(int first, int most) : least_(std::min(first, most)), most_(most), wanted_(least_) {}
+
+  int wanted() const { return wanted_; }
+
+  // The trainer took a step, after it had waited this long. `settled`: all servers that are wanted
+  // serve, and the steps taken now come from all of them. `more`: the list has another server.
+  void StepTaken(absl::Duration now, absl::Duration waited, bool settled, bool more);
+
+ private:
+  struct Measure {
+    absl::Duration begin;
+    int64_t steps = 0;
+    absl::Duration waited = absl::ZeroDuration();
+  };
+  // `waits`: the part of its time that the trainer waited. `rate`: steps a second.
+  void Judge(absl::Duration now, double waits, double rate, bool more);
+
+  const int least_;
+  const int most_;
+  int wanted_;
+  std::optional<Measure> measure_;
+  // The rate before the last server was added, until it is known whether the server helps.
+  std::optional<double> rate_before_;
+  absl::Duration pause_ = absl::ZeroDuration();  // After a server that did not help.
+  absl::Duration grows_after_ = -absl::InfiniteDuration();
+  bool shrank_ = false;  // The last change was that a server was given up.
+  absl::Duration waited_at_ = absl::ZeroDuration();  // When the trainer last waited.
+  absl::Duration shrinks_after_ = kShrinksAfter;     // So long without a wait.
+
+  static constexpr absl::Duration kShrinksAfter = absl::Minutes(1);
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SCHEDULE_SERVER_DEMAND_H_
