@@ -26,6 +26,8 @@ namespace {
 
 // The most steps in the window. This many hide a short delay, however small the steps are.
 constexpr int64_t kMaxWindowSteps = 4096;
+// One step is received while the next one to be taken waits.
+constexpr int64_t kMinWindowSteps = 2;
 
 WantedSteps WantedStepsOf(const FeedClientOptions& options) {
   return {.first_step = options.first_step, .steps = options.steps, .epochs = options.epochs};
@@ -133,9 +135,8 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
   SYSTOLE_ASSIGN_OR_RETURN(impl->end_step,
                            EndOfWantedSteps(WantedStepsOf(options), impl->answer.total_steps(),
                                             impl->answer.steps_per_epoch()));
-  const int64_t servers = impl->lanes.num_servers();
-  impl->window_steps = std::clamp(options.prefetch_bytes / shape.bytes(),
-                                  std::max<int64_t>(2, servers + 1), kMaxWindowSteps);
+  impl->window_steps =
+      std::clamp(options.prefetch_bytes / shape.bytes(), kMinWindowSteps, kMaxWindowSteps);
   impl->shape = std::make_shared<const StepShape>(std::move(shape));
   if (options.finish != "server") {
     SYSTOLE_ASSIGN_OR_RETURN(impl->finisher, StepFinisher::Create(impl->answer, impl->shape));

@@ -22,9 +22,8 @@ namespace systole {
 struct FeedClientOptions {
   // At least one of: "HOST:PORT", "unix:PATH", "dns:///NAME:PORT" (all addresses of the name,
   // looked up every few seconds), "file:PATH" (one address a line, read again when changed) or
-  // "xds:///NAME" (left to gRPC; counts as one server). All must serve the same data. With K
-  // servers, each is asked for every K-th step. Servers may join and leave while the feed runs:
-  // client/servers/server_list.h.
+  // "xds:///NAME" (left to gRPC; counts as one server). All must serve the same data. Servers may
+  // join and leave while the feed runs: client/servers/server_list.h.
   std::vector<std::string> servers;
 
   // TLS, certificates, a token.
@@ -55,8 +54,14 @@ struct FeedClientOptions {
   int core_begin = 0;
   int core_end = 0;
 
+  // How many of the servers are used at a time, at most. A feed begins with two, and uses one more
+  // while the trainer waits and the last one helped. With a long list, each client uses others, so
+  // that the servers share the work. More servers cost a connection each, and no memory for steps.
+  int64_t max_servers = 16;
+
   // Memory for steps that wait to be taken, in bytes. More hides longer hiccups. However large the
-  // steps are, there is always room for at least two, and for one step more than there are servers.
+  // steps are, there is always room for two. Steps that come twice (hedge_fraction) take two more
+  // at most. The number of servers makes no difference.
   int64_t prefetch_bytes = int64_t{256} << 20;
   // The largest step accepted, in bytes, summed over the cores wanted. The server's description of
   // its tensors decides how much is allocated; this limit stops a mistaken or hostile server.

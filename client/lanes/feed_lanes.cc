@@ -3,6 +3,7 @@
 #include "client/lanes/feed_lanes.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -10,10 +11,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/lanes/arrived_chunk.h"
+#include "core/random/process_draws.h"
 #include "core/status/check.h"
 
 namespace systole {
 namespace {
+
+// A feed begins with so many servers: if one fails, another serves already.
+constexpr int kFirstServers = 2;
+
+// A number that no other client has, so that clients do not all use the same servers. A client that
+// is restarted gets another one.
+uint64_t ClientNumber(absl::Duration now) {
+  const std::function<double()> draw =
+      DrawsOfProcess(static_cast<uint64_t>(absl::ToInt64Nanoseconds(now)), /*purpose=*/1);
+  const auto word = [&draw] { return static_cast<uint64_t>(draw() * 0x1p32); };
+  const uint64_t high = word() << 32;
+  return high | word();
+}
 
 ScheduleOptions ScheduleOptionsOf(const FeedClientOptions& options, absl::Duration now) {
   return {.connect_timeout = options.connect_timeout,
@@ -22,6 +37,8 @@ ScheduleOptions ScheduleOptionsOf(const FeedClientOptions& options, absl::Durati
           .backoff = options.backoff,
           .max_backoff = options.max_backoff,
           .hedge_fraction = options.hedge_fraction,
+          .first_servers = kFirstServers,
+          .max_servers = static_cast<int>(options.max_servers),
           .seed = static_cast<uint64_t>(absl::ToInt64Nanoseconds(now))};
 }
 
@@ -44,7 +61,7 @@ FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options,
       clock_(SteadyClock()),
       schedule_(ScheduleOptionsOf(options, clock_())),
       log_(options.log != nullptr, spec),
-      servers_(spec_, options_, std::move(security), log_, stats_),
+      servers_(spec_, options_, std::move(security), ClientNumber(clock_()), log_, stats_),
       lanes_(*this),
       trainer_(options.first_step) {
   keeper_ = std::make_unique<WorkerPool>(1);
@@ -122,7 +139,9 @@ void FeedLanes::Carry(const ScheduleAction& action, const absl::Status& cause, i
     if constexpr (std::is_same_v<Action, AskServer>) {
       Ask(what.server);
     } else if constexpr (std::is_same_v<Action, ForgetServer>) {
-      work_.forgotten_links.push_back(servers_.Forget(what.server));
+      DestroyLater(servers_.Forget(what.server));
+    } else if constexpr (std::is_same_v<Action, ReleaseServer>) {
+      DestroyLater(servers_.Release(what.server));
     } else if constexpr (std::is_same_v<Action, OpenStream>) {
       Open(what);
     } else if constexpr (std::is_same_v<Action, StopStream>) {
@@ -148,6 +167,10 @@ void FeedLanes::Carry(const ScheduleAction& action, const absl::Status& cause, i
     }
   };
   std::visit(carry, action);
+}
+
+void FeedLanes::DestroyLater(std::unique_ptr<ServerLink> link) {
+  if (link != nullptr) work_.forgotten_links.push_back(std::move(link));
 }
 
 void FeedLanes::Ask(int server) {

@@ -63,8 +63,6 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
 
   // Waits for a server's answer. See FeedClient::Create().
   absl::StatusOr<v1::ResolveFeedResponse> WaitForAnswer() ABSL_LOCKS_EXCLUDED(mu_);
-  // How many servers there are now.
-  int64_t num_servers() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Begins to fill a window of `window_steps`, up to `end_step`. `finisher` is null if nothing
   // travels compactly; `order` tells masked examples from padding. Called once, after an answer.
@@ -101,6 +99,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
             int reading = -1) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Carry(const ScheduleAction& action, const absl::Status& cause, int reading, Told& told)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void DestroyLater(std::unique_ptr<ServerLink> link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Ask(int server) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Open(const OpenStream& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Stop(const StopStream& action, int reading) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -132,6 +132,7 @@ FeedClientStats FeedLanes::stats() const {
   stats.membership_changes = counts.membership_changes;
   stats.probes = counts.probes;
   stats.waits = trainer_.waits();
+  stats.servers_in_use = schedule_.servers_in_use();
   return stats;
 }
 
@@ -149,11 +150,6 @@ std::optional<FeedWaiting> FeedLanes::waiting() const {
     waiting.error = std::string(servers_.LastErrorOf(*wait->lost).message());
   }
   return waiting;
-}
-
-int64_t FeedLanes::num_servers() const {
-  MutexLock lock(mu_);
-  return servers_.count();
 }
 
 }  // namespace systole

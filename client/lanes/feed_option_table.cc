@@ -16,6 +16,7 @@ namespace {
 constexpr double kShortestTime = 1e-9;
 constexpr double kLongestTime = 365.0 * 24 * 60 * 60;
 constexpr double kMostBytes = 0x1p63;
+constexpr double kMostServersInUse = 256;
 
 constexpr absl::string_view kFinishWords[] = {"auto", "server", "client"};
 
@@ -69,6 +70,14 @@ constexpr FeedOption kTable[] = {
      .help = "The longest pause before a server that failed is asked again",
      .least = kShortestTime,
      .most = kLongestTime},
+    {.name = "max_servers",
+     .value = "N",
+     .field = Own<&FeedClientOptions::max_servers>,
+     .help =
+         "How many servers of the list are used at a time, at most. A feed begins with two, and "
+         "uses one more while the trainer waits and the last one helped",
+     .least = 1,
+     .most = kMostServersInUse},
     {.name = "prefetch_bytes",
      .value = "N",
      .field = Own<&FeedClientOptions::prefetch_bytes>,

@@ -4,16 +4,32 @@
 #include <set>
 #include <utility>
 
+#include "client/schedule/server_subset.h"
 #include "client/servers/server_answer.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
+namespace {
+
+// How busy the server says it is. nullopt if it does not say, or says nothing sensible.
+std::optional<ServerLoad> LoadOf(const v1::ResolveFeedResponse& answer) {
+  if (!answer.has_load() || !(answer.load().busy() >= 0)) return std::nullopt;  // NaN, too.
+  return ServerLoad{.busy = std::min(answer.load().busy(), 1.0),
+                    .free_places = std::max(answer.load().free_places(), 0)};
+}
+
+}  // namespace
 
 FeedServers::FeedServers(const v1::FeedSpec& spec, const FeedClientOptions& options,
-                         std::shared_ptr<const ChannelSecurity> security, FeedLog& log,
-                         FeedClientStats& stats)
-    : spec_(spec), options_(options), security_(std::move(security)), log_(log), stats_(stats) {}
+                         std::shared_ptr<const ChannelSecurity> security, uint64_t client,
+                         FeedLog& log, FeedClientStats& stats)
+    : spec_(spec),
+      options_(options),
+      security_(std::move(security)),
+      client_(client),
+      log_(log),
+      stats_(stats) {}
 
 std::vector<ScheduleEvent> FeedServers::SetAddresses(const std::vector<std::string>& addresses,
                                                      bool running) {
@@ -22,18 +38,20 @@ std::vector<ScheduleEvent> FeedServers::SetAddresses(const std::vector<std::stri
   std::vector<int> left;
   for (const auto& [number, server] : servers_) {
     if (server.left) continue;
-    known.insert(server.link->address());
-    if (wanted.count(server.link->address()) == 0) left.push_back(number);
+    known.insert(server.address);
+    if (wanted.count(server.address) == 0) left.push_back(number);
   }
-  std::vector<ScheduleEvent> events;
+  std::vector<ServerJoined> joined;
   for (const std::string& address : addresses) {
     if (!known.insert(address).second) continue;
     const int number = next_server_++;
-    servers_[number].link =
-        std::make_unique<ServerLink>(address, security_, receive_watch_, options_.share_memory);
+    servers_[number].address = address;
     if (running) log_.ServerJoined(address);
-    events.push_back(ServerJoined{.server = number});
+    joined.push_back({.server = number, .rank = RankOf(address, client_)});
   }
+  std::stable_sort(joined.begin(), joined.end(),
+                   [](const ServerJoined& a, const ServerJoined& b) { return a.rank < b.rank; });
+  std::vector<ScheduleEvent> events(joined.begin(), joined.end());
   for (const int number : left) {
     servers_.at(number).left = true;
     log_.ServerLeft(AddressOf(number));
@@ -42,14 +60,24 @@ std::vector<ScheduleEvent> FeedServers::SetAddresses(const std::vector<std::stri
   return events;
 }
 
+std::unique_ptr<ServerLink> FeedServers::Release(int server) {
+  KnownServer& released = servers_.at(server);
+  released.identity.reset();
+  return std::move(released.link);
+}
+
 std::unique_ptr<ServerLink> FeedServers::Forget(int server) {
-  std::unique_ptr<ServerLink> link = std::move(servers_.at(server).link);
+  std::unique_ptr<ServerLink> link = Release(server);
   servers_.erase(server);
   return link;
 }
 
 ResolveCall* FeedServers::Ask(int server, std::function<void(absl::Status)> ended) {
   KnownServer& asked = servers_.at(server);
+  if (asked.link == nullptr) {
+    asked.link = std::make_unique<ServerLink>(asked.address, security_, receive_watch_,
+                                              options_.share_memory);
+  }
   asked.question.call =
       std::make_unique<ResolveCall>(*asked.link, spec_, /*compact=*/options_.finish != "server",
                                     options_.connect_timeout, std::move(ended));
@@ -96,7 +124,8 @@ FeedServers::Judged FeedServers::Judge(int number, bool wanted) {
   if (status.ok()) {
     server.identity = question.call->response().identity();
     if (!std::exchange(server.told, "").empty()) log_.AnswersAgain(AddressOf(number));
-    return {.event = Answered{.server = number}, .call = std::move(question.call)};
+    return {.event = Answered{.server = number, .load = LoadOf(question.call->response())},
+            .call = std::move(question.call)};
   }
   if (wanted) {
     ++stats_.streams_lost;
@@ -143,16 +172,11 @@ const v1::FeedIdentity& FeedServers::IdentityOf(int server) const {
 
 std::string FeedServers::AddressOf(int server) const {
   const auto found = servers_.find(server);
-  return found == servers_.end() ? "(no longer in the list)" : found->second.link->address();
+  return found == servers_.end() ? "(no longer in the list)" : found->second.address;
 }
 
 absl::Status FeedServers::Unreachable(absl::string_view what) const {
-  return systole::Unreachable(what, servers_);
-}
-
-int64_t FeedServers::count() const {
-  return std::count_if(servers_.begin(), servers_.end(),
-                       [](const auto& entry) { return !entry.second.left; });
+  return systole::Unreachable(what, servers_, security_->tls());
 }
 
 bool FeedServers::idle() const {

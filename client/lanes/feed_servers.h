@@ -32,17 +32,20 @@ class FeedServers {
  public:
   // Counts in `stats` and logs to `log`. Both belong to the feed, and the lock that guards this
   // object guards them, too.
+  // `client` is a number of this client's own; it decides which servers are used first.
   FeedServers(const v1::FeedSpec& spec, const FeedClientOptions& options,
-              std::shared_ptr<const ChannelSecurity> security, FeedLog& log,
+              std::shared_ptr<const ChannelSecurity> security, uint64_t client, FeedLog& log,
               FeedClientStats& stats);
 
   // From now on the servers are those at `addresses`. New servers get numbers that were never used.
   // Servers that are no longer in the list stay until Forget(). Returns the events for the
-  // schedule: new servers first, so that they can take over. `running`: the feed has begun, so new
-  // servers are logged.
+  // schedule: new servers first, so that they can take over, and of these the ones that this client
+  // is to use first (server_subset.h). `running`: the feed has begun, so new servers are logged.
   std::vector<ScheduleEvent> SetAddresses(const std::vector<std::string>& addresses, bool running);
-  // Forgets the server and returns its link, which the caller destroys.
-  // REQUIRES: nothing is under way with the server.
+  // Closes the link to a server that stays in the list, and returns it. The caller destroys it.
+  // Null if the server has no link. REQUIRES: nothing is under way with the server.
+  std::unique_ptr<ServerLink> Release(int server);
+  // The same, and forgets the server.
   std::unique_ptr<ServerLink> Forget(int server);
 
   // Makes the call that asks the server what the feed yields. The caller starts the call. `ended`
@@ -69,6 +72,7 @@ class FeedServers {
   const std::optional<v1::ResolveFeedResponse>& answer() const { return answer_; }
   // REQUIRES: the server has answered, and no stream of it was lost since.
   const v1::FeedIdentity& IdentityOf(int server) const;
+  // REQUIRES: the server was asked, and not released since.
   ServerLink& LinkOf(int server) const { return *servers_.at(server).link; }
   // The server's last error.
   const absl::Status& LastErrorOf(int server) const { return servers_.at(server).last_error; }
@@ -80,8 +84,6 @@ class FeedServers {
   std::string AddressOf(int server) const;
   // An Unavailable error that says `what`, and each server with its last error.
   absl::Status Unreachable(absl::string_view what) const;
-  // The number of servers in the list.
-  int64_t count() const;
   bool empty() const { return servers_.empty(); }
   // Whether no question is under way.
   bool idle() const;
@@ -94,6 +96,7 @@ class FeedServers {
   const v1::FeedSpec& spec_;
   const FeedClientOptions& options_;
   const std::shared_ptr<const ChannelSecurity> security_;
+  const uint64_t client_;
   FeedLog& log_;
   FeedClientStats& stats_;
   ReceiveWatch receive_watch_;

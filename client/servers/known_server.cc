@@ -1,6 +1,6 @@
 #include "client/servers/known_server.h"
 
-#include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -8,6 +8,9 @@
 
 namespace systole {
 namespace {
+
+// So many servers are named in an error.
+constexpr int kMostNamed = 16;
 
 // Whether a connection was accepted, and closed before any data came.
 bool HungUp(const absl::Status& error) {
@@ -23,8 +26,7 @@ void KnownServer::Failed(const absl::Status& error) {
 }
 
 absl::Status KnownServer::Named(const absl::Status& status) const {
-  return absl::Status(status.code(),
-                      absl::StrCat(status.message(), " [server ", link->address(), "]"));
+  return absl::Status(status.code(), absl::StrCat(status.message(), " [server ", address, "]"));
 }
 
 std::string WhatToLookAt(const absl::Status& error, bool tls) {
@@ -36,22 +38,27 @@ std::string WhatToLookAt(const absl::Status& error, bool tls) {
                       tls ? " Does it speak TLS, with a certificate that this client trusts?" : "");
 }
 
-absl::Status Unreachable(absl::string_view what, const std::map<int, KnownServer>& servers) {
+absl::Status Unreachable(absl::string_view what, const std::map<int, KnownServer>& servers,
+                         bool tls) {
   std::string message(what);
   absl::string_view separator = ": ";
+  int named = 0;
+  const KnownServer* shown = nullptr;
   for (const auto& [number, server] : servers) {
-    absl::StrAppend(&message, separator, server.link->address(), ": ",
+    if (server.link == nullptr && server.last_error.ok()) continue;  // Never asked.
+    if (++named > kMostNamed) continue;
+    absl::StrAppend(&message, separator, server.address, ": ",
                     server.last_error.ok() ? "no answer" : server.last_error.message());
     separator = "; ";
+    if (shown == nullptr || (HungUp(server.last_error) && !HungUp(shown->last_error) && !tls)) {
+      shown = &server;
+    }
   }
-  const auto hung_up = std::find_if(servers.begin(), servers.end(), [](const auto& server) {
-    return HungUp(server.second.last_error) && !server.second.link->tls();
-  });
-  const auto& shown = hung_up != servers.end() ? hung_up : servers.begin();
-  if (shown != servers.end()) {
-    absl::StrAppend(&message, ". ",
-                    WhatToLookAt(shown->second.last_error, shown->second.link->tls()));
+  if (named > kMostNamed) absl::StrAppend(&message, "; and ", named - kMostNamed, " more");
+  if (const size_t others = servers.size() - static_cast<size_t>(named); others > 0) {
+    absl::StrAppend(&message, "; ", others, " more servers were not asked");
   }
+  if (shown != nullptr) absl::StrAppend(&message, ". ", WhatToLookAt(shown->last_error, tls));
   return absl::UnavailableError(message);
 }
 

@@ -17,6 +17,8 @@
 namespace systole {
 
 struct KnownServer {
+  std::string address;
+  // Null while the server is not used: then it costs nothing but its address.
   std::unique_ptr<ServerLink> link;
   // The identity in the server's answer, if the answer fits the feed. It is forgotten when a stream
   // breaks, because another process may listen at the address afterwards.
@@ -43,8 +45,10 @@ struct KnownServer {
 // and `tls` says whether that server was asked over TLS.
 std::string WhatToLookAt(const absl::Status& error, bool tls);
 
-// Unavailable. The message is `what`, then every server with its last error.
-absl::Status Unreachable(absl::string_view what, const std::map<int, KnownServer>& servers);
+// Unavailable. The message is `what`, then the servers that were asked, each with its last error.
+// If there are many, the message names some of them. `tls`: whether servers are asked over TLS.
+absl::Status Unreachable(absl::string_view what, const std::map<int, KnownServer>& servers,
+                         bool tls);
 
 }  // namespace systole
 

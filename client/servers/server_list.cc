@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -114,17 +115,17 @@ absl::StatusOr<std::vector<std::string>> ServerList::Read() const {
       addresses.push_back(server);
     }
     if (addresses.size() > kMaxServers) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(server, " brings the servers to more than ", kMaxServers));
+      return absl::ResourceExhaustedError(absl::StrCat(server, " brings the servers to more than ",
+                                                       kMaxServers,
+                                                       ", the most in a list: list fewer of them"));
     }
   }
   // Each address once. Equal ones need not be neighbours, because the order of a name's addresses
   // changes from answer to answer.
+  std::set<std::string> seen;
   std::vector<std::string> unique;
   for (std::string& address : addresses) {
-    if (std::find(unique.begin(), unique.end(), address) == unique.end()) {
-      unique.push_back(std::move(address));
-    }
+    if (seen.insert(address).second) unique.push_back(std::move(address));
   }
   return unique;
 }

@@ -23,11 +23,11 @@
 
 namespace systole {
 
-// The most servers of a feed. So its lanes, sockets and streams are bounded, and so are the
-// addresses that a name or a file may give.
-inline constexpr size_t kMaxServers = 256;
+// The most servers in a list. So the addresses that a name or a file may give are bounded. A feed
+// uses only a few of them.
+inline constexpr size_t kMaxServers = 4096;
 // The largest file of addresses, in bytes.
-inline constexpr int64_t kMaxServerFileBytes = 64 << 10;
+inline constexpr int64_t kMaxServerFileBytes = 256 << 10;
 
 class ServerList {
  public:

@@ -30,6 +30,7 @@ struct FeedClientStats {
   int64_t hedges_lost = 0;
   int64_t relieved_steps = 0;
   int64_t probes = 0;
+  int64_t servers_in_use = 0;
   int64_t membership_changes = 0;
   int64_t bad_server_lists = 0;
   absl::Duration longest_wait = absl::ZeroDuration();

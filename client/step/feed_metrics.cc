@@ -64,6 +64,10 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .help = "How often a server that had failed or lagged was asked whether it can serve "
                "again.",
        .read = ReadField<&Stats::probes>},
+      {.name = "servers_in_use",
+       .kind = kGauge,
+       .help = "Servers that the feed uses now. Of a long list it uses as few as are needed.",
+       .read = ReadField<&Stats::servers_in_use>},
       {.name = "membership_changes",
        .kind = kCounter,
        .help = "Servers that joined or left the list since the first step was asked for.",

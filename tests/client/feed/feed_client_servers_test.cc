@@ -1,16 +1,21 @@
 // A FeedClient whose servers are late, send little by little, are full, or come and go. The tests
 // check which server sends which steps.
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/feed/feed_client.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
+#include "core/memory/aligned_buffer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/feed/drained_feed.h"
@@ -157,6 +162,89 @@ TEST(FeedClientServersTest, AServerAddedToTheFileIsUsedAndOneRemovedIsLeft) {
   }));
   EXPECT_EQ(client->stats().membership_changes, 2);
   EXPECT_EQ(client->stats().streams_lost, 0);
+}
+
+// Counts the buffers of steps.
+class CountedMemory {
+ public:
+  StepMemory Memory() {
+    return {.allocate =
+                [this](int64_t bytes) {
+                  most_ = std::max(most_.load(), ++buffers_);
+                  return static_cast<uint8_t*>(std::aligned_alloc(
+                      static_cast<size_t>(kBufferAlignment), static_cast<size_t>(bytes)));
+                },
+            .free =
+                [this](uint8_t* buffer, int64_t) {
+                  --buffers_;
+                  std::free(buffer);
+                }};
+  }
+  int64_t most() const { return most_; }
+
+ private:
+  std::atomic<int64_t> buffers_ = 0;
+  std::atomic<int64_t> most_ = 0;
+};
+
+TEST(FeedClientServersTest, SixtyFourServersTakeNoMoreMemoryThanFour) {
+  constexpr int64_t kWindow = 3;
+  for (const size_t listed : {4, 64}) {
+    // A server takes 10 ms for a step, so more servers help.
+    std::atomic<int64_t> answers = 0;
+    const FakeFeed feed = {.epochs = 0,
+                           .spoil =
+                               [](int, int, FakeChunk& piece) {
+                                 const ChunkHeader& header = piece.header;
+                                 if (header.core + header.tensor + header.offset == 0) {
+                                   Pause(absl::Milliseconds(10));
+                                 }
+                               },
+                           .resolve =
+                               [&answers](v1::ResolveFeedResponse&) {
+                                 ++answers;
+                                 return absl::OkStatus();
+                               }};
+    CountedMemory memory;
+    std::vector<std::unique_ptr<FakeServer>> servers;
+    std::vector<std::string> addresses;
+    for (size_t i = 0; i < listed; ++i) {
+      servers.push_back(std::make_unique<FakeServer>(feed));
+      addresses.push_back(servers.back()->address());
+    }
+    FeedClientOptions options = Quick(addresses);
+    auto client = MustCreate(feed, Quick({addresses[0]}));
+    ASSERT_NE(client, nullptr);
+    options.prefetch_bytes = kWindow * client->shape().bytes();
+    options.memory = memory.Memory();
+    client.reset();
+    answers = 0;
+    client = MustCreate(feed, options);
+    ASSERT_NE(client, nullptr);
+    ASSERT_EQ(client->window_steps(), kWindow);
+    int64_t step = 0;
+    const auto take_one = [&] {
+      const absl::StatusOr<std::optional<Step>> next = client->Next();
+      ASSERT_THAT(next, IsOk());
+      ASSERT_EQ((*next)->number(), step++);
+      ASSERT_EQ(WrongBytesOf(**next), "");
+    };
+    ASSERT_TRUE(WaitUntil([&] {
+      take_one();
+      return client->stats().servers_in_use == 4 || HasFatalFailure();
+    }));
+    for (int i = 0; i < 200; ++i) take_one();
+    client.reset();
+    size_t used = 0;
+    for (const auto& server : servers) used += server->requests().empty() ? 0 : 1;
+    EXPECT_GE(used, 4u);
+    EXPECT_LE(used, 17u);  // One was used above.
+    // Each server was asked before it was used. A server that does not say how busy it is is not
+    // asked again, and no other server is asked.
+    EXPECT_LE(answers, 2 + 2 * 16);
+    // The steps in the window, two that come twice, and the one that the trainer has.
+    EXPECT_LE(memory.most(), kWindow + 2 + 1) << listed << " servers";
+  }
 }
 
 TEST(FeedClientServersTest, ANewcomerWithOtherDataEndsTheFeed) {

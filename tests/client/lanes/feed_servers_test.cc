@@ -18,6 +18,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 // "+2" means that server 2 joined, "-0" that server 0 left.
 std::vector<std::string> Changes(const std::vector<ScheduleEvent>& events) {
@@ -38,22 +39,45 @@ class FeedServersTest : public testing::Test {
   const FeedClientOptions options_ = {};
   FeedLog log_{/*wanted=*/true, spec_};
   FeedClientStats stats_;
-  // A link connects when it is first used, so these never connect.
-  FeedServers servers_{spec_, options_, std::make_shared<const ChannelSecurity>(), log_, stats_};
+  // A server that is not asked has no link.
+  FeedServers servers_{spec_,        options_, std::make_shared<const ChannelSecurity>(),
+                       /*client=*/7, log_,     stats_};
 };
 
 TEST_F(FeedServersTest, NewcomersAreToldFirstAndNumbersAreNeverUsedTwice) {
-  EXPECT_THAT(Changes(servers_.SetAddresses({"a:1", "b:1"}, false)), ElementsAre("+0", "+1"));
+  EXPECT_THAT(Changes(servers_.SetAddresses({"a:1", "b:1"}, false)),
+              UnorderedElementsAre("+0", "+1"));
   EXPECT_THAT(Changes(servers_.SetAddresses({"b:1", "a:1"}, false)), IsEmpty());
   EXPECT_THAT(Changes(servers_.SetAddresses({"b:1", "c:1"}, false)), ElementsAre("+2", "-0"));
-  EXPECT_EQ(servers_.count(), 2);
   // a:1 may come back before it is forgotten. It gets a new number, because it may be another
   // server.
   EXPECT_THAT(Changes(servers_.SetAddresses({"a:1", "b:1", "c:1"}, false)), ElementsAre("+3"));
-  EXPECT_NE(servers_.Forget(0), nullptr);
+  EXPECT_EQ(servers_.Forget(0), nullptr);
   EXPECT_EQ(servers_.AddressOf(0), "(no longer in the list)");
   EXPECT_EQ(servers_.AddressOf(3), "a:1");
   EXPECT_TRUE(servers_.idle());
+}
+
+TEST_F(FeedServersTest, EachClientUsesOtherServersFirst) {
+  std::vector<std::string> addresses;
+  for (int i = 0; i < 100; ++i) addresses.push_back(absl::StrCat("server-", i, ":1"));
+  FeedServers others(spec_, options_, std::make_shared<const ChannelSecurity>(), /*client=*/8, log_,
+                     stats_);
+  const std::vector<ScheduleEvent> events = servers_.SetAddresses(addresses, false);
+  ASSERT_EQ(events.size(), addresses.size());
+  EXPECT_NE(Changes(events), Changes(others.SetAddresses(addresses, false)));
+  for (size_t i = 1; i < events.size(); ++i) {
+    EXPECT_LT(std::get<ServerJoined>(events[i - 1]).rank, std::get<ServerJoined>(events[i]).rank);
+  }
+}
+
+TEST_F(FeedServersTest, AServerThatIsNotUsedHasNoConnection) {
+  servers_.SetAddresses({"a:1", "b:1", "c:1"}, false);
+  servers_.Ask(1, [](absl::Status) {});
+  EXPECT_EQ(servers_.LinkOf(1).address(), "b:1");
+  EXPECT_THAT(servers_.Unreachable("no step came"),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("no step came: b:1: no answer; 2 more servers were not asked. ")));
 }
 
 TEST_F(FeedServersTest, TheLogIsToldOfNewcomersOfAFeedThatRuns) {

@@ -15,6 +15,7 @@ using testing::HasSubstr;
 
 KnownServer At(const char* address) {
   KnownServer server;
+  server.address = address;
   ReceiveWatch watch;
   // A link connects when it is first used, so this one never connects.
   server.link =
@@ -40,7 +41,7 @@ TEST(KnownServerTest, UnreachableNamesEveryServerWithItsLastError) {
   servers.emplace(3, At("127.0.0.1:1"));
   servers.emplace(7, At("127.0.0.1:2"));
   servers.at(7).Failed(absl::UnavailableError("refused"));
-  EXPECT_THAT(Unreachable("no step came", servers),
+  EXPECT_THAT(Unreachable("no step came", servers, /*tls=*/false),
               StatusIs(absl::StatusCode::kUnavailable,
                        HasSubstr("no step came: 127.0.0.1:1: no answer; 127.0.0.1:2: refused. ")));
 }
@@ -49,11 +50,11 @@ TEST(KnownServerTest, AServerThatHangsUpMayWantTls) {
   std::map<int, KnownServer> servers;
   servers.emplace(3, At("127.0.0.1:1"));
   servers.at(3).Failed(absl::UnavailableError("Socket closed"));
-  EXPECT_THAT(Unreachable("no step came", servers),
+  EXPECT_THAT(Unreachable("no step came", servers, /*tls=*/false),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("with TLS does (--tls)")));
   servers.at(3).Failed(absl::UnavailableError("Connection refused"));
   EXPECT_THAT(
-      Unreachable("no step came", servers),
+      Unreachable("no step came", servers, /*tls=*/false),
       StatusIs(absl::StatusCode::kUnavailable, HasSubstr("Is systole-server running there")));
 }
 

@@ -74,11 +74,11 @@ TEST(ServerListTest, WhatAFileSaysIsBounded) {
   std::string many;
   for (size_t i = 0; i <= kMaxServers; ++i) absl::StrAppend(&many, "host:", i + 1, "\n");
   EXPECT_THAT(Read({"file:" + folder.Write("many", many)}),
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 256")));
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("more than 4096")));
   const std::string large(static_cast<size_t>(kMaxServerFileBytes) + 1, '#');
   EXPECT_THAT(Read({"file:" + folder.Write("large", large)}),
               StatusIs(absl::StatusCode::kResourceExhausted,
-                       HasSubstr("large\" has 65537 bytes, want at most 65536")));
+                       HasSubstr("large\" has 262145 bytes, want at most 262144")));
 }
 
 TEST(ServerListTest, OtherFormsAreRefused) {
