@@ -34,7 +34,8 @@ struct SimulationResult {
 
 class Simulation {
  public:
-  explicit Simulation(uint64_t seed, PlantedBug bug = nullptr);
+  // The feed begins with `first_servers` servers of those that are there.
+  explicit Simulation(uint64_t seed, PlantedBug bug = nullptr, int first_servers = kMostServers);
 
   SimulationResult Run();
 

@@ -49,6 +49,14 @@ TEST(SimulationTest, WhateverHappensEveryStepComesOnceInOrderAndInTime) {
   EXPECT_GT(sum.probes, 0);
 }
 
+TEST(SimulationTest, TheSameHoldsForAFeedThatUsesFewOfItsServers) {
+  for (uint64_t seed = 0; seed < kSeeds / 2; ++seed) {
+    const int first_servers = 1 + static_cast<int>(seed % 3);
+    const SimulationResult result = Simulation(seed, nullptr, first_servers).Run();
+    ASSERT_EQ(result.wrong, "") << "seed " << seed;
+  }
+}
+
 // Expects that one of the seeds finds the bug, with `message`. Prints the first such seed.
 void ExpectFound(const std::string& message, const std::function<PlantedBug()>& bug) {
   for (uint64_t seed = 0; seed < kSeedsForABug; ++seed) {
