@@ -1,6 +1,6 @@
-// DLPack's structures (dmlc.github.io/dlpack/latest/c_api.html): array libraries hand memory to
-// each other with them. Here is only the part for host tensors. The standard fixes the layout, so
-// it never changes.
+// DLPack's structures (dmlc.github.io/dlpack/latest/c_api.html). Array libraries hand memory to
+// each other with them. This file has only the part for host tensors. The standard fixes the
+// layout, so it never changes.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_DLPACK_H_

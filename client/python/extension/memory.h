@@ -1,4 +1,4 @@
-// The memory of one step, for Python: NumPy arrays are views of it, and array libraries get it by
+// The memory of one step, for Python. NumPy arrays are views of it, and array libraries get it by
 // DLPack. The memory goes back to its feed when the last array is gone. This return and DLPack's
 // deleter do not need Python, so both may run on any thread, and after the interpreter has ended.
 //

@@ -46,11 +46,11 @@ def _close_feeds() -> None:
 class BaseFeed(Iterator[Batch]):
     """The base of Feed and LocalFeed: an iterator of batches with a state.
 
-    `for batch in feed` gives one epoch, or what is left of it; the next loop goes on with the next
-    epoch, and is empty after the feed's last one. len(feed) is the number of steps of an epoch.
-    `for batch in feed.steps()` gives all that is left, over all epochs. `next(feed)` raises
-    StopIteration at the end of the epoch, as a loop does; `next(feed.steps())` only at the end of
-    the feed.
+    `for batch in feed` gives one epoch, or what is left of it. The next loop goes on with the next
+    epoch. After the feed's last epoch a loop is empty. len(feed) is the number of steps of an
+    epoch. `for batch in feed.steps()` gives all that is left, over all epochs. `next(feed)` raises
+    StopIteration at the end of the epoch. `next(feed.steps())` raises it only at the end of the
+    feed.
     """
 
     # `open_at(token, first_step)` opens the extension's feed.
@@ -101,7 +101,7 @@ class BaseFeed(Iterator[Batch]):
         return batch
 
     def steps(self) -> Steps:
-        """The rest of the feed, over all epochs: for a training that counts steps."""
+        """The rest of the feed, over all epochs. For a training that counts steps."""
         return Steps(self)
 
     def _take(self) -> Batch | None:
@@ -139,7 +139,7 @@ class BaseFeed(Iterator[Batch]):
         return self._next_step // self._layout.steps_per_epoch
 
     def skip_to(self, step: int) -> None:
-        """Goes on with step number `step`, forwards or back. Costs as much as opening the feed."""
+        """Goes to step number `step`, forwards or back. Costs as much as opening the feed."""
         step = whole_number("step", step)
         if step < 0:
             raise _errors.InvalidSpec(f"step is {step}, want 0 or more")
@@ -153,7 +153,7 @@ class BaseFeed(Iterator[Batch]):
         return self.state_at(self._next_step)
 
     def state_at(self, step: int) -> dict[str, Any]:
-        """The state for going on with step `step`; for callers that have taken batches ahead."""
+        """The state to go on with step `step`. For callers that have taken batches ahead."""
         return {"version": _STATE_VERSION, "step": step, "token": self._handle.token_at(step)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -265,7 +265,7 @@ class BaseFeed(Iterator[Batch]):
         return [self._handle.digest(batch._memory, core) for core in range(*batch.cores)]
 
     def close(self) -> None:
-        """Ends the feed; a wait on another thread raises Cancelled. Batches stay valid."""
+        """Ends the feed. A wait on another thread raises Cancelled. Batches stay valid."""
         self._closed = True
         self._peeked = None
         self._handle.close()
@@ -330,8 +330,8 @@ class BaseFeed(Iterator[Batch]):
 class Steps(Iterator[Batch]):
     """The rest of a feed, epoch after epoch. Ends with the feed, which may have no end.
 
-    It has no position of its own: its next batch follows the last one that was taken, no matter
-    whether that was taken from here or from the feed.
+    It has no position of its own. Its next batch follows the last batch that was taken, from here
+    or from the feed.
     """
 
     def __init__(self, feed: BaseFeed) -> None:

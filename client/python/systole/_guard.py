@@ -1,8 +1,8 @@
 """Runs a server for as long as another process needs it. Usage: _guard.py FOLDER COMMAND..
 
-Ends the server (SIGTERM, then SIGKILL) when standard input ends: the process that started this one
-has closed it, or has died. Then removes FOLDER. Needs only the standard library. The exit code is
-the server's.
+Ends the server (SIGTERM, then SIGKILL) when standard input ends. This means that the process that
+started this one has closed it, or has died. Then removes FOLDER. Needs only the standard library.
+The exit code is the server's.
 """
 
 import os

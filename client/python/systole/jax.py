@@ -64,12 +64,12 @@ class DeviceBatch(Mapping[str, jax.Array]):
 
 
 def to_devices(batch: Batch, shardings: Shardings) -> DeviceBatch:
-    """Puts a batch on devices. Returns before the transfers are done; keeps the memory until then.
+    """Puts a batch on devices. Returns before the transfers are done. Keeps the memory until then.
 
     The sharding's own index map says which examples go to which device. Each device gets a view of
-    the batch, so nothing is joined or copied first; devices that the sharding gives the same
-    examples get equal data. With several processes, each puts the examples of its feed on its own
-    devices.
+    the batch, so nothing is joined or copied first. Devices that the sharding gives the same
+    examples get equal data. With several processes, each process puts the examples of its feed on
+    its own devices.
 
     Raises InvalidSpec if a device of this process needs examples that its feed does not have.
     """
@@ -129,11 +129,11 @@ class DevicePrefetch(Iterator[DeviceBatch]):
     """Gives batches on devices. `size` of them are under way while the trainer works on another.
 
     Over a feed, a loop ends with the epoch, and the next loop goes on. Over feed.steps(), a loop
-    ends with the feed. state_dict() counts the batches that were taken from here, not those under
-    way, so save this state and not the feed's.
+    ends with the feed. state_dict() counts the batches that were taken from this object, and not
+    those under way. So save this state and not the feed's.
 
     The feed itself is ahead by the batches under way. After a loop that you left early, go on with
-    this object: another DevicePrefetch over the same feed would skip the batches under way.
+    this object. Another DevicePrefetch over the same feed would skip the batches under way.
     """
 
     def __init__(self, batches: BaseFeed | Steps, shardings: Shardings, size: int = 2) -> None:

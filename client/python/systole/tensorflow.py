@@ -45,7 +45,7 @@ _ALIGNMENT = 64
 
 
 def to_tensor(array: Array) -> Any:
-    """The array as an eager tensor, in the feed's own memory: no copy.
+    """The array as an eager tensor, in the feed's own memory, without a copy.
 
     Small parts of single cores that do not begin at a multiple of 64 bytes are copied.
     """
@@ -57,7 +57,7 @@ def to_tensor(array: Array) -> Any:
 def to_tensors(batch: Batch) -> dict[str, Any]:
     """The batch's arrays as eager tensors, without a copy.
 
-    With the examples in the last dimension, the parts of several cores are not one array: use
+    With the examples in the last dimension, the parts of several cores are not one array. Then use
     to_tensor() on each core's part.
     """
     return {name: to_tensor(batch[name]) for name in batch}

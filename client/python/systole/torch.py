@@ -43,7 +43,7 @@ torch.utils.data._utils.collate.default_collate_fn_map[Tensors] = _no_batches_of
 
 
 def to_tensors(batch: Batch) -> dict[str, torch.Tensor]:
-    """The batch's arrays as tensors, in the feed's own memory: no copy."""
+    """The batch's arrays as tensors, in the feed's own memory, without a copy."""
     return {name: torch.from_dlpack(batch[name]) for name in batch}  # type: ignore[attr-defined]
 
 
@@ -61,7 +61,7 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
                process_count the feed gets this rank's share, if torch.distributed is initialised.
 
     A loop gives one epoch, and len() is its number of steps. An element is a whole batch, so the
-    DataLoader has no batch to make: any batch_size other than None is refused. A feed works on
+    DataLoader has no batch to make. Any batch_size other than None is refused. A feed works on
     threads of its own, so num_workers=0 is enough.
 
     Several workers are refused, unless split_steps says that an element may be a part of a step.
@@ -69,9 +69,9 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     divide the number of cores.
 
     With workers, call set_epoch() before each loop but the first, unless they are persistent. The
-    workers hold the position: torchdata's StatefulDataLoader can save it, state_dict() cannot.
-    Workers that read from servers need multiprocessing_context="spawn": forked ones are refused
-    once this process has opened a feed from servers. len() and state_dict() open one, too.
+    workers hold the position. torchdata's StatefulDataLoader can save it, but state_dict() cannot.
+    Workers that read from servers need multiprocessing_context="spawn", because forked workers are
+    refused once this process has opened a feed from servers. len() and state_dict() open one, too.
     """
 
     def __init__(
@@ -208,8 +208,8 @@ class FeedDataset(torch.utils.data.IterableDataset[dict[str, torch.Tensor]]):
     # The protocol Stateful of torch.distributed.checkpoint, and that of torchdata.
 
     def state_dict(self) -> dict[str, Any]:
-        """The feed's state. FailedPrecondition if workers read the feed: only they know the
-        position."""
+        """The feed's state. FailedPrecondition if workers read the feed, because only they
+        know the position."""
         in_worker = torch.utils.data.get_worker_info() is not None
         if not in_worker and not self._loop and self._orders.any_followed():
             raise FailedPrecondition(
