@@ -1,5 +1,6 @@
-// The least work that examples need, done by bare libraries and loops: the ceiling of a pipeline
-// that makes these examples. There is no order, no checksum and no parsing, and nothing is checked.
+// The least work that examples need, done by bare libraries and loops. Its speed is the ceiling of
+// a pipeline that makes these examples. There is no order, no checksum and no parsing, and nothing
+// is checked.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_BENCH_BARE_WORK_H_

@@ -29,7 +29,7 @@ class FarShards {
  public:
   explicit FarShards(Work work = Work::kCopy);
 
-  // Opens the far shards anew: nothing that was read of them before is used again.
+  // Opens the far shards anew, so that no bytes that were read before are used again.
   void OpenFar();
 
   // Feeds of the far shards, and of the same shards on this machine.
@@ -42,7 +42,7 @@ class FarShards {
   std::vector<ReadBlock> Blocks() const;
   // The same for bare libcurl.
   std::vector<FetchRange> Ranges() const;
-  // What a BlockReader is asked for the block.
+  // The want that asks a BlockReader for the block.
   BlockWant WantOf(const ReadBlock& block) const;
 
  private:

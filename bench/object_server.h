@@ -1,8 +1,8 @@
 // A server of objects for benchmarks: a folder by plain HTTP/1.1, behind a link of some latency and
-// rate. It is a process of its own, so its CPU time is not that of the program that measures.
+// rate. It is a process of its own, so the program that measures does not count its CPU time.
 //
 // It serves GET and HEAD, one range of bytes, a strong ETag and If-Match, on any number of kept
-// connections. Every answer begins after the latency; while an answer waits, others are sent. All
+// connections. Every answer begins after the latency. While an answer waits, others are sent. All
 // bodies share the rate.
 //
 // Single-thread. If the process cannot be made, the program ends.
@@ -22,14 +22,14 @@ namespace systole::bench {
 
 struct ObjectServerLink {
   std::chrono::nanoseconds latency{0};
-  // Of all bodies together. 0: as fast as the machine is.
+  // The rate of all bodies together. 0: as fast as the machine is.
   int64_t bytes_per_second = 0;
 };
 
 class ObjectServer {
  public:
-  // Serves the files under `folder` on a free port of 127.0.0.1, and takes that address off the
-  // environment's proxies. REQUIRES: no other thread runs, because this forks.
+  // Serves the files under `folder` on a free port of 127.0.0.1, and makes the environment's
+  // proxies leave this address out. REQUIRES: no other thread runs, because this forks.
   ObjectServer(std::string folder, const ObjectServerLink& link);
   // Ends the process.
   ~ObjectServer();
@@ -40,7 +40,7 @@ class ObjectServer {
   // for themselves in addresses.
   std::string Url(absl::string_view path) const;
 
-  // Since the start: the bytes of bodies that were handed to the sockets, and the requests.
+  // The bytes of bodies that were handed to the sockets, and the requests, since the start.
   int64_t bytes_sent() const { return shared_->bytes_sent; }
   int64_t requests() const { return shared_->requests; }
 

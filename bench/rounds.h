@@ -1,6 +1,6 @@
-// Compares a measured figure with its ceiling, the best that the machine allows. In every round
-// each of the two is measured once, and their ratio is taken within the round. So a machine whose
-// speed drifts from round to round does not spoil the ratio.
+// Compares a measured figure with its ceiling, the best that the machine allows. Every round
+// measures the figure once and the ceiling once, and their ratio is taken within the round. So a
+// machine whose speed drifts from round to round does not spoil the ratio.
 //
 // The amount of work comes from the environment (bench/run.sh sets it):
 //   SYSTOLE_BENCH          full (default), quick (3 rounds, a quarter of the work) or

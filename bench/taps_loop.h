@@ -1,6 +1,6 @@
-// The multiplications and additions of a resample and nothing else: no tables, no conversion, all
-// in the processor's nearest cache. Our output is defined bit by bit, so a resample must round each
-// product and each sum. No such resample can be faster.
+// Does only the multiplications and additions of a resample. It has no tables and no conversion,
+// and all values stay in the processor's nearest cache. Our output is defined bit by bit, so a
+// resample must round each product and each sum. No such resample can be faster.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_BENCH_TAPS_LOOP_H_

@@ -1,10 +1,11 @@
-// Brings a config that was read again into force while the server serves: opens the datasets that
-// were added on a thread of its own, takes away those that were removed, and says in the log what a
-// running server cannot change.
+// Brings a config that was read again into force while the server serves. A thread of its own opens
+// the datasets that were added. ConfigReload takes away the datasets that were removed, and says in
+// the log what a running server cannot change.
 //
 //   Begin(config) -> a thread opens what was added -> Tick() brings it into force, or drops it
 //
-// All of a config comes into force at once, or nothing of it.
+// Everything that a running server can change comes into force at the same moment. After an error,
+// nothing of the config comes into force.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_CONFIG_RELOAD_H_
@@ -34,9 +35,9 @@ namespace systole {
 
 class ConfigReload {
  public:
-  // `running` is the complete config that `server` was started with; `options` are those with which
-  // its datasets were opened. `access` is the server's; null: its config has no `access`. `server`
-  // and `events` must outlive this.
+  // `running` is the complete config that `server` was started with. `options` are those with which
+  // its datasets were opened. `access` is the server's. It is null if the server's config has no
+  // `access`. `server` and `events` must outlive this.
   ConfigReload(v1::ServerConfig running, ShardOptions options, Server& server,
                std::shared_ptr<AccessControl> access, EventLog& events);
   // Stops, and waits for the thread.
@@ -44,16 +45,17 @@ class ConfigReload {
   ConfigReload(const ConfigReload&) = delete;
   ConfigReload& operator=(const ConfigReload&) = delete;
 
-  // Begins to bring `config`, which is complete, into force. If an earlier config is still being
-  // opened, `config` is begun after it; of several that wait, the last one counts.
+  // Begins to bring `config`, which is complete, into force. If the datasets of an earlier config
+  // are still being opened, `config` waits for them. If several configs wait, only the last one
+  // counts.
   void Begin(v1::ServerConfig config);
 
   // Brings into force what has been opened. Call it a few times a second, from the thread that
   // calls Begin() and the server's Tick().
   void Tick();
 
-  // Gives up what is being opened. False if the thread still works after `patience`, most likely
-  // because a read hangs; the destructor would wait for it.
+  // Gives up what is being opened. Returns false if the thread still works after `patience`, most
+  // likely because a read hangs. The destructor would then wait for the thread.
   bool Stop(absl::Duration patience);
 
  private:

@@ -271,8 +271,8 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
        absl::StrCat(strsignal(signal), ": draining for at most ", config.drain_timeout()));
   // From here on a second signal ends the process the ordinary way.
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-  // The rest of the timeout is for threads that still compute: they notice, after a row or so of an
-  // image, that nobody waits any more.
+  // The rest of the timeout is for threads that still compute. After a row or so of an image they
+  // notice that their work is not wanted any more.
   const absl::Duration timeout = TimeOf(config.drain_timeout());
   const absl::Duration patience = std::min(timeout / 10, absl::Milliseconds(300));
   const bool drained = server->Drain(timeout - patience);

@@ -65,7 +65,8 @@ class Server final : private AdminPort::Source {
   // The address for clients on this machine.
   const std::string& address() const { return address_; }
 
-  // OK if clients on this machine get batches through shared memory; otherwise why not.
+  // OK if clients on this machine get batches through shared memory. Otherwise the reason why they
+  // do not.
   const absl::Status& sharing() const { return sharing_; }
 
   // OK if this process may open as many files as it may come to need (server/open_files.h).
@@ -132,7 +133,7 @@ class Server final : private AdminPort::Source {
   int port_ = 0;
   std::vector<std::shared_ptr<grpc::ServerCredentials>> credentials_;  // Must outlive `server_`.
   std::unique_ptr<grpc::Server> server_;
-  // These hand connections to gRPC. Each user with an identity has an acceptor of its own;
+  // These hand connections to gRPC. Each user with an identity has an acceptor of its own.
   // `acceptor_` is for all other connections.
   std::map<uid_t, std::unique_ptr<Acceptor>> acceptors_by_user_;
   std::unique_ptr<Acceptor> acceptor_;

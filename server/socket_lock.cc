@@ -63,7 +63,7 @@ absl::StatusOr<SocketLock> SocketLock::Take(const std::string& path) {
           "cannot listen on 'unix:", ForeignText(path), "': another server", Holder(fd.get()),
           " serves there; stop it first, or choose another --listen"));
     }
-    // A server that ends removes the file. A lock on a file that is removed keeps nobody out.
+    // A server that ends removes the file. A lock on a file that is removed keeps no server out.
     if (!StandsAt(fd.get(), lock_path)) continue;
     const std::string pid = absl::StrCat(::getpid(), "\n");
     if (::ftruncate(fd.get(), 0) != 0 ||

@@ -19,8 +19,8 @@ namespace systole {
 
 class SocketLock {
  public:
-  // Takes the socket at `path`. Removes a socket that nobody listens on, such as a killed server
-  // leaves.
+  // Takes the socket at `path`. Removes a socket on which no process listens, such as one of a
+  // killed server.
   //   Unavailable       another process serves there. The error gives the remedy and, if known, the
   //                     process.
   //   AlreadyExists     `path` is something else than a socket.

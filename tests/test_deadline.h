@@ -1,5 +1,5 @@
 // A time limit for each test. If a test waits for something that never comes (a message, a lock, a
-// thread), its program does not hang: it ends with a failure that names the test. Every wait of
+// thread), its program does not hang, but ends with a failure that names the test. Every wait of
 // every test is bounded. A test that knows what it waits for uses tests/wait_until.h, which fails
 // earlier and says more.
 //
@@ -17,7 +17,7 @@ namespace systole {
 // The limit is longer than any test takes on a machine several times slower, and so short that
 // `tests/run.sh --all` still has time to name the test that hangs. It is also longer than
 // kLongestWait of tests/wait_until.h and, without sanitizers, than kStuckAfter of
-// tests/system/process.cc: these say more about what hangs. It is below test_timeout in
+// tests/system/process.cc: their messages say more about what hangs. It is below test_timeout in
 // tests/CMakeLists.txt.
 constexpr unsigned kTestSeconds = 1000;
 

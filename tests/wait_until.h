@@ -12,9 +12,9 @@
 namespace systole {
 
 // The bound for events that must happen. It is a hundred times what they take on an idle machine,
-// so a machine ten times slower has time left, also under a sanitizer. It only bounds failures: a
-// test that passes never waits so long. It is also the timeout of clients and servers whose
-// timeouts must not run out.
+// so a machine ten times slower has time left, also under a sanitizer. It only bounds failures,
+// because a test that passes never waits so long. It is also the timeout of clients and servers
+// whose timeouts must not run out.
 constexpr std::chrono::seconds kLongestWait(300);
 
 // Calls `holds` every fifth of a millisecond until it returns true, and fails after `longest`:

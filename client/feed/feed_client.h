@@ -8,9 +8,9 @@
 // If a lane loses its server, or the server lags, the lane goes on with another server, at the
 // lane's first incomplete step (client/schedule/step_schedule.h). So the steps are the same
 // whatever fails. No thread waits on a socket. A lane reads only steps for which the window has
-// room: when the trainer stops taking steps, the servers stop too.
+// room. So when the trainer stops taking steps, the servers stop too.
 //
-// Thread-compatible, but for Cancel() and stats(), which any thread may call at any time.
+// Thread-compatible, except Cancel() and stats(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_FEED_FEED_CLIENT_H_
 #define SYSTOLE_CLIENT_FEED_FEED_CLIENT_H_
 
@@ -48,8 +48,8 @@ class FeedClient final : public Feed {
                                                             const ResumeToken& token,
                                                             FeedClientOptions options);
 
-  // Drops the steps that are still on the way. Waits for no server. Waits for the name service if a
-  // dns:/// name is being looked up.
+  // Drops the steps that are still coming in. Does not wait for a server. Waits for the name
+  // service only if a dns:/// name is being looked up.
   ~FeedClient() override;
 
   // Feed. The errors of Next():
@@ -80,7 +80,7 @@ class FeedClient final : public Feed {
   // Whether the client may finish tensors (FeedClientOptions::finish), and at least one tensor can
   // travel as uint8 (v1::CompactForm).
   bool can_be_compact() const;
-  // The number of steps that may wait to be taken: W.
+  // The number of steps that may wait until the trainer takes them: W.
   int64_t window_steps() const;
 
  private:

@@ -47,7 +47,7 @@ struct CoreStep {
 
 class InfeedQueue {
  public:
-  // At most `capacity` steps wait in the queue. More steps hide longer hiccups and cost more
+  // At most `capacity` steps wait in the queue. More steps hide longer interruptions and cost more
   // memory. REQUIRES: capacity > 0. `clock` says when slices arrive.
   explicit InfeedQueue(int64_t capacity, MonotonicClock clock = SteadyClock());
 

@@ -54,7 +54,7 @@ class ChunkListener {
 class ChunkStream : private grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   // Passes `lane` to `listener` with each call. If `request` asks for compact tensors, they come
-  // compact, unless the stream has shared memory: then the server finishes them.
+  // compact. But if the stream has shared memory, the server finishes them.
   ChunkStream(v1::StreamStepsRequest request, int lane, ChunkListener& listener);
 
   // Starts the call, with shared memory (slots) if the link has some, and asks for the first chunk.

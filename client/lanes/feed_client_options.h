@@ -29,16 +29,16 @@ struct FeedClientOptions {
   // TLS, certificates, a token.
   ServerSecurity security;
 
-  // Batches come through memory that client and server share, if the server has a "unix:PATH"
-  // address on this machine, belongs to the same user (or root) and shares its memory; otherwise as
-  // bytes. The steps are the same either way.
+  // Whether batches may come through memory that client and server share. The server must have a
+  // "unix:PATH" address on this machine, belong to the same user (or root), and share its memory.
+  // Otherwise batches come as bytes. The steps are the same in both cases.
   bool share_memory = true;
 
   // Which side finishes a tensor, which means: applies its last transforms. The client can do so if
   // the values are whole numbers before these transforms, and each transform changes every value by
-  // itself, such as normalize, gamma or the cast to bfloat16. Then the tensor travels as uint8:
-  // half or a quarter of the bytes, for some of the trainer's CPU time. The steps are the same
-  // either way.
+  // itself, such as normalize, gamma or the cast to bfloat16. Then the tensor travels as uint8.
+  // This takes half or a quarter of the bytes, and some of the trainer's CPU time. The steps are
+  // the same in both cases.
   //   auto    the client over a network, the server on the same machine (unix:PATH)
   //   server  always the server: for trainers that are short of CPU
   //   client  the client, except for what comes through shared memory
@@ -46,8 +46,8 @@ struct FeedClientOptions {
 
   // The first step wanted, >= 0.
   int64_t first_step = 0;
-  // How many steps, or how many epochs, are wanted. Set at most one of the two. Both 0: up to the
-  // end of the feed; a feed with 0 epochs has no end.
+  // How many steps, or how many epochs, are wanted. Set at most one of the two. If both are 0, the
+  // feed goes up to its end. A feed whose spec has 0 epochs has no end.
   int64_t steps = 0;
   int64_t epochs = 0;
   // The cores wanted, core_begin .. core_end - 1. Both 0: all.
@@ -64,7 +64,8 @@ struct FeedClientOptions {
   // at most. The number of servers makes no difference.
   int64_t prefetch_bytes = int64_t{256} << 20;
   // The largest step accepted, in bytes, summed over the cores wanted. The server's description of
-  // its tensors decides how much is allocated; this limit stops a mistaken or hostile server.
+  // its tensors decides how much the client allocates. This limit protects the client from a
+  // mistaken or hostile server.
   int64_t max_step_bytes = int64_t{8} << 30;
   // The memory for the tensors, and their order in it.
   StepMemory memory;
@@ -81,8 +82,8 @@ struct FeedClientOptions {
   // it. Must be longer than a server takes for one step.
   absl::Duration silence_timeout = absl::Seconds(60);
   // A step that is late, and that the trainer waits for, is also requested from another server. At
-  // most this part of all steps (0 to 1), plus two, are requested twice. A larger part hides
-  // more hiccups, and makes servers do more work. 0: never.
+  // most this part of all steps (0 to 1), plus two, are requested twice. A larger part hides more
+  // interruptions, and makes servers do more work. 0: never.
   double hedge_fraction = 0.02;
   // A server that failed is asked again at once. If it fails again, there is a pause before each
   // further attempt. The pause doubles each time, from `backoff` up to `max_backoff`. Each pause is
@@ -90,8 +91,8 @@ struct FeedClientOptions {
   absl::Duration backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
 
-  // Whether Create() begins to ask for steps, so that they are there when the trainer needs them.
-  // If not, the first call of Next() or WaitForNext() begins.
+  // Whether Create() begins to ask for steps, so that the first steps are there when the trainer
+  // needs them. If false, the first call of Next() or WaitForNext() begins.
   bool start_at_once = true;
   // Called every 50 ms by the thread that waits in Create() or Resume(); may be null. If it returns
   // true, they return Cancelled.
@@ -107,8 +108,8 @@ struct FeedClientOptions {
 
   // Gets lines on servers that fail and come back, late steps, changes of the servers and masked
   // examples: at most 20 lines of a kind in 30 s unless its options say otherwise. May be null.
-  // Several feeds may use the same one. Its sink is called by threads of the feed, and must not
-  // wait for the feed or for a thread that does.
+  // Several feeds may use the same one. Threads of the feed call its sink. So the sink must not
+  // wait for the feed, or for a thread that waits for the feed.
   std::shared_ptr<EventLog> log;
 };
 

@@ -1,5 +1,5 @@
-// A lane of a feed: its stream, and the step that is under way on it. Its place in the schedule is
-// kept in client/schedule.
+// A lane of a feed: its stream, and the step that the stream is bringing. client/schedule keeps the
+// lane's place in the schedule.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_LANE_H_
@@ -33,7 +33,8 @@ struct FeedLane {
   bool compact = false;   // Tensors come in their v1::CompactForm, if they have one.
   bool retries = false;   // Its last stream has failed, and no step came since.
   bool stopping = false;  // The schedule wants the stream to end.
-  // The memory of the step under way. If the stream breaks, the next stream uses this memory.
+  // The memory of the step that is coming in. If the stream breaks, the next stream uses this
+  // memory.
   StepBuffer buffer;
   StepSpans spans;                   // Of that step.
   std::optional<LaneEnding> reason;  // Why we end the stream. Counts more than gRPC's status.

@@ -5,14 +5,14 @@
 //   LaneTable     the lanes' streams, and the steps on them        (lane_table.h)
 //   TrainerEnd    complete steps in order, the end, the error      (trainer_end.h)
 //
-// Threads tell the schedule what happens, and pass each action that it returns to the part whose
-// job it is. gRPC's threads copy chunks and report complete steps. The trainer's thread reports
-// that it takes a step. The watcher, which exists if the list of servers may change, reports
-// servers that join and leave. The keeper reports everything else, and is the only thread that
-// opens, cancels and destroys streams. Keeper, trainer and watcher wait on one condition each.
-// Nothing else waits.
+// Threads tell the schedule what happens. The schedule returns actions, and the threads pass each
+// action to the part whose job it is. gRPC's threads copy chunks and report complete steps. The
+// trainer's thread reports that it takes a step. The watcher, which exists if the list of servers
+// may change, reports servers that join and leave. The keeper reports everything else, and is the
+// only thread that opens, cancels and destroys streams. Keeper, trainer and watcher wait on one
+// condition each. No other thread waits.
 //
-// Next() is for one thread; the other functions are Thread-safe.
+// Only one thread may call Next(). All other functions are Thread-safe.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_LANES_H_
 #define SYSTOLE_CLIENT_LANES_FEED_LANES_H_
 

@@ -1,6 +1,6 @@
-// The log of a feed: servers that fail and come back, steps that are late, servers that join and
-// leave, examples that are masked. Lines are collected under the feed's lock and written without
-// it, because the reader of the log may be slow.
+// The log of a feed. It reports servers that fail and come back, steps that are late, servers that
+// join and leave, and examples that are masked. Lines are collected under the feed's lock and
+// written without it, because the reader of the log may be slow.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_LOG_H_
@@ -26,7 +26,7 @@ class FeedLog {
   // costs no memory.
   static constexpr size_t kMaxWaiting = 256;
 
-  // `wanted`: whether anybody reads the log. If not, there are never any lines.
+  // `wanted`: whether the log has a reader. If not, there are never any lines.
   FeedLog(bool wanted, const v1::FeedSpec& spec);
 
   // The spec's fingerprint, from a server's answer.

@@ -130,8 +130,8 @@ FeedServers::Judged FeedServers::Judge(int number, bool wanted) {
   if (wanted) {
     ++stats_.streams_lost;
     server.Failed(status);
-    // The log does not repeat the errors that the trainer gets: those before the first answer, and
-    // final ones. Nor does the log repeat its last message about this server.
+    // The log does not repeat the errors that the trainer gets, which are errors before the first
+    // answer and final errors. It does not repeat its last message about this server either.
     if (answer_.has_value() && failure.kind != FailureKind::kFinal &&
         status.message() != server.told) {
       server.told = std::string(status.message());

@@ -1,5 +1,6 @@
-// The servers of a feed: the list of them, the question to each, and the check of each answer.
-// This file knows no lanes and no steps. The caller tells the schedule what FeedServers finds out.
+// The servers of a feed. FeedServers has the list of servers, asks each server, and checks each
+// answer. This file knows no lanes and no steps. The caller tells the schedule what FeedServers
+// finds out.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_SERVERS_H_

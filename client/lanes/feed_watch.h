@@ -21,7 +21,7 @@ struct FeedWaiting {
   // The address of the server whose loss began the wait. Empty: no server was lost, but `asking`
   // has not sent anything yet.
   std::string lost;
-  // The last error of `lost`. That server may have written it: escape it before it is printed.
+  // The last error of `lost`. That server may have written it, so escape it before you print it.
   std::string error;
   // The address of the server that is asked now.
   std::string asking;

@@ -1,5 +1,5 @@
-// What the keeper thread (feed_lanes.h) does for a FeedClient's schedule after it has released the
-// lock: everything that calls gRPC.
+// The work that the keeper thread (feed_lanes.h) does for a FeedClient's schedule after it has
+// released the lock. This is all work that calls gRPC.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_KEEPER_WORK_H_

@@ -1,6 +1,6 @@
-// The one place where the next chunk of a stream may go. The protocol fixes the order of chunks
-// (steps, cores, tensors, offsets: all ascending, no gap). A chunk that is not the next one is
-// refused before a byte of it is written.
+// The one place where the next chunk of a stream may go. The protocol fixes the order of chunks:
+// steps, cores, tensors and offsets ascend without a gap. A chunk that is not the next one is
+// refused before any of its bytes is written.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_LANES_LANE_CURSOR_H_

@@ -1,5 +1,5 @@
-// The lanes of a feed: the stream of each, and the step that is under way on it. LaneTable starts
-// no stream and knows no schedule. Its caller calls gRPC.
+// The lanes of a feed. Each lane has a stream, and the step that the stream is bringing. LaneTable
+// starts no stream and knows no schedule. Its caller calls gRPC.
 //
 // Thread-compatible. LandedChunk::Put() alone may run beside the other functions.
 #ifndef SYSTOLE_CLIENT_LANES_LANE_TABLE_H_
@@ -32,8 +32,9 @@ namespace systole {
 class LandedChunk {
  public:
   // Copies the chunk's data to its place, or has StepFinisher finish compact data there. Call it
-  // without a lock: it may copy a megabyte. Nothing else touches the step's memory meanwhile: only
-  // this stream's callbacks use it and, once the stream has ended, the keeper.
+  // without holding a lock, because it may copy a megabyte. No other code touches the step's memory
+  // meanwhile. Only this stream's callbacks use this memory and, once the stream has ended, the
+  // keeper.
   void Put(const ArrivedChunk& chunk);
 
  private:

@@ -4,8 +4,8 @@
 //   server: .. resize, flip, round_to_uint8 -> uint8 -> network
 //   client: chunk -> scale and bias, or a table; cast -> its place; places not valid -> zeros
 //
-// The bits are those that a server makes: both ends use core/numeric/normalise.h, and a table holds
-// what the server's own operations make of each value.
+// The bits are those that a server makes. Both ends use core/numeric/normalise.h, and a table holds
+// the results of the server's own operations.
 //
 // Thread-compatible; immutable, so any number of threads may use it.
 #ifndef SYSTOLE_CLIENT_LANES_STEP_FINISHER_H_

@@ -1,4 +1,4 @@
-// Holds a client's complete steps, at most W: a ring in which step t has the place t mod W.
+// Holds at most W complete steps of a client. It is a ring, in which step t has the place t mod W.
 //
 //          next                     next + W
 //   taken  | there | missing | ..   |  not read yet

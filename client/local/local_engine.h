@@ -1,8 +1,9 @@
-// The threads and the memory that make the steps of any number of LocalFeeds in this process.
+// The threads and the memory with which this process makes the steps of all its LocalFeeds.
 //
 // Feeds share threads and memory evenly, as peers do on a server, whatever their examples cost. A
-// feed that nobody reads keeps at most its share, and gives back memory that another feed waits
-// for. A feed that is closed, or whose storage does not answer, does not disturb the others.
+// feed that the trainer does not read keeps at most its share. If another feed waits for memory, it
+// gives memory back. A feed that is closed, or whose storage does not answer, does not disturb the
+// others.
 //
 // No thread runs before the first feed is read. Then there are 7 * `threads` threads, and one that
 // watches them. `threads` of them work at a time. The others take the place of those that wait for
@@ -37,8 +38,9 @@ struct LocalEngineOptions {
   // Memory, beside memory_budget_bytes, for records of buckets and web servers: those that are read
   // ahead, and those that are kept for later. 0: a quarter of memory_budget_bytes.
   int64_t read_budget_bytes = 0;
-  // Folder on a local disk for what was read from buckets and web servers, also for later runs;
-  // block_cache_bytes are kept at most. Only one process may use it. Empty: nothing is kept.
+  // Folder on a local disk that keeps bytes read from buckets and web servers, also for later runs.
+  // It keeps at most block_cache_bytes. Only one process at a time may use it. Empty: nothing is
+  // kept on disk.
   std::string block_cache = {};
   int64_t block_cache_bytes = int64_t{64} << 30;
 };
@@ -55,7 +57,7 @@ class LocalEngine {
   LocalEngine& operator=(const LocalEngine&) = delete;
 
   int threads() const { return options_.threads; }
-  // What it was made with.
+  // The options that the engine was made with.
   const LocalEngineOptions& options() const { return options_; }
   // 0 until the first Admit(), if the options say 0.
   int64_t memory_budget_bytes() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -1,11 +1,12 @@
-// A feed made in the trainer's own process: the server's engine without a server. Bytes, digests
-// and tokens are those of a FeedClient, so a token taken here resumes against servers, and the
-// other way round. Feeds may share an engine; sharing does not change their steps.
+// A feed that the trainer's own process makes, with the server's engine but without a server.
+// Bytes, digests and tokens are the same as those of a FeedClient. So a token from a LocalFeed
+// resumes a FeedClient, and the other way round. Feeds may share an engine. Sharing does not change
+// their steps.
 //
 // No thread runs before the first call of Next() or WaitForNext(). Touches nothing that belongs to
 // the process: no malloc setting, no limit, no signal.
 //
-// Thread-compatible, but for Cancel() and stats(), which any thread may call at any time.
+// Thread-compatible, except Cancel() and stats(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_LOCAL_LOCAL_FEED_H_
 #define SYSTOLE_CLIENT_LOCAL_LOCAL_FEED_H_
 
@@ -27,7 +28,7 @@
 namespace systole {
 
 struct LocalFeedOptions {
-  // The engine that makes the steps; feeds may share one. Null: the feed makes its own, with
+  // The engine that makes the steps. Feeds may share one. Null: the feed makes its own engine, with
   // `threads`.
   std::shared_ptr<LocalEngine> engine = nullptr;
   // Threads of the feed's own engine; not used with `engine`.

@@ -1,6 +1,6 @@
 // The slices of an engine's stream, a step at a time, for a consumer that waits with a time limit.
 //
-// Thread-compatible, but for Cancel(), which any thread may call.
+// Thread-compatible, except Cancel(), which any thread may call.
 #ifndef SYSTOLE_CLIENT_LOCAL_SLICE_SOURCE_H_
 #define SYSTOLE_CLIENT_LOCAL_SLICE_SOURCE_H_
 
@@ -36,7 +36,7 @@ class SliceSource {
  private:
   struct Inbox;
 
-  // Asks for a slice unless one is on its way, there is an error, or the step is complete.
+  // Asks for a slice unless one was asked for already, there is an error, or the step is complete.
   void Ask();
   bool IsReady() const;
 

@@ -1,9 +1,9 @@
-// Steps of a feed as one HTML page: what the trainer really gets, for people to look at. The page
-// has a picture for each image, with `normalize` undone; labels and other values as text; a table
-// of all outputs with their ranges; and marks on padding and masked places.
+// Steps of a feed as one HTML page. It shows people what the trainer really gets. The page has a
+// picture for each image, with `normalize` undone; labels and other values as text; a table of all
+// outputs with their ranges; and marks on padding and masked places.
 //
-// The page needs no network, no other file and no script. It holds no date: the same steps give the
-// same page.
+// The page needs no network, no other file and no script. It holds no date, so the same steps give
+// the same page.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_LOOK_CONTACT_SHEET_H_

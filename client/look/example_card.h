@@ -1,4 +1,5 @@
-// One place of a step as a card of a contact sheet: its pictures, its values, its record.
+// One place of a step as a card of a contact sheet. The card has the place's pictures, values and
+// record.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_LOOK_EXAMPLE_CARD_H_

@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// The value in a few digits: "3", "-0.1235", "1.235e+30", "nan". All digits of an integer.
+// The value in a few digits: "3", "-0.1235", "1.235e+30", "nan". An integer has all its digits.
 std::string ValueText(DType dtype, const uint8_t* at);
 
 class TensorSummary {

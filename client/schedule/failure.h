@@ -20,7 +20,7 @@ enum class FailureKind {
   // server may look like this, too, so there are few attempts.
   kSuspect,
   // A request, an answer or a chunk was damaged on the way. There are few attempts, but more than a
-  // bad path uses up by chance: if one step in eight is damaged, eight damaged ones in a row come
+  // bad path uses up by chance. If one step in eight is damaged, eight damaged steps in a row come
   // once in 2^24 steps.
   kDamaged,
   // No further attempt can help.
@@ -36,7 +36,7 @@ inline constexpr absl::Duration kMaxPushback = absl::Minutes(1);
 
 struct Failure {
   FailureKind kind = FailureKind::kLost;
-  // The server asks not to be tried again before this has passed; at most kMaxPushback.
+  // The server asks for no other attempt before this time has passed. At most kMaxPushback.
   absl::Duration pushback = absl::ZeroDuration();
 };
 

@@ -25,8 +25,9 @@ inline constexpr int64_t kHedgeBurst = 2;
 inline constexpr int kMostServers = 16;
 
 struct ScheduleOptions {
-  // The feed gives up when the trainer has waited this long: for `connect_timeout` if no step has
-  // arrived and no stream is open; otherwise for `retry_for` without any step arriving.
+  // When the feed gives up. If no step has arrived and no stream is open, it gives up after the
+  // trainer has waited for `connect_timeout`. Otherwise it gives up after the trainer has waited
+  // for `retry_for` without any step arriving.
   absl::Duration connect_timeout = absl::Seconds(10);
   absl::Duration retry_for = absl::Minutes(10);
   // A server that sends nothing for this long while a step is wanted counts as failed.
@@ -100,7 +101,7 @@ struct StepTaken {};
 struct FeedLimited {
   int64_t step;
 };
-// The feed is not wanted any more: everything is cancelled.
+// The feed is not wanted any more. Everything is cancelled.
 struct FeedStopped {};
 // Time has passed. StepSchedule::wake_at() says when the next Tick is due at the latest.
 struct Tick {};
@@ -177,7 +178,8 @@ using ScheduleActions = std::vector<ScheduleAction>;
 struct ScheduleCounts {
   // Failed streams after which the feed went on, and failed questions.
   int64_t retries = 0;
-  // Second copies that were requested; those that came first, and those that did not.
+  // Second copies that were requested. Then the number that came first, and the number that did
+  // not.
   int64_t hedges = 0;
   int64_t hedges_won = 0;
   int64_t hedges_lost = 0;

@@ -46,18 +46,20 @@ class ServerRoster {
 
   // The question to the server was answered well.
   void Answered(int number);
-  // The question to the server failed. Returns whether the server rests because of this: false if
-  // it has left, if it rested already, or if failures no longer count (not `matters`).
+  // The question to the server failed. `matters` says whether failures still count. Returns true if
+  // the server rests because of this failure. Returns false if the failure does not count, or if
+  // the server has left or rested already.
   bool AskFailed(int number, const Failure& failure, absl::Duration now, bool matters);
-  // Whether questions to the server have failed so often in a row that another one is of no use.
+  // Whether questions to the server have failed so often in a row that another question is of no
+  // use.
   bool IsUseless(int number) const;
 
   // A stream of the server failed: the server rests, if it serves.
   void StreamFailed(int number, const Failure& failure, absl::Duration now);
   // The server sends nothing: it rests, whatever its state was.
   void FellSilent(int number, absl::Duration now);
-  // The server is late with a step: it rests while others serve. If its first question is
-  // still under way, IsExpected() is false from now on.
+  // The server is late with a step. If it serves, it rests from now on while other servers serve.
+  // If the server is still being asked for the first time, IsExpected() is false from now on.
   void Lagged(int number, absl::Duration now);
   // A step came from the server.
   void StepArrived(int number);
@@ -82,7 +84,7 @@ class ServerRoster {
                             std::optional<int> avoided = std::nullopt) const;
 
   // Before the feed has begun: the server that has failed for longest, and since when. nullopt if a
-  // server serves, or if none has failed.
+  // server serves, or if no server has failed.
   struct Failing {
     int number;
     absl::Duration since;
@@ -121,7 +123,7 @@ class ServerRoster {
     // Failed questions in a row, of each kind of failure.
     int suspect = 0;
     int damaged = 0;
-    // When the server first failed since it last answered. Unset once it answers.
+    // The time of the first failure after the server's last answer. Unset if there was none.
     std::optional<absl::Duration> failing_since;
 
     bool goes() const { return left || parts; }
@@ -136,7 +138,7 @@ class ServerRoster {
   Server* Find(int number);
   const Server* Find(int number) const;
   void Fail(Server& server, const Failure& failure, absl::Duration now);
-  // `pause` and up to a quarter more.
+  // `pause` and up to a quarter more, at random.
   absl::Duration Jittered(absl::Duration pause);
   absl::Duration LagPause(const Server& server);
 

@@ -14,7 +14,7 @@ namespace systole {
 
 class StepPace {
  public:
-  // A step has arrived; its lane took this long for it.
+  // A step has arrived. Its lane took this long for it.
   void Arrived(absl::Duration took) {
     moves_ = 0;
     pace_ = pace_.has_value() ? *pace_ + (took - *pace_) / kPaceSteps : took;

@@ -92,7 +92,7 @@ void StepSchedule::On(const StepArrived& event) {
     pace_.Arrived(took);
     Do(DeliverStep{.lane = event.lane, .step = step});
   }
-  // A stream that has sent its last step is not paused: its status is still to be read.
+  // A stream that has sent its last step is not paused, because its status is still to be read.
   if (stream != nullptr && lane.step < stream->end && !IsOver(lane) &&
       !steps_.InWindow(lane.step)) {
     stream->paused = true;

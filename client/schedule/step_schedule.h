@@ -1,6 +1,6 @@
-// Decides which server is asked for which steps, and when: the scheduling of a feed as a pure state
-// machine. It has no thread, no clock and no connection. Events go in with the time at which they
-// happened. Actions come out, and the caller carries them out.
+// Decides which server is asked for which steps, and when. A StepSchedule is the scheduling of a
+// feed, written as a pure state machine. It has no thread, no clock and no connection. Events go in
+// with the time at which they happened. Actions come out, and the caller carries them out.
 //
 //   servers 0, 1, ..   a few of them are used; each is asked what the feed yields, and gets steps once
 //                      it answered
@@ -10,8 +10,8 @@
 //                      The lane of a slow server is divided: others get a part of its steps
 //
 // When the serving servers change there is a new plan. It begins at the first step beyond the
-// window: no lane has received a byte of such a step. The lanes of the old plan end there. A
-// lane whose server fails or lags goes on with another one, at its first incomplete step. A step
+// window, because no lane has received a byte of such a step. The lanes of the old plan end there.
+// A lane whose server fails or lags goes on with another one, at its first incomplete step. A step
 // that the trainer waits for is hedged: a lane of one step asks another server for a second copy.
 //
 //   servers: ServerSubset (the list), ServerDemand (how many), ServerRoster (those in use)

@@ -41,8 +41,8 @@ struct KnownServer {
   absl::Status Named(const absl::Status& status) const;
 };
 
-// A sentence with advice for when no server answers. `error` is the error of one of the servers,
-// and `tls` says whether that server was asked over TLS.
+// A sentence with advice, for the case that no server answers. `error` is the error of one of the
+// servers, and `tls` says whether that server was asked over TLS.
 std::string WhatToLookAt(const absl::Status& error, bool tls);
 
 // Unavailable. The message is `what`, then the servers that were asked, each with its last error.

@@ -13,8 +13,8 @@
 // bytes taken are summed up before the bytes received, so all bytes taken are among those received.
 // A call that the client gave up counts as under way while the server may not know of its end yet.
 //
-// The count is TCP's own (TCP_INFO), read every 10 ms (ReceiveWatch). "unix:" sockets have none, so
-// nothing is bounded there. client/servers/README.md adds up the memory.
+// The count is TCP's own (TCP_INFO), read every 10 ms (ReceiveWatch). "unix:" sockets have no such
+// count, so nothing is bounded there. client/servers/README.md adds up the memory.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_SERVERS_RECEIVE_METER_H_
@@ -92,7 +92,7 @@ class ReceiveMeter {
   int64_t overruns_ ABSL_GUARDED_BY(mu_) = 0;  // How often the connections were closed.
 };
 
-// Lives as long as a server may send something for a call.
+// A call that the meter counts. Lives as long as a server may send bytes for the call.
 class MeteredCall {
  public:
   // `ahead_bytes`: the bytes that may come before the first message is taken; kStreamAheadBytes for

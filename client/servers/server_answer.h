@@ -1,5 +1,5 @@
 // The one place that checks a server's answers before the client relies on them. A server may be
-// broken, hostile or a foreign program: no answer may crash the client, decide an allocation, or
+// broken, hostile or a foreign program. So no answer may crash the client, decide an allocation, or
 // reach a terminal unescaped. (Chunks are checked one by one: proto/framing/chunk.h and
 // client/lanes/lane_cursor.h. Error messages are made fit to print by
 // proto/framing/status_bridge.h.)
@@ -46,8 +46,8 @@ absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::F
 absl::Status CheckSameFeed(const v1::ResolveFeedResponse& answer,
                            const v1::ResolveFeedResponse& first, bool allow_mixed_content);
 
-// For answers that are shown to people: makes every text in `answer` and in the messages within it
-// fit to print (core/text/foreign_text.h).
+// For answers that people see. Makes every text in `answer` and in the messages within it fit to
+// print (core/text/foreign_text.h).
 //   Internal  a number that counts something is below 0, above kMaxCount or not finite. The error
 //             names the number.
 absl::Status CleanAnswer(google::protobuf::Message& answer);

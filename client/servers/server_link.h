@@ -1,7 +1,7 @@
 // A connection to one server, shared with nothing else, and the call that asks the server what a
 // spec yields.
 //
-// Thread-safe. Must be destroyed on one of our own threads, never in a gRPC callback: destroying
+// Thread-safe. Must be destroyed on one of our own threads, never in a gRPC callback. Destroying
 // the last reference to a channel waits for the threads that run callbacks.
 #ifndef SYSTOLE_CLIENT_SERVERS_SERVER_LINK_H_
 #define SYSTOLE_CLIENT_SERVERS_SERVER_LINK_H_
@@ -52,12 +52,12 @@ class ServerLink {
   // The meter for the calls on its channels. Each call is a MeteredCall.
   const std::shared_ptr<ReceiveMeter>& meter() const { return meter_; }
   bool tls() const { return security_->tls(); }
-  // Adds the access token to a call. Call it before the call begins; it may read a file.
+  // Adds the access token to a call. Use it before the call begins. It may read a file.
   void AddToken(grpc::ClientContext& context) const { security_->AddToken(address_, context); }
 
-  // A connection for the shared memory of one stream. Null if the stream has to come as bytes,
-  // because the server is not on this machine, is another user's, or does not share its memory, or
-  // because this client does not (StopSharing(), or its options).
+  // A connection for the shared memory of one stream. Null if the stream has to come as bytes.
+  // Reasons are that the server is not on this machine, belongs to another user, or does not share
+  // its memory, or that this client does not share (StopSharing(), or its options).
   std::unique_ptr<SlotReader> OpenSlots() ABSL_LOCKS_EXCLUDED(mu_);
   // From now on every stream comes as bytes. `why` is the reason.
   void StopSharing(absl::string_view why) ABSL_LOCKS_EXCLUDED(mu_);

@@ -20,7 +20,7 @@ namespace systole {
 // Thread-compatible value type. Files are PEM.
 struct ServerSecurity {
   // Encrypt, and check the server's certificate. Never falls back to plain text. Without `tls`
-  // nothing is encrypted. Leave it out only for loopback, "unix:" and trusted networks.
+  // nothing is encrypted. Leave `tls` out only for loopback, "unix:" and trusted networks.
   bool tls = false;
   // The CAs that sign the servers' certificates; empty: the system's.
   std::string ca_file;
@@ -53,7 +53,7 @@ class ChannelSecurity {
   // Plain text, no token.
   ChannelSecurity() = default;
 
-  // `servers` as in FeedClientOptions.
+  // `servers` is FeedClientOptions::servers.
   //   InvalidArgument    certificate without key or the reverse; TLS files without `tls`; a file
   //                      without a token, or a token that would go to one of `servers` in plain
   //                      text; `tls` without `server_name`, although `servers` has two dns:///

@@ -44,7 +44,7 @@ std::chrono::system_clock::time_point DeadlineAfter(absl::Duration timeout) {
   return absl::ToChronoTime(now + timeout);
 }
 
-// Whether nobody listens at the address, so that waiting would not help.
+// Whether no process listens at the address, so that waiting would not help.
 bool IsRefused(const absl::Status& error) {
   return absl::StrContains(error.message(), "Connection refused") ||
          absl::StrContains(error.message(), "No such file or directory");

@@ -1,5 +1,5 @@
-// Asks a server about itself and its datasets: its counters, and what it serves. Texts in the
-// answers are fit to print, and counts are in range (client/servers/server_answer.h).
+// Asks a server about its counters, its state and its datasets. Texts in the answers are fit to
+// print, and counts are in range (client/servers/server_answer.h).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_SERVERS_SERVER_STATUS_H_
@@ -17,7 +17,7 @@ namespace systole {
 // Each function asks the server at `address` ("HOST:PORT" or "unix:PATH") and waits for the answer.
 //   InvalidArgument   `address` has neither form. Also the errors of ChannelSecurity::Open().
 //   Unauthenticated   the server needs a credential.
-//   Unavailable       nobody listens at `address` (returned at once), or no connection could be
+//   Unavailable       no process listens at `address` (at once), or no connection could be
 //                     made within `timeout`; says why the first attempt failed.
 //   DeadlineExceeded  no answer within `timeout`; names the server.
 //   ResourceExhausted the answer is larger than kMaxChunkMessageBytes.

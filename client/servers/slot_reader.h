@@ -2,7 +2,7 @@
 //
 // The server writes a slice into a slot, a piece of memory that client and server have mapped, and
 // sends only the slot's number. The reader copies the slice into the step's own memory and gives
-// the slot back at once. So nothing that the server does afterwards changes the trainer's step.
+// the slot back at once. So the server cannot change the trainer's step afterwards.
 //
 // Single-thread, but the thread may change: gRPC runs one stream's callbacks one at a time.
 #ifndef SYSTOLE_CLIENT_SERVERS_SLOT_READER_H_

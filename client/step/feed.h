@@ -1,7 +1,7 @@
-// The steps of a FeedSpec in order, in the trainer's memory. They are made by servers (FeedClient)
-// or in the trainer's own process (client/local). Bytes and tokens are the same in both cases.
+// The steps of a FeedSpec in order, in the trainer's memory. Servers make the steps (FeedClient),
+// or the trainer's own process does (client/local). Bytes and tokens are the same in both cases.
 //
-// Thread-compatible, but for Cancel() and stats(), which any thread may call at any time.
+// Thread-compatible, except Cancel() and stats(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_STEP_FEED_H_
 #define SYSTOLE_CLIENT_STEP_FEED_H_
 
@@ -26,9 +26,9 @@ class Feed {
   Feed(const Feed&) = delete;
   Feed& operator=(const Feed&) = delete;
 
-  // The next step, or nullopt after the last one. Waits. The complete steps before an error are
-  // still handed out; then every call returns that error. Cancelled after Cancel(). Each kind of
-  // feed lists its other errors.
+  // Waits for the next step and returns it, or nullopt after the last one. After an error, Next()
+  // still hands out the complete steps before it. Then every call returns that error. Cancelled
+  // after Cancel(). Each kind of feed lists its other errors.
   virtual absl::StatusOr<std::optional<Step>> Next() = 0;
   // Waits until Next() can return at once, for at most `timeout`. False if it still cannot.
   virtual bool WaitForNext(absl::Duration timeout) = 0;

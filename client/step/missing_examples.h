@@ -1,5 +1,5 @@
-// Finds the places of a step that hold no example: `valid` is 0 there. If the epoch's order has a
-// record for the place, that record is damaged and the feed masks it (on_corrupt: MASK). If the
+// Finds the places of a step that hold no example, which have `valid` = 0. If the epoch's order has
+// a record for the place, that record is damaged and the feed masks it (on_corrupt: MASK). If the
 // order has none, the place is padding after the epoch's last record (tail: PAD).
 //
 // Thread-safe: no state.

@@ -24,7 +24,7 @@ struct RaggedRows {
 // The lists of the output `name` on `core` (its absolute number). The list of a place without an
 // example is empty.
 //   InvalidArgument  the step has no padded output of this name.
-//   DataLoss         a length is out of range: the step's memory was changed.
+//   DataLoss         a length is out of range, because the step's memory was changed.
 // REQUIRES: core is one of the step's.
 absl::StatusOr<RaggedRows> RaggedRowsOf(const Step& step, int core, absl::string_view name);
 

@@ -1,8 +1,8 @@
 // One step of a feed in the trainer's memory, in one block. StepPlacement says where its tensors
 // stand.
 //
-// Thread-compatible. Owns its memory and gives it back to the client when destroyed; may outlive
-// the client.
+// Thread-compatible. Owns its memory, and gives it back to the client when destroyed. A Step may
+// outlive the client.
 #ifndef SYSTOLE_CLIENT_STEP_STEP_H_
 #define SYSTOLE_CLIENT_STEP_STEP_H_
 
@@ -18,8 +18,8 @@
 namespace systole {
 
 // The memory for the tensors, for callers that want them in pinned or shared memory. Set both
-// functions or neither; with neither, steps are in plain memory on 64-byte boundaries. The client's
-// and gRPC's threads call them, several at a time. They must not throw.
+// functions or neither. Without them, steps are in plain memory on 64-byte boundaries. The client's
+// and gRPC's threads call the functions, several at a time. The functions must not throw.
 struct StepMemory {
   // `bytes` bytes on a 64-byte boundary, or nullptr if there is not that much memory. Called
   // seldom, because buffers are reused.
@@ -84,7 +84,8 @@ class Step {
   // The tensor called `name`. REQUIRES: there is one.
   TensorView Tensor(int core, absl::string_view name) const;
 
-  // Keep copies of both to use views of this step after the Step is gone: they share its memory.
+  // Keep copies of both to use views of this step after the Step is destroyed. The copies share its
+  // memory.
   std::shared_ptr<const StepShape> shape() const { return shape_; }
   std::shared_ptr<const uint8_t> memory() const { return buffer_; }
 

@@ -1,5 +1,5 @@
-// Buffers for steps, all of one size, kept for reuse: a fresh 40 MB buffer costs ten thousand page
-// faults, and pinning one costs more.
+// Buffers for steps, all of one size, kept for reuse. A fresh 40 MB buffer costs ten thousand page
+// faults, and pinning a buffer costs more.
 //
 // Thread-safe. The shelf lives until the client and all buffers of the shelf are gone.
 #ifndef SYSTOLE_CLIENT_STEP_STEP_SHELF_H_

@@ -1,7 +1,7 @@
 // Noise that makes a drawn picture's JPEG as large and as slow to decode as a photograph's. As in
 // photographs, its amplitude falls with its frequency (1/f) and colour varies less than brightness.
-// Benchmarks draw whole pictures of it (bench/photographs.h), `systole make-flowers` lays it over
-// its flowers. bench/README.md says how it was compared with real photographs.
+// Benchmarks draw whole pictures of this noise (bench/photographs.h). `systole make-flowers` lays
+// it over its flowers. bench/README.md says how the noise was compared with real photographs.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_TEXTURE_PHOTOGRAPH_TEXTURE_H_

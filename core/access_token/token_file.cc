@@ -74,7 +74,7 @@ absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) 
 
 // Puts a new file of these bytes in the place of the file at `path`, whose properties are `old`.
 // The new file has the same owner, group and mode. So a server that could read the old file can
-// read the new one, whoever adds the token.
+// read the new one, no matter which user adds the token.
 absl::Status Replace(const std::string& path, absl::string_view bytes, const struct stat& old) {
   std::string temporary = absl::StrCat(path, ".XXXXXX");
   const OwnedFd fd(::mkostemp(temporary.data(), O_CLOEXEC));

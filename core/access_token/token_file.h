@@ -1,4 +1,4 @@
-// A token file on disk: read by a server that watches it, added to by `systole token`.
+// A token file on disk. A server watches and reads it, and `systole token` adds to it.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_ACCESS_TOKEN_TOKEN_FILE_H_

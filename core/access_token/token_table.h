@@ -1,10 +1,11 @@
-// The tokens that a server knows: for each a name, the SHA-256 of its text, and perhaps its last
-// day. Only the token's holder has the text itself.
+// The tokens that a server knows. For each token the table has a name, the SHA-256 of the token's
+// text, and perhaps the last day on which the token is good. Only the token's holder has the text
+// itself.
 //
 //   file := line*
 //   line := NAME ' ' 64 lower-case hex digits [' ' YYYY-MM-DD] '\n' | '#' comment '\n' | '\n'
 //
-// A name may have several tokens, so a token can be replaced while both work.
+// A name may have several tokens. So a token can be replaced while the old token still works.
 //
 // Thread-compatible; immutable once made.
 #ifndef SYSTOLE_CORE_ACCESS_TOKEN_TOKEN_TABLE_H_

@@ -62,9 +62,9 @@ struct SliceTensor {
   int64_t useful_bytes() const { return example_bytes() * per_core_batch(); }
 
   // Calls visit(offset, bytes) for each piece of an example, in the order of the example's
-  // elements; `offset` is from the tensor's start. A batch-major tensor has one piece. With the
-  // batch innermost each element is a piece. In tiles each pair of channels is a piece. REQUIRES: 0
-  // <= slot < per_core_batch().
+  // elements. `offset` is counted from the tensor's start. A batch-major tensor has one piece. With
+  // the batch innermost each element is a piece. In tiles each pair of channels is a piece.
+  // REQUIRES: 0 <= slot < per_core_batch().
   template <typename Visit>
   void ForEachPiece(int64_t slot, Visit visit) const;
 
@@ -134,8 +134,9 @@ void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* exampl
 // significant first.
 std::string SliceDigest(const SliceLayout& layout, const uint8_t* slice);
 
-// The same hash over the place of one example, with the batch dimension left out of the shapes. In
-// tiles, shape and bytes are without the padding, so the digest is that of HWCN.
+// The same hash over the place of one example, with the batch dimension left out of the shapes. For
+// tiles, the hash leaves the padding out of shape and bytes. So the digest equals that of the
+// layout HWCN.
 std::string ExampleDigest(const SliceLayout& layout, int64_t slot, const uint8_t* slice);
 
 // Internal from here on.

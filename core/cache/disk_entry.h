@@ -19,9 +19,9 @@ inline constexpr size_t kDiskEntryHeaderBytes = 48;
 // The file's bytes up to the value.
 std::string DiskEntryHeader(const CacheKey& key, absl::string_view value);
 
-// OK if `header`, the first kDiskEntryHeaderBytes of a file, and `value`, all other bytes of it,
-// are the file of a value of this key.
-//   DataLoss  they are not. The message says why.
+// `header` is the first kDiskEntryHeaderBytes of a file, and `value` is all its other bytes. OK if
+// the file keeps this value under this key.
+//   DataLoss  the file does not keep it. The message says why.
 absl::Status CheckDiskEntry(const CacheKey& key, absl::string_view header, absl::string_view value);
 
 // The file's name is the key as 32 hex digits. ParseDiskEntryName() is false for any other name.

@@ -1,6 +1,7 @@
 // Keeps each value in a file of its own (disk_entry.h). The files are in 256 folders by the first
-// two digits of their names: FOLDER/ab/ab... They outlive the process. Nothing is synced to the
-// device, so a power cut may damage files. A damaged file is found when it is read, and removed.
+// two digits of their names: FOLDER/ab/ab... The files outlive the process. Nothing is synced to
+// the device, so a power cut may damage files. A damaged file is found when it is read, and
+// removed.
 //
 // Thread-safe. Reads and writes files on the caller's thread, without a lock.
 #ifndef SYSTOLE_CORE_CACHE_DISK_STORE_H_
@@ -43,15 +44,15 @@ class DiskStore {
   static absl::StatusOr<std::unique_ptr<DiskStore>> Open(const std::string& folder,
                                                          int64_t budget_bytes);
 
-  // Leaves the folder to other processes, even if processes forked from this one live on.
+  // Releases the folder for other processes, even if forked children of this process live on.
   ~DiskStore();
   DiskStore(const DiskStore&) = delete;
   DiskStore& operator=(const DiskStore&) = delete;
 
   // See ValueCache (value_cache.h).
   std::shared_ptr<const std::string> Find(const CacheKey& key, uint64_t user);
-  // Find() of a value as long as `out`, into `out`. False if it is not kept; then anything may be
-  // in `out`.
+  // Finds a value that is as long as `out`, and copies it to `out`. False if the value is not kept.
+  // Then `out` may have any bytes.
   bool FindInto(const CacheKey& key, uint64_t user, absl::Span<char> out);
   bool Admits(int64_t bytes) const;
   int64_t RoomFor(int64_t bytes) const;
@@ -77,7 +78,7 @@ class DiskStore {
 
   const std::string folder_;
   const OwnedFd lock_;   // Held as long as the folder is used.
-  const pid_t process_;  // That opened the folder.
+  const pid_t process_;  // The one that opened the folder.
   mutable Mutex mu_;
   KeptSet kept_ ABSL_GUARDED_BY(mu_);
   int64_t damaged_ ABSL_GUARDED_BY(mu_) = 0;

@@ -2,10 +2,9 @@
 //
 // A feed goes through all of its records before it needs one again. If they do not fit, a cache
 // that always makes room for new values has lost each record by then. So this set fills up and then
-// stays as it is: if half of the records fit, half of the look-ups find something. Each look-up
-// names its user, and a value belongs to the user that found it last. A user that has asked for
-// nothing during many look-ups of others counts as gone, and its values make room for those of
-// others.
+// stays as it is. If half of the records fit, half of the look-ups find a value. Each look-up names
+// its user, and a value belongs to the user that found it last. A user that has asked for nothing
+// during many look-ups of others counts as gone, and its values make room for those of others.
 //
 // Thread-compatible. Knows keys and sizes, not the values.
 #ifndef SYSTOLE_CORE_CACHE_KEPT_SET_H_
@@ -26,7 +25,7 @@ class KeptSet {
   // A user counts as gone after this many look-ups of others, or after twice as many as there are
   // values, if that is more.
   static constexpr int64_t kIdleLookUps = 10'000;
-  // The user of values that nobody has asked for yet, such as those found on disk at the start.
+  // The user of values that no feed has asked for yet, such as those found on disk at the start.
   static constexpr uint64_t kNobody = 0;
 
   // `budget` bounds the costs of all values together.
@@ -39,7 +38,7 @@ class KeptSet {
   // budget is not kept.
   bool Admits(int64_t cost) const;
 
-  // How many values of this cost, > 0, an empty set would keep.
+  // How many values of this cost an empty set would keep. REQUIRES: cost > 0.
   int64_t RoomFor(int64_t cost) const;
 
   // Keeps `key` for `user`. Calls `evict` for each key that is removed to make room. Returns false

@@ -55,9 +55,9 @@ class ValueCache {
   // The errors of DiskStore::Open().
   static absl::StatusOr<std::unique_ptr<ValueCache>> Create(const ValueCacheOptions& options);
 
-  // The value; null if it is not kept. `user` says who asks: a number other than KeptSet::kNobody
-  // that differs between feeds of different data or values. kDisk looks in memory first. A value
-  // that it reads from disk is kept in memory too, if there is room.
+  // The value; null if it is not kept. `user` is a number for the feed that asks. It differs
+  // between feeds of different data or values, and is never KeptSet::kNobody. kDisk looks in memory
+  // first. A value that was read from disk is kept in memory too, if there is room.
   CachedValue Find(const CacheKey& key, CacheStore store, uint64_t user);
   // Looks only in memory. Does not count the look-up if it finds nothing.
   CachedValue FindInMemory(const CacheKey& key, uint64_t user) ABSL_LOCKS_EXCLUDED(mu_);
@@ -66,12 +66,12 @@ class ValueCache {
   // a value that is kept.
   bool Admits(int64_t bytes, CacheStore store) const;
 
-  // How many values of this many bytes an empty cache would keep. It serves to plan before there
-  // are values. The answer is always the same.
+  // How many values of this many bytes an empty cache would keep. Use it to plan before there are
+  // values. The answer is always the same.
   int64_t RoomFor(int64_t bytes, CacheStore store) const;
 
-  // Keeps the value if there is room; a value that is kept already stays. Never fails: a value that
-  // cannot be written is not kept.
+  // Keeps the value if there is room. A value that is kept already stays. Never fails. If the value
+  // cannot be written, it is not kept.
   void Insert(const CacheKey& key, CacheStore store, uint64_t user, std::string value);
 
   ValueCacheStats stats() const;

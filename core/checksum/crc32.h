@@ -11,7 +11,7 @@
 
 namespace systole {
 
-// 0 for no bytes.
+// The CRC-32 of `bytes`; 0 for no bytes.
 uint32_t Crc32(absl::string_view bytes);
 
 }  // namespace systole

@@ -10,7 +10,8 @@ namespace systole {
 
 uint64_t Xxh3(absl::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
-// One state serves the 64-bit and the 128-bit hash: they differ only in the digest at the end.
+// One state serves the 64-bit and the 128-bit hash, because they differ only in the digest at the
+// end.
 struct Xxh3Hasher::State {
   XXH3_state_t xxh;  // Its type is aligned to 64 bytes, which operator new honours.
 };

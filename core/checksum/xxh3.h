@@ -1,6 +1,6 @@
-// XXH3: a fast hash that does not resist an attacker. 64 bits name a dataset, an order or a spec
-// (fingerprints); 128 bits are the digest of a fed tensor. The values are the same on every
-// machine.
+// XXH3 is a fast hash that does not resist an attacker. Its 64 bits name a dataset, an order or a
+// spec (fingerprints). Its 128 bits are the digest of a fed tensor. The values are the same on
+// every machine.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_CHECKSUM_XXH3_H_
@@ -34,8 +34,8 @@ class Xxh3Hasher {
   // Appends 8 bytes, least significant first, on every machine.
   void UpdateU64(uint64_t value);
 
-  // Digests of everything since construction or Reset(). They change nothing: more may be appended.
-  // Digest64() equals Xxh3() of the concatenation.
+  // Digests of everything since construction or Reset(). The calls change nothing, so more may be
+  // appended. Digest64() equals Xxh3() of the concatenation.
   uint64_t Digest64() const;
 
   // XXH3-128 (seed 0) as 32 lower-case hex digits in canonical (big-endian) order, as printed by

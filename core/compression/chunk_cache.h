@@ -51,11 +51,11 @@ class ChunkCache {
       return a.file != b.file ? a.file < b.file : a.chunk < b.chunk;
     }
   };
-  // Calls `use` with the chunk's bytes; if the cache does not have them, `fill` writes them first.
-  // Returns errors of `fill`, after which the chunk is not kept, and ResourceExhausted if there is
-  // no memory. Waits while chunks that others use fill the limit; callers get room in the order in
-  // which they came. Neither function may call the cache. REQUIRES: bytes <= max_chunk_bytes(), and
-  // each call with this key has the same `bytes`.
+  // Calls `use` with the chunk's bytes. If the cache does not have them, `fill` writes them first.
+  // Returns the errors of `fill`, and ResourceExhausted if there is no memory. After an error of
+  // `fill` the chunk is not kept. Waits while the chunks that other callers use take up the whole
+  // limit. Callers get room in the order in which they came. Neither function may call the cache.
+  // REQUIRES: bytes <= max_chunk_bytes(), and each call with this key has the same `bytes`.
   absl::Status Read(const Key& key, uint64_t bytes,
                     absl::FunctionRef<absl::Status(absl::Span<char>)> fill,
                     absl::FunctionRef<void(absl::string_view)> use) ABSL_LOCKS_EXCLUDED(mu_);

@@ -19,8 +19,8 @@ namespace systole {
 // better.
 inline constexpr size_t kZstdFrameBytes = 64 << 10;
 
-// `sink` itself for kNone. ResourceExhausted if there is no memory. REQUIRES: compression is not
-// kDetect.
+// Returns `sink` itself if compression is kNone. ResourceExhausted if there is no memory. REQUIRES:
+// compression is not kDetect.
 absl::StatusOr<std::unique_ptr<ByteSink>> CompressingSink(std::unique_ptr<ByteSink> sink,
                                                           Compression compression);
 

@@ -52,7 +52,7 @@ class DecompressedSource final : public ByteSource {
       std::unique_ptr<ByteSource> file, const DecompressedOptions& options, std::string* note);
   ~DecompressedSource() override;
 
-  // Bytes that can no longer be decompressed read as zeros; the CRCs of their records then do not
+  // Bytes that can no longer be decompressed read as zeros. The CRCs of their records then do not
   // match.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   // The size after decompression.

@@ -23,7 +23,8 @@
 namespace systole {
 
 inline constexpr size_t kWindowBytes = 32 << 10;
-// The most points of a file. They take 24 MiB of memory, and their windows 32 GiB beside the file.
+// The most points of a file. The points take 24 MiB of memory, and their windows take 32 GiB beside
+// the file.
 inline constexpr size_t kMaxRestartPoints = 1 << 20;
 
 struct RestartPoint {
@@ -34,12 +35,12 @@ struct RestartPoint {
   bool operator==(const RestartPoint&) const = default;
 };
 
-// Value type. A table from RestartScan::Take() or ParseRestartTable() has a point at the beginning;
-// compressed_bit and offset rise from point to point, and no chunk is empty except that of an empty
-// file.
+// Value type. A table from RestartScan::Take() or ParseRestartTable() has a point at the beginning.
+// In the table, compressed_bit and offset rise from point to point, and no chunk is empty except
+// that of an empty file.
 struct RestartPoints {
   std::vector<RestartPoint> points;
-  uint64_t size_bytes = 0;  // Of the decompressed file.
+  uint64_t size_bytes = 0;  // Size of the decompressed file.
 
   bool operator==(const RestartPoints&) const = default;
 

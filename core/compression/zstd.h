@@ -1,4 +1,4 @@
-// Zstandard files (RFC 8878): their restart points are their frames.
+// Zstandard files (RFC 8878). The restart points are the starts of frames.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_COMPRESSION_ZSTD_H_
@@ -21,7 +21,7 @@ namespace systole {
 absl::Status ScanZstd(const ByteSource& file, RestartScan& scan);
 
 // Fills `out` with what the frames in `compressed` hold. Returns the number of bytes. It is below
-// out.size() if a frame is damaged or cut short: that frame's bytes do not count.
+// out.size() if a frame is damaged or cut short. That frame's bytes do not count.
 //   ResourceExhausted  no memory.
 absl::StatusOr<size_t> DecompressZstd(absl::string_view compressed, absl::Span<char> out);
 

@@ -25,10 +25,10 @@ enum class CallWhen {
 
 class DescriptorPoller {
  public:
-  // Called when its descriptor is readable or the descriptor's peer is gone (CallWhen). True: go on
-  // watching; false: that was the last call. All handlers of a poller run on its one thread, one at
-  // a time and without a lock held. So they need no lock against each other, and must not wait.
-  // Descriptors take turns, so a busy one does not hold up the others.
+  // Called when its descriptor is readable or the descriptor's peer is gone (CallWhen). Returns
+  // true to go on watching. After false there is no further call. All handlers of a poller run on
+  // its one thread, one at a time and without a lock held. So they need no lock against each other,
+  // and must not wait. Descriptors take turns, so a busy one does not hold up the others.
   using Handler = std::function<bool()>;
 
   // Starts the thread. ResourceExhausted or another code if the system refuses.
@@ -40,11 +40,11 @@ class DescriptorPoller {
   DescriptorPoller(const DescriptorPoller&) = delete;
   DescriptorPoller& operator=(const DescriptorPoller&) = delete;
 
-  // Watches `fd` until `handler` returns false; nothing else stops it. The first call of `handler`
-  // may come before this returns. After the last call the handler is destroyed, on the poller's
-  // thread. `fd` must stay open until then: let the handler own it. If Add() fails, it destroys
-  // the handler without having called it. Call this on any thread, even from a handler. REQUIRES:
-  // `fd` is not watched already.
+  // Watches `fd` until `handler` returns false. Nothing else ends the watch. The first call of
+  // `handler` may come before this returns. After the last call the handler is destroyed, on the
+  // poller's thread. `fd` must stay open until then, so let the handler own it. If Add() fails, it
+  // destroys the handler without having called it. Call this on any thread, even from a handler.
+  // REQUIRES: `fd` is not watched already.
   absl::Status Add(int fd, Handler handler, CallWhen when = CallWhen::kReadable)
       ABSL_LOCKS_EXCLUDED(mu_);
 

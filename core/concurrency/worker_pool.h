@@ -55,8 +55,8 @@ class WorkerPool {
   std::vector<std::thread> threads_;  // Constant after construction. Last: uses the members above.
 };
 
-// Runs body(0) .. body(n - 1), in any order, on the pool's threads and on the calling thread;
-// returns when all are done. May be called from several threads at once, but not from inside a
+// Runs body(0) .. body(n - 1), in any order, on the pool's threads and on the calling thread.
+// Returns when all are done. May be called from several threads at once, but not from inside a
 // task.
 void ParallelFor(WorkerPool& pool, int64_t n, absl::FunctionRef<void(int64_t)> body);
 

@@ -14,9 +14,10 @@
 
 namespace systole {
 
-// By AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, else by AWS_CONTAINER_CREDENTIALS_FULL_URI, with the
-// authorization of AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE or AWS_CONTAINER_AUTHORIZATION_TOKEN.
-// Nullopt: neither address is set. Errors of AwsCredentialSource::Get().
+// Asks the address in AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, else the one in
+// AWS_CONTAINER_CREDENTIALS_FULL_URI, with the authorization of
+// AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE or AWS_CONTAINER_AUTHORIZATION_TOKEN. Nullopt: neither
+// address is set. Errors of AwsCredentialSource::Get().
 absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AskContainer(
     const CredentialSurroundings& surroundings, CredentialServers& servers);
 

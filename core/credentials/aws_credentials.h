@@ -18,9 +18,9 @@ class AwsCredentialSource {
   virtual ~AwsCredentialSource() = default;
 
   // The credentials to sign with now, renewed if they are about to end. Nullopt: this process has
-  // none anywhere, so its requests go unsigned. Waits for the network at times, for at most
+  // no credentials anywhere, so its requests go unsigned. May wait for the network, for at most
   // `timeout`.
-  //   Unavailable         the server that gives them cannot be reached or fails; a retry may help.
+  //   Unavailable         the server of credentials cannot be reached or fails; a retry may help.
   //   DeadlineExceeded    it does not answer in time; the message says whom this waited for.
   //   PermissionDenied    it refuses, or a file may not be read.
   //   FailedPrecondition  a variable, a file or a profile is half filled in, or of a kind that is
@@ -32,10 +32,11 @@ class AwsCredentialSource {
   // what to do. They never hold a secret.
   virtual absl::StatusOr<std::optional<AwsCredentials>> Get(absl::Duration timeout) = 0;
 
-  // A server has refused a request that was signed by `used`, or one without a signature (nullopt):
-  // they may have ended early, or there may be some now. The next Get() looks, every ten seconds at
-  // most, and only once for keys that nobody but an end can change. If it fails, its error is
-  // returned, and the old value no more.
+  // A server has refused a request that was signed by `used`, or a request without a signature
+  // (nullopt). The credentials may have expired early, or there may be credentials now. The next
+  // Get() looks for new ones, at most every ten seconds. For keys that cannot change before they
+  // expire, Get() looks only once. If the look fails, Get() returns the error and no longer the old
+  // value.
   virtual void Refused(const std::optional<AwsCredentials>& used) = 0;
 
   // Ends the connections, for a source that is never destroyed. See HttpClient::End().

@@ -85,7 +85,7 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::AskO
   request = LinkRequest(surroundings_, folder, kInstance);
   request.headers = headers;
   absl::StatusOr<HttpResponse> answer = servers_.Fetch(request);
-  if (!answer.ok()) {  // Somebody was there before, so this is never IsNoServer().
+  if (!answer.ok()) {  // The service was reached before, so this is never IsNoServer().
     return absl::Status(answer.status().code(), answer.status().message());
   }
   const HttpResponse roles = *std::move(answer);

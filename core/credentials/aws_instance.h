@@ -22,10 +22,11 @@ class AwsInstance {
         servers_(servers),
         looks_(surroundings, servers, "amazon", kEndpointVariable) {}
 
-  // Nullopt: this is no such instance, or it has no role: nobody can be connected to within a
-  // second, and at first neither in the seconds after that (see MetadataLooks); somebody refuses
-  // who never gave any; or AWS_EC2_METADATA_DISABLED is "true". Once it has given credentials, each
-  // of these is an error. Errors of AwsCredentialSource::Get().
+  // Nullopt: this machine is not such an instance, or the instance has no role. There are three
+  // signs of this. No connection is made within a second (at first also not in the next attempts,
+  // see MetadataLooks). Or a service that never gave credentials refuses. Or
+  // AWS_EC2_METADATA_DISABLED is "true". Once the service has given credentials, each of these is
+  // an error. Errors of AwsCredentialSource::Get().
   absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> Ask();
 
  private:

@@ -23,12 +23,12 @@ struct AwsCredentials {
   bool operator==(const AwsCredentials&) const = default;
 };
 
-// Which part of `keys` cannot be signed with, because it is missing or not printable ASCII: "access
-// key ID", .. Empty: none.
+// The part of `keys` that cannot be used to sign, because it is missing or not printable ASCII:
+// "access key ID", .. Empty: all parts can be used.
 std::string MalformedPart(const AwsCredentials& keys);
 
 // The keys of one place, which `place` names in messages: "the environment". Nullopt if it has
-// neither key. The other names are those of the keys there.
+// neither key. The other arguments are the names of the keys at this place.
 //   FailedPrecondition   one key without the other, or a malformed part.
 absl::StatusOr<std::optional<AwsCredentials>> KeysOfPlace(AwsCredentials keys,
                                                           absl::string_view place,
@@ -37,17 +37,17 @@ absl::StatusOr<std::optional<AwsCredentials>> KeysOfPlace(AwsCredentials keys,
 
 // The next functions read an answer at the time `now`. `source` says in messages what was read.
 //   DataLoss           a malformed answer, or one that lacks a part.
-//   PermissionDenied   the answer says that there are none for this role.
+//   PermissionDenied   the answer says that this role has no credentials.
 //   Unavailable        credentials that have ended already.
 //   ResourceExhausted  too many bytes.
 
-// The JSON of an EC2 instance or of a container. Without a date when they end they are asked for
-// again after five minutes.
+// Parses the JSON of an EC2 instance or of a container. If it does not say when the credentials
+// expire, they are asked for again after five minutes.
 absl::StatusOr<CredentialLease<AwsCredentials>> ParseAwsJson(absl::string_view text,
                                                              absl::string_view source,
                                                              absl::Time now);
 
-// The XML of STS, from this service of AWS or from one that speaks like it.
+// Parses the XML of STS, from AWS or from a service that speaks like it.
 absl::StatusOr<CredentialLease<AwsCredentials>> ParseStsXml(absl::string_view text,
                                                             absl::string_view source,
                                                             absl::Time now);

@@ -12,14 +12,15 @@
 
 namespace systole {
 
-// AWS_REGION, AWS_DEFAULT_REGION, or `region` of the profile; "" if nobody names one. As it is
-// written: the caller must check it.
+// AWS_REGION, AWS_DEFAULT_REGION, or `region` of the profile; "" if none of them names one. The
+// value is returned as it is written, so the caller must check it.
 //   FailedPrecondition, PermissionDenied, DataLoss, ResourceExhausted   the profile cannot be read.
 absl::StatusOr<std::string> AwsRegionOfEnvironment(const CredentialSurroundings& surroundings = {});
 
-// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or `endpoint_url` of the profile; "" if nobody names one,
-// or if AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is "true". As it is written, so it may be no address.
-// Errors as above; FailedPrecondition also if the profile has a section of services with S3.
+// AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or `endpoint_url` of the profile; "" if none of them names
+// one, or if AWS_IGNORE_CONFIGURED_ENDPOINT_URLS is "true". The value is returned as it is written,
+// so it may not be an address. Errors as above; FailedPrecondition also if the profile has a
+// section of services with S3.
 absl::StatusOr<std::string> S3EndpointOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 

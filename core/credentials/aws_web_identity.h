@@ -24,14 +24,15 @@ struct WebIdentity {
   std::string named_by;  // For messages: "AWS_WEB_IDENTITY_TOKEN_FILE", or the profile.
 };
 
-// By AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN and AWS_ROLE_SESSION_NAME, else by the profile's
-// settings of these names. Nullopt: there is none. FailedPrecondition: the role is missing.
+// Finds the identity that AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN and AWS_ROLE_SESSION_NAME give,
+// or else that of the profile's settings of these names. Nullopt: there is none.
+// FailedPrecondition: the role is missing.
 absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(
     const CredentialSurroundings& surroundings, const AwsProfile& profile);
 
 // Reads the token anew and exchanges it at STS of the region, or at the address of
-// StsEndpointOfEnvironment(). Without encryption it leaves this machine only if
-// AWS_ENDPOINT_URL_STS says so. Errors of AwsCredentialSource::Get().
+// StsEndpointOfEnvironment(). The token leaves this machine without encryption only if
+// AWS_ENDPOINT_URL_STS has an http address. Errors of AwsCredentialSource::Get().
 absl::StatusOr<CredentialLease<AwsCredentials>> AssumeRole(
     const WebIdentity& identity, const CredentialSurroundings& surroundings,
     CredentialServers& servers);

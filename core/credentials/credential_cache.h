@@ -1,5 +1,5 @@
-// Keeps credentials and renews them in time. One thread asks for new ones; the others go on with
-// the old ones while these last, and wait for the new ones if they do not.
+// Keeps credentials and renews them in time. One thread asks for new credentials. The others use
+// the old ones while these are valid, and otherwise wait for the new ones.
 #ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_CACHE_H_
 #define SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_CACHE_H_
 
@@ -28,7 +28,8 @@ struct CredentialLease {
   T value;
   // How long the value counts, from the moment when the renewal began. More than 0.
   absl::Duration life = absl::InfiniteDuration();
-  // A value that lasts is renewed after so long all the same: its source may say something new.
+  // A value that is still valid is renewed after this time, too, because its source may have
+  // changed.
   absl::Duration look_again = absl::InfiniteDuration();
 };
 
@@ -44,21 +45,22 @@ struct CacheSurroundings {
   // As HttpClient::SleepWhile() and WakeSleepers().
   std::function<absl::Status(absl::FunctionRef<bool()> waits, absl::Duration time)> sleep_while;
   std::function<void()> wake;
-  // Who is asked for new credentials just now, for messages.
+  // The server that is being asked for new credentials, for messages.
   std::function<std::string()> asked;
 };
 
-// Values are renewed when less than this is left, or less than a tenth of their life, and a random
-// part of half of that later, so that machines that began together do not renew together.
+// A value is renewed when the time that is left falls to this, or to a tenth of the value's life,
+// whichever is less. The renewal is then delayed by a random time, up to half of the time that is
+// left. So machines that began together do not renew together.
 inline constexpr absl::Duration kRenewBefore = absl::Minutes(5);
-// The pause after a failed renewal, and the longest one; it doubles with each failure. Without a
-// value that counts the pause is shorter, because somebody waits for the next attempt.
+// The pause after a failed renewal, and the longest pause. The pause doubles with each failure.
+// Without a valid value the pause is shorter, because threads wait for the next attempt.
 inline constexpr absl::Duration kPauseWithValue = absl::Seconds(10);
 inline constexpr absl::Duration kLongestPauseWithValue = absl::Minutes(1);
 inline constexpr absl::Duration kPauseWithoutValue = absl::Seconds(1);
 inline constexpr absl::Duration kLongestPauseWithoutValue = absl::Seconds(10);
-// The least time between two renewals because of a refusal. A server also refuses good credentials,
-// which may just not read that object.
+// The least time between two renewals because of a refusal. A server also refuses good credentials
+// if they do not permit to read the object.
 inline constexpr absl::Duration kBetweenRefusals = absl::Seconds(10);
 
 // Thread-safe.
@@ -72,10 +74,10 @@ class CredentialCache {
   CredentialCache(CacheSurroundings surroundings, Renew renew)
       : surroundings_(std::move(surroundings)), renew_(std::move(renew)) {}
 
-  // The value, new if need be, within `timeout`. Errors are those of the renewal; DeadlineExceeded
-  // after waiting for it for too long; Cancelled if this thread is interrupted. After an error,
-  // calls return it until the pause is over. The renewal of a thread that is interrupted, or that
-  // has no more time and no value, has no outcome: another thread asks again.
+  // The value, renewed if necessary, within `timeout`. Errors are those of the renewal.
+  // DeadlineExceeded if it takes too long, and Cancelled if this thread is interrupted. After an
+  // error, calls return this error until the pause is over. If the renewing thread is interrupted,
+  // or has no more time and no value, its renewal has no outcome, and another thread asks again.
   absl::StatusOr<T> Get(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_) {
     const absl::Duration deadline = surroundings_.now() + timeout;
     while (true) {
@@ -105,9 +107,10 @@ class CredentialCache {
     }
   }
 
-  // A server has refused `used`. The value does not count until it is renewed, which the next Get()
-  // does: once for each value, or again and again if its source may say something new
-  // (CredentialLease::look_again); every kBetweenRefusals at most.
+  // A server has refused `used`. The value does not count until the next Get() has renewed it. Each
+  // value is renewed only once for this reason. If its source may change
+  // (CredentialLease::look_again), it is renewed after each refusal, but at most every
+  // kBetweenRefusals.
   void Refused(const T& used) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     const absl::Duration now = surroundings_.now();
@@ -167,8 +170,8 @@ class CredentialCache {
     if (absl::IsCancelled(lease.status())) return lease.status();
     const absl::Duration now = surroundings_.now();
     const bool valid = IsUsable(now);
-    // Its time was over, which says nothing about the source either. With a value there is a pause
-    // all the same, so that not every thread tries in vain for as long as it may.
+    // The thread's time was over, which says nothing about the source either. If there is a value,
+    // there is a pause nevertheless. Otherwise every thread would use up all its time in vain.
     if (!valid && now >= deadline) return lease.status();
     const absl::Duration pause =
         std::min((valid ? kPauseWithValue : kPauseWithoutValue) * (1 << std::min(failures_, 10)),

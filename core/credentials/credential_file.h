@@ -15,8 +15,8 @@ namespace systole {
 // For files that hold one token. STS takes at most 20,000 bytes.
 inline constexpr size_t kMaxTokenFileBytes = size_t{32} << 10;
 
-// The bytes of the regular file `path`. /dev/null counts as an empty one: people name it to say
-// "none". `what` names the file in messages: "token file".
+// The bytes of the regular file `path`. /dev/null counts as an empty file, because people name it
+// to say "none". `what` names the file in messages: "token file".
 //   NotFound, PermissionDenied   as the system says.
 //   FailedPrecondition           it is no regular file: a folder, a FIFO.
 //   ResourceExhausted            it is larger than `max_bytes`, so it is another kind of file.

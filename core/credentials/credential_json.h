@@ -12,13 +12,13 @@
 
 namespace systole {
 
-// The most bytes of an answer or of a key file. They have a few KiB.
+// The most bytes of an answer or of a key file. Usually they have a few KiB.
 inline constexpr size_t kMaxJsonBytes = size_t{64} << 10;
 
 // Reads `text` as a message of proto/systole/v1/credentials.proto. `source` says in messages what
 // was read.
 //   DataLoss           no JSON object, or one whose fields are of other types. The message quotes
-//                      nothing of it: it may be a secret.
+//                      nothing of it, because it may be a secret.
 //   ResourceExhausted  more than kMaxJsonBytes.
 absl::Status ParseCredentialJson(absl::string_view text, absl::string_view source,
                                  google::protobuf::Message& message);

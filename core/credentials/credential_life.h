@@ -1,4 +1,4 @@
-// How long credentials count, by what an answer says.
+// Reads from an answer how long credentials are valid.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_LIFE_H_
@@ -10,14 +10,14 @@
 
 namespace systole {
 
-// Until a date such as 2026-05-17T15:09:54Z, more than 0 and at most a year. `source` says in
-// messages what was read.
+// The time from `now` until `date`, such as 2026-05-17T15:09:54Z. It is more than 0 and at most a
+// year. `source` says in messages what was read.
 //   DataLoss     it is no date.
 //   Unavailable  the date has passed.
 absl::StatusOr<absl::Duration> LifeUntil(absl::string_view date, absl::Time now,
                                          absl::string_view source);
 
-// So many seconds; the same bounds and errors.
+// A life of `seconds` seconds, with the same bounds and errors.
 absl::StatusOr<absl::Duration> LifeOfSeconds(double seconds, absl::string_view source);
 
 }  // namespace systole

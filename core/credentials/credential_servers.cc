@@ -121,7 +121,7 @@ absl::Status CredentialServers::AskUntilSomebodyIsThere(int times,
   for (int time = 1;; ++time) {
     absl::Status outcome = ask();
     if (!IsNoServer(outcome) || time >= times) return outcome;
-    // Counted from the begin: to find out that nobody is there may have taken longer.
+    // Counted from the begin of the look, because a look that finds no service may take longer.
     begin += surroundings_.link_pause;
     absl::Duration pause = begin - surroundings_.now();
     {

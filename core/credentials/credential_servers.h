@@ -25,9 +25,9 @@
 
 namespace systole {
 
-// A GET of an answer of at most 64 KiB from a server of this machine or of its network link: past
-// all proxies, without redirects. `called` names the answer in
-// messages, without the address, which may be a secret.
+// A GET from a server of this machine or of its network link. The answer may have 64 KiB. No proxy
+// is used, and no redirect is followed. `called` names the answer in messages, which do not hold
+// the address, because it may be a secret.
 HttpRequest LinkRequest(const CredentialSurroundings& surroundings, std::string url,
                         std::string called);
 
@@ -36,7 +36,8 @@ HttpRequest FormRequest(const CredentialSurroundings& surroundings, std::string 
                         std::string called,
                         const std::vector<std::pair<std::string, std::string>>& fields);
 
-// InvalidArgument unless `url` can be asked, by https or on this machine, where nobody listens in.
+// InvalidArgument unless `url` is at https or on this machine, so that nobody can read the request
+// on its way.
 absl::Status CheckSecretAddress(absl::string_view url);
 
 // Thread-safe. The client is made at the first request, so a process that needs no server has no
@@ -47,7 +48,8 @@ class CredentialServers {
   explicit CredentialServers(const CredentialSurroundings& surroundings,
                              const char* first_ca_variable = nullptr);
 
-  // No request goes on after this time of the surroundings' clock, until another one is set.
+  // No request goes on after `deadline`, a time of the surroundings' clock. This holds until
+  // another deadline is set.
   void SetDeadline(absl::Duration deadline) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Sends the request once. Errors of HttpClient::Create() and Fetch(). DeadlineExceeded also after

@@ -1,5 +1,5 @@
-// What looking for credentials takes from the process and the machine, so that a test can give it
-// all.
+// All that the search for credentials takes from the process and the machine. A test can replace
+// each part.
 //
 // Thread-compatible: a value. Its functions are called by many threads at a time, except `draw`.
 #ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_SURROUNDINGS_H_
@@ -28,7 +28,8 @@ std::string FactOfMachine(const char* name);
 struct CredentialSurroundings {
   std::function<std::string(const char* name)> variable = &VariableOfProcess;
   std::function<std::string(const char* name)> machine_fact = &FactOfMachine;
-  // For servers of credentials. Nullopt: HttpOptionsOfEnvironment(), at the first request.
+  // The options of the client that asks servers of credentials. Nullopt:
+  // HttpOptionsOfEnvironment(), at the first request.
   std::optional<HttpClientOptions> client = {};
   MonotonicClock now = SteadyClock();
   // Only to read the dates when credentials end, and to date what is signed.
@@ -36,13 +37,14 @@ struct CredentialSurroundings {
   // Uniform in [0, 1), for waits. Null: each process draws other numbers. Called by one thread at a
   // time.
   std::function<double()> draw = {};
-  // For a server of this machine or of its network link (169.254.x.x). If nobody is there, the
-  // first is how long it takes to find out.
+  // Timeouts for a server of this machine or of its network link (169.254.x.x). If there is no such
+  // server, the first timeout passes before this is known.
   absl::Duration link_connect_timeout = absl::Seconds(1);
   absl::Duration link_timeout = absl::Seconds(5);
-  // How often a process that never found anybody there looks at first, unless IsMachineOfOther(),
-  // and the time from the begin of one look to the next. Kubernetes may start a pod some seconds
-  // before its metadata server.
+  // first_looks: how often a process looks for such a server at its start, as long as it has found
+  // none. If IsMachineOfOther(), it looks once. link_pause: the time from the begin of one of these
+  // looks to the begin of the next. There are several looks because Kubernetes may start a pod some
+  // seconds before its metadata server.
   int first_looks = 3;
   absl::Duration link_pause = absl::Milliseconds(1500);
   // For a server of the internet, with all attempts.
@@ -60,7 +62,8 @@ CredentialSurroundings WithDraws(CredentialSurroundings given);
 // False also if it says nothing.
 bool IsMachineOfOther(const CredentialSurroundings& surroundings, absl::string_view maker);
 
-// Whether one of Systole's own variables is 1. FailedPrecondition unless it is 0, 1 or not set.
+// Whether one of Systole's own variables is 1. FailedPrecondition if it is set to anything but 0 or
+// 1.
 absl::StatusOr<bool> IsSwitchedOn(const CredentialSurroundings& surroundings, const char* variable);
 
 }  // namespace systole

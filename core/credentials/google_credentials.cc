@@ -71,8 +71,8 @@ class GoogleSource final : public GoogleTokenSource {
     return absl::StrCat(folder, "/application_default_credentials.json");
   }
 
-  // A token by a key file. `variable` is the one that names it; null for the usual file, which need
-  // not exist.
+  // A token by a key file. `variable` names the file. It is null for the usual file, which need not
+  // exist.
   absl::StatusOr<std::optional<CredentialLease<std::string>>> OfFile(const std::string& path,
                                                                      const char* variable) {
     const absl::StatusOr<std::string> text =

@@ -23,11 +23,11 @@ class GoogleMetadata {
         servers_(servers),
         looks_(surroundings, servers, "google", kHostVariable) {}
 
-  // Nullopt: there is no such server, or the machine has no service account: nobody can be
-  // connected to within a second, and at first neither in the seconds after that (see
-  // MetadataLooks); who answers is not Google's server; or NO_GCE_CHECK is "true". Once it has
-  // given a token, or if GCE_METADATA_HOST names it, the first two of these are errors. Errors of
-  // GoogleTokenSource::Get().
+  // Nullopt: there is no such server, or the machine has no service account. There is no server if
+  // no connection is made within a second (at first also not in the next attempts, see
+  // MetadataLooks), if another service than Google's answers, or if NO_GCE_CHECK is "true". Once
+  // the server has given a token, or if GCE_METADATA_HOST names it, the first two of these are
+  // errors. Errors of GoogleTokenSource::Get().
   absl::StatusOr<std::optional<CredentialLease<std::string>>> Ask(GoogleAccess access);
 
  private:

@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// What tokens are for. That of a login can do what the login can.
+// What a token is for. The token of a login can do what the login can.
 enum class GoogleAccess {
   kRead,   // To read buckets, and no more.
   kWrite,  // To read and to write objects of buckets.
@@ -22,7 +22,7 @@ enum class GoogleAccess {
 std::string GoogleScope(GoogleAccess access);
 
 // Reads an answer. `source` says in messages what was read.
-//   DataLoss           no token, or not for how long it counts.
+//   DataLoss           no token, or no time for which it is valid.
 //   Unavailable        it has ended already.
 //   ResourceExhausted  too many bytes.
 absl::StatusOr<CredentialLease<std::string>> ParseGoogleToken(absl::string_view text,

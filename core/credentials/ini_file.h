@@ -17,7 +17,7 @@
 
 namespace systole {
 
-// The most bytes of such a file. A person's has a few KiB.
+// The most bytes of such a file. Files that people write have a few KiB.
 inline constexpr size_t kMaxIniBytes = size_t{1} << 20;
 
 // Keys, in lower case, and values. Blanks around both are removed.
@@ -25,9 +25,10 @@ using IniSection = std::map<std::string, std::string>;
 // Sections by the text between their brackets, as it is written: "profile a".
 using IniFile = std::map<std::string, IniSection>;
 
-// Parses `text`. A section that comes again goes on, and the last value of a key counts. Lines that
-// begin with '#' or ';' are comments, and so is the rest of a value from a '#' or ';' after a
-// blank. A line that is indented deeper than the key above it belongs to that key and is skipped.
+// Parses `text`. A section that comes again continues the first one, and the last value of a key
+// counts. Lines that begin with '#' or ';' are comments, and so is the rest of a value from a '#'
+// or ';' after a blank. A line that is indented deeper than the key above it belongs to that key
+// and is skipped.
 //   DataLoss           "SOURCE:LINE: .." for any other line. The message never shows the line: it
 //                      may be a secret.
 //   ResourceExhausted  more than kMaxIniBytes.

@@ -21,8 +21,8 @@ struct JwtClaims {
   std::string key_id = {};  // Empty: not named.
 };
 
-// The token. InvalidArgument if `private_key_pem` is no unencrypted RSA key; the message, which
-// begins with a verb, holds nothing of it.
+// The token. InvalidArgument if `private_key_pem` is not an unencrypted RSA key. The message begins
+// with a verb, and holds no part of the key.
 absl::StatusOr<std::string> SignedJwt(const JwtClaims& claims, absl::string_view private_key_pem);
 
 }  // namespace systole

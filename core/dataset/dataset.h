@@ -34,7 +34,7 @@ class DamageLog {
   struct Entry {
     std::string shard;  // Base name, or "rose/1.jpg" if the record is a file.
     int64_t record = 0;
-    int64_t offset = 0;  // In that file.
+    int64_t offset = 0;  // In the shard's file.
     std::string cause;
   };
   // The most entries that are kept. A badly damaged dataset must not fill the memory.
@@ -94,9 +94,10 @@ class Dataset {
   // of storage that fails (IsOutage) before the features of a record are known.
   static absl::StatusOr<std::shared_ptr<Dataset>> Create(
       std::string name, std::vector<std::unique_ptr<const RecordSource>> shards);
-  // Makes a dataset of the records of all `members`, one member after the other. It shares their
-  // shards, and its name is made of theirs. features() and sample() are the first member's: ask
-  // each member for its own. REQUIRES: at least one member, none of them joined.
+  // Makes a dataset of the records of all `members`, one member after the other. The new dataset
+  // shares the members' shards, and its name is made of their names. features() and sample() are
+  // those of the first member. The other members have their own. REQUIRES: at least one member,
+  // none of them joined.
   //   InvalidArgument  more than 2^62 records.
   static absl::StatusOr<std::shared_ptr<Dataset>> Join(
       std::vector<std::shared_ptr<const Dataset>> members);
@@ -131,8 +132,9 @@ class Dataset {
   static DamageLog::Entry DamageAt(const RecordSource& shard, int64_t index, int64_t record,
                                    std::string cause);
 
-  // Damaged records that indexing found. The number counts all of them. The list has the first
-  // `at_most` of those that the shards list (each lists at most kMaxDamagedListed).
+  // Damaged records that indexing found. num_damaged_records() counts all of them. DamagedRecords()
+  // has the first `at_most` of those that the shards list. Each shard lists at most
+  // kMaxDamagedListed.
   int64_t num_damaged_records() const { return num_damaged_records_; }
   std::vector<DamageLog::Entry> DamagedRecords(size_t at_most) const;
 

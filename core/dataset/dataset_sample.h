@@ -1,5 +1,5 @@
-// What a few records of a dataset look like: enough to describe its features, and to refuse a spec
-// that asks for shapes that these records do not have.
+// What a few records of a dataset look like. This is enough to describe the dataset's features, and
+// to refuse a spec that asks for shapes that these records do not have.
 //
 // Thread-compatible: an immutable value.
 #ifndef SYSTOLE_CORE_DATASET_DATASET_SAMPLE_H_
@@ -36,8 +36,8 @@ class DatasetSample {
   using ReadRecord =
       absl::FunctionRef<absl::StatusOr<SampledRecord>(int64_t record, AlignedBuffer& scratch)>;
 
-  // Looks at some of the `num_records` records: the first ones until one can be described, and a
-  // few from all over the dataset. Records that cannot be read are skipped.
+  // Looks at some of the `num_records` records. These are the first records, until one can be
+  // described, and a few from all over the dataset. Records that cannot be read are skipped.
   static DatasetSample Take(int64_t num_records, ReadRecord read);
 
   // Features of the first record that can be described; empty if there is none.

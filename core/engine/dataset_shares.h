@@ -1,8 +1,8 @@
 // Bounds how much of an engine one dataset may hold. So if the storage of a dataset hangs, feeds of
-// other datasets go on. A dataset gets four sevenths of the threads; threads that hang for other
-// datasets are not counted. Its slices whose reads hang get at most a quarter of the memory budget.
-// The share of the threads is the same whether the dataset hangs or not, because a read that hangs
-// looks like a slow read during its first second.
+// other datasets go on. A dataset gets four sevenths of the threads. Threads that hang for other
+// datasets are not counted. The slices of a dataset whose reads hang get at most a quarter of the
+// memory budget. The share of the threads is the same whether the dataset hangs or not, because a
+// read that hangs looks like a slow read during its first second.
 //
 // Counts tasks; has no thread and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_
@@ -50,9 +50,9 @@ class DatasetShares {
         : blocked_(std::move(blocked)) {}
 
     // What happens to streams of `plan`. nullopt: they go on. OK: no task is taken for them,
-    // because one of their datasets already has its full share. An error: they fail with it,
-    // because a read of one of their datasets has timed out. A new stream would only wait for the
-    // same storage.
+    // because one of their datasets already has its full share. An error: the streams fail with
+    // this error, because a read of one of their datasets has timed out. A new stream would only
+    // wait for the same storage.
     std::optional<absl::Status> Of(const FeedPlan& plan) const;
 
    private:

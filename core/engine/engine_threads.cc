@@ -11,7 +11,7 @@
 namespace systole {
 namespace {
 
-// After this much CPU time a thread asks again whose turn it is.
+// After this much CPU time a thread asks again which stream has the next turn.
 constexpr absl::Duration kTurn = absl::Milliseconds(50);
 
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
@@ -128,7 +128,7 @@ void EngineThreads::Stop() {
     watch_wakes_.Signal();
     reads = std::move(reads_);
   }
-  // The pool comes first: its threads hold blocks.
+  // The pool comes first, because its threads hold blocks.
   pool_.reset();
   reads.reset();
 }

@@ -1,5 +1,5 @@
-// The threads of a StepEngine, and the lock around its scheduler: who works, who waits, and who is
-// told.
+// The threads of a StepEngine, and the lock around its scheduler. Decides which threads work and
+// which wait, and tells consumers what they wait for.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_ENGINE_ENGINE_THREADS_H_
@@ -101,16 +101,16 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   StepScheduler::Work Wait(int index) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Wakes what reads ahead, and the waiting thread of the lowest number, because there may be work.
-  // That thread wakes the next one. So threads of high numbers, if never needed, never hold scratch
-  // memory.
+  // That thread wakes the next one. So a thread of a high number never holds scratch memory as long
+  // as it is not needed.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // The body of one more thread: looks at the workers now and then while they work.
   void Watch() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Waits until the next look. Then `threads` has an id for each worker. The id is 0 if the worker
-  // need not be looked at: it has no task, or it waits for scratch memory, where more threads would
-  // not help. False: the engine stops.
+  // need not be watched, because it has no task or waits for scratch memory. In the second case
+  // more threads would not help. False: the engine stops.
   bool WaitForLook(std::vector<ThreadId>& threads) ABSL_LOCKS_EXCLUDED(mu_);
 
   StepScheduler::Answers Look(absl::Span<const std::optional<ThreadTimes>> times)
@@ -121,7 +121,8 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   // From now on no work is taken for datasets that use up their share of the threads
   // (DatasetShares). If `fails_streams`, streams of datasets whose reads have timed out fail, and
-  // this returns what to tell their consumers. Otherwise they only wait until the next look.
+  // this returns what to tell their consumers. If `fails_streams` is false, these streams only wait
+  // until the next look.
   StepScheduler::Answers BlockDatasets(bool fails_streams = true)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -48,9 +48,9 @@ struct FillerScratch {
 class ExampleFiller {
  public:
   // Every later call must pass a plan equal to `plan`, and a scratch with room for it. `decoders`
-  // has one for each JPEG of an example; Create adds those that are missing. Fillers whose examples
-  // do not overlap in time may share them. `cache` may be null: then outputs are made as if they
-  // did not ask for it. Otherwise it must outlive the filler.
+  // has one decoder for each JPEG of an example. Create adds decoders that are missing. Fillers
+  // whose examples do not overlap in time may share them. `cache` may be null: then outputs are
+  // made as if they did not ask for it. Otherwise it must outlive the filler.
   static absl::StatusOr<ExampleFiller> Create(
       const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders,
       ValueCache* cache);
@@ -75,8 +75,9 @@ class ExampleFiller {
   bool FindKept(const FeedPlan& plan, const Record& record, Kept& kept);
 
   // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
-  // must not change until Fill returns, unless FindKept() returned true. The caller clears the lane
-  // when it calls Fill or Drop. `pass` is Place::pass. `kept` is from FindKept(), or empty.
+  // must not change until Fill returns. But it may change if FindKept() returned true. The caller
+  // clears the lane when it calls Fill or Drop. `pass` is Place::pass. `kept` is from FindKept(),
+  // or empty.
   absl::Status Begin(const FeedPlan& plan, int64_t pass, const Record& record,
                      absl::string_view payload, Kept kept, PairedDecoding& decoding, int lane);
 
@@ -93,7 +94,8 @@ class ExampleFiller {
   struct Cached {
     std::optional<size_t> form;         // Index in CachePlan::forms. Not set: no cache.
     std::optional<ProgramRunner> rest;  // Runs KeptForm::rest.
-    // For the example that was begun: the value found in the cache, and whether to keep one there.
+    // For the example that was begun. `found` is the value that the cache had. `fills` says whether
+    // the cache is to keep the value that is made.
     CachedValue found;
     bool fills = false;
   };

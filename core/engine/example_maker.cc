@@ -292,7 +292,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
   }
   FinishAll(task);
   task.run.done = std::max(task.run.done, static_cast<int64_t>(first));
-  // A slice that nobody wants counts as done.
+  // A slice that no stream wants counts as done.
   return InterruptRequested() || first >= wanted_.size();
 }
 
@@ -334,8 +334,8 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
                        bool waits) {
   if (!payload.ok()) {
     const absl::Status& status = payload.status();
-    // The message of a damaged record names the place already, and that of a replaced shard needs
-    // no record.
+    // The message of a damaged record names the place already. The message of a replaced shard
+    // needs no record.
     Settle(task, wanted,
            IsDamage(status) || absl::IsFailedPrecondition(status)
                ? status
@@ -409,8 +409,9 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
   }
   const Dataset& dataset = task.plan.dataset();
   const RecordSource& shard = *dataset.shards()[static_cast<size_t>(wanted.place.shard)];
-  // A replaced shard is not damage that may be masked. Storage that does not answer is not asked,
-  // nor is that of bytes that were read ahead: this was checked then.
+  // A replaced shard is not damage that may be masked. Storage that does not answer is not asked
+  // whether the shard was replaced. The storage of bytes that were read ahead is not asked either,
+  // because the reader has checked this.
   if (absl::Status unchanged =
           IsFetched(task, shard) || IsOutage(status) ? absl::OkStatus() : shard.CheckUnchanged();
       !unchanged.ok()) {

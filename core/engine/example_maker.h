@@ -1,8 +1,8 @@
-// Makes examples: reads their records, transforms the features, writes the results into the
+// Makes examples. It reads their records, transforms the features, and writes the results into the
 // examples' places in the slice. Holds the scratch memory and decoders of one thread. While it
 // works, it holds memory for the plan (kMaxScratchBytes), for a record (three times its bytes), for
 // text that the record's format makes (some MiB at most: ExampleFormat) and for its images. Between
-// tasks it holds at most 55 MiB, or nothing if others need the memory (scratch_account.h).
+// tasks it holds at most 55 MiB, or nothing if other makers need the memory (scratch_account.h).
 //
 // Single-thread. What it writes depends on the arguments alone.
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_
@@ -54,11 +54,11 @@ class ExampleMaker {
   //                       record, output and cause. ResourceExhausted if it is too large.
   //   FailedPrecondition  its shard changed since it was opened.
   //   Unavailable         no memory to read, decode or place it.
-  // Storage may give other errors, too. MASK hides only DataLoss and ResourceExhausted.
-  // Asks `turn_is_over` now and then, after an example or a mixed group. If the turn is over,
-  // returns false: run.done says how far this call came, and any maker may go on from there. True:
-  // `run` is done. If the thread was interrupted, no part of the result may be used. REQUIRES: the
-  // run begins and ends at multiples of plan->group().
+  // Storage may give other errors, too. MASK hides only DataLoss and ResourceExhausted. Asks
+  // `turn_is_over` now and then, after an example or a mixed group. If the turn is over, Make()
+  // returns false, and run.done says how far this call came. Any maker may go on from there. Make()
+  // returns true if `run` is done. If the thread was interrupted, no part of the result may be
+  // used. REQUIRES: the run begins and ends at multiples of plan->group().
   using TurnIsOver = absl::FunctionRef<bool()>;
   bool Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core, ExampleRun& run,
             uint8_t* slice, TurnIsOver turn_is_over);
@@ -67,8 +67,8 @@ class ExampleMaker {
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
 
-  // The first record that Make() asked for in its present shard or, if it reads none now, in its
-  // last one. -1: none yet. Any thread may ask.
+  // The first record that Make() asked for in the shard that it reads now. If it reads no shard
+  // now: in the last shard that it read. -1: it has read no shard yet. Any thread may ask.
   int64_t reading() const { return reading_.load(std::memory_order_relaxed); }
 
  private:
@@ -116,7 +116,7 @@ class ExampleMaker {
     int64_t unasked = 0;
   };
 
-  // Make() without FreeLarge(). Returns errors of the run as a whole; errors of examples are in
+  // Make() without FreeLarge(). Returns errors of the run as a whole. Errors of examples are in
   // run.error.
   absl::StatusOr<bool> Work(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                             ExampleRun& run, uint8_t* slice, TurnIsOver turn_is_over);
@@ -136,8 +136,8 @@ class ExampleMaker {
   void FreeAll();
   // Ends the turn of scratch_. Frees all memory if it may not be kept.
   void SettleScratch(const FeedPlan& plan);
-  // The bytes, without records, that the maker holds while it works for a plan that needs `bytes`.
-  // `tables` bytes of new tables are added to the tables that the maker has.
+  // The bytes that the maker holds while it works for a plan that needs `bytes`. Records are not
+  // counted. `tables` bytes of new tables are added to the tables that the maker has.
   int64_t PlanBytes(const ScratchBytes& bytes, int64_t tables) const;
   int64_t PayloadBytes() const;
   // Copies `payload` into the lane. False: the thread was interrupted.

@@ -1,6 +1,7 @@
-// Decides whose turn it is, by what the work costs: start-time fair queueing (Goyal, Vin, Cheng
-// 1996) on two levels. Peers take turns, and the streams of a peer share its turns. So a peer gets
-// its part, whatever the others ask for and however many streams they have.
+// Decides which stream gets the next turn, by the cost of its work. The method is start-time fair
+// queueing (Goyal, Vin, Cheng 1996) on two levels. Peers take turns, and the streams of a peer
+// share its turns. So a peer gets its part, whatever the others ask for and however many streams
+// they have.
 //
 // Each peer has a virtual time, and each stream has one among the streams of its peer. Both advance
 // by the cost of every piece of work that is taken for the stream. Among the peers that want work,
@@ -18,8 +19,9 @@
 // given back when a turn ends. The bound does not depend on how fast the peers are served. So it
 // also holds one level down, among the streams of a peer.
 //
-// A debt stays: a peer whose streams are all closed is remembered until the others have advanced
-// as far. Otherwise a peer could avoid every charge by closing its stream after each piece.
+// Debts are kept. A peer whose streams are all closed is remembered until the other peers have
+// advanced as far. Otherwise a peer could avoid every charge by closing its stream after each
+// piece.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_CLOCK_H_
@@ -144,8 +146,8 @@ class FairClock {
     ForgetPeers();
   }
 
-  // Forgets peers without a stream whose time is not beyond now_. If too many others without a
-  // stream are left, forgets the least advanced of these.
+  // Forgets peers that have no stream and whose time is not beyond now_. If too many other peers
+  // without a stream are left, forgets the least advanced of these.
   void ForgetPeers() {
     const auto idle = [](const Peer& peer) { return peer.streams == 0 && peer.under_way == 0; };
     std::erase_if(peers_, [&](const auto& known) {

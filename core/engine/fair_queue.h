@@ -1,13 +1,14 @@
-// Decides whose turn it is among streams, some of which lack memory. Among streams that can go on,
-// the least advanced stream of the least advanced peer goes first (FairClock).
+// Decides which stream gets the next turn. Some streams may lack memory. Among streams that can go
+// on, the least advanced stream of the least advanced peer goes first (FairClock).
 //
 // Memory matters only to streams that have to begin a slice. Among these, streams that hold no
-// slice go first. Streams that hold slices take turns: if the one whose turn it is finds too little
-// memory, the rest of them wait. Otherwise small slices could overtake a large one for ever. Each
-// stream has a share of the memory (slice_budget.h). While a stream without any slice waits for
-// memory, another stream begins a slice only if it then holds at most half of its own share. The
-// limit is not lower, because it may last for ever: the slice that waits may never find enough
-// memory, and a lower limit would then hold the other streams to one slice at a time.
+// slice go first. Streams that hold slices take turns. If the stream with the turn finds too little
+// memory, the other streams that hold slices wait. Otherwise small slices could overtake a large
+// one for ever. Each stream has a share of the memory (slice_budget.h). While a stream without any
+// slice waits for memory, another stream begins a slice only if it then holds at most half of its
+// own share. The limit is not lower, because it may hold for ever. The slice that waits may never
+// find enough memory, and with a lower limit the other streams could then have only one slice at a
+// time.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_QUEUE_H_

@@ -1,8 +1,8 @@
 // One core's slice of one step. Keeps track of which examples are still to be made, and owns the
-// slice's memory as long as somebody holds the slice. A cursor moves through the examples: a thread
-// takes a run of the next ones, and the cursor moves on. So a slice of many examples needs no more
-// bookkeeping than a slice of few. A thread that has worked long enough gives the rest of its run
-// back.
+// slice's memory as long as any object holds the slice. A cursor moves through the examples. A
+// thread takes a run of the next examples, and the cursor moves on. So a slice of many examples
+// needs no more bookkeeping than a slice of few. A thread that has worked long enough gives the
+// rest of its run back.
 //
 // If records are read ahead, a run is first taken to be read, and given back when its bytes are
 // there. Threads that compute get only such runs, and padding.

@@ -49,11 +49,11 @@ void ReadAhead::Wake() {
 
 bool ReadAhead::WaitUntilIdle(absl::Duration patience) {
   const absl::Duration deadline = clock_() + patience;
-  Wake();  // To drop what nobody wants any more.
+  Wake();  // To drop reads that no stream wants any more.
   MutexLock lock(mu_);
   while (reader_.GetStats().reads_under_way > 0 || !reads_.empty() || !located_.empty()) {
     if (clock_() >= deadline) return false;
-    // A read that nobody waits for tells nobody when it ends.
+    // A read without a waiting task tells no task when it ends.
     rests_.WaitFor(mu_, std::min(deadline - clock_(), kLookAgain));
   }
   return true;

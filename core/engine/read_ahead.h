@@ -37,11 +37,11 @@ namespace systole {
 
 class ReadAhead {
  public:
-  // The engine, as reading sees it. Called without a lock.
+  // The functions of the engine that this class calls. Called without a lock.
   class Engine {
    public:
     virtual ~Engine() = default;
-    // StepScheduler::TakeToRead(). Has told the answer.
+    // StepScheduler::TakeToRead(). Consumers have got the answers when it returns.
     virtual std::optional<SliceTask> TakeToRead(StepScheduler::MayRead may_read) = 0;
     // StepScheduler::Arrive().
     virtual void Arrive(const SliceTask& task, ExampleRun run) = 0;
@@ -54,10 +54,11 @@ class ReadAhead {
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // There may be a task to be read, or one that is no longer wanted. May be called under any lock.
+  // Says that there may be a task to be read, or a task that is no longer wanted. May be called
+  // under any lock.
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Waits for `patience` at most until no read is under way. False: one still is.
+  // Waits for `patience` at most until no read is under way. False: a read is still under way.
   bool WaitUntilIdle(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);
 
   BlockReaderStats GetStats() const { return reader_.GetStats(); }
@@ -90,7 +91,7 @@ class ReadAhead {
   // Gives all of located_ back to the engine.
   void ReturnLocated() ABSL_LOCKS_EXCLUDED(mu_);
   void Done(uint64_t number, std::vector<BlockPtr> blocks) ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends reads whose slices nobody wants any more. True if there were any.
+  // Ends reads whose slices no stream wants any more. True if there were any.
   bool DropUnwanted() ABSL_LOCKS_EXCLUDED(mu_);
 
   Engine& engine_;

@@ -1,6 +1,6 @@
 // The bytes of a run's records, in blocks that were read ahead.
 //
-// Thread-compatible: immutable. Holds the blocks, which stay in memory as long.
+// Thread-compatible: immutable. Holds the blocks, which stay in memory as long as this object.
 #ifndef SYSTOLE_CORE_ENGINE_RUN_BLOCKS_H_
 #define SYSTOLE_CORE_ENGINE_RUN_BLOCKS_H_
 

@@ -1,5 +1,5 @@
-// One consumer's stream, as the scheduler knows it: which slices it needs in which order, which of
-// them are begun for it, and what its consumer must be told.
+// One consumer's stream, as the scheduler knows it. The stream knows which slices it needs in which
+// order, which of them are begun, and what its consumer must be told.
 //
 //   slices 0 .. num_slices - 1:  delivered | pending | next | still to come
 //

@@ -53,8 +53,8 @@ class ScratchAccount final : public ScratchSource {
   // stays counted until the turn is over. So a turn of small images takes memory only once.
   void EndExample();
 
-  // The turn is over. `kept` bytes of each use, or fewer if fewer were needed, are held until the
-  // next turn. False: these bytes are too many, or other threads need them. The caller must then
+  // The turn is over. Holds `kept` bytes of each use until the next turn, or fewer bytes if fewer
+  // were needed. False: these bytes are too many, or other threads need them. The caller must then
   // free all of them.
   [[nodiscard]] bool EndTurn(const Uses& kept);
 

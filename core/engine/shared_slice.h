@@ -1,5 +1,5 @@
-// A slice that several streams may have. It counts these streams, and lists those of them that must
-// be told when the slice is done.
+// A slice that several streams may have. It counts these streams. It lists the streams that must be
+// told when the slice is done.
 //
 // Thread-compatible, but any thread may call unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_SHARED_SLICE_H_

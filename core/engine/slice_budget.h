@@ -1,5 +1,5 @@
-// Manages the memory of slices under one byte budget. Counts the bytes in flight. Decides how many
-// bytes each stream may hold, and which stream gives memory back when another one needs it.
+// Manages the memory of slices under one byte budget. It counts the bytes in flight. It decides how
+// many bytes each stream may hold, and which stream gives memory back when another stream needs it.
 //
 //   budget = used: held by streams, on its way back, or kept (SliceShelf) | free
 //
@@ -49,7 +49,7 @@ class StreamHoldings {
   void Drop();
 
   int64_t cost_bytes() const { return slice_bytes_ + kSliceOverheadBytes; }
-  // held(): slices that were begun and neither dropped nor given away. pending(): those of them
+  // held(): slices that were begun and neither dropped nor given away. pending(): the held slices
   // that are not delivered yet.
   int64_t held() const { return held_; }
   int64_t pending() const { return pending_; }
@@ -121,7 +121,7 @@ class SliceBudget {
   bool HasRoom(int64_t cost_bytes, int64_t kept_bytes = 0) const {
     return used_bytes() - kept_bytes + cost_bytes <= budget_bytes();
   }
-  // The same, once all memory that is on its way back has arrived, too.
+  // Whether HasRoom() will be true once all memory that is on its way back has arrived.
   bool WillHaveRoom(int64_t cost_bytes, int64_t kept_bytes) const;
 
   // Memory for a slice of `slice_bytes`. ResourceExhausted if the system has none. REQUIRES:

@@ -3,7 +3,7 @@
 // to a limit of bytes and a limit of slices, until a stream needs the memory.
 //
 // Once a limit is reached, no more slices are kept. When a stream needs memory, the slice that was
-// kept last is given up first: the streams that will need kept slices come to the older ones
+// kept last is given up first, because the streams that will need kept slices reach the older ones
 // sooner. The shelf does not count the streams of a slice. The scheduler says when no stream has
 // the slice any more.
 //

@@ -1,4 +1,4 @@
-// A piece of a slice's work, as a thread gets it from the scheduler: examples to be made, or
+// A piece of a slice's work, as a thread gets it from the scheduler. It has examples to be made, or
 // records to be read.
 //
 // Thread-compatible value type, but unwanted() may be used by any thread.
@@ -37,14 +37,14 @@ class SliceTask {
   const ExampleRange& examples() const { return run_.examples; }
   // The task's examples, and how many pieces of them an earlier task has done.
   const ExampleRun& run() const { return run_; }
-  // Raised once nobody wants the slice any more.
+  // Raised once no stream wants the slice any more.
   const InterruptFlag& unwanted() const { return slice_->unwanted(); }
   // The bytes of the budget that the task's slice takes.
   int64_t cost_bytes() const { return slice_->cost_bytes(); }
   // The slice's memory. No other task touches the places of these examples.
   uint8_t* data() const { return slice_->data(); }
 
-  // For the scheduler: the stream whose turn it was, and the slice.
+  // For the scheduler: the stream that had the turn, and the slice.
   ScheduledStream& stream() const { return *stream_; }
   SharedSlice& slice() const { return *slice_; }
   double charged() const { return charged_; }

@@ -5,8 +5,9 @@
 //                 ^ looks ahead as far as its share of the budget goes
 //   slice dropped -> its memory goes to the next slice of some stream
 //
-// Streams of one plan share slices (step_scheduler.h). If another stream is making or holding the
-// slice that a stream needs, or the engine has kept it, both streams get the same memory.
+// Streams of one plan share slices (step_scheduler.h). The slice that a stream needs may be in the
+// making for another stream, or held by it, or kept by the engine. The stream then gets the memory
+// of that slice.
 //
 // A read that hangs keeps its thread and its slice's memory until the read returns. The step that
 // needs the read fails. The hanging reads of a dataset get no more than a share of the threads, so

@@ -1,4 +1,4 @@
-// What an engine may take, and what it counts.
+// The limits of an engine, and the numbers that it counts.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_ENGINE_OPTIONS_H_
@@ -25,7 +25,7 @@ struct StepEngineOptions {
   absl::Duration read_timeout = absl::Seconds(60);
   // Bound on the bytes of all slices in flight: those that are being made, that wait, or that are
   // on their way to the kernel. Each counts for 1 KiB more than its bytes (kSliceOverheadBytes).
-  // The bound stops slow clients from filling the memory. A larger bound lets each stream look
+  // Without the bound, slow clients could fill the memory. A larger bound lets each stream look
   // further ahead.
   int64_t memory_budget_bytes = int64_t{1} << 30;
   // Bound on the memory that all threads together take for making examples and keep between tasks.
@@ -33,17 +33,19 @@ struct StepEngineOptions {
   // (core/memory/scratch_budget.h). A larger bound lets more threads make large examples at a time.
   // 0: a third of memory_budget_bytes, but at least what `threads` need for ordinary images.
   int64_t scratch_budget_bytes = 0;
-  // Reads ahead of records that are not on this machine: how many may be under way at a time. Each
-  // takes a thread, which only waits.
+  // How many reads ahead, of records that are not on this machine, may run at a time. Each takes a
+  // thread, which only waits.
   int reads = 64;
-  // Bound on the memory of what was read ahead: bytes that are being read, that wait for threads or
-  // are kept for later. With WINDOW it should hold a window. 0: a quarter of memory_budget_bytes.
+  // Bound on the memory for reading ahead. It covers bytes that are being read, that wait for
+  // threads, and that are kept for later. With WINDOW it should hold a window. 0: a quarter of
+  // memory_budget_bytes.
   int64_t read_budget_bytes = 0;
-  // Keeps what was read on this machine's disk, over restarts. Null: nothing is kept there.
+  // A store on this machine's disk that keeps the bytes that were read ahead, also over restarts.
+  // Null: nothing is kept on disk.
   std::shared_ptr<DiskStore> block_cache = nullptr;
   // Bound on the number of slices in sealed memory: those that are made, lent or kept for reuse.
-  // Each takes a file descriptor here and a mapping at every client that has had it. Other slices
-  // are in private memory.
+  // Each of these slices takes a file descriptor here, and a mapping in every client that got the
+  // slice. Other slices are in private memory.
   int max_sealed_slices = std::numeric_limits<int>::max();
 };
 
@@ -63,7 +65,7 @@ struct StepEngineStats {
   // such a read.
   int threads_stuck = 0;
   int64_t reads_timed_out = 0;
-  // Of records that are read ahead.
+  // For records that are read ahead.
   BlockReaderStats reads = {};
   // Slices that a stream got without making them, because another stream of the same plan had
   // them.

@@ -36,16 +36,17 @@ struct StreamMemory {
   BufferKind kind = BufferKind::kPrivate;
   // The most bytes of slices that a consumer may hold; two slices are always allowed. At this bound
   // the consumer gets no other slice until it drops one. The bound is for a consumer that nothing
-  // else slows down: slices that the consumer holds cannot be taken back for others.
+  // else slows down. It is needed because slices that a consumer holds cannot be taken back for
+  // other consumers.
   int64_t window_bytes = std::numeric_limits<int64_t>::max();
   // The most bytes that are made ahead, counting kSliceOverheadBytes for each slice. The stream's
   // share of the budget bounds them, too. One slice is always allowed.
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
   // Whether a slice leaves the budget when the consumer gets it. True is for a consumer in this
-  // process, which may keep as many slices as it likes. Slices that are made ahead for such a
-  // consumer are bounded all the same. While the consumer does not wait, it does not need these
-  // slices yet. So the stream gives them up if another stream with gives_away has no room for a
-  // slice that its own consumer waits for.
+  // process, which may keep as many slices as it likes. But slices that are made ahead for such a
+  // consumer have a bound. While the consumer does not wait, it does not need these slices yet. So
+  // the stream gives them up if another stream with gives_away has no room for a slice that its own
+  // consumer waits for.
   bool gives_away = false;
 };
 

@@ -311,7 +311,7 @@ void StepScheduler::Begin(ScheduledStream& stream) {
   absl::StatusOr<AlignedBuffer> buffer =
       budget_.Take(plan.layout().slice_bytes(), stream.memory().kind);
   if (!buffer.ok()) {
-    // The system has less memory than the budget promises: this stream ends, others go on.
+    // The system has less memory than the budget promises. This stream ends, and others go on.
     stream.Fail(buffer.status());
     return;
   }

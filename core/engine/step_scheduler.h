@@ -6,13 +6,14 @@
 //                  |    +-- what is left of it <--+ Return()     GiveBack(memory) <---+
 //                  the least advanced stream of the least advanced peer
 //
-// It combines three parts that do not know each other. FairQueue says whose turn it is, SliceBudget
-// says what each stream may have in flight, and SliceShelf has the slices that streams share.
+// It combines three parts that do not know each other. FairQueue says which stream has the next
+// turn. SliceBudget says how many bytes each stream may have in flight. SliceShelf has the slices
+// that streams share.
 //
-// A slice is begun when the first task is taken for it, so there is no queue. Records that are read
-// ahead come to Take() through TakeToRead() and Arrive(). The scheduler keeps
-// an entry for each stream and one for each slice that is begun and not dropped. Every call costs
-// O(streams), plus the entries that it removes.
+// A slice is begun when a thread takes its first task, so there is no queue. Records that are read
+// ahead come to Take() through TakeToRead() and Arrive(). The scheduler keeps an entry for each
+// stream and one for each slice that is begun and not dropped. Every call costs O(streams), plus
+// the entries that it removes.
 //
 // Streams of one plan share slices. If a stream's next slice was begun by another stream, the
 // stream joins that slice, done or not. A slice that all streams have dropped is kept for streams
@@ -61,7 +62,8 @@ class StepScheduler {
 
   explicit StepScheduler(const StepSchedulerOptions& options);
 
-  // What to tell a consumer that waited. Call Tell() without a lock: the waiter may call anything.
+  // The answer to a consumer that waited. Call Tell() without holding a lock, because the waiter
+  // may call any function.
   struct Answer {
     DeliveryWaiter waiter;  // Null: no consumer waited.
     Delivery delivery = std::optional<SharedSlicePtr>();
@@ -98,7 +100,8 @@ class StepScheduler {
   // Begins a slice if the stream needs one.
   using MayRead = absl::FunctionRef<bool(const FeedPlan& plan)>;
   Work TakeToRead(MayRead may_read);
-  // The records of such a task are read: `run` has their bytes. Any thread may take it.
+  // The records of a task from TakeToRead() are read, and `run` has their bytes. Any thread may
+  // take the run.
   Answers Arrive(const SliceTask& task, ExampleRun run);
 
   // `task` has become overdue, or is no longer overdue.
@@ -115,8 +118,8 @@ class StepScheduler {
   Answers Return(const SliceTask& task, ExampleRun run, double cost);
 
   // `task` is under way and may never be finished. The streams that have its slice get the slices
-  // before it, and then fail with `status`. The slice's memory stays charged, and nobody gets it,
-  // until Finish() is called for the task after all.
+  // before it, and then fail with `status`. The slice's memory stays charged, and no stream gets
+  // it, until Finish() is called for the task after all.
   Answers Abandon(const SliceTask& task, const absl::Status& status);
 
   // Asks `blocked` about the plan of each stream. If `blocked` returns a status, no task is taken
@@ -128,13 +131,13 @@ class StepScheduler {
   // From now on `threads` threads ask for work.
   void SetThreads(int threads) { threads_ = threads; }
 
-  // Delivers what the consumer gets now; nullopt if it has to wait. In that case call Wait().
+  // Returns what the consumer gets now. nullopt if the consumer has to wait: then call Wait().
   std::optional<Delivery> Next(ScheduledStream& stream);
   // Calls `waiter` once there is something to deliver. True: there may be work now that Take() did
   // not have before. REQUIRES: the stream has no waiter yet.
   bool Wait(ScheduledStream& stream, DeliveryWaiter waiter);
 
-  // The consumer has dropped a slice; its memory comes back.
+  // The consumer has dropped a slice, and the slice's memory comes back.
   Answer GiveBack(ScheduledStream& stream, const SharedSlicePtr& slice);
   // The consumer has dropped a slice that was given away (StreamMemory).
   void TakeBack(SharedSlice& slice) { budget_.TakeBack(slice.TakeBuffer()); }
@@ -161,16 +164,16 @@ class StepScheduler {
   Choice Choose(CandidateOf candidate_of, FairQueue::Accounts accounts);
   FairQueue::Candidate MakerCandidate(ScheduledStream& stream, bool beside) const;
   FairQueue::Candidate ReaderCandidate(ScheduledStream& stream, MayRead may_read) const;
-  // Fills in whether the stream may begin a slice. If others begin its slices (not `begins`), it
-  // only counts among those that lack memory.
+  // Fills in whether the stream may begin a slice. If `begins` is false, other code begins the
+  // stream's slices. The stream then only counts among those that lack memory.
   void LookForRoom(ScheduledStream& stream, bool begins, FairQueue::Candidate& candidate) const;
   // The stream's claim on the budget, beside those of other streams.
   SliceBudget::Claim ClaimOf(const ScheduledStream& stream) const;
   // Whether the stream may begin another slice, if there is memory for it.
   bool MayBegin(const ScheduledStream& stream) const;
   bool MayBegin(const ScheduledStream& stream, const SliceBudget::Claim& claim) const;
-  // Begins the stream's next slice, or joins it if another stream has begun it. If the system has
-  // no memory, does neither, and the stream fails.
+  // Begins the stream's next slice, or joins this slice if another stream has begun it. If the
+  // system has no memory, the stream fails.
   void Begin(ScheduledStream& stream);
 
   // `task` has ended. If it was the last one of its slice, the slice's streams are told.

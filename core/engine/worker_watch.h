@@ -1,22 +1,22 @@
 // Decides how many threads of a StepEngine work at a time, and finds threads that storage holds up.
 //
 //   Begin(worker) .. End(worker)     a task
-//   Look(what the kernel says)       now and then: sets limit() and IsStuck(), says who timed out
+//   Look(what the kernel says)       now and then: sets limit() and IsStuck(), returns time-outs
 //
 // A thread that waits for storage leaves its processor to another thread. If threads wait for a
 // part f of their time, it takes `threads` / (1 - f) threads to keep `threads` processors busy. So
 // this many threads may work.
 //
-// A thread that has not run for a second, in the middle of a task, is stuck: its read hangs. Reads
-// of a network file system or a dying disk can hang. Another thread takes the place of a stuck
-// thread meanwhile. After `read_timeout` the step of the stuck thread fails.
+// A thread that has not run for a second, in the middle of a task, is *stuck*, because its read
+// hangs. Reads of a network file system or a dying disk can hang. Another thread takes the place of
+// a stuck thread meanwhile. After `read_timeout` the step of the stuck thread fails.
 //
-// A thread that is at one task for much longer than a turn is overdue: it makes a costly example,
-// and an example is never interrupted. Other peers must not wait for that thread. So another thread
-// may work beside it, for peers that have no overdue task themselves. The kernel shares the
-// processors between the two threads.
+// A thread that works at one task for much longer than a turn is *overdue*. It makes a costly
+// example, and an example is never interrupted. Other peers must not wait for that thread. So
+// another thread may work beside it, for peers that have no overdue task themselves. The kernel
+// shares the processors between the two threads.
 //
-// It has no thread, no lock and no clock. Thread-compatible.
+// A WorkerWatch has no thread, no lock and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_WORKER_WATCH_H_
 #define SYSTOLE_CORE_ENGINE_WORKER_WATCH_H_
 

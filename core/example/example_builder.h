@@ -36,8 +36,8 @@ class ExampleBuilder {
   // The record. May be called again after adding more.
   std::string Serialize() const;
 
-  // What Serialize() would return after AddBytes(name, value), around a value of `value_bytes`
-  // bytes. So a large value can be read straight into its record.
+  // What Serialize() would return after AddBytes(name, value), but without the value, which has
+  // `value_bytes` bytes. So a large value can be read straight to its place in the record.
   RecordAround SerializeAround(absl::string_view name, uint64_t value_bytes) const;
 
  private:

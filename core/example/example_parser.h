@@ -53,8 +53,9 @@ class ExampleParser {
 inline constexpr size_t kMaxFirstFeatures = 10'000;
 inline constexpr size_t kMaxFirstNameBytes = size_t{1} << 20;
 
-// One record, for exploring: every lookup scans it. Borrows the record, which must not change. Its
-// features borrow the record and the view. The view is for one thread at a time.
+// One record, for code that explores it. Every look-up scans the record. Borrows the record, which
+// must not change. Its features borrow the record and the view. The view is for one thread at a
+// time.
 class ExampleView {
  public:
   // Checks the whole record.
@@ -83,7 +84,8 @@ class ExampleView {
   mutable MadeText made_;  // For all features given out.
 };
 
-// A feature that a record holds, without borrowing from the record: for describing a dataset.
+// A feature that a record holds, without borrowing from the record. For the description of a
+// dataset.
 struct FeatureDescription {
   std::string name;
   FeatureKind kind = FeatureKind::kMissing;

@@ -1,10 +1,11 @@
-// One feature of a record, seen in place: nothing is copied and nothing is allocated. Made by an
+// One feature of a record, read in place, without a copy or an allocation. Made by an
 // ExampleFormat, which has checked the bytes. Bytes of a mapped file may change afterwards. Even
 // then the views returned lie within the record, and nothing is written outside the caller's span.
 // A change that is noticed is DataLoss.
 //
 // Thread-compatible. Borrows the record and its name. The name comes from the format or, if the
-// feature is missing, from the caller. Both must outlive the view and the views it returns.
+// feature is missing, from the caller. The record and the name must outlive this view and the views
+// that it returns.
 #ifndef SYSTOLE_CORE_EXAMPLE_FEATURE_VIEW_H_
 #define SYSTOLE_CORE_EXAMPLE_FEATURE_VIEW_H_
 
@@ -90,7 +91,7 @@ class FeatureView {
   int64_t skipped_lists_ = 0;
   int64_t count_ = 0;
   FeatureKind kind_ = FeatureKind::kMissing;
-  // If set, `list_` is not an encoding: it is the bytes value, or empty if the value is in
+  // If set, `list_` is not an encoding. It is the bytes value, or empty if the value is in
   // `number_`.
   bool is_one_value_ = false;
   union {

@@ -1,5 +1,5 @@
 // Reads the protobuf wire format in place. Accepts and refuses what protobuf's own C++ parser
-// accepts and refuses, odd corners included. Tags and lengths have at most 5 bytes; surplus bits
+// accepts and refuses, odd corners included. Tags and lengths have at most 5 bytes. Surplus bits
 // are dropped in a tag, but are an error in a length. Varints have at most 10 bytes. Field number 0
 // is an error. Groups are skipped, with a bounded nesting.
 //

@@ -1,4 +1,4 @@
-// A block: a stretch of a source's bytes, read once and shared by all who need it.
+// A block: a stretch of a source's bytes, which is read once and shared by all tasks that need it.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_H_
 #define SYSTOLE_CORE_FETCH_BLOCK_H_
 
@@ -43,7 +43,7 @@ class Block {
   //   Unavailable  also: it has not come in time, or its storage hangs.
   //   ResourceExhausted  also: the system gives no thread.
   // All other errors are those of ByteSource::ReadAt() and CheckUnchanged(). Each names the source
-  // by its base name, or by nothing.
+  // by its base name, or not at all.
   const absl::Status& status() const { return status_; }
   // All bytes of the range; none if status() is not OK. Valid as long as the block.
   absl::string_view bytes() const {
@@ -58,14 +58,15 @@ class Block {
   const BlockBuffer buffer_;
 };
 
-// While it is held, the block is in use: it stays in memory, and whoever needs it gets the same.
+// While a task holds a BlockPtr, its block is in use. The block stays in memory, and all tasks that
+// need it get this same block.
 using BlockPtr = std::shared_ptr<const Block>;
 
 // What a task needs of one block.
 struct BlockUse {
   BlockRange range;
-  // How many records of the block this use reads, and how many a whole pass of the feed reads.
-  // They say when a feed has read all that it needs of the block.
+  // How many records of the block this use reads, and how many a whole pass of the feed reads. From
+  // these two numbers follows when a feed has read all that it needs of the block.
   int64_t records = 1;
   int64_t records_in_block = 1;
 };
@@ -74,12 +75,12 @@ struct BlockUse {
 struct BlockWant {
   // A block may be in more than one use.
   std::vector<BlockUse> uses = {};
-  // Who reads. One feed comes to each of its records once in each pass.
+  // The feed that reads. A feed reads each of its records once in each pass.
   uint64_t feed = 0;
-  // Whose storage may hang. One dataset gets only a part of the requests.
+  // The dataset that is read. Its storage may hang, so it gets only a part of the requests.
   uint64_t dataset = 0;
-  // Keeps the sources alive. It is held until no read that this want began is under way, so longer
-  // than the ticket if a read hangs.
+  // Keeps the sources alive. The table holds it until all reads that this want began have ended. If
+  // a read hangs, this is longer than the ticket lives.
   std::shared_ptr<const void> owner = nullptr;
 };
 

@@ -1,4 +1,5 @@
-// A block's range by its source's number, so that it is good after the source is gone.
+// Names a block's range by the number of its source. So the key stays valid after the source is
+// destroyed.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_KEY_H_
@@ -26,7 +27,7 @@ struct BlockKeyHash {
   }
 };
 
-// The source must live.
+// REQUIRES: the source exists.
 inline BlockKey KeyOf(const BlockRange& range) {
   return {.source = range.source->number(), .offset = range.offset, .size = range.size};
 }

@@ -1,5 +1,5 @@
-// The buffers of blocks. One that comes back is handed out again for a block of its size: the pages
-// of a fresh buffer cost the kernel more time than all else that a read does.
+// The buffers of blocks. A buffer that comes back is handed out again for a block of its size. The
+// pages of a fresh buffer would cost the kernel more time than all other work of a read.
 //
 // Sizes are rounded up to one of sixteen between a power of two and the next, so that blocks of
 // about the same size share buffers.
@@ -27,10 +27,11 @@ int64_t BufferBytesFor(uint64_t size);
 
 class BlockMemory;
 
-// A buffer that goes back to the memory that it is from. Thread-compatible. Moves, does not copy.
+// A buffer that returns to its BlockMemory when it is destroyed. Thread-compatible. Moves, does not
+// copy.
 class BlockBuffer {
  public:
-  // `from` is null if the buffer is nobody's.
+  // `from` is null if the buffer belongs to no BlockMemory.
   explicit BlockBuffer(AlignedBuffer buffer = AlignedBuffer(), BlockMemory* from = nullptr)
       : buffer_(std::move(buffer)), from_(from) {}
   BlockBuffer(BlockBuffer&& other) noexcept

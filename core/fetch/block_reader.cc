@@ -214,7 +214,7 @@ void BlockReader::Read(const BlockTable::Job& job) {
   }
   block.reset();
   Call(std::move(later));
-  // Nobody waits for this any more, but the request is not free until it is done.
+  // No task waits for this any more, but the request is not free until it is done.
   if (kept.has_value()) {
     const BlockPtr in_use = Hand(*std::move(kept));
     disk_.Insert(job.range, job.feed, in_use->bytes());
@@ -245,7 +245,7 @@ std::shared_ptr<const Block> BlockReader::BlockOf(const BlockTable::Job& job, Bl
 }
 
 void BlockReader::Watch() {
-  // The machine's clock, also if options_.now is another one: it only says how often to look.
+  // The machine's clock, even if options_.now is another clock. It only decides how often to look.
   const MonotonicClock clock = SteadyClock();
   absl::Duration due = clock() + kPeriod;
   while (true) {

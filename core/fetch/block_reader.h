@@ -38,8 +38,8 @@
 namespace systole {
 
 struct BlockReaderOptions {
-  // Reads under way at a time, > 0. Each has a thread of its own, which starts when it is first
-  // needed. More requests hide more of the storage's latency.
+  // How many reads may run at a time, > 0. Each has a thread of its own, which starts when it is
+  // first needed. More requests hide more of the storage's latency.
   int requests = 64;
   // Bound on the memory of all blocks: those being read, in use, and kept, > 0.
   int64_t memory_bytes = int64_t{256} << 20;
@@ -47,7 +47,8 @@ struct BlockReaderOptions {
   // after five times as long. If its read goes on all the same, it goes on holding its request:
   // nothing can cancel a read of a dead mount.
   absl::Duration read_timeout = absl::Seconds(60);
-  // Keeps blocks across restarts. Null: none. Shared with whoever shows its counts.
+  // Keeps blocks across restarts. Null: no disk. Shared with the code that shows the store's
+  // counts.
   std::shared_ptr<DiskStore> disk = nullptr;
   // Called when a TryRead() that was refused may succeed now.
   std::function<void()> room = nullptr;
@@ -56,9 +57,9 @@ struct BlockReaderOptions {
 
 class BlockReader;
 
-// The blocks of a want are wanted as long as its ticket lives. If the ticket goes before `done` is
-// called, `done` is not called any more; a call that has just begun on another thread goes on.
-// Reads of blocks that nobody else wants are dropped from the queue, or interrupted
+// The blocks of a want are wanted as long as its ticket lives. If the ticket is destroyed before
+// `done` is called, `done` is not called any more. But a call that has just begun on another thread
+// goes on. Reads of blocks that no other want has are dropped from the queue, or interrupted
 // (core/interrupt).
 class BlockTicket {
  public:
@@ -78,7 +79,7 @@ class BlockTicket {
 struct BlockReading {
   enum class State {
     kNoRoom,         // Nothing. There is no room now in the memory or the queue.
-    kDatasetIsFull,  // Nothing. The dataset has its part of the memory or the queue; others may go
+    kDatasetIsFull,  // Nothing. The dataset has its part of the memory or the queue. Others may go
                      // on.
     kReady,          // Here are the blocks. `done` is not called.
     kReading,        // `done` is called when the blocks have come.
@@ -108,15 +109,15 @@ class BlockReader {
 
   BlockReaderStats GetStats() const;
 
-  // Interrupts all reads and drops all tickets; TryRead() says kNoRoom from now on. Waits for reads
-  // and for calls of `done` and `room` that have begun. False if some have not ended after
+  // Interrupts all reads and drops all tickets. From now on TryRead() returns kNoRoom. Waits for
+  // reads and for calls of `done` and `room` that have begun. False if some have not ended after
   // `patience`: a read hangs.
   bool Stop(absl::Duration patience);
 
  private:
   friend class BlockTicket;
 
-  // What is done after the lock is gone.
+  // What to do after the lock is released.
   struct Later {
     std::vector<std::pair<Done, std::vector<BlockPtr>>> done;
     BlockTable::Freed freed;
@@ -133,9 +134,9 @@ class BlockReader {
   absl::Status StartFirstThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Wakes, or starts, the threads that the table's state asks for.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // What is to be done after a change of the table. On a thread of the reader's own.
+  // What to do after a change of the table. For the reader's own threads.
   Later Collect(std::vector<BlockTable::Finished> finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The same on any thread: a call of `room` is left to the thread that watches.
+  // The same for any thread. The thread that watches then calls `room`.
   BlockTable::Freed CollectFreed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Call(Later later) ABSL_LOCKS_EXCLUDED(mu_);
   // The threads' code.

@@ -15,7 +15,7 @@ struct BlockReaderStats {
   int64_t reads_queued = 0;
   int64_t reads_hung = 0;  // Their blocks have timed out.
   int64_t memory_bytes = 0;
-  int64_t memory_in_use_bytes = 0;  // Of these: being read, or held by somebody.
+  int64_t memory_in_use_bytes = 0;  // Of memory_bytes: being read, or in use.
   // Since the start.
   int64_t blocks_read = 0;  // From their sources.
   int64_t blocks_failed = 0;

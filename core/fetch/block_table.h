@@ -1,16 +1,16 @@
 // The bookkeeping of a BlockReader: which blocks are wanted, read, in use and kept.
 //
-//   Admit(want)          all or nothing: its blocks are here, or wait in the queue, or no room
+//   Admit(want)          all of its blocks are here, or all will come, or there is no room
 //   NextRead()           the block that a free request reads next
 //   Arrive() .. End()    a read has brought its block; its request is free
 //   Look()               now and then: finds reads that hang, and reads that are slow
 //
 // A block is an entry as long as it is wanted, in use, or kept. An entry has a read under way, or
-// two. A read that lost its entry, because nobody wants its block or because it has timed out, goes
-// on and holds its request and its memory until it returns.
+// two. A read may lose its entry, because no want has its block any more or because it has timed
+// out. Such a read goes on, and holds its request and its memory until it returns.
 //
-// It has no thread, no lock and no clock. Thread-compatible. What it lets go of, blocks and owners
-// of wants, goes to TakeFreed(), so that no destructor runs under the caller's lock.
+// It has no thread, no lock and no clock. Thread-compatible. TakeFreed() returns the blocks and
+// owners of wants that the table has released. So no destructor runs under the caller's lock.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_TABLE_H_
 #define SYSTOLE_CORE_FETCH_BLOCK_TABLE_H_
 
@@ -60,7 +60,8 @@ class BlockTable {
   };
   struct Admission {
     bool admitted = false;
-    // It was not, because its dataset has its part. There is room for others.
+    // The want was refused because its dataset has its part already. There is room for other
+    // datasets.
     bool dataset_is_full = false;
     int64_t want = 0;
     // Has a value if all blocks are here.
@@ -71,7 +72,7 @@ class BlockTable {
     BlockRange range;
     uint64_t feed = 0;       // Of the want that began it.
     bool is_second = false;  // The block's first read is slow.
-    // Raised when nobody waits for the read any more.
+    // Raised when no want waits for the read any more.
     std::shared_ptr<const InterruptFlag> flag;
     // Where the read counts the bytes that have come.
     std::shared_ptr<ReadProgress> progress;
@@ -83,7 +84,8 @@ class BlockTable {
 
   // REQUIRES: the want has a use, and its sources live.
   Admission Admit(const BlockWant& want);
-  // The want's blocks are no longer wanted. Nothing if it has got them, or was dropped.
+  // The want does not need its blocks any more. Does nothing if the want has got them, or was
+  // dropped.
   void Drop(int64_t want);
   void DropAll();
   // One more use of a block, if the table has it.
@@ -92,18 +94,20 @@ class BlockTable {
   void Release(const BlockKey& key);
 
   bool HasReads() const { return !reads_.empty() || parts_.queued() > 0; }
-  // Whether NextRead() has one.
+  // Whether NextRead() has a read.
   bool CanBegin() const;
   std::optional<Job> NextRead(absl::Duration now);
-  // The read has brought `block`, or its error. A block that nobody wants is freed.
+  // The read has brought `block`, or its error. A block that no want has is freed.
   std::vector<Finished> Arrive(int64_t read, std::shared_ptr<const Block> block, BlockOrigin origin,
                                absl::Duration now);
-  // The read has ended, and the memory of a block that nobody wanted is freed. REQUIRES: Arrive().
+  // The read has ended, and the memory of a block that no want has is freed. REQUIRES: Arrive() was
+  // called.
   void End(int64_t read);
   // Finds reads that have timed out (ReadWatch).
   std::vector<Finished> Look(absl::Duration now);
 
-  // Whether a want that was refused may be admitted now. Then false until one is refused again.
+  // Whether a want that was refused may be admitted now. After true, returns false until another
+  // want is refused.
   bool TakeRoom() { return std::exchange(has_room_, false); }
   Freed TakeFreed() { return std::exchange(freed_, {}); }
 
@@ -126,7 +130,7 @@ class BlockTable {
     int64_t holds = 0;             // Uses that it was handed to.
   };
   struct Read {
-    Entry* entry = nullptr;  // Null: nobody waits for it.
+    Entry* entry = nullptr;  // Null: no want waits for it.
     BlockRange range;
     uint64_t dataset = 0;
     std::shared_ptr<const void> owner;
@@ -146,24 +150,26 @@ class BlockTable {
 
   Entry* Find(const BlockKey& key) const;
   bool IsFree(const Entry& entry) const;
-  // Whether `bytes` more fit, once all blocks are gone that nobody uses. Of these the want itself
-  // needs own_free_bytes. What does not fit may come in alone, beside reads that hang.
+  // Whether `bytes` more fit, once all unused blocks are dropped. The want itself needs
+  // own_free_bytes of the unused blocks. A want that never fits may come in alone, beside reads
+  // that hang.
   bool Fits(int64_t bytes, int64_t own_free_bytes) const;
-  // Lets blocks go that nobody uses, until `bytes` more fit or none is left.
+  // Drops unused blocks until `bytes` more fit or no unused block is left.
   void MakeRoom(int64_t bytes);
   Entry& AddToQueue(const BlockKey& key, const BlockWant& want, const BlockRange& range);
-  // What may begin next: the queue's front that is the oldest, of the datasets that may begin one.
+  // The entry whose read may begin next: among the datasets that may begin a read, the oldest front
+  // of a queue.
   Entry* NextQueued() const;
   // Whether a read that was slow at the last look may be hedged now.
   bool IsStillSlow(const Read& read) const;
   Job Begin(Entry& entry, std::shared_ptr<const void> owner, absl::Duration now);
   void LeaveQueue(Entry& entry);
-  // Hands the entry's block, or the one that says why it has none, to all who wait.
+  // Hands the entry's block, or a block with the error, to all wants that wait.
   std::vector<Finished> HandToWaiters(Entry& entry, const std::shared_ptr<const Block>& block);
   std::vector<Handed> Finish(int64_t want);
-  // Ends an entry without a block with an error for all who wait.
+  // Ends an entry that has no block. All wants that wait get the error.
   void Fail(Entry& entry, absl::Status status, std::vector<Finished>& finished);
-  // Takes the entry's reads away from it. Their memory is theirs from now on.
+  // Separates the entry's reads from it. From now on each read holds its memory itself.
   void Detach(Entry& entry);
   void FreeIfUnused(Entry& entry);
   void TakeInUse(Entry& entry);

@@ -1,9 +1,9 @@
 // How much of a BlockReader one dataset may hold, because its storage may hang.
 //
-// A dataset gets at most three quarters of what no other dataset holds: of the requests, of the
-// queue, and of the memory of blocks that have not come. So if the storage of one dataset hangs, a
-// quarter is left to the others; if a second one hangs, a quarter of that. A dataset may always
-// hold one request, and queue one want.
+// A dataset gets at most three quarters of what no other dataset holds. This rule is for the
+// requests, for the queue, and for the memory of blocks that have not come. So if the storage of
+// one dataset hangs, a quarter is left to the others. If the storage of a second dataset hangs, a
+// quarter of that quarter is left. A dataset may always hold one request, and queue one want.
 //
 // A read is queued, then under way, and perhaps hung. Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_DATASET_PARTS_H_
@@ -21,16 +21,18 @@ class DatasetParts {
       : requests_(requests), memory_bytes_(memory_bytes) {}
 
   // Whether a want of `blocks` new blocks, `bytes` together, stays within the dataset's part of the
-  // queue and of the memory. A dataset with nothing in the queue may queue a want of any length,
-  // and one that holds no such memory, but for reads that hang, may ask for more than its part.
+  // queue and of the memory. A dataset with nothing in the queue may queue a want of any length. A
+  // dataset whose reads hold no memory may ask for more than its part. Reads that hang do not count
+  // for this rule.
   bool MayQueue(uint64_t dataset, int64_t blocks, int64_t bytes) const;
   // Whether one more read of the dataset may begin.
   bool MayBegin(uint64_t dataset) const;
-  // Whether reads that hang hold all requests that the dataset may hold, or all there are, or its
-  // part of the memory.
+  // Whether reads that hang hold all requests that the dataset may hold, or all requests of the
+  // reader, or the dataset's part of the memory.
   bool AllHang(uint64_t dataset) const;
 
-  // A block enters the queue with its memory, or leaves it unread.
+  // Queue(): a block enters the queue with its memory. Unqueue(): the block leaves the queue
+  // unread.
   void Queue(uint64_t dataset, int64_t bytes);
   void Unqueue(uint64_t dataset, int64_t bytes);
   // A queued block's read begins.
@@ -66,7 +68,7 @@ class DatasetParts {
   const int64_t requests_;
   const int64_t memory_bytes_;
   Counts all_;
-  std::unordered_map<uint64_t, Counts> datasets_;  // Only those that hold something.
+  std::unordered_map<uint64_t, Counts> datasets_;  // Datasets that hold something.
 };
 
 }  // namespace systole

@@ -15,8 +15,8 @@
 
 namespace systole {
 
-// The key of a block; nullopt if its source has no identity. Such a source may have other bytes
-// tomorrow and nobody could tell, so its blocks are never kept on disk.
+// The key of a block; nullopt if its source has no identity. The bytes of such a source could
+// change without a sign, so its blocks are never kept on disk.
 std::optional<CacheKey> DiskKeyOf(const BlockRange& range);
 
 // Thread-safe.
@@ -25,7 +25,7 @@ class DiskBlocks {
   // Null: keeps nothing.
   explicit DiskBlocks(std::shared_ptr<DiskStore> store) : store_(std::move(store)) {}
 
-  // Fills `out` with the block, if it is kept. Otherwise anything may be in `out`.
+  // Fills `out` with the block, if it is kept. If it is not kept, `out` may have any bytes.
   bool Find(const BlockRange& range, uint64_t feed, absl::Span<char> out) const;
   // Whether Insert() may keep the block.
   bool Admits(const BlockRange& range) const;

@@ -3,7 +3,7 @@
 // A server that answers most requests in 30 ms lets a few wait for seconds. A second request mostly
 // meets another machine and is answered at once. A read is slow if it has taken twice as long as 95
 // of 100 of the last reads of about its size, and at least 100 ms. Second reads are at most a
-// twentieth of all reads, so storage that is slow altogether is not asked for everything twice.
+// twentieth of all reads. So if the storage as a whole is slow, not every block is asked for twice.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_HEDGE_POLICY_H_
@@ -28,12 +28,12 @@ class HedgePolicy {
   // A read of `size` bytes has succeeded.
   void Add(uint64_t size, absl::Duration took);
 
-  // Whether a read of `size` bytes that has taken this long is slow. Never before kFewest reads of
-  // about its size are known.
+  // Whether a read of `size` bytes that has taken this long is slow. No read is slow before kFewest
+  // reads of about its size are known.
   bool IsSlow(uint64_t size, absl::Duration taken) const;
 
-  // Whether one more second read stays within their part of all reads. Ask right before it begins,
-  // and then count it.
+  // Whether all second reads, with one more, stay within their part of all reads. Call this right
+  // before the second read begins, and then count the read.
   bool MayHedge() const { return (hedges_ + 1) * kReadsForEachHedge <= reads_; }
   void CountHedge() { ++hedges_; }
 

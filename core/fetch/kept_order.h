@@ -1,12 +1,13 @@
-// Decides which of the blocks that nobody uses goes first when memory is short.
+// Decides which of the unused blocks is dropped first when memory is short.
 //
 // A block counts, for each feed that has begun it, how many of its records are still to be read in
-// this pass. When every feed that has begun it has read all, the block is spent. Blocks go in this
-// order:
+// this pass. When every feed that has begun the block has read all of them, the block is *spent*.
+// Blocks are dropped in this order:
 //   1. blocks of feeds that are gone, the oldest first;
-//   2. spent blocks. With one feed the block that was spent last goes first: the next epoch needs
-//      the others sooner, and if the oldest went, it would find none. With several feeds the one
-//      that was spent first goes first, because a feed that is behind needs the newest;
+//   2. spent blocks. With one feed the block that was spent last goes first. The next epoch needs
+//      the other blocks sooner, and would find no block if the oldest went first. With several
+//      feeds the block that was spent first goes first, because a feed that is behind needs the
+//      newest blocks;
 //   3. the other blocks, the least recently read first.
 // A feed that has read nothing during many reads of others is gone.
 //
@@ -27,22 +28,24 @@ namespace systole {
 
 class KeptOrder {
  public:
-  // A block counts for this many feeds. If another one comes, the count that was begun first goes.
+  // A block counts for this many feeds. If there is another feed, the count that was begun first is
+  // dropped.
   static constexpr size_t kMaxFeeds = 8;
   // A feed is gone after this many reads of others, or after four times as many as there are
   // blocks, if that is more.
   static constexpr int64_t kIdleReads = 1000;
 
-  // A feed reads `records` of a block of which it reads `records_in_block` in a pass. Adds a block
-  // that is new, as one that is in use. If the feed had read all, its next pass begins.
+  // A feed reads `records` of a block of which it reads `records_in_block` in a pass. Adds the
+  // block if it is new. A new block is in use. If the feed had read all its records of the block,
+  // its next pass begins.
   void Read(int64_t block, uint64_t feed, int64_t records, int64_t records_in_block);
-  // Takes back a Read() that did not come about.
+  // Takes back a Read() that did not happen.
   void Unread(int64_t block, uint64_t feed, int64_t records);
 
-  // Says that nobody uses the block any more, or that somebody does. REQUIRES: it was added.
+  // Says whether the block is unused. REQUIRES: it was added.
   void SetFree(int64_t block, bool is_free);
 
-  // Which of the free blocks goes first; nullopt if none is free.
+  // The free block that is dropped first. nullopt if no block is free.
   std::optional<int64_t> First() const;
 
   // Forgets the block, if it was added.

@@ -1,4 +1,5 @@
-// What must hold before libcurl signs a request for AWS. For http_client.cc and transfer.cc.
+// Checks and adds what is needed before libcurl signs a request for AWS. For http_client.cc and
+// transfer.cc.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_HTTP_AWS_SIGNATURE_H_
@@ -13,13 +14,13 @@
 
 namespace systole {
 
-// InvalidArgument if a value would break out of its place in the signature or in a header. The
-// message names the field and never its value. `object` is HttpNames::object().
+// InvalidArgument if a value has bytes that would end its field in the signature or in a header.
+// The message names the field and never its value. `object` is HttpNames::object().
 absl::Status CheckAwsSigning(const AwsSigning& sign, absl::string_view object);
 
-// FailedPrecondition if a libcurl of this number (curl_version_info_data::version_num) signs no
-// headers of the caller, as before 7.86. The one that runs may not be the one that Systole was
-// built with. `version` is for the message.
+// FailedPrecondition if a libcurl of this number (curl_version_info_data::version_num) does not
+// sign the caller's headers, as before 7.86. The loaded libcurl may differ from the one that
+// Systole was built with. `version` is for the message.
 absl::Status CheckLibcurlSigns(unsigned version_num, absl::string_view version);
 
 // The headers that a signature needs besides those that libcurl makes.

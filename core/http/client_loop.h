@@ -34,7 +34,7 @@ class ClientLoop {
  public:
   // Prepares libcurl, once in the process, and starts the thread. Errors as HttpClient::Create().
   static absl::StatusOr<std::unique_ptr<ClientLoop>> Create(const HttpClientOptions& options);
-  // Ends as End() does, and waits until every Call is over.
+  // Does what End() does, and waits until every Call is over.
   ~ClientLoop();
   ClientLoop(const ClientLoop&) = delete;
   ClientLoop& operator=(const ClientLoop&) = delete;
@@ -72,7 +72,7 @@ class ClientLoop {
 
   // What waits() of a sleeper returns may have changed.
   void WakeSleepers() ABSL_LOCKS_EXCLUDED(mu_);
-  // The caller has abandoned the transfer: its connection is freed soon.
+  // The caller has abandoned the transfer. Frees its connection soon.
   void Drop(const std::shared_ptr<Transfer>& transfer) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -85,7 +85,7 @@ class ClientLoop {
   ClientLoop(const HttpClientOptions& options, CURLM* multi);
 
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
-  // Starts waiting transfers while there are connections for them. False once the end has begun.
+  // Starts waiting transfers while there are free connections. False once End() was called.
   bool StartWaiting() ABSL_LOCKS_EXCLUDED(mu_);
   void Start(std::shared_ptr<Transfer> transfer);
   // Each of the next three returns how many connections it has freed.

@@ -1,5 +1,5 @@
-// Fetches objects of the web by HTTP/1.1: many threads ask, one thread moves the bytes over a
-// bounded number of kept connections.
+// Fetches objects of the web by HTTP/1.1. Many threads may send requests. One thread moves all
+// bytes, over a bounded number of connections that stay open.
 #ifndef SYSTOLE_CORE_HTTP_HTTP_CLIENT_H_
 #define SYSTOLE_CORE_HTTP_HTTP_CLIENT_H_
 
@@ -32,10 +32,10 @@ class HttpClient {
   // Ends all calls of Fetch() and SleepFor() with Cancelled, waits until they have returned, and
   // closes all connections.
   ~HttpClient();
-  // Ends the thread. All calls end with Cancelled, and so do later ones. This is for a client that
-  // is not destroyed: at exit OpenSSL cleans up, and the thread must not be in a TLS connection
-  // then. So register an exit handler that calls End(), after Create() has let OpenSSL register its
-  // own. Exit handlers run in reverse order. Does nothing in a child of fork().
+  // Ends the thread. All calls end with Cancelled, and so do later ones. Call End() for a client
+  // that is never destroyed: at exit OpenSSL cleans up, and the thread must not be in a TLS
+  // connection then. So register an exit handler that calls End(), after Create() has let OpenSSL
+  // register its own. Exit handlers run in reverse order. Does nothing in a child of fork().
   void End();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
@@ -61,8 +61,8 @@ class HttpClient {
   // Sleeps for `time`. Returns early, with Cancelled, when Fetch() would return Cancelled.
   absl::Status SleepFor(absl::Duration time);
   // The same, but returns OK as soon as waits() is false. waits() is called under a lock: now, and
-  // after each call of WakeSleepers(). It must not call this client. FailedPrecondition in a child
-  // of fork(), where what it waits for may never come.
+  // after each call of WakeSleepers(). waits() must not call this client. FailedPrecondition in a
+  // child of fork(), because there the event that it waits for may never come.
   absl::Status SleepWhile(absl::FunctionRef<bool()> waits, absl::Duration time);
   void WakeSleepers();
 

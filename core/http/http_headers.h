@@ -49,8 +49,8 @@ std::optional<uint64_t> ParseContentLength(absl::string_view value);
 
 // How long a server asks to wait, by its Retry-After header. `value` is a number of seconds, or the
 // date when the wait ends. The wait until such a date is counted from `date`, the answer's own Date
-// header. So no clock is needed, and a server whose clock is wrong is understood. The result is at
-// least 0 and at most a day.
+// header. So no clock is needed, and the wait is right even if the server's clock is wrong. The
+// result is at least 0 and at most a day.
 std::optional<absl::Duration> ParseRetryAfter(absl::string_view value, absl::string_view date);
 
 // Returns `value` if it is a strong ETag, with its quotes. Returns "" if it is weak, malformed, or

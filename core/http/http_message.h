@@ -43,15 +43,15 @@ struct HttpRange {
   uint64_t end = 0;
 };
 
-// Whose words a signature has.
+// Whose names and constants a signature uses.
 enum class SigningScheme {
   kAws,     // AWS Signature Version 4: AWS4-HMAC-SHA256, x-amz-date, ..
   kGoogle,  // Cloud Storage's, which differs in these words alone: GOOG4-HMAC-SHA256, x-goog-date.
 };
 
-// Signs a request by AWS Signature Version 4, or as Cloud Storage does it, with the time of day.
-// All headers are signed, the body is not (UNSIGNED-PAYLOAD for S3 and Cloud Storage), so a body
-// needs https.
+// Signs a request by AWS Signature Version 4, or by Cloud Storage's form of it, with the time of
+// day. All headers are signed. The body is not signed (UNSIGNED-PAYLOAD for S3 and Cloud Storage),
+// so only https protects it.
 struct AwsSigning {
   std::string access_key_id;
   std::string secret_access_key;
@@ -61,7 +61,7 @@ struct AwsSigning {
   SigningScheme scheme = SigningScheme::kAws;
 };
 
-// What becomes of an answer that redirects. Those to POST, PUT and DELETE are never followed.
+// What happens to an answer that redirects. Redirects of POST, PUT and DELETE are never followed.
 enum class Redirects {
   kFollow,
   kReturn,  // It is returned like any other answer. For requests that must not be sent elsewhere.
@@ -72,46 +72,49 @@ struct HttpRequest {
   HttpMethod method = HttpMethod::kGet;
   std::string url;
   HttpHeaders headers = {};
-  // Of a POST or PUT, sent with its length; empty for other methods.
+  // The body of a POST or PUT, sent with its length. Empty for other methods.
   HttpBody body = {};
   // The path of `url` must be percent-encoded as the service does it, and its query sorted by name,
-  // because both are signed as they are written. A redirect within the origin is signed anew; to
-  // another origin the request goes unsigned.
+  // because both are signed as they are written. After a redirect within the origin the request is
+  // signed anew. A redirect to another origin is followed without a signature.
   std::optional<AwsSigning> sign = {};
   std::optional<HttpRange> range = {};
-  // For all of the call: waiting for a connection, DNS, redirects, and the whole body.
+  // The time for the whole call: the wait for a connection, DNS, redirects, and the whole body.
   absl::Duration timeout = absl::Minutes(1);
-  // For DNS, TCP and TLS, if it is shorter than HttpClientOptions::connect_timeout.
+  // The time for DNS, TCP and TLS, if it is shorter than HttpClientOptions::connect_timeout.
   absl::Duration connect_timeout = absl::InfiniteDuration();
-  // For a silent server, if it is longer than HttpClientOptions::stall_timeout. For requests whose
-  // work takes a server long.
+  // Replaces HttpClientOptions::stall_timeout if it is longer. For requests that take a server a
+  // long time.
   absl::Duration stall_timeout = absl::ZeroDuration();
-  // The most bytes of the body. A server could send without end; this bounds what is kept of it.
+  // The most bytes of the body. A server could send without end, and this limit bounds what is
+  // kept.
   uint64_t max_body_bytes = uint64_t{1} << 20;
-  // If it is not empty, the body of an answer 2xx is written here, and its size is the most bytes
-  // of the body. Must live until Fetch() returns; nothing is written after that.
+  // If it is not empty, the body of an answer 2xx is written here, and may have at most this many
+  // bytes. The memory must live until Fetch() returns. Nothing is written after that.
   absl::Span<char> into = {};
-  // How many bytes of the body of an answer that is no 2xx are kept, at most. They are a server's
-  // words: a message may show what was read from them and checked, and never the text itself.
+  // If an answer is not 2xx, how many bytes of its body are kept at most. The server chooses these
+  // bytes. So a message may show values that were read from them and checked, but never the text
+  // itself.
   size_t refusal_bytes = 0;
   // Whether "." and ".." in the path are names, as in buckets. Otherwise the path is simplified.
   bool keeps_dots = false;
   Redirects redirects = Redirects::kFollow;
-  // Whether proxies may be used. Not for a server of this machine or of its network link.
+  // Whether proxies may be used. They must not be used for a server of this machine or of its
+  // network link.
   bool uses_proxies = true;
-  // What messages call the object, if clients see them, who must not learn its address. Then no
-  // message holds an address or a path, not even one that a redirect led to. Empty: messages name
-  // the address, and what it leads to, as ShownUrl() shows them.
+  // The name of the object in messages. Set it if clients see the messages, because clients must
+  // not learn the address. Then no message holds an address or a path, not even of a redirect.
+  // Empty: messages name the address and those of redirects, as ShownUrl() shows them.
   std::string called = {};
 };
 
 struct HttpResponse {
   int status = 0;  // 200 and above.
   HttpHeaders headers = {};
-  // Empty if it was written to HttpRequest::into. Of an answer that is no 2xx, the first
-  // HttpRequest::refusal_bytes bytes.
+  // The body. Empty if it was written to HttpRequest::into. If the answer is not 2xx, only the
+  // first HttpRequest::refusal_bytes bytes.
   std::string body = {};
-  uint64_t body_bytes = 0;  // There, or in `body`.
+  uint64_t body_bytes = 0;  // In HttpRequest::into, or in `body`.
 };
 
 }  // namespace systole

@@ -22,15 +22,16 @@ struct RetryOptions {
   // The most attempts for one request, the first one included. More attempts outlast longer
   // failures, but the caller waits longer for the error.
   int max_attempts = 8;
-  // The wait before attempt n + 1 is drawn from [0, first * 2^(n-1)), and never more than `max`.
-  // Drawn from the whole range, so that clients that failed together do not come back together.
+  // The wait before attempt n + 1 is drawn from [0, first_backoff * 2^(n-1)), and is never more
+  // than max_backoff. The wait is drawn from the whole range, so that clients that failed together
+  // do not come back together.
   absl::Duration first_backoff = absl::Milliseconds(100);
   absl::Duration max_backoff = absl::Seconds(10);
   // A server may ask for a longer wait than the backoff (header Retry-After), up to this.
   absl::Duration max_retry_after = absl::Seconds(30);
-  // Each request adds `budget_share` to a budget that holds at most `budget_burst`; each retry
-  // takes 1 from it. If the budget holds less than 1, the retry is not made. So n requests cause at
-  // most budget_burst + n * budget_share retries, even if every answer is an error.
+  // Each request adds `budget_share` to a budget that holds at most `budget_burst`. Each retry
+  // takes 1 from this budget. If the budget holds less than 1, the retry is not made. So n requests
+  // cause at most budget_burst + n * budget_share retries, even if every answer is an error.
   double budget_share = 0.2;
   double budget_burst = 100;
 };
@@ -44,7 +45,7 @@ bool MayBeTriedAgain(const absl::StatusOr<HttpResponse>& outcome);
 absl::Duration WaitBeforeRetry(const RetryOptions& options, int attempt,
                                const absl::StatusOr<HttpResponse>& outcome, double draw);
 
-// What HttpRetrier takes from its surroundings, so that tests need no clock and no chance.
+// What HttpRetrier takes from its surroundings. So tests need no clock and no random numbers.
 struct RetrySurroundings {
   MonotonicClock now = SteadyClock();
   // Waits for the given time, like HttpClient::SleepFor(). An error ends the request.
@@ -53,7 +54,7 @@ struct RetrySurroundings {
   std::function<double()> draw = {};
 };
 
-// Thread-safe. One for all requests of a client, which share its budget.
+// Thread-safe. All requests of a client use one HttpRetrier and share its budget.
 class HttpRetrier {
  public:
   // Makes one attempt. The code of an error tells whether another attempt may help.
@@ -63,8 +64,8 @@ class HttpRetrier {
   HttpRetrier(const RetryOptions& options, RetrySurroundings surroundings);
 
   // Calls `attempt` until it succeeds, fails for good, or may not be made again. Each attempt gets
-  // what is left of request.timeout. No attempt begins after the timeout. Returns the last outcome;
-  // the message of an error says how many attempts there were. Cancelled if InterruptRequested().
+  // what is left of request.timeout. No attempt begins after the timeout. Returns the last outcome.
+  // The message of an error says how many attempts there were. Cancelled if InterruptRequested().
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request, Attempt attempt)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -1,4 +1,4 @@
-// Tells whether a request failed because nobody was there to connect to.
+// Tells whether a request failed because no server could be connected to.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_HTTP_NO_SERVER_H_
@@ -14,8 +14,8 @@ absl::Status NoServerError(absl::string_view message);
 
 // Whether an error of HttpClient::Fetch() says that there was no connection: refused, unreachable,
 // not made in time, or a name that leads nowhere. A server that does not run looks like this, and
-// so does one that starts just now. False for every failure of somebody who is there, and for an
-// error of HttpRetrier, which tells of several attempts.
+// so does a server that is just starting. False if a server was reached and failed, and for an
+// error of HttpRetrier, which covers several attempts.
 bool IsNoServer(const absl::Status& error);
 
 }  // namespace systole

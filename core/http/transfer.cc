@@ -52,7 +52,7 @@ bool Append(curl_slist*& lines, const std::string& line) {
   return true;
 }
 
-// The longest time that libcurl counts is far longer than anybody waits.
+// The longest time that libcurl counts is far longer than any call waits.
 long Milliseconds(absl::Duration time) {
   return static_cast<long>(
       absl::ToInt64Milliseconds(std::clamp(time, absl::Milliseconds(1), absl::Hours(24))));
@@ -108,7 +108,7 @@ bool Transfer::SetMethod() {
     case HttpMethod::kPut:
       return Set(handle_, CURLOPT_POSTFIELDSIZE_LARGE,
                  static_cast<curl_off_t>(body_.bytes().size())) &&
-             // Not null: then libcurl would read from a callback.
+             // Not null, because libcurl would then read from a callback.
              Set(handle_, CURLOPT_POSTFIELDS, body_.empty() ? "" : body_.bytes().data()) &&
              Set(handle_, CURLOPT_CUSTOMREQUEST, method_ == HttpMethod::kPut ? "PUT" : "POST");
     case HttpMethod::kDelete:
@@ -147,7 +147,7 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpRequest& reques
          Set(handle_, CURLOPT_PATH_AS_IS, long{request.keeps_dots}) && SetMethod() &&
          Set(handle_, CURLOPT_HTTPHEADER, lines_) && Set(handle_, CURLOPT_USERAGENT, "systole") &&
          Set(handle_, CURLOPT_FOLLOWLOCATION, 0L) && Set(handle_, CURLOPT_NOSIGNAL, 1L) &&
-         // If a name server does not answer, nobody waits for the thread that asks it.
+         // If a name server does not answer, no thread waits for the thread that asks it.
          Set(handle_, CURLOPT_QUICK_EXIT, 1L) &&
          Set(handle_, CURLOPT_BUFFERSIZE, long{kReceiveBufferBytes}) &&
          Set(handle_, CURLOPT_CONNECTTIMEOUT_MS,

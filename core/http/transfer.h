@@ -1,4 +1,5 @@
-// One request on its way, and its answer as it comes in. For http_client.cc and client_loop.cc.
+// One request that is being sent, and its answer as it comes in. For http_client.cc and
+// client_loop.cc.
 #ifndef SYSTOLE_CORE_HTTP_TRANSFER_H_
 #define SYSTOLE_CORE_HTTP_TRANSFER_H_
 
@@ -28,12 +29,12 @@
 namespace systole {
 
 // Thread-safe. Shared by the thread that waits for the answer and the thread that moves the bytes:
-// either may be the last that needs it.
+// either may be the last to use it.
 class Transfer {
  public:
   // The handle is made here, by the thread that waits, and used by the other thread.
-  // ResourceExhausted without memory.
-  // `url`, `headers` and `sign` take the place of the request's. Null: it goes unsigned.
+  // ResourceExhausted without memory. `url`, `headers` and `sign` take the place of those of the
+  // request. If `sign` is null, the request goes unsigned.
   static absl::StatusOr<std::shared_ptr<Transfer>> Create(
       const HttpClientOptions& options, const HttpRequest& request, const HttpNames& names,
       const HttpUrl& url, const HttpHeaders& headers, const AwsSigning* sign);
@@ -48,14 +49,15 @@ class Transfer {
   CURL* handle() const { return handle_; }
   // The transfer is over, with libcurl's result.
   void EndWith(CURLcode code) ABSL_LOCKS_EXCLUDED(mu_);
-  // The transfer is over, unless it was before.
+  // The transfer is over with `status`, unless it was over before.
   void EndWith(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   bool is_abandoned() const ABSL_LOCKS_EXCLUDED(mu_);
   // Whether the thread that waits is interrupted.
   bool is_interrupted() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // For the thread that waits. Waits until `deadline` on the clock; true once the transfer is over.
-  // The thread does not run meanwhile; the loop's thread ends the transfer if it is interrupted.
+  // The waiting thread does not run meanwhile. If it is interrupted, the loop's thread ends the
+  // transfer.
   bool WaitUntil(absl::Duration deadline, const MonotonicClock& now) ABSL_LOCKS_EXCLUDED(mu_);
   // Nothing is written to HttpRequest::into from now on.
   void Abandon() ABSL_LOCKS_EXCLUDED(mu_);
@@ -83,7 +85,8 @@ class Transfer {
   absl::Status TooLarge() const;
   absl::Status ErrorOf(CURLcode code) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Of the thread that waits. Null: nobody interrupts it. Looked at only while it waits.
+  // The flag of the thread that waits. Null: the thread is never interrupted. Read only while the
+  // thread waits.
   const InterruptFlag* const flag_ = HeededInterruptFlag();
   const HttpNames names_;
   const std::string server_;  // For messages.

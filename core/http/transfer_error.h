@@ -14,7 +14,7 @@
 
 namespace systole {
 
-// Numbers, and names that may be shown. libcurl's own texts about a transfer are not among them:
+// Numbers, and names that may be shown. libcurl's own texts about a transfer are not used, because
 // they hold user names and passwords of proxies, and names of hosts.
 struct TransferFacts {
   CURLcode code = CURLE_OK;
@@ -29,8 +29,8 @@ struct TransferFacts {
   bool was_connected = false;
 };
 
-// The error of a transfer that failed. See HttpClient::Fetch() for the codes. IsNoServer() if
-// nobody was there to connect to. REQUIRES: facts.code != CURLE_OK.
+// The error of a transfer that failed. See HttpClient::Fetch() for the codes. IsNoServer() if no
+// server could be connected to. REQUIRES: facts.code != CURLE_OK.
 absl::Status TransferError(const TransferFacts& facts);
 
 // The whole object came instead of the range that was asked for. In both functions `object` is

@@ -26,7 +26,7 @@ struct ImageSize {
 // Other codes are the decoders', for more pixels than they accept.
 absl::StatusOr<ImageSize> ReadImageSize(absl::string_view file);
 
-// Nullopt if `file` is no JPEG or PNG, or if its header is broken or claims more pixels than the
+// Nullopt if `file` is not a JPEG or PNG, or if its header is broken or claims more pixels than the
 // decoders accept.
 std::optional<ImageSize> SizeOfImage(absl::string_view file);
 

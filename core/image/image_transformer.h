@@ -48,8 +48,8 @@ class ImageTransformer {
   const ImageInfo& info() const { return info_; }
 
   // Second half, for a crop of the stored image: writes the example to `out` (output_bytes() or
-  // more). On an error parts of `out` may have been written. Rows below the crop are not looked at,
-  // so damage there goes unnoticed here. Errors: JpegDecoder::Decode.
+  // more). On an error parts of `out` may have been written. Rows below the crop are not read, so
+  // damage there is not noticed here. Errors: JpegDecoder::Decode.
   absl::Status Transform(const CropRect& crop, bool flip, absl::Span<uint8_t> out);
 
   // The second half in two steps. Between them, two images can be decoded together in less time:

@@ -29,10 +29,10 @@ class PairedDecoding {
   bool waits(int lane) const { return lanes_[static_cast<size_t>(lane)].waits; }
 
   // Decodes images of both lanes together until all images of one lane are ahead, and returns that
-  // lane. If only one lane waits, returns that one and decodes nothing. REQUIRES: a lane waits.
+  // lane. If only one lane waits, returns that lane and decodes nothing. REQUIRES: a lane waits.
   int Advance();
 
-  // Empties the lane: its example is finished or given up.
+  // Empties the lane. Its example is finished or given up.
   void Clear(int lane);
 
  private:

@@ -1,4 +1,4 @@
-// Tells a thread that its work is no longer wanted: the owner of the work raises a flag. Loops that
+// Tells a thread that its work is no longer wanted. The owner of the work raises a flag. Loops that
 // may take long, within one image or one transform, look at the flag about once a row. They give up
 // if it is raised.
 //
@@ -6,7 +6,7 @@
 //   const InterruptScope scope(unwanted);      // On the working thread, around all of its work.
 //     .. if (InterruptRequested()) return InterruptedError();       // Anywhere below.
 //
-// The flag belongs to the thread and is not an argument, because it changes no result: a
+// The flag belongs to the thread and is not an argument, because it changes no result. A
 // computation gives what its arguments say, or nothing.
 #ifndef SYSTOLE_CORE_INTERRUPT_INTERRUPT_H_
 #define SYSTOLE_CORE_INTERRUPT_INTERRUPT_H_

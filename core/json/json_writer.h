@@ -1,5 +1,5 @@
-// Writes one JSON value. It adds commas and escapes. The caller must match each Begin with its End:
-// a CHECK fails otherwise.
+// Writes one JSON value. It adds commas and escapes. The caller must match each Begin with its End.
+// Otherwise a CHECK fails.
 //   JsonWriter json;
 //   json.BeginObject().Field("shards", 16).Key("files").BeginArray().String("a").EndArray();
 //   json.EndObject();   // json.text() == {"shards":16,"files":["a"]}

@@ -1,7 +1,7 @@
-// The log: lines in which a server or a feed tells the person who runs it what happens. Here, and
-// only here, text that a peer or a file put into a line is escaped and bounded
-// (core/log/log_line.h). The number of lines that one cause may write in an interval is limited, so
-// peers cannot flood the log.
+// The log has lines in which a server or a feed tells the person who runs it what happens. Only the
+// log escapes and shortens text that a peer or a file put into a line (core/log/log_line.h). The
+// number of lines that one cause may write in an interval is limited, so peers cannot flood the
+// log.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_LOG_EVENT_LOG_H_
@@ -41,13 +41,13 @@ struct EventLogOptions {
   absl::Duration interval = absl::Seconds(30);
   MonotonicClock clock = SteadyClock();
   LogFormat format = LogFormat::kText;
-  // The time of day, for JSON. A line of text has no time: its sink adds it.
+  // The time of day, for JSON. A line of text has no time, because its sink adds the time.
   std::function<absl::Time()> wall_clock = absl::Now;
 };
 
 class EventLog {
  public:
-  // `sink` may be null: lines are dropped.
+  // `sink` may be null. Lines are then dropped.
   explicit EventLog(LogSink sink, EventLogOptions options = {})
       : sink_(std::move(sink)), options_(std::move(options)) {}
 
@@ -57,7 +57,7 @@ class EventLog {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // For each cause whose interval is over, writes how many lines were left out. Add() does the same
-  // for its own cause. Call this now and then, for causes that write no more lines.
+  // for its own cause. Call this function now and then, for causes that write no further lines.
   void Tick() ABSL_LOCKS_EXCLUDED(mu_) { Settle(options_.clock()); }
 
   // Writes how many lines were left out, for every cause at once. Call this at the end, when no

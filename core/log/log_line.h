@@ -22,7 +22,7 @@ inline constexpr const char* kLogLevelNames[] = {"debug", "info", "warn", "error
 
 // Why a line is written. The number of lines is limited for each cause by itself.
 enum class LogCause {
-  kProgram,  // Start, datasets, end. No limit: peers cannot cause these.
+  kProgram,  // Start, datasets, end. These have no limit, because peers cannot cause them.
   kIndex,    // Something odd about a shard's index.
   kDamage,
   kPlanned,  // What a feed fetches.
@@ -39,7 +39,7 @@ enum class LogCause {
 };
 inline constexpr size_t kNumLogCauses = 13;
 
-// What a line is about. Fields that are not set are left out. They may hold foreign text.
+// What a line is about. Fields that are not set are left out. A field may hold foreign text.
 struct LogFields {
   std::optional<uint64_t> feed;  // The fingerprint of its spec.
   std::string client;            // A peer's address, or on a Unix socket its path or its user.

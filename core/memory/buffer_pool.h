@@ -1,10 +1,10 @@
 // Aligned buffers under a byte budget. Buffers that come back are kept and handed out again for the
 // same size, because a fresh 40 MB buffer costs ten thousand page faults.
 //
-// The pool never waits: if the budget is used up, TryAcquire() says so, and the caller decides who
-// goes next. A call costs O(log of the buffers kept), plus the cost of freeing buffers. The pages
-// of freed buffers go back to the kernel. For buffers below 16 KiB, malloc decides whether they do.
-// Thread-compatible.
+// The pool never waits. If the budget is used up, TryAcquire() says so, and the caller decides
+// which stream goes next. A call costs O(log of the buffers kept), plus the cost of freeing
+// buffers. The pages of freed buffers go back to the kernel. For buffers below 16 KiB, malloc
+// decides whether the pages go back. Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
 #define SYSTOLE_CORE_MEMORY_BUFFER_POOL_H_
 

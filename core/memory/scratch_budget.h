@@ -10,19 +10,19 @@
 // elder, the thread that has waited longest becomes the elder. It stays the elder until it fits in
 // with the others.
 //
-// Nobody waits for ever: an elder does not wait, so its turn ends, and then it keeps what fits, or
-// nothing. The next thread in line becomes the elder. (The turn of an elder whose read hangs does
-// not end. StepDown() lets another thread be the elder.)
+// No thread waits for ever. An elder does not wait, so its turn ends. Then it keeps the memory that
+// fits, or none. The next thread in line becomes the elder. (The turn of an elder whose read hangs
+// does not end. StepDown() lets another thread be the elder.)
 //
-// The bound: used <= capacity + what the elder holds. All others together hold at most the
-// capacity: they take nothing that would exceed it, and an elder becomes one of them only when it
+// The bound: used <= capacity + what the elder holds. All other threads together hold at most the
+// capacity. They take no memory that would exceed it, and an elder joins them only when its memory
 // fits. Threads that stepped down count as elders here, until they end their turns or fit.
 //
 // A thread that needs only the memory of ordinary images (kOrdinaryBytes) does not wait for the
-// elder. Threads that need more leave a quarter of the capacity to the threads that do not: large
-// images should not hold up small ones.
+// elder. Threads that need more leave a quarter of the capacity to the threads that need no more
+// than this. So large images do not hold up small images.
 //
-// No lock, no clock. Thread-compatible.
+// A ScratchBudget has no lock and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_SCRATCH_BUDGET_H_
 #define SYSTOLE_CORE_MEMORY_SCRATCH_BUDGET_H_
 
@@ -68,7 +68,8 @@ class ScratchBudget {
   // bytes do not fit in with what other accounts hold and keep, so all bytes were given back.
   // REQUIRES: 0 <= kept <= held_bytes().
   bool EndTurn(Account& account, int64_t kept);
-  // If the account is the elder, another account may become it. The account still holds its bytes.
+  // If the account is the elder, another account may become the elder in its place. The account
+  // still holds its bytes.
   void StepDown(Account& account);
 
   int64_t capacity_bytes() const { return capacity_; }

@@ -4,7 +4,7 @@
 //   owner   SealedMemory::Create(bytes) -> data() to write, fd() to pass on
 //   other   SealedView::Map(fd, bytes)  -> data() to read
 //
-// The seals, which no one can take off again:
+// The seals, which cannot be removed:
 //   SHRINK        a reader of a file that is cut short would die of SIGBUS
 //   GROW          the size that a reader was told stays true
 //   FUTURE_WRITE  no write() and no new writable mapping: no reader can change what other readers
@@ -42,12 +42,12 @@ class MappedPages {
 
 class SealedMemory {
  public:
-  // `bytes` zeros on a page boundary. All pages are taken at once, so a lack of memory is an error
-  // here and not a SIGBUS later. Costs about 0.2 ms per MiB.
+  // `bytes` zeros on a page boundary. All pages are allocated at once. So a lack of memory is an
+  // error here, and not a SIGBUS later. Costs about 0.2 ms per MiB.
   //   InvalidArgument    bytes < 1.
   //   ResourceExhausted  no memory or no file descriptor left.
-  //   Unimplemented      the system has no such memory (Linux before 5.1). Only sealing, the last
-  //                      step, shows this, so try it with one byte first.
+  //   Unimplemented      the system has no such memory (Linux before 5.1). This shows only at
+  //                      the last step, the sealing. So call Create(1) first, to find out.
   static absl::StatusOr<SealedMemory> Create(int64_t bytes);
 
   // Counts from 1. Different for every object in this process.

@@ -1,7 +1,7 @@
 // A metric is one line of a table: a name, a kind, a sentence, and how its value is read from the
 // plain struct or the atomics that count it. Code that shows metrics goes through the lines and
-// does not know their names, so a new metric is just a new line. To count, code only changes the
-// field: lines are read only when a reading is asked for.
+// does not know their names, so a new metric is just a new line. Code that counts only changes the
+// field. Lines are read only when a reading is asked for.
 //
 //   struct Shop { int64_t visits; int64_t cash; int64_t cards; };
 //   const std::vector<MetricLine<Shop>> lines = {
@@ -54,7 +54,7 @@ template <typename Source>
 struct MetricLine {
   absl::string_view name;
   MetricKind kind;
-  // A sentence or more that is clear on its own: what is counted.
+  // What is counted, in one or more sentences that are clear on their own.
   absl::string_view help;
   double (*read)(const Source& source) = nullptr;
   // The label in which the parts differ. The number of parts is fixed: a label's value never comes

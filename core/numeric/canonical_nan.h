@@ -1,6 +1,6 @@
-// One NaN for all. Sign and payload of a NaN that arithmetic makes depend on the processor, and on
-// the order in which a compiler puts the operands of a sum. A feed has the same bytes everywhere,
-// so every NaN becomes this one where arithmetic ends.
+// Replaces every NaN by the same NaN. Sign and payload of a NaN that arithmetic makes depend on the
+// processor, and on the order in which a compiler puts the operands of a sum. A feed has the same
+// bytes everywhere, so code replaces each NaN where its arithmetic ends.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_NUMERIC_CANONICAL_NAN_H_

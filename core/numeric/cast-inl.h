@@ -81,7 +81,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToFloat16Bits(D d, hwy::HWY_NAMESPACE
   return hn::Or(sign, result);
 }
 
-// RoundToUint8 of each lane (D: a float tag); the result is in the low 8 bits of each 32-bit lane.
+// RoundToUint8 of each lane (D: a float tag). The result is in the low 8 bits of each 32-bit lane.
 template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<hwy::HWY_NAMESPACE::RebindToUnsigned<D>> RoundToUint8Bits(
     D d, hwy::HWY_NAMESPACE::Vec<D> value) {

@@ -34,7 +34,7 @@ HWY_INLINE void CastAs(const float* HWY_RESTRICT in, size_t n, uint8_t* HWY_REST
     const auto x = hn::LoadU(d, from);
     store(d, hn::IfThenElse(hn::Eq(x, x), x, nan), to);
   };
-  // May be unaligned: it is written only by stores that need no alignment.
+  // May be unaligned, because it is written only by stores that need no alignment.
   Value* to = reinterpret_cast<Value*>(out);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) one(in + i, to + i);

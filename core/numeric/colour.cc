@@ -194,8 +194,8 @@ HWY_INLINE void Turn(float delta, int count, Block& block) {
     const V part = hn::IfThenElse(hn::Xor(rises, between), hn::Sub(one, ratio), ratio);
     const V angle = hn::IfThenElse(hn::Eq(max, min), zero, hn::Add(begin, part));
 
-    // The angle is 0 to 6 and turns by at most 6 either way. Adding or subtracting 6 once brings it
-    // back into the circle; for 12 it is subtracted twice.
+    // The angle is 0 to 6 and turns by at most 6 in either direction. Adding or subtracting 6 once
+    // brings it back into the circle. From 12, 6 is subtracted twice.
     const V turned = hn::Add(angle, hn::Set(d, delta));
     const V raised = hn::IfThenElse(hn::Lt(turned, zero), hn::Add(turned, six), turned);
     const V lowered = hn::IfThenElse(hn::Ge(raised, six), hn::Sub(raised, six), raised);

@@ -62,7 +62,8 @@ struct NormaliseFactors {
 absl::StatusOr<NormaliseFactors> FactorsOf(double scale, absl::Span<const double> mean,
                                            absl::Span<const double> stddev);
 
-// TensorFlow's convert_image_dtype from uint8 to float multiplies by this; it does not divide.
+// TensorFlow's convert_image_dtype from uint8 to float multiplies by this number, and does not
+// divide by 255.
 inline constexpr float kUint8ToUnit = 1.0f / 255.0f;
 
 // `in`: [n, channels] uint8, row-major. `out`: n * channels values of `type` in native byte order,
@@ -78,7 +79,8 @@ absl::Status NormaliseFloat(absl::Span<const float> in, int channels,
                             const Normalisation& normalisation, PixelType type,
                             absl::Span<uint8_t> out);
 
-// The same with factors of their own channels: as many as there are scales, or one for all.
+// The same with owned factors. There are as many channels as `factors` has scales. With one scale,
+// all values belong to one channel.
 inline absl::Status NormaliseUint8(absl::Span<const uint8_t> in, const NormaliseFactors& factors,
                                    PixelType type, absl::Span<uint8_t> out) {
   return NormaliseUint8(in, static_cast<int>(factors.scale.size()),

@@ -1,4 +1,5 @@
-// Gives values the mean 0 and the deviation 1, vectorised; the same bits on every CPU.
+// Gives values the mean 0 and the deviation 1. The code is vectorised, and gives the same bits on
+// every CPU.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_NUMERIC_STANDARDISE_H_
@@ -10,9 +11,9 @@
 
 namespace systole {
 
-// SumOf() and SumOfSquares() add in double precision, to eight sums: value i to sum i mod 8. At the
-// end the eight are added in order, to 0. So the order of the additions does not depend on the CPU,
-// and no addition waits for the one before.
+// SumOf() and SumOfSquares() add in double precision, to eight sums. Value i is added to sum i mod
+// 8. At the end the eight sums are added in order, to 0. So the order of the additions does not
+// depend on the CPU, and no addition waits for the one before.
 double SumOf(absl::Span<const float> values);
 double SumOf(absl::Span<const uint8_t> values);
 

@@ -11,8 +11,8 @@
 namespace systole {
 
 // `spec` with its outputs and mixed tensors sorted by name, and defaults written out. The exception
-// is an output's dtype, whose default depends on the dataset's features: FeedPlan writes it. Fields
-// that have no effect are left out, and so is `cache`, which changes no byte.
+// is an output's dtype. Its default depends on the dataset's features, so FeedPlan writes it.
+// Fields that have no effect are left out, and so is `cache`, which changes no byte.
 v1::FeedSpec CanonicalSpec(v1::FeedSpec spec);
 
 // XXH3 of CanonicalSpec(spec), serialized deterministically.

@@ -31,11 +31,12 @@ struct CompactForm {
   int rules = 1;
 };
 
-// None if the values of an output of `dtype` must travel as they are. Reasons: `dtype` is not a
-// float type, the values are not uint8 at any place from which the client could go on, or there are
-// too many channels. The server does at least the first `kept_steps` steps. These steps make the
-// smallest value that the server's cache can keep of a record (KeptValuesOf). So the cache can keep
-// a value in this form, too. Steps that belong to decode_jpeg { scale: AUTO } stay together.
+// None if the values of an output of `dtype` must travel as they are. There are three possible
+// reasons. `dtype` is not a float type, the values are not uint8 at any place from which the client
+// could go on, or there are too many channels. The server does at least the first `kept_steps`
+// steps. These steps make the smallest value that the server's cache can keep of a record
+// (KeptValuesOf). So the cache can keep a value in this form, too. Steps that belong to decode_jpeg
+// { scale: AUTO } stay together.
 std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype,
                                          size_t kept_steps = 0);
 

@@ -6,7 +6,7 @@
 //
 // A value can be kept if no step before it draws random numbers. Such a value is an image between
 // two steps or, if no step draws at all, the finished example in the type in which it is fed. A
-// finished example only has to be copied, but as float32 it takes four times the room of its
+// finished example only has to be copied, but as float32 it takes four times the memory of its
 // pixels.
 //
 // The best value is the one with which an epoch takes the least time. A record whose value is kept
@@ -61,7 +61,8 @@ struct KeptValue {
 
 struct KeptValues {
   // From the fewest bytes to the most. Each leaves less work than all before it. A value is left
-  // out if another one takes less room and leaves no more work, because it would never be best.
+  // out if another value takes less room and leaves no more work, because the value that is left
+  // out would never be best.
   std::vector<KeptValue> values;
   double work = 0;  // To make an example without a kept value.
 };

@@ -71,7 +71,7 @@ struct LoweredProgram {
   // What the fused passes write: the final values, or those from which the references continue.
   PixelType made = PixelType::kUint8;
 
-  // The steps before `rest` are fused; 0 for kInterpreter. The references do the other ones. If
+  // The steps before `rest` are fused; 0 for kInterpreter. The references do the other steps. If
   // `last` is set, the last step normalises by it, in one pass with the cast.
   size_t rest = 0;
   std::optional<NormaliseFactors> last;

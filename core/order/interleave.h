@@ -36,8 +36,8 @@ class Interleave {
              int64_t block_length);
 
   int64_t num_records() const { return num_records_; }
-  // The record at `position`, in [0, num_records()) (CHECK).
-  // O(log files + cycle_length * log files).
+  // The record at `position`. O(log files + cycle_length * log files). REQUIRES: 0 <= position <
+  // num_records() (CHECK).
   At RecordAt(int64_t position) const;
 
  private:

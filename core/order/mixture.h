@@ -3,10 +3,11 @@
 //
 // The turns are Tijdeman's answer to the chairman assignment problem (R. Tijdeman, "The chairman
 // assignment problem", Discrete Mathematics 32, 1980): each turn goes to a member that has had too
-// few turns for its share. If there are several such members, the turn goes to the one that would
-// first exceed the bound below. After n turns each of k members has had its share of the n turns,
-// with an error of at most 1 - 1 / (2k - 2) turns. No rule can promise a smaller error. After as
-// many turns as the weights add up to, the turns repeat, so a table of this one period is enough.
+// few turns for its share. If there are several such members, the turn goes to the member that
+// would first exceed the bound below. After n turns each of k members has had its share of the n
+// turns, with an error of at most 1 - 1 / (2k - 2) turns. No rule can promise a smaller error.
+// After as many turns as the weights add up to, the turns repeat, so a table of this one period is
+// enough.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_MIXTURE_H_

@@ -1,10 +1,11 @@
 // Which record is at which place of a feed. This is a pure function of the spec, computed for each
-// place by itself. No buffer, no state, no I/O; step 10^9 costs what step 0 costs.
+// place by itself. An Order has no buffer and no state, and does no I/O. Step 10^9 costs as much as
+// step 0.
 //
 //   step -> (epoch, step in epoch) -> position = step in epoch * global_batch + slot -> record
 //
 // An epoch is `steps_per_epoch` global batches. `kDrop` leaves out the last num_records mod
-// global_batch positions; `kPad` fills the last batch up with empty places.
+// global_batch positions. `kPad` fills the last batch up with empty places.
 //
 // In a mixture each member goes through its records in passes of its own. A pass does not end with
 // the epoch: each epoch goes on where the previous epoch ended. No position of a pass is left out.
@@ -84,16 +85,17 @@ class Order {
   // steps: callers have to check.
   std::optional<int64_t> total_steps() const;
 
-  // How many records `step`, >= 0, has: global_batch, except in a step that kPad fills up. The
-  // records are in the first slots of the step.
+  // How many records `step` has. This is global_batch, but fewer in a step that kPad fills up. The
+  // records are in the first slots of the step. REQUIRES: step >= 0.
   int64_t RecordsIn(int64_t step) const;
 
-  // The record at `position`, in [0, num_records), of `epoch`, >= 0 (both CHECK). Over all
-  // positions of an epoch each record appears exactly once; in a mixture, once in each pass of its
-  // member. Expected O(1), some hundred nanoseconds.
+  // The record at `position` of `epoch`. Over all positions of an epoch each record appears exactly
+  // once. In a mixture, it appears once in each pass of its member. Expected O(1), some hundred
+  // nanoseconds. REQUIRES: 0 <= position < num_records, epoch >= 0 (CHECK).
   int64_t RecordAt(int64_t epoch, int64_t position) const;
 
-  // The place in `slot`, in [0, global_batch), of `step`, >= 0 (both CHECK). Expected O(1).
+  // The place in `slot` of `step`. Expected O(1). REQUIRES: 0 <= slot < global_batch, step >= 0
+  // (CHECK).
   Place PlaceOf(int64_t step, int64_t slot) const;
 
   // The places of out.size() slots from `first_slot` on. Sets up the epoch's order only once. The
@@ -103,8 +105,8 @@ class Order {
   // How the cores share a step.
   CoreSplit split() const { return CoreSplit(spec_.global_batch, spec_.num_cores, spec_.split); }
 
-  // The place in `slot`, in [0, per_core_batch), of `core` (CHECK). A place that the split leaves
-  // empty is padding; its position is -1.
+  // The place in `slot` of `core`. A place that the split leaves empty is padding, and its position
+  // is -1. REQUIRES: 0 <= slot < per_core_batch (CHECK).
   Place PlaceOnCore(int64_t step, int core, int64_t slot) const;
   void PlacesOnCore(int64_t step, int core, int64_t first_slot, absl::Span<Place> out) const;
   // Records that `core` has in `step`. They are in the core's first slots.

@@ -60,7 +60,7 @@ struct SelectedRecords {
   std::shared_ptr<const Selection> selection;
 
   int64_t size() const;
-  // The record at `position`, in [0, size()), numbered like `begin`.
+  // The record at `position`, numbered like `begin`. REQUIRES: 0 <= position < size().
   int64_t RecordAt(int64_t position) const;
   // Adds to the hash everything that decides which records these are, except `begin`.
   void Hash(Xxh3Hasher& hasher) const;
@@ -80,7 +80,7 @@ class Selection {
                                           NoRecords no_records = NoRecords::kRefused);
 
   // Selects by `steps` from the records of `members`, one member after the other. At least one
-  // member has a selection; otherwise use Create() over the shards of all.
+  // member must have a selection. Otherwise use Create() over the shards of all members.
   //   InvalidArgument  as Create(); a step takes whole shards; the members have no record.
   static absl::StatusOr<Selection> Concatenate(std::vector<SelectedRecords> members,
                                                absl::Span<const SelectionStep> steps);
@@ -90,9 +90,9 @@ class Selection {
 
   // Records selected; at least 1 unless NoRecords::kAllowed.
   int64_t num_records() const { return num_records_; }
-  // The record at `position`, in [0, num_records()) (CHECK). Returns the record's number in the
-  // dataset. Each record has at most one position. O(1), or O(cycle_length) if shards are
-  // interleaved.
+  // The record at `position`, by its number in the dataset. Each record has at most one position.
+  // O(1), or O(cycle_length) if shards are interleaved. REQUIRES: 0 <= position < num_records()
+  // (CHECK).
   int64_t RecordAt(int64_t position) const;
 
   // Hash of the steps as they were given.

@@ -29,7 +29,7 @@ class ShardMap {
   int64_t num_shards() const { return static_cast<int64_t>(begins_.size()) - 1; }
   int64_t num_records() const { return begins_.back(); }
 
-  // The place of `record`, in [0, num_records) (CHECK). O(log shards).
+  // The place of `record`. O(log shards). REQUIRES: 0 <= record < num_records() (CHECK).
   ShardPlace Find(int64_t record) const;
 
  private:

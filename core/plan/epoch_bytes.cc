@@ -205,7 +205,7 @@ Turns TurnsOf(const v1::FeedSpec& spec, const std::vector<Part>& parts) {
   return turns;
 }
 
-// Of a mixture each member, otherwise the one dataset of the feed.
+// Each member of a mixture, otherwise the one dataset of the feed.
 std::vector<Part> PartsOf(const FeedPlan& plan, double run) {
   const OrderSpec& order = plan.order().spec();
   const Dataset& dataset = plan.dataset();
@@ -231,14 +231,14 @@ std::vector<Part> PartsOf(const FeedPlan& plan, double run) {
   return parts;
 }
 
-// What WINDOW adds. `whole`: its blocks are runs of the dataset's records.
+// The bytes that WINDOW adds. `whole`: its blocks are runs of the dataset's records.
 void AddWindow(const Shuffle& shuffle, bool whole, double files, Part& part) {
   const double run = ReadBlocks::kRunBytes;
   const double block = Least(shuffle.block, part.positions);
   const double window = Least(shuffle.window, part.positions);
   const double blocks = std::ceil(part.positions / block);
-  // The blocks that a window overlaps: it may begin and end within one, and the short last block of
-  // the set may be among them.
+  // The number of blocks that a window overlaps. A window may begin and end within a block, and may
+  // have the short last block of the set.
   const double overlaps = Least(blocks, std::floor((window - 2) / block) + kBorderBlocks +
                                             (std::fmod(part.positions, block) == 0 ? 0 : 1));
   const double pass = part.bytes;

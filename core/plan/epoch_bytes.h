@@ -1,5 +1,5 @@
 // How many bytes of far shards an epoch of a feed fetches, and which numbers of WINDOW suit the
-// feed. By arithmetic: nothing is read, and no epoch is gone through.
+// feed. The numbers are computed. Nothing is read, and no epoch is simulated.
 //
 //   no shuffle   each run of neighbours is fetched once.
 //   WINDOW       the same, if memory holds the blocks of a window. Otherwise records of a window
@@ -10,11 +10,11 @@
 // Of a compressed shard whole pieces are fetched. A piece is fetched for each record that needs it,
 // if records are fetched by themselves, and again at each border of a block of WINDOW.
 //
-// What is kept of an epoch is not fetched in later ones. A full cache keeps what it has
-// (core/cache), so with room for c of b bytes a later epoch fetches b - c, in any order.
+// Bytes that are kept in one epoch are not fetched in later epochs. A full cache keeps what it has
+// (core/cache). So with space for c of b bytes, a later epoch fetches b - c bytes, in any order.
 //
-// The numbers are those of a server that makes all steps of the feed. Of several servers each
-// fetches what its own steps need, so a run may be fetched by each of them.
+// The numbers are those of a server that makes all steps of the feed. If there are several servers,
+// each server fetches what its own steps need. So several servers may fetch the same run.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_EPOCH_BYTES_H_
@@ -29,35 +29,36 @@
 
 namespace systole {
 
-// The room of a process for bytes of far shards.
+// The space that a process has for bytes of far shards.
 struct ReadRoom {
-  // Memory for what is read ahead and for what is kept until it is needed (`--read-budget`), in
-  // bytes. Of it kReads blocks are under way, but at most half of it; the rest is for what is kept.
+  // Memory for blocks that are read ahead and for blocks that are kept (`--read-budget`), in bytes.
+  // kReads blocks are being read at a time. They take at most half of the memory. The rest is for
+  // blocks that are kept.
   int64_t memory_bytes = 0;
   // The cache of blocks on disk (`--block-cache-bytes`). 0: there is none.
   int64_t disk_bytes = 0;
 
-  // Reads that are under way at a time.
+  // How many reads run at a time.
   static constexpr int64_t kReads = 64;
 
-  // A set of so many bytes is kept as a whole. The larger of both, because memory and disk keep the
-  // same: what came first.
+  // The largest set that is kept as a whole, in bytes. It is the larger of the two sizes and not
+  // their sum, because memory and disk keep the same blocks: those that came first.
   int64_t kept_bytes() const { return std::max(memory_bytes, disk_bytes); }
 };
 
 struct EpochBytes {
-  // Bytes of the dataset's far shards. 0: all shards are at hand, and all numbers are 0.
+  // Bytes of the dataset's far shards. 0: all shards are on this machine, and all numbers are 0.
   int64_t set_bytes = 0;
   // What the first epoch fetches, with nothing kept, and what each later epoch fetches.
   int64_t first_bytes = 0;
   int64_t later_bytes = 0;
-  // About how many requests of the storage the first epoch takes; for whole datasets at most so
-  // many. A run that is longer than the store reads at a time takes more.
+  // About how many requests the first epoch sends to the storage. For a whole dataset this is an
+  // upper bound. A run that is longer than one read of the store takes more requests.
   int64_t first_requests = 0;
   // Memory that blocks take from the first of their records to the last: with WINDOW about the
   // bytes of a window. 0: a block is needed once.
   int64_t held_bytes = 0;
-  // Whether there is room for `held_bytes`, so that nothing is fetched twice in an epoch.
+  // Whether there is space for `held_bytes`, so that an epoch fetches nothing twice.
   bool holds = true;
   // Whether each record is fetched by itself.
   bool by_record = false;
@@ -76,15 +77,18 @@ EpochBytes EpochBytesOf(const FeedPlan& plan, const ReadRoom& room);
 
 // Numbers for `shuffle { mode: WINDOW }`.
 struct WindowProposal {
-  // A block has 4 to 16 MiB: at least a run, so that most of a run's bytes are needed together.
+  // A block has 4 to 16 MiB. It is at least as long as a run, so that most bytes of a run are
+  // needed together.
   int64_t block_records = 0;
-  // As large as a quarter of the memory allows, but at least 16 blocks, because few blocks mix
-  // badly; at most the records of an epoch.
+  // As many records as fit into a quarter of the memory. A window has at least 16 blocks, because
+  // fewer blocks mix the records badly. It has at most the records of an epoch.
   int64_t window_records = 0;
-  // A ReadRoom::memory_bytes with which nothing is fetched twice and the next windows come in time:
-  // four times what a window takes. More than the room that was given if 16 blocks do not fit.
+  // The ReadRoom::memory_bytes that the proposal needs, which is four times the size of a window.
+  // With it nothing is fetched twice, and the next windows come in time. It is more than the given
+  // memory if 16 blocks do not fit there.
   int64_t memory_bytes = 0;
-  // What an epoch fetches with these numbers and memory_bytes, or the room given if that is more.
+  // What an epoch fetches with these numbers, and with memory_bytes or the given memory, whichever
+  // is more.
   EpochBytes epoch;
 };
 
@@ -92,8 +96,8 @@ struct WindowProposal {
 // fetches as little and mixes better.
 std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom& room);
 
-// Whether the feed would fetch less with the proposal, or the same in less than half of the
-// requests.
+// Whether the feed would fetch fewer bytes with the proposal, or the same bytes in less than half
+// of the requests.
 bool IsWorthIt(const EpochBytes& epoch, const WindowProposal& window);
 
 // "the first epoch fetches 117.2 GB, all of the set, in about 1000000 requests, and each later one

@@ -18,10 +18,10 @@ namespace systole {
 // The most bytes of the default value of a bytes feature. Every feed holds a copy.
 inline constexpr int64_t kMaxDefaultBytes = int64_t{1} << 20;
 // The most pixels of a spec's defaults that are decoded to check them. The limit exists because the
-// thread that answers a client decodes the images. Of larger images only the header is read.
+// thread that answers a client decodes the images. For larger images only the header is read.
 inline constexpr int64_t kMaxDefaultPixels = int64_t{1} << 18;
-// The most values that a default stands for. They are written anew for each record that lacks the
-// feature.
+// The most values that a default stands for. The limit exists because they are written anew for
+// each record that lacks the feature.
 inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
 
 // For a feature that no sampled record has: the kind of feature that the output expects. kMissing

@@ -46,13 +46,14 @@ struct ReadBlock {
 
 class ReadBlocks {
  public:
-  // Of a run without shuffling, or within a block of WINDOW. Large enough that latency is small
-  // beside the transfer, and small enough that several are under way in a window.
+  // The bytes of a run without shuffling, or within a block of WINDOW. A run of this size is large
+  // enough that latency is small beside the transfer, and small enough that a window has several
+  // runs.
   static constexpr uint64_t kRunBytes = uint64_t{4} << 20;
-  // Of a run with GLOBAL, if everything is kept.
+  // The bytes of a run with GLOBAL, if everything is kept.
   static constexpr uint64_t kKeptRunBytes = uint64_t{256} << 10;
 
-  // `keeps_all`: what was fetched of the dataset stays at hand.
+  // `keeps_all`: all bytes of the dataset that were fetched are kept.
   ReadBlocks(const Order& order, const Dataset& dataset, bool keeps_all);
 
   // The blocks of a record: one, or some if its shard is compressed.

@@ -1,5 +1,5 @@
 // The exit codes of our programs. `systole-server` and every command of `systole` use the same
-// ones.
+// codes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PROCESS_EXIT_CODE_H_

@@ -18,7 +18,7 @@ namespace systole {
 
 class CounterRng {
  public:
-  // `purpose` keeps the draws of two uses apart (crop, flip, ...): if one use draws more or less,
+  // `purpose` keeps the draws of two uses apart (crop, flip, ...). If one use draws more or less,
   // the draws of other uses stay the same. Streams repeat after 2^34 words, far more than one
   // record needs.
   CounterRng(uint64_t seed, int64_t epoch, int64_t record, uint32_t purpose);

@@ -1,5 +1,5 @@
 // A shuffle without memory: a pseudo-random permutation of [0, size) chosen by a key. Each value is
-// computed by itself, in both directions. The key is (seed, epoch, size, tweak): other sizes or
+// computed by itself, in both directions. The key is (seed, epoch, size, tweak), so other sizes or
 // epochs give unrelated permutations.
 //
 // A Feistel network permutes the numbers below the smallest power of two >= size. A value that

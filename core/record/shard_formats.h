@@ -20,21 +20,21 @@
 namespace systole {
 
 // All formats. A shard has the first format whose bytes it begins with. If there is none, it has
-// the first format whose ending its name has. If there is none either, it has the first of all.
-// The name alone decides whether a file is a record (ShardFormat::is_record).
+// the first format whose ending its name has. If there is no such format either, it has the first
+// format of all. The name alone decides whether a file is a record (ShardFormat::is_record).
 absl::Span<const ShardFormat* const> ShardFormats();
 
 // The files of one shard: one file, or all files of a format whose records are files.
 struct NamedShard {
-  std::string path;                     // The file; of a group its folder, without '/' at the end.
+  std::string path;                     // The file, or a group's folder, without '/' at the end.
   const ShardFormat* format = nullptr;  // The format of a group. Null: `path` is the only file.
   FileGroup group = {};
 
   bool is_group() const { return format != nullptr; }
 };
 
-// The shards that the files `names` are, in the order of `names`. Opens no file. `formats` as in
-// ShardOptions.
+// The shards that consist of the files `names`, in the order of `names`. Opens no file. `formats`
+// as in ShardOptions.
 //   InvalidArgument  some files are records and others are shards, or files cannot be one group.
 //                    Messages name files as clients may know them.
 absl::StatusOr<std::vector<NamedShard>> GroupShards(
@@ -43,15 +43,15 @@ absl::StatusOr<std::vector<NamedShard>> GroupShards(
 // The path of a shard's index.
 std::string IndexPathOf(const NamedShard& shard, absl::string_view index_dir);
 
-// Opens the shard: undoes its compression, finds its format, reads its index or builds it. Give up
-// a group if you can (std::move): its names are kept.
+// Opens the shard. Undoes its compression, finds its format, and reads its index or builds it. Pass
+// a group by std::move if you can, because its names are kept.
 //   InvalidArgument   an option is out of range.
 //   PermissionDenied  MustKeepIndex(), and an index file cannot be written.
 // Also the errors of OpenShardFile(), of ShardFormat::open and of ShardFormat::open_group.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
                                                         const ShardOptions& options = {});
 
-// Opens the shard that the one file `path` is.
+// Opens the shard whose only file is `path`.
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
                                                         const ShardOptions& options = {});
 

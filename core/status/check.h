@@ -1,4 +1,4 @@
-// CHECK for our own bugs. Never use it for input: wrong input from a caller, a peer or a file gets
+// CHECK for our own bugs. Never use it for input. Wrong input from a caller, a peer or a file gets
 // a Status.
 //
 // Thread-safe: no state.

@@ -1,4 +1,4 @@
-// A place to which bytes are written in order, and which is then closed: a file, or a string.
+// A place to which bytes are written in order, such as a file or a string. It is then closed.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_STORAGE_BYTE_SINK_H_
@@ -17,7 +17,7 @@ class ByteSink {
   ByteSink(const ByteSink&) = delete;
   ByteSink& operator=(const ByteSink&) = delete;
 
-  // Takes `bytes`; they may still be in a buffer when this returns. After an error every call
+  // Takes `bytes`. They may still be in a buffer when this returns. After an error every call
   // returns that error.
   virtual absl::Status Append(absl::string_view bytes) = 0;
 

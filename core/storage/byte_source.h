@@ -46,10 +46,10 @@ class ByteSource {
   // Bytes in the source when it was opened.
   virtual absl::StatusOr<uint64_t> Size() const = 0;
 
-  // Whether this machine knows the size and has the bytes at hand: memory, a file. Otherwise a read
-  // may be a request to a server, and Size() is what that server claims. So code that wants most of
-  // the bytes of such a source reads many at a time, and no code takes memory for bytes that have
-  // not come.
+  // Whether the bytes are on this machine, in memory or in a file, so that their size is certain.
+  // Otherwise a read may be a request to a server, and Size() is what that server claims. So code
+  // that needs most of the bytes of such a source reads many at a time. No code may allocate memory
+  // for bytes that have not come.
   virtual bool is_local() const { return false; }
 
   // Whether a read may wait for another machine, or hang: an object of a server, or a file on a
@@ -75,9 +75,9 @@ class ByteSource {
   // The name by which the source was opened: a path or a URL. Valid as long as the source.
   virtual absl::string_view name() const = 0;
 
-  // A number that no other source of this process has or had. Code that keeps what it knows of a
-  // source longer than the source lives finds it by this number: another source may get the same
-  // address.
+  // A number that no other source of this process has or had. Some code remembers facts about a
+  // source longer than the source lives. It must use this number as the key, because another source
+  // may get the same address.
   uint64_t number() const { return number_; }
 
  protected:
@@ -90,8 +90,8 @@ class ByteSource {
 };
 
 // How messages, logs and outputs show `name`, which may be a path or the name of an object in any
-// store. A name that may hold secrets (MayHoldSecrets), as each address of the web, is shown
-// without them (ShownAddress), and any other name is not changed. Not escaped.
+// store. If a name may hold secrets (MayHoldSecrets), it is shown without them (ShownAddress). Each
+// address of the web is such a name. Any other name is not changed. Not escaped.
 std::string ShownName(absl::string_view name);
 
 // The part of `path` after the last '/'. For a name that may hold secrets this is
@@ -103,8 +103,8 @@ absl::string_view BaseName(absl::string_view path);
 absl::string_view NameForClients(absl::string_view path);
 
 // Whether `name` is of an object that a server has: an address of the web, or a name in a bucket.
-// Errors of such a store name its servers, and a server's "it may not be read" may mean that there
-// is nothing.
+// Errors of such a store name its servers. If such a server answers that the object may not be
+// read, the object may not exist.
 bool IsOnServer(absl::string_view name);
 
 // Reads exactly out.size() bytes at `offset`. DataLoss, with source and offset, if the source ends

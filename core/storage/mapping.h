@@ -45,7 +45,7 @@ class Mapping {
   // and reads few of them at once.
   explicit Mapping(uint64_t bytes) : bytes_(bytes) {}
 
-  // A new mapping of the first `bytes` bytes, for reading; the base class unmaps it. MAP_FAILED if
+  // A new mapping of the first `bytes` bytes, for reading. The base class unmaps it. MAP_FAILED if
   // there can be none. Called before the first read, maybe by several threads at a time. Not called
   // again once one of these calls has returned. REQUIRES: bytes > 0.
   virtual void* Map(uint64_t bytes) const = 0;

@@ -1,7 +1,7 @@
 // A store of shards, and of the small files beside them: the files of this machine, objects in
 // memory, a bucket. Each store is a folder beside this one and a line in stores/store_table.cc.
 //
-// Names and patterns are written with the store's scheme ("mem://x/a"); names of the local store
+// Names and patterns are written with the store's scheme ("mem://x/a"). Names of the local store
 // are paths. Names have parts between '/'. The part before the last '/' is the folder, whether the
 // store has folders or not.
 #ifndef SYSTOLE_CORE_STORAGE_STORE_H_
@@ -30,10 +30,10 @@ inline constexpr size_t kMaxIdentityBytes = 256;
 // The present state of a file in a store.
 struct StoredState {
   uint64_t size_bytes = 0;
-  // Text that changes when the bytes change: an ETag, a generation, a time. A copy and its original
-  // may have the same identity. It has at most kMaxIdentityBytes of printable ASCII, and only the
-  // store looks into it. Empty: states cannot be told apart, so files that were kept for a state
-  // are checked, not trusted.
+  // A text that changes when the bytes change, made of an ETag, a generation or a time. A copy and
+  // its original may have the same identity. An identity has at most kMaxIdentityBytes of printable
+  // ASCII, and only the store looks into it. Empty: the store cannot tell states apart. Files that
+  // were kept for a state are then checked, and not trusted.
   std::string identity;
 };
 
@@ -67,19 +67,19 @@ absl::Status PatternMatchesNothing(absl::string_view pattern);
 // Thread-safe. Lives until the process ends.
 class Store {
  public:
-  // Whether a name is one that the caller wants.
+  // Whether the caller wants the file of this name.
   using NameFilter = absl::FunctionRef<bool(absl::string_view name)>;
 
   virtual ~Store() = default;
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // The files that `pattern` names and that are `wanted`, in no order. `wanted` is called once for
-  // each name. A pattern is a name, a glob or a folder. In a glob, *, ? and [..] match neither a
-  // '/' nor a '.' at the beginning of a part. A folder means all files in it that are not hidden. A
-  // name that exists is never expanded.
-  //   NotFound           the pattern names nothing. An empty folder is an empty list. A store that
-  //                      would have to ask a server for each name leaves this to Open().
+  // The files that `pattern` names and for which `wanted` returns true, in no order. `wanted` is
+  // called once for each name. A pattern is a name, a glob or a folder. In a glob, *, ? and [..]
+  // match neither a '/' nor a '.' at the beginning of a part. A folder means all files in it that
+  // are not hidden. A name that exists is never expanded.
+  //   NotFound           the pattern names nothing. An empty folder is an empty list. If a store
+  //                      would have to ask a server for each name, Open() finds this out instead.
   //   InvalidArgument    a wanted name is a folder or not a file, or the pattern is malformed.
   //   PermissionDenied   a folder on the path cannot be read.
   // Errors name the pattern.

@@ -1,4 +1,4 @@
-// Typing errors: guesses which of the existing words was meant.
+// For typing errors, guesses which of the existing words was meant.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_TEXT_DID_YOU_MEAN_H_

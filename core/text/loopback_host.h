@@ -9,7 +9,7 @@
 
 namespace systole {
 
-// `host` is the HOST of "HOST:PORT". Names are not looked up: only "localhost" counts.
+// `host` is the HOST of "HOST:PORT". Names are not looked up. Only "localhost" counts.
 inline bool IsLoopbackHost(absl::string_view host) {
   if (host == "localhost" || host == "[::1]") return true;
   // A name may also begin with "127.", and lead anywhere.

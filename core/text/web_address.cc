@@ -34,7 +34,7 @@ absl::string_view SchemePart(absl::string_view address) {
   if (!may_be || scheme.empty() || scheme.size() == address.size()) return "";
   const size_t end =
       std::min(address.size(), address.find_first_not_of(kSlashes, scheme.size() + 1));
-  // "host:80" has no scheme, nor has "user:/password@host". "https:host" has one, but its slashes
+  // "host:80" and "user:/password@host" have no scheme. "https:host" has a scheme, but its slashes
   // are missing.
   const bool has_slashes = end > scheme.size() + 2;
   return has_slashes || IsWebAddress(address) ? address.substr(0, end) : "";

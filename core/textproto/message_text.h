@@ -1,5 +1,5 @@
-// Reads protobuf messages from text that a person wrote: textproto or JSON. Parsing is strict: an
-// unknown field is an error, and an error says where it is.
+// Reads protobuf messages from text that a person wrote: textproto or JSON. Parsing is strict. An
+// unknown field is an error, and each error says where it is.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_TEXTPROTO_MESSAGE_TEXT_H_
@@ -27,7 +27,7 @@ absl::Status ParseTextproto(absl::string_view text, absl::string_view source,
 absl::Status ParseJson(absl::string_view text, absl::string_view source,
                        google::protobuf::Message& message);
 
-// ParseJson() for a file that another program wrote: skips fields that `message` does not have.
+// ParseJson() for a file that another program wrote. Skips fields that `message` does not have.
 absl::Status ParseForeignJson(absl::string_view text, absl::string_view source,
                               google::protobuf::Message& message);
 

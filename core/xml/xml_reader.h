@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// What a document may have at most. The server decides what it has.
+// The limits of a document. A server decides what the document has.
 struct XmlBounds {
   // Elements inside each other. Each costs a little memory until it ends.
   int max_depth = 16;

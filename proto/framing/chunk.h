@@ -27,8 +27,9 @@
 
 namespace systole {
 
-// Payload bytes of one chunk. Measured: 0.5 to 1 MiB is fastest over loopback; larger chunks leave
-// the cache between the kernel's copy and ours, and smaller chunks cost more for each message.
+// Payload bytes of one chunk. Measurements over loopback show that 0.5 to 1 MiB is fastest. Larger
+// chunks leave the cache between the kernel's copy and ours. Smaller chunks cost more for each
+// message.
 inline constexpr int64_t kChunkBytes = int64_t{1} << 20;
 
 // Largest message a client accepts. No server sends more than a chunk and its header.

@@ -1,5 +1,5 @@
-// Cuts one core's slice of a step into chunks, in the order of the protocol: tensors as in the
-// layout, offsets ascending.
+// Cuts one core's slice of a step into chunks, in the order of the protocol. Tensors come as in the
+// layout, and offsets ascend.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_PROTO_FRAMING_SLICE_CHUNKS_H_

@@ -24,12 +24,12 @@ inline constexpr size_t kMaxRetiredInOffer = 256;
 inline constexpr int kMaxMappedSlots = 4096;
 // The largest number of slots that a server has at a time. Any slot may be offered to any client,
 // so this keeps a client below kMaxMappedSlots. The difference is for slots that the server has
-// retired and that the client still maps, because it has not heard of that yet.
+// retired and that the client still maps, because the message has not reached the client yet.
 inline constexpr int kMaxSlots = 3072;
 
-// A new session's id, from the kernel's random source. The id is a secret: a process that knows the
-// id can ask for a stream whose slices go to the connection of this session. (Random numbers that
-// decide a feed's bytes come from core/random.)
+// A new session's id, from the kernel's random source. The id is a secret, because a process that
+// knows it can ask for a stream whose slices go to the connection of this session. (Random numbers
+// that decide a feed's bytes come from core/random.)
 //   Unavailable  the kernel gives no random bytes.
 absl::StatusOr<std::string> NewSlotSession();
 

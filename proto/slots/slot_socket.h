@@ -22,10 +22,10 @@ namespace systole {
 //   InvalidArgument  `address` is not of the form "unix:PATH".
 absl::StatusOr<std::string> UnixSocketPath(absl::string_view address);
 
-// Removes the socket file at `path` if nobody listens on it. A killed process leaves such a file.
-// OK if nothing is there.
+// Removes the socket file at `path` if no process listens on it. A killed process leaves such a
+// file. OK if there is no file.
 //   Unavailable    a process listens there.
-//   AlreadyExists  `path` is something else than a socket.
+//   AlreadyExists  `path` is not a socket.
 //   another code   the system cannot tell, or refuses to remove the file.
 absl::Status RemoveStaleSocket(const std::string& path);
 
@@ -77,8 +77,8 @@ class SlotSocket {
 // The socket that clients connect to.
 class SlotListener {
  public:
-  // Makes the socket file, readable and writable for this user alone. Replaces a socket that nobody
-  // listens on. Errors of RemoveStaleSocket(), or another code if the file cannot be made.
+  // Makes the socket file, readable and writable for this user alone. Replaces a socket on which no
+  // process listens. Errors of RemoveStaleSocket(), or another code if the file cannot be made.
   static absl::StatusOr<SlotListener> Listen(const std::string& path);
   SlotListener(SlotListener&& other) noexcept;
   SlotListener& operator=(SlotListener&&) = delete;

@@ -66,9 +66,10 @@ class AccessControl {
   std::set<std::string> datasets_;
   const WallClock clock_;
   const MonotonicClock monotonic_;
-  // Only Reload() and Configure() use the two above and the next three. `looked_at_` is the file
-  // that it read last, good or bad. `has_tokens_`: whether any token is valid now. `empty_since_`:
-  // since when the file has been without tokens, if the old tokens are not withdrawn yet.
+  // Only Reload() and Configure() use `config_`, `datasets_` and the next three fields.
+  // `looked_at_` is the file that Reload() read last, good or bad. `has_tokens_`: whether any token
+  // is valid now. `empty_since_`: since when the file has been without tokens, if the old tokens
+  // are not withdrawn yet.
   std::optional<TokenFileIdentity> looked_at_;
   bool has_tokens_ = false;
   std::optional<absl::Duration> empty_since_;

@@ -24,8 +24,8 @@ absl::StatusOr<std::optional<TokenHash>> TokenOf(absl::Span<const absl::string_v
 //   Unauthenticated  there is an `authorization`, but it is not a single "Bearer TOKEN".
 absl::StatusOr<Credentials> CredentialsOf(const grpc::CallbackServerContext& context);
 
-// The peer's machine: its address without the port, which differs between connections. `peer` is
-// written as by gRPC: "ipv4:192.0.2.1:4711", "ipv6:%5B::1%5D:4711", "unix:/path".
+// The peer's machine, which is its address without the port. The port differs between connections.
+// `peer` is written as by gRPC: "ipv4:192.0.2.1:4711", "ipv6:%5B::1%5D:4711", "unix:/path".
 std::string HostOfPeer(absl::string_view peer);
 
 }  // namespace systole

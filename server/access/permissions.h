@@ -1,4 +1,5 @@
-// The caller of a gRPC call and its permissions: its credentials, looked up in the policy in force.
+// The caller of a gRPC call and its permissions. The policy in force gives the permissions for the
+// caller's credentials.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_ACCESS_PERMISSIONS_H_

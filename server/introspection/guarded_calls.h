@@ -42,7 +42,7 @@ class GuardedCalls {
         clock_(std::move(clock)),
         calls_(method.max_calls) {}
 
-  // Whether the call may be answered at all. Refusals are logged and counted.
+  // OK if the call may be answered at all. Refusals are logged and counted.
   //   Unauthenticated, PermissionDenied  the call is not permitted.
   absl::Status Check(const grpc::CallbackServerContext& context) const;
   // Checks a call that stays open, as Check() does, and gives it a place until Remove(). Errors of

@@ -25,7 +25,7 @@ inline constexpr int kMaxHealthWatches = 256;
 
 class HealthService final : public grpc::health::v1::Health::CallbackService {
  public:
-  // The parameters are those of GuardedCalls.
+  // For the parameters see GuardedCalls.
   HealthService(std::shared_ptr<AccessControl> access, RefusalLog& refusals, MonotonicClock clock);
 
   // Call it about once a second.

@@ -1,7 +1,7 @@
-// gRPC's reflection: tells a tool, such as grpcurl, which services this server has and what their
-// messages look like. It has both names, grpc.reflection.v1 and v1alpha, which are the same on the
-// wire. We wrote our own, because gRPC's plug-in cannot refuse a caller, and does not bound the
-// number of calls (README.md).
+// gRPC's reflection. It tells a tool, such as grpcurl, which services this server has and what
+// their messages look like. It has both names, grpc.reflection.v1 and v1alpha, which are the same
+// on the wire. We wrote our own, because gRPC's plug-in cannot refuse a caller, and does not bound
+// the number of calls (README.md).
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_INTROSPECTION_REFLECTION_SERVICE_H_
@@ -28,7 +28,7 @@ inline constexpr int kMaxReflectionRequests = 1000;
 
 class ReflectionService final : public grpc::Service {
  public:
-  // The parameters are those of GuardedCalls.
+  // For the parameters see GuardedCalls.
   ReflectionService(std::shared_ptr<AccessControl> access, RefusalLog& refusals,
                     MonotonicClock clock);
 

@@ -7,7 +7,7 @@
 //
 // A connection whose unearned part is too large is closed. The memory that all connections together
 // cost has a bound, too. Connections that have just ended still count, because gRPC takes time to
-// free their memory:
+// free their memory. Two rules keep this bound:
 //   - beyond the bound, connections of a peer that costs more than its part of it are closed;
 //   - while the open connections alone cost more than the bound, the peer that costs most loses its
 //     costliest connection.

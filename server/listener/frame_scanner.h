@@ -1,6 +1,6 @@
 // Counts the streams that a client opens over one HTTP/2 connection, from the heads of its frames
-// (RFC 9113, section 4.1). Nothing is decoded. Counts only streams whose numbers are those that a
-// gRPC client chooses: odd, each higher than all before.
+// (RFC 9113, section 4.1). Nothing is decoded. Counts only streams with numbers as a gRPC client
+// chooses them. These are odd, and each is higher than all before.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_LISTENER_FRAME_SCANNER_H_
@@ -25,8 +25,8 @@ class FrameScanner {
   // so far.
   int64_t streams_waiting() const { return static_cast<int64_t>(waiting_.size()); }
   int64_t bytes_waiting() const { return bytes_waiting_; }
-  // The encoded size of the last list of headers: of its HEADERS frame and the CONTINUATION frames
-  // after it.
+  // The encoded size of the last list of headers, which is a HEADERS frame and the CONTINUATION
+  // frames after it.
   int64_t header_bytes() const { return header_bytes_; }
 
  private:

@@ -385,8 +385,8 @@ void Listener::Forget(int own) {
   meter_->Remove(own);
   // The meter may have closed this connection already. That has to be counted before the erase.
   DropExcess();
-  // Ends the watch before the descriptor is closed: the connection may live on in its owner's
-  // descriptor, and epoll would still report it. There may be no watch; then this does nothing.
+  // Ends the watch before the descriptor is closed. The connection may live on in its owner's
+  // descriptor, and epoll would still report it. If there is no watch, this does nothing.
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, own, nullptr);
   MutexLock lock(mu_);
   const auto connection = connections_.find(own);

@@ -1,11 +1,13 @@
-// Lets clients in: accepts connections, hands each one over, and knows which are still open.
+// Accepts connections of clients, hands each connection over to gRPC, and knows which connections
+// are still open.
 //
 //   listening sockets --accept--> within the caps? --yes--> a duplicate is handed over (to gRPC)
 //                                        |                          |
 //                                        no: closed at once         ends: our descriptor sees it
 //
 // It closes TCP connections that send more than their calls account for, before gRPC sees the
-// surplus (meter.h). On a Unix socket nothing is counted: the socket's mode decides who connects.
+// surplus (meter.h). It counts nothing on a Unix socket, because the mode of the socket's file
+// decides who connects.
 //
 // When the process has no descriptor left, the listener accepts a new connection with a spare
 // descriptor, and closes the connection at once.
@@ -44,8 +46,8 @@ namespace systole {
 struct ListenerOptions {
   // Most connections at once; each costs two descriptors. Further ones are closed at once.
   int64_t max_connections = 4096;
-  // Most connections of one peer: an address, or on a Unix socket a user. Stops one machine from
-  // taking every place.
+  // Most connections of one peer. A peer is an address, or on a Unix socket a user. This limit
+  // stops one machine from taking every place.
   int64_t max_connections_per_peer = 2048;
   // How long the kernel goes on sending to a peer that does not acknowledge, or whose window stays
   // closed (TCP_USER_TIMEOUT). A trainer in a debugger is such a peer.

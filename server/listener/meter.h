@@ -47,7 +47,7 @@ class Meter : public std::enable_shared_from_this<Meter> {
   std::shared_ptr<ReadObserver> Add(int fd, const std::string& peer,
                                     std::shared_ptr<OpenCalls::Connection> calls)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The connection has ended: its reads fail from now on. Does nothing if `fd` is not known.
+  // The connection has ended, and its reads fail from now on. Does nothing if `fd` is not known.
   void Remove(int fd) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The connections to close. Their reads fail already.

@@ -1,7 +1,7 @@
 // Counts each connection's open calls and served calls. From the open calls the listener learns
 // which connections have had no call for too long, and drops these. The served calls account for
 // what a connection sends. gRPC hands a call over when its request is complete. So a connection
-// whose requests never end has no call here, but gRPC takes it for busy.
+// whose requests never end has no call here, but gRPC considers it busy.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_OPEN_CALLS_H_
@@ -30,7 +30,7 @@ class OpenCalls {
     explicit Connection(MonotonicClock clock) : clock_(std::move(clock)), since_(clock_()) {}
 
     void Begin() ABSL_LOCKS_EXCLUDED(mu_);
-    // An open call counts as served from now on: see CallCounter().
+    // An open call counts as served from now on (see CallCounter()).
     void Serve() ABSL_LOCKS_EXCLUDED(mu_);
     // `served`: whether Serve() was called for this call.
     void End(bool served) ABSL_LOCKS_EXCLUDED(mu_);

@@ -1,7 +1,7 @@
 // Shows us what gRPC reads from a connection, before gRPC sees it. gRPC parses all that it can
 // read, and makes a call of each stream. It does not show a call to our code until the request is
-// whole. Nor does it have a hook that shows the bytes. So read_observer.cc has functions that
-// replace recvmsg(2), with which gRPC reads, and SSL_new(3) and SSL_read(3), with which it
+// whole. gRPC has no hook that shows the bytes either. So read_observer.cc has functions that
+// replace recvmsg(2), with which gRPC reads, and SSL_new(3) and SSL_read(3), with which gRPC
 // decrypts. For every other caller they behave as the originals.
 //
 // Thread-safe.
@@ -30,7 +30,7 @@ class ReadObserver {
 };
 
 // Shows `observer` what is read from the socket `fd` from now on, until the socket is closed. If
-// the socket uses TLS, this shows only the number of bytes; HandedOver shows the plain text.
+// the socket uses TLS, this shows only the number of bytes. HandedOver shows the plain text.
 void ObserveReads(int fd, std::shared_ptr<ReadObserver> observer);
 
 // If a TLS connection begins on a thread while a HandedOver lives there, it belongs to the observed

@@ -1,8 +1,8 @@
 // gRPC's server credentials made from TlsFiles: TLS 1.2 and 1.3. The files are checked for changes
 // with every connection.
 //
-// gRPC's FileWatcherCertificateProvider is not used: it accepts a key and a certificate that do not
-// belong together, and the server then refuses every client.
+// gRPC's FileWatcherCertificateProvider is not used, because it accepts a key and a certificate
+// that do not belong together. The server would then refuse every client.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_TLS_CREDENTIALS_H_

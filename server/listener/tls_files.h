@@ -1,5 +1,5 @@
 // The files of a server's TLS: its certificate, its key, and the CA of its clients. The files are
-// checked before they are used: at the start, and whenever a file has changed.
+// checked before they are used, at the start and whenever a file has changed.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_TLS_FILES_H_
@@ -59,8 +59,8 @@ class TlsFiles {
   bool verifies_clients() const { return !options_.client_ca.empty(); }
 
   // The first call returns what the files hold. Later calls return it only if the files have
-  // changed and are good. Changed files with an error are reported to `tell` once and not returned:
-  // the caller keeps the last good ones.
+  // changed and are good. Changed files with an error are reported to `tell` once and not returned.
+  // The caller keeps the last good files.
   std::optional<TlsMaterial> TakeChange() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

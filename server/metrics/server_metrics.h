@@ -32,7 +32,7 @@ struct ServerNumbers {
   int64_t datasets_refused = 0;
 };
 
-// The metrics of the server itself. Those of its cache are in core/cache.
+// The metrics of the server itself. The metrics of its cache are in core/cache.
 std::vector<MetricLine<ServerNumbers>> ServerMetrics();
 
 // All of a server's metrics, including those of its cache. Asks the kernel about this process, too.

@@ -1,4 +1,4 @@
-// The datasets a server serves, by name. A client names a dataset; it can never name a path.
+// The datasets a server serves, by name. A client can name a dataset, but never a path.
 //
 // Thread-compatible; immutable once made.
 #ifndef SYSTOLE_SERVER_RPC_CATALOGUE_H_

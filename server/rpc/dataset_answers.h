@@ -1,4 +1,4 @@
-// Answers about the datasets of a catalogue: only about those that the caller may know of.
+// Answers about the datasets of a catalogue, but only about those that the caller may know of.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_RPC_DATASET_ANSWERS_H_

@@ -1,5 +1,5 @@
-// The gRPC service: translates messages into calls of core/plan and core/engine and back. It
-// has no logic of its own beyond counting, admission and the drain notice.
+// The gRPC service: translates messages into calls of core/plan and core/engine and back. Besides
+// that it only counts, admits streams and sends the drain notice.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_RPC_FEED_SERVICE_H_
@@ -44,12 +44,13 @@ namespace systole {
 
 struct FeedServiceOptions {
   StepEngineOptions engine;
-  // The room that `engine` has for bytes of far shards. Only the log needs it here.
+  // The space that `engine` has for bytes of far shards. Only the log needs this number here.
   ReadRoom read_room;
   // Where feeds keep values of outputs with `cache`. Null: nowhere.
   std::shared_ptr<ValueCache> cache = nullptr;
-  // Most streams served at once; a further one is told to come back later. Stops a flood of
-  // requests from dividing the memory budget until no stream moves.
+  // Most streams served at once. A client that asks for a further stream is told to come back
+  // later. Without this limit a flood of requests could divide the memory budget until no stream
+  // makes progress.
   int max_streams = 256;
   // A stream ends if its client takes nothing for this long. Its place and memory go to other
   // streams.
@@ -82,11 +83,11 @@ class FeedService final
   std::shared_ptr<const Catalogue> catalogue() const { return feeds_.catalogue(); }
 
   // Takes the datasets `removed` out of the catalogue, and puts those of `added` into it. Streams
-  // that read a removed dataset end with NotFound at the next Tick(). Not to be called by two
-  // threads at once.
+  // that read a removed dataset end with NotFound at the next Tick(). Two threads must not call
+  // this at once.
   void Change(absl::Span<const std::string> removed, const Catalogue& added);
 
-  // From now on streams end at the next step with a notice, and new ones get Unavailable.
+  // From now on streams end at the next step with a notice, and new streams get Unavailable.
   void StartDraining() { counters_.draining = true; }
   bool draining() const { return counters_.draining; }
 
@@ -124,7 +125,7 @@ class FeedService final
 
  private:
   // OK if the caller may read all of `datasets`.
-  //   Unauthenticated  the caller is anonymous and may not read one of them, whether or not it
+  //   Unauthenticated  the caller is anonymous and may not read a dataset, whether or not it
   //                    exists.
   //   NotFound         one of them does not exist, or the caller may not read it.
   // Also the errors of Catalogue::Find.

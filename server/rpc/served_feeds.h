@@ -1,5 +1,6 @@
-// The feeds that clients ask for, by spec, over the catalogue that is in force. Each has a full
-// plan, and a compact one if there can be one. Also makes the answer to ResolveFeed.
+// The feeds that clients ask for, by spec, over the catalogue that is in force. Each feed has a
+// full plan, and a compact plan if there can be one. This header also makes the answer to
+// ResolveFeed.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_RPC_SERVED_FEEDS_H_

@@ -19,9 +19,9 @@ absl::StatusOr<std::unique_ptr<SlotServer>> SlotServer::Listen(const std::string
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<DescriptorPoller> poller, DescriptorPoller::Create());
   SYSTOLE_ASSIGN_OR_RETURN(SlotListener listener, SlotListener::Listen(path));
   auto server = absl::WrapUnique(new SlotServer(std::move(listener), std::move(poller), options));
-  // Connections that ask for nothing must not stay in the socket's queue: they would keep other
-  // clients out. They do stay if no descriptor is left for them. Then the handler is called again
-  // only when another connection comes.
+  // Connections that ask for nothing must not stay in the socket's queue, because they would keep
+  // other clients out. They stay only if no descriptor is left for them. Then the handler is called
+  // again only when another connection comes.
   SYSTOLE_RETURN_IF_ERROR(server->poller_->Add(
       server->listener_.fd(),
       [&server = *server] {

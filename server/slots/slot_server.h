@@ -60,7 +60,8 @@ class SlotServer {
   StreamSlots Claim(absl::string_view session) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Accepts clients that have connected, and forgets clients that have gone. Claim() does so, too.
-  // Call it for a request without a session: its client may have found the socket's queue full.
+  // Call it also for a request without a session, because its client may have found the socket's
+  // queue full.
   void LetIn() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Hangs up on the clients that have held slots for `timeout` and given none back, whether or not

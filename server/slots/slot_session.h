@@ -27,7 +27,8 @@ namespace systole {
 // What all sessions of a server have in common.
 struct SlotAccount {
   // All clients together hold at most this many bytes. A client that returns no slots keeps them
-  // until HangUpIfStalled(). Because of the limit, it cannot take the rest of the memory budget.
+  // until HangUpIfStalled(). The limit prevents such a client from taking the rest of the memory
+  // budget.
   int64_t max_lent_bytes = 0;
   // Measures stalls.
   MonotonicClock clock = SteadyClock();

@@ -22,16 +22,15 @@ enum class EndCause {
   kStalled,    // The stream's client took nothing.
   kClientGone,
   kRemoved,  // The stream's dataset was removed from the config.
-  kFailed,  // Anything else.
+  kFailed,   // Anything else.
 };
 inline constexpr size_t kNumEndCauses = 11;
 
-// `status`, marked with its cause. The mark stays in this process: a client gets code and message
-// only.
-// REQUIRES: !status.ok().
+// `status`, marked with its cause. The mark stays in this process. A client gets only code and
+// message. REQUIRES: !status.ok().
 absl::Status MarkedAs(EndCause cause, absl::Status status);
 
-// The marked cause; without a mark, the code decides. OK is kNone.
+// The marked cause. Without a mark, the code decides. OK is kNone.
 EndCause EndCauseOf(const absl::Status& status);
 
 }  // namespace systole

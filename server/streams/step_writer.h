@@ -76,7 +76,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   SliceChunks chunks_;  // The chunks of the slice being sent.
   int core_ = 0;        // The core of that slice.
   bool notice_sent_ = false;
-  // The message under way: gRPC reads it until OnWriteDone.
+  // The message that is being written. gRPC reads it until OnWriteDone.
   grpc::ByteBuffer message_;
 };
 

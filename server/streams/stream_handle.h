@@ -36,12 +36,12 @@ class StreamHandle {
   void SharesThrough(std::shared_ptr<SlotSession> session) ABSL_LOCKS_EXCLUDED(mu_);
 
   // How long the client has not taken what the stream offers, or has held slots and given none
-  // back. Zero if neither is so.
+  // back. Zero if the client does neither.
   absl::Duration stalled() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Ends the call with `status`, at once: gRPC drops what it still holds, so the client need not
-  // read. Only the first Stop() counts. May run the stream's callbacks, so the caller must hold no
-  // lock that these callbacks take.
+  // Ends the call with `status` at once. gRPC drops the data that it still holds, so the client
+  // need not read. Only the first Stop() counts. May run the stream's callbacks, so the caller must
+  // hold no lock that these callbacks take.
   void Stop(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   // The status of the first Stop(), or OK.
   absl::Status stopped() const ABSL_LOCKS_EXCLUDED(mu_);

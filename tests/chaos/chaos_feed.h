@@ -1,6 +1,6 @@
-// What all chaos tests share: a feed of real shards from real servers, each behind a FaultProxy.
-// Whatever happens meanwhile, the feed's digests must be those of the undisturbed run, and each
-// record must be in each epoch once.
+// All chaos tests share this feed of real shards from real servers. Each server is behind a
+// FaultProxy. Whatever happens meanwhile, the feed's digests must be those of the undisturbed run,
+// and each record must be in each epoch once.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CHAOS_CHAOS_FEED_H_
@@ -64,7 +64,7 @@ class ChaosTest : public testing::Test {
   // example. `more` are further flags.
   std::unique_ptr<Process> StartFeed(int steps, const std::vector<std::string>& more = {});
   // Starts such a feed and waits until it has printed its first line, which is added to `printed`.
-  // The feed then waits until somebody reads more, so it cannot end before that.
+  // The feed then waits until the test reads more of its output, so it cannot end before that.
   std::unique_ptr<Process> FeedInMidStream(int steps, std::string& printed,
                                            const std::vector<std::string>& more = {});
   // Waits for the end of `feed`. `printed` and what the feed printed after it must be the lines of

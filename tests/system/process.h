@@ -63,7 +63,7 @@ class Process {
   // How many files the program has open now.
   int OpenFiles() const;
   // Waits for the program's end. `out` is what ReadLine() has not taken. A program that takes
-  // longer than ReadLine() would wait is stuck: it is killed, and the test fails.
+  // longer than ReadLine() would wait is stuck. It is killed, and the test fails.
   Finished Wait();
 
  private:

@@ -43,16 +43,16 @@ class CheckpointFlags {
   //   ResourceExhausted  a file larger than any trainer's memory.
   //   DataLoss           a damaged file.
   // Also the errors of opening the file to read and of creating the files to write. This function
-  // already creates the files to write, on trial, so that these errors come before the run and not
-  // after an epoch. Errors of files name the file.
+  // creates the files to write once as a trial. So these errors come before the run and not after
+  // an epoch. Errors of files name the file.
   absl::StatusOr<std::optional<ResumedRun>> Load() const;
 
   bool saves() const { return !file_.empty(); }
   // Whether the run's state before step 0 is to be saved, by SaveInitial().
   bool saves_initial() const { return !initial_.empty(); }
   int64_t every() const { return every_; }
-  // Replaces the file that --checkpoint names: the whole file or nothing. The file is on the
-  // storage device when this function returns. `version` is that of the program. REQUIRES: saves().
+  // Replaces the file that --checkpoint names, as a whole or not at all. The file is on the storage
+  // device when this function returns. `version` is that of the program. REQUIRES: saves().
   absl::Status Save(const emulator::Checkpoint& checkpoint, absl::string_view version) const;
   // Like Save(), for the file of --initial-checkpoint. REQUIRES: saves_initial().
   absl::Status SaveInitial(const emulator::Checkpoint& checkpoint, absl::string_view version) const;

@@ -58,13 +58,15 @@ class TimingFlags {
   // --model, --slice, --chip, --image-output, --step-time-us, --rate, --queue-depth, --layout.
   void Declare(OptionList& options);
 
-  // Reads the model and the chip. Call it before connecting: an error needs no server.
+  // Reads the model and the chip. Call it before you connect to a server, because its errors need
+  // no server.
   //   InvalidArgument  not exactly one of --model (with --slice), --step-time-us and --rate; a
   //                    value out of range; a file that is no model or chip.
   //   NotFound         no such model, chip or slice.
   absl::StatusOr<TimedSteps> Load() const;
 
-  // InvalidArgument if an option for the time of a step was given: a recording needs no such time.
+  // InvalidArgument if an option for the time of a step was given, because a recording needs no
+  // such time.
   absl::Status CheckRecordsOnly() const;
   // --queue-depth. InvalidArgument unless it is 1 to 65536.
   absl::StatusOr<int64_t> QueueDepth() const;

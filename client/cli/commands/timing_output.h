@@ -22,8 +22,8 @@ namespace systole {
 // Adds `record` to `steps`, unless it is the run's first step, which does not count.
 void AddCounted(const emulator::StepRecord& record, emulator::StepHistory& steps);
 
-// Writes text or JSON to the console, and the files of `flags`. `origin` is the feed's. The
-// roofline is that of `program`, if there is one; `more_results` are further results of the run.
+// Writes text or JSON to the console, and the files of `flags`. `origin` describes the feed. The
+// page has a roofline if there is a `program`. `more_results` are further results of the run.
 // Errors of ReportFlags::Write.
 absl::Status PrintTimingReport(const emulator::FeedOrigin& origin,
                                const emulator::TimingReport& timing,

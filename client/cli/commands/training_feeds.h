@@ -1,7 +1,7 @@
 // The feeds of a training run: the training feed, and the feeds of its validations, one after the
 // other.
 //
-// Thread-compatible, but for Cancel(), which any thread may call at any time.
+// Thread-compatible, except Cancel(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_CLI_COMMANDS_TRAINING_FEEDS_H_
 #define SYSTOLE_CLIENT_CLI_COMMANDS_TRAINING_FEEDS_H_
 

@@ -1,5 +1,5 @@
 // The base class of `systole`'s subcommands, and the command line around them. A subcommand names
-// its options and runs. Parsing, help, `--json` and exit codes are done here, once. Only
+// its options and runs. This file does the parsing, the help, `--json` and the exit codes. Only
 // command_line.cc includes the CLI11 library.
 //
 // Single-thread.
@@ -35,7 +35,7 @@ class OptionList {
   virtual void FlagWithValue(const std::string& name, const std::string& bare, std::string* field,
                              const std::string& help) = 0;
 
-  // Positional arguments: always required. The list takes one or more.
+  // Positional arguments, which are always required. The list takes one argument or more.
   virtual void Positional(const std::string& name, std::string* field, const std::string& help) = 0;
   virtual void PositionalList(const std::string& name, std::vector<std::string>* field,
                               const std::string& help) = 0;
@@ -94,7 +94,7 @@ class Command {
   virtual std::string example() const = 0;  // A command line that works, shown by --help.
   virtual void Declare(OptionList& options) = 0;
   // Runs with the fields filled in. The status decides the exit code (core/process/exit_code.h). If
-  // it is not OK, the caller prints its message to `err`: a command does not print it itself.
+  // it is not OK, the caller prints its message to `err`, so a command must not print it.
   virtual absl::Status Run(const Console& console) = 0;
 };
 

@@ -1,5 +1,5 @@
 // Handles Ctrl-C (SIGINT), SIGTERM and SIGHUP, which ask a program to end. A command that must
-// clean up or print something holds an InterruptCallback; without one the program ends at once.
+// clean up or print something holds an InterruptCallback. Without one the program ends at once.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_CLI_CONSOLE_INTERRUPT_H_
@@ -48,8 +48,8 @@ class Interrupt {
 // time.
 class InterruptCallback {
  public:
-  // `interrupt` may be null: then there are no requests. If there was a request before, the
-  // constructor calls `on_request`.
+  // If `interrupt` is null, there are no requests. If there was a request before, the constructor
+  // calls `on_request`.
   InterruptCallback(Interrupt* interrupt, std::function<void()> on_request);
   ~InterruptCallback();
   InterruptCallback(const InterruptCallback&) = delete;

@@ -2,7 +2,8 @@
 //   packing [=============>                ]  45%  1620/3600  120/s  16 s left
 // and, while nothing moves, the reason:
 //   feeding [====>                         ]  17%  17/100  server A lost, asking B (12 s)
-// It is never wider than the terminal: parts that do not fit are left out, least important first.
+// It is never wider than the terminal. Parts that do not fit are left out, the least important
+// first.
 //
 // Thread-safe. Borrows the console's stream.
 #ifndef SYSTOLE_CLIENT_CLI_CONSOLE_PROGRESS_BAR_H_
@@ -63,8 +64,8 @@ struct ProgressBarOptions {
 
 class ProgressBar {
  public:
-  // Draws to `console.err` if that is a terminal (a bar in a log file is noise); otherwise does
-  // nothing. A bar of unknown total is first drawn after `redraw_every`, so that a quick job shows
+  // Draws to `console.err` if that is a terminal. Otherwise does nothing, because a log file needs
+  // no bar. A bar of unknown total is first drawn after `redraw_every`, so that a quick job shows
   // none.
   ProgressBar(const Console& console, ProgressBarOptions options);
   // Takes the bar off the screen.

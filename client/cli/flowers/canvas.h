@@ -75,7 +75,7 @@ class Canvas {
   void Blur(int radius);
 
   // [height, width, 3] uint8; values are clamped. `noise` is the spread of the sensor noise as a
-  // fraction of the full range; `noise_key` decides the noise.
+  // fraction of the full range. `noise_key` decides the noise.
   std::vector<uint8_t> ToBytes(float noise, uint32_t noise_key) const;
 
  private:

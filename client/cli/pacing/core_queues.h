@@ -1,6 +1,6 @@
 // A feed for all cores of a slice: one infeed queue per core, filled from servers.
 //
-// Thread-compatible, but for Cancel(), which any thread may call at any time.
+// Thread-compatible, except Cancel(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_CLI_PACING_CORE_QUEUES_H_
 #define SYSTOLE_CLIENT_CLI_PACING_CORE_QUEUES_H_
 

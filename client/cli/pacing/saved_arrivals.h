@@ -16,7 +16,8 @@ namespace systole {
 // Errors of FileSource::Open and emulator::ReadArrivals, with the path in front.
 absl::StatusOr<emulator::Arrivals> LoadArrivals(const std::string& path);
 
-// Writes the whole file or none. `version`: the program's. Errors of emulator::WriteArrivals.
+// Writes the whole file or, after an error, no file. `version` is the program's version. Errors of
+// emulator::WriteArrivals.
 absl::Status SaveArrivals(const std::string& path, const emulator::Arrivals& arrivals,
                           absl::string_view version);
 

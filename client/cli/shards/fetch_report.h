@@ -1,4 +1,4 @@
-// What the epochs of a feed fetch of shards on other machines, for `systole inspect --spec`.
+// What the epochs of a feed fetch from shards on other machines, for `systole inspect --spec`.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_SHARDS_FETCH_REPORT_H_
@@ -16,15 +16,15 @@
 
 namespace systole {
 
-// What a spec's epochs fetch of the shards.
+// What a spec's epochs fetch from the shards.
 struct FetchReport {
   EpochBytes epoch;
   std::optional<WindowProposal> window;
   std::string text;
 };
 
-// What a feed of `spec` over these shards fetches, if there is `room` for what was read. nullopt:
-// the shards are on this machine.
+// What a feed of `spec` over these shards fetches. `room` is the space for bytes that were read.
+// nullopt: the shards are on this machine.
 //   InvalidArgument  the spec names several datasets, or does not suit the shards.
 absl::StatusOr<std::optional<FetchReport>> ReportFetches(
     const v1::FeedSpec& spec, std::vector<std::unique_ptr<const RecordSource>> shards,

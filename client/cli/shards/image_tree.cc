@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A mistyped address is taken for a folder, and may hold secrets all the same.
+// A mistyped address is taken for a folder, but may still hold secrets.
 std::string Shown(const fs::path& folder) { return ForeignText(ShownName(folder.string())); }
 
 // The names in `folder`, hidden ones left out, sorted by bytes.

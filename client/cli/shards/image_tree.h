@@ -41,8 +41,9 @@ inline constexpr uint64_t kMaxImageListBytes = uint64_t{256} << 20;
 //   s3://B/DIR     a folder in a bucket, with a folder for each class
 //   GLOB           files in folders of their classes: "gs://B/flowers/*/*.jpg"
 //   @FILE          names or globs of these kinds, one on each line: for https://, which has no lists
-// Those of the last three are sorted in the same way as a tree. A class is a folder with a file.
-// Errors are also those of ListShards(), GroupImages() and of reading FILE.
+// The images of the last three forms are sorted in the same way as those of a tree. Here a class is
+// a folder that has a file. Errors are also those of ListShards(), GroupImages() and of reading
+// FILE.
 absl::StatusOr<ImageTree> ListImages(const std::string& images);
 
 }  // namespace systole

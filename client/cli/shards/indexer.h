@@ -21,16 +21,17 @@ namespace systole {
 struct IndexerOptions {
   // Folder for index files. It must exist. Empty: beside each shard.
   std::string index_dir = {};
-  // Whether valid index files are made anew, too. That of a group of images always is.
+  // Whether valid index files are made anew, too. The index of a group of images is always made
+  // anew.
   bool rebuild = false;
-  // Shards at a time; of a group of images, files. Each takes up to 8 MiB of a far shard, and 8
-  // bytes for each of its records.
+  // How many shards are read at a time. For a group of images, how many files are read at a time.
+  // Each far shard takes up to 8 MiB of memory, and 8 bytes for each of its records.
   int threads = 1;
 };
 
 struct IndexedShard {
-  std::string path;        // As it may be shown.
-  std::string index_path;  // As it may be shown.
+  std::string path;        // From ShownName(), so messages may show it.
+  std::string index_path;  // From ShownName(), so messages may show it.
   int64_t records = 0;
   uint64_t bytes = 0;
   int64_t damaged = 0;
@@ -39,16 +40,16 @@ struct IndexedShard {
   std::optional<KnownShard> known;
 };
 
-// Makes the index of each shard that has no valid one. `paths` are of ListShards(). The results are
-// in the order of the shards, and do not depend on the number of threads. Calls
-// `progress` from any thread with the number of files that are newly done.
-// Each index is written as soon as its shard has been read. So after an error or an interruption
-// the finished ones are kept, and another call goes on with the others. First removes the
-// unfinished index files of killed processes.
+// Makes the index of each shard that has no valid one. `paths` come from ListShards(). The results
+// are in the order of the shards, and do not depend on the number of threads. Calls `progress` from
+// any thread with the number of files that are newly done. Each index is written as soon as its
+// shard has been read. So after an error or an interruption the finished indexes stay, and another
+// call goes on with the other shards. First removes the unfinished index files of killed processes.
 //   PermissionDenied  an index file cannot be written.
 //   Cancelled         InterruptRequested(). The message says how many shards have an index.
 // Also the errors of GroupShards(), OpenShard() and RecordSource::CheckHoldsRecords(). After an
-// error no further shard is begun. It is the error of the first shard, in order, that has one.
+// error no further shard is begun. The error returned is that of the first shard, in order, that
+// has an error.
 absl::StatusOr<std::vector<IndexedShard>> IndexShards(
     std::vector<std::string> paths, const IndexerOptions& options,
     absl::FunctionRef<void(int64_t files)> progress);

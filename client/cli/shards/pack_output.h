@@ -26,8 +26,8 @@ class PackOutput {
   const std::string& labels_path() const { return labels_path_; }
   const std::string& manifest_path() const { return manifest_path_; }
 
-  // AlreadyExists if there is a labels.txt with another text. In a bucket the file is written now,
-  // so that whoever may not write there is told before all images are read.
+  // AlreadyExists if there is a labels.txt with another text. In a bucket the file is written now.
+  // So if the bucket may not be written, the error comes before all images are read.
   absl::Status BeginWith(const std::string& labels);
 
   // Makes the folder, and removes the old manifest, which describes other shards. AlreadyExists if
@@ -36,17 +36,17 @@ class PackOutput {
 
   absl::StatusOr<RecordWriter> CreateShard(const std::string& path, Compression compression) const;
 
-  // Whether the file may be there after its writer's Close() returned `closed`: it was made, or the
-  // server's last answer was not heard.
+  // Whether the file may exist after its writer's Close() returned `closed`. It may exist if
+  // Close() succeeded, or if the server's last answer was lost.
   static bool MayBeThere(const absl::Status& closed);
 
   // Writes labels.txt and the manifest.
   absl::Status Finish(absl::Span<const ShardCount> shards);
 
   // Removes the shards, and what BeginWith() and Finish() wrote in a bucket. The labels.txt stays
-  // if the folder has shards or a manifest of others, who may rely on it. Returns `error`, which
-  // made it necessary, with what could not be removed. Goes on even if the thread is interrupted,
-  // but asks a server that does not answer no more.
+  // if the folder has shards or a manifest of another run, which may need it. Returns `error`, the
+  // reason for the removal, with a list of what could not be removed. Goes on even if the thread is
+  // interrupted. If a server does not answer, asks it no more.
   absl::Status Undo(const absl::Status& error, absl::Span<const ShardCount> shards) const;
 
  private:
@@ -55,8 +55,8 @@ class PackOutput {
   // `may_be_there` says whether the file may be in the bucket now.
   absl::Status WriteWhole(const std::string& path, absl::string_view text,
                           bool& may_be_there) const;
-  // Whether nobody but this run has shards or a manifest in the folder. `ours` are those that this
-  // run has removed.
+  // Whether no other run has shards or a manifest in the folder. `ours` are the files that this run
+  // has removed.
   absl::StatusOr<bool> IsAloneInFolder(absl::Span<const std::string> ours) const;
 
   const std::string prefix_;

@@ -1,4 +1,4 @@
-// Which image goes into which shard: the deterministic part of `systole pack`.
+// Decides which image goes into which shard. This is the deterministic part of `systole pack`.
 //
 // Thread-safe: pure functions of values.
 #ifndef SYSTOLE_CLIENT_CLI_SHARDS_PACK_PLAN_H_
@@ -29,11 +29,12 @@ struct PackPlan {
   std::vector<std::vector<int64_t>> validation;  // By shard, too.
 };
 
-// Image i is of class labels[i]. The split is stratified: of a class of n images, the nearest whole
+// Image i is of class labels[i]. The split is stratified. Of a class of n images, the nearest whole
 // number to n * validation goes to validation. A permutation keyed by the seed and the class
-// chooses them, so the choice does not change when another class grows. Train and validation are
-// then shuffled, each by a keyed permutation, and cut into shards. The number of validation shards
-// makes them about as large as train shards: ceil(validation images * shards / train images).
+// chooses these images, so the choice does not change when another class grows. Train and
+// validation are then shuffled, each by a keyed permutation, and cut into shards. The number of
+// validation shards makes them about as large as train shards: ceil(validation images * shards /
+// train images).
 //   InvalidArgument  an option is out of range, no train image is left for a shard, or `validation`
 //                    is above 0 and takes no image.
 absl::StatusOr<PackPlan> PlanPack(absl::Span<const int64_t> labels, const PackPlanOptions& options);

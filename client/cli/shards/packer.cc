@@ -87,8 +87,8 @@ bool IsOfFileAlone(const absl::Status& error, const std::string& path) {
   return IsOnServer(path) ? absl::IsResourceExhausted(error) : !IsOutage(error);
 }
 
-// Returns why the file cannot be packed; empty if it can be. An error is not about this file: it
-// could not be looked at.
+// Returns why the file cannot be packed; empty if it can be. An error means that the file could not
+// be read, and says nothing about its content.
 absl::StatusOr<std::string> CheckFile(const ImageFile& file) {
   SYSTOLE_ASSIGN_OR_RETURN(JpegDecoder decoder, JpegDecoder::Create());
   const absl::StatusOr<std::string> bytes = ReadFile(file.path);
@@ -179,7 +179,7 @@ absl::Status WriteShard(const PackOutput& output, const ShardJob& job, const Ima
     const ImageFile& file = tree.files[i];
     absl::StatusOr<std::string> record =
         MakeRecord(decoder, file, tree.classes[file.label], options);
-    // The first pass found it whole: it was replaced, or the disk fails.
+    // The first pass found the file whole. So it was replaced, or the disk fails.
     if (!record.ok()) return AboutFile(file, record.status());
     SYSTOLE_RETURN_IF_ERROR(writer.Write(*record));
     SYSTOLE_RETURN_IF_ERROR(pass.Done(1));

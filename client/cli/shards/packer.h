@@ -34,7 +34,7 @@ struct PackOptions {
   // JPEG quality, 1 to 100. If it is set, every image is encoded anew. Otherwise only images that
   // were made smaller are, with quality 90.
   std::optional<int64_t> quality;
-  // Stores pixels instead of JPEGs. Not together with `quality`.
+  // Stores pixels instead of JPEGs. If this is true, `quality` must not be set.
   bool raw = false;
   // How each shard is compressed, as a whole.
   Compression compression = Compression::kNone;
@@ -69,9 +69,10 @@ struct PackObserver {
 // Reads every file twice: once to find broken ones before anything is written, once to pack it.
 // Each shard gets its name when it is whole. The folder of `out_prefix` is created if needed. Its
 // labels.txt names the classes of labels 0, 1, .., one on each line. OUT_PREFIX.manifest says how
-// many records and bytes each shard has. If anything fails, no shard of this run is left; the error
-// names files that could not be removed. Unfinished files of a killed run are removed;
-// in a bucket its parts are left to a rule of the bucket. `images` is what ListImages() takes.
+// many records and bytes each shard has. If a step fails, the shards of this run are removed, and
+// the error names files that could not be removed. Unfinished files of a killed run are removed. In
+// a bucket, only a rule of the bucket removes the parts of a killed run. `images` is what
+// ListImages() takes.
 //   NotFound         no images.
 //   InvalidArgument  an option is out of range (see PlanPack).
 //   AlreadyExists    there are shards of this prefix that this run would not replace, so a glob

@@ -82,7 +82,7 @@ struct InspectOptions {
   std::vector<std::unique_ptr<const RecordSource>>* opened = nullptr;
 };
 
-// `paths` are files; those that are records by themselves are one shard (GroupShards()). Errors are
+// `paths` are files. Files that are records by themselves are one shard (GroupShards()). Errors are
 // those of opening and reading the files.
 absl::StatusOr<InspectReport> InspectShards(absl::Span<const std::string> paths,
                                             const InspectOptions& options = {});
@@ -104,12 +104,12 @@ struct RecordDetail {
   std::string place;    // RecordSource::PlaceOf().
   uint64_t payload_bytes = 0;
   std::string example_name;             // The kind of record expected: "tf.train.Example".
-  std::string no_example;               // Why the payload is no such record; else empty.
+  std::string no_example;               // Why the payload is not such a record; else empty.
   std::vector<FeatureDetail> features;  // By name.
 };
 
-// Record `record`, counted over all of `paths` in order: the same number as the feed's `record_id`.
-// Of files that are records by themselves only this one is read.
+// Describes record `record`, counted over all of `paths` in order. This is the feed's `record_id`.
+// If files are records by themselves, only this file is read.
 //   NotFound  there is no such record.
 //   DataLoss  it is damaged; names shard, record, offset, cause.
 absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, int64_t record);

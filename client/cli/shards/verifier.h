@@ -36,7 +36,7 @@ struct BadRecord {
 struct VerifyReport {
   std::vector<ShardCount> shards;
   bool is_group = false;  // The only shard is a group of files, which no manifest lists.
-  int64_t records = 0;    // Bad ones included; a stretch without a readable header counts as one.
+  int64_t records = 0;    // Bad ones included. A stretch without a readable header counts as one.
   uint64_t bytes = 0;
   int64_t jpegs = 0;  // Decoded without complaint.
   // Bytes values whose content was not checked, because they are not JPEGs, counted by their kind
@@ -47,10 +47,10 @@ struct VerifyReport {
   int64_t stretches = 0;
 };
 
-// `paths` are files; those that are records by themselves are one shard (GroupShards()).
-// Damage is in the report and is not an error. `progress` is called from any thread, each time with
-// the number of bytes that were just checked. These numbers add up to the shards' sizes. A file
-// that is a record is read twice, and half of its bytes are told each time.
+// `paths` are files; those that are records by themselves are one shard (GroupShards()). Damage is
+// in the report and is not an error. `progress` is called from any thread, each time with the
+// number of bytes that were just checked. These numbers add up to the shards' sizes. A file that is
+// a record is read twice, and each time half of its bytes are reported.
 //   Errors are those of opening and reading the files, and FailedPrecondition if one changed.
 absl::StatusOr<VerifyReport> Verify(absl::Span<const std::string> paths,
                                     const VerifyOptions& options,

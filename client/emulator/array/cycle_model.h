@@ -1,5 +1,5 @@
-// How many cycles a systolic array of R rows and C columns takes for one product
-// [M,K] * [K,N]. cd(a, b) is a / b rounded up; a fold is one filling of the array.
+// How many cycles a systolic array of R rows and C columns takes for one product [M,K] * [K,N].
+// cd(a, b) is a / b rounded up. A fold is one filling of the array.
 //
 //   ws-db        R + (F - 1) * max(M, R) + M + R + C - 2     F = cd(K,R) * cd(N,C)
 //                Weight-stationary with shadow weights, as a TPU: the next tile's weights shift in

@@ -1,5 +1,5 @@
 // Checks the cycle model and the `exact` numerics against the stepped array on one product. Random
-// operands go through the array cycle by cycle; then values and cycles are compared.
+// operands go through the array cycle by cycle. Then values and cycles are compared.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_GEMM_CHECK_H_

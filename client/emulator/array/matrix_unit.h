@@ -50,7 +50,7 @@ class MatrixUnit<float> {
   explicit MatrixUnit(Numerics numerics = Numerics::kExact) : numerics_(numerics) {}
 
   // out[m, n] = sum over k of a[m, k] * b[k, n]; m = a.rows(), k = a.columns(). `b` is row-major
-  // [k, n], `out` row-major with rows `out_stride` apart; kArraySlack elements after `b` must be
+  // [k, n]. `out` is row-major with rows `out_stride` apart. kArraySlack elements after `b` must be
   // readable.
   void Multiply(const PatchMatrix<uint16_t>& a, const uint16_t* b, int64_t n, float* out,
                 int64_t out_stride);

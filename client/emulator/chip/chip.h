@@ -1,5 +1,5 @@
 // Reads a chip's data, checks every field and computes numbers that follow from the fields.
-// v1::Chip itself is the type; proto/systole/v1/chip.proto says what each field means.
+// v1::Chip itself is the type. proto/systole/v1/chip.proto says what each field means.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_CHIP_CHIP_H_

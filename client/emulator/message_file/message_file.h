@@ -42,7 +42,7 @@ class MessageFileWriter {
                                                   absl::string_view systole_version);
 
   // ResourceExhausted if the message has more than kMaxMessageBytes. Otherwise returns the sink's
-  // errors; after an error of the sink every call returns that error.
+  // errors. After an error of the sink every call returns that error.
   absl::Status Write(const google::protobuf::MessageLite& message);
   // Without this call no file is made.
   absl::Status Close() { return records_.Close(); }

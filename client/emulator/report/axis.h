@@ -1,4 +1,4 @@
-// One axis of a plot: the values that it spans, where they lie on the page, and its ticks.
+// One axis of a plot. It has the values that it spans, their places on the page, and its ticks.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_AXIS_H_

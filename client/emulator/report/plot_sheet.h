@@ -1,6 +1,6 @@
-// A plot in one size, as inline SVG. Marks have classes, never colours: the page's style sheet
-// colours them, for light and for dark. A series is a word such as "compute"; its marks have the
-// class `s-compute`. A Plot draws on two PlotSheets; plot.h says what each call draws.
+// A plot in one size, as inline SVG. Marks have classes, never colours. The page's style sheet
+// colours them, for light and for dark. A series is a word such as "compute", and its marks have
+// the class `s-compute`. A Plot draws on two PlotSheets. plot.h says what each call draws.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_PLOT_SHEET_H_

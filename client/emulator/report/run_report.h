@@ -122,9 +122,9 @@ struct RunReport {
 };
 
 // One object, on one line. Times are in seconds. Numbers that are not finite are null. `facts` and
-// `results` are fields of the object itself; their keys must differ from each other and from the
-// sections' ("mode", "verdict", "epochs", "infeed_stall_seconds", "barrier_seconds", "history",
-// "roofline", "levels", "masked_records", "notes").
+// `results` are fields of the object itself. Their keys must differ from each other and from those
+// of the sections ("mode", "verdict", "epochs", "infeed_stall_seconds", "barrier_seconds",
+// "history", "roofline", "levels", "masked_records", "notes").
 std::string ToJson(const RunReport& report);
 
 }  // namespace systole::emulator

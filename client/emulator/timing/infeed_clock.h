@@ -38,7 +38,7 @@ struct InfeedOptions {
   // Cores that share a PCIe link, 1 to 65536. The last chip may have fewer.
   int cores_per_chip = 1;
   // Steps that can wait in front of a core, besides the step that the core works on: 1 to 65536. A
-  // larger number hides longer hiccups.
+  // larger number hides longer interruptions of the feed.
   int64_t queue_depth = 2;
   // The chip's step time, all-reduce included; > 0 and at most an hour.
   absl::Duration step_time;

@@ -1,5 +1,5 @@
-// Paced mode: the cores' steps take the chip's time by the wall clock, so that real servers are
-// loaded at the rate of the real chip. Nothing is computed.
+// Paced mode. The cores' steps take the chip's time by the wall clock, so that real servers have
+// the load of the real chip. Nothing is computed.
 //
 // There are two clocks. The virtual clock (infeed_clock.h) says when steps start and end. The
 // virtual ends of steps are the deadlines of this loop, so its lateness does not add up. The wall

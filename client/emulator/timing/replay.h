@@ -1,10 +1,10 @@
-// Replay mode: record once when a feed's slices arrive; then compute offline how busy that feed
-// would have kept any chip. The same file gives the same numbers every time.
+// Replay mode. A recording says when a feed's slices arrived. From it, replay computes offline how
+// busy the feed would have kept any chip. The same file gives the same numbers every time.
 //
 // A recording that takes slices as fast as they come never makes the feed wait. So it has the
 // arrivals of a feed that may run ahead of the cores without a limit. With a slower chip, the feed
 // could only run ahead by the steps that fit into its client's window and queue. In the recording,
-// steps that came early may hide a hiccup that would stall the real chip. So the replayed AU
+// steps that came early may hide an interruption that would stall the real chip. So the replayed AU
 // (utilisation.h) is an upper bound. The bound is close for a steady feed. Pacing (paced_run.h)
 // measures the real AU for one chip.
 //
@@ -30,8 +30,8 @@ namespace systole::emulator {
 // order. It returns ResourceExhausted beyond kMaxArrivalTimes.
 PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals);
 
-// InvalidArgument if an option is out of range. `options.num_cores` is ignored: the recording's
-// number counts. `on_step` may be null.
+// InvalidArgument if an option is out of range. `options.num_cores` is ignored, because the
+// recording's number counts. `on_step` may be null.
 absl::StatusOr<TimingBooks> Replay(const Arrivals& arrivals, InfeedOptions options,
                                    const std::function<void(const StepRecord&)>& on_step = nullptr);
 

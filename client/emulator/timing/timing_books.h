@@ -1,5 +1,5 @@
 // Sums over one run in virtual time, and the waits for each step. TimingBooks does not keep the
-// steps themselves. report/step_history.h does, in bounded memory.
+// steps themselves. report/step_history.h keeps them, in bounded memory.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_TIMING_BOOKS_H_

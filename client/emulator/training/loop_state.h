@@ -35,7 +35,7 @@ struct ScoreSums {
 struct LoopState {
   // The epochs that have ended, with their validation.
   std::vector<EpochReport> epochs;
-  // The current epoch so far. Its field `training` is set at the end of the epoch; until then,
+  // The current epoch so far. Its field `training` is set at the end of the epoch. Until then,
   // `sums` has the sums.
   EpochReport current;
   ScoreSums sums;

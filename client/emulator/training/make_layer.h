@@ -1,4 +1,4 @@
-// Makes a layer from its plan, and says beforehand how much memory the layer takes.
+// Makes a layer from its plan. Says beforehand how much memory the layer takes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_MAKE_LAYER_H_

@@ -54,8 +54,8 @@ class Network {
   // counted. With numerics `fast`, oneDNN takes some more.
   static int64_t Bytes(const Model& model, const NetworkOptions& options);
 
-  // One shard's part of the batch, to be filled before Forward(). input: [images, input shape];
-  // examples whose `valid` is 0 must hold finite numbers.
+  // One shard's part of the batch, to be filled before Forward(). input: [images, input shape].
+  // Examples whose `valid` is 0 must hold finite numbers.
   struct Batch {
     DeviceArray<T> input;
     std::vector<int64_t> labels;

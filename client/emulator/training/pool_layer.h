@@ -1,7 +1,7 @@
 // relu, max_pool and average_pool, three layers without parameters.
 //
 // A max pool remembers the place of each largest value (the first of equals) and sends the gradient
-// there. Places in the padding are left out: they have no value and do not count in an average.
+// there. Places in the padding are left out. They have no value and do not count in an average.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_POOL_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_POOL_LAYER_H_

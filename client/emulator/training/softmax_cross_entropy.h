@@ -1,7 +1,7 @@
 // The loss, and its gradient. An example's loss is the sum over c of -target[c] *
 // log(softmax(logits)[c]). The loss of a batch is the mean over its valid examples. The target is 1
-// at the label and 0 elsewhere. With label smoothing s it is s / classes everywhere, plus 1 - s at
-// the label.
+// at the label and 0 elsewhere. With label smoothing s, the target is s / classes everywhere, plus
+// 1 - s at the label.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_SOFTMAX_CROSS_ENTROPY_H_

@@ -28,8 +28,8 @@ class EighthScale {
     int num_planes = 1;  // 1 or 3: the planes that become pixels.
     int channels = 1;    // 1, or 3: RGB. The three are equal if the image is grey.
     int num_blocks = 1;  // In an MCU.
-    // The plane of each block. A block with num_planes or more is not used. A plane's blocks are
-    // ordered row by row, as in T.81, A.2.3.
+    // The plane of each block. A block whose plane is num_planes or more is not used. A plane's
+    // blocks are ordered row by row, as in T.81, A.2.3.
     std::array<int, HuffmanScan::kMaxBlocks> planes = {};
     // Blocks of luma in an MCU. Each becomes one pixel.
     int mcu_width = 1;
@@ -44,9 +44,9 @@ class EighthScale {
   void Start(const Format& format, int first_mcu, int num_mcus);
 
   // Adds the blocks of the MCU in `column` to a row of MCUs. They replace the blocks of the row
-  // before. Returns false if a coefficient is larger than any encoder makes it; builds of libjpeg
-  // differ in what they make of such a coefficient.
-  // REQUIRES: first_mcu <= column < first_mcu + num_mcus.
+  // before. Returns false if a coefficient is larger than any encoder makes it. Builds of libjpeg
+  // differ in what they make of such a coefficient. REQUIRES: first_mcu <= column < first_mcu +
+  // num_mcus.
   bool AddMcu(const HuffmanDecoder::Block* blocks, int column);
 
   // Writes `width` pixels from column `x` on. `row` is a row of the MCUs that were added last,

@@ -114,8 +114,8 @@ bool ScanState::NextMcu() {
 
 namespace {
 
-// At most this many coefficients wait to be taken: about those of 350,000 pixels. The coefficients
-// of two decoders fit into a second-level cache of 2 MiB.
+// At most this many coefficients wait to be taken. They belong to about 350,000 pixels. The
+// coefficients of two decoders fit into a second-level cache of 2 MiB.
 constexpr size_t kMaxAheadValues = (size_t{1} << 20) / sizeof(int16_t);
 
 template <typename Table>

@@ -4,12 +4,13 @@
 // needs no branch for a value, and only counts the bits of unwanted blocks. Decoding two images
 // together is faster still.
 //
-// It decodes clean scans only. At the first oddity (an invalid code, a missing, wrong or early
-// marker, bytes that no block needs) it gives up. The caller then decodes the image anew with
-// libjpeg, so libjpeg alone decides what becomes of a damaged image.
+// The decoder decodes clean scans only. It gives up at the first oddity, such as an invalid code, a
+// missing, wrong or early marker, or bytes that no block needs. The caller then decodes the image
+// anew with libjpeg, so libjpeg alone decides how a damaged image is handled.
 //
-// It can decode ahead of the caller that takes the coefficients. A symbol must wait for the one
-// before it, so two scans take far less time together: each uses the time in which the other waits.
+// The decoder can decode ahead of the caller that takes the coefficients. A symbol must wait for
+// the symbol before it. So two scans together take far less time, because each scan uses the time
+// in which the other one waits.
 //
 // Single-thread. Reusable: lookups are kept from image to image while the codes are the same.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_HUFFMAN_DECODER_H_
@@ -53,7 +54,7 @@ class HuffmanDecoder {
   // Takes the next MCU in the scan's order. Sets `*blocks` to its num_blocks blocks, valid until
   // the next call, or to null if the MCU is not wanted. Blocks that are not wanted are zeros.
   // Blocks marked dc_only may have any values after the first coefficient. Returns false if the
-  // decoder gave up; all blocks of this scan must then be discarded.
+  // decoder gave up. Then all blocks of this scan must be discarded.
   bool Take(const Block** blocks);
 
   // Call it after the last MCU. Returns the position in `scan.bytes` of the marker that ends the

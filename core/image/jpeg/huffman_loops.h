@@ -18,8 +18,8 @@
 namespace systole::huffman {
 
 // An MCU (JPEG's unit of coded blocks) has at most 10 blocks of 64 coefficients. A coefficient has
-// a code of at most 16 bits and a value of at most 15. One spare bit for each coefficient leaves
-// room for what BitReader reads beyond an MCU's end.
+// a code of at most 16 bits and a value of at most 15 bits. One spare bit for each coefficient
+// leaves room for what BitReader reads beyond an MCU's end.
 inline constexpr int64_t kMaxMcuBytes = int64_t{HuffmanScan::kMaxBlocks} * 64 * (16 + 16) / 8;
 inline constexpr int64_t kWindowBytes = sizeof(uint64_t);
 static_assert(kMaxMcuBytes >= HuffmanScan::kMaxBlocks * 64 * (16 + 15) / 8 + 2 * kWindowBytes);
@@ -87,7 +87,7 @@ struct ScanState {
   HuffmanScan scan;
   bool has_dc_only = false;  // A block of the scan is marked dc_only.
   // Neighbouring blocks of an MCU that must be set to zeros before coefficients are stored in them.
-  // Blocks marked dc_only are not among them: their first coefficient is written, and the others
+  // Blocks marked dc_only are not among them. Their first coefficient is written, and the others
   // are never read.
   struct ZeroedBlocks {
     size_t first = 0;

@@ -1,7 +1,7 @@
 // Decodes a rectangle of a JPEG to 8-bit pixels. The pixels equal those of the same rectangle in
-// the decoded whole image. Decoding takes less time: columns outside the rectangle are not
-// transformed, rows above are only entropy-decoded, and rows below are not read. Can also decode at
-// a half, a quarter or an eighth of the size: see JpegScale.
+// the decoded whole image. Decoding takes less time than that of the whole image. Columns outside
+// the rectangle are not transformed, rows above are only entropy-decoded, and rows below are not
+// read. JpegDecoder can also decode at a half, a quarter or an eighth of the size (JpegScale).
 //
 // Single-thread. Reusable, like its base class.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_DECODER_H_

@@ -11,7 +11,7 @@ namespace systole {
 
 class HuffmanDecoder;
 
-// How coefficients become samples. The two differ by a few grey levels.
+// How coefficients become samples. The results of the two methods differ by a few grey levels.
 enum class JpegDct {
   kIslow,  // Accurate integer arithmetic; what PIL and OpenCV use.
   kIfast,  // Less accurate; what TensorFlow's decode_jpeg uses by default.

@@ -1,4 +1,4 @@
-// Resample() (core/image/resize/resampler.h) several times faster, with the same bits: each value
+// Resample() (core/image/resize/resampler.h) several times faster, with the same bits. Each value
 // is made by the same operations in the same order, but many values at a time.
 //   antialias, lanczos, ..  the rows of the kernel are summed to one line, then the line's columns
 //   bicubic                 the same, with four rows and four columns
@@ -32,7 +32,7 @@ using TakeRows = absl::FunctionRef<void(int first, int count, const float* rows)
 // interrupted, `take` does not get the last rows. REQUIRES: as for Resample(), and GivesRows().
 void FastResampleRows(const ResampleOptions& options, const PixelView<const uint8_t>& in,
                       int height, int width, bool mirrored, TakeRows take);
-// Whether FastResampleRows() knows the method: all but kArea and kNearest.
+// Whether FastResampleRows() knows the method. It knows all methods except kArea and kNearest.
 bool GivesRows(const ResampleOptions& options);
 
 }  // namespace systole

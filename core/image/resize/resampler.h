@@ -4,7 +4,7 @@
 //
 // BilinearResizer (core/image/resize/bilinear_resizer.h), which also normalises and casts, has only
 // the default method. This file has all of them, as scalar code with tables for each size. Its bits
-// are right by definition; core/image/resize/fast_resampler.h makes the same bits faster.
+// are right by definition. core/image/resize/fast_resampler.h makes the same bits faster.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_IMAGE_RESIZE_RESAMPLER_H_
@@ -31,7 +31,7 @@ enum class ResampleMethod {
 
 struct ResampleOptions {
   ResampleMethod method = ResampleMethod::kBilinear;
-  // Widens the kernel if the image shrinks. Not for kNearest and kArea.
+  // Widens the kernel if the image shrinks. For kNearest and kArea this has no effect.
   bool antialias = false;
   // False takes output pixel i at i * in / out, which is TensorFlow 1's rule. Only for kBilinear,
   // kNearest and kBicubic, without antialias.

@@ -36,8 +36,8 @@ inline SourceSide WholeSide(int pixels) {
   return {.pixels = pixels, .begin = 0, .extent = static_cast<float>(pixels)};
 }
 
-// InvalidArgument unless `crop` is not empty and inside a height x width image. The message has
-// both sizes.
+// InvalidArgument if `crop` is empty, or does not lie inside a height x width image. The message
+// has both sizes.
 absl::Status CheckCropInside(const CropRect& crop, int height, int width);
 
 // The crop that ImageNet networks are trained with: torchvision's RandomResizedCrop.
@@ -62,8 +62,8 @@ CropRect RandomResizedCrop(const RandomResizedCropOptions& options, int height, 
                            CounterRng& rng);
 
 // The centred square of floor(fraction * short side) pixels, at least 1. If the margin is odd, the
-// larger half lies above and left of the crop (TPU ResNet's rule; its fraction is 224/256).
-// REQUIRES: height, width > 0 and 0 < fraction <= 1.
+// larger half lies above and left of the crop. This is the TPU ResNet's rule, whose fraction is
+// 224/256. REQUIRES: height, width > 0 and 0 < fraction <= 1.
 CropRect CentreCrop(float fraction, int height, int width);
 
 inline CropRect WholeImage(int height, int width) { return {0, 0, height, width}; }

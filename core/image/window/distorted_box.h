@@ -56,9 +56,9 @@ absl::Status CheckDistortedBox(const DistortedBoxOptions& options);
 // REQUIRES: height and width are 1 to 65535, and the options are valid.
 CropRect DistortedBox(const DistortedBoxOptions& options, int height, int width, BoxDraws& draws);
 
-// The centred square that the reference TPU ResNet crops to evaluate a network for images of
-// size x size pixels. Its side is size / (size + 32) of the short side, at least 1. If the margin
-// is odd, the larger half lies above and left of the crop. REQUIRES: all are > 0.
+// The centred square that the reference TPU ResNet crops to evaluate a network for images of size x
+// size pixels. Its side is size / (size + 32) of the short side, at least 1. If the margin is odd,
+// the larger half lies above and left of the crop. REQUIRES: all arguments are > 0.
 CropRect PaddedCentreCrop(int size, int height, int width);
 
 }  // namespace systole

@@ -1,5 +1,5 @@
 // A number that is drawn once for each example, uniformly between two bounds. brightness, contrast
-// and others share it.
+// and other operations share this class.
 //
 // Thread-compatible; immutable.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_DRAWN_NUMBER_H_

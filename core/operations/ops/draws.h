@@ -37,8 +37,8 @@ class Draws {
   explicit Draws(const TensorFlowSeed& seed);
   // The draws of `transform`, by its key or its tf_seed. `takes_tf_seed` is
   // OperationRow::tensorflow_draws. `purpose` is 0 for an operation that draws nothing.
-  //   InvalidArgument  the operation does not take a key or a tf_seed, or not this one. The message
-  //                    is the end of a sentence that begins with the transform's name.
+  //   InvalidArgument  the operation takes no key or no tf_seed, or the given one is not allowed.
+  //                    The message is the end of a sentence that begins with the transform's name.
   static absl::StatusOr<Draws> Create(const v1::Transform& transform, uint32_t purpose, int before,
                                       bool takes_tf_seed);
 

@@ -77,8 +77,8 @@ class Operation {
   //   ResourceExhausted  the record has too many values.
   virtual absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const = 0;
 
-  // Does what Apply does. Feeds call it. An operation with a faster way overrides it; the result is
-  // the same to the bit.
+  // Does what Apply does. Feeds call it. An operation with a faster way overrides this function.
+  // The result is the same to the bit.
   virtual absl::StatusOr<Value> Run(Value input, const ExampleKey& example) const {
     return Apply(std::move(input), example);
   }
@@ -108,7 +108,7 @@ class Operation {
 
   // How many rules the operation has, if it draws nothing and changes each value by a rule that
   // depends only on the value and its channel. 1: all values have the same rule. Otherwise there is
-  // one rule for each channel; the last dimension is the channels. 0: the operation is not of this
+  // one rule for each channel. The last dimension is the channels. 0: the operation is not of this
   // kind. A client can do the end of a program if all its steps are such operations
   // (compact_form.h). REQUIRES: TypeOf() is OK for uint8 or float32.
   virtual int RulesByValue() const { return 0; }

@@ -38,7 +38,7 @@ Value ResizePlainly(const Value& image, const SourceSide& rows, const SourceSide
                     int height, int width);
 
 // The most values between the two passes of a resize. The first pass makes rows as wide as the
-// input. The time grows with the number of these values: without a limit, a short and very wide
+// input. The time grows with the number of these values. Without a limit, a short and very wide
 // image could take minutes.
 inline constexpr int64_t kMaxResampledElements = int64_t{64} << 20;
 

@@ -26,8 +26,8 @@ absl::string_view ElementTypeName(ElementType type);
 // Bytes of one element; 1 for kBytes.
 int64_t ElementBytes(ElementType type);
 
-// The largest edge of an image. A larger one must be a mistake, and memory would be allocated
-// for it.
+// The largest edge of an image. The limit exists because a larger edge must be a mistake, and
+// memory would be allocated for it.
 inline constexpr int64_t kMaxImageEdge = 16384;
 
 // A dimension that differs from example to example: height and width after decode_jpeg.

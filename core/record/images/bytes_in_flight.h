@@ -17,7 +17,8 @@ class BytesInFlight {
   // Holds `bytes` while it lives.
   class Hold {
    public:
-    // Waits until `bytes` fit beside those of the other holds. More than `most` fit only alone.
+    // Waits until `bytes` fit beside those of the other holds. A hold of more than `most` fits only
+    // if there is no other hold.
     Hold(BytesInFlight& all, uint64_t bytes) : all_(all), bytes_(bytes) {
       MutexLock lock(all_.mu_);
       while (!all_.Fits(bytes_)) all_.freed_.Wait(all_.mu_);

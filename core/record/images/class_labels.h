@@ -1,5 +1,5 @@
 // labels.txt (kLabelsFileName): the class of label 0, 1, .., one on each line. `systole pack`
-// writes it beside shards. Beside class folders of images it numbers them.
+// writes the file beside shards. Beside class folders of images, it gives the folders their labels.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_CLASS_LABELS_H_

@@ -19,8 +19,8 @@
 
 namespace systole {
 
-// The most bytes of an index on a server, whatever the group. The lines of other files of the
-// folder have room in it.
+// The most bytes of an index on a server, whatever the group. It leaves room for lines of other
+// files of the folder.
 inline constexpr uint64_t kMostFarIndexBytes = uint64_t{16} << 20;
 
 // See GroupIndex::Write().
@@ -32,8 +32,9 @@ class GroupIndex {
   GroupIndex(const ImageGroup& group, std::string path);
 
   // Reads the file and finds the lines of the group's images. Keeps the text, and 8 bytes for each
-  // image. A server decides how large its file is, so one is not read that is larger than
-  // kMostFarIndexBytes and four times what the group's lines may take.
+  // image. A server decides how large its file is. So a file on a server is not read if it is
+  // larger than a bound. The bound is the sum of kMostFarIndexBytes and four times what the group's
+  // lines usually take.
   //   InvalidArgument    it is no index. The message says what is wrong.
   //   ResourceExhausted  it is too large.
   // Also the errors of the store. After an error the index has nothing.
@@ -42,11 +43,12 @@ class GroupIndex {
   // What the file says of image `i` of the group. A view, valid as long as the index.
   std::optional<ImageIndexLine> Line(size_t i) const;
 
-  // Writes the file anew. Image `i` has the line `lines[i]`, as text. If that is empty, it has the
-  // line that was read, if there is one. Lines of files that are not in the group stay, because
-  // another glob over the same folder uses them. But a line goes if its file is gone from a local
-  // folder. Other stores are not asked for their files: all such lines go if there are more than
-  // kMostOtherFarLines, and more than twice as many as files in the group.
+  // Writes the file anew. Image `i` has the line `lines[i]`, as text. If `lines[i]` is empty, the
+  // image keeps the line that was read, if there is one. Lines of files that are not in the group
+  // stay, because another glob over the same folder uses them. But in a local folder, the line of a
+  // file that no longer exists is dropped. Other stores are not asked whether the files exist.
+  // There, all such lines are dropped if they are more than kMostOtherFarLines, and more than twice
+  // as many as the files in the group.
   //   ResourceExhausted  it would have more than kMaxImageIndexBytes. Nothing is written.
   // Also the errors of the store.
   absl::Status Write(absl::Span<const std::string> lines) const;

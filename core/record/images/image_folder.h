@@ -54,8 +54,8 @@ class ImageFolder final : public RecordSource {
   absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
                            int64_t max_read_bytes, AlignedBuffer& scratch,
                            RecordCallback callback) const override;
-  // Null if the files are on this machine. Its stretches are read file by file, with the checks of
-  // ReadRecord() but for the CRC.
+  // Null if the files are on this machine. A read of its bytes goes file by file, with the checks
+  // of ReadRecord() except that of the CRC.
   const ByteSource* far_bytes() const override { return far_bytes_.get(); }
   bool ReadsEachRecord() const override { return true; }
   bool IsTooLarge(int64_t record) const override;
@@ -63,7 +63,7 @@ class ImageFolder final : public RecordSource {
                            AlignedBuffer& scratch, RecordCallback callback) const override;
   void PrefetchSpan(int64_t record) const override;
   void Prefetch(int64_t /*record*/) const override {}
-  // OK. Every read makes sure of its file, and a look at a million files would take too long.
+  // Returns OK. Every read checks its file, and to check a million files here would take too long.
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::Status CheckHoldsRecords() const override;
 
@@ -88,10 +88,10 @@ class ImageFolder final : public RecordSource {
   std::string Place(int64_t record) const;
   // Why the file is damaged.
   std::string CauseOf(int64_t record) const;
-  // FailedPrecondition if this is not the state in which the file was opened.
+  // FailedPrecondition if the file's state has changed since the group was opened.
   absl::Status CheckState(int64_t record, uint64_t bytes, absl::string_view identity) const;
   absl::Status Changed(int64_t record, absl::string_view how) const;
-  // The error of a file that cannot be looked at.
+  // The error for a file that cannot be opened.
   absl::Status CannotOpen(int64_t record, const absl::Status& error) const;
   // The files as if they followed each other.
   class FarBytes;

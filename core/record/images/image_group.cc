@@ -60,7 +60,8 @@ absl::Status CheckDecoded(absl::string_view decoded) {
       "no name of a file has; rename it"));
 }
 
-// Less than, equal to or greater than 0, as the decoded base name of `a` compares with that of `b`.
+// Compares the decoded base names of `a` and `b`. The result is less than, equal to or greater than
+// 0.
 int CompareBaseNames(absl::string_view a, absl::string_view b) {
   return HasEncodedBaseName(a) || HasEncodedBaseName(b)
              ? DecodedBaseName(a).compare(DecodedBaseName(b))

@@ -55,8 +55,8 @@ struct ImageGroup {
 // `names` are names in any store, of which each comes once. Of several names of one local file,
 // such as "a/1.jpg" and "./a/1.jpg", one is left.
 //   InvalidArgument    an image lies in no class folder, class folders lie in different folders, a
-//                      name is too long, one that is decoded has a '/' or a zero byte, or two names
-//                      in another store differ in nothing but what is not compared, such as their
+//                      name is too long, a decoded name has a '/' or a zero byte, or two names in
+//                      another store differ only in a part that is not compared, such as their
 //                      queries. The message has what a client may know of the names.
 //   ResourceExhausted  too many files.
 absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names);

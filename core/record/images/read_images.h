@@ -1,5 +1,5 @@
-// Looks at all files of a group: takes what the index knows of a file that has not changed, and
-// reads the others.
+// Looks at all files of a group. If a file has not changed, takes its facts from the index. Reads
+// all other files.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_READ_IMAGES_H_
@@ -36,8 +36,8 @@ struct ReadImages {
 
 // Uses and writes the index as ShardOptions::index_use says. With IndexUse::kUse it is written
 // after an error, too, with what was read by then. A file larger than max_record_bytes is not read:
-// it counts as good, with a CRC and a size of 0, and is not in the index.
-// Other images than only_record are as an empty file.
+// it counts as good, with a CRC and a size of 0, and is not in the index. If only_record is set,
+// all other images are treated as empty files.
 //   InvalidArgument     only_record is out of range.
 //   PermissionDenied    with IndexUse::kRebuild: the index cannot be written.
 //   FailedPrecondition  a file changed while it was read.

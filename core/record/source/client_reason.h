@@ -1,5 +1,5 @@
-// What clients may know of an error that is for the person who named the files. Its message may
-// have folders of this machine, and servers of shards.
+// What clients may know of an error. The error's message is for the person who named the files, and
+// may have folders of this machine and servers of shards.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_CLIENT_REASON_H_
@@ -21,7 +21,7 @@ absl::Status WithLogAsReason(const absl::Status& error, absl::string_view what_c
 
 bool HasClientReason(const absl::Status& error);
 
-// What clients may see of `error`: its reason. The message, if it has none.
+// What clients may see of `error`: its reason for clients or, if it has none, its message.
 std::string ReasonForClients(const absl::Status& error);
 
 }  // namespace systole

@@ -37,7 +37,7 @@ class ContentHasher {
   }
 
   Xxh3Hasher hasher_;
-  // Many entries are hashed at once: for a single entry the call costs more than the hash.
+  // Many entries are hashed at once, because for a single entry the call costs more than the hash.
   std::array<char, 256 * kEntryBytes> entries_;
   size_t entries_bytes_ = 0;
 };

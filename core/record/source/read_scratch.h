@@ -12,8 +12,8 @@
 namespace systole {
 
 // The status of a read that failed. DataLoss and ResourceExhausted must only mean that the record
-// is bad, but a passing errno such as ENOMEM comes as ResourceExhausted too. These two become
-// Unavailable.
+// is bad, but a passing errno such as ENOMEM comes as ResourceExhausted too. So DataLoss and
+// ResourceExhausted become Unavailable here.
 absl::Status ReadFailure(const absl::Status& status);
 
 // Makes `scratch` at least `bytes` large. It grows by at least half, so that in a series of ever

@@ -27,8 +27,8 @@ class ReadWindow {
   uint64_t source_bytes() const { return source_bytes_; }
 
   // The next stretch of bytes at `offset`: at least one byte, at most `max_bytes`. Valid until the
-  // next call. DataLoss if the source is shorter than it said.
-  // REQUIRES: offset < source_bytes(), max_bytes > 0.
+  // next call. DataLoss if the source is shorter than its size said. REQUIRES: offset <
+  // source_bytes(), max_bytes > 0.
   absl::StatusOr<absl::string_view> Piece(uint64_t offset, uint64_t max_bytes);
 
   // The bytes from `offset` on that are in memory already. Reads nothing. May be empty, or more
@@ -44,7 +44,7 @@ class ReadWindow {
     return AtWithReadOf(offset, bytes, ahead_bytes_);
   }
 
-  // Like At(), for looks that may be far apart: after a jump it reads only the bytes asked for.
+  // Like At(), for looks that may be far apart. After a jump it reads only the bytes asked for.
   absl::StatusOr<const char*> Peek(uint64_t offset, uint64_t bytes);
 
  private:
@@ -58,7 +58,7 @@ class ReadWindow {
         ahead_bytes_(first_read_bytes),
         buffer_(std::move(buffer)) {}
 
-  // Whether `offset` is so far from the bytes in the window that the bytes between are better not
+  // Whether `offset` is so far from the bytes in the window that the bytes between should not be
   // read.
   bool IsJump(uint64_t offset) const;
   absl::StatusOr<const char*> AtWithReadOf(uint64_t offset, uint64_t bytes, uint64_t read_bytes);

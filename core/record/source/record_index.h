@@ -33,7 +33,8 @@ inline constexpr uint64_t kMaxFarRecords = uint64_t{1} << 25;
 // the base name of the file.
 absl::Status TooManyRecords(absl::string_view name, uint64_t max_records);
 
-// One record's place in its file, framing included; or a stretch in which no record can be read.
+// The stretch of a file that one record takes, framing included, or a stretch in which no record
+// can be read.
 struct RecordSpan {
   uint64_t offset = 0;  // From the file's beginning.
   uint64_t size = 0;
@@ -45,7 +46,7 @@ struct RecordSpan {
 struct DamagedRecord {
   int64_t record = 0;
   RecordSpan span;
-  std::string cause;  // What was found and expected, without file, offset and record.
+  std::string cause;  // What was found and what was expected, without file, offset and record.
 };
 
 class RecordIndex {
@@ -53,9 +54,8 @@ class RecordIndex {
   // The index of an empty file.
   RecordIndex() = default;
 
-  // `ends[i]` is where record i ends and record i + 1 begins; record 0 begins at 0.
-  // `num_damaged` records are known to be unreadable. `damaged` has the first of them, at most
-  // kMaxDamagedListed.
+  // `ends[i]` is where record i ends and record i + 1 begins. Record 0 begins at 0. `num_damaged`
+  // records are known to be unreadable. `damaged` has the first of them, at most kMaxDamagedListed.
   // REQUIRES: `ends` strictly increasing from above 0, `damaged` sorted by record and, if it is
   // shorter than the limit, `num_damaged` long.
   explicit RecordIndex(std::vector<uint64_t> ends, std::vector<DamagedRecord> damaged = {},
@@ -78,7 +78,7 @@ class RecordIndex {
   int64_t num_damaged() const { return num_damaged_; }
   // The first of these by number, at most kMaxDamagedListed.
   const std::vector<DamagedRecord>& damaged() const { return damaged_; }
-  // Whether there are records and all of them are known to be unreadable: such a file is more often
+  // Whether there are records and all of them are known to be unreadable. Such a file is more often
   // a file of another kind than a shard.
   bool all_damaged() const { return num_damaged_ > 0 && num_damaged_ == num_records(); }
 

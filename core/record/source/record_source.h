@@ -60,7 +60,7 @@ class RecordSource {
  public:
   virtual ~RecordSource() = default;
 
-  // The file; of a group of files their common folder.
+  // The file, or the common folder of a group of files.
   virtual absl::string_view path() const = 0;
   // What clients may see of path().
   absl::string_view base_name() const { return NameForClients(path()); }
@@ -128,10 +128,10 @@ class RecordSource {
                                                        AlignedBuffer& scratch) const = 0;
 
   // ReadRecords calls it for each record, with the record's place in `records` and its payload
-  // (valid only during the call) or the error that ReadRecord has for it. If the callback returns
-  // an error, ReadRecords ends and returns that error, unless the bytes of this call could not be
-  // trusted. If the storage fails (IsOutage), ReadRecords ends with that error after the callback
-  // for the record at which it failed.
+  // (valid only during the call) or the error that ReadRecord would return. If the callback returns
+  // an error, ReadRecords ends and returns this error, unless the bytes that the callback saw could
+  // not be trusted. If the storage fails (IsOutage), ReadRecords ends with that error after the
+  // callback for the record at which it failed.
   using RecordCallback =
       absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
 
@@ -147,8 +147,8 @@ class RecordSource {
                                    int64_t max_read_bytes, AlignedBuffer& scratch,
                                    RecordCallback callback) const = 0;
 
-  // Whether a read of far_bytes() takes a request for each record, because records are files. Then
-  // a record is read by itself, and fails by itself.
+  // Whether a read of far_bytes() takes one request for each record, because records are files.
+  // Then each record is read alone, and a failure affects only this record.
   virtual bool ReadsEachRecord() const { return false; }
   // Whether the record is larger than ShardOptions.max_record_bytes, so that it is never read.
   // REQUIRES: 0 <= record < num_records().
@@ -163,8 +163,9 @@ class RecordSource {
   virtual absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                                    AlignedBuffer& scratch, RecordCallback callback) const;
 
-  // Hints, which may do nothing. They make the processor load into its cache what span() reads, or
-  // the beginning of the record if it can be read in place. REQUIRES: 0 <= record < num_records().
+  // Hints, which may do nothing. PrefetchSpan() loads into the processor's cache what span() reads.
+  // PrefetchRecord() loads the beginning of the record, if the record can be read in place.
+  // REQUIRES: 0 <= record < num_records().
   virtual void PrefetchSpan(int64_t record) const = 0;
   virtual void Prefetch(int64_t record) const = 0;
 

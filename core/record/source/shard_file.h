@@ -20,7 +20,7 @@
 
 namespace systole {
 
-// A file's format is found from this many bytes of its beginning.
+// How many bytes of a file's beginning are read to find its format.
 inline constexpr size_t kFormatMagicBytes = 512;
 
 struct ShardFileOptions {
@@ -40,8 +40,8 @@ struct ShardFile {
   std::unique_ptr<ByteSource> bytes;  // Decompressed.
   StoredState state;                  // The state of the stored file.
   Compression compression = Compression::kNone;
-  // The first kFormatMagicBytes of `bytes`, or all of them, if they have been read already: reading
-  // them again may cost a request. Not set: they have not.
+  // The first kFormatMagicBytes of `bytes`, or all bytes if there are fewer. Set if they were read
+  // already, because to read them again may cost a request.
   std::optional<std::string> begin = {};
   // The most records of the file whose places are kept. Not set: any number, because the file is on
   // this machine.

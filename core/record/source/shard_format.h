@@ -27,7 +27,7 @@ namespace systole {
 
 struct ShardFormat;
 
-// What is done with the index files of a shard.
+// How the index files of a shard are used.
 enum class IndexUse {
   kUse,      // Valid ones are used, others made anew. If one cannot be kept, a note says so.
   kKeep,     // As kUse, but PermissionDenied if one cannot be kept.
@@ -61,16 +61,17 @@ struct ShardOptions {
   // The formats that shards may have. Empty: those of ShardFormats(). For tests.
   absl::Span<const ShardFormat* const> formats = {};
 
-  // For a group of files, which are looked at one by one when the group is opened. Calls work(i)
+  // For a group of files. When the group is opened, each file is read. This function calls work(i)
   // for each i in [0, count), in any order and perhaps on several threads, and returns when all
-  // calls have ended. Each call may hold one file in memory. Null: one after the other.
+  // calls have ended. Each call may hold one file in memory. Null: the calls are made one after the
+  // other.
   std::function<void(int64_t count, absl::FunctionRef<void(int64_t i)> work)> for_each = {};
-  // Called whenever a file of a group was looked at, from any thread, with the size of the file.
-  // May be null.
+  // Called after each file of a group was read, from any thread, with the size of the file. May be
+  // null.
   std::function<void(uint64_t bytes)> file_done = {};
-  // The only record of a group that is looked at, for code that wants no other one. No index is
-  // read or written. Other records count as empty files: they cannot be read, and sizes and
-  // content_hash() say nothing. Nullopt: all are looked at.
+  // For code that needs only one record of a group: the number of this record. No index is read or
+  // written. Other records count as empty files, so they cannot be read, and sizes and
+  // content_hash() have no meaning. Nullopt: all files are read.
   std::optional<int64_t> only_record = std::nullopt;
 };
 

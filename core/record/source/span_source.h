@@ -88,7 +88,7 @@ class SpanSource : public RecordSource {
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const;
 
  private:
-  // `error`, unless it is DataLoss and the file has changed: bytes that fail because the file was
+  // `error`, unless it is DataLoss and the file has changed. Bytes that fail because the file was
   // replaced are not damage.
   absl::Status UnlessChanged(absl::Status error) const;
   absl::Status CheckNumber(int64_t record) const;

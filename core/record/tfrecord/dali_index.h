@@ -22,7 +22,7 @@ absl::StatusOr<RecordIndex> ParseDaliIndex(absl::string_view text, uint64_t shar
 uint64_t MaxDaliIndexBytes(uint64_t shard_bytes, uint64_t max_records = kMaxIndexedRecords);
 
 // The text of an index, byte for byte as tfrecord2idx writes it. A damaged stretch is one line like
-// any other: a reader checks each record's header anyway and finds the damage again.
+// any other line. A reader checks each record's header anyway, and so finds the damage again.
 std::string DaliIndexText(const RecordIndex& index);
 
 }  // namespace systole

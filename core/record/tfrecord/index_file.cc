@@ -141,7 +141,8 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
         WriteHashFile(index_path, identity, options.write_index, loaded);
         return loaded;
       }
-      // Only our own scan says where damage begins and ends; otherwise two servers might disagree.
+      // Only our own scan decides where damage begins and ends. Otherwise two servers might
+      // disagree.
       AddNote(loaded.note, absl::StrCat("index \"", ShownName(index_path),
                                         "\" not used: ", looked_at.index.num_damaged(),
                                         " of its records have damaged framing"));

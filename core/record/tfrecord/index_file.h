@@ -1,4 +1,4 @@
-// Index files: a shard's index kept on disk, so that a server starts without scanning. The index
+// Index files keep a shard's index on disk, so that a server starts without scanning. The index
 // file is text in the format of DALI's tfrecord2idx. The file `<index>.hash` beside it keeps what
 // this format cannot hold: the state of the shard that was indexed, the content hash, and the
 // damage.
@@ -55,13 +55,12 @@ absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_
                                            RecordIndex index);
 
 // Reads the index of `shard` from its files. If the files cannot be used, scans the shard, and
-// writes the files unless no record can be read. `identity` is the identity of the shard's file
-// (StoredState). The file may be compressed, but the index is of the decompressed bytes.
-// The files are used only if the index covers exactly the shard's bytes and the hash file names
+// writes the files if at least one record can be read. `identity` is the identity of the shard's
+// file (StoredState). The file may be compressed, but the index is of the decompressed bytes. The
+// files are used only if the index covers exactly the shard's bytes and the hash file names
 // `identity`. If there is no hash file, or `identity` is empty, the framing of the records is
-// checked instead.
-// Files that cannot be read or written give a note, not an error. Errors are those of reading the
-// shard, and FailedPrecondition if it changed while being scanned.
+// checked instead. Files that cannot be read or written give a note, not an error. Errors are those
+// of reading the shard, and FailedPrecondition if the shard changed during the scan.
 absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view identity,
                                       const IndexFileOptions& options);
 

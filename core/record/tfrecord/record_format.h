@@ -33,10 +33,11 @@ inline std::optional<uint64_t> DecodeRecordHeader(const char* header) {
 // not name the shard, record or offset.
 std::string HeaderCrcCause(const char* header);
 std::string PayloadCrcCause(uint32_t computed_footer, uint32_t stored_footer);
-// The header is whole and good, but `left` bytes after it cannot hold payload and footer. At a
-// shard's end it is unknown what followed, so the text says how much is lost at least.
+// The cause if the header is whole and good, but the `left` bytes after it cannot hold payload and
+// footer. It is not known what followed the shard's end, so the text says how much is lost at
+// least.
 std::string TooLongCause(uint64_t length, uint64_t left);
-// `left` bytes are fewer than a header has.
+// The cause if only `left` bytes are left, fewer than a header has.
 std::string NoHeaderCause(uint64_t left);
 
 // What is wrong with the framing of a record that has `frame_bytes` bytes according to an index.

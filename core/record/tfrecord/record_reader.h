@@ -20,8 +20,8 @@
 namespace systole {
 
 struct RecordReaderOptions {
-  // Bytes asked of storage at a time. A larger number makes fewer calls, and takes that much memory
-  // for each open shard.
+  // How many bytes a read asks of the storage. A larger number makes fewer calls. Each open shard
+  // takes so many bytes of memory.
   int64_t read_bytes = 256 << 10;
   // Largest payload accepted, in bytes. A damaged or hostile length field could ask for 2^64.
   int64_t max_record_bytes = kDefaultMaxRecordBytes;

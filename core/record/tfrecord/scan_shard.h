@@ -1,4 +1,4 @@
-// Builds the index of a shard from its bytes. Damage is a result here, not an error: it costs one
+// Builds the index of a shard from its bytes. Damage is a result here, not an error. It costs one
 // record, and the scan goes on after it.
 //
 // Thread-safe: no state.
@@ -45,8 +45,9 @@ struct ScannedShard {
 //   Otherwise only errors of `source`.
 absl::StatusOr<ScannedShard> ScanShard(const ByteSource& source, const ScanOptions& options = {});
 
-// Scans a shard whose index is known: looks at the framing of each indexed record and does not
-// search. Costs at most one read for each record. REQUIRES: the index covers `source`.
+// Scans a shard whose index is known. Checks the framing of each indexed record, and does not
+// search for other records. Costs at most one read for each record. REQUIRES: the index covers
+// `source`.
 absl::StatusOr<ScannedShard> ScanIndexed(const ByteSource& source, RecordIndex index);
 
 }  // namespace systole

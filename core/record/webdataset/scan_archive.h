@@ -34,8 +34,8 @@ struct ScannedArchive {
 // samples, and so does a block of zeros that something follows. An archive that ends without a
 // block of zeros was cut: its last sample is damaged. If an archive is damaged and no file is found
 // in it, the whole archive is one damaged sample. Errors are those of `archive`, and
-// ResourceExhausted if there are more than `max_samples` (not set: any number). The latter message
-// names the archive. Each sample takes 16 bytes of memory.
+// ResourceExhausted if there are more than `max_samples` (not set: any number). The message of
+// ResourceExhausted names the archive. Each sample takes 16 bytes of memory.
 absl::StatusOr<ScannedArchive> ScanArchive(const ByteSource& archive,
                                            std::optional<uint64_t> max_samples = {});
 

@@ -40,8 +40,8 @@ struct TarEntry {
   std::string name;      // A file's whole path.
   uint64_t content = 0;  // Where a file's content begins.
   uint64_t size = 0;     // Size of a file's content, without padding.
-  // Where the next entry begins. If `is_lost`, that is unknown, and this is the first possible
-  // place.
+  // Where the next entry begins. If `is_lost`, the place is unknown, and `end` is the first
+  // possible place.
   uint64_t end = 0;
   bool is_lost = false;
   std::string cause;  // Why the entry is damaged, without file and offset.

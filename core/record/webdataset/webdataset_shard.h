@@ -1,5 +1,5 @@
-// WebDataset's tar archives as a format of shards. A record is a sample: the consecutive files of
-// one key. Its payload is the stretch of the archive with these files.
+// WebDataset's tar archives as a format of shards. A record is a sample, which means the
+// consecutive files of one key. Its payload is the stretch of the archive with these files.
 //
 // Thread-compatible: immutable, so any number of threads may read. Owns its bytes.
 #ifndef SYSTOLE_CORE_RECORD_WEBDATASET_WEBDATASET_SHARD_H_

@@ -16,7 +16,7 @@
 
 namespace systole {
 
-// How much of a refusal is kept to find its code in.
+// How many bytes of a refusal's body are kept, to find its code there.
 inline constexpr size_t kRefusalBytes = 4096;
 
 // What a list says of an object's state. Texts as the server writes them, of any form.
@@ -34,8 +34,8 @@ struct ListPage {
   std::string next_token;             // Empty: this is the last page.
 };
 
-// DataLoss or ResourceExhausted if the body is no such page: ReadXml(), and what contradicts
-// itself.
+// DataLoss or ResourceExhausted if the body is not such a page. Errors are those of ReadXml(), and
+// DataLoss if the page contradicts itself.
 absl::StatusOr<ListPage> ParseListPage(absl::string_view body);
 
 struct BucketRefusal {
@@ -43,19 +43,19 @@ struct BucketRefusal {
   std::string region;  // Where the bucket is, if the answer says so; fit for IsRegion().
 };
 
-// Reads the first bytes of the body of a refusal, which may be cut, or anything at all.
+// Reads the first bytes of the body of a refusal. They may be cut off, and may be any bytes.
 BucketRefusal ParseRefusal(absl::string_view body);
 
-// The most bytes of the ID of an upload. Those of known servers have up to 400.
+// The most bytes of an upload's ID. The IDs of known servers have up to 400.
 inline constexpr size_t kMaxUploadIdBytes = 1024;
 
 // The ID of an upload in parts, from the answer that begins it: printable ASCII. DataLoss or
 // ResourceExhausted if the body is no InitiateMultipartUploadResult.
 absl::StatusOr<std::string> ParseUploadId(absl::string_view body);
 
-// Reads the body of an answer 200 to a request that ends an upload. Nullopt: the object is there. A
-// refusal: it is not, because the server sends 200 before it knows. DataLoss or ResourceExhausted
-// if the body is neither.
+// Reads the body of an answer 200 to a request that ends an upload. Nullopt: the object exists. A
+// refusal: it does not exist. This can happen because the server sends 200 before it knows whether
+// it can make the object. DataLoss or ResourceExhausted if the body is neither.
 absl::StatusOr<std::optional<BucketRefusal>> ParseUploadEnd(absl::string_view body);
 
 // Whether `text` can be the name of a region, which becomes a part of a host's name.

@@ -1,9 +1,9 @@
 // What S3 and Cloud Storage have in common as servers of objects.
 //
 // A request's url is the name of an object, or "s3://bucket?QUERY" for a request to the bucket
-// itself, or "s3://bucket?QUERY/key" for one that is about an object, but not for its bytes. No
-// object's name has these forms, because a '/' stands between its bucket and its key, and a query
-// has none.
+// itself, or "s3://bucket?QUERY/key" for a request that is about an object, but does not ask for
+// its bytes. No object's name has these forms, because the name has a '/' right after the bucket,
+// and these forms have a '?' there.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_
 #define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_
 
@@ -26,8 +26,9 @@ struct BucketWords {
   absl::string_view write_permissions;  // That a writer needs.
   absl::string_view credentials;        // What to set so that credentials are found.
   absl::string_view endpoint;           // Where to say which server it is.
-  absl::string_view unsigned_variable;  // With it, none are looked for.
-  // What else may be why a request with credentials is forbidden, and what to do. Empty: nothing.
+  absl::string_view unsigned_variable;  // If set: no credentials are looked for.
+  // Another possible reason why a request with credentials is forbidden, and what to do. Empty:
+  // there is none.
   absl::string_view forbidden_too = {};
   absl::string_view payer = {};  // What names the project that pays, in Cloud Storage.
 };
@@ -40,7 +41,7 @@ class BucketDialect : public WebDialect {
   // The same for a request that writes or removes an object.
   absl::Status WriteRefusalOf(absl::string_view called, const HttpResponse& response) const;
 
-  // What the names of headers begin with that hold the metadata of an object: "x-amz-meta-".
+  // The beginning of the names of the headers that hold an object's metadata: "x-amz-meta-".
   virtual absl::string_view metadata_prefix() const = 0;
 
   // Ends the thread that renews credentials, for a store that is never destroyed.
@@ -59,7 +60,7 @@ class BucketDialect : public WebDialect {
 
   absl::Status RefusalOf(Action action, absl::string_view called,
                          const HttpResponse& response) const;
-  // RefusalOf() without what concerns a request without credentials.
+  // RefusalOf(), but without the text for requests that have no credentials.
   absl::Status Explained(Action action, absl::string_view called,
                          const HttpResponse& response) const;
   absl::Status Forbidden(Action action, absl::string_view what) const;
@@ -67,7 +68,7 @@ class BucketDialect : public WebDialect {
   const BucketWords words_;
 };
 
-// The bucket, and what is asked of it.
+// The bucket, and the part of it that a request is about.
 struct BucketTarget {
   BucketName name;
   std::string query;  // With its '?', as EncodedQuery() makes it. Empty: the object is asked for.
@@ -79,8 +80,8 @@ struct BucketTarget {
 // Reads HttpRequest::url of the form above. Errors of ParseBucketName().
 absl::StatusOr<BucketTarget> ParseBucketTarget(absl::string_view url);
 
-// The address of a target at a server: of the bucket's own host, or in the server's path. The host
-// and the path of `server` stay in front.
+// The address of a target at a server. The bucket is either in the host's name or in the path. The
+// path of `server` comes before it.
 std::string AddressAtHost(const HttpUrl& server, const BucketTarget& target);
 std::string AddressInPath(const HttpUrl& server, const BucketTarget& target);
 
@@ -91,12 +92,13 @@ absl::StatusOr<HttpUrl> ParseEndpoint(absl::string_view variable, absl::string_v
 // Sets what every request to a bucket has, besides address and authorization.
 void SetBucketRules(HttpRequest& request);
 
-// Whether a refusal means that the credentials are not accepted, or no longer, so that renewed ones
-// may help.
+// Whether a refusal means that the server does not accept the credentials, or does not accept them
+// any more. Then renewed credentials may help.
 bool RefusesCredentials(const HttpResponse& response);
 
-// The same for a request that may have had no credentials (`had_any`): then it may be refused to
-// everybody, and there may be some now.
+// The same for a request that may have had no credentials. `had_any` says whether it had some. A
+// refusal of a request without credentials may be for all such requests, and this process may have
+// credentials now.
 bool MayNeedOtherCredentials(const HttpResponse& response, bool had_any);
 
 }  // namespace systole

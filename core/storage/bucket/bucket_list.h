@@ -23,18 +23,19 @@ namespace systole {
 struct BucketListOptions {
   size_t max_names = 1'000'000;
   uint64_t max_name_bytes = uint64_t{256} << 20;
-  // Of one page, which is XML. 1,000 keys of 1,024 bytes, encoded, take 4 MB at most.
+  // The most bytes of one page, which is XML. 1,000 keys of 1,024 bytes, encoded, take 4 MB at
+  // most.
   uint64_t max_page_bytes = uint64_t{16} << 20;
   int max_pages = 10'000;
-  // Pages in a row that bring no new name. Cloud Storage sends such pages where objects were
-  // deleted.
+  // The most pages in a row that bring no new name. Cloud Storage sends such pages where objects
+  // were deleted.
   int max_idle_pages = 16;
-  // Of all pages together. A server could send one name a minute, and a start would take a week.
-  // 1,000,000 names are 1,000 pages, of some 100 ms each.
+  // The time for all pages together. Without this bound a server could send one name a minute, and
+  // a start would take a week. 1,000,000 names are 1,000 pages, of some 100 ms each.
   absl::Duration max_time = absl::Minutes(10);
 };
 
-// What of a bucket is listed.
+// The part of a bucket that is listed.
 struct BucketListing {
   BucketName prefix;          // All keys that begin with its key.
   bool into_folders = false;  // False: a '/' after the prefix ends a name, which is a folder's.

@@ -35,7 +35,7 @@ struct BucketName {
 // is too long or has control characters. A bucket's name has no wildcards.
 absl::StatusOr<BucketName> ParseBucketName(absl::string_view name);
 
-// InvalidArgument if `name` can be no object: without a key, or with a '/' at its end.
+// InvalidArgument if `name` cannot be an object's name, because it has no key, or a '/' at its end.
 absl::Status CheckObjectName(const BucketName& name);
 
 // `error` with `name` before its message, if the message does not have it yet.

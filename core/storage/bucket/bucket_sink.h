@@ -1,5 +1,5 @@
-// Writes an object of a bucket. A small one is sent when it is closed; a larger one is sent in
-// parts while it is written, several at a time.
+// Writes an object of a bucket. A small object is sent when it is closed. A larger object is sent
+// in parts while it is written, several parts at a time.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_SINK_H_
 #define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_SINK_H_
 
@@ -22,18 +22,18 @@
 
 namespace systole {
 
-// An object may have kMaxUploadParts parts, and its size is not known before its end. So the parts
-// become larger: after each `parts_of_a_size` they have twice as many bytes. With these defaults an
-// object has at most 484 GiB. The sink takes 40 MiB of memory for one of up to 15 GiB, and never
-// more than 256 MiB: the parts on their way, and one that is filled.
+// An object may have kMaxUploadParts parts, and its size is not known before its end. So the size
+// of a part doubles after each `parts_of_a_size` parts. With these defaults an object has at most
+// 484 GiB. The sink keeps in memory the parts that are being sent, and one that is being filled.
+// This is 40 MiB for an object of up to 15 GiB, and never more than 256 MiB.
 struct BucketSinkOptions {
-  // Of the first parts, and the most bytes of an object that is sent at once. Servers want at least
-  // 5 MiB.
+  // The size of the first parts, and the largest object that is sent in one request. Servers
+  // require at least 5 MiB.
   uint64_t first_part_bytes = uint64_t{8} << 20;
   int parts_of_a_size = 2000;
   int max_parts = kMaxUploadParts;
-  // What may be on its way at a time, besides one part. More of it is faster over long distances,
-  // and takes more memory and connections.
+  // How many parts and bytes may be sent at a time. One part is always allowed. Larger numbers are
+  // faster over long distances, and take more memory and connections.
   int parts_in_flight = 4;
   uint64_t bytes_in_flight = uint64_t{64} << 20;
 };
@@ -50,18 +50,18 @@ class BucketSink final : public ByteSink {
   ~BucketSink() override;
 
   absl::Status Append(absl::string_view bytes) override;
-  // Waits until all is sent. After an error the object may be there nevertheless, but only as a
-  // whole.
+  // Waits until all is sent. After an error the object may exist nevertheless, but only as a whole.
   absl::Status Close() override;
   absl::string_view name() const override { return name_; }
 
  private:
-  // The bytes of the part that is filled now.
+  // The size of the part that is being filled.
   uint64_t PartBytes() const;
-  // Hands the filled part to a thread, once there is room for it among those on their way.
+  // Hands the full part to a thread, as soon as another part may be sent.
   absl::Status SendPart();
   bool HasRoomFor(uint64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sleeps until no part is on its way (`until_none`), or there is room for `bytes` more.
+  // If `until_none`, sleeps until no part is being sent. Otherwise sleeps until `bytes` more may be
+  // sent.
   absl::Status WaitForParts(bool until_none, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void PutPart(int number, const HttpBody& bytes) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Finish() ABSL_LOCKS_EXCLUDED(mu_);

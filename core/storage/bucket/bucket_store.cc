@@ -23,14 +23,14 @@ namespace {
 // fnmatch() gives these a meaning.
 constexpr char kWildcards[] = "*?[\\";
 
-// The most patterns that are kept because they are names. Nobody has so many.
+// The most patterns that are kept because they are names. No real set of shards has so many.
 constexpr size_t kMaxNamedLiterally = 4096;
 
 bool IsGlob(absl::string_view key) {
   return key.find_first_of(kWildcards) != absl::string_view::npos;
 }
 
-// `name` as that of a folder. The bucket itself is one.
+// `name` as the name of a folder. The bucket itself is a folder.
 BucketName FolderOf(BucketName name) {
   if (!name.key.empty() && name.key.back() != '/') name.key += '/';
   return name;

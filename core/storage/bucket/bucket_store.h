@@ -32,8 +32,8 @@ struct BucketService {
   BucketSinkOptions sink = {};
 };
 
-// Thread-safe. Reads no variable, connects to nothing and has no thread before a name is
-// first looked at. Errors are also those of HttpClient::Fetch() and of WebDialect.
+// Thread-safe. Before the first use of a name it reads no variable, connects to nothing and has no
+// thread. Errors are also those of HttpClient::Fetch() and of WebDialect.
 class BucketStore final : public Store {
  public:
   // The stores of this process, as its environment says at the first use. Their threads end when
@@ -45,9 +45,9 @@ class BucketStore final : public Store {
   explicit BucketStore(std::function<absl::StatusOr<BucketService>()> make)
       : make_(std::move(make)) {}
 
-  // Asks the server, at least one request for each pattern. Besides Store's errors: NotFound if
-  // there is no such bucket. A pattern without wildcards that may not be read is taken for the name
-  // of an object, and whether there is one, Open() says.
+  // Asks the server, with at least one request for each pattern. Besides Store's errors: NotFound
+  // if there is no such bucket. If the server forbids to read a pattern without wildcards, the
+  // pattern is taken as the name of an object. Open() then finds out whether this object exists.
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
   // Of a folder, and of a glob whose folder has no wildcards, the whole folder is listed: one list
@@ -66,7 +66,7 @@ class BucketStore final : public Store {
                                                           const StoredState& state) const override;
   // Asks no server: whether the object may be written, its sink finds out.
   absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const override;
-  // Asks whether there is such an object, and then removes it.
+  // Asks the server whether there is such an object, and then removes it.
   absl::Status Remove(const std::string& name) const override;
 
  private:

@@ -23,18 +23,18 @@ struct GcsOptions {
   std::string endpoint = "https://storage.googleapis.com";
   // False: the server is an emulator, which must not get a token.
   bool sends_tokens = true;
-  // With them requests are signed, and no tokens are asked for. Not for an emulator either.
+  // If they are set, they sign all requests, and no tokens are used. An emulator gets neither.
   std::optional<AwsCredentials> hmac_keys = {};
-  // The project that pays for requests with credentials. Others may name none. Empty: none is
-  // named.
+  // The project that pays for requests with credentials. Requests without credentials may not name
+  // a project. Empty: no request names one.
   std::string user_project = {};
 };
 
 // Thread-safe.
 class GcsDialect final : public BucketDialect {
  public:
-  // `tokens` let read, and `write_tokens` write and remove, too. InvalidArgument, naming the
-  // variable, if the endpoint is no address or the project no name.
+  // `tokens` are for reading. `write_tokens` are for writing and removing, too. InvalidArgument,
+  // naming the variable, if the endpoint is not an address or the project is not a name.
   static absl::StatusOr<std::unique_ptr<GcsDialect>> Create(
       const GcsOptions& options, std::unique_ptr<GoogleTokenSource> tokens,
       std::unique_ptr<GoogleTokenSource> write_tokens);
@@ -65,7 +65,7 @@ class GcsDialect final : public BucketDialect {
   const HttpUrl endpoint_;
   const std::unique_ptr<GoogleTokenSource> tokens_;
   const std::unique_ptr<GoogleTokenSource> write_tokens_;
-  std::atomic<bool> has_token_ = false;  // Whether there was one, the last time.
+  std::atomic<bool> has_token_ = false;  // Whether the last request had one.
 };
 
 // GcsOptions by the variables of the environment. The README lists them. Errors of

@@ -1,4 +1,4 @@
-// The requests that write one object of a bucket: all of it at once, or in parts. S3 calls them
+// The requests that write one object of a bucket, either in one piece or in parts. S3 calls them
 // PutObject, CreateMultipartUpload, UploadPart, CompleteMultipartUpload and AbortMultipartUpload.
 // The XML API of Cloud Storage has the same ones.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_OBJECT_UPLOAD_H_
@@ -26,8 +26,8 @@ inline constexpr int kMaxUploadParts = 10'000;
 inline constexpr absl::Duration kMaxAbortTime = absl::Seconds(10);
 
 // Thread-compatible; calls of PutPart() may be concurrent. Borrows connection and dialect. Requests
-// are tried again as those that read are: each may be made twice without harm. Errors are those of
-// HttpClient::Fetch() and BucketDialect::WriteRefusalOf(), with the object's name.
+// are tried again like requests that read, because each may be made twice without harm. Errors are
+// those of HttpClient::Fetch() and BucketDialect::WriteRefusalOf(), with the object's name.
 class ObjectUpload {
  public:
   ObjectUpload(WebConnection& connection, const BucketDialect& dialect, BucketName name)
@@ -42,21 +42,22 @@ class ObjectUpload {
 
   // Returns the ETag of a part. `number` is 1 for the first, and at most kMaxUploadParts.
   absl::StatusOr<std::string> PutPart(int number, HttpBody bytes) const;
-  // Makes the object of the parts 1, 2, .. with these ETags. After an error it may be there
-  // nevertheless, as a whole: the answer was lost.
+  // Makes the object of the parts 1, 2, .. with these ETags. After an error the object may exist
+  // nevertheless, as a whole, if only the answer was lost.
   absl::Status End(absl::Span<const std::string> etags) const;
-  // Lets the server forget the parts. An error is not told, because the caller has one already. It
-  // takes kMaxAbortTime at most, even if the thread is interrupted.
+  // Makes the server forget the parts. Returns no error, because the caller has one already. Takes
+  // kMaxAbortTime at most, even if the thread is interrupted.
   void Abort() const;
 
-  // Removes the object. NotFound if the server says that there is none; S3 never does.
+  // Removes the object. NotFound if the server says that there is no such object. S3 never says
+  // this.
   absl::Status RemoveObject() const;
 
  private:
   // `query` is empty for a request about the object itself.
   HttpRequest RequestFor(HttpMethod method,
                          std::vector<std::pair<std::string, std::string>> query) const;
-  // Sends `bytes`, with more time for more of them.
+  // A request that sends `bytes`. More bytes have more time.
   HttpRequest SendRequestFor(std::vector<std::pair<std::string, std::string>> query,
                              HttpBody bytes) const;
   absl::StatusOr<HttpResponse> Fetch(
@@ -65,7 +66,7 @@ class ObjectUpload {
       }) const;
   // What an answer 200 to the request that ends the upload says.
   absl::Status CheckEnd(const HttpResponse& response) const;
-  // Whether the object that is there now was made by this upload.
+  // Whether this upload made the object that exists now.
   bool IsThere() const;
 
   WebConnection& connection_;

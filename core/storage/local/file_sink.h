@@ -1,6 +1,6 @@
-// Writes a file that is either whole or not there. The bytes go to a temporary file in the same
-// folder, and Close() renames this file into place. A sink that is destroyed before Close() leaves
-// nothing.
+// Writes a file. The file appears only when it is complete. The bytes go to a temporary file in the
+// same folder, and Close() renames this file into place. A sink that is destroyed before Close()
+// leaves nothing.
 //
 // Thread-compatible. Owns its file descriptor and the temporary file.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SINK_H_
@@ -20,8 +20,8 @@
 namespace systole {
 
 struct FileSinkOptions {
-  // Bytes gathered before a write. A larger number makes fewer calls, and takes that much memory
-  // for each open file.
+  // Bytes gathered before a write. A larger number makes fewer calls. Each open file takes so many
+  // bytes of memory.
   size_t buffer_bytes = 256 << 10;
   // Whether Close() waits until the bytes are on the device. If not, a power cut may leave an empty
   // file under the final name. So turn this off only for files that can be made again, such as an
@@ -36,8 +36,8 @@ struct FileSinkOptions {
 
 class FileSink final : public ByteSink {
  public:
-  // Creates the temporary file `.<base name>.<process>.<number>.tmp` beside `path`; the leading dot
-  // keeps it out of globs.
+  // Creates the temporary file `.<base name>.<process>.<number>.tmp` beside `path`. The leading dot
+  // keeps this file out of globs.
   //   NotFound, PermissionDenied  the folder does not allow it. The message has the path.
   //   InvalidArgument             `path` exists and is not a regular file: a folder, or a device or
   //                               link that the rename would replace.
@@ -78,7 +78,7 @@ absl::Status CheckWritable(const std::string& path);
 // Removes from `folder` temporary files that FileSinks left there because their process was killed
 // or lost power. Removes only files for which `is_ours` returns true. `is_ours` gets the base name
 // of the file that was being written. Files of a running process stay, even if it runs on another
-// machine or in another container. A file that cannot be removed stays; it does no harm.
+// machine or in another container. A file that cannot be removed stays. It does no harm.
 void RemoveStaleTemporaries(const std::string& folder,
                             absl::FunctionRef<bool(absl::string_view base_name)> is_ours);
 

@@ -1,6 +1,6 @@
 // A regular file, opened once and read by position. FileSource remembers the file's state at that
-// time. So it notices if the file is replaced, resized or rewritten while it is served. Bytes of
-// another file are not mixed into a feed.
+// time. So it notices if the file is replaced, resized or rewritten while it is served. So bytes of
+// another file cannot get into a feed.
 //
 // Thread-safe. Owns its file descriptor: one per open shard.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SOURCE_H_
@@ -45,17 +45,19 @@ class FileSource final : public ByteSource {
       const std::string& path, Where where = Where::kAsItsFileSystemSays);
   ~FileSource() override;
 
-  // Errors of an open file have only its base name: clients see them, and must not learn folders.
+  // Errors of an open file have only its base name, because clients see these errors and must not
+  // learn folders.
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   absl::StatusOr<uint64_t> Size() const override { return state_.size_bytes; }
   bool is_local() const override { return true; }
-  // Whether its file system is one of the network, or of a process (FUSE).
+  // Whether its file system is on the network, or is served by a process (FUSE).
   bool may_wait() const override { return may_wait_; }
   std::string identity() const override { return state_.Identity(); }
   // Compares all fields of FileState, not only those in identity(). Two system calls, no reading. A
   // removed file counts as changed, because no other server could open it.
   absl::Status CheckUnchanged() const override;
-  // Null if the source may_wait(): a page that does not come would hold its thread for ever.
+  // Null if the source may_wait(), because a page that does not come would hold its thread for
+  // ever.
   Mapping* mapping() const override { return may_wait_ ? nullptr : &mapping_; }
   absl::string_view name() const override { return path_; }
 

@@ -1,5 +1,5 @@
-// Objects in the memory of this process, by names such as "mem://x/a": for tests, and for data that
-// a program makes and feeds without a disk.
+// Objects in the memory of this process, by names such as "mem://x/a". They are for tests, and for
+// data that a program makes and feeds without a disk.
 #ifndef SYSTOLE_CORE_STORAGE_MEMORY_MEMORY_STORE_H_
 #define SYSTOLE_CORE_STORAGE_MEMORY_MEMORY_STORE_H_
 

@@ -27,8 +27,8 @@ absl::StatusOr<std::unique_ptr<ByteSink>> CreateStored(const std::string& name);
 
 // `error` comes from opening the file `name`, which may lie beside a shard. Returns whether the
 // error means that there is no such file. A bucket answers "it may not be read" (403) for a missing
-// object, too, if its caller may not list the bucket. So for an object on a server
-// (IsOnServer), PermissionDenied says no more than NotFound.
+// object, too, if its caller may not list the bucket. So for an object on a server (IsOnServer),
+// PermissionDenied may mean the same as NotFound.
 bool IsAbsent(const absl::Status& error, absl::string_view name);
 
 absl::Status RemoveStored(const std::string& name);
@@ -41,9 +41,9 @@ absl::StatusOr<std::string> GetStored(const std::string& name, uint64_t max_byte
 // Writes a whole file, and replaces an earlier one. The file exists as a whole or not at all.
 absl::Status PutStored(const std::string& name, absl::string_view bytes);
 
-// OK if a file that belongs to a shard (its index and the like) may be kept as `name`: on this
-// machine always, in a bucket only if `write_index`, because a bucket is often another's, is paid
-// for, and has readers elsewhere. Otherwise FailedPrecondition, with what to do.
+// OK if a file that belongs to a shard, such as its index, may be kept as `name`. On this machine
+// this is always so. In a bucket it is so only if `write_index`, because a bucket often belongs to
+// somebody else, costs money, and has other readers. Otherwise FailedPrecondition, with what to do.
 absl::Status CheckMayKeep(const std::string& name, bool write_index);
 // PutStored() if CheckMayKeep().
 absl::Status KeepStored(const std::string& name, absl::string_view bytes, bool write_index);

@@ -1,5 +1,6 @@
-// What a server said of objects a moment ago. Opening a shard and looking at its state ask for the
-// same within milliseconds, and each answer costs a way to the server and back.
+// Remembers for a moment what a server said of objects. When a shard is opened and its state is
+// read, the same question comes twice within milliseconds, and each answer costs a round trip to
+// the server.
 #ifndef SYSTOLE_CORE_STORAGE_WEB_RECENT_OBJECTS_H_
 #define SYSTOLE_CORE_STORAGE_WEB_RECENT_OBJECTS_H_
 
@@ -16,7 +17,8 @@
 
 namespace systole {
 
-// The most objects that are remembered. One more forgets them all, which only costs requests.
+// The most objects that are remembered. When there is one more, all are forgotten, which only costs
+// requests.
 inline constexpr size_t kMaxRecentObjects = 4096;
 
 struct SeenObject {
@@ -27,22 +29,22 @@ struct SeenObject {
 // Thread-safe. It has no clock.
 class RecentObjects {
  public:
-  // Forgets what is as old as `trust`.
+  // Forgets answers that are as old as `trust`.
   explicit RecentObjects(absl::Duration trust) : trust_(trust) {}
 
-  // Keeps the answer to the later question, if there are two.
+  // If there are two answers, keeps the one to the later question.
   void Remember(const std::string& name, const SeenObject& seen) ABSL_LOCKS_EXCLUDED(mu_);
-  // What was said less than `trust` before `now`.
+  // The answer to a question that was asked less than `trust` before `now`.
   std::optional<SeenObject> Find(const std::string& name, absl::Duration now)
       ABSL_LOCKS_EXCLUDED(mu_);
   void Forget(const std::string& name) ABSL_LOCKS_EXCLUDED(mu_);
   // Forgets what was said of the object, unless that is the state of this identity.
   void ForgetOther(const std::string& name, absl::string_view identity) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // This process has written or removed the object: what was said of it until `now` is not found
-  // any more.
+  // This process has written or removed the object. Find() no longer returns answers to questions
+  // that were asked until `now`.
   void NoteWrite(const std::string& name, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
-  // When that was, or later; long ago if it never was.
+  // The time of the last NoteWrite(), or a later time. If there was none, a time long ago.
   absl::Duration LastWrite(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

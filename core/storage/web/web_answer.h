@@ -1,4 +1,4 @@
-// What the answers of a web server say of an object, each checked before it is believed.
+// Reads what the answers of a web server say of an object, and checks each value before it is used.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STORAGE_WEB_WEB_ANSWER_H_
@@ -16,14 +16,14 @@
 
 namespace systole {
 
-// The most bytes of an object, 8 TiB. A server could say anything. The largest objects of buckets
-// have 5 TiB (S3, GCS).
+// The most bytes of an object, 8 TiB. The bound is needed because a server could claim any size.
+// The largest objects of buckets have 5 TiB (S3, GCS).
 inline constexpr uint64_t kMaxWebObjectBytes = uint64_t{1} << 43;
 
 struct WebObject {
   uint64_t size_bytes = 0;
   std::string etag;           // Strong, with its quotes. Empty: there is none.
-  std::string last_modified;  // As the server writes it. Empty: there is none that can be used.
+  std::string last_modified;  // As the server writes it. Empty: none that can be used.
   // Digits that name the object's state, on servers of a dialect that has them. Empty elsewhere.
   std::string generation = {};
 
@@ -53,11 +53,11 @@ absl::Status RefusalOf(absl::string_view called, const HttpResponse& response);
 using WebRefusal =
     absl::FunctionRef<absl::Status(absl::string_view called, const HttpResponse& response)>;
 
-// How long the object is, as an answer to HEAD says it. Nullopt: it does not say so.
+// The length of the object, as an answer to HEAD gives it. Nullopt: the answer does not give it.
 std::optional<uint64_t> LengthOfHead(const HttpResponse& head);
 
-// The object of an answer to a GET of its first byte, asked after `head` did not tell. It is empty
-// if `head` has the length 0 and there is no first byte (416).
+// The object of an answer to a GET of its first byte, sent because `head` did not describe the
+// object. It is empty if `head` has the length 0 and there is no first byte (416).
 absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& head,
                                             const HttpResponse& response,
                                             WebRefusal refusal = RefusalOf);
@@ -65,7 +65,7 @@ absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const Http
 // The generation that an answer names (header x-goog-generation), empty if there is none.
 std::string GenerationOf(const HttpResponse& response);
 
-// OK if the body of an answer to a GET is just the bytes `asked` of `object`, which was opened.
+// OK if the body of an answer to a GET is exactly the bytes `asked` of `object`, as it was opened.
 //   FailedPrecondition  the object has changed, or the server ignores ranges.
 //   DataLoss            another range than was asked for.
 //   Unavailable         a body that ended early: a retry may help.
@@ -73,10 +73,10 @@ std::string GenerationOf(const HttpResponse& response);
 absl::Status CheckPiece(absl::string_view called, const WebObject& object, const HttpRange& asked,
                         const HttpResponse& response, WebRefusal refusal = RefusalOf);
 
-// Whether the answer to a GET itself says that it is of `object`: it has the same generation, or
-// else the same strong ETag. Of an object without either it has the same Last-Modified and the same
-// size of the whole, and an answer to HEAD would not say more. That the request had `If-Match` says
-// nothing, because servers may ignore it.
+// Whether an answer to a GET proves that it is about `object`. It must have the same generation or,
+// without generations, the same strong ETag. If the object has neither, the answer must have the
+// same Last-Modified and the same size of the whole object. An answer to HEAD would prove no more.
+// An `If-Match` in the request proves nothing, because servers may ignore it.
 bool ProvesSameObject(const WebObject& object, const HttpResponse& response);
 
 }  // namespace systole

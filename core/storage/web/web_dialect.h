@@ -18,15 +18,16 @@ class WebDialect {
   WebDialect(const WebDialect&) = delete;
   WebDialect& operator=(const WebDialect&) = delete;
 
-  // Makes an attempt fit to be sent. `request.url` is the name of an object, and becomes its
-  // address. Called for each attempt, because credentials end. Waits for request.timeout at most.
-  // An error is the attempt's outcome, so Unavailable is tried again. Its message is for operators.
+  // Prepares a request for one attempt. Replaces the object's name in `request.url` by its address,
+  // and adds authorization. Called for each attempt, because credentials expire. Waits for
+  // request.timeout at most. An error is the attempt's outcome, so Unavailable is tried again. Its
+  // message is for operators.
   virtual absl::Status Prepare(HttpRequest& request) = 0;
 
-  // Whether another attempt, prepared anew, may be answered better, because this one learned from
-  // the answer: credentials were renewed, or the object is elsewhere. `name` is what Prepare() got,
-  // and `sent` what it made of that. Called for answers that are no 2xx. Waits for sent.timeout at
-  // most. At most kMostCorrections attempts follow each other in this way.
+  // Learns from an answer that is not 2xx, for example that credentials must be renewed or that the
+  // object is elsewhere. Returns whether another attempt, prepared anew, may succeed for this
+  // reason. `name` is the url that Prepare() got, and `sent` is the request that it made. Waits for
+  // sent.timeout at most. At most kMostCorrections attempts follow each other in this way.
   virtual bool LearnsFrom(const std::string& name, const HttpRequest& sent,
                           const HttpResponse& response) = 0;
 
@@ -40,7 +41,7 @@ class WebDialect {
   WebDialect() = default;
 };
 
-// Enough for another place and new credentials in one request.
+// Enough for one request that needs both another place and new credentials.
 inline constexpr int kMostCorrections = 2;
 
 }  // namespace systole

@@ -21,7 +21,7 @@ constexpr size_t kPieceBytes = size_t{8} << 20;
 // How often an empty object is asked for that turns out to be replaced meanwhile.
 constexpr int kMostAsks = 3;
 
-// What errors call the object. Never empty: then it would be called by its address.
+// The name of the object in errors. It is never empty, because errors would then name the address.
 std::string CalledName(const std::string& name) {
   const absl::string_view shown = NameForClients(name);
   return shown == "/" ? "the object" : ForeignName(shown);

@@ -27,23 +27,23 @@
 
 namespace systole {
 
-// The code of an error that came before a server was asked for an object. PermissionDenied,
-// NotFound and the like become FailedPrecondition, because they would say of the object that there
-// may be none.
+// The code for an error that occurred before a server was asked for an object. PermissionDenied,
+// NotFound and similar codes become FailedPrecondition, because they would mean that the object may
+// not exist.
 absl::StatusCode CodeBeforeRequest(const absl::Status& error);
 
 struct WebStoreOptions {
   HttpClientOptions client = {};
   RetryOptions retry = {};
-  // For each request with all of its retries. A shorter one turns failures of the network into
-  // errors of the feed sooner.
+  // The time for a request with all of its retries. With a shorter time, failures of the network
+  // become errors of the feed sooner.
   absl::Duration timeout = absl::Minutes(5);
-  // The same for what Open() and Stat() ask. Few shards are opened at a time, and those whose
-  // server says nothing keep the others waiting.
+  // The same for the requests of Open() and Stat(). Few shards are opened at a time. If the server
+  // of one shard does not answer, other shards wait.
   absl::Duration open_timeout = absl::Minutes(1);
-  // What the server has said of an object is asked again only if it is older than this. A shard is
-  // opened and looked at within milliseconds. A feed calls CheckUnchanged() after each group of
-  // reads, whose answers say the same. 0: each call asks.
+  // A server's answer about an object is used again until it is as old as this. A shard's first
+  // questions come within milliseconds. A feed calls CheckUnchanged() after each group of reads,
+  // and the answers to these reads say the same. 0: each call asks the server.
   absl::Duration trust = absl::Seconds(1);
   MonotonicClock now = SteadyClock();  // For `trust`.
 };
@@ -56,33 +56,34 @@ class WebConnection {
   static absl::StatusOr<std::unique_ptr<WebConnection>> Create(const WebStoreOptions& options,
                                                                WebDialect* dialect = nullptr);
 
-  // In these functions `called` is HttpRequest::called. `name` is the address of an object, or
-  // what the dialect takes for its name. If `called` is empty, errors of the dialect's servers may
-  // name the address alone.
+  // In these functions `called` is HttpRequest::called. `name` is the address of an object, or the
+  // name that the dialect uses. If `called` is empty, errors of the dialect's servers may name only
+  // the address.
 
-  // What the server says of the object now, for each request at most `timeout`. These are two, or a
-  // few more if an empty object is replaced meanwhile. NotFound, PermissionDenied, Unavailable, and
-  // others of HttpClient::Fetch() and of ObjectOfFirstByte().
+  // Asks the server for the present state of the object. This takes up to two requests, or a few
+  // more if an empty object is replaced meanwhile. Each takes at most `timeout`. NotFound,
+  // PermissionDenied, Unavailable, and others of HttpClient::Fetch() and of ObjectOfFirstByte().
   absl::StatusOr<SeenObject> Look(const std::string& name, const std::string& called,
                                   absl::Duration timeout);
-  // The same with WebStoreOptions::open_timeout, or what it has said less than `trust` ago.
+  // The same with WebStoreOptions::open_timeout. Returns an answer that is younger than `trust`
+  // without asking again.
   absl::StatusOr<SeenObject> LookIfNotSeen(const std::string& name, const std::string& called);
 
   // Fills `out` with the bytes of `object` at `offset`. True if each answer has proven that it is
-  // of `object` (ProvesSameObject). Errors of HttpClient::Fetch() and of CheckPiece().
+  // about `object` (ProvesSameObject). Errors of HttpClient::Fetch() and of CheckPiece().
   absl::StatusOr<bool> Read(const std::string& name, const std::string& called,
                             const WebObject& object, uint64_t offset, absl::Span<char> out);
 
-  // Says what is wrong with an answer 2xx, which becomes the outcome of the attempt.
+  // Returns what is wrong with an answer 2xx. Its error becomes the outcome of the attempt.
   using AnswerCheck = absl::FunctionRef<absl::Status(const HttpResponse& response)>;
 
-  // Sends a request for something other than the bytes of an object, with retries. Its url is for
-  // the dialect.
+  // Sends a request for something other than the bytes of an object, with retries. The dialect
+  // turns its url into an address.
   absl::StatusOr<HttpResponse> Fetch(
       const HttpRequest& request,
       AnswerCheck check = [](const HttpResponse&) { return absl::OkStatus(); });
 
-  // LookIfNotSeen() asks the server again.
+  // After this call, LookIfNotSeen() asks the server again.
   void Forget(const std::string& name) { recent_.Forget(name); }
 
   // The same, unless the server has said before that the object has this identity.
@@ -120,7 +121,7 @@ class WebConnection {
   std::string ShownIn(const HttpRequest& request) const;
   // The error of an attempt that the dialect could not prepare.
   absl::Status NotPrepared(const HttpRequest& request, const absl::Status& error) const;
-  // One attempt, and what the dialect makes of a refusal.
+  // Makes one attempt. The dialect turns a refusal into an error.
   absl::StatusOr<HttpResponse> Attempt(const HttpRequest& request);
   absl::Status Refusal(absl::string_view called, const HttpResponse& response) const;
   absl::StatusOr<WebObject> Ask(const std::string& name, const std::string& called,
@@ -148,15 +149,15 @@ class WebSource final : public ByteSource {
  private:
   WebConnection& connection_;
   const std::string name_;
-  // What errors of reads and checks call it. Clients see them, and must not learn the server and
-  // the folders of the address.
+  // The name of the object in errors of reads and checks. Clients see these errors, and must not
+  // learn the server and the folders of the address.
   const std::string called_;
   const WebObject object_;
-  // Times on WebStoreOptions::now. When the server was last asked for the object and said, perhaps
-  // with an answer to a read, that it is still there and the same.
+  // Times on WebStoreOptions::now. The time of the last question whose answer said that the object
+  // is unchanged. An answer to a read counts, too.
   mutable std::atomic<int64_t> confirmed_ns_;
-  // When the last read ended whose answers did not say so. What was said before that is no check of
-  // this read.
+  // The time at which the last read ended whose answers did not say that the object is unchanged.
+  // An earlier answer does not prove anything about this read.
   mutable std::atomic<int64_t> unproven_ns_;
 };
 

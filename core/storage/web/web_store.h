@@ -18,7 +18,7 @@
 
 namespace systole {
 
-// Thread-safe. Read-only. Connects to nothing, and has no thread, before a name is first looked at.
+// Thread-safe. Read-only. Before the first use of a name it connects to nothing and has no thread.
 // Errors are also those of HttpClient::Fetch(). Messages show names without their queries.
 class WebStore final : public Store {
  public:
@@ -36,7 +36,7 @@ class WebStore final : public Store {
   bool Takes(const std::string& pattern, const std::string& name) const override {
     return pattern == name;
   }
-  // PermissionDenied: no folder of the web can be listed.
+  // Returns PermissionDenied, because no folder of the web can be listed.
   absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const override;
   // Besides Store's errors: FailedPrecondition if the server cannot serve ranges of bytes.
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const override;
@@ -54,7 +54,7 @@ class WebStore final : public Store {
   // Ends the connection's thread, if there is one.
   void End() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<WebConnection*> Connection() const ABSL_LOCKS_EXCLUDED(mu_);
-  // What the server says of an object, or said a moment ago.
+  // What the server says of an object, or said within WebStoreOptions::trust.
   absl::StatusOr<SeenObject> Look(const std::string& name) const;
 
   const std::optional<WebStoreOptions> options_;  // Nullopt: taken from the environment.

@@ -1,4 +1,4 @@
-// A Systole server without data: every byte is a function of (step, core, tensor, place). The
+// A Systole server without data. Every byte is a function of (step, core, tensor, place). The
 // server misbehaves on command. It runs in the test's process, on a free port of 127.0.0.1.
 //
 // Thread-safe.

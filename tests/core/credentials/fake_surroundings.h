@@ -19,7 +19,7 @@
 
 namespace systole {
 
-// Every secret of these tests contains this text, and no message may.
+// Every secret of these tests contains this text. No message may contain it.
 inline constexpr char kSecretMark[] = "s3cr3t";
 
 // More than any wait of these tests.
@@ -47,7 +47,7 @@ class FakeSurroundings {
     MutexLock lock(mu_);
     variables_[variable] = value;
   }
-  // What the firmware says of the machine. Nothing at first.
+  // What the firmware says of the machine. At first it says nothing.
   void SetFact(const std::string& name, const std::string& value) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     facts_[name] = value;
@@ -66,7 +66,7 @@ class FakeSurroundings {
     MutexLock lock(mu_);
     return midnight_ + now_;
   }
-  // As AWS writes the time of day `from_now`.
+  // The time of day `from_now`, as AWS writes it.
   std::string Date(absl::Duration from_now) const {
     return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time_of_day() + from_now, absl::UTCTimeZone());
   }

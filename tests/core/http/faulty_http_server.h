@@ -18,13 +18,14 @@ class FaultyHttpServer {
   // Nullopt: the request is answered as usual.
   using Fault = std::function<std::optional<StubAnswer>(const StubRequest&)>;
 
-  // `usual` may use what stands before this in its owner. The rest as for StubHttpServer.
+  // `usual` may use members that its owner declares before this object. For the other parameters
+  // see StubHttpServer.
   explicit FaultyHttpServer(StubHttpServer::Handler usual,
                             const StubCertificate* certificate = nullptr)
       : usual_(std::move(usual)),
         server_([this](const StubRequest& request) { return Serve(request); }, certificate) {}
 
-  // For requests from now on. Null: there is none any more.
+  // Sets the fault for requests from now on. Null: there is no fault any more.
   void SetFault(Fault fault) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     fault_ = std::move(fault);

@@ -1,5 +1,5 @@
 // Checks signatures by AWS Signature Version 4, and Cloud Storage's, as a server does: from the
-// received request alone. It shares no code with what signs.
+// received request alone. It shares no code with the code that signs.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_CORE_HTTP_SIGV4_VERIFIER_H_
@@ -13,8 +13,8 @@ namespace systole {
 
 // OK if `request` is signed with `expected`, for its region and service, and if the signature
 // covers all that a server may ask for: host, every x-amz and x-goog header, range and if-match;
-// and if it has headers of one of these kinds alone. The error says what is missing or different.
-// The date is taken from the request and not compared with any clock.
+// and if it has headers of only one of these two kinds. The error says what is missing or
+// different. The date is taken from the request and not compared with any clock.
 absl::Status VerifySigV4(const StubRequest& request, const AwsSigning& expected);
 
 }  // namespace systole

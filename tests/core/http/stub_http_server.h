@@ -1,4 +1,4 @@
-// An HTTP server of this machine for tests: it answers as a function says, well or badly.
+// An HTTP server on this machine for tests. A function gives its answers, which may be good or bad.
 #ifndef SYSTOLE_TESTS_CORE_HTTP_STUB_HTTP_SERVER_H_
 #define SYSTOLE_TESTS_CORE_HTTP_STUB_HTTP_SERVER_H_
 
@@ -19,8 +19,8 @@ struct ssl_ctx_st;
 
 namespace systole {
 
-// A name that no host can have: a part of a name has at most 63 characters. So the resolver refuses
-// it and asks no name server.
+// A name that no host can have, because a part of a name has at most 63 characters. So the resolver
+// refuses it and asks no name server.
 inline const std::string kImpossibleHost(64, 'x');
 
 struct StubRequest {
@@ -31,7 +31,7 @@ struct StubRequest {
   int connection = 0;  // The number of the connection, from 0.
 };
 
-// What is sent, as it stands. After that the connection serves the next request.
+// The bytes that are sent, without any change. After that the connection serves the next request.
 struct StubAnswer {
   std::string bytes;
   bool closes = false;  // The connection is closed after `bytes`.
@@ -41,7 +41,7 @@ struct StubAnswer {
   absl::Duration endless_pause = absl::ZeroDuration();
 };
 
-// An answer as it should be: with the length of its body.
+// A correct answer, with the length of its body.
 StubAnswer Reply(int status, absl::string_view body, const HttpHeaders& headers = {});
 // The head of an answer, without a length.
 std::string Head(int status, const HttpHeaders& headers);
@@ -60,8 +60,8 @@ class StubHttpServer {
   // Called on many threads at a time. A HEAD must be answered without a body.
   using Handler = std::function<StubAnswer(const StubRequest&)>;
 
-  // Listens on a free port of 127.0.0.1, and takes that address off the environment's proxies. With
-  // a certificate it speaks TLS.
+  // Listens on a free port of 127.0.0.1, and makes the environment's proxies leave this address
+  // out. With a certificate it speaks TLS.
   explicit StubHttpServer(Handler handler, const StubCertificate* certificate = nullptr);
   // Closes all connections.
   ~StubHttpServer();

@@ -1,5 +1,5 @@
-// Objects behind a StubHttpServer. It serves them as a good file server does: HEAD, one range,
-// strong ETags, If-Match. A test may answer some requests in another way.
+// Objects behind a StubHttpServer. The server serves these objects as a good file server does:
+// HEAD, one range, strong ETags, If-Match. A test may answer some requests in another way.
 #ifndef SYSTOLE_TESTS_CORE_HTTP_STUB_OBJECTS_H_
 #define SYSTOLE_TESTS_CORE_HTTP_STUB_OBJECTS_H_
 
@@ -64,7 +64,7 @@ class StubObjects {
 
   StubHttpServer& server() { return server_.server(); }
 
-  // The answer to a request as usual.
+  // The usual answer to a request.
   StubAnswer Usual(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     const auto found = objects_.find(request.target.substr(0, request.target.find('?')));

@@ -1,4 +1,4 @@
-// Gives tests access to private data of a network and a trainer, to read and to change it.
+// Lets tests read and change the private data of a network and of a trainer.
 #ifndef SYSTOLE_TESTS_CLIENT_EMULATOR_TRAINING_TRAINING_PEER_H_
 #define SYSTOLE_TESTS_CLIENT_EMULATOR_TRAINING_TRAINING_PEER_H_
 

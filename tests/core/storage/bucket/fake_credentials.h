@@ -1,4 +1,4 @@
-// Credentials of tests: given one after the other, each after the one before was refused.
+// Credentials for tests. They are given one after the other, each after the one before was refused.
 #ifndef SYSTOLE_TESTS_CORE_STORAGE_BUCKET_FAKE_CREDENTIALS_H_
 #define SYSTOLE_TESTS_CORE_STORAGE_BUCKET_FAKE_CREDENTIALS_H_
 
@@ -19,7 +19,7 @@
 
 namespace systole {
 
-// Thread-safe. Without any, the process has none.
+// Thread-safe. Without values, the process has no credentials.
 template <typename Source, typename Value>
 class FakeCredentials final : public Source {
  public:
@@ -52,7 +52,7 @@ class FakeCredentials final : public Source {
     MutexLock lock(mu_);
     error_after_refusal_ = std::move(error);
   }
-  // Are there once a request without any was refused.
+  // These values exist once a request without credentials was refused.
   void SetLateValues(std::vector<Value> values) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     late_values_ = std::move(values);
@@ -62,7 +62,7 @@ class FakeCredentials final : public Source {
     MutexLock lock(mu_);
     on_get_ = std::move(on_get);
   }
-  // How long the last Get() was to wait at most.
+  // The longest time that the last Get() was allowed to wait.
   absl::Duration timeout() const ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     return timeout_;

@@ -23,15 +23,16 @@ namespace systole {
 inline constexpr char kStubBucket[] = "shards.of-test";
 
 struct StubBucketOptions {
-  // Objects have generations, and requests tokens in place of signatures.
+  // Whether the bucket is one of Cloud Storage. Objects then have generations, and requests have
+  // tokens in place of signatures.
   bool is_gcs = false;
-  // What requests must be signed with. Nullopt: anybody may read.
+  // The signature that requests must have. Nullopt: requests without a signature may read.
   std::optional<AwsSigning> sign = {};
-  // What requests must have. Empty: anybody may read.
+  // The token that requests must have. Empty: requests without a token may read.
   std::string token = {};
-  // Of a page of a list, even if more are asked for.
+  // The most keys of a page of a list, even if a request asks for more.
   size_t page_keys = 1000;
-  // Of a part that is not the last.
+  // The least size of a part, except for the last part.
   size_t min_part_bytes = 1;
 };
 
@@ -50,11 +51,12 @@ class StubBucket {
   // Uploads in parts that have begun and not ended.
   int uploads() const ABSL_LOCKS_EXCLUDED(mu_);
   void SetFault(FaultyHttpServer::Fault fault) { server_.SetFault(std::move(fault)); }
-  // From now on only these let a request in. Those of before are answered with ExpiredToken.
+  // From now on only these credentials let a request in. Requests with earlier credentials get
+  // ExpiredToken.
   void Renew(const AwsSigning& sign) ABSL_LOCKS_EXCLUDED(mu_);
   void Renew(const std::string& token) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The answer to a request as usual.
+  // The usual answer to a request.
   StubAnswer Usual(const StubRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
   StubHttpServer& server() { return server_.server(); }
@@ -75,7 +77,7 @@ class StubBucket {
     std::map<int, std::string> parts;  // By number.
   };
 
-  // Why the request is not let in; nullopt if it is.
+  // Why the request is refused; nullopt if it is not.
   std::optional<StubAnswer> Refuses(const StubRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   StubAnswer ServeObject(const StubRequest& request, const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -112,8 +114,8 @@ StubAnswer RefuseInXml(int status, absl::string_view code, absl::string_view mor
                        const HttpHeaders& headers = {});
 
 // A bucket of S3 that needs no credentials, for tests of code that opens stores by itself. The
-// process' environment names it, and all tests of the process share it: a store keeps its first
-// server. Call it before the store of s3:// is used.
+// process' environment names it, and all tests of the process share it, because a store keeps its
+// first server. Call this function before the store of s3:// is used.
 StubBucket& UnsignedBucketOfProcess();
 
 }  // namespace systole

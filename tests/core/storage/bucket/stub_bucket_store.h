@@ -22,11 +22,11 @@ namespace systole {
 inline const AwsCredentials kStubCredentials = {
     .access_key_id = "AKIDOFTEST", .secret_access_key = "SECRETOFTEST", .session_token = "SESSION"};
 
-// Of Cloud Storage.
+// HMAC keys of Cloud Storage.
 inline const AwsCredentials kStubHmacKeys = {.access_key_id = "GOOG1EKEYID",
                                              .secret_access_key = "SECRETOFTEST"};
 
-// Options of a store that asks the server at each check, and waits little between attempts.
+// Options for a store that asks the server at each check, and waits little between attempts.
 inline WebStoreOptions EagerWebOptions() {
   constexpr absl::Duration kLong = absl::FromChrono(kLongestWait);
   return {.client = {.connect_timeout = kLong, .stall_timeout = kLong},
@@ -52,7 +52,7 @@ inline BucketStore S3StoreOf(const StubBucket& bucket,
   });
 }
 
-// The same tokens let read and write.
+// The same tokens are for reading and for writing.
 inline BucketStore GcsStoreOf(const StubBucket& bucket, std::vector<std::string> tokens,
                               BucketSinkOptions sink = {}, GcsOptions options = {}) {
   options.endpoint = bucket.endpoint();
