@@ -11,6 +11,7 @@
 #     python    the Python package, installed as pip does it, with NumPy and JAX; shards in a bucket of
 #               moto, a server of AWS's interfaces; the wheel where no library of Debian's is; and the
 #               client that is written from the .proto files alone
+#     prometheus  alerts and dashboard, with Debian's Prometheus beside a real server
 #     torch     the Python package with Debian's PyTorch
 #     asan      AddressSanitizer and UndefinedBehaviorSanitizer over everything, in a build by clang with
 #               thread-safety analysis, where warnings are errors
@@ -38,7 +39,7 @@
 # the number of CPUs).
 set -euo pipefail
 
-readonly all_sections=(format release chaos bench python torch asan tidy tsan fuzz)
+readonly all_sections=(format release chaos bench prometheus python torch asan tidy tsan fuzz)
 sections=("$@")
 case "$*" in
   "") sections=(release bench python) ;;
@@ -47,7 +48,7 @@ esac
 packages=--tests
 for section in "${sections[@]}"; do
   case "$section" in
-    release | chaos | bench | python | torch | dev | buckets | frameworks) ;;
+    release | chaos | bench | prometheus | python | torch | dev | buckets | frameworks) ;;
     format | asan | tidy | tsan | fuzz | search) packages=--checks ;;
     *)
       echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]} search dev buckets frameworks" >&2
@@ -129,6 +130,10 @@ section_python() {
   # tests/interop/run.sh uses the programs of the release build.
   build release
   run tests/interop/run.sh build/release
+}
+section_prometheus() {
+  build release
+  run tests/deploy/prometheus.sh build/release
 }
 section_torch() { run tests/client/python/run.sh torch; }
 section_buckets() { run tests/client/python/bucket_servers.sh; }

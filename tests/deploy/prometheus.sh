@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Checks deploy/prometheus and deploy/grafana with Debian's Prometheus, beside a real server.
+#
+#   tests/deploy/prometheus.sh BUILD_DIR   such as build/release: where systole and systole-server are
+#
+# The package `prometheus` is unpacked under build/prometheus and not installed: to install it would
+# start a Prometheus on this machine. Everything else lies in a temporary folder. That folder, the
+# server and Prometheus are gone when the script ends, however it ends. Exit code: 0 if every check
+# passed.
+set -euo pipefail
+
+if [[ $# -ne 1 || $1 == -* ]]; then
+  echo "usage: $0 BUILD_DIR" >&2
+  exit 2
+fi
+build=$(realpath -- "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+readonly unpacked=$PWD/build/prometheus
+work=$(mktemp -d /tmp/systole-prometheus.XXXXXX)
+readonly work
+clean_up() {
+  local status=$?
+  trap - EXIT INT TERM HUP
+  rm -rf "$work"
+  exit "$status"
+}
+trap clean_up EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+if [[ ! -x $unpacked/usr/bin/promtool ]]; then
+  (cd "$work" && apt-get download prometheus >/dev/null)
+  mkdir -p "$unpacked"
+  dpkg-deb -x "$work"/prometheus_*.deb "$unpacked"
+fi
+readonly promtool=$unpacked/usr/bin/promtool
+
+"$promtool" check rules deploy/prometheus/alerts.yml
+"$promtool" test rules deploy/prometheus/alerts_test.yml
+"$promtool" check config deploy/prometheus/prometheus.yml
+"$build/systole" pack --help >/dev/null  # The build is there.
+python3 tests/deploy/scraped_server.py --build "$build" --prometheus "$unpacked/usr/bin/prometheus" \
+  --promtool "$promtool" --work "$work"
