@@ -88,7 +88,6 @@ class StepScheduler {
 
   // It is `now` in the calls that follow. Only SliceTimes gets to know it.
   void SetTime(absl::Duration now) { now_ = now; }
-
   // ResourceExhausted if one of its slices is larger than the whole budget.
   absl::Status Add(const StreamPtr& stream);
 
@@ -218,8 +217,7 @@ class StepScheduler {
   std::vector<FairQueue::Candidate> candidates_;  // For Choose(): one for each of streams_.
   int64_t examples_made_ = 0;
   int64_t slices_shared_ = 0;
-  // A stream has ended, so perhaps no stream will reach a kept slice any more.
-  bool kept_may_be_unwanted_ = false;
+  bool kept_may_be_unwanted_ = false;  // A stream has ended: perhaps none reaches a kept slice.
   absl::Duration now_;
 };
 
