@@ -1,6 +1,6 @@
 // Bounds how much of an engine one dataset may hold. So if the storage of a dataset hangs, feeds of
-// other datasets go on. A dataset gets four sevenths of the threads. Threads that hang for other
-// datasets are not counted. The slices of a dataset whose reads hang get at most a quarter of the
+// other datasets go on. A dataset gets four sevenths of the threads that do not hang for other
+// datasets. The slices of a dataset whose reads hang get at most a quarter of the
 // memory budget. The share of the threads is the same whether the dataset hangs or not, because a
 // read that hangs looks like a slow read during its first second.
 //
@@ -20,8 +20,8 @@
 
 namespace systole {
 
-// How many threads an engine has if `threads` of them should run. One dataset may then have
-// 4 * `threads` of them.
+// The number of threads that an engine makes so that about `threads` can run while others hang:
+// 7 * `threads`. One dataset may have 4 * `threads` of these.
 int MaxThreadsFor(int threads);
 
 // A task whose read hangs.

@@ -18,8 +18,8 @@
 
 namespace systole {
 
-// The indexes that must be read before BlocksOf() the run can be asked
-// (RecordSource::unread_index()), each once, as blocks of no bytes.
+// The indexes that must be read before BlocksOf() is called for the run; see
+// RecordSource::unread_index(). Each index is listed once, as a block of 0 bytes.
 std::vector<BlockUse> UnreadIndexesOf(const FeedPlan& plan, int64_t step, int core,
                                       const ExampleRange& examples);
 
@@ -30,12 +30,14 @@ std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
 
 class RunBlocks {
  public:
-  // What BlockReader has read for BlocksOf() the run, and the errors of its UnreadIndexesOf().
+  // `blocks`: what BlockReader has read of the run's BlocksOf(). `index_errors`: the errors of
+  // reading the run's UnreadIndexesOf().
   explicit RunBlocks(std::vector<BlockPtr> blocks, std::vector<absl::Status> index_errors = {});
 
-  // The bytes of a span of `source`, a record or a piece, or why they could not be read. A view as
-  // long as this lives. Internal if the run has no such block. If an index could not be read, an
-  // error of one, which may be that of another shard of the run.
+  // The bytes of a span of `source`, a record or a piece, or why they could not be read. The view
+  // is valid as long as this lives. If the run has no such block, the error is that of an index
+  // that could not be read, perhaps of another shard of the run. If all indexes were read, it is
+  // Internal.
   absl::StatusOr<absl::string_view> Find(const ByteSource& source, const RecordSpan& span) const;
 
  private:

@@ -1,4 +1,4 @@
-// What the epochs of a feed fetch from shards on other machines, for `systole inspect --spec`.
+// For `systole inspect --spec`: what a feed fetches in each epoch from shards on other machines.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_CLI_SHARDS_FETCH_REPORT_H_
