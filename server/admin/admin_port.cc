@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kStarting[] = "starting: the server reads the indexes of its shards\n";
 
-HttpAnswer Text(int status, std::string body) {
+PageAnswer Text(int status, std::string body) {
   return {.status = status, .body = std::move(body)};
 }
 
@@ -30,7 +30,7 @@ struct AdminPort::Page {
   // The permission's name in the config.
   const char* permission;
   bool (Permissions::*may)() const;
-  HttpAnswer (AdminPort::*make)() const;
+  PageAnswer (AdminPort::*make)() const;
 };
 
 const std::vector<AdminPort::Page>& AdminPort::Pages() {
@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<AdminPort>> AdminPort::Open(AdminOptions options)
   port->address_ = absl::StrCat(where.host, ":", sockets.port);
   SYSTOLE_ASSIGN_OR_RETURN(port->http_,
                            HttpServer::Start(std::move(sockets), std::move(http),
-                                             [self = port.get()](const HttpRequest& request) {
+                                             [self = port.get()](const PageRequest& request) {
                                                return self->Answer(request);
                                              }));
   return port;
@@ -84,14 +84,14 @@ void AdminPort::ShowConfig(std::string text) {
   config_text_ = std::move(text);
 }
 
-HttpAnswer AdminPort::Answer(const HttpRequest& request) {
-  HttpAnswer answer = AnswerPage(request);
+PageAnswer AdminPort::Answer(const PageRequest& request) {
+  PageAnswer answer = AnswerPage(request);
   MutexLock lock(mu_);
   ++answers_[answer.status];
   return answer;
 }
 
-HttpAnswer AdminPort::AnswerPage(const HttpRequest& request) {
+PageAnswer AdminPort::AnswerPage(const PageRequest& request) {
   const Page* found = nullptr;
   for (const Page& page : Pages()) {
     if (request.path == page.path) found = &page;
@@ -106,13 +106,13 @@ HttpAnswer AdminPort::AnswerPage(const HttpRequest& request) {
                      " refused: ", absl::StatusCodeToString(status.code()), ": ", status.message()),
         {.client = request.peer});
   }
-  HttpAnswer answer =
+  PageAnswer answer =
       Text(absl::IsUnauthenticated(status) ? 401 : 403, absl::StrCat(status.message(), "\n"));
   if (answer.status == 401) answer.headers.emplace_back("WWW-Authenticate", "Bearer");
   return answer;
 }
 
-absl::Status AdminPort::CheckMaySee(const HttpRequest& request, const Page& page) const {
+absl::Status AdminPort::CheckMaySee(const PageRequest& request, const Page& page) const {
   if (options_.access == nullptr) return absl::OkStatus();
   Credentials credentials;
   SYSTOLE_ASSIGN_OR_RETURN(credentials.token,
@@ -125,22 +125,22 @@ absl::Status AdminPort::CheckMaySee(const HttpRequest& request, const Page& page
   return NotPermitted(permissions.caller, page.path, page.permission);
 }
 
-HttpAnswer AdminPort::List() const {
+PageAnswer AdminPort::List() const {
   std::string text;
   for (const Page& page : Pages()) absl::StrAppend(&text, page.path, "  ", page.what, "\n");
   return Text(200, std::move(text));
 }
 
-HttpAnswer AdminPort::Live() const { return Text(200, "ok\n"); }
+PageAnswer AdminPort::Live() const { return Text(200, "ok\n"); }
 
-HttpAnswer AdminPort::Ready() const {
+PageAnswer AdminPort::Ready() const {
   const Source* const source = source_;
   if (source == nullptr) return Text(503, kStarting);
   if (source->draining()) return Text(503, "draining\n");
   return Text(200, "ready\n");
 }
 
-HttpAnswer AdminPort::Metrics() const {
+PageAnswer AdminPort::Metrics() const {
   const Source* const source = source_;
   if (source == nullptr) return Text(503, kStarting);
   std::vector<MetricFamily> families = source->Metrics();
@@ -148,7 +148,7 @@ HttpAnswer AdminPort::Metrics() const {
   return {.status = 200, .content_type = kExpositionType, .body = ExpositionOf(families)};
 }
 
-HttpAnswer AdminPort::Config() const {
+PageAnswer AdminPort::Config() const {
   MutexLock lock(mu_);
   return Text(200, config_text_);
 }

@@ -77,15 +77,15 @@ class AdminPort {
   // All pages.
   static const std::vector<Page>& Pages();
 
-  HttpAnswer Answer(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
-  HttpAnswer AnswerPage(const HttpRequest& request);
+  PageAnswer Answer(const PageRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+  PageAnswer AnswerPage(const PageRequest& request);
   // OK if the caller may see the page.
-  absl::Status CheckMaySee(const HttpRequest& request, const Page& page) const;
-  HttpAnswer List() const;
-  HttpAnswer Live() const;
-  HttpAnswer Ready() const;
-  HttpAnswer Metrics() const ABSL_LOCKS_EXCLUDED(mu_);
-  HttpAnswer Config() const ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status CheckMaySee(const PageRequest& request, const Page& page) const;
+  PageAnswer List() const;
+  PageAnswer Live() const;
+  PageAnswer Ready() const;
+  PageAnswer Metrics() const ABSL_LOCKS_EXCLUDED(mu_);
+  PageAnswer Config() const ABSL_LOCKS_EXCLUDED(mu_);
   // Metrics of this port itself.
   std::vector<MetricFamily> OwnMetrics() const ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -25,7 +25,7 @@ constexpr size_t kMaxHostBytes = 255 + 6;
 
 absl::string_view ViewOf(boost::string_view text) { return {text.data(), text.size()}; }
 
-HttpAnswer Refusal(int status, absl::string_view why) {
+PageAnswer Refusal(int status, absl::string_view why) {
   return {.status = status, .body = absl::StrCat(why, "\n")};
 }
 
@@ -45,10 +45,10 @@ bool MayBeHost(absl::string_view value) {
 }
 
 // What is wrong with the request. Nullopt if a handler may see it.
-std::optional<HttpAnswer> Wrong(const http::request_header<>& request, bool has_body,
+std::optional<PageAnswer> Wrong(const http::request_header<>& request, bool has_body,
                                 bool only_loopback_names) {
   if (request.method() != http::verb::get && request.method() != http::verb::head) {
-    HttpAnswer answer = Refusal(405, "only GET and HEAD are answered here");
+    PageAnswer answer = Refusal(405, "only GET and HEAD are answered here");
     answer.headers.emplace_back("Allow", "GET, HEAD");
     return answer;
   }
@@ -119,7 +119,7 @@ void HttpRequestReader::Judge() {
   }
 }
 
-std::string BytesOf(const HttpAnswer& answer, bool is_head) {
+std::string BytesOf(const PageAnswer& answer, bool is_head) {
   http::response<http::empty_body> response(static_cast<http::status>(answer.status), 11);
   response.set(http::field::content_type, answer.content_type);
   response.content_length(answer.body.size());

@@ -17,7 +17,8 @@ namespace systole {
 // A request's line and headers together.
 inline constexpr size_t kMaxRequestHeadBytes = 8 << 10;
 
-struct HttpRequest {
+// Not core/http's HttpRequest, which a client sends.
+struct PageRequest {
   // Without the query, which is not looked at and may hold anything.
   std::string path;
   // The values of `Authorization`.
@@ -28,7 +29,7 @@ struct HttpRequest {
   std::string peer;
 };
 
-struct HttpAnswer {
+struct PageAnswer {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
@@ -50,9 +51,9 @@ class HttpRequestReader {
   bool Take(absl::string_view bytes);
 
   // After Take() has returned true: the answer to a request that is refused, or nullopt.
-  const std::optional<HttpAnswer>& refusal() const { return refusal_; }
+  const std::optional<PageAnswer>& refusal() const { return refusal_; }
   // .. and if there is none, the request, without `certificate_names` and `peer`.
-  const HttpRequest& request() const { return request_; }
+  const PageRequest& request() const { return request_; }
   // Whether the answer must be sent without its body.
   bool is_head() const { return is_head_; }
 
@@ -66,14 +67,14 @@ class HttpRequestReader {
   const std::unique_ptr<Parser> parser_;
   size_t taken_bytes_ = 0;  // At most kMaxRequestHeadBytes.
   std::string unread_;      // The part of them that is not parsed yet.
-  std::optional<HttpAnswer> refusal_;
-  HttpRequest request_;
+  std::optional<PageAnswer> refusal_;
+  PageRequest request_;
   bool is_head_ = false;
 };
 
 // The answer as bytes; without its body if `is_head`. Says that the connection ends, and tells
 // browsers to keep, guess, load and run nothing.
-std::string BytesOf(const HttpAnswer& answer, bool is_head);
+std::string BytesOf(const PageAnswer& answer, bool is_head);
 
 }  // namespace systole
 

@@ -184,13 +184,13 @@ class HttpServer::Connections::Connection
       ++all_.bad_;
       return Write(*reader_.refusal());
     }
-    HttpRequest request = reader_.request();
+    PageRequest request = reader_.request();
     request.peer = peer_;
     if (tls_.has_value()) request.certificate_names = CertificateNames(tls_->native_handle());
     Write(all_.handler_(request));
   }
 
-  void Write(const HttpAnswer& answer) {
+  void Write(const PageAnswer& answer) {
     answer_ = BytesOf(answer, reader_.is_head());
     tcp_.expires_after(absl::ToChronoNanoseconds(all_.options_.answer_time));
     WithStream([this](auto& stream) {

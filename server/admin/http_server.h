@@ -48,7 +48,7 @@ struct HttpCounters {
 class HttpServer {
  public:
   // Called on the server's thread, one request at a time.
-  using Handler = std::function<HttpAnswer(const HttpRequest& request)>;
+  using Handler = std::function<PageAnswer(const PageRequest& request)>;
 
   // Serves already. InvalidArgument if OpenSSL does not take the files of TLS.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(ListeningSockets sockets,

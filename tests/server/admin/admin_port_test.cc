@@ -177,7 +177,8 @@ TEST_F(AdminPortTest, WithoutPermissionNothingIsSaidOfTheCatalogue) {
       "anonymous { health: true }");
   for (const char* path : kAllPages) {
     EXPECT_THAT(HttpGet(port_->port(), path).body, Not(HasSubstr("classified"))) << path;
-    EXPECT_THAT(HttpGet(port_->port(), path, Bearer(probe)).body, Not(HasSubstr("classified"))) << path;
+    EXPECT_THAT(HttpGet(port_->port(), path, Bearer(probe)).body, Not(HasSubstr("classified")))
+        << path;
   }
   EXPECT_EQ(StatusOf("/livez"), 200);
 }

@@ -101,8 +101,8 @@ TEST(HttpRequestReaderTest, AHeadOfMoreThanItsBoundIsRefused) {
   EXPECT_EQ(StatusOf(absl::StrCat("GET /", std::string(9000, 'a'))), 431);
 }
 
-TEST(HttpAnswerTest, BytesHaveTheLengthAndNoBodyForHead) {
-  const HttpAnswer answer = {
+TEST(PageAnswerTest, BytesHaveTheLengthAndNoBodyForHead) {
+  const PageAnswer answer = {
       .status = 401, .body = "no\n", .headers = {{"WWW-Authenticate", "Bearer"}}};
   const std::string bytes = BytesOf(answer, /*is_head=*/false);
   EXPECT_THAT(bytes, StartsWith("HTTP/1.1 401 Unauthorized\r\n"));

@@ -29,8 +29,8 @@ class HttpServerTest : public testing::Test {
     return options;
   }
   void Serve(
-      HttpServerOptions options, HttpServer::Handler handler = [](const HttpRequest& request) {
-        return HttpAnswer{.body = absl::StrCat("this is ", request.path, "\n")};
+      HttpServerOptions options, HttpServer::Handler handler = [](const PageRequest& request) {
+        return PageAnswer{.body = absl::StrCat("this is ", request.path, "\n")};
       }) {
     absl::StatusOr<ListeningSockets> sockets = ListenOnTcp("127.0.0.1", 0);
     ASSERT_THAT(sockets, IsOk());
@@ -54,9 +54,9 @@ class HttpServerTest : public testing::Test {
 
 TEST_F(HttpServerTest, ARequestIsAnsweredAndTheConnectionEnds) {
   std::string peer;
-  Serve(Patient(), [&peer](const HttpRequest& request) {
+  Serve(Patient(), [&peer](const PageRequest& request) {
     peer = request.peer;
-    return HttpAnswer{.body = "page\n"};
+    return PageAnswer{.body = "page\n"};
   });
   const TestHttpAnswer answer = HttpGet(port_, "/a?b");
   EXPECT_EQ(answer.status, 200);
@@ -67,7 +67,7 @@ TEST_F(HttpServerTest, ARequestIsAnsweredAndTheConnectionEnds) {
 
 TEST_F(HttpServerTest, AnAnswerOfManyBytesArrives) {
   const std::string body(16 << 20, 'x');
-  Serve(Patient(), [&body](const HttpRequest&) { return HttpAnswer{.body = body}; });
+  Serve(Patient(), [&body](const PageRequest&) { return PageAnswer{.body = body}; });
   EXPECT_EQ(HttpGet(port_, "/").body, body);
 }
 
@@ -116,7 +116,7 @@ TEST_F(HttpServerTest, AClientThatDoesNotReadIsDropped) {
   HttpServerOptions options = Patient();
   options.answer_time = absl::Milliseconds(50);
   const std::string body(64 << 20, 'x');  // More than sockets hold.
-  Serve(std::move(options), [&body](const HttpRequest&) { return HttpAnswer{.body = body}; });
+  Serve(std::move(options), [&body](const PageRequest&) { return PageAnswer{.body = body}; });
   TestHttpConnection deaf(port_);
   ASSERT_TRUE(deaf.Send("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));
   EXPECT_TRUE(WaitUntil([&] { return server_->counters().late == 1; }));
