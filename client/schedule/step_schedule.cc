@@ -7,10 +7,7 @@
 namespace systole {
 
 StepSchedule::StepSchedule(const ScheduleOptions& options)
-    : options_(options),
-      rng_(options.seed, /*epoch=*/0, /*record=*/1, /*purpose=*/0),
-      demand_(options.first_servers, options.max_servers),
-      servers_(options) {}
+    : options_(options), choice_(options), servers_(options) {}
 
 void StepSchedule::Handle(const ScheduleEvent& event, absl::Duration now,
                           ScheduleActions& actions) {
@@ -28,12 +25,12 @@ void StepSchedule::Handle(const ScheduleEvent& event, absl::Duration now,
 }
 
 void StepSchedule::On(const ServerJoined& event) {
-  subset_.Add(event.server, event.rank);
+  choice_.Add(event.server, event.rank);
   if (started_) ++counts_.membership_changes;
 }
 
 void StepSchedule::On(const ServerLeft& event) {
-  if (!subset_.Remove(event.server)) return;
+  if (!choice_.Remove(event.server)) return;
   if (!servers_.Leave(event.server)) Do(ForgetServer{.server = event.server});
   for (auto& [number, lane] : lanes_) {
     if (lane.server == event.server) Stop(number, lane);
@@ -46,14 +43,11 @@ void StepSchedule::On(const FeedStarted& event) {
   started_ = true;
   steps_ = ArrivedSteps(event.first_step, event.window);
   limit_ = std::min(limit_, event.end_step);
-  PlanLook();
+  choice_.Begin(now_);
 }
 
 void StepSchedule::On(const Answered& event) {
-  const bool is_new = servers_.IsNew(event.server);
-  servers_.Answered(event.server);
-  subset_.Told(event.server, event.load, now_);
-  if (is_new) JudgeNew(event.server);
+  choice_.Answered(event.server, event.load, now_, servers_);
 }
 
 void StepSchedule::On(const AskFailed& event) {
@@ -63,7 +57,7 @@ void StepSchedule::On(const AskFailed& event) {
   // While there are others, a server that always garbles its answers does no harm.
   if (kind == FailureKind::kFinal ||
       (servers_.IsUseless(event.server) && !servers_.AnotherServes(event.server) &&
-       !subset_.CanTake(now_))) {
+       !choice_.CanTake(now_))) {
     EndFeed(steps_.FirstMissing(), kind, absl::ZeroDuration());
   }
 }
@@ -136,8 +130,7 @@ void StepSchedule::On(const StepTaken&) {
   const absl::Duration waited = wanted_ ? now_ - wanted_since_ : absl::ZeroDuration();
   wanted_ = false;
   steps_.Take();
-  const bool complete = servers_in_use() == demand_.wanted();
-  demand_.StepTaken(now_, waited, IsSettled() && complete, subset_.CanTake(now_, /*rested=*/true));
+  choice_.StepTaken(now_, waited, IsSettled(), servers_);
   shares_.StepTaken(now_, IsSettled());
 }
 

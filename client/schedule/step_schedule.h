@@ -14,8 +14,8 @@
 // A lane whose server fails or lags goes on with another one, at its first incomplete step. A step
 // that the trainer waits for is hedged: a lane of one step asks another server for a second copy.
 //
-//   servers: ServerSubset (the list), ServerDemand (how many), ServerRoster (those in use)
-//   lane:    Seeking (a server) -> Streaming -> Stopping (cancelled, end not seen) -> Seeking ..
+//   servers: ServerChoice (which are used), ServerRoster (those in use)
+//   lanes:   ScheduleLane
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_STEP_SCHEDULE_H_
@@ -36,11 +36,10 @@
 #include "client/schedule/lane_shares.h"
 #include "client/schedule/running_clock.h"
 #include "client/schedule/schedule_events.h"
-#include "client/schedule/server_demand.h"
+#include "client/schedule/schedule_lane.h"
+#include "client/schedule/server_choice.h"
 #include "client/schedule/server_roster.h"
-#include "client/schedule/server_subset.h"
 #include "client/schedule/step_pace.h"
-#include "core/random/counter_rng.h"
 
 namespace systole {
 
@@ -64,29 +63,10 @@ class StepSchedule {
   std::optional<ScheduleWaiting> Waiting(absl::Duration now) const;
 
  private:
-  struct Seeking {};
-  struct Streaming {
-    int64_t end;  // The first of the lane's steps that was not asked for.
-    bool paused = false;
-  };
-  struct Stopping {};
-  using LaneState = std::variant<Seeking, Streaming, Stopping>;
-  struct Lane {
-    int64_t step;  // The lane's first step that is not complete.
-    int64_t stride;
-    int64_t end;
-    int server;            // The server that it uses, or used last.
-    bool hedge = false;    // Made for one step that was late elsewhere.
-    bool extra = false;    // A hedge whose step another lane has, too.
-    bool won = false;      // A hedge whose copy came first.
-    absl::Duration since;  // When it began to wait for its step, or for a server to get it from.
-    absl::Duration heard_at;
-    int suspect = 0;  // Failures since the last complete step, by kind.
-    int damaged = 0;
-    std::optional<int> lost;       // The server that failed first since the last complete step.
-    absl::Duration failing_since;  // When it failed, if `lost` is set.
-    LaneState state = Seeking();
-  };
+  using Lane = ScheduleLane;
+  using Seeking = Lane::Seeking;
+  using Streaming = Lane::Streaming;
+  using Stopping = Lane::Stopping;
 
   // One for each event.
   void On(const ServerJoined& event);
@@ -102,19 +82,6 @@ class StepSchedule {
   void On(const FeedLimited& event);
   void On(const FeedStopped& event);
   void On(const Tick& event);
-
-  // In step_schedule_servers.cc: which servers are used.
-  // Takes servers from the list and gives others back, so that as many serve as are wanted.
-  void ChooseServers();
-  // Takes the next server of the list, and asks it.
-  bool TakeServer();
-  // A server that was just taken has answered. Gives it back if it is full or has too much to do,
-  // and there is another.
-  void JudgeNew(int server);
-  // Now and then asks the servers in use, and the next one of the list, how busy they are.
-  void PlanLook();
-  void LookAround();
-  void EndLook();
 
   void Do(ScheduleAction action) { actions_->push_back(std::move(action)); }
   bool IsOver(const Lane& lane) const { return lane.step >= std::min(lane.end, limit_); }
@@ -160,9 +127,7 @@ class StepSchedule {
 
   const ScheduleOptions options_;
   RunningClock clock_;
-  CounterRng rng_;
-  ServerSubset subset_;
-  ServerDemand demand_;
+  ServerChoice choice_;
   ServerRoster servers_;
   LaneShares shares_;
   ArrivedSteps steps_;
@@ -175,16 +140,6 @@ class StepSchedule {
   int next_lane_ = 0;
   std::vector<LaneShare> plan_;
   int64_t cut_ = 0;  // The plan's first step.
-  // How many servers were taken, and how many of them were given back because of their load, since
-  // one that was taken answered and was kept; when the last one was taken.
-  int taken_ = 0;
-  int too_busy_ = 0;
-  absl::Duration taken_at_ = absl::ZeroDuration();
-  absl::Duration look_at_ = absl::InfiniteDuration();  // When to look around.
-  std::optional<int> spare_;                           // The server asked beside those in use.
-  bool looks_ = false;
-  absl::Duration swaps_after_ = absl::ZeroDuration();  // When another server may be taken instead.
-  absl::Duration swap_pause_ = absl::ZeroDuration();
   bool started_ = false;
   int64_t limit_ = std::numeric_limits<int64_t>::max();
   bool wanted_ = false;

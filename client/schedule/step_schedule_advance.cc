@@ -27,13 +27,12 @@ void StepSchedule::Advance() {
     LookForLateness();
   }
   if (!stopped_ && steps_.next() < limit_) {
-    ChooseServers();
-    LookAround();
+    Due(choice_.Advance(now_, servers_, *actions_));
   }
   const ServerRoster::Advanced advanced = servers_.Advance(
       now_, /*asks=*/!stopped_ && steps_.next() < limit_,
       [this](int number) { return StreamsOf(number) > 0; }, *actions_);
-  for (const int server : advanced.released) subset_.GiveBack(server, now_);
+  for (const int server : advanced.released) choice_.GiveBack(server, now_);
   counts_.probes += advanced.probes;
   Due(advanced.due);
   if (!stopped_) {

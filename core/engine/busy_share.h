@@ -5,9 +5,8 @@
 #ifndef SYSTOLE_CORE_ENGINE_BUSY_SHARE_H_
 #define SYSTOLE_CORE_ENGINE_BUSY_SHARE_H_
 
-#include <cmath>
-
 #include "absl/time/time.h"
+#include "core/numeric/math.h"
 
 namespace systole {
 
@@ -26,7 +25,8 @@ class BusyShare {
 
   // The average at `now`.
   double At(absl::Duration now) const {
-    return part_ + (average_ - part_) * std::exp(-absl::FDivDuration(now - since_, kBusyMemory));
+    const double age = absl::FDivDuration(now - since_, kBusyMemory);
+    return part_ + (average_ - part_) * static_cast<double>(Exp(static_cast<float>(-age)));
   }
 
  private:

@@ -19,7 +19,7 @@ COSTLY = """
 dataset: "flowers" select { take: 12 } epochs: 1 global_batch: 2 num_cores: 2
 outputs { name: "label" feature: "label" dtype: INT32 }
 outputs { name: "picture" feature: "image" dtype: FLOAT32
-  transforms { decode_jpeg {} } transforms { resize { height: 3072 width: 3072 } }
+  transforms { decode_jpeg {} } transforms { resize { height: 2048 width: 2048 } }
   transforms { resize { height: 8 width: 8 } } }
 """
 CHEAP = """

@@ -1,0 +1,44 @@
+// A lane of a StepSchedule: some steps of the feed, and the stream that brings them.
+//
+//   Seeking (a server) -> Streaming -> Stopping (cancelled, end not seen) -> Seeking ..
+//
+// Thread-compatible value type.
+#ifndef SYSTOLE_CLIENT_SCHEDULE_SCHEDULE_LANE_H_
+#define SYSTOLE_CLIENT_SCHEDULE_SCHEDULE_LANE_H_
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "absl/time/time.h"
+
+namespace systole {
+
+struct ScheduleLane {
+  struct Seeking {};
+  struct Streaming {
+    int64_t end;  // The first of the lane's steps that was not asked for.
+    bool paused = false;
+  };
+  struct Stopping {};
+  using State = std::variant<Seeking, Streaming, Stopping>;
+
+  int64_t step;  // The lane's first step that is not complete.
+  int64_t stride;
+  int64_t end;
+  int server;            // The server that it uses, or used last.
+  bool hedge = false;    // Made for one step that was late elsewhere.
+  bool extra = false;    // A hedge whose step another lane has, too.
+  bool won = false;      // A hedge whose copy came first.
+  absl::Duration since;  // When it began to wait for its step, or for a server to get it from.
+  absl::Duration heard_at;
+  int suspect = 0;  // Failures since the last complete step, by kind.
+  int damaged = 0;
+  std::optional<int> lost;       // The server that failed first since the last complete step.
+  absl::Duration failing_since;  // When it failed, if `lost` is set.
+  State state = Seeking();
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SCHEDULE_SCHEDULE_LANE_H_

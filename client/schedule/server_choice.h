@@ -1,0 +1,83 @@
+// Decides which servers of the list a feed uses: takes servers while fewer serve than are wanted,
+// gives others back, and now and then compares the servers in use with another one.
+//
+// The servers that were taken are in the feed's ServerRoster, which the calls below change. Times
+// are those of StepSchedule, and never go back. Actions are appended. Thread-compatible.
+#ifndef SYSTOLE_CLIENT_SCHEDULE_SERVER_CHOICE_H_
+#define SYSTOLE_CLIENT_SCHEDULE_SERVER_CHOICE_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+#include "client/schedule/schedule_events.h"
+#include "client/schedule/server_demand.h"
+#include "client/schedule/server_roster.h"
+#include "client/schedule/server_subset.h"
+#include "core/random/counter_rng.h"
+
+namespace systole {
+
+class ServerChoice {
+ public:
+  // Uses first_servers, max_servers, backoff, max_backoff and seed.
+  explicit ServerChoice(const ScheduleOptions& options);
+
+  // Adds a server to the list.
+  void Add(int server, uint64_t rank) { subset_.Add(server, rank); }
+  // Takes a server off the list. False: it is not in the list.
+  bool Remove(int server) { return subset_.Remove(server); }
+  // The feed has begun. From now on servers are compared.
+  void Begin(absl::Duration now) {
+    begun_ = true;
+    PlanLook(now);
+  }
+  // A server has answered. If it is new and is full or has too much to do, and there is another, it
+  // is given back.
+  void Answered(int server, const std::optional<ServerLoad>& load, absl::Duration now,
+                ServerRoster& roster);
+  // The trainer took a step, for which it had waited for `waited`. `settled`: it is a step of the
+  // present plan.
+  void StepTaken(absl::Duration now, absl::Duration waited, bool settled,
+                 const ServerRoster& roster);
+  // The roster has no more use for the server.
+  void GiveBack(int server, absl::Duration now) { subset_.GiveBack(server, now); }
+  // Whether there is a server that could be taken.
+  bool CanTake(absl::Duration now) const { return subset_.CanTake(now); }
+
+  // Takes servers and gives others back, so that as many serve as are wanted, and compares servers
+  // if that is due. Returns when it should be called again at the latest.
+  absl::Duration Advance(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
+
+ private:
+  // Takes the next server of the list, and asks it. False: there is none, or it is too early for
+  // another, which is due at due_.
+  bool TakeServer(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
+  void TakeAndPart(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
+  // Plans when the servers in use, and the next one of the list, are asked how busy they are.
+  void PlanLook(absl::Duration now);
+  void LookAround(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
+  void EndLook(absl::Duration now, ServerRoster& roster);
+
+  const absl::Duration backoff_;
+  const absl::Duration max_backoff_;
+  CounterRng rng_;
+  ServerSubset subset_;
+  ServerDemand demand_;
+  absl::Duration due_ = absl::InfiniteDuration();
+  bool begun_ = false;
+  // How many servers were taken, and how many of them were given back because of their load, since
+  // one that was taken answered and was kept; when the last one was taken.
+  int taken_ = 0;
+  int too_busy_ = 0;
+  absl::Duration taken_at_ = absl::ZeroDuration();
+  absl::Duration look_at_ = absl::InfiniteDuration();  // When to look around.
+  std::optional<int> spare_;                           // The server asked beside those in use.
+  bool looks_ = false;
+  absl::Duration swaps_after_ = absl::ZeroDuration();  // When another server may be taken instead.
+  absl::Duration swap_pause_ = absl::ZeroDuration();
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SCHEDULE_SERVER_CHOICE_H_
