@@ -17,9 +17,9 @@ def test_the_readme_is_true(tmp_path, capsys):
     printed = " ".join(capsys.readouterr().out.split())
     shown = re.search(r"^```\n(<systole.*?)```$", README.read_text(), re.M | re.S)
     assert shown is not None
-    # The share of the time depends on the machine, so it is not compared.
-    first, second = re.split(r"\d+%", " ".join(shown.group(1).split()))
-    assert first in printed and second in printed
+    # The shares of the time, and what the loop waits for, depend on the machine.
+    first, second, _ = re.split(r"\d+%", " ".join(shown.group(1).split()))
+    assert first in printed and second.rstrip(", ") in printed
 
 
 def test_the_projects_readme_is_true(tmp_path, shards, monkeypatch, capsys):

@@ -29,11 +29,11 @@ outputs { name: "label" feature: "label" dtype: INT32 }
 
 
 @pytest.fixture(params=["local", "served"])
-def open_feed(request, shards, server):
+def open_feed(request, shards, server, write_spec):
     def open_it(spec: str):
         if request.param == "local":
-            return systole.LocalFeed(shards, spec)
-        return systole.Feed(server.address, spec)
+            return systole.LocalFeed(shards, write_spec(spec))
+        return systole.Feed(server.address, write_spec(spec))
 
     return open_it
 
