@@ -10,7 +10,7 @@ namespace {
 
 // "12 %". Small parts have a digit more, so that they are not 0.
 std::string Percent(double part) {
-  return absl::StrFormat(part < 0.01 ? "%.1f %%" : "%.0f %%", 100 * part);
+  return absl::StrFormat("%.*f %%", part < 0.01 ? 1 : 0, 100 * part);
 }
 
 }  // namespace
