@@ -86,7 +86,7 @@ TEST(HttpRequestReaderTest, GarbageIsRefusedAtOnce) {
   EXPECT_EQ(StatusOf("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), 400);
   EXPECT_EQ(StatusOf("GET /\r\n\r\n"), 400);
   EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n"), 400);
-  EXPECT_EQ(StatusOf(std::string("GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n", 31)), 400);
+  EXPECT_EQ(StatusOf(std::string("GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n", 28)), 400);
   EXPECT_EQ(StatusOf("GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n"), 400);
   EXPECT_EQ(StatusOf("GET * HTTP/1.1\r\nHost: a\r\n\r\n"), 400);
 }
