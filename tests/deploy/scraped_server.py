@@ -18,7 +18,7 @@ import urllib.request
 # A hundred times what each wait takes on an idle machine.
 _LONGEST_WAIT_S = 300
 
-_METRIC = re.compile(r"\b(?:systole|grpc)_\w+")
+_METRIC = re.compile(r"\b(?:systole|grpc)_server_\w+")
 
 
 def _get(url):
