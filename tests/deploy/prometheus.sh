@@ -3,7 +3,7 @@
 #
 #   tests/deploy/prometheus.sh BUILD_DIR   such as build/release: where systole and systole-server are
 #
-# The package `prometheus` is unpacked under build/prometheus and not installed: to install it would
+# If Prometheus is not installed, its package is unpacked under build/prometheus: to install it would
 # start a Prometheus on this machine. Everything else lies in a temporary folder. That folder, the
 # server and Prometheus are gone when the script ends, however it ends. Exit code: 0 if every check
 # passed.
@@ -29,16 +29,29 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-if [[ ! -x $unpacked/usr/bin/promtool ]]; then
+# The lists of packages may be older than the packages that the mirror has.
+download() {
+  (cd "$work" && apt-get download prometheus >/dev/null) && return
+  local as_root=()
+  [[ $EUID -eq 0 ]] || as_root=(sudo)
+  "${as_root[@]}" apt-get update -qq
   (cd "$work" && apt-get download prometheus >/dev/null)
-  mkdir -p "$unpacked"
-  dpkg-deb -x "$work"/prometheus_*.deb "$unpacked"
+}
+if prometheus=$(command -v prometheus) && promtool=$(command -v promtool); then
+  readonly prometheus promtool
+else
+  if [[ ! -x $unpacked/usr/bin/promtool ]]; then
+    download
+    mkdir -p "$unpacked"
+    dpkg-deb -x "$work"/prometheus_*.deb "$unpacked"
+  fi
+  readonly prometheus=$unpacked/usr/bin/prometheus
+  readonly promtool=$unpacked/usr/bin/promtool
 fi
-readonly promtool=$unpacked/usr/bin/promtool
 
 "$promtool" check rules deploy/prometheus/alerts.yml
 "$promtool" test rules deploy/prometheus/alerts_test.yml
 "$promtool" check config deploy/prometheus/prometheus.yml
 "$build/systole" pack --help >/dev/null  # The build is there.
-python3 tests/deploy/scraped_server.py --build "$build" --prometheus "$unpacked/usr/bin/prometheus" \
+python3 tests/deploy/scraped_server.py --build "$build" --prometheus "$prometheus" \
   --promtool "$promtool" --work "$work"
