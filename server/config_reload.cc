@@ -1,5 +1,6 @@
 #include "server/config_reload.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
@@ -12,12 +13,6 @@
 
 namespace systole {
 namespace {
-
-std::set<std::string> NamesOf(const v1::ServerConfig& config) {
-  std::set<std::string> names;
-  for (const v1::DatasetConfig& dataset : config.datasets()) names.insert(dataset.name());
-  return names;
-}
 
 // The datasets of `now` that are to be opened: those that were added, and those that were refused
 // when they were opened last. What they lacked may be there by now.
@@ -104,8 +99,8 @@ void ConfigReload::Tick() {
 absl::Status ConfigReload::Apply(const Catalogue& added) {
   const std::shared_ptr<const Catalogue> served = server_.catalogue();
   SYSTOLE_RETURN_IF_ERROR(served->Changed(change_.removed, added).CheckServes());
-  std::set<std::string> names = NamesOf(next_);
-  if (access_ != nullptr && (change_.access || names != NamesOf(running_))) {
+  std::set<std::string> names = Catalogue::NamesOf(next_);
+  if (access_ != nullptr && (change_.access || names != Catalogue::NamesOf(running_))) {
     const v1::AccessConfig& access = change_.access ? next_.access() : running_.access();
     SYSTOLE_RETURN_IF_ERROR(access_->Configure(access, std::move(names)));
   }
@@ -120,15 +115,13 @@ absl::Status ConfigReload::Apply(const Catalogue& added) {
   LogWhatStays(change_);
   // What stays as it was is compared with the next config again.
   v1::ServerConfig now = running_;
-  now.clear_datasets();
-  for (const v1::DatasetConfig& dataset : next_.datasets()) {
-    const v1::DatasetConfig* kept = &dataset;
-    for (const v1::DatasetConfig& before : running_.datasets()) {
-      const bool stays = std::find(change_.changed.begin(), change_.changed.end(), before.name()) !=
-                         change_.changed.end();
-      if (stays && before.name() == dataset.name()) kept = &before;
-    }
-    *now.add_datasets() = *kept;
+  *now.mutable_datasets() = next_.datasets();
+  for (const std::string& name : change_.changed) {
+    const auto of_name = [&name](const v1::DatasetConfig& dataset) {
+      return dataset.name() == name;
+    };
+    *std::find_if(now.mutable_datasets()->begin(), now.mutable_datasets()->end(), of_name) =
+        *std::find_if(running_.datasets().begin(), running_.datasets().end(), of_name);
   }
   if (change_.access) *now.mutable_access() = next_.access();
   running_ = std::move(now);

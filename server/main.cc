@@ -7,7 +7,6 @@
 #include <cstring>
 #include <ctime>
 #include <iostream>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,6 +57,13 @@ absl::StatusOr<v1::ServerConfig> ConfigOf(const std::string& path, const v1::Ser
       absl::StrCat(ForeignName(path), ": ", complete.status().message()));
 }
 
+// An error in textproto has several lines: one for each mistake.
+void LogError(const absl::Status& error, EventLog& events) {
+  for (const absl::string_view line : absl::StrSplit(error.message(), '\n')) {
+    events.Add(LogCause::kProgram, LogLevel::kError, line);
+  }
+}
+
 // Reads the config file again, and begins to bring it into force.
 void ReadAgain(const std::string& path, const v1::ServerConfig& flags, ConfigReload& reload,
                EventLog& events) {
@@ -68,10 +74,7 @@ void ReadAgain(const std::string& path, const v1::ServerConfig& flags, ConfigRel
     reload.Begin(*std::move(config));
     return;
   }
-  // An error in textproto has several lines: one for each mistake.
-  for (const absl::string_view line : absl::StrSplit(config.status().message(), '\n')) {
-    events.Add(LogCause::kProgram, LogLevel::kError, line);
-  }
+  LogError(config.status(), events);
   events.Add(LogCause::kProgram, LogLevel::kError,
              "SIGHUP: the config file has errors; the server goes on as before");
 }
@@ -168,9 +171,8 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
   std::shared_ptr<AccessControl> access;
   if (config.has_access()) {
-    std::set<std::string> names;
-    for (const v1::DatasetConfig& dataset : config.datasets()) names.insert(dataset.name());
-    SYSTOLE_ASSIGN_OR_RETURN(access, AccessControl::Create(config.access(), std::move(names)));
+    SYSTOLE_ASSIGN_OR_RETURN(access,
+                             AccessControl::Create(config.access(), Catalogue::NamesOf(config)));
   }
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<AdminPort> admin, OpenAdmin(config, access, events));
   const auto chunks = std::make_shared<ChunkCache>(SizeOf(config.decompression_cache()));
@@ -370,12 +372,7 @@ int Main(int argc, char** argv) {
     }
   });
   const absl::Status status = config.ok() ? Run(*config, path, flags, events) : config.status();
-  if (!status.ok()) {
-    // An error in textproto has several lines: one for each mistake.
-    for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) {
-      events.Add(LogCause::kProgram, LogLevel::kError, line);
-    }
-  }
+  if (!status.ok()) LogError(status, events);
   grpc_events = nullptr;  // gRPC's threads may outlive the log.
   return ExitCodeFor(status);
 }

@@ -1,6 +1,5 @@
 #include "server/rpc/catalogue.h"
 
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -57,6 +56,12 @@ void AppendShown(std::string* text, absl::string_view pattern) {
 }
 
 }  // namespace
+
+std::set<std::string> Catalogue::NamesOf(const v1::ServerConfig& config) {
+  std::set<std::string> names;
+  for (const v1::DatasetConfig& dataset : config.datasets()) names.insert(dataset.name());
+  return names;
+}
 
 absl::Status Catalogue::CheckNames(const v1::ServerConfig& config) {
   if (config.datasets().empty()) {

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/functional/function_ref.h"
@@ -29,6 +30,9 @@ struct Refusal {
 
 class Catalogue {
  public:
+  // The names of the datasets of `config`.
+  static std::set<std::string> NamesOf(const v1::ServerConfig& config);
+
   // InvalidArgument if `config` has no dataset, or one with a bad or repeated name.
   static absl::Status CheckNames(const v1::ServerConfig& config);
 
