@@ -197,18 +197,23 @@ def names_in(bucket: Bucket, folder: str) -> set[str]:
     return {Path(one["Key"]).name for one in listed}
 
 
-def test_what_is_packed_and_indexed_in_a_bucket_is_fed_as_from_files(bucket, shards):
+# A folder of 16 shards or more gets an index of its own, from which they are opened.
+@pytest.mark.parametrize("count", [3, 16])
+def test_what_is_packed_and_indexed_in_a_bucket_is_fed_as_from_files(bucket, shards, count):
     program = _programs.path_of("systole")
-    prefix = f"s3://{BUCKET}/packed ä/flowers"
+    folder = f"packed ä {count}"
+    prefix = f"s3://{BUCKET}/{folder}/flowers"
     for command in (
-        ["pack", images_of(shards), prefix, "--shards", 3],
+        ["pack", images_of(shards), prefix, "--shards", count],
         ["index", f"{prefix}-train-*"],
         ["verify", f"{prefix}-train-*"],
     ):
         done = bucket.run([program, *command], **bucket.writer)
         assert done.returncode == 0, done.stderr
-    names = names_in(bucket, "packed ä")
-    assert {"labels.txt", "flowers.manifest", "flowers-train-00002-of-00003.tfrecord.idx"} < names
+    names = names_in(bucket, folder)
+    index = f"flowers-train-00002-of-{count:05}.tfrecord.idx"
+    assert {"labels.txt", "flowers.manifest", index} < names
+    assert ("shards.manifest.idx" in names) == (count == 16)
     command = bucket_feed.command(f"{prefix}-train-*", bucket.spec)
     expect_same_steps(bucket, bucket.run(command, **bucket.reader))
 
