@@ -3,22 +3,24 @@
 #
 #   tests/run.sh             installs what is missing, builds the release preset, runs its tests, every
 #                            benchmark once, and the tests of the Python package
-#   tests/run.sh --all       all the sections below, in this order
-#   tests/run.sh SECTION..   only these:
+#   tests/run.sh --all       all the sections below. chaos, prometheus, python and torch mostly wait for
+#                            sockets and clocks, so they run beside asan, tsan and fuzz
+#   tests/run.sh SECTION..   only these, one after the other:
 #     format    clang-format over every source; the reference of the installed headers has no warning
-#     release   the release build and its tests
+#     build     the release build, without a warning
+#     release   the same and its tests
 #     bench     every benchmark once, briefly
+#     chaos     faults on purpose, the quick part (tests/chaos/run.sh)
+#     prometheus  alerts and dashboard, with Debian's Prometheus beside a real server
 #     python    the Python package, installed as pip does it, with NumPy and JAX; shards in a bucket of
 #               moto, a server of AWS's interfaces; the wheel where no library of Debian's is; and the
 #               client that is written from the .proto files alone
-#     prometheus  alerts and dashboard, with Debian's Prometheus beside a real server
 #     torch     the Python package with Debian's PyTorch
 #     asan      AddressSanitizer and UndefinedBehaviorSanitizer over everything, in a build by clang with
 #               thread-safety analysis, where warnings are errors
-#     tidy      clang-tidy (checks: .clang-tidy)
 #     tsan      ThreadSanitizer over core
-#     chaos     faults on purpose, the quick part (tests/chaos/run.sh)
 #     fuzz      every fuzzer over the same inputs each time
+#     tidy      clang-tidy (checks: .clang-tidy)
 #
 #   tests/run.sh search      every fuzzer over new inputs, for an equal share of SYSTOLE_FUZZ_SECONDS
 #                            (default: 600). It finds by chance, so --all leaves it out; what it finds
@@ -39,19 +41,27 @@
 # the number of CPUs).
 set -euo pipefail
 
-readonly all_sections=(format release chaos bench prometheus python torch asan tidy tsan fuzz)
-sections=("$@")
+# The sections to run: the first and the last ones one after the other, those between in two rows side by
+# side. The row that mostly waits leaves the processors to the row that computes.
+first=() waiting=() computing=() last=()
 case "$*" in
-  "") sections=(release bench python) ;;
-  --all) sections=("${all_sections[@]}") ;;
+  "") first=(build) waiting=(python) computing=(release bench) ;;
+  --all)
+    first=(format release bench)
+    waiting=(chaos prometheus python torch)
+    computing=(asan tsan fuzz)
+    last=(tidy)
+    ;;
+  *) first=("$@") ;;
 esac
+readonly sections=("${first[@]}" "${waiting[@]}" "${computing[@]}" "${last[@]}")
 packages=--tests
 for section in "${sections[@]}"; do
   case "$section" in
-    release | chaos | bench | prometheus | python | torch | dev | buckets | frameworks) ;;
+    build | release | chaos | bench | prometheus | python | torch | dev | buckets | frameworks) ;;
     format | asan | tidy | tsan | fuzz | search) packages=--checks ;;
     *)
-      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: ${all_sections[*]} search dev buckets frameworks" >&2
+      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: format build release bench chaos prometheus python torch asan tsan fuzz tidy search dev buckets frameworks" >&2
       exit 2
       ;;
   esac
@@ -76,9 +86,14 @@ run() {
   exit "$status"
 }
 
+# Builds a preset, once in each run of this script: two rows must not build in the same folder at the
+# same time.
+declare -A built=()
 build() {
+  [[ -z ${built[$1]:-} ]] || return 0
   run cmake --preset "$1"
   run cmake --build "build/$1" -j "$jobs"
+  built[$1]=yes
 }
 
 build_and_test() {
@@ -120,6 +135,7 @@ section_format() {
   run cmake --preset programs
   run cmake --build build/programs --target docs
 }
+section_build() { build release; }
 section_release() { build_and_test release; }
 section_chaos() { run tests/chaos/run.sh --quick; }
 section_bench() { run bench/run.sh --smoke; }
@@ -154,23 +170,46 @@ section_fuzz() { run tests/fuzz/run.sh --fixed; }
 section_dev() { build dev; }
 section_search() { run tests/fuzz/run.sh "${SYSTOLE_FUZZ_SECONDS:-600}"; }
 
-# The CPU time, in seconds, of all commands that this shell has waited for so far.
+# The CPU time, in seconds, of all commands that the shell with this process id has waited for so far.
 cpu_seconds() {
   local stat
-  read -ra stat </proc/$$/stat
+  read -ra stat <"/proc/$1/stat"
   echo $(((stat[15] + stat[16]) / $(getconf CLK_TCK)))
 }
 
-for section in packages "${sections[@]}"; do
-  begin=$SECONDS
-  cpu_begin=$(cpu_seconds)
-  echo "=== $section (at $begin s)"
-  if [[ $section == packages ]]; then
-    run deploy/install_dependencies.sh "$packages"
-  else
+run_sections() {
+  local section begin cpu_begin shell=$BASHPID
+  for section in "$@"; do
+    begin=$SECONDS
+    cpu_begin=$(cpu_seconds "$shell")
+    echo "=== $section (at $begin s)"
     "section_$section"
-  fi
-  echo "=== $section: passed in $((SECONDS - begin)) s, $(($(cpu_seconds) - cpu_begin)) s of CPU time"
-  echo
-done
+    echo "=== $section: passed in $((SECONDS - begin)) s, $(($(cpu_seconds "$shell") - cpu_begin)) s of CPU time"
+    echo
+  done
+}
+
+# Runs two rows side by side, and prints what the waiting one said after the computing one's end. If a
+# computing section fails, the waiting row is ended.
+run_side_by_side() {
+  local log=build/waiting_sections.log row status=0
+  mkdir -p build
+  set -m  # So the row gets a process group, which can be ended.
+  run_sections "${waiting[@]}" >"$log" 2>&1 &
+  row=$!
+  set +m
+  # shellcheck disable=SC2064
+  trap "kill -- -$row 2>/dev/null || true" EXIT
+  run_sections "${computing[@]}"
+  wait "$row" || status=$?
+  trap - EXIT
+  cat "$log"
+  [[ $status -eq 0 ]] || exit "$status"
+}
+
+section_packages() { run deploy/install_dependencies.sh "$packages"; }
+
+run_sections packages "${first[@]}"
+[[ ${#waiting[@]} -eq 0 ]] || run_side_by_side
+run_sections "${last[@]}"
 echo "=== ${#sections[@]} sections passed in $SECONDS s: ${sections[*]}"

@@ -24,6 +24,7 @@
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
 #include "tests/core/storage/gated_source.h"
+#include "tests/sanitizers.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
 
@@ -81,10 +82,13 @@ TEST(ScratchAccountTest, EachUseCountsAsTheMostThatItNeeded) {
   EXPECT_EQ(account.held_bytes(), kMiB);
 }
 
-// Eight progressive images of 1,536 x 1,024 pixels. Each needs 4.5 MiB for coefficients.
+// Eight progressive images of 1,536 x 1,024 pixels, or of a third as many under a sanitizer. Each
+// needs 4.5 MiB for coefficients, or 1.5 MiB.
+constexpr int kWidth = kSanitized ? 512 : 1536;
+
 std::shared_ptr<Dataset> LargeImages(bool damaged) {
-  const std::vector<uint8_t> pixels(size_t{1536} * 1024 * 3, 77);
-  const auto jpeg = EncodeJpeg(pixels, 1536, 1024, 3, {.progressive = true});
+  const std::vector<uint8_t> pixels(size_t{kWidth} * 1024 * 3, 77);
+  const auto jpeg = EncodeJpeg(pixels, kWidth, 1024, 3, {.progressive = true});
   SYSTOLE_CHECK(jpeg.ok());
   ShardBuilder builder;
   for (int i = 0; i < 8; ++i) {
