@@ -25,7 +25,7 @@ tests=(
   chromium  # Opens report pages in a test.
 )
 checks=(
-  clang clang-format clang-tidy libclang-rt-14-dev git
+  clang clang-format clang-tidy libclang-rt-14-dev lld git
   doxygen  # Makes the reference of the installed headers, and says what is wrong in their comments.
 )
 torch=(python3-torch)
