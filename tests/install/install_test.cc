@@ -39,8 +39,7 @@ void Install(const std::string& prefix) {
 void Configure(const std::string& project, const std::string& build,
                const std::string& definition) {
   RunWell({SYSTOLE_CMAKE, "-S", absl::StrCat(SYSTOLE_SOURCE_DIR "/tests/install/", project), "-B",
-           build, "-G", SYSTOLE_GENERATOR, "-DCMAKE_CXX_COMPILER=" SYSTOLE_COMPILER,
-           "-DCMAKE_CXX_FLAGS=" SYSTOLE_FLAGS, definition});
+           build, "-G", SYSTOLE_GENERATOR, "-DCMAKE_CXX_COMPILER=" SYSTOLE_COMPILER, definition});
 }
 
 TEST(ConfigureTest, ALibraryThatIsMissingNamesTheScriptThatInstallsIt) {

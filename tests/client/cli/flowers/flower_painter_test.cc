@@ -12,6 +12,7 @@
 #include "core/concurrency/worker_pool.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/sanitizers.h"
 
 namespace systole {
 namespace {
@@ -69,7 +70,7 @@ TEST(FlowerPainterTest, TextureChangesPixelsAndNotThePicture) {
 // Classifies pictures by the nearest mean colour. If this did well, the data set could be learned
 // without looking at shapes.
 TEST(FlowerPainterTest, MeanColourTellsLittleAboutTheKind) {
-  constexpr int64_t kImages = 600;
+  constexpr int64_t kImages = kSanitized ? 60 : 600;
   using Colour = std::array<double, 3>;
   std::vector<Colour> means(kImages);
   WorkerPool pool(2);
@@ -99,6 +100,7 @@ TEST(FlowerPainterTest, MeanColourTellsLittleAboutTheKind) {
         [&](const Colour& a, const Colour& b) { return distance(a) < distance(b); });
     right += (nearest - centroids.begin()) == i % kFlowerKinds;
   }
+  if (kSanitized) return;  // Of so few images the accuracy is chance.
   EXPECT_LT(static_cast<double>(right) / (kImages / 2), 0.60);
 }
 

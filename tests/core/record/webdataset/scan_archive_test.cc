@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/record/webdataset/archive_builder.h"
 #include "tests/core/storage/error_source.h"
+#include "tests/sanitizers.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -114,9 +115,10 @@ TEST(ScanArchiveTest, AFileLostWithinASampleCostsThatSampleAlone) {
   EXPECT_THAT(Samples(bytes), ElementsAre("0-3", "3-6!", "6-9"));
 }
 
+// Under a sanitizer only each 7th bit is flipped, so that each place in a byte has its turn.
 TEST(ScanArchiveTest, EveryFlippedBitLeavesTheNumberOfSamplesAndThoseFarAway) {
   const std::string good = Three().Build();
-  for (size_t bit = 0; bit < 8 * Three().bytes().size(); ++bit) {
+  for (size_t bit = 0; bit < 8 * Three().bytes().size(); bit += kSanitized ? 7 : 1) {
     std::string bytes = good;
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
     const std::vector<std::string> samples = Samples(bytes);
