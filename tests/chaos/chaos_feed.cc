@@ -38,8 +38,8 @@ double JsonNumber(const std::string& json, const std::string& name) {
   return number;
 }
 
-std::string ChaosSpec(const std::string& name) {
-  return absl::StrCat(absl::StrReplaceAll(RawSpec(kChaosRecordBytes, /*epochs=*/0),
+std::string ChaosSpec(const std::string& name, int record_bytes) {
+  return absl::StrCat(absl::StrReplaceAll(RawSpec(record_bytes, /*epochs=*/0),
                                           {{"\"raw\"", absl::StrCat("\"", name, "\"")}}),
                       "outputs { name: \"id\" feature: \"record_id\" dtype: INT64 }\n");
 }
@@ -61,10 +61,9 @@ int Times(int quick, int full) {
 
 void ChaosTest::SetUp() {
   random_.seed(ChaosSeed());
-  folder_.Write("raw-0.tfrecord", RawShard(0, kChaosRecords / 2, kChaosRecordBytes));
-  folder_.Write("raw-1.tfrecord",
-                RawShard(kChaosRecords / 2, kChaosRecords / 2, kChaosRecordBytes));
-  spec_path_ = folder_.Write("spec.textproto", ChaosSpec());
+  folder_.Write("raw-0.tfrecord", RawShard(0, kChaosRecords / 2, record_bytes_));
+  folder_.Write("raw-1.tfrecord", RawShard(kChaosRecords / 2, kChaosRecords / 2, record_bytes_));
+  spec_path_ = folder_.Write("spec.textproto", ChaosSpec("raw", record_bytes_));
 }
 
 void ChaosTest::TearDown() {

@@ -35,10 +35,12 @@ double JsonNumber(const std::string& json, const std::string& name);
 inline constexpr int kChaosRecords = 64;
 inline constexpr int kChaosRecordBytes = 32 << 10;
 // The textproto of an endless feed of the dataset `name`.
-std::string ChaosSpec(const std::string& name = "raw");
+std::string ChaosSpec(const std::string& name = "raw", int record_bytes = kChaosRecordBytes);
 
 class ChaosTest : public testing::Test {
  protected:
+  // With records of another size, a step is smaller or larger.
+  explicit ChaosTest(int record_bytes = kChaosRecordBytes) : record_bytes_(record_bytes) {}
   void SetUp() override;
   void TearDown() override;
 
@@ -91,6 +93,7 @@ class ChaosTest : public testing::Test {
   // Each step is an epoch, so each record must be in each step once.
   void ExpectEachRecordOnce(const std::string& printed, int steps);
 
+  const int record_bytes_;
   std::mt19937_64 random_;
   std::vector<Place> places_;
 };

@@ -70,6 +70,12 @@ void FaultProxy::Set(const Faults& faults) {
   changed_.SignalAll();
 }
 
+void FaultProxy::Grant(int64_t bytes) {
+  MutexLock lock(mu_);
+  granted_ = granted_.value_or(0) + bytes;
+  changed_.SignalAll();
+}
+
 void FaultProxy::CutAll() {
   MutexLock lock(mu_);
   for (const std::unique_ptr<Link>& link : links_) {
@@ -78,6 +84,10 @@ void FaultProxy::CutAll() {
   }
 }
 
+int64_t FaultProxy::passed() const {
+  MutexLock lock(mu_);
+  return passed_;
+}
 int64_t FaultProxy::connections() const {
   MutexLock lock(mu_);
   return connections_;
@@ -141,6 +151,32 @@ FaultProxy::Fate FaultProxy::Decide(int64_t bytes, bool from_server) {
   return fate;
 }
 
+int64_t FaultProxy::TakeGranted(int64_t bytes) {
+  MutexLock lock(mu_);
+  while (granted_ == 0 && !stopping_) changed_.Wait(mu_);
+  if (!granted_.has_value()) return bytes;
+  const int64_t taken = std::min(bytes, *granted_);
+  *granted_ -= taken;
+  return taken;
+}
+
+int64_t FaultProxy::Receive(int from, bool from_server, std::vector<char>& piece) {
+  size_t most = piece.size();
+  if (from_server) {
+    // What is not granted stays in the socket.
+    const ssize_t there = ::recv(from, piece.data(), most, MSG_PEEK);
+    if (there <= 0) return 0;
+    most = static_cast<size_t>(TakeGranted(there));
+    if (most == 0) return 0;
+  }
+  return std::max<ssize_t>(::recv(from, piece.data(), most, 0), 0);
+}
+
+void FaultProxy::CountPassed(int64_t bytes) {
+  MutexLock lock(mu_);
+  passed_ += bytes;
+}
+
 bool FaultProxy::Sleep(absl::Duration duration) {
   const absl::Time until = absl::Now() + duration;
   MutexLock lock(mu_);
@@ -158,8 +194,8 @@ void FaultProxy::Pump(Link* link, bool from_server) {
   std::vector<char> piece(kPieceBytes);
   bool open = true;
   while (open) {
-    const ssize_t got = ::recv(from, piece.data(), piece.size(), 0);
-    if (got <= 0) break;
+    const int64_t got = Receive(from, from_server, piece);
+    if (got == 0) break;
     const Fate fate = Decide(got, from_server);
     if (fate.flip_bit >= 0) {
       char& byte = piece[static_cast<size_t>(fate.flip_bit / 8)];
@@ -177,6 +213,7 @@ void FaultProxy::Pump(Link* link, bool from_server) {
       open = now > 0;
       sent += std::max<ssize_t>(now, 0);
     }
+    if (from_server) CountPassed(fate.pass);
     if (fate.cut) open = false;
   }
   // When one end closes, both are closed: gRPC has no connections that are open in one direction

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -58,9 +59,13 @@ class FaultProxy {
   // closed.
   void LeadTo(const std::string& address) ABSL_LOCKS_EXCLUDED(mu_);
   void Set(const Faults& faults) ABSL_LOCKS_EXCLUDED(mu_);
+  // From now on only granted bytes from the server pass, on all connections together: `bytes` more.
+  void Grant(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // Cuts every open connection.
   void CutAll() ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Bytes from the server that were passed on.
+  int64_t passed() const ABSL_LOCKS_EXCLUDED(mu_);
   int64_t connections() const ABSL_LOCKS_EXCLUDED(mu_);
   int64_t cuts() const ABSL_LOCKS_EXCLUDED(mu_);
   int64_t flips() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -79,6 +84,11 @@ class FaultProxy {
     int64_t flip_bit = -1;  // The bit of those bytes that is flipped; -1: none.
   };
 
+  // Waits for bytes and takes them. Returns how many, 0 at the end.
+  int64_t Receive(int from, bool from_server, std::vector<char>& piece) ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits until some of `bytes` may pass, and takes as many of what is granted.
+  int64_t TakeGranted(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  void CountPassed(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void Accept() ABSL_LOCKS_EXCLUDED(mu_);
   void Pump(Link* link, bool from_server) ABSL_LOCKS_EXCLUDED(mu_);
   Fate Decide(int64_t bytes, bool from_server) ABSL_LOCKS_EXCLUDED(mu_);
@@ -96,6 +106,8 @@ class FaultProxy {
   std::mt19937_64 random_ ABSL_GUARDED_BY(mu_);
   std::vector<std::unique_ptr<Link>> links_ ABSL_GUARDED_BY(mu_);
   std::vector<std::thread> pumps_ ABSL_GUARDED_BY(mu_);
+  std::optional<int64_t> granted_ ABSL_GUARDED_BY(mu_);  // Nullopt: all bytes may pass.
+  int64_t passed_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t connections_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t cuts_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t flips_ ABSL_GUARDED_BY(mu_) = 0;

@@ -1,8 +1,9 @@
-// A library preloaded into a server. It makes reads and writes of some files fail or hang, as on a
-// dying disk, a full disk or a dead network file system. It takes its order from the file that
-// SYSTOLE_SHIM names, so a test can change the order while the server runs:
+// A library preloaded into a server. It makes reads and writes of some files fail, hang or take
+// longer, as on a dying disk, a full disk or a dead network file system. It takes its order from
+// the file that SYSTOLE_SHIM names, so a test can change the order while the server runs:
 //   eio PART     reads of files whose path contains PART fail with EIO
 //   hang PART    reads of such files wait, asleep, for the lock on the file $SYSTOLE_SHIM.gate
+//   slow PART    reads of such files take 20 ms longer, asleep
 //   full PART    a write to such a file writes half of its bytes, and in the end none (ENOSPC)
 // With any other order, or without the file, it does nothing.
 #include <dlfcn.h>
@@ -56,6 +57,7 @@ int Fate(int fd) {
   char part[201];
   while (Orders(verb, part) && IsMeant(fd, part)) {
     if (std::strcmp(verb, "eio") == 0) return EIO;
+    if (std::strcmp(verb, "slow") == 0) ::usleep(20000);
     if (std::strcmp(verb, "hang") != 0) return 0;
     WaitAtGate();
   }

@@ -1,0 +1,204 @@
+// Each limit of a feed, throttled for real: the verdict must name what is throttled, and a throttle
+// must not change a byte.
+//
+// A throttle takes a quarter of a second of a step, or an eighth of a second of a processor, which
+// is longer on a busy machine. All else that a step needs takes some milliseconds. So the answer
+// does not depend on how busy the machine is.
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "core/concurrency/mutex.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/chaos/chaos_feed.h"
+#include "tests/core/http/stub_objects.h"
+#include "tests/status_matchers.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kThrottle = absl::Milliseconds(250);
+constexpr int kSteps = 4;
+constexpr int kCores = 8;
+constexpr int kRecordBytes = 1 << 10;
+constexpr int64_t kStepBytes = int64_t{kChaosRecords} * kRecordBytes;
+
+class VerdictTest : public ChaosTest {
+ protected:
+  VerdictTest() : ChaosTest(kRecordBytes) {}
+
+  // Starts a server whose storage takes 20 ms for each record. It reads four records at a time.
+  void AddServerOfSlowFiles() {
+    const std::string order = folder_.Write("order", "slow raw-");
+    AddServer({}, {.environment = {absl::StrCat("LD_PRELOAD=", SYSTOLE_STORAGE_SHIM),
+                                   absl::StrCat("SYSTOLE_SHIM=", order)}});
+  }
+
+  std::vector<std::string> Command(const std::vector<std::string>& more) const {
+    std::vector<std::string> args = {SystoleProgram(), "feed",    "--server",
+                                     Servers(),        "--steps", absl::StrCat(kSteps)};
+    args.insert(args.end(), more.begin(), more.end());
+    return args;
+  }
+  Finished Feed(const std::vector<std::string>& more, const ProcessOptions& options = {}) const {
+    Process feed(Command(more), options);
+    Finished finished = feed.Wait();
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    return finished;
+  }
+  // What the feed of this spec prints without a throttle between it and `server`.
+  std::string Unthrottled(const std::string& server, const std::string& spec,
+                          const std::string& what) const {
+    const Finished finished = RunSystole(
+        {"feed", "--server", server, "--spec", spec, "--steps", absl::StrCat(kSteps), what});
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    return finished.out;
+  }
+  void ExpectLimit(const std::string& limit, const ProcessOptions& options = {}) {
+    // If another server brings a late step, what the late one did is known only in part.
+    EXPECT_THAT(Feed({"--spec", spec_path_, "--json", "--hedge-fraction", "0"}, options).out,
+                HasSubstr(absl::StrCat("\"limit\":\"", limit, "\"")));
+    Process feed(FeedArgs(/*steps=*/2, {}), options);
+    ExpectUndisturbed(feed, 2);
+  }
+
+  // Feeds a trainer that prints what it gets, and stays in each step until `work` returns. Expects
+  // `remark` in what the feed says at its end.
+  template <typename Work>
+  void ExpectRemarkIfTrainer(Work work, const std::string& remark) {
+    Process feed(Command({"--spec", spec_path_, "--print=bytes"}), {.stdout_pipe_bytes = 4096});
+    std::string printed;
+    for (int step = 0; step < kSteps; ++step) {
+      // The line of a core is longer than the pipe, so the trainer waits in the last line.
+      for (int core = 0; core < kCores; ++core) {
+        if (core == kCores - 1) work(step);
+        printed += feed.ReadLine();
+      }
+    }
+    const Finished finished = feed.Wait();
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr(remark));
+    EXPECT_EQ(printed + finished.out, Unthrottled(address(0), spec_path_, "--print=bytes"));
+  }
+  // Whether so many bytes have come to the trainer's machine.
+  bool HasCome(int64_t bytes) { return proxy(0).passed() >= bytes; }
+};
+
+TEST_F(VerdictTest, SlowFilesAreNamedStorage) {
+  AddServerOfSlowFiles();
+  ExpectLimit("storage");
+}
+
+TEST_F(VerdictTest, SlowFilesOfOneServerOfTwoAreNamedStorage) {
+  AddServer();
+  AddServerOfSlowFiles();
+  ExpectLimit("storage");
+}
+
+TEST_F(VerdictTest, ASlowWebServerIsNamedStorage) {
+  // Each step is a shard, and the web server answers one request at a time.
+  StubObjects objects;
+  constexpr int kShards = kSteps + 2;
+  std::vector<std::string> args = {"--dataset", absl::StrCat("files=", folder_ / "far-*.tfrecord")};
+  for (int i = 0; i < kShards; ++i) {
+    const std::string shard = RawShard(i * kChaosRecords, kChaosRecords, kRecordBytes);
+    const std::string name = absl::StrCat("far-", i, ".tfrecord");
+    folder_.Write(name, shard);
+    args.insert(args.end(), {"--dataset", absl::StrCat("web=", objects.Put("/" + name, shard))});
+  }
+  AddServer(args);
+  Mutex one_at_a_time;
+  objects.SetFault([&](const StubRequest&) -> std::optional<StubAnswer> {
+    MutexLock lock(one_at_a_time);
+    absl::SleepFor(kThrottle);
+    return std::nullopt;
+  });
+  const auto spec = [&](const std::string& dataset) {
+    return folder_.Write(
+        dataset + ".textproto",
+        absl::StrReplaceAll(ChaosSpec(dataset, kRecordBytes), {{"shuffle { mode: GLOBAL }", ""}}));
+  };
+  EXPECT_THAT(Feed({"--spec", spec("web"), "--json"}).out, HasSubstr("\"limit\":\"storage\""));
+  EXPECT_EQ(Feed({"--spec", spec("web"), "--digest=example"}).out,
+            Unthrottled(address(0), spec("files"), "--digest=example"));
+}
+
+TEST_F(VerdictTest, ACostlyOutputIsNamedDecode) {
+  PackFlowers(folder_, /*images=*/8, /*shards=*/1);
+  const std::string flowers = absl::StrCat("flowers=", folder_.path(), "/flowers-train-*");
+  AddServer({"--dataset", flowers});
+  // An example of `picture` takes the server's only thread 60 ms.
+  const std::string spec = folder_.Write(
+      "costly.textproto",
+      "dataset: 'flowers' epochs: 0 global_batch: 2 num_cores: 2 "
+      "outputs { name: 'label' feature: 'label' dtype: INT32 } "
+      "outputs { name: 'picture' feature: 'image' dtype: FLOAT32 "
+      "  transforms { decode_jpeg {} } transforms { resize { height: 2048 width: 2048 } } "
+      "  transforms { resize { height: 8 width: 8 } } } "
+      "outputs { name: 'corner' feature: 'image' dtype: UINT8 "
+      "  transforms { decode_jpeg {} } transforms { crop { height: 8 width: 8 } } }");
+  EXPECT_THAT(Feed({"--spec", spec, "--json"}).out,
+              AllOf(HasSubstr("\"limit\":\"decode\""), HasSubstr("\"limit_output\":\"picture\"")));
+  const auto server = ServerProcess::Start({"--dataset", flowers});
+  ASSERT_THAT(server, IsOk());
+  EXPECT_EQ(Feed({"--spec", spec, "--digest=example"}).out,
+            Unthrottled((*server)->address(), spec, "--digest=example"));
+}
+
+TEST_F(VerdictTest, ANarrowWayIsNamedWire) {
+  AddServer();
+  SetAll({.bytes_per_second = 4 * kStepBytes});
+  ExpectLimit("wire");
+}
+
+TEST_F(VerdictTest, ASlowProcessorOfTheClientIsNamedClient) {
+  AddServer();
+  ExpectLimit("client", {.environment = {absl::StrCat("LD_PRELOAD=", SYSTOLE_SLOW_CHECKSUM)}});
+}
+
+TEST_F(VerdictTest, ATrainerThatTakesItsTimeIsNamedTrainer) {
+  AddServer();
+  ExpectRemarkIfTrainer(
+      [&](int step) {
+        // For at least half of this time the next step is there.
+        const absl::Time begin = absl::Now();
+        const int64_t there = std::min(kSteps, step + 2) * kStepBytes;
+        EXPECT_TRUE(WaitUntil([&] { return HasCome(there); }));
+        absl::SleepFor(absl::Now() - begin + kThrottle);
+      },
+      "steps were ready before it wanted them.");
+}
+
+TEST_F(VerdictTest, StepsThatComeJustInTimeAreNamedNothing) {
+  AddServer();
+  // A step with the heads of its chunks and frames is smaller than this.
+  constexpr int64_t kGranted = kStepBytes * 21 / 20;
+  int64_t come = 0;
+  proxy(0).Grant(kGranted);
+  ExpectRemarkIfTrainer(
+      [&](int step) {
+        // The next step comes after three quarters of this time, and the trainer knows it.
+        absl::SleepFor(3 * kThrottle);
+        proxy(0).Grant(kGranted);
+        if (step + 1 == kSteps) return;
+        come += kGranted;
+        EXPECT_TRUE(WaitUntil([&] { return HasCome(std::min(come, kSteps * kStepBytes)); }));
+        absl::SleepFor(kThrottle);
+      },
+      "the feed just kept up.");
+}
+
+}  // namespace
+}  // namespace systole
