@@ -205,7 +205,8 @@ void FeedLanes::Deliver(const DeliverStep& action) {
   const StepShape& shape = *lanes_.shape();
   stats_.delivered_bytes += shape.layout.payload_bytes() * shape.num_cores();
   if (lanes_.IsCompact(action.lane)) ++stats_.compact_steps;
-  if (trainer_.Put(action.step, lanes_.TakeStep(action.lane), lanes_.TakeSpans(action.lane)))
+  if (trainer_.Put(action.step, lanes_.TakeStep(action.lane),
+                   lanes_.TakeSpans(action.lane, action.step)))
     trainer_wakes_.SignalAll();
 }
 

@@ -54,11 +54,16 @@ void LaneTable::Stop(const StopStream& action, int reading, KeeperWork& work) {
 
 StepBuffer LaneTable::TakeStep(int lane) { return std::exchange(lanes_.at(lane).buffer, nullptr); }
 
-StepSpans LaneTable::TakeSpans(int lane) {
+StepSpans LaneTable::TakeSpans(int lane, int64_t step) {
   StepSpans& spans = lanes_.at(lane).spans;
   spans.Complete();
   StepSpans taken = spans;
   spans.Clear();
+  for (const auto& [other, late] : lanes_) {
+    if (other != lane && late.cursor.has_value() && late.cursor->step() == step) {
+      taken.AddBefore(late.spans);
+    }
+  }
   return taken;
 }
 

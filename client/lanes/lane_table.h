@@ -68,9 +68,10 @@ class LaneTable {
   // of that lane runs now, and ends the stream itself.
   void Stop(const StopStream& action, int reading, KeeperWork& work);
   ChunkStream* StreamOf(int lane) const { return lanes_.at(lane).stream.get(); }
-  // Hands out the complete step of the lane, and when which stage held it up.
+  // Hands out the complete step of the lane, and when which stage held it up, also while another
+  // lane was bringing it.
   StepBuffer TakeStep(int lane);
-  StepSpans TakeSpans(int lane);
+  StepSpans TakeSpans(int lane, int64_t step);
   // Whether the lane's tensors come in their compact form (v1::CompactForm).
   bool IsCompact(int lane) const { return lanes_.at(lane).compact; }
   // Ends the lane. Returns the memory of the lane's incomplete step, or null. The caller gives it

@@ -46,6 +46,15 @@ void StepSpans::AddChunk(absl::Duration arrived, absl::Duration handled) {
   end_ = handled;
 }
 
+void StepSpans::AddBefore(StepSpans other) {
+  other.Complete();
+  const absl::Duration begin = spans_.empty() ? end_ : spans_.front().begin;
+  while (!other.spans_.empty() && other.spans_.back().begin >= begin) other.spans_.pop_back();
+  if (other.spans_.empty()) return;
+  other.spans_.back().end = std::min(other.spans_.back().end, begin);
+  spans_.insert(spans_.begin(), other.spans_.begin(), other.spans_.end());
+}
+
 void StepSpans::Clear() {
   spans_.clear();
   in_slice_ = false;

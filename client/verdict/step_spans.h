@@ -43,6 +43,9 @@ class StepSpans {
   void Clear();
   // The step's last chunk was handled. Called once.
   void Complete() { EndSlice(); }
+  // `other` was bringing the same step and came too late. What it did before the first of these
+  // spans held up the step. REQUIRES: Complete() was called, on this one only.
+  void AddBefore(StepSpans other);
 
   using Spans = absl::InlinedVector<StageSpan, 6>;
   // In time order. REQUIRES: Complete() was called, as for complete_at().

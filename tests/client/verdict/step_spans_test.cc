@@ -77,6 +77,24 @@ TEST(StepSpansTest, SlicesThatWereDoneInAnotherOrderCountUpToTheLast) {
   EXPECT_EQ(spans.complete_at(), Ms(100));
 }
 
+TEST(StepSpansTest, WhatALaterStreamReplacedCountsUpToItsOwnBegin) {
+  StepSpans late;
+  late.BeginSlice(Stages(300, 0, 0), Ms(400), Ms(401));
+  late.BeginSlice(Stages(99, 0, 0), Ms(500), Ms(501));
+  StepSpans spans;
+  spans.BeginSlice(Stages(0, 10, 0), Ms(460), Ms(461));
+  spans.Complete();
+  spans.AddBefore(late);
+  EXPECT_EQ(Text(spans),
+            "storage 100-400, client 400-401, storage 401-450, decode 450-460, client 460-461");
+  EXPECT_EQ(spans.complete_at(), Ms(461));
+  StepSpans later;
+  later.BeginSlice(Stages(10, 0, 0), Ms(470), Ms(471));
+  spans.AddBefore(later);
+  spans.AddBefore(StepSpans());
+  EXPECT_EQ(spans.spans().size(), 5u);
+}
+
 TEST(StepSpansTest, AStepOfManySlicesHasFewSpans) {
   StepSpans spans;
   for (int64_t core = 1; core <= 1000; ++core) {
