@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/lanes/arrived_chunk.h"
+#include "core/concurrency/queue_meter.h"
 #include "core/random/process_draws.h"
 #include "core/status/check.h"
 
@@ -222,7 +223,10 @@ void FeedLanes::EndEarly(const GiveUp& action, const absl::Status& cause) {
 ReadVerdict FeedLanes::OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& received,
                                SlotReader* slots) {
   const ArrivedChunk chunk(received, slots);
-  const absl::Duration arrived = clock_();
+  // One of gRPC's threads calls this, for any feed. If it had no processor, the chunk was there.
+  thread_local QueueMeter meter;
+  const absl::Duration begin = clock_();
+  const absl::Duration arrived = begin - meter.Begin(begin);
   std::optional<LandedChunk> landed;
   {
     MutexLock lock(mu_);
@@ -232,6 +236,7 @@ ReadVerdict FeedLanes::OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& re
   }
   landed->Put(chunk);
   const absl::Duration handled = clock_();
+  meter.End(handled);
   MutexLock lock(mu_);
   switch (lanes_.Landed(lane, *std::move(landed), chunk, servers_.LinkOf(lanes_.ServerOf(lane)),
                         arrived, handled, stats_)) {

@@ -42,8 +42,9 @@ void StepSpans::BeginSlice(const std::optional<StageTimes>& stages, absl::Durati
 }
 
 void StepSpans::AddChunk(absl::Duration arrived, absl::Duration handled) {
-  handled_ += handled - arrived;
-  end_ = handled;
+  arrived = std::max(arrived, end_);
+  end_ = std::max(handled, end_);
+  handled_ += end_ - arrived;
 }
 
 void StepSpans::AddBefore(StepSpans other) {

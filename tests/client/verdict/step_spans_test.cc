@@ -77,6 +77,15 @@ TEST(StepSpansTest, SlicesThatWereDoneInAnotherOrderCountUpToTheLast) {
   EXPECT_EQ(spans.complete_at(), Ms(100));
 }
 
+TEST(StepSpansTest, AChunkThatCouldHaveBeenHandledEarlierWasHeldUpByThisProcess) {
+  StepSpans spans;
+  spans.BeginSlice(Stages(10, 20, 5), Ms(100), Ms(143));
+  spans.AddChunk(Ms(150), Ms(170));
+  spans.AddChunk(Ms(160), Ms(180));  // It came while this process was at the one before.
+  spans.Complete();
+  EXPECT_EQ(Text(spans), "storage 65-75, decode 75-95, wire 95-107, client 107-180");
+}
+
 TEST(StepSpansTest, WhatALaterStreamReplacedCountsUpToItsOwnBegin) {
   StepSpans late;
   late.BeginSlice(Stages(300, 0, 0), Ms(400), Ms(401));
