@@ -14,7 +14,7 @@ packages=(
   ca-certificates cmake ninja-build g++ pkg-config ccache
   libabsl-dev libprotobuf-dev protobuf-compiler libgrpc++-dev protobuf-compiler-grpc
   libjpeg62-turbo-dev libspng-dev libhwy-dev libisal-dev libxxhash-dev zlib1g-dev libzstd-dev libcli11-dev libspdlog-dev
-  libdnnl-dev libssl-dev openssl libcurl4-openssl-dev libexpat1-dev libboost-dev prometheus-cpp-dev
+  libdnnl-dev libssl-dev openssl libcurl4-openssl-dev libexpat1-dev libboost-dev
 )
 python=(python3-dev python3-venv)
 tests=(

@@ -4,12 +4,12 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "core/metrics/exposition.h"
 #include "core/status/status_macros.h"
 #include "core/text/foreign_text.h"
 #include "core/text/loopback_host.h"
 #include "server/access/call_credentials.h"
 #include "server/access/permissions.h"
-#include "server/admin/exposition.h"
 #include "server/listener/listen_address.h"
 
 namespace systole {

@@ -226,8 +226,8 @@ std::vector<Room> SystoleRooms() {
       {"client/feed", 10,
        Join({ground,
              messages,
-             {"core/concurrency", "core/order", "core/batch", "core/spec", "proto/framing",
-              "client/infeed", "client/step", "client/servers", "client/lanes"}})},
+             {"core/concurrency", "core/metrics", "core/order", "core/batch", "core/spec",
+              "proto/framing", "client/infeed", "client/step", "client/servers", "client/lanes"}})},
       // The same steps without a server.
       {"client/local", 13,
        Join({ground,
@@ -364,7 +364,6 @@ std::vector<Library> ForeignLibraries() {
        {}},
       {"libcurl", {"curl/"}, {"core/http/"}, {}},
       {"Boost", {"boost/"}, {"server/admin/http_messages.cc", "server/admin/http_server.cc"}, {}},
-      {"prometheus-cpp", {"prometheus/"}, {"server/admin/exposition.cc"}, {}},
       {"Expat", {"expat.h"}, {"core/xml/xml_reader.cc"}, {}},
       {"oneDNN", {"dnnl", "oneapi/"}, {"client/emulator/array/onednn_gemm.cc"}, {}},
       // The decoder, the encoder, and code that they share or that replaces a part of libjpeg.

@@ -26,7 +26,7 @@ trap 'rm -rf "$work"' EXIT
 # shellcheck disable=SC2016  # The inner shell expands the variables.
 "${namespace[@]}" bash -euc '
   hidden=0
-  for library in /usr/lib/x86_64-linux-gnu/lib{grpc,gpr,protobuf,absl,address_sorting,upb,cares,re2,jpeg,isal,xxhash,zstd,spng,dnnl,spdlog,fmt,curl,prometheus-cpp}*.so*; do
+  for library in /usr/lib/x86_64-linux-gnu/lib{grpc,gpr,protobuf,absl,address_sorting,upb,cares,re2,jpeg,isal,xxhash,zstd,spng,dnnl,spdlog,fmt,curl}*.so*; do
     [[ -f $library && ! -L $library ]] || continue
     mount --bind /dev/null "$library"
     hidden=$((hidden + 1))

@@ -13,8 +13,8 @@
 #include "core/textproto/message_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/core/metrics/exposition_parser.h"
 #include "tests/core/storage/temp_folder.h"
-#include "tests/server/admin/exposition_parser.h"
 #include "tests/server/admin/http_client.h"
 #include "tests/status_matchers.h"
 

@@ -1,4 +1,4 @@
-#include "tests/server/admin/exposition_parser.h"
+#include "tests/core/metrics/exposition_parser.h"
 
 #include <cmath>
 #include <limits>

@@ -1,11 +1,13 @@
-#include "server/admin/exposition.h"
+#include "core/metrics/exposition.h"
 
+#include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/server/admin/exposition_parser.h"
+#include "tests/core/metrics/exposition_parser.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -38,12 +40,12 @@ TEST(ExpositionTest, EachKindIsWrittenAsPrometheusReadsIt) {
             "b_bytes 0.5\n"
             "# HELP c_bytes How large.\n"
             "# TYPE c_bytes histogram\n"
-            "c_bytes_count{why=\"x\"} 4\n"
-            "c_bytes_sum{why=\"x\"} 1000000002001\n"
             "c_bytes_bucket{why=\"x\",le=\"0\"} 1\n"
             "c_bytes_bucket{why=\"x\",le=\"1024\"} 2\n"
             "c_bytes_bucket{why=\"x\",le=\"4294967296\"} 3\n"
-            "c_bytes_bucket{why=\"x\",le=\"+Inf\"} 4\n");
+            "c_bytes_bucket{why=\"x\",le=\"+Inf\"} 4\n"
+            "c_bytes_sum{why=\"x\"} 1000000002001\n"
+            "c_bytes_count{why=\"x\"} 4\n");
   EXPECT_THAT(ParseExposition(text), IsOk());
 }
 
@@ -53,6 +55,26 @@ TEST(ExpositionTest, LargeCountersKeepTheirDigits) {
                              .help = "Bytes.",
                              .samples = {{.value = 9007199254740991.0}}}}),
               HasSubstr("a_bytes_total 9007199254740991\n"));
+}
+
+TEST(ExpositionTest, TextsAreEscapedAndNumbersAreThoseOfPrometheus) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(ExpositionOf({{.name = "a",
+                           .help = "A \\ and\na \"line\".",
+                           .samples = {{.labels = {{"x", "\\ \n \""}}, .value = kInfinity},
+                                       {.labels = {{"x", "2"}}, .value = -kInfinity},
+                                       {.labels = {{"x", "3"}}, .value = std::nan("")},
+                                       {.labels = {{"x", "4"}}, .value = 0.1},
+                                       {.labels = {{"x", "5"}}, .value = 5e-5},
+                                       {.labels = {{"x", "6"}}, .value = -1e300}}}}),
+            "# HELP a A \\\\ and\\na \"line\".\n"
+            "# TYPE a gauge\n"
+            "a{x=\"\\\\ \\n \\\"\"} +Inf\n"
+            "a{x=\"2\"} -Inf\n"
+            "a{x=\"3\"} NaN\n"
+            "a{x=\"4\"} 0.1\n"
+            "a{x=\"5\"} 5e-05\n"
+            "a{x=\"6\"} -1e+300\n");
 }
 
 // The parser is a test's own, so it must see what is wrong.

@@ -1,8 +1,8 @@
 // Reads Prometheus' text format, strictly: what a scraper may forgive is an error here.
 //
 // Thread-safe: no state.
-#ifndef SYSTOLE_TESTS_SERVER_ADMIN_EXPOSITION_PARSER_H_
-#define SYSTOLE_TESTS_SERVER_ADMIN_EXPOSITION_PARSER_H_
+#ifndef SYSTOLE_TESTS_CORE_METRICS_EXPOSITION_PARSER_H_
+#define SYSTOLE_TESTS_CORE_METRICS_EXPOSITION_PARSER_H_
 
 #include <map>
 #include <set>
@@ -34,4 +34,4 @@ absl::StatusOr<Exposition> ParseExposition(absl::string_view text);
 
 }  // namespace systole
 
-#endif  // SYSTOLE_TESTS_SERVER_ADMIN_EXPOSITION_PARSER_H_
+#endif  // SYSTOLE_TESTS_CORE_METRICS_EXPOSITION_PARSER_H_
