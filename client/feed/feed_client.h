@@ -10,7 +10,7 @@
 // whatever fails. No thread waits on a socket. A lane reads only steps for which the window has
 // room. So when the trainer stops taking steps, the servers stop too.
 //
-// Thread-compatible, except Cancel() and stats(), which any thread may call at any time.
+// Thread-compatible, except Cancel(), stats() and Metrics(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_FEED_FEED_CLIENT_H_
 #define SYSTOLE_CLIENT_FEED_FEED_CLIENT_H_
 

@@ -1,10 +1,14 @@
 #include "client/feed/infeed_pump.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client/step/feed_metrics.h"
 #include "core/status/check.h"
 
 namespace systole {
@@ -19,6 +23,17 @@ InfeedPump::~InfeedPump() {
   // A trainer that has popped the end of the feed does not notice that all is cancelled here.
   client_.Cancel();
   for (InfeedQueue* queue : queues_) queue->Cancel(absl::CancelledError("the infeed was stopped"));
+}
+
+std::vector<MetricFamily> InfeedPump::Metrics() const {
+  int64_t fewest = queues_.front()->size();
+  for (const InfeedQueue* queue : queues_) fewest = std::min(fewest, queue->size());
+  std::vector<MetricFamily> families = client_.Metrics();
+  families.push_back({.name = absl::StrCat(kFeedMetricPrefix, "infeed_ready_steps"),
+                      .kind = MetricKind::kGauge,
+                      .help = "Steps that wait in the queues of the cores: in the one with fewest.",
+                      .samples = {{.value = static_cast<double>(fewest)}}});
+  return families;
 }
 
 void InfeedPump::Run() {

@@ -5,8 +5,8 @@
 //
 // The slices of a step share its memory. It goes back to the client when the last slice is dropped.
 //
-// Thread-compatible. Borrows the client and the queues. Nothing else may use the client, except for
-// Cancel() and stats().
+// Thread-compatible, except Metrics(), which any thread may call. Borrows the client and the
+// queues. Nothing else may use the client, except for Cancel(), stats() and Metrics().
 #ifndef SYSTOLE_CLIENT_FEED_INFEED_PUMP_H_
 #define SYSTOLE_CLIENT_FEED_INFEED_PUMP_H_
 
@@ -16,6 +16,7 @@
 #include "client/feed/feed_client.h"
 #include "client/infeed/infeed_queue.h"
 #include "core/concurrency/worker_pool.h"
+#include "core/metrics/metric_family.h"
 
 namespace systole {
 
@@ -30,6 +31,10 @@ class InfeedPump {
   ~InfeedPump();
   InfeedPump(const InfeedPump&) = delete;
   InfeedPump& operator=(const InfeedPump&) = delete;
+
+  // The client's metrics, and how many steps are ready for the cores. The client's trainer is this
+  // pump: it waits for a step also while the queues are not empty. If they are, the cores wait.
+  std::vector<MetricFamily> Metrics() const;
 
  private:
   void Run();

@@ -16,6 +16,7 @@
 #ifndef SYSTOLE_CLIENT_LANES_FEED_LANES_H_
 #define SYSTOLE_CLIENT_LANES_FEED_LANES_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -141,6 +142,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   std::shared_ptr<const Order> order_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<StepShelf> shelf_ ABSL_GUARDED_BY(mu_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  std::atomic<int64_t> examples_taken_ = 0;  // Counted without the lock.
 
   // One thread each.
   std::unique_ptr<WorkerPool> keeper_;

@@ -1,5 +1,6 @@
 // FeedLanes: what the trainer's thread calls.
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -69,9 +70,9 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
     while (!trainer_.HasNext()) {
       Tell(StepWanted());
       if (trainer_.HasNext()) break;  // StepWanted may have ended an overdue feed.
-      const absl::Duration begin = clock_();
+      trainer_.WaitBegins(clock_());
       trainer_wakes_.Wait(mu_);
-      trainer_.Waited(clock_() - begin);
+      trainer_.WaitEnds(clock_());
     }
     absl::StatusOr<std::optional<TrainerEnd::TakenStep>> taken = trainer_.Next(stats_, clock_());
     if (!taken.ok()) return taken.status();
@@ -84,6 +85,7 @@ absl::StatusOr<std::optional<Step>> FeedLanes::Next() {
   // answered, so these streams still exist.
   for (ChunkStream* stream : told.resumed) stream->Read();
   const MissingExamples missing = FindMissing(*step, *order);
+  examples_taken_.fetch_add(missing.present, std::memory_order_relaxed);
   if (!missing.empty()) {
     MutexLock lock(mu_);
     AddMissing(missing, stats_);
@@ -101,9 +103,10 @@ bool FeedLanes::WaitForNext(absl::Duration timeout) {
     Tell(StepWanted());
     if (trainer_.HasNext()) return true;  // See Next().
     if (now >= end) return false;
+    trainer_.WaitBegins(now);
     trainer_wakes_.WaitFor(mu_, end - now);
-    const absl::Duration woken = clock_();
-    trainer_.Waited(woken - std::exchange(now, woken));
+    now = clock_();
+    trainer_.WaitEnds(now);
   }
   return true;
 }
@@ -133,6 +136,13 @@ FeedClientStats FeedLanes::stats() const {
   stats.probes = counts.probes;
   stats.waits = trainer_.waits();
   stats.servers_in_use = schedule_.servers_in_use();
+  stats.examples_taken = examples_taken_.load(std::memory_order_relaxed);
+  stats.next_step = trainer_.next_step();
+  stats.ready_steps = trainer_.CountReady();
+  if (lanes_.shape() != nullptr) {
+    stats.buffered_bytes = trainer_.complete_steps() * lanes_.shape()->bytes();
+  }
+  stats.waiting = trainer_.waiting(clock_());
   return stats;
 }
 

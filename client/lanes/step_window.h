@@ -35,10 +35,16 @@ class StepWindow {
   // The memory of the next step, if it is there. Taking it makes room for another step.
   std::optional<StepBuffer> TakeNext();
 
+  // The complete steps that wait here.
+  int64_t complete_steps() const { return complete_; }
+  // Those of them that can be taken one after the other. Looks at each.
+  int64_t CountReady() const;
+
  private:
   StepBuffer& SlotOf(int64_t step) { return slots_[static_cast<size_t>(step % size())]; }
 
   int64_t next_;
+  int64_t complete_ = 0;
   std::vector<StepBuffer> slots_;  // Null: not there.
 };
 

@@ -28,6 +28,11 @@ void TrainerEnd::Cancel(absl::Status error) {
   if (cancelled_.ok()) cancelled_ = std::move(error);
 }
 
+void TrainerEnd::WaitEnds(absl::Duration now) {
+  SYSTOLE_CHECK(waits_since_.has_value());
+  waited_ += now - *std::exchange(waits_since_, std::nullopt);
+}
+
 bool TrainerEnd::HasNext() const {
   return !cancelled_.ok() || window_->HasNext() ||
          window_->next_step() >= std::min(end_step_, error_step_);
@@ -44,10 +49,7 @@ absl::StatusOr<std::optional<TrainerEnd::TakenStep>> TrainerEnd::Next(FeedClient
     return error_;
   }
   const absl::Duration waited = std::exchange(waited_, absl::ZeroDuration());
-  if (number != first_step_ && waited > stats.longest_wait) {
-    stats.longest_wait = waited;
-    stats.longest_wait_step = number;
-  }
+  if (number != first_step_) stats.AddWait(number, waited);
   const StepSpans& spans = spans_[static_cast<size_t>(number % window_->size())];
   shares_.Take({.at = now, .waited = waited, .ready_at = spans.complete_at()}, spans.spans());
   return TakenStep{.number = number, .buffer = *std::move(buffer)};

@@ -39,14 +39,19 @@ class TrainerEnd {
   void EndEarly(int64_t step, absl::Status error);
   // No step is handed out any more. Only the first error counts.
   void Cancel(absl::Status error);
-  // The trainer waited this long for the next step.
-  void Waited(absl::Duration waited) { waited_ += waited; }
+  // The trainer waits for the next step, from one call to the other. It is `now`.
+  void WaitBegins(absl::Duration now) { waits_since_ = now; }
+  void WaitEnds(absl::Duration now);
+  // For how long the trainer has been waiting for the next step. Zero: it does not wait `now`.
+  absl::Duration waiting(absl::Duration now) const {
+    return waits_since_.has_value() ? waited_ + (now - *waits_since_) : absl::ZeroDuration();
+  }
 
   // Whether Next() has an answer. REQUIRES: Start(), as for Next().
   bool HasNext() const;
   // A step, nullopt for the end of the feed, or an error. REQUIRES: HasNext(). It is `now`.
-  // `stats` keeps the longest wait for a step. The wait for the first step does not count: servers
-  // begin meanwhile.
+  // `stats` gets the wait for the step. The wait for the first step does not count: servers begin
+  // meanwhile.
   absl::StatusOr<std::optional<TakenStep>> Next(FeedClientStats& stats, absl::Duration now);
   // What is known of the trainer's waits.
   FeedWaits waits() const { return shares_.waits(); }
@@ -55,6 +60,9 @@ class TrainerEnd {
   const absl::Status& error() const { return error_; }
   bool cancelled() const { return !cancelled_.ok(); }
   int64_t next_step() const { return window_.has_value() ? window_->next_step() : first_step_; }
+  // As in StepWindow. 0 before Start().
+  int64_t complete_steps() const { return window_.has_value() ? window_->complete_steps() : 0; }
+  int64_t CountReady() const { return window_.has_value() ? window_->CountReady() : 0; }
 
  private:
   const int64_t first_step_;
@@ -65,7 +73,8 @@ class TrainerEnd {
   int64_t error_step_ = std::numeric_limits<int64_t>::max();
   absl::Status error_;
   absl::Status cancelled_;
-  absl::Duration waited_ = absl::ZeroDuration();  // The wait for the next step so far.
+  absl::Duration waited_ = absl::ZeroDuration();  // For the next step so far, in waits that ended.
+  std::optional<absl::Duration> waits_since_;     // Since when it waits.
 };
 
 }  // namespace systole

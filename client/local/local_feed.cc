@@ -1,6 +1,9 @@
 #include "client/local/local_feed.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -120,7 +123,8 @@ class LocalFeed::Impl {
         end_step_(end_step),
         ahead_bytes_(std::max(options.prefetch_bytes,
                               2 * (shape_->bytes() + kSliceOverheadBytes * shape_->num_cores()))),
-        next_step_(options.wanted.first_step),
+        first_step_(options.wanted.first_step),
+        next_step_(first_step_),
         made_(PlanOfOneSlice(*plan_, *shape_, dataset)),
         engine_(std::move(engine)),
         log_(options.log),
@@ -136,9 +140,9 @@ class LocalFeed::Impl {
   absl::StatusOr<bool> WaitForNext(absl::Duration timeout) {
     if (next_step_ >= end_step_) return true;
     SYSTOLE_RETURN_IF_ERROR(Start());
-    const absl::Duration begin = clock_();
+    const absl::Duration begin = BeginWait();
     const bool ready = slices_->WaitFor(timeout);
-    waited_ += clock_() - begin;
+    waited_ += EndWait() - begin;
     return ready;
   }
 
@@ -146,11 +150,14 @@ class LocalFeed::Impl {
     if (cancelled()) return absl::CancelledError("the feed was cancelled by its trainer");
     if (next_step_ >= end_step_) return std::optional<Step>();
     SYSTOLE_RETURN_IF_ERROR(Start());
-    const absl::Duration begin = clock_();
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<SliceSource::Delivered> slices, slices_->Take());
-    SYSTOLE_ASSIGN_OR_RETURN(StepBuffer buffer, BufferOf(slices));
-    std::optional<Step> step(std::in_place, next_step_++, shape_, std::move(buffer));
-    const absl::Duration now = clock_();
+    const absl::Duration begin = BeginWait();
+    const absl::StatusOr<std::vector<SliceSource::Delivered>> taken = slices_->Take();
+    absl::StatusOr<StepBuffer> buffer =
+        taken.ok() ? BufferOf(*taken) : absl::StatusOr<StepBuffer>(taken.status());
+    const absl::Duration now = EndWait();
+    SYSTOLE_RETURN_IF_ERROR(buffer.status());
+    const std::vector<SliceSource::Delivered>& slices = *taken;
+    std::optional<Step> step(std::in_place, next_step_++, shape_, *std::move(buffer));
     const StepSpans spans = SpansOf(slices);
     const StepWait wait = {.at = now,
                            .waited = std::exchange(waited_, absl::ZeroDuration()) + now - begin,
@@ -161,7 +168,8 @@ class LocalFeed::Impl {
                 {.dataset = plan_->dataset().name(), .step = step->number()});
     }
     MutexLock lock(mu_);
-    ++stats_.steps_received;
+    if (stats_.steps_received++ > 0) stats_.AddWait(step->number(), wait.waited);
+    stats_.examples_taken += missing.present;
     stats_.delivered_bytes += shape_->layout.payload_bytes() * shape_->num_cores();
     if (!missing.empty()) AddMissing(missing, stats_);
     shares_.Take(wait, spans.spans());
@@ -178,6 +186,11 @@ class LocalFeed::Impl {
     MutexLock lock(mu_);
     FeedClientStats stats = stats_;
     stats.waits = shares_.waits();
+    stats.next_step = first_step_ + stats.steps_received;
+    if (started_ != nullptr) stats.ready_steps = started_->CountReady();
+    stats.buffered_bytes = stats.ready_steps * shape_->bytes();
+    const int64_t since = waits_since_ns_.load(std::memory_order_relaxed);
+    if (since != kDoesNotWait) stats.waiting = clock_() - absl::Nanoseconds(since);
     return stats;
   }
 
@@ -187,6 +200,19 @@ class LocalFeed::Impl {
   int64_t end_step() const { return end_step_; }
 
  private:
+  static constexpr int64_t kDoesNotWait = std::numeric_limits<int64_t>::min();
+
+  // Both return the time now. stats() shows meanwhile how long the trainer waits.
+  absl::Duration BeginWait() {
+    const absl::Duration now = clock_();
+    waits_since_ns_.store(absl::ToInt64Nanoseconds(now - waited_), std::memory_order_relaxed);
+    return now;
+  }
+  absl::Duration EndWait() {
+    waits_since_ns_.store(kDoesNotWait, std::memory_order_relaxed);
+    return clock_();
+  }
+
   // Begins to make steps, unless it has begun already. Before this call the feed takes no processor
   // time from the trainer.
   absl::Status Start() {
@@ -242,6 +268,7 @@ class LocalFeed::Impl {
   const std::shared_ptr<const StepShape> shape_;
   const int64_t end_step_;
   const int64_t ahead_bytes_;  // Memory for steps made before they are asked for.
+  const int64_t first_step_;
   int64_t next_step_;
   const std::shared_ptr<const FeedPlan> made_;  // The plan of PlanOfOneSlice(), or null.
   std::shared_ptr<StepShelf> shelf_;            // For steps put together. Null if made_ is set.
@@ -249,6 +276,7 @@ class LocalFeed::Impl {
   const std::shared_ptr<EventLog> log_;  // May be null.
   const LentCache cache_;                // Destroyed after slices_, which ends the stream.
   absl::Duration waited_;                // For the next step, in WaitForNext().
+  std::atomic<int64_t> waits_since_ns_ = kDoesNotWait;
   std::unique_ptr<SliceSource> slices_;  // Null before the first step is asked for.
   mutable Mutex mu_;
   bool cancelled_ ABSL_GUARDED_BY(mu_) = false;

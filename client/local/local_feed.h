@@ -6,7 +6,7 @@
 // No thread runs before the first call of Next() or WaitForNext(). Touches nothing that belongs to
 // the process: no malloc setting, no limit, no signal.
 //
-// Thread-compatible, except Cancel() and stats(), which any thread may call at any time.
+// Thread-compatible, except Cancel(), stats() and Metrics(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_LOCAL_LOCAL_FEED_H_
 #define SYSTOLE_CLIENT_LOCAL_LOCAL_FEED_H_
 
@@ -95,7 +95,8 @@ class LocalFeed final : public Feed {
   const Order& order() const override;
   const StepShape& shape() const override;
   std::string Explain() const override;
-  // The numbers on streams, the wire and damaged messages stay 0, because nothing is sent.
+  // The numbers on streams, the wire and damaged messages stay 0, because nothing is sent. Steps
+  // count as received when they are taken.
   FeedClientStats stats() const override;
 
  private:

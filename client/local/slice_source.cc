@@ -70,6 +70,15 @@ absl::StatusOr<std::vector<SliceSource::Delivered>> SliceSource::Take() {
   return std::exchange(slices_, {});
 }
 
+int64_t SliceSource::CountReady() const {
+  size_t slices = static_cast<size_t>(stream_->CountReady());
+  {
+    MutexLock lock(inbox_->mu);
+    if (inbox_->answer.has_value() && inbox_->answer->ok()) ++slices;
+  }
+  return static_cast<int64_t>(slices / slices_per_step_);
+}
+
 void SliceSource::Cancel() { stream_->Cancel(); }
 
 }  // namespace systole

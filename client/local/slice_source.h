@@ -1,6 +1,6 @@
 // The slices of an engine's stream, a step at a time, for a consumer that waits with a time limit.
 //
-// Thread-compatible, except Cancel(), which any thread may call.
+// Thread-compatible, except Cancel() and CountReady(), which any thread may call.
 #ifndef SYSTOLE_CLIENT_LOCAL_SLICE_SOURCE_H_
 #define SYSTOLE_CLIENT_LOCAL_SLICE_SOURCE_H_
 
@@ -32,6 +32,8 @@ class SliceSource {
   // error. REQUIRES: the stream has another step.
   absl::StatusOr<std::vector<Delivered>> Take();
   void Cancel();
+  // How many steps are complete, as far as Take() has not begun to put them together.
+  int64_t CountReady() const;
 
  private:
   struct Inbox;

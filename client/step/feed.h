@@ -1,19 +1,22 @@
 // The steps of a FeedSpec in order, in the trainer's memory. Servers make the steps (FeedClient),
 // or the trainer's own process does (client/local). Bytes and tokens are the same in both cases.
 //
-// Thread-compatible, except Cancel() and stats(), which any thread may call at any time.
+// Thread-compatible, except Cancel(), stats() and Metrics(), which any thread may call at any time.
 #ifndef SYSTOLE_CLIENT_STEP_FEED_H_
 #define SYSTOLE_CLIENT_STEP_FEED_H_
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/step/feed_client_stats.h"
+#include "client/step/feed_metrics.h"
 #include "client/step/step.h"
 #include "core/batch/slice_layout.h"
+#include "core/metrics/metric_family.h"
 #include "core/order/order.h"
 #include "core/order/resume_token.h"
 
@@ -63,6 +66,9 @@ class Feed {
   virtual std::string Explain() const = 0;
 
   virtual FeedClientStats stats() const = 0;
+  // The same numbers for a monitor. ExpositionOf() (core/metrics/exposition.h) writes them in
+  // Prometheus' text format. A process with several feeds gives each a label of its own.
+  std::vector<MetricFamily> Metrics() const { return FeedFamilies(stats()); }
 };
 
 }  // namespace systole

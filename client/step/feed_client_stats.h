@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "client/step/step_waits.h"
 #include "client/verdict/feed_verdict.h"
 
 namespace systole {
@@ -20,6 +21,10 @@ inline constexpr size_t kMaxMaskedRecords = 100;
 // Counted since Create().
 struct FeedClientStats {
   int64_t steps_received = 0;
+  int64_t examples_taken = 0;
+  int64_t next_step = 0;
+  int64_t ready_steps = 0;
+  int64_t buffered_bytes = 0;
   int64_t delivered_bytes = 0;
   int64_t payload_bytes = 0;
   int64_t shared_payload_bytes = 0;
@@ -35,12 +40,14 @@ struct FeedClientStats {
   int64_t bad_server_lists = 0;
   absl::Duration longest_wait = absl::ZeroDuration();
   int64_t longest_wait_step = 0;
+  absl::Duration waiting = absl::ZeroDuration();
   int64_t masked_examples = 0;
   int64_t padded_examples = 0;
   int64_t damaged_chunks = 0;
   int64_t damaged_requests = 0;
   int64_t damaged_answers = 0;
-  FeedWaits waits;  // Its times are metrics.
+  FeedWaits waits;  // Its times are metrics, and what is recent.
+  StepWaits step_waits;
   // Not metrics:
   // The record_ids of the first kMaxMaskedRecords masked records, each once, in the order met. The
   // servers' logs and ServerStatus name their shards.
@@ -48,6 +55,14 @@ struct FeedClientStats {
   // The first reason why batches were sent although they could have been shared, with the server's
   // address. Empty: all were shared, or no server has a "unix:PATH" address.
   std::string not_shared;
+
+  // The trainer got `step`, for which it had waited this long. Not for its first step.
+  void AddWait(int64_t step, absl::Duration waited) {
+    step_waits.Add(waited);
+    if (waited <= longest_wait) return;
+    longest_wait = waited;
+    longest_wait_step = step;
+  }
 };
 
 }  // namespace systole

@@ -1,5 +1,9 @@
 #include "client/step/feed_metrics.h"
 
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
 namespace systole {
@@ -8,6 +12,17 @@ namespace {
 template <WaitCause cause>
 double Waited(const FeedClientStats& stats) {
   return stats.waits.times.of(cause);
+}
+
+// 1 for the limit that holds now, 0 for the others: a monitor can draw that over time.
+template <FeedLimit limit>
+double IsRecentLimit(const FeedClientStats& stats) {
+  return stats.waits.recent.limit == limit ? 1 : 0;
+}
+
+template <FeedLimit limit>
+MetricPart<FeedClientStats> RecentLimit() {
+  return {LimitName(limit), IsRecentLimit<limit>};
 }
 
 }  // namespace
@@ -21,6 +36,24 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .kind = kCounter,
        .help = "Steps that were received in full.",
        .read = ReadField<&Stats::steps_received>},
+      {.name = "examples_taken",
+       .kind = kCounter,
+       .help = "Examples of the steps that the trainer took. Places that hold none are left out.",
+       .read = ReadField<&Stats::examples_taken>},
+      {.name = "next_step",
+       .kind = kGauge,
+       .help = "The number of the step that the trainer takes next. A token that is made now goes "
+               "on there.",
+       .read = ReadField<&Stats::next_step>},
+      {.name = "ready_steps",
+       .kind = kGauge,
+       .help = "Steps that the trainer can take at once, one after the other.",
+       .read = ReadField<&Stats::ready_steps>},
+      {.name = "buffered_bytes",
+       .kind = kGauge,
+       .help = "Memory of complete steps that the trainer has not taken, also of those that come "
+               "after a missing one.",
+       .read = ReadField<&Stats::buffered_bytes>},
       {.name = "delivered_bytes",
        .kind = kCounter,
        .help = "Bytes of the tensors of steps received, as the trainer gets them.",
@@ -86,6 +119,10 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
        .kind = kGauge,
        .help = "The number of the step that the trainer waited for longest.",
        .read = ReadField<&Stats::longest_wait_step>},
+      {.name = "waiting_seconds",
+       .kind = kGauge,
+       .help = "For how long the trainer has been waiting for its next step. 0: it does not wait.",
+       .read = [](const Stats& stats) { return absl::ToDoubleSeconds(stats.waiting); }},
       {.name = "trainer_seconds",
        .kind = kCounter,
        .help = "The time from the trainer's first step to its last one. The wait for the first "
@@ -103,6 +140,19 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
                  {"client", Waited<WaitCause::kClient>, "it was checked, copied or finished here"},
                  {"unknown", Waited<WaitCause::kUnknown>,
                   "a server of an older release does not say"}}},
+      {.name = "recent_wait_ratio",
+       .kind = kGauge,
+       .help = "The part of the time in which the trainer waited for steps, 0 to 1. The last steps "
+               "count most, those of half a minute ago hardly anything.",
+       .read = [](const Stats& stats) { return stats.waits.recent.waits; }},
+      {.name = "recent_limit",
+       .kind = kGauge,
+       .help = "What limits the feed, in the same time: 1 for one of the values, 0 for the others.",
+       .label = "limit",
+       .parts = {RecentLimit<FeedLimit::kStorage>(), RecentLimit<FeedLimit::kDecode>(),
+                 RecentLimit<FeedLimit::kWire>(), RecentLimit<FeedLimit::kClient>(),
+                 RecentLimit<FeedLimit::kTrainer>(), RecentLimit<FeedLimit::kNothing>(),
+                 RecentLimit<FeedLimit::kUnknown>()}},
       {.name = "masked_examples",
        .kind = kCounter,
        .help = "Examples that the trainer got as zeros, because their record is damaged and the "
@@ -129,6 +179,22 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics() {
                "streams_lost.",
        .read = ReadField<&Stats::damaged_answers>},
   };
+}
+
+std::vector<MetricFamily> FeedHistograms(const FeedClientStats& stats) {
+  return {{.name = absl::StrCat(kFeedMetricPrefix, "step_wait_seconds"),
+           .kind = MetricKind::kHistogram,
+           .help = "How long the trainer waited for each step that it took. The first step is left "
+                   "out, as in trainer_wait_seconds.",
+           .samples = {{.histogram = stats.step_waits.Read()}}}};
+}
+
+std::vector<MetricFamily> FeedFamilies(const FeedClientStats& stats) {
+  std::vector<MetricFamily> families = FamiliesOf(kFeedMetricPrefix, ReadFeedMetrics(stats));
+  std::vector<MetricFamily> histograms = FeedHistograms(stats);
+  families.insert(families.end(), std::make_move_iterator(histograms.begin()),
+                  std::make_move_iterator(histograms.end()));
+  return families;
 }
 
 }  // namespace systole

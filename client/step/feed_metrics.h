@@ -1,5 +1,6 @@
 // The table of a feed's metrics: the numbers of FeedClientStats. `systole feed`, Feed.stats() in
-// Python and the table in README.md show all of them.
+// Python and the table in README.md show all of them. Monitors get them as families, with the
+// histogram that a table has no place for.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_STEP_FEED_METRICS_H_
@@ -10,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "client/step/feed_client_stats.h"
 #include "core/metrics/metric.h"
+#include "core/metrics/metric_family.h"
 
 namespace systole {
 
@@ -21,6 +23,13 @@ std::vector<MetricLine<FeedClientStats>> FeedMetrics();
 inline std::vector<MetricReading> ReadFeedMetrics(const FeedClientStats& stats) {
   return ReadMetrics(FeedMetrics(), stats);
 }
+
+// What a table has no place for.
+std::vector<MetricFamily> FeedHistograms(const FeedClientStats& stats);
+
+// All of a feed's metrics. Their names and labels are always the same: nothing that a server, a
+// spec or a file says is a label.
+std::vector<MetricFamily> FeedFamilies(const FeedClientStats& stats);
 
 }  // namespace systole
 

@@ -31,12 +31,14 @@ MissingExamples FindMissing(const Step& step, const Order& order) {
     const absl::Span<const uint8_t> valid = step.Tensor(core, step.layout().valid_index()).bytes();
     const uint8_t* const end = valid.data() + valid.size();
     const uint8_t* at = valid.data();
+    missing.present += static_cast<int64_t>(valid.size());
     while ((at = static_cast<const uint8_t*>(std::memchr(at, 0, static_cast<size_t>(end - at)))) !=
            nullptr) {
       Note(order, step.number(), core, at - valid.data(), missing);
       if (++at == end) break;
     }
   }
+  missing.present -= missing.padded + static_cast<int64_t>(missing.masked_records.size());
   return missing;
 }
 

@@ -17,6 +17,7 @@
 namespace systole {
 
 struct MissingExamples {
+  int64_t present = 0;  // Examples that are not missing.
   int64_t padded = 0;
   // The record_id of each masked place, sorted by core, then by place.
   std::vector<int64_t> masked_records;

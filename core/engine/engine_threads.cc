@@ -105,6 +105,11 @@ void EngineThreads::Cancel(const StreamPtr& stream) {
   answer.Tell();
 }
 
+int64_t EngineThreads::CountReady(const ScheduledStream& stream) const {
+  MutexLock lock(mu_);
+  return stream.CountReady();
+}
+
 bool EngineThreads::CancelAll(absl::Duration patience) {
   while (const StreamPtr stream = AnyStream()) Cancel(stream);
   const absl::Duration deadline = clock_() + patience;

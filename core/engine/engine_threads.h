@@ -51,6 +51,8 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   void Cancel(const StreamPtr& stream) ABSL_LOCKS_EXCLUDED(mu_);
 
+  int64_t CountReady(const ScheduledStream& stream) const ABSL_LOCKS_EXCLUDED(mu_);
+
   // Cancels every stream. True once no thread works or reads; false if one still does after
   // `patience`.
   bool CancelAll(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);

@@ -49,6 +49,11 @@ const SharedSlicePtr& ScheduledStream::FirstWithMore() const {
                        [](const SharedSlicePtr& slice) { return slice->has_more(); });
 }
 
+int64_t ScheduledStream::CountReady() const {
+  const auto not_done = [](const SharedSlicePtr& slice) { return !slice->is_done(); };
+  return std::find_if(pending_.begin(), pending_.end(), not_done) - pending_.begin();
+}
+
 SharedSlicePtr ScheduledStream::Deliver(absl::Duration now) {
   SharedSlicePtr slice = std::move(pending_.front());
   pending_.pop_front();

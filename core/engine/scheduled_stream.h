@@ -70,6 +70,8 @@ class ScheduledStream {
   // Slices begun and not delivered, in order. Only the last one may have examples that were never
   // taken. The others may have runs that were given back.
   const std::deque<SharedSlicePtr>& pending() const { return pending_; }
+  // How many slices at the front of pending() are done.
+  int64_t CountReady() const;
   // has_more(): whether examples of pending() can be handed out. FirstWithMore(): the first slice
   // that has such examples. Both look only at the last slice, unless a run was given back.
   bool has_more() const {

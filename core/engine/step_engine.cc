@@ -39,6 +39,8 @@ StepStream::Result StepStream::Next() {
 
 void StepStream::Cancel() { engine_->Cancel(stream_); }
 
+int64_t StepStream::CountReady() const { return engine_->CountReady(*stream_); }
+
 StepEngine::StepEngine(const StepEngineOptions& options)
     : engine_(std::make_shared<EngineThreads>(options)) {}
 

@@ -47,7 +47,8 @@ class EngineThreads;
 class ScheduledStream;
 
 // Delivers one consumer's slices in order: steps in the order of the StepRange, and in each step
-// the cores in ascending order. Single-thread, except Cancel().
+// the cores in ascending order. Single-thread, except Cancel()
+// and CountReady().
 class StepStream {
  public:
   using Result = SliceResult;
@@ -65,6 +66,9 @@ class StepStream {
   // Ends the stream: a Next() under way and every later one return Cancelled. Work not yet begun is
   // dropped. Thread-safe.
   void Cancel();
+
+  // How many slices Next() would return one after the other without waiting. Thread-safe.
+  int64_t CountReady() const;
 
   // Cancels the stream.
   ~StepStream();

@@ -10,6 +10,7 @@ namespace systole {
 MetricUnit UnitOf(absl::string_view name) {
   if (absl::EndsWith(name, "_bytes")) return MetricUnit::kBytes;
   if (absl::EndsWith(name, "_seconds")) return MetricUnit::kSeconds;
+  if (absl::EndsWith(name, "_ratio")) return MetricUnit::kRatio;
   return MetricUnit::kCount;
 }
 

@@ -12,8 +12,8 @@
 //   const std::vector<MetricReading> readings = ReadMetrics(lines, shop);
 //
 // A name is lower-case words with underscores, at most 64 bytes, unique in its table. The unit, if
-// there is one, is its last word: _bytes or _seconds. The name does not say that the value is a
-// total: the kind does (PrometheusName).
+// there is one, is its last word: _bytes, _seconds or _ratio. The name does not say that the value
+// is a total: the kind does (PrometheusName).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_METRICS_METRIC_H_
@@ -35,7 +35,7 @@ enum class MetricKind {
   kHistogram,
 };
 
-enum class MetricUnit { kCount, kBytes, kSeconds };
+enum class MetricUnit { kCount, kBytes, kSeconds, kRatio };
 
 // The unit, by the last word of `name`.
 MetricUnit UnitOf(absl::string_view name);

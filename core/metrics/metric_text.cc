@@ -25,6 +25,7 @@ std::string Title(absl::string_view name) {
     case MetricUnit::kSeconds:
       return Words(absl::StripSuffix(name, "_seconds"));
     case MetricUnit::kCount:
+    case MetricUnit::kRatio:
       return Words(name);
   }
   return Words(name);
@@ -36,6 +37,8 @@ std::string Amount(MetricUnit unit, double value) {
       return absl::StrFormat("%.1f MB", value / 1e6);
     case MetricUnit::kSeconds:
       return absl::StrFormat("%.2f s", value);
+    case MetricUnit::kRatio:
+      return absl::StrFormat("%.2f", value);
     case MetricUnit::kCount:
       return absl::StrFormat("%.0f", value);
   }

@@ -74,6 +74,10 @@ TEST(InstallTest, AProjectOutsideTheTreeTakesAFeed) {
   EXPECT_THAT(lines.front(), testing::MatchesRegex("step 0, core 0: [0-4] [0-4]"));
   EXPECT_THAT(lines.back(), testing::MatchesRegex("step 3, core 7: [0-4] [0-4]"));
 
+  const std::string metrics = folder / "metrics.prom";
+  ASSERT_NO_FATAL_FAILURE(RunWell({build + "/example", (*server)->address(), spec, metrics}));
+  EXPECT_THAT(ReadWholeFile(metrics), HasSubstr("\nsystole_feed_next_step 1\n"));
+
   const Finished refused = RunToEnd(
       {build + "/example", (*server)->address(), folder.Write("other.textproto", "seed: x")});
   EXPECT_EQ(refused.exit_code, 1);

@@ -82,8 +82,10 @@ TEST_F(TrainerEndTest, TheLongestWaitForAStepIsCountedButNotForTheFirst) {
   TrainerEnd trainer(3);
   trainer.Start(/*end_step=*/20, /*window_steps=*/4);
   const auto wait_for = [&](int64_t step, absl::Duration waited) {
-    trainer.Waited(waited / 2);  // A wait may come in parts.
-    trainer.Waited(waited / 2);
+    for (int part = 0; part < 2; ++part) {  // A wait may come in parts.
+      trainer.WaitBegins(now_);
+      trainer.WaitEnds(now_ += waited / 2);
+    }
     trainer.Put(step, Buffer());
     EXPECT_EQ(Take(trainer), absl::StrCat(step));
   };
@@ -94,6 +96,41 @@ TEST_F(TrainerEndTest, TheLongestWaitForAStepIsCountedButNotForTheFirst) {
   wait_for(6, absl::Seconds(3));
   EXPECT_EQ(stats_.longest_wait, absl::Seconds(4));
   EXPECT_EQ(stats_.longest_wait_step, 5);
+  EXPECT_EQ(stats_.step_waits.Read().count(), 3);
+  EXPECT_EQ(stats_.step_waits.Read().sum, 9);
+}
+
+TEST_F(TrainerEndTest, AWaitIsSeenWhileItLasts) {
+  TrainerEnd trainer(0);
+  trainer.Start(/*end_step=*/20, /*window_steps=*/4);
+  EXPECT_EQ(trainer.waiting(absl::Seconds(1)), absl::ZeroDuration());
+  trainer.WaitBegins(absl::Seconds(1));
+  EXPECT_EQ(trainer.waiting(absl::Seconds(3)), absl::Seconds(2));
+  trainer.WaitEnds(absl::Seconds(4));
+  EXPECT_EQ(trainer.waiting(absl::Seconds(5)), absl::ZeroDuration());
+  trainer.WaitBegins(absl::Seconds(6));  // Still for the same step.
+  EXPECT_EQ(trainer.waiting(absl::Seconds(7)), absl::Seconds(4));
+  trainer.WaitEnds(absl::Seconds(8));
+  trainer.Put(0, Buffer());
+  EXPECT_EQ(Take(trainer), "0");
+  trainer.WaitBegins(absl::Seconds(9));
+  EXPECT_EQ(trainer.waiting(absl::Seconds(10)), absl::Seconds(1));
+}
+
+TEST_F(TrainerEndTest, StepsAreReadyUpToTheFirstThatIsMissing) {
+  TrainerEnd trainer(5);
+  EXPECT_EQ(trainer.CountReady(), 0);
+  EXPECT_EQ(trainer.complete_steps(), 0);
+  trainer.Start(/*end_step=*/20, /*window_steps=*/4);
+  for (const int64_t step : {5, 6, 8}) trainer.Put(step, Buffer());
+  EXPECT_EQ(trainer.CountReady(), 2);
+  EXPECT_EQ(trainer.complete_steps(), 3);
+  trainer.Put(7, Buffer());
+  EXPECT_EQ(trainer.CountReady(), 4);
+  EXPECT_EQ(trainer.complete_steps(), 4);
+  EXPECT_EQ(Take(trainer), "5");
+  EXPECT_EQ(trainer.CountReady(), 3);
+  EXPECT_EQ(trainer.complete_steps(), 3);
 }
 
 TEST_F(TrainerEndTest, AWaitCountsForWhatTheStepDidMeanwhile) {
@@ -105,7 +142,8 @@ TEST_F(TrainerEndTest, AWaitCountsForWhatTheStepDidMeanwhile) {
     StepSpans spans;
     spans.BeginSlice(StageTimes{.make = absl::Milliseconds(3)}, arrived, arrived);
     spans.Complete();
-    trainer.Waited(absl::Milliseconds(5));
+    trainer.WaitBegins(now_ + absl::Milliseconds(5));
+    trainer.WaitEnds(now_ + absl::Milliseconds(10));
     trainer.Put(step, Buffer(), std::move(spans));
     EXPECT_EQ(Take(trainer), absl::StrCat(step));
   }

@@ -22,9 +22,11 @@
 #include "core/storage/stores/stored_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/client/feed/metric_of.h"
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/http/stub_objects.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -328,6 +330,7 @@ TEST(LocalFeedTest, DamagedRecordsAreMaskedAndCounted) {
       MustCreate(SpecOf("global_batch: 16 num_cores: 2 epochs: 1 on_corrupt: MASK"), dataset);
   EXPECT_EQ(Drain(*masked).size(), 2);
   EXPECT_EQ(masked->stats().masked_examples, 1);
+  EXPECT_EQ(masked->stats().examples_taken, 15);
   EXPECT_THAT(masked->stats().masked_records, ElementsAre(0));
   const auto failing = MustCreate(SpecOf("global_batch: 16 num_cores: 2 epochs: 1 "), dataset);
   for (int i = 0; i < 2; ++i) {  // The error stays.
@@ -350,6 +353,31 @@ TEST(LocalFeedTest, MaskedExamplesAreToldTheLog) {
   ASSERT_THAT(masked, IsOk());
   Drain(**masked);
   EXPECT_THAT(lines, ElementsAre("step 0: examples masked for damage: 1; record_id 0"));
+}
+
+TEST(LocalFeedTest, EveryStepThatIsTakenMovesTheMetrics) {
+  const auto dataset = OpenTestDataset(TestShards({40}));
+  const v1::FeedSpec spec = SpecOf("global_batch: 8 num_cores: 4 epochs: 2 ");
+  // One slice a step, and two of them.
+  for (const auto& [begin, end] : std::vector<std::pair<int, int>>{{0, 4}, {1, 3}}) {
+    const auto feed = MustCreate(
+        spec, dataset, {.wanted = {.first_step = 1}, .core_begin = begin, .core_end = end});
+    EXPECT_EQ(MetricOf(feed->Metrics(), "ready_steps"), 0);
+    EXPECT_EQ(MetricOf(feed->Metrics(), "next_step"), 1);
+    ASSERT_THAT(feed->Next(), IsOk());
+    ASSERT_TRUE(WaitUntil([&] { return MetricOf(feed->Metrics(), "ready_steps") > 0; }));
+    EXPECT_GT(MetricOf(feed->Metrics(), "buffered_bytes"), 0);
+    Drain(*feed);
+    const std::vector<MetricFamily> metrics = feed->Metrics();
+    EXPECT_EQ(MetricOf(metrics, "next_step"), 10);
+    EXPECT_EQ(MetricOf(metrics, "steps_received_total"), 9);
+    EXPECT_EQ(MetricOf(metrics, "examples_taken_total"), 9 * 2 * (end - begin));
+    EXPECT_EQ(MetricOf(metrics, "step_wait_seconds_count"), 8);
+    EXPECT_EQ(MetricOf(metrics, "longest_wait_seconds") > 0,
+              MetricOf(metrics, "step_wait_seconds_sum") > 0);
+    EXPECT_EQ(MetricOf(metrics, "ready_steps"), 0);
+    EXPECT_EQ(MetricOf(metrics, "waiting_seconds"), 0);
+  }
 }
 
 TEST(LocalFeedTest, WaitingEndsWithAStepOrTheTime) {

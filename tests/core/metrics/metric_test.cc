@@ -32,6 +32,7 @@ TEST(MetricTest, WhatIsNotThereIsNotFound) {
 TEST(MetricTest, TheLastWordIsTheUnit) {
   EXPECT_EQ(UnitOf("stored_bytes"), MetricUnit::kBytes);
   EXPECT_EQ(UnitOf("open_seconds"), MetricUnit::kSeconds);
+  EXPECT_EQ(UnitOf("busy_ratio"), MetricUnit::kRatio);
   EXPECT_EQ(UnitOf("visits"), MetricUnit::kCount);
   EXPECT_EQ(UnitOf("bytes_read"), MetricUnit::kCount);
 }

@@ -30,6 +30,11 @@ TEST(MetricTextTest, EveryMetricHasALineWithItsUnit) {
             "  open    7.50 s\n");
 }
 
+TEST(MetricTextTest, APartKeepsTwoDigits) {
+  EXPECT_EQ(MetricsText({{.name = "busy_ratio", .values = {{.value = 0.256}}}}),
+            "  busy ratio  0.26\n");
+}
+
 TEST(MetricTextTest, RatesStandBesideWhatGrew) {
   const auto rates = RatesBetween(ReadShop({.visits = 100, .cards = 1}),
                                   ReadShop({.visits = 110, .cards = 2, .open_seconds = 1}), 2);

@@ -1,0 +1,36 @@
+// How often a trainer waited for how long until it got a step.
+//
+// Thread-compatible value type.
+#ifndef SYSTOLE_CLIENT_STEP_STEP_WAITS_H_
+#define SYSTOLE_CLIENT_STEP_STEP_WAITS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "core/metrics/histogram.h"
+
+namespace systole {
+
+// Plain numbers, unlike Histogram: a feed adds under a lock that it holds anyway, and copies them
+// with its other numbers.
+class StepWaits {
+ public:
+  // In seconds. Up to the first bound a trainer hardly waits (client/verdict). A feed gives up
+  // after `retry_for`, ten minutes by default.
+  static constexpr std::array<double, 14> kBounds = {50e-6, 200e-6, 0.001, 0.002, 0.005, 0.01, 0.02,
+                                                     0.05,  0.1,    0.5,   2,     10,    60,   600};
+
+  // A negative wait counts as none.
+  void Add(absl::Duration waited);
+  HistogramReading Read() const;
+
+ private:
+  std::array<int64_t, kBounds.size() + 1> counts_ = {};
+  double seconds_ = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_STEP_STEP_WAITS_H_
