@@ -18,7 +18,7 @@ import urllib.request
 # A hundred times what each wait takes on an idle machine.
 _LONGEST_WAIT_S = 300
 
-_METRIC = re.compile(r"\b(?:systole|grpc)_server_\w+")
+_METRIC = re.compile(r"\b(?:systole|grpc)_(?:server|feed)_\w+")
 
 
 def _get(url):
@@ -70,8 +70,11 @@ def _names_of(text):
 
 
 def _check_names(scraped, folder):
-    """Every metric of the alerts and of the dashboard is one that a server has."""
+    """Every metric of the alerts and of the dashboard is one that a server or a feed has."""
     known = _names_of(scraped)
+    # A test compares this page with the metrics of feeds.
+    feeds = pathlib.Path("client/step/README.md").read_text()
+    known.update(re.findall(r"\| `(systole_feed_\w+)", feeds))
     alerts = (folder / "prometheus/alerts.yml").read_text()
     exprs = re.findall(r"expr:(.*?)\n\s+(?:for|labels):", alerts, re.DOTALL)
     asked = {name for expr in exprs for name in _METRIC.findall(expr)}
@@ -82,7 +85,8 @@ def _check_names(scraped, folder):
     ]
     asked.update(name for query in queries for name in _METRIC.findall(query))
     if missing := sorted(asked - known):
-        sys.exit(f"alerts.yml or systole.json asks for what no server has: {', '.join(missing)}")
+        names = ", ".join(missing)
+        sys.exit(f"alerts.yml or systole.json asks for what nobody has: {names}")
     print(f"{len(asked)} metrics of the alerts and the dashboard are there")
     return queries
 
