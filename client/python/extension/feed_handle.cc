@@ -14,6 +14,7 @@
 #include "client/local/local_feed.h"
 #include "client/python/extension/feed_options.h"
 #include "client/python/extension/log_lines.h"
+#include "client/python/extension/metric_values.h"
 #include "client/python/extension/process_engine.h"
 #include "client/python/extension/raise.h"
 #include "client/python/extension/specs.h"
@@ -191,29 +192,6 @@ std::shared_ptr<ValueCache> MakeCache(int64_t memory_bytes, const std::string& d
   return ValueOrRaise(std::move(cache));
 }
 
-nb::object MetricNumber(const MetricReading& metric, const MetricValue& value) {
-  if (UnitOf(metric.name) == MetricUnit::kSeconds) return nb::float_(value.value);
-  return nb::int_(static_cast<int64_t>(value.value));
-}
-
-// The metrics by name, or by name and label value.
-nb::dict MetricsDict(const std::vector<MetricReading>& metrics) {
-  nb::dict dict;
-  for (const MetricReading& metric : metrics) {
-    nb::dict parts;
-    for (const MetricValue& value : metric.values) {
-      parts[nb::str(value.label_value.c_str())] = MetricNumber(metric, value);
-    }
-    const nb::str name(metric.name.c_str());
-    if (metric.label.empty()) {
-      dict[name] = parts[nb::str("")];
-    } else {
-      dict[name] = parts;
-    }
-  }
-  return dict;
-}
-
 nb::dict CacheStats(const ValueCache& cache) {
   return MetricsDict(ReadMetrics(CacheMetrics(), cache.stats()));
 }
@@ -340,12 +318,18 @@ std::string FeedHandle::TokenAt(int64_t next_step) {
   }));
 }
 
-nb::dict FeedHandle::Stats() {
+FeedClientStats FeedHandle::LatestStats() {
   CheckProcess();
-  const FeedClientStats stats = WithoutGil([this] {
+  return WithoutGil([this] {
     const MutexLock lock(cancel_mu_);
     return running_ != nullptr ? running_->stats() : stats_;
   });
+}
+
+nb::list FeedHandle::Metrics() { return FamiliesList(FeedFamilies(LatestStats())); }
+
+nb::dict FeedHandle::Stats() {
+  const FeedClientStats stats = LatestStats();
   nb::dict dict = MetricsDict(ReadFeedMetrics(stats));
   dict["not_shared"] = stats.not_shared;
   dict["masked_records"] = stats.masked_records;
@@ -354,6 +338,7 @@ nb::dict FeedHandle::Stats() {
   dict["limit"] = std::string(LimitName(verdict.limit));
   dict["limit_output"] = output.empty() ? nb::object(nb::none()) : nb::object(nb::cast(output));
   dict["limit_share"] = verdict.share;
+  // In place of the numbers that a monitor draws.
   dict["recent_limit"] = std::string(LimitName(stats.waits.recent.limit));
   return dict;
 }
@@ -422,6 +407,7 @@ void DeclareFeeds(nb::module_& module) {
       .def("close", &FeedHandle::Close)
       .def("token_at", &FeedHandle::TokenAt, nb::arg("next_step"))
       .def("stats", &FeedHandle::Stats)
+      .def("metrics", &FeedHandle::Metrics)
       .def("shape", &FeedHandle::Shape)
       .def("explain", &FeedHandle::Explain)
       .def("sheets", &FeedHandle::Sheets, nb::arg("spec"), nb::arg("source"))

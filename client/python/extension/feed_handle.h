@@ -46,6 +46,8 @@ class FeedHandle {
   std::string TokenAt(int64_t next_step);
   // The numbers of FeedClientStats, by name. After Close() they are the last numbers of the feed.
   nanobind::dict Stats();
+  // The same numbers as a monitor collects them: FamiliesList().
+  nanobind::list Metrics();
   // What every step has in common, and how long the feed is.
   nanobind::dict Shape() const;
   // Feed::Explain().
@@ -61,6 +63,7 @@ class FeedHandle {
   // FailedPrecondition in a child of fork().
   void CheckProcess() const;
   void End();
+  FeedClientStats LatestStats();
   void HandOnLines() const {
     if (lines_ != nullptr) lines_->HandOn();
   }

@@ -47,6 +47,7 @@ from systole._errors import (  # noqa: E402
     Unavailable,
 )
 from systole._feed import LocalFeed  # noqa: E402
+from systole._metrics import Metric, Sample  # noqa: E402
 from systole._serve import serve  # noqa: E402
 from systole._served_feed import Feed  # noqa: E402
 from systole._spec import *  # noqa: E402, F403
@@ -109,11 +110,13 @@ __all__ = [
     "Internal",
     "InvalidSpec",
     "LocalFeed",
+    "Metric",
     "NotFound",
     "Page",
     "PermissionDenied",
     "Ragged",
     "ResourceExhausted",
+    "Sample",
     "Steps",
     "Unavailable",
     "configure",

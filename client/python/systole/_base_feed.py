@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from systole import _errors, _systole
 from systole._arguments import whole_number
 from systole._batch import ArraySpec, Batch, Layout, Page
+from systole._metrics import Metric, metrics_of
 
 _STATE_VERSION = 1
 
@@ -246,6 +247,12 @@ class BaseFeed(Iterator[Batch]):
             "waited_seconds": self._waited,
             "total_seconds": total,
         }
+
+    def metrics(self) -> list[Metric]:
+        """The counts of stats() for a monitor, under Prometheus' names, with a histogram of the
+        waits. Any thread may call it. systole.prometheus gives them to prometheus_client.
+        """
+        return metrics_of(self._handle.metrics())
 
     def masked_records(self) -> list[dict[str, Any]]:
         """The damaged records that were met and masked, each once. `record` is the record_id. A

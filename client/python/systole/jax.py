@@ -177,6 +177,11 @@ class DevicePrefetch(Iterator[DeviceBatch]):
         """Steps of an epoch."""
         return len(self._feed)
 
+    @property
+    def feed(self) -> BaseFeed:
+        """The feed below, for its stats() and metrics(). It is ahead by the batches under way."""
+        return self._feed
+
     def state_dict(self) -> dict[str, Any]:
         """The feed's state after the last batch that was taken from here."""
         return self._feed.state_at(self._next_step)

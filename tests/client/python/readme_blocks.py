@@ -11,7 +11,7 @@ from pathlib import Path
 from conftest import ROOT, Server, systole
 
 README = ROOT / "client/python/README.md"
-KINDS = {"", "jax", "torch", "tensorflow"}
+KINDS = {"", "jax", "prometheus", "torch", "tensorflow"}
 # The names that the page introduces for all later blocks. A block must make any other name itself,
 # imports included.
 CARRIED = ("systole", "feed", "spec")
@@ -58,6 +58,7 @@ def run(code: list[str], server: Server) -> None:
     carried: dict[str, object] = {}
     for block in code:
         names = dict(carried)
-        exec(compile(block.replace("127.0.0.1:8470", server.address), str(README), "exec"), names)
+        block = block.replace("127.0.0.1:8470", server.address).replace("9471", "0")
+        exec(compile(block, str(README), "exec"), names)
         # The first value of each name is kept: later blocks use the name for values of their own.
         carried = {name: names[name] for name in CARRIED if name in names} | carried

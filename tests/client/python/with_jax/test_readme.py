@@ -9,7 +9,7 @@ from readme_blocks import README, blocks, place, run
 
 
 def test_the_readme_is_true(tmp_path, capsys):
-    code = blocks("jax")
+    code = blocks("jax", "prometheus")
     assert len(code) >= 12
     with place(tmp_path) as server:
         run(code, server)

@@ -12,6 +12,7 @@ USER = """
 import jax.numpy as jnp
 import numpy as np
 import systole
+import systole.prometheus
 
 spec = systole.FeedSpec(
     dataset="photos",
@@ -30,6 +31,8 @@ with systole.LocalFeed({"photos": "photos-*"}, spec, threads=2) as feed:
         state: dict[str, object] = feed.state_dict()
     for batch in feed.steps():
         step = batch.step
+    systole.prometheus.register(feed, labels={"feed": "train"})
+    numbers: list[float] = [sample.value for one in feed.metrics() for sample in one.samples]
 """
 WRONG = {
     'systole.Image("image", dtype="bfloat17")': "bfloat17",
@@ -51,7 +54,16 @@ def test_the_package_is_typed_strictly(tmp_path):
     modules = ["systole"]
     for path in package.glob("_[a-z]*.py"):
         modules += ["-m", f"systole.{path.stem}"]
-    done = mypy("--cache-dir", str(tmp_path), "-m", *modules, "-m", "systole.jax")
+    done = mypy(
+        "--cache-dir",
+        str(tmp_path),
+        "-m",
+        *modules,
+        "-m",
+        "systole.jax",
+        "-m",
+        "systole.prometheus",
+    )
     assert done.returncode == 0, done.stdout
 
 

@@ -10,6 +10,7 @@ import pytest
 import systole
 import systole.torch
 import torch
+import torch.utils.data
 from conftest import image, python, spec_text
 
 OUTPUTS = (
@@ -135,3 +136,13 @@ with systole.Feed(sys.argv[1], sys.argv[2]) as feed:
 """
     done = python(code, server.address, write_spec())
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"
+
+
+def test_the_metrics_of_a_dataset_are_those_of_its_feed(shards, write_spec):
+    dataset = systole.torch.FeedDataset(None, write_spec(), datasets=shards, threads=2)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=0)
+    taken = sum(1 for _ in loader)
+    numbers = {metric.name: metric.samples[0].value for metric in dataset.feed.metrics()}
+    assert numbers["systole_feed_next_step"] == taken
+    assert numbers["systole_feed_examples_taken_total"] == 16 * taken
+    dataset.feed.close()

@@ -1,0 +1,24 @@
+// Metrics in Python's own types.
+//
+// Thread-safe: no state. The caller holds the GIL.
+#ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_METRIC_VALUES_H_
+#define SYSTOLE_CLIENT_PYTHON_EXTENSION_METRIC_VALUES_H_
+
+#include <vector>
+
+#include "core/metrics/metric.h"
+#include "core/metrics/metric_family.h"
+#include "nanobind/nanobind.h"
+
+namespace systole::python {
+
+// The values by name, or by name and label value.
+nanobind::dict MetricsDict(const std::vector<MetricReading>& metrics);
+
+// (name, kind, help, [(name, labels, value), ..]) for each family. The series of a family are those
+// of Prometheus (core/metrics/exposition.h).
+nanobind::list FamiliesList(const std::vector<MetricFamily>& families);
+
+}  // namespace systole::python
+
+#endif  // SYSTOLE_CLIENT_PYTHON_EXTENSION_METRIC_VALUES_H_

@@ -1,0 +1,35 @@
+"""The metrics of a feed as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+
+class Sample(NamedTuple):
+    """One number, with its name and its labels."""
+
+    name: str
+    labels: dict[str, str]
+    value: float
+
+
+class Metric(NamedTuple):
+    """All samples of one name. `kind` is "gauge", "counter" or "histogram".
+
+    A sample has the metric's name. A histogram has samples NAME_bucket, which count the numbers up
+    to the bound in the label `le`, NAME_sum and NAME_count.
+    """
+
+    name: str
+    kind: str
+    help: str
+    samples: list[Sample]
+
+
+def metrics_of(families: Iterable[tuple[str, str, str, Iterable[tuple[Any, ...]]]]) -> list[Metric]:
+    """What FeedHandle.metrics() returns, as Metrics."""
+    return [
+        Metric(name, kind, help, [Sample(*sample) for sample in samples])
+        for name, kind, help, samples in families
+    ]
