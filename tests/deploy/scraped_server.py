@@ -194,7 +194,8 @@ def main():
             return port.exists() and port.read_text().strip()
 
         admin = f"127.0.0.1:{_wait_for('the server', admin_port)}"
-        scraped = _get(f"http://{admin}/metrics")
+        # The port answers before the server serves, and says so with an error.
+        scraped = _wait_for("the metrics", lambda: _get(f"http://{admin}/metrics"))
         checked = subprocess.run(
             [options.promtool, "check", "metrics"],
             input=scraped,
