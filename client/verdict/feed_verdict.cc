@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/spec/transform_name.h"
 
 namespace systole {
 namespace {
@@ -11,6 +12,16 @@ namespace {
 // "12 %". Small parts have a digit more, so that they are not 0.
 std::string Percent(double part) {
   return absl::StrFormat("%.*f %%", part < 0.01 ? 1 : 0, 100 * part);
+}
+
+// "decode (output image, operation decode_jpeg)", as far as it is known.
+std::string LimitText(const FeedVerdict& verdict, const SliceLayout& layout,
+                      const v1::FeedSpec& spec) {
+  const std::string output = OutputName(verdict, layout);
+  const std::string operation = CostliestOperation(verdict, layout, spec);
+  return absl::StrCat(LimitName(verdict.limit), output.empty() ? "" : " (output ", output,
+                      operation.empty() ? "" : ", operation ", operation,
+                      output.empty() ? "" : ")");
 }
 
 }  // namespace
@@ -43,8 +54,14 @@ std::string OutputName(const FeedVerdict& verdict, const SliceLayout& layout) {
   return layout.tensors()[output].spec.name;
 }
 
-std::string VerdictText(const FeedVerdict& verdict, const SliceLayout& layout) {
+std::string CostliestOperation(const FeedVerdict& verdict, const SliceLayout& layout,
+                               const v1::FeedSpec& spec) {
   const std::string output = OutputName(verdict, layout);
+  return output.empty() ? "" : TransformName(spec, output, verdict.operation);
+}
+
+std::string VerdictText(const FeedVerdict& verdict, const SliceLayout& layout,
+                        const v1::FeedSpec& spec) {
   const std::string waited =
       absl::StrCat("The trainer waited ", Percent(verdict.waits), " of the time: ");
   const std::string of_that = absl::StrCat(waited, Percent(verdict.share), " of that for ");
@@ -55,10 +72,8 @@ std::string VerdictText(const FeedVerdict& verdict, const SliceLayout& layout) {
     case FeedLimit::kStorage:
     case FeedLimit::kWire:
     case FeedLimit::kClient:
-      return absl::StrCat(of_that, LimitName(verdict.limit), ".");
     case FeedLimit::kDecode:
-      return absl::StrCat(of_that, "decode",
-                          output.empty() ? "" : absl::StrCat(" (output ", output, ")"), ".");
+      return absl::StrCat(of_that, LimitText(verdict, layout, spec), ".");
     case FeedLimit::kTrainer:
       return absl::StrCat(waited, "steps were ready before it wanted them.");
     case FeedLimit::kNothing:
@@ -67,11 +82,12 @@ std::string VerdictText(const FeedVerdict& verdict, const SliceLayout& layout) {
   return "";
 }
 
-std::string VerdictRemark(const FeedVerdict& verdict) {
+std::string VerdictRemark(const FeedVerdict& verdict, const SliceLayout& layout,
+                          const v1::FeedSpec& spec) {
   if (verdict.share == 0) return "";
   const bool unknown = verdict.limit == FeedLimit::kUnknown;
   return absl::StrCat("waits ", Percent(verdict.waits), " for ",
-                      unknown ? "servers" : LimitName(verdict.limit));
+                      unknown ? "servers" : LimitText(verdict, layout, spec));
 }
 
 }  // namespace systole

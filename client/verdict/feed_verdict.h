@@ -10,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "core/batch/slice_layout.h"
+#include "systole/v1/feed.pb.h"
 
 namespace systole {
 
@@ -52,6 +53,9 @@ struct FeedVerdict {
   double share = 0;
   // kDecode: the tensor of the output that costs most to make. -1: not known.
   int output = -1;
+  // The number of the operation that costs most, among the output's transforms. A server says it,
+  // so it may be any number. -1: not known.
+  int operation = -1;
 };
 
 // What is known of a trainer's waits.
@@ -64,15 +68,22 @@ struct FeedWaits {
 // The name of verdict.output in a feed of this layout. Empty: not known.
 std::string OutputName(const FeedVerdict& verdict, const SliceLayout& layout);
 
+// The name of verdict.operation, such as "decode_jpeg", in the feed of this spec. Empty: not known.
+std::string CostliestOperation(const FeedVerdict& verdict, const SliceLayout& layout,
+                               const v1::FeedSpec& spec);
+
 // "storage", "decode", "wire", "client", "trainer", "nothing", "unknown".
 absl::string_view LimitName(FeedLimit limit);
 
 // For the end of a run: "The trainer waited 12 % of the time: 80 % of that for decode (output
-// image)." Empty if nothing is known.
-std::string VerdictText(const FeedVerdict& verdict, const SliceLayout& layout);
+// image, operation decode_jpeg)." Empty if nothing is known.
+std::string VerdictText(const FeedVerdict& verdict, const SliceLayout& layout,
+                        const v1::FeedSpec& spec);
 
-// For a progress bar: "waits 12 % for decode". Empty if the trainer hardly waits.
-std::string VerdictRemark(const FeedVerdict& verdict);
+// For a progress bar: "waits 12 % for decode (output image, operation decode_jpeg)". Empty if the
+// trainer hardly waits.
+std::string VerdictRemark(const FeedVerdict& verdict, const SliceLayout& layout,
+                          const v1::FeedSpec& spec);
 
 }  // namespace systole
 

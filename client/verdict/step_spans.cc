@@ -4,16 +4,19 @@
 
 namespace systole {
 
-void StepSpans::Append(WaitCause cause, absl::Duration begin, absl::Duration end, int output) {
+void StepSpans::Append(WaitCause cause, absl::Duration begin, absl::Duration end, int output,
+                       int operation) {
   if (begin >= end) return;
   if (!spans_.empty()) {
     StageSpan& last = spans_.back();
-    if (last.end == begin && last.cause == cause && last.output == output) {
+    if (last.end == begin && last.cause == cause && last.output == output &&
+        last.operation == operation) {
       last.end = end;
       return;
     }
   }
-  spans_.push_back({.cause = cause, .output = output, .begin = begin, .end = end});
+  spans_.push_back(
+      {.cause = cause, .output = output, .operation = operation, .begin = begin, .end = end});
 }
 
 void StepSpans::BeginSlice(const std::optional<StageTimes>& stages, absl::Duration arrived,
@@ -32,7 +35,7 @@ void StepSpans::BeginSlice(const std::optional<StageTimes>& stages, absl::Durati
     while (!spans_.empty() && spans_.back().begin >= begun) spans_.pop_back();
     if (!spans_.empty()) spans_.back().end = std::min(spans_.back().end, begun);
     Append(WaitCause::kStorage, begun, read);
-    Append(WaitCause::kDecode, read, made, stages->costliest);
+    Append(WaitCause::kDecode, read, made, stages->costliest, stages->operation);
     Append(WaitCause::kWire, made, arrived);
   }
   in_slice_ = true;

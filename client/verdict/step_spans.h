@@ -25,7 +25,9 @@ namespace systole {
 
 struct StageSpan {
   WaitCause cause = WaitCause::kUnknown;
-  int output = -1;  // For kDecode: the tensor whose output costs most.
+  // For kDecode: StageTimes::costliest and its operation.
+  int output = -1;
+  int operation = -1;
   absl::Duration begin;
   absl::Duration end;
 };
@@ -54,7 +56,8 @@ class StepSpans {
   absl::Duration complete_at() const { return end_; }
 
  private:
-  void Append(WaitCause cause, absl::Duration begin, absl::Duration end, int output = -1);
+  void Append(WaitCause cause, absl::Duration begin, absl::Duration end, int output = -1,
+              int operation = -1);
   // Writes the spans of the slice's own chunks: how they alternate does not matter.
   void EndSlice();
 

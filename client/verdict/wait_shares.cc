@@ -35,10 +35,6 @@ FeedLimit LimitOf(WaitCause cause) {
   return FeedLimit::kUnknown;
 }
 
-int IndexOfMost(const double* values, size_t count) {
-  return static_cast<int>(std::max_element(values, values + count) - values);
-}
-
 }  // namespace
 
 void WaitShares::Sums::Fade(double part) {
@@ -46,7 +42,7 @@ void WaitShares::Sums::Fade(double part) {
   times.seconds *= part;
   for (double& seconds : times.waited) seconds *= part;
   ready_seconds *= part;
-  for (double& seconds : outputs) seconds *= part;
+  for (Output& output : outputs) output.seconds *= part;
 }
 
 void WaitShares::Sums::Add(const Sums& more) {
@@ -55,7 +51,10 @@ void WaitShares::Sums::Add(const Sums& more) {
   for (size_t i = 0; i < kNumWaitCauses; ++i) times.waited[i] += more.times.waited[i];
   ready_seconds += more.ready_seconds;
   if (outputs.size() < more.outputs.size()) outputs.resize(more.outputs.size());
-  for (size_t i = 0; i < more.outputs.size(); ++i) outputs[i] += more.outputs[i];
+  for (size_t i = 0; i < more.outputs.size(); ++i) {
+    outputs[i].seconds += more.outputs[i].seconds;
+    if (more.outputs[i].operation >= 0) outputs[i].operation = more.outputs[i].operation;
+  }
 }
 
 void WaitShares::Take(const StepWait& wait, const StepSpans::Spans& spans) {
@@ -87,7 +86,8 @@ void WaitShares::Take(const StepWait& wait, const StepSpans::Spans& spans) {
       if (span.output < 0 || span.output >= kMaxOutputs) continue;
       const auto output = static_cast<size_t>(span.output);
       if (step.outputs.size() <= output) step.outputs.resize(output + 1);
-      step.outputs[output] += seconds;
+      step.outputs[output].seconds += seconds;
+      if (span.operation >= 0) step.outputs[output].operation = span.operation;
     }
     // Once the step is complete, only this process is left.
     if (!spans.empty()) count(WaitCause::kClient, spans.back().end, wait.at);
@@ -109,12 +109,18 @@ FeedVerdict WaitShares::VerdictOf(const Sums& sums) {
     verdict.limit = sums.ready_seconds >= worked / 2 ? FeedLimit::kTrainer : FeedLimit::kNothing;
     return verdict;
   }
-  const int most = IndexOfMost(sums.times.waited.data(), kNumWaitCauses);
-  verdict.limit = LimitOf(static_cast<WaitCause>(most));
-  verdict.share = sums.times.waited[static_cast<size_t>(most)] / waited;
+  const auto& causes = sums.times.waited;
+  const auto most = std::max_element(causes.begin(), causes.end());
+  verdict.limit = LimitOf(static_cast<WaitCause>(most - causes.begin()));
+  verdict.share = *most / waited;
   if (verdict.limit == FeedLimit::kDecode && !sums.outputs.empty()) {
-    const int output = IndexOfMost(sums.outputs.data(), sums.outputs.size());
-    if (sums.outputs[static_cast<size_t>(output)] > 0) verdict.output = output;
+    const auto most_waited = std::max_element(
+        sums.outputs.begin(), sums.outputs.end(),
+        [](const Sums::Output& a, const Sums::Output& b) { return a.seconds < b.seconds; });
+    if (most_waited->seconds > 0) {
+      verdict.output = static_cast<int>(most_waited - sums.outputs.begin());
+      verdict.operation = most_waited->operation;
+    }
   }
   return verdict;
 }

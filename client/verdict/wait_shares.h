@@ -44,8 +44,13 @@ class WaitShares {
   struct Sums {
     double steps = 0;
     WaitTimes times;
-    double ready_seconds = 0;     // For which steps lay ready.
-    std::vector<double> outputs;  // Waited for kDecode, by tensor.
+    double ready_seconds = 0;  // For which steps lay ready.
+    // Waited for kDecode, by tensor.
+    struct Output {
+      double seconds = 0;
+      int operation = -1;  // The last one that was said to cost most.
+    };
+    std::vector<Output> outputs;
 
     void Fade(double part);
     void Add(const Sums& more);

@@ -26,6 +26,9 @@ struct StageTimes {
   absl::Duration wait = absl::ZeroDuration();
   // The tensor whose output costs most to make. -1: not known.
   int costliest = -1;
+  // The operation that takes most of this output's time: its number among the output's transforms.
+  // -1: not known.
+  int operation = -1;
 
   friend bool operator==(const StageTimes&, const StageTimes&) = default;
 };

@@ -352,8 +352,10 @@ SliceResult EngineThreads::ResultOf(const StreamPtr& stream, Delivery delivery) 
   const PendingSlice& slice = *made;
   StageTimes stages = stream->stages();
   const FeedPlan& plan = *stream->plan();
-  const int costliest = plan.output_costs().Costliest();
-  if (costliest >= 0) stages.costliest = plan.outputs()[static_cast<size_t>(costliest)].tensor;
+  if (const OutputCosts::Costliest most = plan.output_costs().Find(); most.output >= 0) {
+    stages.costliest = plan.outputs()[static_cast<size_t>(most.output)].tensor;
+    stages.operation = most.transform;
+  }
   std::function<void()> release;
   if (stream->memory().gives_away) {
     // `release` does not refer to the stream, because the consumer may keep the slice longer than

@@ -7,12 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "core/batch/slice_layout.h"
 #include "core/checksum/xxh3.h"
-#include "core/concurrency/monotonic_clock.h"
 #include "core/engine/kept_bytes.h"
 #include "core/interrupt/interrupt.h"
+#include "core/interrupt/lap_times.h"
 #include "core/memory/scratch_scope.h"
 #include "core/operations/kept_value.h"
 #include "core/plan/feature_schema.h"
@@ -134,7 +133,7 @@ bool ExampleFiller::FindKept(const FeedPlan& plan, const Record& record, Kept& k
 
 absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t pass, const Record& record,
                                   absl::string_view payload, Kept kept, PairedDecoding& decoding,
-                                  int lane) {
+                                  int lane, const MonotonicClock* timed_by) {
   payload_ = payload;
   record_ = record;
   example_ = {.seed = plan.spec().seed(), .epoch = pass, .record = record.number};
@@ -146,6 +145,8 @@ absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t pass, const Reco
       return NoMemory();
     }
   }
+  std::optional<LapTimes> times;
+  if (timed_by != nullptr) times.emplace(*timed_by);
   for (size_t i = 0; i < runners_.size(); ++i) {
     const OutputPlan& output = plan.outputs()[i];
     if (!output.is_image() && !output.cache.has_value()) continue;
@@ -153,6 +154,7 @@ absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t pass, const Reco
         BeginOutput(output, i, kept.empty() ? nullptr : std::move(kept[i]));
     if (!image.ok()) return OfOutput(plan, output, image.status());
     if (*image != nullptr) decoding.Add(lane, **image);
+    if (times.has_value()) plan.output_costs().Add(i, times->Take());
   }
   return absl::OkStatus();
 }
@@ -242,6 +244,7 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
     // Four: the value, a copy for the cache, and two values in the operations that follow.
     if (!NeedScratch(ScratchUse::kValues, 4 * made->type.num_bytes())) return InterruptedError();
     std::string kept = ToKept(*made, form.value.type);
+    NoteLap(LapTimes::kNoPart);
     const absl::Status done = FillFrom(kept, output, i, scratch, out);
     cache_->Insert(KeyOf(form, record_), output.cache->store, form.user, std::move(kept));
     SYSTOLE_RETURN_IF_ERROR(done);
@@ -272,10 +275,10 @@ void ExampleFiller::Drop() {
 }
 
 absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch,
-                                 uint8_t* slice, bool timed) {
-  const MonotonicClock clock = timed ? SteadyClock() : nullptr;
+                                 uint8_t* slice, const MonotonicClock* timed_by) {
+  std::optional<LapTimes> times;
+  if (timed_by != nullptr) times.emplace(*timed_by);
   for (size_t i = 0; i < plan.outputs().size(); ++i) {
-    const absl::Duration begin = timed ? clock() : absl::ZeroDuration();
     const OutputPlan& output = plan.outputs()[i];
     const SliceTensor& tensor = plan.layout().tensors()[static_cast<size_t>(output.tensor)];
     const int64_t example_bytes = tensor.example_bytes();
@@ -307,7 +310,7 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
           ToChannelsFirst<uint64_t>(out.data(), output.shape, place);
       }
     }
-    if (timed) plan.output_costs().Add(i, clock() - begin);
+    if (times.has_value()) plan.output_costs().Add(i, times->Take());
   }
   made_.Clear();
   return absl::OkStatus();

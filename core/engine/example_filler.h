@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/cache/value_cache.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/engine/feature_lists.h"
 #include "core/example/example_format.h"
 #include "core/example/feature_view.h"
@@ -77,17 +78,19 @@ class ExampleFiller {
   // First half: parses `payload`, begins its JPEGs and adds them to a lane of `decoding`. `payload`
   // must not change until Fill returns. But it may change if FindKept() returned true. The caller
   // clears the lane when it calls Fill or Drop. `pass` is Place::pass. `kept` is from FindKept(),
-  // or empty.
+  // or empty. If the example is timed, `timed_by` is the clock: see Fill().
   absl::Status Begin(const FeedPlan& plan, int64_t pass, const Record& record,
-                     absl::string_view payload, Kept kept, PairedDecoding& decoding, int lane);
+                     absl::string_view payload, Kept kept, PairedDecoding& decoding, int lane,
+                     const MonotonicClock* timed_by = nullptr);
 
   // Instead of Fill(): gives the example up and frees the memory of its images.
   void Drop();
 
-  // Second half: fills in every output of slot `slot` of `slice`. If the example is `timed`, adds
-  // what each output took to FeedPlan::output_costs(): the caller has decoded nothing ahead.
+  // Second half: fills in every output of slot `slot` of `slice`. If the example is timed, both
+  // halves add what each output took to FeedPlan::output_costs(): the caller has decoded nothing
+  // ahead.
   absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice,
-                    bool timed = false);
+                    const MonotonicClock* timed_by = nullptr);
 
  private:
   // An output that asks for the cache.

@@ -1,6 +1,7 @@
 #include "core/engine/example_maker.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -46,10 +47,19 @@ constexpr size_t kPrefetchedRecords = 16;
 // while the cache is filled.
 constexpr size_t kLookedUpRecords = 16;
 
-// Of the examples that a thread makes of a plan, the first of so many is timed, output by output
-// (FeedPlan::output_costs()). Its images are not decoded together with another's, which costs some
-// time; one in so many does not matter.
-constexpr int64_t kTimedEvery = 128;
+// Of the examples that a thread makes of a plan, one in so many is timed, output by output and
+// transform by transform (FeedPlan::output_costs()). Its images are not decoded together with
+// another's, which costs some time; one in so many does not matter. Until then more are timed, so
+// that short feeds do not depend on their first example, which takes its memory from the kernel.
+constexpr uint64_t kTimedEvery = 512;
+
+bool IsTimed(const FeedPlan& plan, uint64_t example) {
+  if (example % kTimedEvery != 0 && (example > kTimedEvery || !std::has_single_bit(example))) {
+    return false;
+  }
+  const auto& outputs = plan.spec().outputs();
+  return outputs.size() > 1 || (!outputs.empty() && !outputs[0].transforms().empty());
+}
 
 // The number of values computed and bytes read between two looks at the clock. That much work takes
 // microseconds, and a look takes 30 ns.
@@ -346,7 +356,7 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
   const int lane = decoding_.waits(0) ? 1 : 0;
   Making& making = task.scratch.makings[static_cast<size_t>(lane)];
   making.wanted = wanted;
-  making.timed = task.plan.outputs().size() > 1 && task.scratch.examples++ % kTimedEvery == 0;
+  making.timed_by = IsTimed(task.plan, task.scratch.examples++) ? &clock_ : nullptr;
   absl::string_view bytes = *payload;
   if (waits) {
     Lane& waiting = lanes_[static_cast<size_t>(lane)];
@@ -355,9 +365,11 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
   }
   const RecordSource& shard =
       *task.plan.dataset().shards()[static_cast<size_t>(wanted.place.shard)];
-  const absl::Status begun = making.filler.Begin(task.plan, wanted.pass, RecordOf(shard, wanted),
-                                                 bytes, std::move(kept), decoding_, lane);
-  if (!begun.ok() || !decoding_.waits(lane) || making.timed) Finish(task, lane, begun);
+  const absl::Status begun =
+      making.filler.Begin(task.plan, wanted.pass, RecordOf(shard, wanted), bytes, std::move(kept),
+                          decoding_, lane, making.timed_by);
+  if (!begun.ok() || !decoding_.waits(lane) || making.timed_by != nullptr)
+    Finish(task, lane, begun);
 }
 
 bool ExampleMaker::CopyPayload(absl::string_view payload, Lane& lane) {
@@ -386,7 +398,8 @@ void ExampleMaker::Finish(Task& task, int lane, absl::Status status) {
   Making& making = task.scratch.makings[static_cast<size_t>(lane)];
   const Wanted& wanted = making.wanted;
   if (status.ok() && !InterruptRequested()) {
-    status = making.filler.Fill(task.plan, wanted.slot, filler_scratch_, task.slice, making.timed);
+    status =
+        making.filler.Fill(task.plan, wanted.slot, filler_scratch_, task.slice, making.timed_by);
     if (scratch_ != nullptr) scratch_->EndExample();
   }
   // The status is ignored, because the interruption may have caused it.

@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/cache/value_cache.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/engine/example_filler.h"
 #include "core/engine/pending_slice.h"
 #include "core/engine/scratch_account.h"
@@ -38,8 +39,9 @@ namespace systole {
 class ExampleMaker {
  public:
   // `scratch` counts the memory that the maker holds; null: the memory is not counted. The account
-  // must outlive the maker.
-  explicit ExampleMaker(ScratchAccount* scratch = nullptr) : scratch_(scratch) {}
+  // must outlive the maker. `clock` measures FeedPlan::output_costs() and decides nothing.
+  explicit ExampleMaker(ScratchAccount* scratch = nullptr, MonotonicClock clock = SteadyClock())
+      : scratch_(scratch), clock_(std::move(clock)) {}
 
   // From now on outputs that ask for the cache use `cache`. Null, as at the start: no cache.
   // `cache` must outlive the calls of Make() up to the next KeepIn().
@@ -93,7 +95,7 @@ class ExampleMaker {
 
     ExampleFiller filler;
     Wanted wanted;
-    bool timed = false;  // Its outputs are timed.
+    const MonotonicClock* timed_by = nullptr;  // Null: its outputs are not timed.
   };
 
   // What one plan needs between calls.
@@ -101,7 +103,7 @@ class ExampleMaker {
     std::weak_ptr<const FeedPlan> plan;
     const ValueCache* cache = nullptr;  // The cache that its makings use. Never dereferenced.
     ScratchBytes bytes;
-    int64_t examples = 0;                                // How many were begun.
+    uint64_t examples = 0;                               // How many were begun.
     std::array<Making, PairedDecoding::kLanes> makings;  // By lane.
   };
 
@@ -163,6 +165,7 @@ class ExampleMaker {
 
   ValueCache* cache_ = nullptr;
   ScratchAccount* scratch_;
+  MonotonicClock clock_;
   std::atomic<int64_t> reading_ = -1;
   std::vector<Place> places_;           // For one call, by slot.
   std::vector<Wanted> wanted_;          // For one call, by record.

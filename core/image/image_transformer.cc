@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/interrupt/interrupt.h"
+#include "core/interrupt/lap_times.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -83,7 +84,9 @@ absl::Status ImageTransformer::FinishRows(absl::Span<uint8_t> out) {
       resizer_.Finish();
       return rows.status();
     }
+    NoteLap(decode_part_);
     resizer_.AddRows(rows->data, rows->stride_bytes, rows->count);
+    NoteLap(rows_part_);
   }
   return absl::OkStatus();
 }

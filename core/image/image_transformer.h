@@ -31,6 +31,10 @@ struct ImageTransformerOptions {
   // is much smaller than the crop, this takes a fraction of the time. The pixels then differ from
   // those of a decode at full scale.
   bool scaled = false;
+  // For which parts of the thread's work (core/interrupt/lap_times.h) the time counts that a JPEG
+  // takes: its decoding, and all that is done with the decoded rows.
+  int decode_part = -1;
+  int rows_part = -1;
 };
 
 class ImageTransformer {
@@ -87,7 +91,9 @@ class ImageTransformer {
         height_(options.output.height),
         width_(options.output.width),
         channels_(options.output.channels),
-        scaled_(options.scaled) {}
+        scaled_(options.scaled),
+        decode_part_(options.decode_part),
+        rows_part_(options.rows_part) {}
 
   absl::Status FinishRows(absl::Span<uint8_t> out);
   absl::Status CopyRows(absl::Span<uint8_t> out);
@@ -104,6 +110,8 @@ class ImageTransformer {
   int width_;
   int channels_;
   bool scaled_;
+  int decode_part_;
+  int rows_part_;
   ImageInfo info_;   // The image whose header was read last.
   ScaledCrop crop_;  // The crop that was started last.
   bool flip_ = false;

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "core/operations/data_type.h"
+#include "core/operations/pass_part.h"
 
 namespace systole {
 namespace {
@@ -159,6 +160,8 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
   lowered.dtype = dtype;
   lowered.way = WayOf(*program, fusion);
   lowered.rest = lowered.way == Way::kInterpreter ? 0 : fusion.steps;
+  lowered.image.decode_part = program->number_of(0);
+  lowered.image.rows_part = lowered.pass_part = PassPartOf(*program, lowered.rest);
   lowered.image.jpeg = fusion.jpeg.value_or(JpegDecoderOptions());
   lowered.moves = std::move(fusion.moves);
   lowered.resample = std::move(fusion.resample);

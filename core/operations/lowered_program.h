@@ -83,6 +83,8 @@ struct LoweredProgram {
   bool has_rest() const { return rest < program->steps().size(); }
   size_t rest_end() const { return program->steps().size() - (last.has_value() ? 1 : 0); }
 
+  int pass_part = -1;  // PassPartOf() the fused part.
+
   // Memory that a thread needs besides ImageTransformer's. `rounded_bytes` is for rounded values
   // that are not yet normalised, or for a kept window. `rest_bytes` is for the references' values.
   int64_t rounded_bytes = 0;

@@ -6,12 +6,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/interrupt/interrupt.h"
+#include "core/interrupt/lap_times.h"
 #include "core/operations/ops/operation_table.h"
 #include "core/operations/ops/whole_image.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
+
+static_assert(kMaxTransforms <= LapTimes::kParts, "each transform is a part");
+
 namespace {
 
 // The step that does `transform` with values of type `input`. `before` is how many transforms of
@@ -68,6 +72,7 @@ absl::StatusOr<Program> Program::Create(
 Program Program::From(size_t first) const {
   Program program;
   program.input_ = type_before(first);
+  program.skipped_ = skipped_ + first;
   program.steps_.assign(steps_.begin() + static_cast<std::ptrdiff_t>(first), steps_.end());
   return program;
 }
@@ -96,6 +101,7 @@ absl::StatusOr<Value> Program::Steps(Value value, const ExampleKey& example, siz
     first = scaled_decoding_->num_operations();
     SYSTOLE_CHECK(first <= end);
     SYSTOLE_ASSIGN_OR_RETURN(value, scaled_decoding_->Apply(value.bytes, example));
+    NoteLap(number_of(0));  // Decoding takes most of it.
     if (InterruptRequested()) return InterruptedError();
   }
   for (size_t i = first; i < end; ++i) {
@@ -113,11 +119,12 @@ absl::StatusOr<Value> Program::Steps(Value value, const ExampleKey& example, siz
       SYSTOLE_ASSIGN_OR_RETURN(value, operation.Apply(std::move(value), example));
     } else if (operation.by_row() != ByRow::kNo && IsFloatImage(value.type)) {
       if (operation.by_row() == ByRow::kAfterReadingAll) left->Make(value);
-      left->Add(operation.ChangeOf(value, example));
+      left->Add(operation.ChangeOf(value, example), number_of(i));
     } else {
       left->Make(value);
       SYSTOLE_ASSIGN_OR_RETURN(value, operation.Run(std::move(value), example));
     }
+    NoteLap(number_of(i));
     // An operation that was interrupted may leave any values.
     if (InterruptRequested()) return InterruptedError();
   }

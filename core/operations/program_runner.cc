@@ -4,6 +4,7 @@
 
 #include "core/image/window/crop.h"
 #include "core/interrupt/interrupt.h"
+#include "core/interrupt/lap_times.h"
 #include "core/numeric/canonical_nan.h"
 #include "core/numeric/cast.h"
 #include "core/operations/data_type.h"
@@ -50,6 +51,7 @@ absl::StatusOr<ImageTransformer*> ProgramRunner::Begin(const LoweredProgram& pro
                                             window.rect.width, program.image.output.channels));
   }
   SYSTOLE_RETURN_IF_ERROR(transformer_->Start(window.rect, window.mirrored));
+  NoteLap(program.image.decode_part);
   return &*transformer_;
 }
 
@@ -71,13 +73,15 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
     }
     value.int64s.assign(input.int64s.begin(), input.int64s.end());
   } else if (program.way == Way::kWindow && !program.resamples_rows()) {
-    SYSTOLE_ASSIGN_OR_RETURN(value, MakeWindow(program));
+    SYSTOLE_ASSIGN_OR_RETURN(value, Lapped(program.pass_part, MakeWindow(program)));
   } else if (program.has_rest()) {
     const ValueType& made = program.program->type_before(program.rest);
     value = Value::Create(made.element, made.shape);
-    SYSTOLE_RETURN_IF_ERROR(RunFused(program, input, example, pixels, value.memory()));
+    NoteLap(program.pass_part);  // It takes the result's memory from the kernel.
+    SYSTOLE_RETURN_IF_ERROR(
+        Lapped(program.pass_part, RunFused(program, input, example, pixels, value.memory())));
   } else {
-    return RunFused(program, input, example, pixels, out);
+    return Lapped(program.pass_part, RunFused(program, input, example, pixels, out));
   }
   return RunFrom(program, std::move(value), example, program.rest, out);
 }
@@ -92,17 +96,20 @@ absl::Status ProgramRunner::RunFrom(const LoweredProgram& program, Value value,
     return CastInt64s(value.int64s, program.dtype, out);
   }
   const PixelType type = PixelTypeOf(program.dtype);
+  const int last = program.program->number_of(program.rest_end());
   if (value.type.element == ElementType::kUint8) {
-    return program.last.has_value() ? NormaliseUint8(value.uint8s, *program.last, type, out)
-                                    : NormaliseUint8(value.uint8s, 1, Normalisation(), type, out);
+    return program.last.has_value()
+               ? Lapped(last, NormaliseUint8(value.uint8s, *program.last, type, out))
+               : NormaliseUint8(value.uint8s, 1, Normalisation(), type, out);
   }
   if (program.last.has_value()) {
     for (float& x : value.floats) x = CanonicalNan(x);
-    return NormaliseFloat(value.floats, *program.last, type, out);
+    return Lapped(last, NormaliseFloat(value.floats, *program.last, type, out));
   }
   const size_t bytes = PixelTypeBytes(type);
   changes.Make(value, [&](size_t begin, absl::Span<const float> floats) {
     CastFloats(floats, type, out.subspan(begin * bytes, floats.size() * bytes));
+    NoteLap(LapTimes::kNoPart);
   });
   return InterruptRequested() ? InterruptedError() : absl::OkStatus();
 }
@@ -135,6 +142,7 @@ absl::StatusOr<Value> ProgramRunner::DecodeWindow(const LoweredProgram& program,
   value.uint8s = std::move(memory);
   value.uint8s.resize(static_cast<size_t>(value.type.num_elements()));
   SYSTOLE_RETURN_IF_ERROR(transformer_->FinishPixels(absl::MakeSpan(value.uint8s)));
+  NoteLap(program.image.decode_part);
   return value;
 }
 

@@ -25,7 +25,10 @@ void RowChanges::Make(
   const absl::Span<float> all = absl::MakeSpan(value.floats);
   for (size_t first = 0; first < all.size() && !InterruptRequested(); first += together) {
     const absl::Span<float> rows = all.subspan(first, together);
-    for (const RowChange& change : changes_) change(rows);
+    for (const Change& change : changes_) {
+      change.make(rows);
+      NoteLap(change.part);
+    }
     use(first, rows);
   }
   changes_.clear();

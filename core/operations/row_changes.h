@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "core/interrupt/lap_times.h"
 #include "core/operations/ops/row_change.h"
 #include "core/operations/ops/value.h"
 
@@ -20,7 +21,10 @@ namespace systole {
 
 class RowChanges {
  public:
-  void Add(RowChange change) { changes_.push_back(std::move(change)); }
+  // The time that the change takes is for `part` (core/interrupt/lap_times.h).
+  void Add(RowChange change, int part = LapTimes::kNoPart) {
+    changes_.push_back({.make = std::move(change), .part = part});
+  }
 
   // Makes the changes in the order in which they were added, and forgets them. `value` must be the
   // value for which the changes were added. If the thread is interrupted, some floats stay
@@ -33,7 +37,11 @@ class RowChanges {
             const std::function<void(size_t first, absl::Span<const float> values)>& use);
 
  private:
-  std::vector<RowChange> changes_;
+  struct Change {
+    RowChange make;
+    int part;
+  };
+  std::vector<Change> changes_;
 };
 
 }  // namespace systole

@@ -1,43 +1,77 @@
-// What the outputs of a plan cost to make, from examples that are timed now and then. It tells
-// people which output to look at; nothing is decided by it.
+// What the outputs of a plan cost to make, and which of their transforms cost most, from examples
+// that are timed now and then. It tells people what to look at; nothing is decided by it.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_PLAN_OUTPUT_COSTS_H_
 #define SYSTOLE_CORE_PLAN_OUTPUT_COSTS_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "core/interrupt/lap_times.h"
 
 namespace systole {
 
 class OutputCosts {
  public:
-  explicit OutputCosts(size_t outputs) : nanoseconds_(outputs) {}
+  explicit OutputCosts(size_t outputs) : costs_(outputs) {}
 
-  // Output `output` of an example took `cost` to make.
-  void Add(size_t output, absl::Duration cost) {
-    nanoseconds_[output].fetch_add(absl::ToInt64Nanoseconds(cost), std::memory_order_relaxed);
+  // Output `output` of an example took `times` to make. The parts are its transforms.
+  void Add(size_t output, const LapTimes::Times& times) {
+    Cost& cost = costs_[output];
+    Add(times.all, cost.all);
+    for (size_t i = 0; i < times.parts.size(); ++i) Add(times.parts[i], cost.transforms[i]);
   }
-  // The output that took longest so far. A single output is always the one. -1: none was timed.
-  int Costliest() const {
-    if (nanoseconds_.size() == 1) return 0;
-    int costliest = -1;
+
+  struct Costliest {
+    int output = -1;     // -1: nothing was timed.
+    int transform = -1;  // -1: not known, or what belongs to no transform takes longer.
+  };
+  // The output that took longest so far, and the transform that takes most of its time. A single
+  // output is always the one.
+  Costliest Find() const {
+    Costliest costliest;
+    if (costs_.size() == 1) costliest.output = 0;
     int64_t most = 0;
-    for (size_t i = 0; i < nanoseconds_.size(); ++i) {
-      const int64_t cost = nanoseconds_[i].load(std::memory_order_relaxed);
-      if (cost <= most) continue;
-      most = cost;
-      costliest = static_cast<int>(i);
+    for (size_t i = 0; i < costs_.size(); ++i) {
+      if (IsMore(costs_[i].all, most)) costliest.output = static_cast<int>(i);
     }
+    if (costliest.output < 0) return costliest;
+    const Cost& cost = costs_[static_cast<size_t>(costliest.output)];
+    int64_t rest = cost.all.load(std::memory_order_relaxed);
+    most = 0;
+    for (size_t i = 0; i < cost.transforms.size(); ++i) {
+      rest -= cost.transforms[i].load(std::memory_order_relaxed);
+      if (IsMore(cost.transforms[i], most)) costliest.transform = static_cast<int>(i);
+    }
+    if (rest > most) costliest.transform = -1;
     return costliest;
   }
 
  private:
-  std::vector<std::atomic<int64_t>> nanoseconds_;
+  using Nanoseconds = std::atomic<int64_t>;
+  struct Cost {
+    Nanoseconds all = 0;
+    std::array<Nanoseconds, LapTimes::kParts> transforms = {};
+  };
+
+  static void Add(absl::Duration time, Nanoseconds& to) {
+    if (time == absl::ZeroDuration()) return;
+    to.fetch_add(absl::ToInt64Nanoseconds(time), std::memory_order_relaxed);
+  }
+  // If `value` is more than `most`, it is the new `most`.
+  static bool IsMore(const Nanoseconds& value, int64_t& most) {
+    const int64_t nanoseconds = value.load(std::memory_order_relaxed);
+    if (nanoseconds <= most) return false;
+    most = nanoseconds;
+    return true;
+  }
+
+  std::vector<Cost> costs_;
 };
 
 }  // namespace systole

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "google/protobuf/descriptor.h"
+#include "core/spec/transform_name.h"
 
 namespace systole {
 namespace {
@@ -13,13 +13,6 @@ constexpr absl::string_view kMeaning =
     "fused: one pass from the record to the tensor, the fastest way\n"
     "by row: over an image in memory, a few rows at a time, in one pass with its neighbours\n"
     "alone: by itself, over the whole image or list\n";
-
-// The transform's name, such as "decode_jpeg".
-std::string NameOf(const v1::Transform& transform) {
-  const auto* const field =
-      v1::Transform::descriptor()->FindFieldByNumber(static_cast<int>(transform.kind_case()));
-  return field == nullptr ? "(empty)" : field->name();
-}
 
 }  // namespace
 
@@ -49,7 +42,7 @@ std::string ExplainRuns(const v1::FeedSpec& spec, const SpecRuns& runs) {
     for (int j = 0; j < output.transforms_size(); ++j) {
       const std::string run = known ? RunName(runs[at][static_cast<size_t>(j)]) : "not known";
       absl::StrAppend(&text, run == before ? ", " : absl::StrCat(j == 0 ? "" : "; ", run, ": "),
-                      NameOf(output.transforms(j)));
+                      TransformName(output.transforms(j)));
       before = run;
     }
     text.push_back('\n');

@@ -42,13 +42,15 @@ constexpr uint32_t kReadNs = Tag(v1::StageTimes::kReadNsFieldNumber, kVarint);
 constexpr uint32_t kMakeNs = Tag(v1::StageTimes::kMakeNsFieldNumber, kVarint);
 constexpr uint32_t kWaitNs = Tag(v1::StageTimes::kWaitNsFieldNumber, kVarint);
 constexpr uint32_t kCostliestOutput = Tag(v1::StageTimes::kCostliestOutputFieldNumber, kVarint);
+constexpr uint32_t kCostliestOperation =
+    Tag(v1::StageTimes::kCostliestOperationFieldNumber, kVarint);
 constexpr uint32_t kHeaderCrc32c = Tag(v1::Chunk::kHeaderCrc32CFieldNumber, kFixed32);
 constexpr uint32_t kData = Tag(v1::Chunk::kDataFieldNumber, kLengthDelimited);
 
-// At most 137 are used: 11 for each of 8 varints, 33 for the stages, 5 for each of 2 CRCs, 6 for
+// At most 148 are used: 11 for each of 8 varints, 45 for the stages, 5 for each of 2 CRCs, 6 for
 // data's tag and size. The stages take 2 bytes for tag and size, 7 for each of 3 times of an hour
-// at most, and up to 11 for the output.
-constexpr size_t kMaxHeaderBytes = 144;
+// at most, and up to 11 each for the output and its operation.
+constexpr size_t kMaxHeaderBytes = 160;
 
 class HeaderWriter {
  public:
@@ -95,6 +97,7 @@ HeaderWriter StagesWriter(const StageTimes& stages) {
   writer.Varint(kMakeNs, NanosecondsOf(stages.make));
   writer.Varint(kWaitNs, NanosecondsOf(stages.wait));
   writer.Varint(kCostliestOutput, int64_t{stages.costliest} + 1);
+  writer.Varint(kCostliestOperation, int64_t{stages.operation} + 1);
   return writer;
 }
 
@@ -147,6 +150,14 @@ bool ReadStageTime(CodedInputStream& in, absl::Duration& time) {
   return true;
 }
 
+// Reads a number that is 1 more than the index that it means. What means none gives -1.
+bool ReadIndex(CodedInputStream& in, int& index) {
+  int32_t number = 0;
+  if (!ReadVarint(in, number)) return false;
+  index = number > 0 ? number - 1 : -1;
+  return true;
+}
+
 // Reads a StageTimes message. As in protobuf, a message that comes again changes only the fields
 // that it has.
 bool ReadStages(CodedInputStream& in, StageTimes& stages) {
@@ -169,12 +180,12 @@ bool ReadStages(CodedInputStream& in, StageTimes& stages) {
       case kWaitNs:
         ok = ReadStageTime(in, stages.wait);
         break;
-      case kCostliestOutput: {
-        int32_t output = 0;
-        ok = ReadVarint(in, output);
-        stages.costliest = output > 0 ? output - 1 : -1;
+      case kCostliestOutput:
+        ok = ReadIndex(in, stages.costliest);
         break;
-      }
+      case kCostliestOperation:
+        ok = ReadIndex(in, stages.operation);
+        break;
       default:
         ok = SkipField(in, tag & 7);
     }

@@ -136,6 +136,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     Require(header.stages->make == Bounded(stages.make_ns()), "make_ns");
     Require(header.stages->wait == Bounded(stages.wait_ns()), "wait_ns");
     Require(header.stages->costliest == std::max(stages.costliest_output(), 0) - 1, "output");
+    Require(header.stages->operation == std::max(stages.costliest_operation(), 0) - 1, "operation");
   }
   const bool header_intact = ours->CheckHeader().ok();
   Require(header_intact == (mended || HeaderIsIntact(bytes, theirs)), "the header's verdict");

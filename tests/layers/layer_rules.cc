@@ -205,7 +205,7 @@ std::vector<Room> SystoleRooms() {
       {"client/schedule", 6, {"core/status", "core/random"}},
       // Why a trainer waits, by what its steps did meanwhile. A pure sum without threads and
       // clocks.
-      {"client/verdict", 5, Join({ground, {"core/batch"}})},
+      {"client/verdict", 5, Join({ground, messages, {"core/batch", "core/spec"}})},
       // The steps of every feed, with a server or without. It knows no gRPC.
       {"client/step", 6,
        Join({ground,

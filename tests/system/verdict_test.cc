@@ -72,7 +72,7 @@ TEST(VerdictTest, StorageThatAnswersLateIsTheLimit) {
   EXPECT_THAT(Feed(**server, spec, /*json=*/true), HasSubstr("\"limit\":\"storage\""));
 }
 
-TEST(VerdictTest, ACostlyOutputIsTheLimitAndIsNamed) {
+TEST(VerdictTest, ACostlyOutputIsTheLimitAndIsNamedWithItsOperation) {
   const TempFolder folder;
   PackFlowers(folder, /*images=*/12, /*shards=*/1);
   const auto server = ServerProcess::Start(
@@ -87,9 +87,11 @@ TEST(VerdictTest, ACostlyOutputIsTheLimitAndIsNamed) {
       "  transforms { decode_jpeg {} } transforms { resize { height: 2048 width: 2048 } } "
       "  transforms { resize { height: 8 width: 8 } } }");
   EXPECT_THAT(Feed(**server, spec, /*json=*/true),
-              AllOf(HasSubstr("\"limit\":\"decode\""), HasSubstr("\"limit_output\":\"picture\"")));
+              AllOf(HasSubstr("\"limit\":\"decode\""), HasSubstr("\"limit_output\":\"picture\""),
+                    HasSubstr("\"limit_operation\":\"resize\"")));
   EXPECT_THAT(Feed(**server, spec, /*json=*/false),
-              AllOf(HasSubstr("The trainer waited "), HasSubstr("for decode (output picture).")));
+              AllOf(HasSubstr("The trainer waited "),
+                    HasSubstr("for decode (output picture, operation resize).")));
 }
 
 TEST(VerdictTest, ATrainerThatFindsItsStepsReadyIsTheLimit) {

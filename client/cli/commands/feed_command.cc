@@ -34,6 +34,7 @@ namespace {
 struct FeedReport {
   int64_t first_step = 0;
   const SliceLayout* layout = nullptr;  // The client's.
+  const v1::FeedSpec* spec = nullptr;
   int64_t steps = 0;
   int64_t examples = 0;  // Only those with `valid` = 1.
   double seconds = 0;
@@ -58,7 +59,7 @@ struct FeedReport {
   }
   // Empty if nothing is known, as after a single step.
   std::string LimitText() const {
-    const std::string text = VerdictText(client.waits.verdict, *layout);
+    const std::string text = VerdictText(client.waits.verdict, *layout, *spec);
     return text.empty() ? "" : absl::StrCat(text, "\n");
   }
   // Empty if nothing is masked.
@@ -101,7 +102,7 @@ struct FeedReport {
     AppendMetrics(ReadFeedMetrics(client), json);
     json.EndObject();
     MissingTally(client).AppendRecordsTo(json);
-    emulator::AppendFacts(VerdictFacts(client.waits.verdict, *layout), json);
+    emulator::AppendFacts(VerdictFacts(client.waits.verdict, *layout, *spec), json);
     return json.Field("token", token).EndObject().text();
   }
 };
@@ -168,6 +169,7 @@ class FeedCommand final : public Command {
     const int64_t cores = client->core_end() - client->core_begin();
     FeedReport report = {.first_step = client->next_step(),
                          .layout = &client->layout(),
+                         .spec = &spec,
                          .bytes_per_step = client->layout().payload_bytes() * cores,
                          .useful_bytes_per_step = client->layout().useful_bytes() * cores,
                          .nothing_to_finish = finishes && !client->can_be_compact()};
@@ -175,7 +177,10 @@ class FeedCommand final : public Command {
         .label = "feeding",
         .total = client->has_end() ? std::make_optional(client->end_step() - client->next_step())
                                    : std::nullopt,
-        .remark = [&client] { return VerdictRemark(client->stats().waits.recent); },
+        .remark =
+            [&client, &spec] {
+              return VerdictRemark(client->stats().waits.recent, client->layout(), spec);
+            },
         .notice = WaitingNotice(options.watch)};
     const absl::Status status = Drain(*client, printer, bar, console, report);
     report.client = client->stats();

@@ -98,20 +98,21 @@ class TrainCommand final : public Command {
     if (resumed.has_value()) SYSTOLE_RETURN_IF_ERROR(resumed->Restore(trainer));
     const emulator::FeedOrigin origin = OriginOf(spec_, spec, options.servers, client.info());
     emulator::StepHistory steps;
-    SYSTOLE_ASSIGN_OR_RETURN(const emulator::TrainingReport training,
-                             Train(trainer, feeds, eval_spec, options, resumed, steps, console));
+    SYSTOLE_ASSIGN_OR_RETURN(
+        const emulator::TrainingReport training,
+        Train(trainer, feeds, spec, eval_spec, options, resumed, steps, console));
     emulator::RunReport report =
         emulator::ReportOf(training, steps, Facts(spec, origin, threads, console));
     for (emulator::Fact& fact : feeds.missing().Facts()) report.results.push_back(std::move(fact));
     const FeedVerdict verdict = client.stats().waits.verdict;
-    for (emulator::Fact& fact : VerdictFacts(verdict, client.layout())) {
+    for (emulator::Fact& fact : VerdictFacts(verdict, client.layout(), spec)) {
       report.results.push_back(std::move(fact));
     }
     report.notes = feeds.MaskedNotes();
     if (console.json) {
       console.out << emulator::ToJson(report) << "\n";
     } else {
-      console.out << training.ToText(VerdictText(verdict, client.layout()));
+      console.out << training.ToText(VerdictText(verdict, client.layout(), spec));
       for (const std::string& note : report.notes) console.out << "note: " << note << "\n";
     }
     return report_.Write(report);
@@ -181,6 +182,7 @@ class TrainCommand final : public Command {
   }
 
   absl::StatusOr<emulator::TrainingReport> Train(emulator::Trainer& trainer, TrainingFeeds& feeds,
+                                                 const v1::FeedSpec& spec,
                                                  const std::optional<v1::FeedSpec>& eval_spec,
                                                  FeedClientOptions options,
                                                  const std::optional<ResumedRun>& resumed,
@@ -192,12 +194,15 @@ class TrainCommand final : public Command {
                                           .clock = SteadyClock()};
     std::optional<int64_t> saved_steps;  // The steps in the last checkpoint.
     const InterruptCallback interrupt(console.interrupt, [&feeds] { feeds.Cancel(); });
-    ProgressBar bar(console,
-                    {.label = "training",
-                     .total = loop.epochs * loop.steps_per_epoch,
-                     .done_before = trainer.steps(),
-                     .remark = [&client] { return VerdictRemark(client.stats().waits.recent); },
-                     .notice = WaitingNotice(options.watch)});
+    ProgressBar bar(console, {.label = "training",
+                              .total = loop.epochs * loop.steps_per_epoch,
+                              .done_before = trainer.steps(),
+                              .remark =
+                                  [&client, &spec] {
+                                    return VerdictRemark(client.stats().waits.recent,
+                                                         client.layout(), spec);
+                                  },
+                              .notice = WaitingNotice(options.watch)});
     loop.on_step = [&](const emulator::TrainingProgress& progress) {
       steps.Add(emulator::EntryOf(progress));
       bar.Add(

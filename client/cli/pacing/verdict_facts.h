@@ -9,11 +9,13 @@
 #include "client/emulator/report/run_report.h"
 #include "client/verdict/feed_verdict.h"
 #include "core/batch/slice_layout.h"
+#include "systole/v1/feed.pb.h"
 
 namespace systole {
 
-// The verdict on a feed of this layout.
-std::vector<emulator::Fact> VerdictFacts(const FeedVerdict& verdict, const SliceLayout& layout);
+// The verdict on a feed of this layout and spec.
+std::vector<emulator::Fact> VerdictFacts(const FeedVerdict& verdict, const SliceLayout& layout,
+                                         const v1::FeedSpec& spec);
 
 }  // namespace systole
 

@@ -128,7 +128,7 @@ std::unique_ptr<FeedHandle> OpenClient(const nb::bytes& serialized,
                                : FeedClient::Create(spec, options);
   });
   lines->HandOn();
-  return std::make_unique<FeedHandle>(ValueOrRaise(std::move(client)), std::move(lines));
+  return std::make_unique<FeedHandle>(ValueOrRaise(std::move(client)), spec, std::move(lines));
 }
 
 std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
@@ -156,7 +156,7 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
     return resumed.has_value() ? LocalFeed::Resume(spec, dataset, *resumed, own)
                                : LocalFeed::Create(spec, dataset, own);
   });
-  return std::make_unique<FeedHandle>(ValueOrRaise(std::move(feed)), std::move(lines));
+  return std::make_unique<FeedHandle>(ValueOrRaise(std::move(feed)), spec, std::move(lines));
 }
 
 std::shared_ptr<Dataset> OpenDataset(const std::string& name,
@@ -228,8 +228,10 @@ nb::list DamageOf(const Dataset& dataset) {
 
 }  // namespace
 
-FeedHandle::FeedHandle(std::unique_ptr<Feed> feed, std::shared_ptr<LogLines> lines)
+FeedHandle::FeedHandle(std::unique_ptr<Feed> feed, v1::FeedSpec spec,
+                       std::shared_ptr<LogLines> lines)
     : process_(getpid()),
+      spec_(std::move(spec)),
       lines_(std::move(lines)),
       shape_(std::make_shared<const StepShape>(feed->shape())),
       end_step_(feed->has_end() ? std::make_optional(feed->end_step()) : std::nullopt),
@@ -334,9 +336,12 @@ nb::dict FeedHandle::Stats() {
   dict["not_shared"] = stats.not_shared;
   dict["masked_records"] = stats.masked_records;
   const FeedVerdict& verdict = stats.waits.verdict;
-  const std::string output = OutputName(verdict, shape_->layout);
+  const auto if_known = [](const std::string& name) {
+    return name.empty() ? nb::object(nb::none()) : nb::object(nb::cast(name));
+  };
   dict["limit"] = std::string(LimitName(verdict.limit));
-  dict["limit_output"] = output.empty() ? nb::object(nb::none()) : nb::object(nb::cast(output));
+  dict["limit_output"] = if_known(OutputName(verdict, shape_->layout));
+  dict["limit_operation"] = if_known(CostliestOperation(verdict, shape_->layout, spec_));
   dict["limit_share"] = verdict.share;
   // In place of the numbers that a monitor draws.
   dict["recent_limit"] = std::string(LimitName(stats.waits.recent.limit));

@@ -22,13 +22,15 @@
 #include "client/step/step.h"
 #include "core/concurrency/mutex.h"
 #include "nanobind/nanobind.h"
+#include "systole/v1/feed.pb.h"
 
 namespace systole::python {
 
 class FeedHandle {
  public:
-  // `lines`: the lines of the feed's log, which Next() and Close() pass on; null if it has no log.
-  explicit FeedHandle(std::unique_ptr<Feed> feed, std::shared_ptr<LogLines> lines = nullptr);
+  // `spec`: what the feed was opened with. `lines`: the lines of the feed's log, which Next() and
+  // Close() pass on.
+  FeedHandle(std::unique_ptr<Feed> feed, v1::FeedSpec spec, std::shared_ptr<LogLines> lines);
   // In a child of fork() the feed is left alone, because its threads are in the parent.
   ~FeedHandle();
   FeedHandle(const FeedHandle&) = delete;
@@ -69,6 +71,7 @@ class FeedHandle {
   }
 
   const pid_t process_;
+  const v1::FeedSpec spec_;
   const std::shared_ptr<LogLines> lines_;
   const std::shared_ptr<const StepShape> shape_;
   const std::optional<int64_t> end_step_;

@@ -236,7 +236,8 @@ class BaseFeed(Iterator[Batch]):
         first batch was asked for. If the two are nearly equal, the feed limits the training.
 
         `limit` says what limits the feed: "storage", "decode" (then `limit_output` is the output
-        that costs most, if known), "wire", "client", "trainer", "nothing", or "unknown" before the
+        that costs most and `limit_operation` its operation that costs most, each None if it is not
+        known), "wire", "client", "trainer", "nothing", or "unknown" before the
         second batch. `limit_share` is its part of the waits, `recent_limit` is the limit of the
         last half minute or so. `trainer_wait_seconds` has the waits by cause. The README says what
         to do about each, in "When it is slow".
@@ -320,8 +321,9 @@ class BaseFeed(Iterator[Batch]):
             slow = f", {share:.0%} of the time spent waiting for it"
         stats = {} if self._closed else self.stats()
         if slow and stats["limit_share"] > 0:
-            output = f" ({stats['limit_output']})" if stats["limit_output"] else ""
-            slow += f", {stats['limit_share']:.0%} of that for {stats['limit']}{output}"
+            named = [stats[name] for name in ("limit_output", "limit_operation") if stats[name]]
+            which = f" ({', '.join(named)})" if named else ""
+            slow += f", {stats['limit_share']:.0%} of that for {stats['limit']}{which}"
         elif slow and stats["limit"] == "trainer":
             slow += ", the trainer is the limit"
         masked = stats.get("masked_examples", 0)

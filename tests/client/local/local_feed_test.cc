@@ -319,6 +319,8 @@ TEST(LocalFeedTest, ATrainerThatWaitsForACostlyOutputIsToldWhich) {
   const FeedWaits waits = feed->stats().waits;
   EXPECT_EQ(waits.verdict.limit, FeedLimit::kDecode);
   EXPECT_EQ(OutputName(waits.verdict, feed->layout()), "picture");
+  EXPECT_EQ(CostliestOperation(waits.verdict, feed->layout(), spec), "resize");
+  EXPECT_EQ(waits.verdict.operation, 1);  // The first of the two.
   EXPECT_GT(waits.verdict.share, 0.5);
 }
 

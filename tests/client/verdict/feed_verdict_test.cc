@@ -1,6 +1,9 @@
 #include "client/verdict/feed_verdict.h"
 
+#include <climits>
+
 #include "core/batch/slice_layout.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "tests/status_matchers.h"
 
@@ -15,9 +18,27 @@ SliceLayout Layout() {
   return *std::move(layout);
 }
 
+v1::FeedSpec Spec() {
+  v1::FeedSpec spec;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "outputs { name: 'label' transforms { one_hot {} } } "
+      "outputs { name: 'image' transforms { decode_jpeg {} } transforms { random_crop {} } }",
+      &spec));
+  return spec;
+}
+
+FeedVerdict Decoding(int output, int operation) {
+  return {.limit = FeedLimit::kDecode,
+          .waits = 0.12,
+          .share = 0.8,
+          .output = output,
+          .operation = operation};
+}
+
 TEST(FeedVerdictTest, TheLastLineSaysWhatTheTrainerWaitedFor) {
   const SliceLayout layout = Layout();
-  const auto text = [&](const FeedVerdict& verdict) { return VerdictText(verdict, layout); };
+  const v1::FeedSpec spec = Spec();
+  const auto text = [&](const FeedVerdict& verdict) { return VerdictText(verdict, layout, spec); };
   EXPECT_EQ(text({}), "");
   EXPECT_EQ(text({.limit = FeedLimit::kDecode, .waits = 0.12, .share = 0.8, .output = 0}),
             "The trainer waited 12 % of the time: 80 % of that for decode (output image).");
@@ -34,12 +55,41 @@ TEST(FeedVerdictTest, TheLastLineSaysWhatTheTrainerWaitedFor) {
             "which do not say why.");
 }
 
+TEST(FeedVerdictTest, TheOperationHasTheNameThatTheSpecGivesIt) {
+  const SliceLayout layout = Layout();
+  const v1::FeedSpec spec = Spec();
+  EXPECT_EQ(VerdictText(Decoding(0, 1), layout, spec),
+            "The trainer waited 12 % of the time: 80 % of that for decode (output image, operation "
+            "random_crop).");
+  EXPECT_EQ(CostliestOperation(Decoding(0, 0), layout, spec), "decode_jpeg");
+  EXPECT_EQ(VerdictRemark(Decoding(0, 0), layout, spec),
+            "waits 12 % for decode (output image, operation decode_jpeg)");
+}
+
+TEST(FeedVerdictTest, AnOperationThatTheSpecDoesNotHaveIsNotNamed) {
+  const SliceLayout layout = Layout();
+  const v1::FeedSpec spec = Spec();
+  for (const int operation : {-1, 2, INT_MAX, INT_MIN}) {
+    EXPECT_EQ(VerdictRemark(Decoding(0, operation), layout, spec),
+              "waits 12 % for decode (output image)");
+  }
+  // `valid` is a tensor, and no output of the spec. The last tensors do not exist.
+  EXPECT_EQ(VerdictRemark(Decoding(1, 0), layout, spec), "waits 12 % for decode (output valid)");
+  for (const int output : {-1, 2, INT_MAX, INT_MIN}) {
+    EXPECT_EQ(VerdictRemark(Decoding(output, 0), layout, spec), "waits 12 % for decode");
+  }
+}
+
 TEST(FeedVerdictTest, TheProgressBarShowsWaitsOnly) {
-  EXPECT_EQ(VerdictRemark({}), "");
-  EXPECT_EQ(VerdictRemark({.limit = FeedLimit::kTrainer, .waits = 0.001}), "");
-  EXPECT_EQ(VerdictRemark({.limit = FeedLimit::kWire, .waits = 0.3, .share = 0.5}),
-            "waits 30 % for wire");
-  EXPECT_EQ(VerdictRemark({.limit = FeedLimit::kUnknown, .waits = 0.3, .share = 0.5}),
+  const SliceLayout layout = Layout();
+  const v1::FeedSpec spec = Spec();
+  const auto remark = [&](const FeedVerdict& verdict) {
+    return VerdictRemark(verdict, layout, spec);
+  };
+  EXPECT_EQ(remark({}), "");
+  EXPECT_EQ(remark({.limit = FeedLimit::kTrainer, .waits = 0.001}), "");
+  EXPECT_EQ(remark({.limit = FeedLimit::kWire, .waits = 0.3, .share = 0.5}), "waits 30 % for wire");
+  EXPECT_EQ(remark({.limit = FeedLimit::kUnknown, .waits = 0.3, .share = 0.5}),
             "waits 30 % for servers");
 }
 

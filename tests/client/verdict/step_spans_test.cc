@@ -13,11 +13,16 @@ namespace {
 
 absl::Duration Ms(int64_t milliseconds) { return absl::Milliseconds(milliseconds); }
 
-StageTimes Stages(int64_t read, int64_t make, int64_t wait, int costliest = -1) {
-  return {.read = Ms(read), .make = Ms(make), .wait = Ms(wait), .costliest = costliest};
+StageTimes Stages(int64_t read, int64_t make, int64_t wait, int costliest = -1,
+                  int operation = -1) {
+  return {.read = Ms(read),
+          .make = Ms(make),
+          .wait = Ms(wait),
+          .costliest = costliest,
+          .operation = operation};
 }
 
-// "storage 0-10, decode 10-30 (output 2)", in milliseconds.
+// "storage 0-10, decode 10-30 (output 2, operation 7)", in milliseconds.
 std::string Text(const StepSpans& spans) {
   constexpr const char* kNames[] = {"storage", "decode", "wire", "client", "unknown"};
   const auto time = [](absl::Duration at) {
@@ -26,18 +31,21 @@ std::string Text(const StepSpans& spans) {
   return absl::StrJoin(spans.spans(), ", ", [&](std::string* out, const StageSpan& span) {
     absl::StrAppend(out, kNames[static_cast<int>(span.cause)], " ", time(span.begin), "-",
                     time(span.end));
-    if (span.output >= 0) absl::StrAppend(out, " (output ", span.output, ")");
+    if (span.output >= 0) {
+      absl::StrAppend(out, " (output ", span.output, ", operation ", span.operation, ")");
+    }
   });
 }
 
 TEST(StepSpansTest, StagesAreLaidBackFromTheArrivalOfTheFirstChunk) {
   StepSpans spans;
-  spans.BeginSlice(Stages(10, 20, 5, 2), Ms(100), Ms(103));
+  spans.BeginSlice(Stages(10, 20, 5, 2, 7), Ms(100), Ms(103));
   spans.AddChunk(Ms(110), Ms(112));
   spans.AddChunk(Ms(112), Ms(115));
   spans.Complete();
   // Of the 15 ms after the arrival, 8 were spent in this process.
-  EXPECT_EQ(Text(spans), "storage 65-75, decode 75-95 (output 2), wire 95-107, client 107-115");
+  EXPECT_EQ(Text(spans),
+            "storage 65-75, decode 75-95 (output 2, operation 7), wire 95-107, client 107-115");
   EXPECT_EQ(spans.complete_at(), Ms(115));
 }
 
@@ -111,6 +119,19 @@ TEST(StepSpansTest, AStepOfManySlicesHasFewSpans) {
   }
   spans.Complete();
   EXPECT_EQ(Text(spans), "decode 0-10000");
+}
+
+TEST(StepSpansTest, SlicesWhoseCostliestOperationsDifferAreKeptApart) {
+  StepSpans spans;
+  for (int operation = 0; operation < 2; ++operation) {
+    for (int core = 1; core <= 2; ++core) {
+      const absl::Duration arrived = Ms(10 * (2 * operation + core));
+      spans.BeginSlice(Stages(0, 10, 0, 1, operation), arrived, arrived);
+    }
+  }
+  spans.Complete();
+  EXPECT_EQ(Text(spans),
+            "decode 0-20 (output 1, operation 0), decode 20-40 (output 1, operation 1)");
 }
 
 TEST(StepSpansTest, AStepWithoutChunksHasNoSpans) {

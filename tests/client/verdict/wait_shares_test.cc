@@ -78,6 +78,30 @@ TEST(WaitSharesTest, DecodeIsTheLimitWhileExamplesAreMadeAndTheCostliestOutputIs
   EXPECT_NEAR(simulation.verdict().share, 1, 1e-9);
 }
 
+TEST(WaitSharesTest, TheOperationIsTheOneLastNamedForTheCostliestOutput) {
+  Simulation simulation;
+  const auto run = [&simulation](int steps, int output, int operation) {
+    simulation.Run(
+        steps, Ms(50),
+        {.late = Ms(50), .stages = {.make = Ms(80), .costliest = output, .operation = operation}});
+  };
+  run(5, 3, -1);  // A server of an older release, or nothing was timed yet.
+  EXPECT_EQ(simulation.verdict().output, 3);
+  EXPECT_EQ(simulation.verdict().operation, -1);
+  run(2, 3, 0);
+  run(2, 1, 7);
+  EXPECT_EQ(simulation.verdict().output, 3);
+  EXPECT_EQ(simulation.verdict().operation, 0);
+  run(1, 3, 2);
+  run(3, 3, -1);
+  EXPECT_EQ(simulation.verdict().operation, 2);
+  EXPECT_EQ(simulation.waits().recent.operation, 2);
+  // With another limit, nothing is named.
+  simulation.Run(100, Ms(50), {.late = Ms(50), .stages = {.read = Ms(50)}});
+  EXPECT_EQ(simulation.verdict().limit, FeedLimit::kStorage);
+  EXPECT_EQ(simulation.verdict().operation, -1);
+}
+
 TEST(WaitSharesTest, OnlyTheStagesDuringTheWaitCount) {
   Simulation simulation;
   // Reading took longest, but the trainer was busy then.
@@ -180,6 +204,7 @@ TEST(WaitSharesTest, AnOutputThatNoSpecCanHaveIsNotCounted) {
   simulation.Run(5, Ms(50), {.late = Ms(50), .stages = {.make = Ms(80), .costliest = 1 << 30}});
   EXPECT_EQ(simulation.verdict().limit, FeedLimit::kDecode);
   EXPECT_EQ(simulation.verdict().output, -1);
+  EXPECT_EQ(simulation.verdict().operation, -1);
 }
 
 }  // namespace

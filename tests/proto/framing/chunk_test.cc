@@ -33,7 +33,8 @@ constexpr ChunkHeader kHeader = {.step = 300,
                                  .stages = StageTimes{.read = absl::Nanoseconds(1),
                                                       .make = absl::Milliseconds(250),
                                                       .wait = absl::Hours(1),
-                                                      .costliest = 3}};
+                                                      .costliest = 3,
+                                                      .operation = 31}};
 
 std::vector<uint8_t> Data(size_t bytes) {
   std::vector<uint8_t> data(bytes);
@@ -62,6 +63,7 @@ TEST(ChunkTest, ProtobufReadsWhatIsWritten) {
     EXPECT_EQ(chunk.stages().make_ns(), 250'000'000);
     EXPECT_EQ(chunk.stages().wait_ns(), 3'600'000'000'000);
     EXPECT_EQ(chunk.stages().costliest_output(), 4);
+    EXPECT_EQ(chunk.stages().costliest_operation(), 32);
     EXPECT_TRUE(std::equal(data.begin(), data.end(), chunk.data().begin(), chunk.data().end(),
                            [](uint8_t a, char b) { return a == static_cast<uint8_t>(b); }));
   }
@@ -101,6 +103,7 @@ TEST(ChunkTest, WritesTheBytesThatProtobufWrites) {
   chunk.mutable_stages()->set_make_ns(250'000'000);
   chunk.mutable_stages()->set_wait_ns(3'600'000'000'000);
   chunk.mutable_stages()->set_costliest_output(4);
+  chunk.mutable_stages()->set_costliest_operation(32);
   chunk.set_header_crc32c(Crc32c(chunk.SerializeAsString()));
   chunk.set_data(data.data(), data.size());
   EXPECT_EQ(BytesOf(EncodeChunk(kHeader, data, nullptr)), chunk.SerializeAsString());
@@ -112,6 +115,7 @@ TEST(ChunkTest, StageTimesOutOfBoundsAreCutDown) {
   chunk.mutable_stages()->set_make_ns(INT64_MAX);
   chunk.mutable_stages()->set_wait_ns(INT64_MIN);
   chunk.mutable_stages()->set_costliest_output(-7);
+  chunk.mutable_stages()->set_costliest_operation(INT32_MIN);
   const absl::StatusOr<ReceivedChunk> received =
       ReceivedChunk::Parse(SlicedMessage(chunk.SerializeAsString(), 3));
   ASSERT_THAT(received, IsOk());
@@ -160,7 +164,8 @@ TEST(ChunkTest, TheLargestAndSmallestHeadersSurvive) {
        .stages = StageTimes{.read = kMaxStageTime,
                             .make = kMaxStageTime,
                             .wait = kMaxStageTime,
-                            .costliest = INT32_MAX - 1}},
+                            .costliest = INT32_MAX - 1,
+                            .operation = INT32_MAX - 1}},
       {.stages = StageTimes()},
       {.step = INT64_MIN, .core = INT32_MIN, .tensor = INT32_MIN, .offset = INT64_MIN},
       {.step = -1, .core = -1, .tensor = -1, .offset = -1, .slot_bytes = -1, .not_shared = -1},

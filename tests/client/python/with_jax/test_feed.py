@@ -247,7 +247,7 @@ def test_stats_have_every_metric_that_the_document_lists(open_feed):
     document = (ROOT / "client/step/README.md").read_text()
     listed = re.findall(r"^\| `(\w+)` \| `systole_feed_", document, re.MULTILINE)
     others = {"not_shared", "masked_records", "waited_seconds", "total_seconds"}
-    others |= {"limit", "limit_output", "limit_share", "recent_limit"}
+    others |= {"limit", "limit_output", "limit_operation", "limit_share", "recent_limit"}
     assert listed
     assert set(open_feed().stats()) == set(listed) | others
 

@@ -45,12 +45,13 @@ def test_a_loop_that_waits_for_a_costly_output_is_told_so(open_feed):
             pass
         stats = feed.stats()
         assert (stats["limit"], stats["limit_output"]) == ("decode", "picture"), stats
+        assert stats["limit_operation"] == "resize"
         assert stats["recent_limit"] == "decode"
         waits = stats["trainer_wait_seconds"]
         assert waits["decode"] == max(waits.values())
         assert waits["decode"] / sum(waits.values()) == pytest.approx(stats["limit_share"])
         assert sum(waits.values()) <= stats["trainer_seconds"]
-        assert "of that for decode (picture)" in repr(feed)
+        assert "of that for decode (picture, resize)" in repr(feed)
 
 
 def test_a_loop_that_takes_its_time_is_the_limit(open_feed):
@@ -60,6 +61,7 @@ def test_a_loop_that_takes_its_time_is_the_limit(open_feed):
         stats = feed.stats()
         assert stats["limit"] == "trainer", stats
         assert stats["limit_output"] is None
+        assert stats["limit_operation"] is None
         assert stats["limit_share"] == 0
         assert "the trainer is the limit" in repr(feed)
 

@@ -1,0 +1,83 @@
+// How long the parts of a thread's work take. The code that runs the work begins the measurement,
+// for few pieces of work. All code that it calls says when a part has ended:
+//
+//   LapTimes times(clock);            // On the thread, around the work.
+//     .. NoteLap(0); .. NoteLap(2);   // Below: the time since the last lap was for part 0, then 2.
+//   times.Take()
+//
+// Nothing but a report may depend on these times.
+#ifndef SYSTOLE_CORE_INTERRUPT_LAP_TIMES_H_
+#define SYSTOLE_CORE_INTERRUPT_LAP_TIMES_H_
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+#include "absl/time/time.h"
+
+namespace systole {
+
+// While it lives, the laps of its thread count here and not in the previous LapTimes.
+// Single-thread.
+class LapTimes {
+ public:
+  static constexpr int kParts = 32;
+  // Time that is for no part counts only in Times::all.
+  static constexpr int kNoPart = -1;
+
+  struct Times {
+    absl::Duration all;
+    std::array<absl::Duration, kParts> parts;
+  };
+
+  // The first lap begins now. `clock` gives the time since some fixed moment, and is borrowed. A
+  // lap takes about as long as the clock, some 30 ns, and this time counts in the lap. So a part
+  // should take a microsecond or more.
+  explicit LapTimes(const std::function<absl::Duration()>& clock)
+      : clock_(clock), before_(current_), begun_(clock()) {
+    current_ = this;
+  }
+  ~LapTimes() { current_ = before_; }
+  LapTimes(const LapTimes&) = delete;
+  LapTimes& operator=(const LapTimes&) = delete;
+
+  // The times so far. The time since the last lap is for no part. Begins anew.
+  Times Take() {
+    Lap(kNoPart);
+    return std::exchange(times_, {});
+  }
+
+ private:
+  friend void NoteLap(int part);
+  static inline thread_local LapTimes* current_ = nullptr;
+
+  void Lap(int part) {
+    const absl::Duration now = clock_();
+    const absl::Duration lap = now - std::exchange(begun_, now);
+    times_.all += lap;
+    if (part >= 0 && part < kParts) times_.parts[static_cast<size_t>(part)] += lap;
+  }
+
+  const std::function<absl::Duration()>& clock_;
+  LapTimes* const before_;
+  absl::Duration begun_;  // The lap.
+  Times times_;
+};
+
+// The time since this thread's last lap was for `part`. Outside of a LapTimes this does nothing,
+// and costs about a nanosecond.
+inline void NoteLap(int part) {
+  if (LapTimes::current_ != nullptr) LapTimes::current_->Lap(part);
+}
+
+// Notes a lap for the work that gave `result`, and returns it.
+template <typename T>
+T Lapped(int part, T result) {
+  NoteLap(part);
+  return result;
+}
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_INTERRUPT_LAP_TIMES_H_

@@ -1,0 +1,107 @@
+// Which operation is found to cost most, by a clock that the test moves.
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/batch/slice_layout.h"
+#include "core/cache/value_cache.h"
+#include "core/engine/example_maker.h"
+#include "core/plan/feed_plan.h"
+#include "core/plan/output_costs.h"
+#include "core/spec/transform_name.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/dataset/test_dataset.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ElementsAre;
+
+// The costliest output and its operation, as "output: operation", of a feed whose first example is
+// made `times` times. All time passes just before the clock is asked for the time number `moment`.
+// `asked`: how often it was asked.
+std::string CostliestIf(const std::string& outputs, bool caches, int times, int moment,
+                        int& asked) {
+  const auto dataset = OpenTestDataset(TestShards({16}));
+  const v1::FeedSpec spec =
+      SpecFromText(absl::StrCat("dataset: 'test' global_batch: 16 num_cores: 1 ", outputs));
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = FeedPlan::Create(spec, dataset);
+  EXPECT_THAT(plan, IsOk());
+  absl::StatusOr<std::unique_ptr<ValueCache>> cache =
+      ValueCache::Create({.memory_bytes = int64_t{64} << 20});
+  EXPECT_THAT(cache, IsOk());
+  asked = 0;
+  ExampleMaker maker(nullptr, [&asked, moment] {
+    return ++asked < moment ? absl::ZeroDuration() : absl::Seconds(1);
+  });
+  if (caches) maker.KeepIn(cache->get());
+  std::vector<uint8_t> slice(static_cast<size_t>((*plan)->layout().slice_bytes()));
+  for (int i = 0; i < times; ++i) {
+    EXPECT_THAT(maker.Make(*plan, /*step=*/0, /*core=*/0, 0, 1, slice.data()), IsOk());
+  }
+  const OutputCosts::Costliest most = (*plan)->output_costs().Find();
+  if (most.output < 0) return "";
+  const std::string output = spec.outputs(most.output).name();
+  return absl::StrCat(output, ": ", TransformName(spec, output, most.transform));
+}
+
+// What can be found to cost most: all that time is measured for.
+std::set<std::string> Measured(const std::string& outputs, bool caches = false, int times = 1) {
+  std::set<std::string> found;
+  int asked = 0;
+  int moment = 0;
+  do {
+    found.insert(CostliestIf(outputs, caches, times, ++moment, asked));
+  } while (moment < asked);
+  return found;
+}
+
+TEST(CostliestOperationTest, EachOperationIsFoundIfAllTimePassesInIt) {
+  constexpr char kLabel[] = "outputs { name: 'label' feature: 'label' dtype: INT32 } ";
+  // Fused: decoding, and a pass that counts for the resize.
+  constexpr char kImage[] =
+      "outputs { name: 'image' feature: 'image' dtype: UINT8 transforms { decode_jpeg {} } "
+      "  transforms { resize { height: 4 width: 4 } } transforms { random_flip {} } } ";
+  // One pass, then an operation by row, then one alone.
+  constexpr char kRaw[] =
+      "outputs { name: 'raw' feature: 'raw' shape: [2, 2, 3] dtype: FLOAT32 "
+      "  transforms { decode_raw {} } transforms { resize { height: 60 width: 60 } } "
+      "  transforms { contrast { factor_max: 2 } } transforms { rot90 { k: 1 } } } ";
+  EXPECT_THAT(Measured(kImage), ElementsAre("image: ", "image: decode_jpeg", "image: resize"));
+  EXPECT_THAT(Measured(absl::StrCat(kLabel, kImage, kRaw)),
+              ElementsAre("", "image: ", "image: decode_jpeg", "image: resize",
+                          "label: ", "raw: ", "raw: contrast", "raw: resize", "raw: rot90"));
+  // Values that are no image.
+  EXPECT_THAT(Measured("outputs { name: 'class' feature: 'label' dtype: FLOAT32 "
+                       "  transforms { one_hot { depth: 5 } } } "),
+              ElementsAre("class: ", "class: one_hot"));
+  EXPECT_THAT(Measured(absl::StrCat(kLabel,
+                                    "outputs { name: 'path' feature: 'path' shape: 3 "
+                                    "dtype: FLOAT32 }")),
+              ElementsAre("", "label: ", "path: "));
+  EXPECT_THAT(Measured(kLabel), ElementsAre("label: "));
+}
+
+TEST(CostliestOperationTest, OperationsBeforeAndAfterAKeptValueHaveTheirNumbersInTheSpec) {
+  const std::string outputs =
+      "outputs { name: 'image' feature: 'image' dtype: FLOAT32 cache: MEMORY "
+      "  transforms { decode_jpeg {} } transforms { resize { height: 60 width: 60 } } "
+      "  transforms { round_to_uint8 {} } transforms { random_crop { height: 40 width: 40 } } "
+      "  transforms { normalize { scale: 0.01 } } transforms { hue { delta_max: 0.5 } } }";
+  EXPECT_THAT(Measured(outputs),
+              ElementsAre("image: ", "image: decode_jpeg", "image: hue", "image: normalize",
+                          "image: random_crop", "image: resize"));
+  // First the value is made by itself, then it is found. One pass crops and normalises it.
+  EXPECT_THAT(Measured(outputs, /*caches=*/true, /*times=*/2),
+              ElementsAre("image: ", "image: decode_jpeg", "image: hue", "image: normalize",
+                          "image: resize", "image: round_to_uint8"));
+}
+
+}  // namespace
+}  // namespace systole
