@@ -28,26 +28,6 @@ std::string LimitText(const FeedVerdict& verdict, const SliceLayout& layout,
 
 double WaitTimes::all_waited() const { return std::accumulate(waited.begin(), waited.end(), 0.0); }
 
-absl::string_view LimitName(FeedLimit limit) {
-  switch (limit) {
-    case FeedLimit::kUnknown:
-      return "unknown";
-    case FeedLimit::kStorage:
-      return "storage";
-    case FeedLimit::kDecode:
-      return "decode";
-    case FeedLimit::kWire:
-      return "wire";
-    case FeedLimit::kClient:
-      return "client";
-    case FeedLimit::kTrainer:
-      return "trainer";
-    case FeedLimit::kNothing:
-      return "nothing";
-  }
-  return "unknown";
-}
-
 std::string OutputName(const FeedVerdict& verdict, const SliceLayout& layout) {
   const auto output = static_cast<size_t>(verdict.output);
   if (verdict.output < 0 || output >= layout.tensors().size()) return "";

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <string>
 
-#include "absl/strings/string_view.h"
+#include "core/batch/feed_limit.h"
 #include "core/batch/slice_layout.h"
 #include "systole/v1/feed.pb.h"
 
@@ -33,16 +33,6 @@ struct WaitTimes {
 
   double of(WaitCause cause) const { return waited[static_cast<size_t>(cause)]; }
   double all_waited() const;
-};
-
-enum class FeedLimit {
-  kUnknown,  // Too early to say, or servers of an older release do not say it.
-  kStorage,
-  kDecode,
-  kWire,
-  kClient,
-  kTrainer,  // Steps wait for the trainer.
-  kNothing,  // The trainer hardly waits, but no steps wait for it either: both are equally fast.
 };
 
 struct FeedVerdict {
@@ -71,9 +61,6 @@ std::string OutputName(const FeedVerdict& verdict, const SliceLayout& layout);
 // The name of verdict.operation, such as "decode_jpeg", in the feed of this spec. Empty: not known.
 std::string CostliestOperation(const FeedVerdict& verdict, const SliceLayout& layout,
                                const v1::FeedSpec& spec);
-
-// "storage", "decode", "wire", "client", "trainer", "nothing", "unknown".
-absl::string_view LimitName(FeedLimit limit);
 
 // For the end of a run: "The trainer waited 12 % of the time: 80 % of that for decode (output
 // image, operation decode_jpeg)." Empty if nothing is known.

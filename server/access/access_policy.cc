@@ -190,7 +190,12 @@ bool AccessPolicy::MaySeeHealth(const Caller& caller) const { return Of(caller).
 
 bool AccessPolicy::MayListAny(const Caller& caller) const {
   const Permissions& may = Of(caller);
-  return may.list_all || may.read_all || !may.list.empty() || !may.read.empty();
+  return may.list_all || !may.list.empty() || MayReadAny(caller);
+}
+
+bool AccessPolicy::MayReadAny(const Caller& caller) const {
+  const Permissions& may = Of(caller);
+  return may.read_all || !may.read.empty();
 }
 
 absl::Status CredentialWanted() {

@@ -54,6 +54,8 @@ class AccessPolicy {
   absl::StatusOr<Caller> Identify(const Credentials& credentials, absl::Time now) const;
 
   bool MayRead(const Caller& caller, absl::string_view dataset) const;
+  // Whether the caller may read at least one dataset.
+  bool MayReadAny(const Caller& caller) const;
   // True also for callers that may read the dataset.
   bool MayList(const Caller& caller, absl::string_view dataset) const;
   bool MaySeeStatus(const Caller& caller) const;

@@ -29,6 +29,7 @@ struct Permissions {
   bool MayList(absl::string_view dataset) const {
     return policy == nullptr || policy->MayList(caller, dataset);
   }
+  bool MayReadAny() const { return policy == nullptr || policy->MayReadAny(caller); }
   bool MayReflect() const { return policy == nullptr || policy->MayReflect(caller); }
   bool MaySeeHealth() const { return policy == nullptr || policy->MaySeeHealth(caller); }
   bool MaySeeStatus() const { return policy == nullptr || policy->MaySeeStatus(caller); }

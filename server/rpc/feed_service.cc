@@ -12,11 +12,14 @@
 #include "core/text/foreign_text.h"
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/status_bridge.h"
+#include "proto/framing/trainer_report.h"
 #include "proto/metrics/metric_messages.h"
 #include "server/metrics/dataset_metrics.h"
 #include "server/metrics/server_metrics.h"
+#include "server/metrics/trainer_metrics.h"
 #include "server/rpc/dataset_answers.h"
 #include "server/rpc/feed_identity.h"
+#include "server/rpc/stream_answers.h"
 #include "server/streams/end_cause.h"
 #include "server/streams/step_writer.h"
 #include "server/streams/stream_handle.h"
@@ -85,6 +88,7 @@ FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
       refusals_(events_, counters_.refused),
       not_shared_(events_),
       running_(options.max_streams),
+      trainers_(options.clock),
       engine_(options.engine),
       slots_(std::move(slots)),
       feeds_(std::move(catalogue), options_.read_room, events_) {
@@ -165,6 +169,7 @@ void FeedService::Tick() {
   // The slots come first: if a client was hung up on, its stream must not go on with bytes.
   if (slots_ != nullptr) slots_->HangUpOnStalled(options_.stalled_stream_timeout);
   running_.StopStalled(options_.stalled_stream_timeout);
+  trainers_.Tick();
 }
 
 grpc::ServerUnaryReactor* FeedService::ListDatasets(grpc::CallbackServerContext* context,
@@ -231,8 +236,17 @@ absl::Status FeedService::Tell(const Permissions& permissions,
   response.set_content_version(ContentVersion());
   response.set_draining(counters_.draining);
   AddMetrics(ReadMetrics(), response);
+  AddMetrics(ReadTrainerMetrics(trainers_.totals()), response);
   response.set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));
   AddDamage(*catalogue(), permissions, response);
+  AddStreams(running_.Snapshot(trainers_,
+                               [&permissions](const RunningStream& stream) {
+                                 return std::all_of(stream.datasets.begin(), stream.datasets.end(),
+                                                    [&permissions](const std::string& name) {
+                                                      return permissions.MayList(name);
+                                                    });
+                               }),
+             response);
   return absl::OkStatus();
 }
 
@@ -255,6 +269,10 @@ std::vector<MetricReading> FeedService::ReadMetrics() const {
 
 std::vector<MetricFamily> FeedService::ReadFamilies() const {
   std::vector<MetricFamily> families = FamiliesOf(kServerMetricPrefix, ReadMetrics());
+  for (MetricFamily& family :
+       FamiliesOf(kTrainerMetricPrefix, ReadTrainerMetrics(trainers_.totals()))) {
+    families.push_back(std::move(family));
+  }
   families.push_back(BuildInfo(SYSTOLE_VERSION, ContentVersion()));
   std::vector<DatasetNumbers> datasets;
   const std::shared_ptr<const Catalogue> served = catalogue();
@@ -266,6 +284,28 @@ std::vector<MetricFamily> FeedService::ReadFamilies() const {
   }
   for (MetricFamily& family : DatasetFamilies(datasets)) families.push_back(std::move(family));
   return families;
+}
+
+StreamSnapshots FeedService::ReadStreams() const {
+  return running_.Snapshot(trainers_, [](const RunningStream&) { return true; });
+}
+
+grpc::ServerUnaryReactor* FeedService::ReportTrainer(grpc::CallbackServerContext* context,
+                                                     const v1::ReportTrainerRequest* request,
+                                                     v1::ReportTrainerResponse*) {
+  return Answer(context, "ReportTrainer", {}, [&](const Permissions& permissions) {
+    if (!permissions.MayReadAny()) {
+      if (permissions.caller.anonymous()) return CredentialWanted();
+      return absl::PermissionDeniedError(
+          absl::StrCat("identity '", permissions.caller.identity,
+                       "' may read no dataset, so it has no trainer to report"));
+    }
+    const v1::TrainerReport& report = request->trainer();
+    const std::string peer = PeerOf(permissions.caller, context->peer());
+    // A report may come when its stream has just ended. This is no error.
+    if (running_.Has(peer, report.client())) trainers_.Add(peer, report.client(), ReportOf(report));
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<std::shared_ptr<const ServedFeed>> FeedService::PlanStream(
@@ -342,7 +382,11 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
   if (!running_.Add({.peer = peer,
                      .credentials = std::move(permissions->credentials),
                      .datasets = DatasetsOf(parsed.spec()),
-                     .handle = handle})) {
+                     .handle = handle,
+                     .client = ShownClient(about),
+                     .dataset = ForeignName(about.dataset),
+                     .plan = (*feed)->plan,
+                     .trainer = parsed.trainer().client()})) {
     context->AddTrailingMetadata(kPushbackKey, kPushbackMs);
     return Refuse(*context,
                   MarkedAs(EndCause::kNoPlace, absl::ResourceExhaustedError(absl::StrCat(
@@ -362,9 +406,12 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
     return Refuse(*context, stream.status(), about);
   }
   handle->SharesThrough(slots.session);
-  return StepWriter::Start(
-      *std::move(stream), range, std::move(slots), handle, running_, counters_, not_shared_,
-      StreamLog(events_, ++counters_.streams_opened, std::move(about), *(*feed)->plan, range));
+  trainers_.Add(peer, parsed.trainer().client(), ReportOf(parsed.trainer()));
+  const int64_t number = ++counters_.streams_opened;
+  handle->Began(number);
+  return StepWriter::Start(*std::move(stream), range, std::move(slots), handle, running_, counters_,
+                           not_shared_,
+                           StreamLog(events_, number, std::move(about), *(*feed)->plan, range));
 }
 
 }  // namespace systole

@@ -38,6 +38,8 @@
 #include "server/streams/refusal_log.h"
 #include "server/streams/running_streams.h"
 #include "server/streams/service_counters.h"
+#include "server/streams/stream_snapshot.h"
+#include "server/streams/trainer_waits.h"
 #include "systole/v1/service.grpc.pb.h"
 
 namespace systole {
@@ -63,12 +65,13 @@ struct FeedServiceOptions {
   EventLog* events = nullptr;
 };
 
-class FeedService final
-    : public v1::Systole::WithCallbackMethod_ListDatasets<
-          v1::Systole::WithCallbackMethod_DescribeDataset<
-              v1::Systole::WithRawCallbackMethod_ResolveFeed<
-                  v1::Systole::WithCallbackMethod_ServerStatus<
-                      v1::Systole::WithRawCallbackMethod_StreamSteps<v1::Systole::Service>>>>> {
+class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
+                              v1::Systole::WithCallbackMethod_DescribeDataset<
+                                  v1::Systole::WithRawCallbackMethod_ResolveFeed<
+                                      v1::Systole::WithCallbackMethod_ServerStatus<
+                                          v1::Systole::WithCallbackMethod_ReportTrainer<
+                                              v1::Systole::WithRawCallbackMethod_StreamSteps<
+                                                  v1::Systole::Service>>>>>> {
  public:
   // `slots` are for clients of this machine; null: everything is sent as bytes.
   FeedService(Catalogue catalogue, const FeedServiceOptions& options,
@@ -94,10 +97,14 @@ class FeedService final
   // Adds the listener's connections to the metrics. `listener` must outlive all calls.
   void TellOfConnections(const Listener& listener) { listener_ = &listener; }
 
-  // All that this server counts, as it is now.
+  // All that this server itself counts, as it is now.
   std::vector<MetricReading> ReadMetrics() const;
-  // The same for a monitor, with the metrics of each dataset and of the build.
+  // The same for a monitor, with the metrics of trainers, of each dataset and of the build.
   std::vector<MetricFamily> ReadFamilies() const;
+
+  // The streams that run now, with what their clients say about their trainers (RunningStreams). Of
+  // all datasets: a page that shows them needs the permission `status`.
+  StreamSnapshots ReadStreams() const;
 
   // Refusals of this service and of others on the same server go here.
   RefusalLog& refusals() { return refusals_; }
@@ -120,6 +127,9 @@ class FeedService final
   grpc::ServerUnaryReactor* ServerStatus(grpc::CallbackServerContext* context,
                                          const v1::ServerStatusRequest* request,
                                          v1::ServerStatusResponse* response) override;
+  grpc::ServerUnaryReactor* ReportTrainer(grpc::CallbackServerContext* context,
+                                          const v1::ReportTrainerRequest* request,
+                                          v1::ReportTrainerResponse* response) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* StreamSteps(grpc::CallbackServerContext* context,
                                                           const grpc::ByteBuffer* request) override;
 
@@ -163,6 +173,7 @@ class FeedService final
   std::atomic<const Listener*> listener_ = nullptr;
   NotSharedLog not_shared_;
   RunningStreams running_;
+  TrainerWaits trainers_;
   StepEngine engine_;
   const std::unique_ptr<SlotServer> slots_;  // After the engine: sessions hold its memory.
   ServedFeeds feeds_;

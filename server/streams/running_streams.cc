@@ -1,14 +1,40 @@
 #include "server/streams/running_streams.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/text/foreign_text.h"
 #include "server/streams/end_cause.h"
 
 namespace systole {
+namespace {
+
+// The name of the output that costs `trainer` most. A client may name one that does not exist.
+std::string OutputName(const TrainerReport& trainer, const FeedPlan& plan) {
+  const auto& tensors = plan.layout().tensors();
+  if (trainer.output < 0 || static_cast<size_t>(trainer.output) >= tensors.size()) return "";
+  return ForeignName(tensors[static_cast<size_t>(trainer.output)].spec.name);
+}
+
+StreamSnapshot SnapshotOf(const RunningStream& stream, const TrainerWaits& waits) {
+  StreamSnapshot snapshot = {.number = stream.handle->number(),
+                             .client = stream.client,
+                             .dataset = stream.dataset,
+                             .feed = stream.plan->fingerprint(),
+                             .open = stream.handle->open(),
+                             .steps = stream.handle->steps(),
+                             .payload_bytes = stream.handle->payload_bytes(),
+                             .trainer = waits.Of(stream.peer, stream.trainer),
+                             .output = ""};
+  snapshot.output = OutputName(snapshot.trainer, *stream.plan);
+  return snapshot;
+}
+
+}  // namespace
 
 bool RunningStreams::Add(RunningStream stream) {
   std::shared_ptr<StreamHandle> ended;
@@ -75,6 +101,35 @@ void RunningStreams::StopUnless(absl::FunctionRef<absl::Status(const RunningStre
     }
   }
   for (const auto& [handle, status] : ended) handle->Stop(status);
+}
+
+bool RunningStreams::Has(absl::string_view peer, uint64_t trainer) const {
+  MutexLock lock(mu_);
+  return std::any_of(streams_.begin(), streams_.end(), [&](const RunningStream& stream) {
+    return stream.trainer == trainer && stream.peer == peer;
+  });
+}
+
+StreamSnapshots RunningStreams::Snapshot(
+    const TrainerWaits& waits, absl::FunctionRef<bool(const RunningStream&)> wanted) const {
+  StreamSnapshots snapshots;
+  std::vector<StreamSnapshot>& shown = snapshots.streams;
+  {
+    MutexLock lock(mu_);
+    for (const RunningStream& stream : streams_) {
+      if (stream.plan == nullptr || stream.handle->number() == 0 || !wanted(stream)) continue;
+      shown.push_back(SnapshotOf(stream, waits));
+    }
+  }
+  std::stable_sort(shown.begin(), shown.end(),
+                   [](const StreamSnapshot& a, const StreamSnapshot& b) {
+                     return a.trainer.waits > b.trainer.waits;  // Nullopt is less than any number.
+                   });
+  if (shown.size() > kMaxStreamsShown) {
+    snapshots.left_out = shown.size() - kMaxStreamsShown;
+    shown.resize(kMaxStreamsShown);
+  }
+  return snapshots;
 }
 
 }  // namespace systole

@@ -17,7 +17,7 @@
 #ifndef SYSTOLE_SERVER_STREAMS_RUNNING_STREAMS_H_
 #define SYSTOLE_SERVER_STREAMS_RUNNING_STREAMS_H_
 
-#include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <string>
@@ -26,10 +26,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/concurrency/mutex.h"
+#include "core/plan/feed_plan.h"
 #include "server/access/access_policy.h"
 #include "server/streams/stream_handle.h"
+#include "server/streams/stream_snapshot.h"
+#include "server/streams/trainer_waits.h"
 
 namespace systole {
 
@@ -40,6 +44,12 @@ struct RunningStream {
   // The datasets that the stream reads; a mixture has several.
   std::vector<std::string> datasets;
   std::shared_ptr<StreamHandle> handle;
+  // For people. Calls of other methods have no plan, and are not shown.
+  std::string client = "";   // As the log names it.
+  std::string dataset = "";  // All `datasets`, fit to print.
+  std::shared_ptr<const FeedPlan> plan = nullptr;
+  // The number that the client has for its trainer. 0: it gave none.
+  uint64_t trainer = 0;
 };
 
 class RunningStreams {
@@ -60,6 +70,16 @@ class RunningStreams {
 
   // Ends the streams for which `check` has an error, with that error.
   void StopUnless(absl::FunctionRef<absl::Status(const RunningStream&)> check)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Whether the peer has a stream whose client has this number.
+  bool Has(absl::string_view peer, uint64_t trainer) const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The streams that have begun and are `wanted`, with what their clients say: those whose trainers
+  // wait most come first, those of which nothing is known come last, and the oldest come first
+  // among equals. `wanted` must not use this object.
+  StreamSnapshots Snapshot(const TrainerWaits& waits,
+                           absl::FunctionRef<bool(const RunningStream&)> wanted) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -48,6 +48,12 @@ void StepWriter::Write(grpc::WriteOptions options) {
   StartWrite(&message_, options);
 }
 
+void StepWriter::CountBytes(int64_t payload_bytes) {
+  counters_.payload_bytes += payload_bytes;
+  handle_->SentBytes(payload_bytes);
+  log_.CountBytes(payload_bytes);
+}
+
 void StepWriter::AskForSlice() {
   stream_->Next([this](StepStream::Result result) { OnSlice(std::move(result)); });
 }
@@ -73,9 +79,8 @@ void StepWriter::OnSlice(StepStream::Result result) {
   const v1::NotShared not_shared = Lend(slice);
   if (slots_.session != nullptr && not_shared == v1::NO_REASON) {
     const SliceLayout& layout = slice->layout();
-    counters_.payload_bytes += layout.payload_bytes();
+    CountBytes(layout.payload_bytes());
     counters_.shared_payload_bytes += layout.payload_bytes();
-    log_.CountBytes(layout.payload_bytes());
     message_ = EncodeChunk({.step = slice->step(),
                             .core = core_,
                             .slot = slice->sealed()->id(),
@@ -100,8 +105,7 @@ v1::NotShared StepWriter::Lend(const SlicePtr& slice) {
 void StepWriter::WriteChunk() {
   int64_t payload_bytes = 0;
   message_ = chunks_.Next(payload_bytes);
-  counters_.payload_bytes += payload_bytes;
-  log_.CountBytes(payload_bytes);
+  CountBytes(payload_bytes);
   grpc::WriteOptions options;
   // A small chunk, such as labels, waits for the next one, so that both go in one system call.
   if (!chunks_.done() && payload_bytes <= kSmallChunkBytes) options.set_buffer_hint();
@@ -125,6 +129,7 @@ void StepWriter::OnWriteDone(bool ok) {
   }
   if (core_ == range_.core_end - 1) {
     ++counters_.steps_served;
+    handle_->SentStep();
     log_.CountStep();
   }
   chunks_ = SliceChunks();  // Gives the slice back before the next one is asked for.

@@ -13,6 +13,7 @@
 #ifndef SYSTOLE_SERVER_STREAMS_STEP_WRITER_H_
 #define SYSTOLE_SERVER_STREAMS_STEP_WRITER_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -52,6 +53,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
              std::shared_ptr<StreamHandle> handle, RunningStreams& running,
              ServiceCounters& counters, NotSharedLog& not_shared, StreamLog log);
 
+  void CountBytes(int64_t payload_bytes);
   // Begins to write message_. The stream counts as stalled until it is written.
   void Write(grpc::WriteOptions options = {});
   void AskForSlice();

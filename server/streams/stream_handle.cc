@@ -9,7 +9,7 @@
 namespace systole {
 
 StreamHandle::StreamHandle(grpc_call* call, MonotonicClock clock)
-    : call_(call), clock_(std::move(clock)) {
+    : call_(call), clock_(std::move(clock)), begin_(clock_()) {
   grpc_call_ref(call_);
 }
 

@@ -1,10 +1,12 @@
-// A running stream, for threads that do not serve it. They ask whether its client takes what is
-// sent, and can end the stream.
+// A running stream, for threads that do not serve it. They ask what was sent and whether its client
+// takes it, and can end the stream.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STREAMS_STREAM_HANDLE_H_
 #define SYSTOLE_SERVER_STREAMS_STREAM_HANDLE_H_
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -21,7 +23,7 @@ namespace systole {
 
 class StreamHandle {
  public:
-  // Keeps `call` alive. `clock` measures stalls.
+  // Keeps `call` alive. `clock` measures stalls and how long the stream is open.
   StreamHandle(grpc_call* call, MonotonicClock clock);
   ~StreamHandle();
   StreamHandle(const StreamHandle&) = delete;
@@ -31,6 +33,19 @@ class StreamHandle {
   // has taken it.
   void Offered() ABSL_LOCKS_EXCLUDED(mu_);
   void Taken() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The stream has sent this much more.
+  void SentBytes(int64_t payload_bytes) { payload_bytes_ += payload_bytes; }
+  void SentStep() { ++steps_; }
+  int64_t payload_bytes() const { return payload_bytes_; }
+  int64_t steps() const { return steps_; }
+  // How long the stream has been open.
+  absl::Duration open() const { return clock_() - begin_; }
+
+  // Called once a stream has begun, with its number in the log.
+  void Began(int64_t number) { number_ = number; }
+  // 0: the stream has not begun.
+  int64_t number() const { return number_; }
 
   // Called once by a stream whose client gets slices in shared memory.
   void SharesThrough(std::shared_ptr<SlotSession> session) ABSL_LOCKS_EXCLUDED(mu_);
@@ -49,6 +64,10 @@ class StreamHandle {
  private:
   grpc_call* const call_;
   const MonotonicClock clock_;
+  const absl::Duration begin_;
+  std::atomic<int64_t> number_ = 0;
+  std::atomic<int64_t> steps_ = 0;
+  std::atomic<int64_t> payload_bytes_ = 0;
   mutable Mutex mu_;
   std::optional<absl::Duration> offered_at_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<SlotSession> session_ ABSL_GUARDED_BY(mu_);

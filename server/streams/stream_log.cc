@@ -10,6 +10,12 @@
 
 namespace systole {
 
+std::string ShownClient(const LogFields& about) {
+  return ForeignName(about.identity.empty()
+                         ? about.client
+                         : absl::StrCat("identity '", about.identity, "' at ", about.client));
+}
+
 StreamLog::StreamLog(EventLog& events, int64_t stream, LogFields about, const FeedPlan& plan,
                      const StepRange& range, MonotonicClock clock)
     : events_(events),
@@ -21,15 +27,12 @@ StreamLog::StreamLog(EventLog& events, int64_t stream, LogFields about, const Fe
   about_.feed = plan.fingerprint();
   about_.dataset = plan.dataset().name();
   about_.step = range.first_step;
-  const std::string client =
-      about_.identity.empty() ? about_.client
-                              : absl::StrCat("identity '", about_.identity, "' at ", about_.client);
   events_.Add(LogCause::kStreamOpened, LogLevel::kInfo,
               absl::StrCat(name_, " opened: dataset '", plan.dataset().name(), "', cores ",
                            range.core_begin, " to ", range.core_end - 1, ", ", range.count,
                            " steps from ", range.first_step, " on",
                            range.stride == 1 ? "" : absl::StrCat(" in strides of ", range.stride),
-                           ", for ", ForeignName(client)),
+                           ", for ", ShownClient(about_)),
               about_);
 }
 

@@ -17,6 +17,9 @@
 
 namespace systole {
 
+// A client as lines of the log name it: its address, and its identity if it has one.
+std::string ShownClient(const LogFields& about);
+
 class StreamLog {
  public:
   // Logs that a stream of `plan` has opened. Uses the client and the identity of `about`. `events`

@@ -164,8 +164,8 @@ std::vector<Room> SystoleRooms() {
       {"server/streams", 13,
        Join({ground,
              messages,
-             {"core/concurrency", "core/log", "core/plan", "core/engine", "proto/framing",
-              "server/access", "server/slots"}})},
+             {"core/concurrency", "core/log", "core/batch", "core/plan", "core/engine",
+              "proto/framing", "server/access", "server/slots"}})},
       // Services that tools expect of any gRPC server: health, reflection.
       {"server/introspection", 14,
        Join({ground,
@@ -174,8 +174,8 @@ std::vector<Room> SystoleRooms() {
       // The metrics of a server, a line each. The rooms that count are below.
       {"server/metrics",
        14,
-       {"core/concurrency", "core/process", "core/metrics", "core/cache", "core/engine",
-        "server/listener", "server/streams"}},
+       {"core/concurrency", "core/process", "core/metrics", "core/batch", "core/cache",
+        "core/engine", "server/listener", "server/streams"}},
       // Pages over HTTP, for people, probes and monitors. It knows no feed: a source gives it
       // numbers.
       {"server/admin", 14,

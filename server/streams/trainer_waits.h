@@ -1,0 +1,88 @@
+// What clients say about their trainers' waits: the last report of each, for a while.
+//
+// A report is only shown, and changes nothing that a server does. A client is known by its peer and
+// a number of its own, so no peer can speak for another's trainer. How many reports are kept does
+// not depend on what clients send: if there are too many, the peer that has most loses its oldest.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_STREAMS_TRAINER_WAITS_H_
+#define SYSTOLE_SERVER_STREAMS_TRAINER_WAITS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "core/batch/feed_limit.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "proto/framing/trainer_report.h"
+
+namespace systole {
+
+// The most reports that are kept, and the most of them for one peer. A report takes about 200
+// bytes.
+inline constexpr size_t kMaxTrainers = 1024;
+inline constexpr size_t kMaxTrainersOfPeer = 256;
+// A report counts for this long: clients send one every 10 s, and one of them may be lost.
+inline constexpr absl::Duration kReportCountsFor = absl::Seconds(30);
+// An earlier report of the same client is ignored.
+inline constexpr absl::Duration kLeastReportInterval = absl::Seconds(1);
+
+// All trainers that have reported lately.
+struct TrainerTotals {
+  int64_t trainers = 0;
+  // Of their wait ratios. 0 if there are none.
+  double mean_waits = 0;
+  double max_waits = 0;
+  std::array<int64_t, kNumFeedLimits> by_limit = {};
+
+  int64_t limited_by(FeedLimit limit) const { return by_limit[static_cast<size_t>(limit)]; }
+};
+
+class TrainerWaits {
+ public:
+  explicit TrainerWaits(MonotonicClock clock) : clock_(std::move(clock)) {}
+
+  // Takes in what the peer's client with this number says. Ignores a report that knows nothing, and
+  // one that comes too soon.
+  void Add(const std::string& peer, uint64_t client, const TrainerReport& report)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // The client's last report. Without `waits` if there is none that counts.
+  TrainerReport Of(const std::string& peer, uint64_t client) const ABSL_LOCKS_EXCLUDED(mu_);
+  TrainerTotals totals() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Forgets reports that do not count any more. Call it about once a second.
+  void Tick() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // How many reports are kept.
+  size_t size() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Entry {
+    TrainerReport report;
+    absl::Duration at;
+  };
+  using Peer = std::map<uint64_t, Entry>;
+
+  bool Counts(const Entry& entry, absl::Duration now) const {
+    return now - entry.at < kReportCountsFor;
+  }
+  // Makes room for a report of `peer`.
+  void MakeRoom(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ForgetOldest(std::map<std::string, Peer>::iterator peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const MonotonicClock clock_;
+  mutable Mutex mu_;
+  std::map<std::string, Peer> peers_ ABSL_GUARDED_BY(mu_);  // None is empty.
+  size_t size_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_STREAMS_TRAINER_WAITS_H_
