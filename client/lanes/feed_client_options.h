@@ -94,6 +94,9 @@ struct FeedClientOptions {
   // Whether Create() begins to ask for steps, so that the first steps are there when the trainer
   // needs them. If false, the first call of Next() or WaitForNext() begins.
   bool start_at_once = true;
+  // How often the servers that send steps are told how long the trainer waits. The request for each
+  // stream tells it, too. At most a few dozen bytes a server. Servers only show it.
+  absl::Duration report_every = absl::Seconds(10);
   // Called every 50 ms by the thread that waits in Create() or Resume(); may be null. If it returns
   // true, they return Cancelled.
   std::function<bool()> interrupted;

@@ -60,11 +60,13 @@ FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options,
       options_(options),
       list_(std::move(list)),
       clock_(SteadyClock()),
+      client_(ClientNumber(clock_())),
       schedule_(ScheduleOptionsOf(options, clock_())),
       log_(options.log != nullptr, spec),
-      servers_(spec_, options_, std::move(security), ClientNumber(clock_()), log_, stats_),
+      servers_(spec_, options_, std::move(security), client_, log_, stats_),
       lanes_(*this),
-      trainer_(options.first_step) {
+      trainer_(options.first_step),
+      reports_(client_, options.report_every, clock_()) {
   keeper_ = std::make_unique<WorkerPool>(1);
   keeper_->Submit([this] { Keep(); });
   if (list_.period() == absl::InfiniteDuration()) {
@@ -141,6 +143,7 @@ void FeedLanes::Carry(const ScheduleAction& action, const absl::Status& cause, i
       Ask(what.server);
     } else if constexpr (std::is_same_v<Action, ForgetServer>) {
       DestroyLater(servers_.Forget(what.server));
+      reports_.Forget(what.server);
     } else if constexpr (std::is_same_v<Action, ReleaseServer>) {
       DestroyLater(servers_.Release(what.server));
     } else if constexpr (std::is_same_v<Action, OpenStream>) {
@@ -187,6 +190,7 @@ void FeedLanes::Open(const OpenStream& action) {
   v1::StreamStepsRequest request;
   *request.mutable_spec() = spec_;
   *request.mutable_expected() = servers_.IdentityOf(action.server);
+  *request.mutable_trainer() = reports_.MessageOf(trainer_.Report(clock_()));
   work_.start_streams.emplace_back(lanes_.Open(action, link, std::move(request)), &link);
 }
 
@@ -265,11 +269,13 @@ void FeedLanes::Keep() {
       while (true) {
         EndWhatHasEnded();
         Tell(Tick());
+        SendReports();
         std::swap(work, work_);
         lines = log_.Take();
         if (!work.empty() || !lines.empty()) break;
-        if (stopping_ && lanes_.idle() && servers_.idle()) return;
-        keeper_wakes_.WaitFor(mu_, std::max(absl::ZeroDuration(), schedule_.wake_at() - clock_()));
+        if (stopping_ && lanes_.idle() && servers_.idle() && reports_.idle()) return;
+        const absl::Duration wake_at = std::min(schedule_.wake_at(), reports_.due_at());
+        keeper_wakes_.WaitFor(mu_, std::max(absl::ZeroDuration(), wake_at - clock_()));
       }
     }
     work.Do();
@@ -286,12 +292,31 @@ void FeedLanes::EndWhatHasEnded() {
   const std::vector<int> answering = servers_.Answering();
   if (Stopped()) {
     for (ResolveCall* call : servers_.CancelQuestions()) work_.cancel_calls.push_back(call);
+    for (ReportCall* call : reports_.CancelAll()) work_.cancel_reports.push_back(call);
+  }
+  for (std::unique_ptr<ReportCall>& call : reports_.TakeEnded()) {
+    work_.ended_reports.push_back(std::move(call));
   }
   for (const int server : answering) {
     FeedServers::Judged judged = servers_.Judge(server, /*wanted=*/!Stopped());
     work_.ended_calls.push_back(std::move(judged.call));
     if (judged.cause.ok()) trainer_wakes_.SignalAll();
     Tell(judged.event, judged.cause);
+  }
+}
+
+void FeedLanes::SendReports() {
+  const absl::Duration now = clock_();
+  if (Stopped() || now < reports_.due_at()) return;
+  const TrainerReport report = trainer_.Report(now);
+  for (const int server : reports_.Due(lanes_.Streaming(), now)) {
+    ReportCall* const call =
+        reports_.Tell(server, report, [this, server](const absl::Status& status) {
+          MutexLock lock(mu_);
+          reports_.Ended(server, status);
+          keeper_wakes_.SignalAll();
+        });
+    work_.start_reports.emplace_back(call, &servers_.LinkOf(server));
   }
 }
 

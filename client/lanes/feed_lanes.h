@@ -35,6 +35,7 @@
 #include "client/lanes/lane_table.h"
 #include "client/lanes/step_finisher.h"
 #include "client/lanes/trainer_end.h"
+#include "client/lanes/trainer_reports.h"
 #include "client/schedule/step_schedule.h"
 #include "client/servers/server_list.h"
 #include "client/servers/server_security.h"
@@ -110,6 +111,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   // The keeper's loop and its parts.
   void Keep() ABSL_LOCKS_EXCLUDED(mu_);
   void EndWhatHasEnded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SendReports() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndStream(int lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Stopped() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     return stopping_ || trainer_.cancelled();
@@ -124,6 +126,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   const FeedClientOptions options_;
   const ServerList list_;
   const MonotonicClock clock_;
+  const uint64_t client_;  // A number of this client's own.
 
   mutable Mutex mu_;
   CondVar keeper_wakes_;
@@ -136,6 +139,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   FeedServers servers_ ABSL_GUARDED_BY(mu_);
   LaneTable lanes_ ABSL_GUARDED_BY(mu_);
   TrainerEnd trainer_ ABSL_GUARDED_BY(mu_);
+  TrainerReports reports_ ABSL_GUARDED_BY(mu_);
   absl::Status list_error_ ABSL_GUARDED_BY(mu_);  // From the last attempt to read the list.
   KeeperWork work_ ABSL_GUARDED_BY(mu_);
   // Set by Start().

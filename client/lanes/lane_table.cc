@@ -168,6 +168,16 @@ std::unique_ptr<ChunkStream> LaneTable::TakeStream(int index, bool failed) {
   return lane.TakeStream();
 }
 
+std::set<int> LaneTable::Streaming() const {
+  std::set<int> servers;
+  for (const auto& [number, lane] : lanes_) {
+    if (lane.stream != nullptr && !lane.stopping && !lane.ended.has_value()) {
+      servers.insert(lane.server);
+    }
+  }
+  return servers;
+}
+
 bool LaneTable::idle() const {
   return std::all_of(lanes_.begin(), lanes_.end(),
                      [](const auto& entry) { return entry.second.stream == nullptr; });

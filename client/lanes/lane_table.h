@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -101,6 +102,8 @@ class LaneTable {
   // Makes a lane of Ended() idle again. `failed`: the next stream is a retry. Returns the stream,
   // for the caller to destroy.
   std::unique_ptr<ChunkStream> TakeStream(int lane, bool failed);
+  // The servers whose streams are under way.
+  std::set<int> Streaming() const;
   // Whether no lane has a stream.
   bool idle() const;
 

@@ -33,6 +33,22 @@ void TrainerEnd::WaitEnds(absl::Duration now) {
   waited_ += now - *std::exchange(waits_since_, std::nullopt);
 }
 
+TrainerReport TrainerEnd::Report(absl::Duration now) const {
+  if (!window_.has_value()) return {};
+  StepWait so_far = {.at = now, .waited = waited_, .ready_at = now};
+  if (waits_since_.has_value()) so_far.waited += now - *waits_since_;
+  if (window_->HasNext()) {
+    const auto place = static_cast<size_t>(window_->next_step() % window_->size());
+    so_far.ready_at = spans_[place].complete_at();
+  }
+  const std::optional<LatelyWaited> lately = shares_.Lately(so_far);
+  if (!lately.has_value()) return {};
+  return {.waits = lately->verdict.waits,
+          .steps_per_second = lately->steps_per_second,
+          .limit = lately->verdict.limit,
+          .output = lately->verdict.output};
+}
+
 bool TrainerEnd::HasNext() const {
   return !cancelled_.ok() || window_->HasNext() ||
          window_->next_step() >= std::min(end_step_, error_step_);

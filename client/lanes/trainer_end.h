@@ -19,6 +19,7 @@
 #include "client/step/step.h"
 #include "client/verdict/step_spans.h"
 #include "client/verdict/wait_shares.h"
+#include "proto/framing/trainer_report.h"
 
 namespace systole {
 
@@ -55,6 +56,8 @@ class TrainerEnd {
   absl::StatusOr<std::optional<TakenStep>> Next(FeedClientStats& stats, absl::Duration now);
   // What is known of the trainer's waits.
   FeedWaits waits() const { return shares_.waits(); }
+  // What servers are told of them. It is `now`, and the trainer may be waiting.
+  TrainerReport Report(absl::Duration now) const;
 
   // The error that ends the feed early, if one does.
   const absl::Status& error() const { return error_; }

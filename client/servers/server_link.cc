@@ -25,11 +25,15 @@ constexpr absl::string_view kUnixPrefix = "unix:";
 constexpr absl::string_view kXdsPrefix = "xds:///";
 constexpr char kResolveMethod[] = "/systole.v1.Systole/ResolveFeed";
 
-// Gives ResolveFeed its own limit for an answer. For all other calls the channel's limit holds.
+std::string LimitOf(absl::string_view method, int answer_bytes) {
+  return absl::StrCat(R"({"name":[{"service":"systole.v1.Systole","method":")", method,
+                      R"("}],"maxResponseMessageBytes":)", answer_bytes, "}");
+}
+
+// Gives two methods their own limits for an answer. For all other calls the channel's limit holds.
 std::string ServiceConfig() {
-  return absl::StrCat(
-      R"({"methodConfig":[{"name":[{"service":"systole.v1.Systole","method":"ResolveFeed"}],)",
-      R"("maxResponseMessageBytes":)", kMaxFeedAnswerBytes, "}]}");
+  return absl::StrCat(R"({"methodConfig":[)", LimitOf("ResolveFeed", kMaxFeedAnswerBytes), ",",
+                      LimitOf("ReportTrainer", kMaxReportAnswerBytes), "]}");
 }
 
 grpc::ChannelArguments ChannelArgs(const std::string& server_name,

@@ -98,6 +98,19 @@ void WaitShares::Take(const StepWait& wait, const StepSpans::Spans& spans) {
   recent_.Add(step);
 }
 
+std::optional<LatelyWaited> WaitShares::Lately(const StepWait& so_far) const {
+  if (!last_.has_value()) return std::nullopt;
+  WaitShares now = *this;
+  now.Take(so_far,
+           {{.cause = WaitCause::kUnknown, .begin = so_far.at - so_far.waited, .end = so_far.at}});
+  LatelyWaited lately = {.verdict = VerdictOf(now.recent_)};
+  if (now.recent_.times.seconds > 0) {
+    // Take() has counted a step that has not come yet.
+    lately.steps_per_second = (now.recent_.steps - 1) / now.recent_.times.seconds;
+  }
+  return lately;
+}
+
 FeedVerdict WaitShares::VerdictOf(const Sums& sums) {
   FeedVerdict verdict;
   if (sums.steps == 0 || sums.times.seconds <= 0) return verdict;

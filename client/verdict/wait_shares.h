@@ -27,6 +27,12 @@ struct StepWait {
   absl::Duration ready_at;
 };
 
+// How a trainer fared in the last seconds.
+struct LatelyWaited {
+  FeedVerdict verdict;
+  double steps_per_second = 0;
+};
+
 class WaitShares {
  public:
   // Times of a wait that lie in no span of the step count as `rest`: kWire if steps come from
@@ -35,6 +41,10 @@ class WaitShares {
 
   // The trainer got a step. The wait for the first one is left out: the feed begins meanwhile.
   void Take(const StepWait& wait, const StepSpans::Spans& spans);
+
+  // What is known of the last seconds, as if the trainer got its next step now. For what it has
+  // waited so far is not known yet. Nullopt: it has got no step at all.
+  std::optional<LatelyWaited> Lately(const StepWait& so_far) const;
 
   FeedWaits waits() const {
     return {.times = total_.times, .verdict = VerdictOf(total_), .recent = VerdictOf(recent_)};

@@ -153,6 +153,16 @@ class FakeServer::Service : public v1::Systole::Service {
     return feed_.dataset ? ToGrpcStatus(feed_.dataset(*answer)) : grpc::Status::OK;
   }
 
+  grpc::Status ReportTrainer(grpc::ServerContext*, const v1::ReportTrainerRequest* request,
+                             v1::ReportTrainerResponse*) override {
+    {
+      MutexLock lock(mu_);
+      ++reports_;
+    }
+    if (feed_.report) return ToGrpcStatus(feed_.report(request->trainer()));
+    return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
+  }
+
   grpc::Status StreamSteps(grpc::ServerContext* context, const v1::StreamStepsRequest* request,
                            grpc::ServerWriter<v1::Chunk>* writer) override {
     int stream = 0;
@@ -194,6 +204,10 @@ class FakeServer::Service : public v1::Systole::Service {
   std::vector<v1::StreamStepsRequest> requests() const {
     MutexLock lock(mu_);
     return requests_;
+  }
+  int64_t reports() const {
+    MutexLock lock(mu_);
+    return reports_;
   }
   int64_t steps_written() const {
     MutexLock lock(mu_);
@@ -298,6 +312,7 @@ class FakeServer::Service : public v1::Systole::Service {
   mutable Mutex mu_;
   mutable CondVar changed_;
   std::vector<v1::StreamStepsRequest> requests_ ABSL_GUARDED_BY(mu_);
+  int64_t reports_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t steps_written_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t chunks_written_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
@@ -324,6 +339,7 @@ FakeServer::~FakeServer() {
 }
 
 std::vector<v1::StreamStepsRequest> FakeServer::requests() const { return service_->requests(); }
+int64_t FakeServer::reports() const { return service_->reports(); }
 int64_t FakeServer::steps_written() const { return service_->steps_written(); }
 int64_t FakeServer::chunks_written() const { return service_->chunks_written(); }
 void FakeServer::WaitForChunks(int64_t chunks) const { service_->WaitForChunks(chunks); }

@@ -70,6 +70,9 @@ struct FakeFeed {
   std::function<absl::Status(v1::ServerStatusResponse& answer)> status;
   std::function<absl::Status(v1::ListDatasetsResponse& answer)> datasets;
   std::function<absl::Status(v1::DescribeDatasetResponse& answer)> dataset;
+  // Called with each report of a trainer. Null: the server does not have the method, as an older
+  // one.
+  std::function<absl::Status(const v1::TrainerReport& report)> report;
   // Whether gRPC compresses the server's messages.
   bool compresses = false;
   // Whether the server sends slowly (paced_sockets.h).
@@ -100,6 +103,8 @@ class FakeServer {
 
   // All requests of StreamSteps so far, in order.
   std::vector<v1::StreamStepsRequest> requests() const;
+  // How often ReportTrainer was called.
+  int64_t reports() const;
   // How many steps were handed to gRPC up to their last chunk.
   int64_t steps_written() const;
   int64_t chunks_written() const;

@@ -17,6 +17,7 @@ namespace systole {
 namespace {
 
 using testing::HasSubstr;
+using testing::Optional;
 
 class TrainerEndTest : public testing::Test {
  protected:
@@ -152,6 +153,35 @@ TEST_F(TrainerEndTest, AWaitCountsForWhatTheStepDidMeanwhile) {
   EXPECT_NEAR(waits.times.of(WaitCause::kDecode), 4 * 0.003, 1e-9);
   EXPECT_NEAR(waits.times.of(WaitCause::kClient), 4 * 0.002, 1e-9);
   EXPECT_EQ(waits.verdict.limit, FeedLimit::kDecode);
+}
+
+TEST_F(TrainerEndTest, ServersAreToldOfTheWaitThatIsUnderWay) {
+  TrainerEnd trainer(0);
+  EXPECT_EQ(trainer.Report(now_), TrainerReport());  // It has not begun.
+  trainer.Start(/*end_step=*/200, /*window_steps=*/2);
+  EXPECT_EQ(trainer.Report(now_), TrainerReport());
+  // Steps lie ready, and the trainer takes one every 10 ms.
+  trainer.Put(0, Buffer());
+  for (int64_t step = 1; step < 100; ++step) {
+    trainer.Put(step, Buffer());
+    EXPECT_EQ(Take(trainer), absl::StrCat(step - 1));
+  }
+  const TrainerReport fast = trainer.Report(now_);
+  EXPECT_THAT(fast.waits, Optional(0.0));
+  EXPECT_EQ(fast.limit, FeedLimit::kTrainer);
+  EXPECT_NEAR(fast.steps_per_second, 100, 1);
+  EXPECT_EQ(Take(trainer), "99");
+  // Then the feed stands still.
+  trainer.WaitBegins(now_);
+  now_ += absl::Seconds(60);
+  const TrainerReport stuck = trainer.Report(now_);
+  ASSERT_TRUE(stuck.waits.has_value());
+  EXPECT_GT(*stuck.waits, 0.95);
+  EXPECT_EQ(stuck.limit, FeedLimit::kUnknown);
+  EXPECT_LT(stuck.steps_per_second, 1);
+  // To ask changes nothing.
+  EXPECT_EQ(trainer.Report(now_), stuck);
+  EXPECT_EQ(trainer.waits().times.all_waited(), 0);
 }
 
 }  // namespace

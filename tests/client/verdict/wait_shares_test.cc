@@ -42,6 +42,10 @@ class Simulation {
     }
   }
   FeedWaits waits() const { return shares_.waits(); }
+  // What is known if the trainer has worked and then `waited` since its last step.
+  std::optional<LatelyWaited> Lately(absl::Duration worked, absl::Duration waited) const {
+    return shares_.Lately({.at = now_ + worked + waited, .waited = waited, .ready_at = now_});
+  }
   FeedVerdict verdict() const { return shares_.waits().verdict; }
 
  private:
@@ -205,6 +209,28 @@ TEST(WaitSharesTest, AnOutputThatNoSpecCanHaveIsNotCounted) {
   EXPECT_EQ(simulation.verdict().limit, FeedLimit::kDecode);
   EXPECT_EQ(simulation.verdict().output, -1);
   EXPECT_EQ(simulation.verdict().operation, -1);
+}
+
+TEST(WaitSharesTest, LatelyHasTheStepThatTheTrainerIsAt) {
+  Simulation simulation;
+  EXPECT_FALSE(simulation.Lately(Ms(0), Ms(0)).has_value());
+  simulation.Run(100, Ms(100), {.late = Ms(100), .stages = {.make = Ms(100), .costliest = 2}});
+  const FeedVerdict before = simulation.verdict();
+  std::optional<LatelyWaited> lately = simulation.Lately(Ms(0), Ms(0));
+  ASSERT_TRUE(lately.has_value());
+  EXPECT_NEAR(lately->verdict.waits, 0.5, 1e-9);
+  EXPECT_EQ(lately->verdict.limit, FeedLimit::kDecode);
+  EXPECT_EQ(lately->verdict.output, 2);
+  EXPECT_NEAR(lately->steps_per_second, 5, 0.1);
+  // The trainer works for long, as when it validates.
+  lately = simulation.Lately(absl::Seconds(60), Ms(0));
+  EXPECT_LT(lately->verdict.waits, 0.01);
+  EXPECT_NEAR(lately->steps_per_second, 0, 0.1);
+  // Nobody knows yet what the next step is waiting for.
+  lately = simulation.Lately(Ms(0), absl::Seconds(60));
+  EXPECT_GT(lately->verdict.waits, 0.95);
+  EXPECT_EQ(lately->verdict.limit, FeedLimit::kUnknown);
+  EXPECT_EQ(simulation.verdict().waits, before.waits);
 }
 
 }  // namespace
