@@ -304,6 +304,7 @@ std::vector<Room> SystoleRooms() {
               "core/operations/ops",
               "core/dataset",
               "core/plan",
+              "proto/framing/trainer_report.h",
               "proto/metrics",
               "client/infeed",
               "client/look",

@@ -18,6 +18,7 @@
 #include "client/cli/commands/damaged_records.h"
 #include "client/cli/commands/permitted_answer.h"
 #include "client/cli/commands/security_flags.h"
+#include "client/cli/commands/stream_table.h"
 #include "client/servers/server_status.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/pace.h"
@@ -57,6 +58,12 @@ struct ServerReport {
   // How much each counter grew per second between two answers. Nullopt if there are not two
   // answers, or if the server was restarted between them.
   std::optional<std::vector<MetricReading>> rates;
+  // The earlier answer. Not set if there is none.
+  std::optional<v1::ServerStatusResponse> before;
+
+  const v1::ServerStatusResponse* earlier() const {
+    return before.has_value() ? &*before : nullptr;
+  }
 };
 
 void AppendServer(const ServerReport& report, JsonWriter& json) {
@@ -76,6 +83,7 @@ void AppendServer(const ServerReport& report, JsonWriter& json) {
     AppendMetrics(*report.rates, json);
     json.EndObject();
   }
+  AppendStreams(status, report.earlier(), json);
   json.Key("datasets").BeginArray();
   for (const v1::DatasetStatus& dataset : status.datasets()) {
     json.BeginObject().Field("name", dataset.name());
@@ -93,6 +101,7 @@ void PrintServer(const ServerReport& report, std::ostream& out) {
   out << report.address << ": version " << status.version() << ", content version "
       << status.content_version() << (status.draining() ? ", DRAINING" : "") << "\n";
   out << MetricsText(report.answer->metrics, report.rates.value_or(std::vector<MetricReading>()));
+  PrintStreams(status, report.earlier(), out);
   for (const v1::DatasetStatus& dataset : status.datasets()) {
     const int64_t found = report.answer->Found(dataset.name());
     const bool met = dataset.masked_examples() > 0 || !dataset.damaged_records().empty();
@@ -173,10 +182,11 @@ class StatusCommand final : public Command {
     std::vector<absl::StatusOr<Answer>> after = AskAll(servers, before);
     std::vector<ServerReport> reports;
     for (size_t i = 0; i < servers.size(); ++i) {
-      ServerReport report = {servers[i], std::move(after[i]), std::nullopt};
+      ServerReport report = {servers[i], std::move(after[i]), std::nullopt, std::nullopt};
       if (!before.empty() && before[i].ok() && report.answer.ok()) {
         report.rates = RatesBetween(before[i]->metrics, report.answer->metrics,
                                     absl::ToDoubleSeconds(report.answer->at - before[i]->at));
+        report.before = std::move(before[i]->status);
       }
       reports.push_back(std::move(report));
     }
