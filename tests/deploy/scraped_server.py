@@ -18,7 +18,7 @@ import urllib.request
 # A hundred times what each wait takes on an idle machine.
 _LONGEST_WAIT_S = 300
 
-_METRIC = re.compile(r"\b(?:systole|grpc)_(?:server|feed)_\w+")
+_METRIC = re.compile(r"\b(?:systole_(?:server|feed|trainers?)|grpc_server)_\w+")
 
 
 def _get(url):
