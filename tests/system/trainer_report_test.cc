@@ -1,0 +1,91 @@
+// A trainer's waits, told by the real client and shown by the real programs.
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/feed/feed_client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/dataset/test_dataset.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/server/admin/http_client.h"
+#include "tests/status_matchers.h"
+#include "tests/system/process.h"
+#include "tests/system/served_feed.h"
+#include "tests/wait_until.h"
+
+namespace systole {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Ge;
+using ::testing::HasSubstr;
+using ::testing::Le;
+
+// The number after `before` in `text`; -1 if there is none.
+double NumberAfter(const std::string& before, const std::string& text) {
+  const size_t at = text.find(before);
+  if (at == std::string::npos) return -1;
+  const size_t begin = at + before.size();
+  double number = -1;
+  return absl::SimpleAtod(text.substr(begin, text.find('\n', begin) - begin), &number) ? number
+                                                                                       : -1;
+}
+
+class TrainerReportSystemTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto server =
+        ServerProcess::Start({"--admin", "127.0.0.1:0", "--admin-port-file", folder_ / "port",
+                              "--dataset", "raw=" + folder_.Write("a", RawShard(0, 64, 16))});
+    ASSERT_THAT(server, IsOk());
+    server_ = *std::move(server);
+    ASSERT_TRUE(WaitUntil([&] { return std::filesystem::exists(folder_ / "port"); }));
+    ASSERT_TRUE(absl::SimpleAtoi(ReadWholeFile(folder_ / "port"), &port_));
+  }
+  std::string Metrics() const { return HttpGet(port_, "/metrics").body; }
+  std::string Status(bool json) const {
+    std::vector<std::string> args = {"status", "--interval", "0", "--server", server_->address()};
+    if (json) args.push_back("--json");
+    return RunSystole(args).out;
+  }
+
+  const TempFolder folder_;
+  std::unique_ptr<ServerProcess> server_;
+  int port_ = 0;
+};
+
+TEST_F(TrainerReportSystemTest, ItsWaitsAreInTheMetricsAndInTheStatus) {
+  EXPECT_THAT(Metrics(), AllOf(HasSubstr("\nsystole_trainers_reporting 0\n"),
+                               HasSubstr("systole_trainer_wait_ratio{statistic=\"max\"} 0\n")));
+  absl::StatusOr<std::unique_ptr<FeedClient>> feed =
+      FeedClient::Create(SpecFromText("dataset: 'raw' global_batch: 8 num_cores: 2 "
+                                      "outputs { name: 'id' feature: 'record_id' dtype: INT64 }"),
+                         {.servers = {server_->address()}, .prefetch_bytes = 0});
+  ASSERT_THAT(feed, IsOk());
+  // The second stream begins with a report, after 1,024 steps.
+  for (int step = 0; step < 1030; ++step) ASSERT_THAT((*feed)->Next(), IsOk());
+  ASSERT_TRUE(WaitUntil(
+      [&] { return Metrics().find("\nsystole_trainers_reporting 1\n") != std::string::npos; }));
+  for (const char* statistic : {"mean", "max"}) {
+    EXPECT_THAT(
+        NumberAfter(absl::StrCat("\nsystole_trainer_wait_ratio{statistic=\"", statistic, "\"} "),
+                    Metrics()),
+        AllOf(Ge(0.0), Le(1.0)));
+  }
+  EXPECT_THAT(Metrics(), HasSubstr("\nsystole_trainer_limits{limit=\"decode\"} "));
+  EXPECT_THAT(Status(/*json=*/true),
+              AllOf(HasSubstr("\"trainers_reporting\":1,"), HasSubstr("\"trainer_wait_ratio\":{"),
+                    HasSubstr("\"streams\":[{\"stream\":2,"), HasSubstr("\"dataset\":\"raw\""),
+                    HasSubstr("\"trainer\":{\"wait_ratio\":")));
+  EXPECT_THAT(Status(/*json=*/false),
+              AllOf(HasSubstr("  stream  dataset  steps/s  MB/s  trainer waits  limit"),
+                    HasSubstr("  2       raw   "), HasSubstr("  ipv4:127.0.0.1:")));
+}
+
+}  // namespace
+}  // namespace systole
