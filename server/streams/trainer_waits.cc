@@ -25,17 +25,22 @@ void TrainerWaits::MakeRoom(const std::string& peer) {
       own != peers_.end() && own->second.size() >= kMaxTrainersOfPeer) {
     ForgetOldest(own);
   } else if (size_ >= kMaxTrainers) {
+    // Among peers that have as many, the one that has been silent for longest.
     ForgetOldest(std::max_element(peers_.begin(), peers_.end(), [](const auto& a, const auto& b) {
-      return a.second.size() < b.second.size();
+      if (a.second.size() != b.second.size()) return a.second.size() < b.second.size();
+      return OldestOf(a.second)->second.at > OldestOf(b.second)->second.at;
     }));
   }
 }
 
+TrainerWaits::Peer::const_iterator TrainerWaits::OldestOf(const Peer& entries) {
+  return std::min_element(entries.begin(), entries.end(),
+                          [](const auto& a, const auto& b) { return a.second.at < b.second.at; });
+}
+
 void TrainerWaits::ForgetOldest(std::map<std::string, Peer>::iterator peer) {
   Peer& entries = peer->second;
-  entries.erase(std::min_element(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-    return a.second.at < b.second.at;
-  }));
+  entries.erase(OldestOf(entries));
   --size_;
   if (entries.empty()) peers_.erase(peer);
 }

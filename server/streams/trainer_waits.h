@@ -73,6 +73,8 @@ class TrainerWaits {
   bool Counts(const Entry& entry, absl::Duration now) const {
     return now - entry.at < kReportCountsFor;
   }
+  // The report that came first. REQUIRES: there is one.
+  static Peer::const_iterator OldestOf(const Peer& entries);
   // Makes room for a report of `peer`.
   void MakeRoom(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetOldest(std::map<std::string, Peer>::iterator peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -96,18 +96,24 @@ TEST_F(TrainerWaitsTest, APeerThatSaysMuchLosesItsOwnOldestReports) {
 }
 
 TEST_F(TrainerWaitsTest, AnyNumberOfPeersTakesABoundedNumberOfReports) {
-  for (int i = 0; i < 3 * static_cast<int>(kMaxTrainers); ++i) {
-    Say(absl::StrCat("peer ", i), 7, 1.0);
+  const auto say = [this](const std::string& peer, uint64_t client) {
+    now_ += absl::Milliseconds(1);
+    Say(peer, client, 0.5);
     ASSERT_LE(waits_.size(), kMaxTrainers);
-  }
-  // The peer with many clients loses one for each newcomer.
-  for (uint64_t client = 1; client <= kMaxTrainersOfPeer; ++client) Say("loud", client, 1.0);
-  for (int i = 0; i < 10; ++i) Say(absl::StrCat("newcomer ", i), 7, 0.5);
+  };
+  const int most = static_cast<int>(kMaxTrainers);
+  for (int i = 0; i < 2 * most; ++i) say(absl::StrCat("peer ", i), 7);
+  // The oldest have gone.
+  EXPECT_EQ(waits_.Of("peer 0", 7), TrainerReport());
+  EXPECT_THAT(waits_.Of(absl::StrCat("peer ", most), 7).waits, Optional(0.5));
+  // A peer with many clients does not drive out those with one, and loses one for a newcomer.
+  for (uint64_t client = 1; client <= 100; ++client) say("loud", client);
+  for (int i = 0; i < 10; ++i) say(absl::StrCat("newcomer ", i), 7);
   for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(waits_.Of(absl::StrCat("newcomer ", i), 7).waits, Optional(0.5));
   }
-  EXPECT_EQ(waits_.size(), kMaxTrainers);
-  EXPECT_EQ(waits_.totals().trainers, static_cast<int64_t>(kMaxTrainers));
+  EXPECT_THAT(waits_.Of(absl::StrCat("peer ", most + 20), 7).waits, Optional(0.5));
+  EXPECT_EQ(waits_.totals().trainers, most);
 }
 
 }  // namespace
