@@ -103,7 +103,8 @@ TEST(StatusCommandTest, ShowsWhateverAServerCounts) {
               HasSubstr(R"("metrics":{"active_streams":2,"steps_served":100,)"
                         R"("payload_bytes":12500000,"retired_moons":0,)"
                         R"("memory_used_bytes":31000000,"cpu_seconds":7.5,)"
-                        R"("moon_phases":{"full":3,"half_dark":4,"new":0}},"datasets":[)"));
+                        R"("moon_phases":{"full":3,"half_dark":4,"new":0}},)"
+                        R"("streams":[],"streams_left_out":0,"datasets":[)"));
 }
 
 TEST(StatusCommandTest, SaysThatAServerDrainsAndWhatSlowsItDown) {

@@ -75,10 +75,10 @@ TEST(StreamTableTest, RatesAreThoseSinceTheEarlierAnswer) {
   v1::StreamStatus& stream = *now.mutable_streams(0);
   stream.set_seconds(12);
   stream.set_steps(312 + 4);
-  stream.set_payload_bytes(stream.payload_bytes() + 6'000'000);
-  EXPECT_THAT(Table(now, &before), HasSubstr("\n  12      flowers  2.0      3.0 "));
+  stream.set_payload_bytes(stream.payload_bytes() + 6'250'000);
+  EXPECT_THAT(Table(now, &before), HasSubstr("\n  12      flowers  2.0      3.1 "));
   EXPECT_THAT(Json(now, &before),
-              HasSubstr(R"("steps_per_second":2,"bytes_per_second":3000000,"trainer")"));
+              HasSubstr(R"("steps_per_second":2,"bytes_per_second":3125000,"trainer")"));
 }
 
 TEST(StreamTableTest, ARestartedServersStreamsAreNew) {
