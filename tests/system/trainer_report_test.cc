@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "client/feed/feed_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -26,6 +27,8 @@ using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::Le;
 
+constexpr int kRecordBytes = 16 << 10;
+
 // The number after `before` in `text`; -1 if there is none.
 double NumberAfter(const std::string& before, const std::string& text) {
   const size_t at = text.find(before);
@@ -39,9 +42,9 @@ double NumberAfter(const std::string& before, const std::string& text) {
 class TrainerReportSystemTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto server =
-        ServerProcess::Start({"--admin", "127.0.0.1:0", "--admin-port-file", folder_ / "port",
-                              "--dataset", "raw=" + folder_.Write("a", RawShard(0, 64, 16))});
+    auto server = ServerProcess::Start(
+        {"--admin", "127.0.0.1:0", "--admin-port-file", folder_ / "port", "--dataset",
+         "raw=" + folder_.Write("a", RawShard(0, 64, kRecordBytes))});
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
     ASSERT_TRUE(WaitUntil([&] { return std::filesystem::exists(folder_ / "port"); }));
@@ -62,13 +65,12 @@ class TrainerReportSystemTest : public testing::Test {
 TEST_F(TrainerReportSystemTest, ItsWaitsAreInTheMetricsAndInTheStatus) {
   EXPECT_THAT(Metrics(), AllOf(HasSubstr("\nsystole_trainers_reporting 0\n"),
                                HasSubstr("systole_trainer_wait_ratio{statistic=\"max\"} 0\n")));
-  absl::StatusOr<std::unique_ptr<FeedClient>> feed =
-      FeedClient::Create(SpecFromText("dataset: 'raw' global_batch: 8 num_cores: 2 "
-                                      "outputs { name: 'id' feature: 'record_id' dtype: INT64 }"),
-                         {.servers = {server_->address()}, .prefetch_bytes = 0});
+  // Steps of 1 MiB, so that the stream stays open while the trainer takes none.
+  absl::StatusOr<std::unique_ptr<FeedClient>> feed = FeedClient::Create(
+      SpecFromText(RawSpec(kRecordBytes, /*epochs=*/1'000'000)),
+      {.servers = {server_->address()}, .prefetch_bytes = 0, .report_every = absl::Seconds(2)});
   ASSERT_THAT(feed, IsOk());
-  // The second stream begins with a report, after 1,024 steps.
-  for (int step = 0; step < 1030; ++step) ASSERT_THAT((*feed)->Next(), IsOk());
+  for (int step = 0; step < 3; ++step) ASSERT_THAT((*feed)->Next(), IsOk());
   ASSERT_TRUE(WaitUntil(
       [&] { return Metrics().find("\nsystole_trainers_reporting 1\n") != std::string::npos; }));
   for (const char* statistic : {"mean", "max"}) {
@@ -80,11 +82,11 @@ TEST_F(TrainerReportSystemTest, ItsWaitsAreInTheMetricsAndInTheStatus) {
   EXPECT_THAT(Metrics(), HasSubstr("\nsystole_trainer_limits{limit=\"decode\"} "));
   EXPECT_THAT(Status(/*json=*/true),
               AllOf(HasSubstr("\"trainers_reporting\":1,"), HasSubstr("\"trainer_wait_ratio\":{"),
-                    HasSubstr("\"streams\":[{\"stream\":2,"), HasSubstr("\"dataset\":\"raw\""),
+                    HasSubstr("\"streams\":[{\"stream\":1,"), HasSubstr("\"dataset\":\"raw\""),
                     HasSubstr("\"trainer\":{\"wait_ratio\":")));
   EXPECT_THAT(Status(/*json=*/false),
               AllOf(HasSubstr("  stream  dataset  steps/s  MB/s  trainer waits  limit"),
-                    HasSubstr("  2       raw   "), HasSubstr("  ipv4:127.0.0.1:")));
+                    HasSubstr("  1       raw   "), HasSubstr("  ipv4:127.0.0.1:")));
 }
 
 }  // namespace
