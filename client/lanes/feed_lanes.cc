@@ -3,7 +3,6 @@
 #include "client/lanes/feed_lanes.h"
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -20,16 +19,6 @@ namespace {
 
 // A feed begins with so many servers: if one fails, another serves already.
 constexpr int kFirstServers = 2;
-
-// A number that no other client has, so that clients do not all use the same servers. A client that
-// is restarted gets another one.
-uint64_t ClientNumber(absl::Duration now) {
-  const std::function<double()> draw =
-      DrawsOfProcess(static_cast<uint64_t>(absl::ToInt64Nanoseconds(now)), /*purpose=*/1);
-  const auto word = [&draw] { return static_cast<uint64_t>(draw() * 0x1p32); };
-  const uint64_t high = word() << 32;
-  return high | word();
-}
 
 ScheduleOptions ScheduleOptionsOf(const FeedClientOptions& options, absl::Duration now) {
   return {.connect_timeout = options.connect_timeout,
@@ -60,7 +49,7 @@ FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options,
       options_(options),
       list_(std::move(list)),
       clock_(SteadyClock()),
-      client_(ClientNumber(clock_())),
+      client_(NumberOfProcess(static_cast<uint64_t>(absl::ToInt64Nanoseconds(clock_())), 1)),
       schedule_(ScheduleOptionsOf(options, clock_())),
       log_(options.log != nullptr, spec),
       servers_(spec_, options_, std::move(security), client_, log_, stats_),
@@ -310,13 +299,13 @@ void FeedLanes::SendReports() {
   if (Stopped() || now < reports_.due_at()) return;
   const TrainerReport report = trainer_.Report(now);
   for (const int server : reports_.Due(lanes_.Streaming(), now)) {
-    ReportCall* const call =
-        reports_.Tell(server, report, [this, server](const absl::Status& status) {
-          MutexLock lock(mu_);
-          reports_.Ended(server, status);
-          keeper_wakes_.SignalAll();
-        });
-    work_.start_reports.emplace_back(call, &servers_.LinkOf(server));
+    const auto ended = [this, server](const absl::Status& status) {
+      MutexLock lock(mu_);
+      reports_.Ended(server, status);
+      keeper_wakes_.SignalAll();
+    };
+    work_.start_reports.emplace_back(reports_.Tell(server, report, ended),
+                                     &servers_.LinkOf(server));
   }
 }
 

@@ -126,7 +126,8 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   const FeedClientOptions options_;
   const ServerList list_;
   const MonotonicClock clock_;
-  const uint64_t client_;  // A number of this client's own.
+  // A number of its own: clients use different servers, and servers tell trainers apart.
+  const uint64_t client_;
 
   mutable Mutex mu_;
   CondVar keeper_wakes_;

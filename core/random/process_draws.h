@@ -15,6 +15,9 @@ namespace systole {
 // of the same process ID; `purpose` keeps two uses apart.
 std::function<double()> DrawsOfProcess(uint64_t now, uint32_t purpose);
 
+// 64 bits, drawn in the same way. Two calls with the same `now` give the same number.
+uint64_t NumberOfProcess(uint64_t now, uint32_t purpose);
+
 }  // namespace systole
 
 #endif  // SYSTOLE_CORE_RANDOM_PROCESS_DRAWS_H_
