@@ -96,26 +96,40 @@ void BlockReader::Drop(int64_t want) {
   Wake();
 }
 
-void BlockReader::Release(const BlockKey& key) {
+class BlockReader::InUse {
+ public:
+  InUse(BlockReader& reader, std::vector<BlockTable::Handed> blocks)
+      : reader_(reader), blocks_(std::move(blocks)) {}
+  ~InUse() { reader_.Release(std::move(blocks_)); }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+  const std::vector<BlockTable::Handed>& blocks() const { return blocks_; }
+
+ private:
+  BlockReader& reader_;
+  std::vector<BlockTable::Handed> blocks_;
+};
+
+void BlockReader::Release(std::vector<BlockTable::Handed> blocks) {
+  // Before the table counts the blocks as some that may go.
+  for (BlockTable::Handed& each : blocks) each.block.reset();
   BlockTable::Freed freed;
   MutexLock lock(mu_);
-  table_.Release(key);
+  for (const BlockTable::Handed& each : blocks) {
+    // The table does not have a block that could not be read.
+    if (each.entry != nullptr) table_.Release(each);
+  }
   freed = CollectFreed();
 }
 
-BlockPtr BlockReader::Hand(BlockTable::Handed handed) {
-  if (!handed.block->status().ok()) return handed.block;  // The table does not have it.
-  const Block* const block = handed.block.get();
-  return BlockPtr(block, [this, handed = std::move(handed)](const Block*) mutable {
-    handed.block.reset();  // Before the table counts the block as one that may go.
-    Release(handed.key);
-  });
-}
-
 std::vector<BlockPtr> BlockReader::Hand(std::vector<BlockTable::Handed> handed) {
+  const auto in_use = std::make_shared<const InUse>(*this, std::move(handed));
   std::vector<BlockPtr> blocks;
-  blocks.reserve(handed.size());
-  for (BlockTable::Handed& each : handed) blocks.push_back(Hand(std::move(each)));
+  blocks.reserve(in_use->blocks().size());
+  for (const BlockTable::Handed& each : in_use->blocks()) {
+    blocks.emplace_back(in_use, each.block.get());
+  }
   return blocks;
 }
 
@@ -216,8 +230,8 @@ void BlockReader::Read(const BlockTable::Job& job) {
   Call(std::move(later));
   // No task waits for this any more, but the request is not free until it is done.
   if (kept.has_value()) {
-    const BlockPtr in_use = Hand(*std::move(kept));
-    disk_.Insert(job.range, job.feed, in_use->bytes());
+    const std::vector<BlockPtr> in_use = Hand({*std::move(kept)});
+    disk_.Insert(job.range, job.feed, in_use[0]->bytes());
   }
   {
     MutexLock lock(mu_);

@@ -85,7 +85,8 @@ struct BlockReading {
     kReading,        // `done` is called when the blocks have come.
   };
   State state = State::kNoRoom;
-  std::vector<BlockPtr> blocks;         // kReady: in the order of the uses.
+  std::vector<BlockPtr> blocks;         // kReady: in the order of the uses. All of them stay in
+                                        // use until the last one is dropped.
   std::unique_ptr<BlockTicket> ticket;  // kReading.
 };
 
@@ -125,8 +126,9 @@ class BlockReader {
   };
 
   void Drop(int64_t want) ABSL_LOCKS_EXCLUDED(mu_);
-  void Release(const BlockKey& key) ABSL_LOCKS_EXCLUDED(mu_);
-  BlockPtr Hand(BlockTable::Handed handed);
+  // The blocks that a want was given. They are released together, under one lock.
+  class InUse;
+  void Release(std::vector<BlockTable::Handed> blocks) ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<BlockPtr> Hand(std::vector<BlockTable::Handed> handed);
   // ResourceExhausted if the system gives no thread.
   absl::Status StartReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -41,8 +41,34 @@ void BlockTable::MakeRoom(int64_t bytes) {
   }
 }
 
+std::optional<std::vector<BlockTable::Handed>> BlockTable::AdmitFromMemory(const BlockWant& want) {
+  std::vector<Handed> blocks;
+  blocks.reserve(want.uses.size());
+  for (const BlockUse& use : want.uses) {
+    const BlockKey key = KeyOf(use.range);
+    Entry* const entry = Find(key);
+    if (entry == nullptr || entry->block == nullptr) return std::nullopt;
+    blocks.push_back({.key = key, .entry = entry});
+  }
+  for (size_t use = 0; use < blocks.size(); ++use) {
+    Entry& entry = *blocks[use].entry;
+    // A block may be in more than one use, and is counted once.
+    const bool is_new = std::none_of(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(use),
+                                     [&](const Handed& each) { return each.entry == &entry; });
+    if (is_new) counts_.bytes_from_memory += static_cast<int64_t>(entry.range.size);
+    blocks[use].block = entry.block;
+    TakeInUse(entry);
+    ++entry.holds;
+    order_.Read(*entry.kept, want.feed, want.uses[use].records, want.uses[use].records_in_block);
+  }
+  return blocks;
+}
+
 BlockTable::Admission BlockTable::Admit(const BlockWant& want) {
   SYSTOLE_CHECK(!want.uses.empty());
+  if (std::optional<std::vector<Handed>> blocks = AdmitFromMemory(want); blocks.has_value()) {
+    return {.admitted = true, .want = ++last_number_, .blocks = std::move(blocks)};
+  }
   Want admitted = {.uses = want.uses, .feed = want.feed};
   std::vector<Entry*> known;
   std::vector<BlockRange> missing;
@@ -101,7 +127,7 @@ BlockTable::Admission BlockTable::Admit(const BlockWant& want) {
   for (size_t use = 0; use < want.uses.size(); ++use) {
     const Entry* const entry = Find(admitted.blocks[use].key);
     if (entry == nullptr) continue;
-    order_.Read(entry->number, want.feed, want.uses[use].records, want.uses[use].records_in_block);
+    order_.Read(*entry->kept, want.feed, want.uses[use].records, want.uses[use].records_in_block);
   }
   const bool is_complete = admitted.missing == 0;
   wants_.emplace(number, std::move(admitted));
@@ -125,6 +151,7 @@ BlockTable::Entry& BlockTable::AddToQueue(const BlockKey& key, const BlockWant& 
   entry.queued = queue.insert(queue.end(), &entry);
   parts_.Queue(entry.dataset, entry.cost);
   held_bytes_ += entry.cost;
+  entry.kept = &order_.Of(entry.number);
   by_number_[entry.number] = &entry;
   entries_.emplace(key, std::move(added));
   return entry;
@@ -133,13 +160,13 @@ BlockTable::Entry& BlockTable::AddToQueue(const BlockKey& key, const BlockWant& 
 void BlockTable::TakeInUse(Entry& entry) {
   if (!IsFree(entry)) return;
   free_bytes_ -= entry.cost;
-  order_.SetFree(entry.number, false);
+  order_.SetFree(*entry.kept, false);
 }
 
 void BlockTable::FreeIfUnused(Entry& entry) {
   if (!IsFree(entry)) return;
   free_bytes_ += entry.cost;
-  order_.SetFree(entry.number, true);
+  order_.SetFree(*entry.kept, true);
   if (entry.range.size == 0) return Erase(entry);  // There is nothing to be kept.
   NoteRoom();
 }
@@ -185,7 +212,7 @@ void BlockTable::Drop(int64_t want) {
     if (std::find(entry->waiters.begin(), entry->waiters.end(), want) == entry->waiters.end()) {
       continue;
     }
-    order_.Unread(entry->number, dropped.feed, dropped.uses[use].records);
+    order_.Unread(*entry->kept, dropped.feed, dropped.uses[use].records);
   }
   for (const Handed& handed : dropped.blocks) {
     if (handed.block != nullptr) freed_.push_back(handed.block);
@@ -208,25 +235,24 @@ std::optional<BlockTable::Handed> BlockTable::Use(const std::shared_ptr<const Bl
   if (entry == nullptr || entry->block != block) return std::nullopt;
   TakeInUse(*entry);
   ++entry->holds;
-  return Handed{.key = entry->key, .block = block};
+  return Handed{.key = entry->key, .block = block, .entry = entry};
 }
 
-void BlockTable::Release(const BlockKey& key) {
-  Entry* const entry = Find(key);
-  SYSTOLE_CHECK(entry != nullptr && entry->holds > 0);
-  --entry->holds;
-  FreeIfUnused(*entry);
+void BlockTable::Release(const Handed& handed) {
+  SYSTOLE_CHECK(handed.entry != nullptr && handed.entry->holds > 0);
+  --handed.entry->holds;
+  FreeIfUnused(*handed.entry);
 }
 
 std::vector<BlockTable::Handed> BlockTable::Finish(int64_t want) {
   const auto found = wants_.find(want);
   std::vector<Handed> blocks = std::move(found->second.blocks);
   wants_.erase(found);
-  for (const Handed& handed : blocks) {
+  for (Handed& handed : blocks) {
     if (!handed.block->status().ok()) continue;
-    Entry& entry = *Find(handed.key);
-    std::erase(entry.waiters, want);
-    ++entry.holds;
+    handed.entry = Find(handed.key);
+    std::erase(handed.entry->waiters, want);
+    ++handed.entry->holds;
   }
   return blocks;
 }

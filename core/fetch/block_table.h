@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/fetch/block.h"
@@ -47,11 +48,14 @@ struct BlockTableOptions {
 };
 
 class BlockTable {
+  struct Entry;
+
  public:
-  // A block that a want gets. If its status is OK, it is in use until Release(key).
+  // A block that a want gets. If its status is OK, it is in use until Release(handed).
   struct Handed {
     BlockKey key;
     std::shared_ptr<const Block> block = nullptr;
+    Entry* entry = nullptr;  // Of a block in use. The table's.
   };
   // A want that has got all of its blocks, in the order of its uses.
   struct Finished {
@@ -91,7 +95,7 @@ class BlockTable {
   // One more use of a block, if the table has it.
   std::optional<Handed> Use(const std::shared_ptr<const Block>& block);
   // A block that was handed out is not in use any more, as far as this use goes.
-  void Release(const BlockKey& key);
+  void Release(const Handed& handed);
 
   bool HasReads() const { return !reads_.empty() || parts_.queued() > 0; }
   // Whether NextRead() has a read.
@@ -128,6 +132,7 @@ class BlockTable {
     std::shared_ptr<const Block> block;                 // Once it has come.
     std::vector<int64_t> waiters;  // Wants that have not got all of their blocks.
     int64_t holds = 0;             // Uses that it was handed to.
+    KeptOrder::Kept* kept = nullptr;
   };
   struct Read {
     Entry* entry = nullptr;  // Null: no want waits for it.
@@ -150,6 +155,8 @@ class BlockTable {
 
   Entry* Find(const BlockKey& key) const;
   bool IsFree(const Entry& entry) const;
+  // Admit() of a want whose blocks are all in memory; nullopt if they are not.
+  std::optional<std::vector<Handed>> AdmitFromMemory(const BlockWant& want);
   // Whether `bytes` more fit, once all unused blocks are dropped. The want itself needs
   // own_free_bytes of the unused blocks. A want that never fits may come in alone, beside reads
   // that hang.
@@ -178,7 +185,7 @@ class BlockTable {
   void NoteRoom();
 
   const BlockTableOptions options_;
-  std::unordered_map<BlockKey, std::unique_ptr<Entry>, BlockKeyHash> entries_;
+  absl::flat_hash_map<BlockKey, std::unique_ptr<Entry>, BlockKeyHash> entries_;
   std::unordered_map<int64_t, Entry*> by_number_;
   std::map<uint64_t, std::list<Entry*>> queues_;  // By dataset. None is empty.
   std::map<int64_t, Read> reads_;

@@ -4,9 +4,14 @@
 #include <iterator>
 #include <limits>
 
-#include "core/status/check.h"
-
 namespace systole {
+
+namespace {
+
+// Of a block that was removed, the number stays in moved_ until there are so many.
+constexpr size_t kMostMoved = 64;
+
+}  // namespace
 
 KeptOrder::Rank KeptOrder::RankOf(const Kept& kept) {
   if (kept.passes.empty()) return Rank::kGone;
@@ -15,15 +20,16 @@ KeptOrder::Rank KeptOrder::RankOf(const Kept& kept) {
   return is_spent ? Rank::kSpent : Rank::kWanted;
 }
 
-KeptOrder::Place KeptOrder::PlaceOf(int64_t block, const Kept& kept) {
+KeptOrder::Place KeptOrder::PlaceOf(const Kept& kept) {
   const Rank rank = RankOf(kept);
-  return {rank, rank == Rank::kSpent ? kept.spent_at : kept.read_at, block};
+  return {rank, rank == Rank::kSpent ? kept.spent_at : kept.read_at, kept.number};
 }
 
 void KeptOrder::Touch(uint64_t feed) {
   ++now_;
-  const auto known = by_name_.find(feed);
-  if (known == by_name_.end()) {
+  if (!feeds_.empty() && feeds_.back().name == feed) {
+    feeds_.back().read_at = now_;
+  } else if (const auto known = by_name_.find(feed); known == by_name_.end()) {
     by_name_[feed] = feeds_.insert(feeds_.end(), {.name = feed, .read_at = now_});
   } else {
     known->second->read_at = now_;
@@ -38,56 +44,72 @@ void KeptOrder::Forget(uint64_t feed) {
   feeds_.erase(known->second);
   by_name_.erase(known);
   for (auto& [block, kept] : blocks_) {
-    if (kept.is_free) free_.erase(PlaceOf(block, kept));
     const bool was_wanted = RankOf(kept) == Rank::kWanted;
-    std::erase_if(kept.passes, [feed](const Pass& pass) { return pass.feed == feed; });
+    const auto end = std::remove_if(kept.passes.begin(), kept.passes.end(),
+                                    [feed](const Pass& pass) { return pass.feed == feed; });
+    kept.passes.erase(end, kept.passes.end());
     if (was_wanted && RankOf(kept) == Rank::kSpent) kept.spent_at = now_;
-    if (kept.is_free) free_.insert(PlaceOf(block, kept));
+    Move(kept);
   }
 }
 
-void KeptOrder::Read(int64_t block, uint64_t feed, int64_t records, int64_t records_in_block) {
-  Touch(feed);
+KeptOrder::Kept& KeptOrder::Of(int64_t block) {
   Kept& kept = blocks_[block];
-  if (kept.is_free) free_.erase(PlaceOf(block, kept));
+  kept.number = block;
+  return kept;
+}
+
+void KeptOrder::Read(Kept& kept, uint64_t feed, int64_t records, int64_t records_in_block) {
+  Touch(feed);
   kept.read_at = now_;
   auto pass = std::find_if(kept.passes.begin(), kept.passes.end(),
                            [feed](const Pass& each) { return each.feed == feed; });
   if (pass == kept.passes.end()) {
     if (kept.passes.size() == kMaxFeeds) kept.passes.erase(kept.passes.begin());
-    pass = kept.passes.insert(kept.passes.end(), {.feed = feed});
+    pass = kept.passes.insert(kept.passes.end(), Pass{.feed = feed});
   }
   if (pass->left <= 0) pass->left = records_in_block;
   pass->left -= records;
   if (RankOf(kept) == Rank::kSpent) kept.spent_at = now_;
-  if (kept.is_free) free_.insert(PlaceOf(block, kept));
+  Move(kept);
 }
 
-void KeptOrder::Unread(int64_t block, uint64_t feed, int64_t records) {
-  const auto known = blocks_.find(block);
-  if (known == blocks_.end()) return;
-  Kept& kept = known->second;
-  if (kept.is_free) free_.erase(PlaceOf(block, kept));
+void KeptOrder::Unread(Kept& kept, uint64_t feed, int64_t records) {
   for (Pass& pass : kept.passes) {
     if (pass.feed == feed) pass.left += records;
   }
-  if (kept.is_free) free_.insert(PlaceOf(block, kept));
+  Move(kept);
 }
 
-void KeptOrder::SetFree(int64_t block, bool is_free) {
-  const auto known = blocks_.find(block);
-  SYSTOLE_CHECK(known != blocks_.end());
-  Kept& kept = known->second;
-  if (kept.is_free == is_free) return;
+void KeptOrder::SetFree(Kept& kept, bool is_free) {
   kept.is_free = is_free;
-  if (is_free) {
-    free_.insert(PlaceOf(block, kept));
-  } else {
-    free_.erase(PlaceOf(block, kept));
-  }
+  Move(kept);
 }
 
-std::optional<int64_t> KeptOrder::First() const {
+void KeptOrder::Move(Kept& kept) {
+  if (kept.has_moved) return;
+  kept.has_moved = true;
+  moved_.push_back(kept.number);
+  if (moved_.size() > kMostMoved + 2 * blocks_.size()) PutInOrder();
+}
+
+void KeptOrder::PutInOrder() {
+  for (const int64_t block : moved_) {
+    const auto known = blocks_.find(block);
+    if (known == blocks_.end()) continue;
+    Kept& kept = known->second;
+    kept.has_moved = false;
+    if (kept.place.has_value()) free_.erase(*kept.place);
+    kept.place.reset();
+    if (!kept.is_free) continue;
+    kept.place = PlaceOf(kept);
+    free_.insert(*kept.place);
+  }
+  moved_.clear();
+}
+
+std::optional<int64_t> KeptOrder::First() {
+  PutInOrder();
   if (free_.empty()) return std::nullopt;
   const Place& first = *free_.begin();
   if (std::get<Rank>(first) != Rank::kSpent || feeds_.size() > 1) return std::get<2>(first);
@@ -98,13 +120,10 @@ std::optional<int64_t> KeptOrder::First() const {
 void KeptOrder::Remove(int64_t block) {
   const auto known = blocks_.find(block);
   if (known == blocks_.end()) return;
-  if (known->second.is_free) free_.erase(PlaceOf(block, known->second));
+  if (known->second.place.has_value()) free_.erase(*known->second.place);
   blocks_.erase(known);
 }
 
-bool KeptOrder::IsSpent(int64_t block) const {
-  const auto known = blocks_.find(block);
-  return known != blocks_.end() && RankOf(known->second) == Rank::kSpent;
-}
+bool KeptOrder::IsSpent(const Kept& kept) { return RankOf(kept) == Rank::kSpent; }
 
 }  // namespace systole

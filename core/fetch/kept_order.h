@@ -24,9 +24,20 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
+
 namespace systole {
 
 class KeptOrder {
+  enum class Rank { kGone, kSpent, kWanted };
+  // What a feed still reads of a block in this pass.
+  struct Pass {
+    uint64_t feed = 0;
+    int64_t left = 0;
+  };
+  // Blocks in order, those of one rank by time.
+  using Place = std::tuple<Rank, int64_t, int64_t>;
+
  public:
   // A block counts for this many feeds. If there is another feed, the count that was begun first is
   // dropped.
@@ -35,54 +46,60 @@ class KeptOrder {
   // blocks, if that is more.
   static constexpr int64_t kIdleReads = 1000;
 
-  // A feed reads `records` of a block of which it reads `records_in_block` in a pass. Adds the
-  // block if it is new. A new block is in use. If the feed had read all its records of the block,
-  // its next pass begins.
-  void Read(int64_t block, uint64_t feed, int64_t records, int64_t records_in_block);
+  // What is known of a block. Only KeptOrder looks into it. Its address stays the same until the
+  // block is removed, so that a block need not be looked up again.
+  struct Kept {
+    int64_t number = 0;
+    absl::InlinedVector<Pass, 1> passes;  // Most blocks have one feed.
+    int64_t read_at = 0;                  // When it was last read.
+    int64_t spent_at = 0;                 // When it was last spent.
+    bool is_free = false;
+    bool has_moved = false;      // It is in moved_.
+    std::optional<Place> place;  // In free_.
+  };
+
+  // The block, which is added if it is new. A new block is in use.
+  Kept& Of(int64_t block);
+
+  // A feed reads `records` of a block of which it reads `records_in_block` in a pass. If the feed
+  // had read all its records of the block, its next pass begins.
+  void Read(Kept& kept, uint64_t feed, int64_t records, int64_t records_in_block);
   // Takes back a Read() that did not happen.
-  void Unread(int64_t block, uint64_t feed, int64_t records);
+  void Unread(Kept& kept, uint64_t feed, int64_t records);
 
-  // Says whether the block is unused. REQUIRES: it was added.
-  void SetFree(int64_t block, bool is_free);
+  // Says whether the block is unused.
+  void SetFree(Kept& kept, bool is_free);
 
-  // The free block that is dropped first. nullopt if no block is free.
-  std::optional<int64_t> First() const;
+  // The free block that is dropped first. nullopt if no block is free. Blocks are put in order only
+  // here: as long as everything has room, nobody asks, and reads cost no more than the counts.
+  std::optional<int64_t> First();
 
   // Forgets the block, if it was added.
   void Remove(int64_t block);
 
-  bool IsSpent(int64_t block) const;
+  static bool IsSpent(const Kept& kept);
   size_t size() const { return blocks_.size(); }
 
  private:
-  enum class Rank { kGone, kSpent, kWanted };
-  // What a feed still reads of a block in this pass.
-  struct Pass {
-    uint64_t feed = 0;
-    int64_t left = 0;
-  };
-  struct Kept {
-    std::vector<Pass> passes;
-    int64_t read_at = 0;   // When it was last read.
-    int64_t spent_at = 0;  // When it was last spent.
-    bool is_free = false;
-  };
   struct Feed {
     uint64_t name = 0;
     int64_t read_at = 0;
   };
-  // Blocks in order, those of one rank by time.
-  using Place = std::tuple<Rank, int64_t, int64_t>;
-
   static Rank RankOf(const Kept& kept);
-  static Place PlaceOf(int64_t block, const Kept& kept);
+  static Place PlaceOf(const Kept& kept);
   // Notes that the feed reads now, and forgets feeds that are gone.
   void Touch(uint64_t feed);
   void Forget(uint64_t feed);
+  // The block's place has changed.
+  void Move(Kept& kept);
+  // Puts blocks whose place has changed to where they belong.
+  void PutInOrder();
 
   int64_t now_ = 0;  // Counts reads.
   std::unordered_map<int64_t, Kept> blocks_;
-  std::set<Place> free_;
+  // Each is there once. Some may be removed already.
+  std::vector<int64_t> moved_;
+  std::set<Place> free_;   // As of the last PutInOrder().
   std::list<Feed> feeds_;  // The one that has read last is last.
   std::unordered_map<uint64_t, std::list<Feed>::iterator> by_name_;
 };

@@ -100,7 +100,7 @@ class RandomUse {
   void Release() {
     const size_t which = Draw(held_.size());
     for (const BlockTable::Handed& handed : held_[which]) {
-      if (handed.block->status().ok()) table_.Release(handed.key);
+      if (handed.block->status().ok()) table_.Release(handed);
     }
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(which));
   }

@@ -55,7 +55,7 @@ class BlockTableTest : public testing::Test {
   }
   static void Release(BlockTable& table, const std::vector<BlockTable::Handed>& blocks) {
     for (const BlockTable::Handed& handed : blocks) {
-      if (handed.block->status().ok()) table.Release(handed.key);
+      if (handed.block->status().ok()) table.Release(handed);
     }
   }
   // Begins reads until none may begin.

@@ -25,80 +25,98 @@ std::vector<int64_t> Leave(KeptOrder& order) {
 
 TEST(KeptOrderTest, ABlockIsSpentWhenAllFeedsThatBeganItHaveReadAll) {
   KeptOrder order;
-  order.Read(1, 7, 2, 3);
-  EXPECT_FALSE(order.IsSpent(1));
-  order.Read(1, 8, 1, 1);
-  EXPECT_FALSE(order.IsSpent(1));
-  order.Read(1, 7, 1, 3);
-  EXPECT_TRUE(order.IsSpent(1));
+  order.Read(order.Of(1), 7, 2, 3);
+  EXPECT_FALSE(KeptOrder::IsSpent(order.Of(1)));
+  order.Read(order.Of(1), 8, 1, 1);
+  EXPECT_FALSE(KeptOrder::IsSpent(order.Of(1)));
+  order.Read(order.Of(1), 7, 1, 3);
+  EXPECT_TRUE(KeptOrder::IsSpent(order.Of(1)));
 }
 
 TEST(KeptOrderTest, TheNextPassBeginsAnew) {
   KeptOrder order;
-  order.Read(1, 7, 2, 2);
-  EXPECT_TRUE(order.IsSpent(1));
-  order.Read(1, 7, 1, 2);
-  EXPECT_FALSE(order.IsSpent(1));
-  order.Read(1, 7, 1, 2);
-  EXPECT_TRUE(order.IsSpent(1));
+  order.Read(order.Of(1), 7, 2, 2);
+  EXPECT_TRUE(KeptOrder::IsSpent(order.Of(1)));
+  order.Read(order.Of(1), 7, 1, 2);
+  EXPECT_FALSE(KeptOrder::IsSpent(order.Of(1)));
+  order.Read(order.Of(1), 7, 1, 2);
+  EXPECT_TRUE(KeptOrder::IsSpent(order.Of(1)));
 }
 
 TEST(KeptOrderTest, AReadThatDidNotComeAboutIsTakenBack) {
   KeptOrder order;
-  order.Read(1, 7, 2, 2);
-  order.Unread(1, 7, 1);
-  EXPECT_FALSE(order.IsSpent(1));
+  order.Read(order.Of(1), 7, 2, 2);
+  order.Unread(order.Of(1), 7, 1);
+  EXPECT_FALSE(KeptOrder::IsSpent(order.Of(1)));
 }
 
 TEST(KeptOrderTest, SpentBlocksGoFirstThenThoseThatWereReadLongestAgo) {
   KeptOrder order;
-  order.Read(1, 7, 1, 2);
-  order.Read(2, 7, 1, 2);
-  order.Read(3, 7, 1, 1);
-  order.Read(1, 7, 0, 2);
-  for (const int64_t block : {1, 2, 3}) order.SetFree(block, true);
+  order.Read(order.Of(1), 7, 1, 2);
+  order.Read(order.Of(2), 7, 1, 2);
+  order.Read(order.Of(3), 7, 1, 1);
+  order.Read(order.Of(1), 7, 0, 2);
+  for (const int64_t block : {1, 2, 3}) order.SetFree(order.Of(block), true);
   EXPECT_THAT(Leave(order), ElementsAre(3, 2, 1));
 }
 
 TEST(KeptOrderTest, OfOneFeedTheBlockSpentLastGoesFirst) {
   KeptOrder order;
-  for (const int64_t block : {1, 2, 3}) order.Read(block, 7, 1, 1);
-  for (const int64_t block : {1, 2, 3}) order.SetFree(block, true);
+  for (const int64_t block : {1, 2, 3}) order.Read(order.Of(block), 7, 1, 1);
+  for (const int64_t block : {1, 2, 3}) order.SetFree(order.Of(block), true);
   EXPECT_THAT(Leave(order), ElementsAre(3, 2, 1));
 }
 
 TEST(KeptOrderTest, OfSeveralFeedsTheBlockSpentFirstGoesFirst) {
   KeptOrder order;
-  for (const int64_t block : {1, 2, 3}) order.Read(block, 7, 1, 1);
-  order.Read(1, 8, 1, 1);
-  for (const int64_t block : {1, 2, 3}) order.SetFree(block, true);
+  for (const int64_t block : {1, 2, 3}) order.Read(order.Of(block), 7, 1, 1);
+  order.Read(order.Of(1), 8, 1, 1);
+  for (const int64_t block : {1, 2, 3}) order.SetFree(order.Of(block), true);
   EXPECT_THAT(Leave(order), ElementsAre(2, 3, 1));
 }
 
 TEST(KeptOrderTest, BlocksInUseDoNotGo) {
   KeptOrder order;
-  order.Read(1, 7, 1, 1);
+  order.Read(order.Of(1), 7, 1, 1);
   EXPECT_EQ(order.First(), std::nullopt);
-  order.SetFree(1, true);
+  order.SetFree(order.Of(1), true);
   EXPECT_EQ(order.First(), 1);
-  order.SetFree(1, false);
+  order.SetFree(order.Of(1), false);
   EXPECT_EQ(order.First(), std::nullopt);
+}
+
+// The order is made only when somebody asks, and what happens between is the same.
+TEST(KeptOrderTest, ItDoesNotMatterHowOftenTheFirstIsAskedFor) {
+  KeptOrder asked;
+  KeptOrder order;
+  for (int64_t i = 0; i < 2000; ++i) {
+    const int64_t block = i * i % 37;
+    const int64_t gone = i * 7 % 41;
+    for (KeptOrder* const each : {&asked, &order}) {
+      each->Read(each->Of(block), 7 + i % 2, i % 3, 3);
+      each->SetFree(each->Of(block), i % 5 != 0);
+      if (i % 4 == 0) each->Remove(gone);
+    }
+    asked.First();
+  }
+  EXPECT_EQ(order.size(), asked.size());
+  EXPECT_EQ(Leave(order), Leave(asked));
 }
 
 TEST(KeptOrderTest, BlocksThatAGoneFeedDidNotReadToTheEndGoFirst) {
   KeptOrder order;
-  order.Read(1, 7, 1, 2);  // Its feed reads no more.
-  order.Read(2, 8, 1, 1);
-  for (int64_t read = 0; read < KeptOrder::kIdleReads; ++read) order.Read(3, 8, 1, 2);
-  for (const int64_t block : {1, 2, 3}) order.SetFree(block, true);
+  order.Read(order.Of(1), 7, 1, 2);  // Its feed reads no more.
+  order.Read(order.Of(2), 8, 1, 1);
+  for (int64_t read = 0; read < KeptOrder::kIdleReads; ++read) order.Read(order.Of(3), 8, 1, 2);
+  for (const int64_t block : {1, 2, 3}) order.SetFree(order.Of(block), true);
   EXPECT_THAT(Leave(order), ElementsAre(1, 3, 2));
 }
 
 TEST(KeptOrderTest, OnlyTheLastFeedsOfABlockAreCounted) {
   KeptOrder order;
-  order.Read(1, 100, 1, 2);
-  for (uint64_t feed = 0; feed < KeptOrder::kMaxFeeds; ++feed) order.Read(1, feed, 1, 1);
-  EXPECT_TRUE(order.IsSpent(1));
+  order.Read(order.Of(1), 100, 1, 2);
+  for (uint64_t feed = 0; feed < KeptOrder::kMaxFeeds; ++feed) order.Read(order.Of(1), feed, 1, 1);
+  EXPECT_TRUE(KeptOrder::IsSpent(order.Of(1)));
 }
 
 // What a cache with room for `room` of `blocks` blocks finds in each epoch.
@@ -116,8 +134,8 @@ std::vector<int> HitsOf(int blocks, size_t room) {
         kept.erase(first);
       }
       kept.insert(block);
-      order.Read(block, 7, 1, 1);
-      order.SetFree(block, true);
+      order.Read(order.Of(block), 7, 1, 1);
+      order.SetFree(order.Of(block), true);
     }
   }
   return hits;
