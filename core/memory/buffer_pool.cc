@@ -19,17 +19,41 @@ namespace {
 // call.
 constexpr int64_t kMinReturnedBytes = 16 << 10;
 
+struct AddressRange {
+  uintptr_t begin = 0;
+  uintptr_t end = 0;
+};
+
+// Only whole pages inside the buffer: the bytes beside it belong to malloc.
+AddressRange WholePagesOf(const AlignedBuffer& buffer) {
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto data = reinterpret_cast<uintptr_t>(buffer.data());
+  return {.begin = (data + page - 1) / page * page,
+          .end = (data + static_cast<uintptr_t>(buffer.size())) / page * page};
+}
+
 // Frees the buffer and returns its pages to the kernel at once. malloc alone would keep the pages
 // of blocks below 128 KiB, as a hole in its heap that no larger buffer fits into.
 void FreeWithPages(AlignedBuffer buffer) {
   if (buffer.sealed() != nullptr || buffer.size() < kMinReturnedBytes) return;
-  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto data = reinterpret_cast<uintptr_t>(buffer.data());
-  // Only whole pages inside the buffer: the bytes beside it belong to malloc.
-  const uintptr_t begin = (data + page - 1) / page * page;
-  const uintptr_t end = (data + static_cast<uintptr_t>(buffer.size())) / page * page;
+  const auto [begin, end] = WholePagesOf(buffer);
   // If the kernel refuses, malloc keeps the pages.
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+// A smaller buffer has no whole huge page. Two of them never share one, because malloc keeps some
+// bytes before each.
+constexpr int64_t kMinHugeBytes = 2 << 20;
+// Each buffer that was asked for makes up to three mappings of one, and a process may have 65,530.
+constexpr int64_t kMostHugeBuffers = 4096;
+
+// Asks the kernel for huge pages, where it gives them only to those who ask (`madvise`, the usual
+// setting). All bytes of a buffer are used, again and again, so no memory is wasted.
+void AskForHugePages(const AlignedBuffer& buffer, int64_t budget_bytes) {
+  if (buffer.size() < kMinHugeBytes || budget_bytes / buffer.size() > kMostHugeBuffers) return;
+  const auto [begin, end] = WholePagesOf(buffer);
+  // If the kernel refuses, or does not know them, its usual pages do.
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
 }  // namespace
@@ -74,7 +98,9 @@ absl::StatusOr<AlignedBuffer> BufferPool::Make(int64_t bytes, BufferKind kind) {
       return *std::move(kept);
     }
   }
-  return AlignedBuffer::Create(bytes, options_.alignment);
+  SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer buffer, AlignedBuffer::Create(bytes, options_.alignment));
+  AskForHugePages(buffer, budget_bytes());
+  return buffer;
 }
 
 bool BufferPool::MaySeal() {
