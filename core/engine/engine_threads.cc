@@ -186,7 +186,7 @@ void EngineThreads::Work(int index) {
                        : scheduler_.Return(*task, std::move(run), cost);
         if (datasets_.End(*task->plan()) || was_stuck) Append(BlockDatasets(), answers);
         // The slice may be done or dropped, so that others may be begun.
-        if (reads_ != nullptr && (task->stream().reads_ahead() || !answers.empty())) reads_->Wake();
+        WakeReads();
         if (MayBegin()) work = Take(index);
       }
       StepScheduler::TellAll(std::move(answers));
@@ -220,7 +220,9 @@ EngineThreads::Worker& EngineThreads::Introduce(int index, const ExampleMaker& m
   return worker;
 }
 
-bool EngineThreads::MayBegin() const { return watch_.MayBegin() || watch_.MayBeginBeside(); }
+bool EngineThreads::MayBegin(int coming) const {
+  return watch_.MayBegin(coming) || watch_.MayBeginBeside(coming);
+}
 
 void EngineThreads::CountBusy(absl::Duration now) {
   busy_.Set(std::min(1.0, static_cast<double>(watch_.busy()) / threads_), now);
@@ -240,7 +242,7 @@ StepScheduler::Work EngineThreads::Take(int index) {
   if (work.more) Wake();
   // Once padding is taken, the next slice may be begun. And where there is no work, memory may have
   // been taken back from slices that are being read.
-  if (reads_ != nullptr && (work.empty() || work.task->stream().reads_ahead())) reads_->Wake();
+  WakeReads();
   return work;
 }
 
@@ -251,19 +253,27 @@ StepScheduler::Work EngineThreads::Wait(int index) {
       StepScheduler::Work work = Take(index);
       if (!work.empty()) return work;
     }
+    Worker& worker = workers_[static_cast<size_t>(index)];
     idle_.insert(index);
-    workers_[static_cast<size_t>(index)].wakes.Wait(mu_);
+    worker.wakes.Wait(mu_);
     idle_.erase(index);
+    if (std::exchange(worker.was_woken, false)) --woken_;
   }
   return {};
 }
 
+void EngineThreads::WakeReads() {
+  if (reads_ != nullptr && scheduler_.TakeReadsChanged()) reads_->Wake();
+}
+
 void EngineThreads::Wake() {
-  if (reads_ != nullptr) reads_->Wake();
-  if (idle_.empty() || !MayBegin()) return;
-  const int first = *idle_.begin();
+  WakeReads();
+  if (idle_.empty() || !MayBegin(woken_)) return;
+  Worker& first = workers_[static_cast<size_t>(*idle_.begin())];
   idle_.erase(idle_.begin());  // So that the next call wakes another.
-  workers_[static_cast<size_t>(first)].wakes.Signal();
+  first.was_woken = true;
+  ++woken_;
+  first.wakes.Signal();
 }
 
 void EngineThreads::Watch() {

@@ -70,6 +70,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   struct Worker {
     CondVar wakes;
+    bool was_woken = false;  // And has not run since.
     ThreadId thread = 0;
     // The task that the worker works at, if any. The maker and the scratch outlive the task.
     std::optional<SliceTask> task;
@@ -91,7 +92,8 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   Worker& Introduce(int index, const ExampleMaker& maker, ScratchAccount& scratch)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  bool MayBegin() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Whether a thread that has no task may begin one, beside `coming` others that are about to.
+  bool MayBegin(int coming = 0) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // A worker has begun or ended a task.
   void CountBusy(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -104,8 +106,14 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   // Wakes what reads ahead, and the waiting thread of the lowest number, because there may be work.
   // That thread wakes the next one. So a thread of a high number never holds scratch memory as long
-  // as it is not needed.
+  // as it is not needed. Threads that were woken count as working already. Otherwise work that
+  // comes in quick succession would wake a thread each time, and most of them would find that
+  // enough threads work.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Wakes what reads ahead, if there may be something to read. For that thread to look in vain
+  // would cost about as much as to read a task's blocks from memory.
+  void WakeReads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // The body of one more thread: looks at the workers now and then while they work.
   void Watch() ABSL_LOCKS_EXCLUDED(mu_);
@@ -149,6 +157,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   BusyShare busy_ ABSL_GUARDED_BY(mu_);
   std::vector<Worker> workers_ ABSL_GUARDED_BY(mu_);
   std::set<int> idle_ ABSL_GUARDED_BY(mu_);  // Workers that wait and were not woken.
+  int woken_ ABSL_GUARDED_BY(mu_) = 0;       // Workers that were woken and have not run since.
   CondVar watch_wakes_;
   CondVar rests_;  // Signalled when no thread works.
   bool watch_sleeps_ ABSL_GUARDED_BY(mu_) = false;

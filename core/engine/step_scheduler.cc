@@ -1,6 +1,7 @@
 #include "core/engine/step_scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -103,6 +104,14 @@ StepScheduler::Work StepScheduler::TakeToRead(MayRead may_read) {
     work.answer = AnswerOf(*stream);
     if (work.answer.waiter != nullptr) return work;
   }
+}
+
+bool StepScheduler::TakeReadsChanged() {
+  if (std::exchange(dropped_slices_, false)) return true;
+  return std::any_of(streams_.begin(), streams_.end(), [this](const StreamPtr& stream) {
+    if (!stream->reads_ahead() || stream->is_blocked()) return false;
+    return stream->has_unread() || (!stream->has_untaken() && MayBegin(*stream));
+  });
 }
 
 StepScheduler::Answers StepScheduler::Arrive(const SliceTask& task, ExampleRun run) {
@@ -384,6 +393,7 @@ void StepScheduler::ReleaseIfLeft(const SharedSlicePtr& slice) {
     return;
   }
   slice->Drop();
+  dropped_slices_ = true;
   shelf_.Remove(*slice);
   if (slice->is_done()) {
     budget_.Return(slice->TakeBuffer());

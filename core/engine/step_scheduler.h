@@ -99,6 +99,9 @@ class StepScheduler {
   // Begins a slice if the stream needs one.
   using MayRead = absl::FunctionRef<bool(const FeedPlan& plan)>;
   Work TakeToRead(MayRead may_read);
+  // Whether TakeToRead() may have something now, or a slice was thrown away since the last call, so
+  // that some reads may not be wanted any more. It may say so in vain. O(streams).
+  bool TakeReadsChanged();
   // The records of a task from TakeToRead() are read, and `run` has their bytes. Any thread may
   // take the run.
   Answers Arrive(const SliceTask& task, ExampleRun run);
@@ -217,6 +220,7 @@ class StepScheduler {
   std::vector<FairQueue::Candidate> candidates_;  // For Choose(): one for each of streams_.
   int64_t examples_made_ = 0;
   int64_t slices_shared_ = 0;
+  bool dropped_slices_ = false;        // Since TakeReadsChanged() was called.
   bool kept_may_be_unwanted_ = false;  // A stream has ended: perhaps none reaches a kept slice.
   absl::Duration now_;
 };

@@ -48,10 +48,12 @@ class WorkerWatch {
   // REQUIRES: 0 < threads <= max_threads.
   explicit WorkerWatch(const WorkerWatchOptions& options);
 
-  // Whether a worker that has no task may begin one.
-  bool MayBegin() const { return busy_ - stuck_ < limit_; }
+  // Whether a worker that has no task may begin one, if `coming` others are about to.
+  bool MayBegin(int coming = 0) const { return busy_ + coming - stuck_ < limit_; }
   // Whether a worker that has no task may begin one beside tasks that are overdue.
-  bool MayBeginBeside() const { return overdue_ > 0 && busy_ - stuck_ - overdue_ < limit_; }
+  bool MayBeginBeside(int coming = 0) const {
+    return overdue_ > 0 && busy_ + coming - stuck_ - overdue_ < limit_;
+  }
   // Worker `worker`, 0 .. max_threads - 1, begins a task, or has ended it.
   void Begin(int worker, absl::Duration now);
   void End(int worker, absl::Duration now);
