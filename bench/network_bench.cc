@@ -349,6 +349,8 @@ void BM_FarGlobal(benchmark::State& state, Work work) {
                .unit_size = 1e9,
                .wanted = 0.95},
               samples[0], samples[1]);
+    state.counters["far_cpu_s/GB"] = Median(CpuPerGb(samples[0]));
+    state.counters["near_cpu_s/GB"] = Median(CpuPerGb(samples[1]));
     state.counters["fetched_of_set"] = static_cast<double>(TheServer().bytes_sent() - sent_before) /
                                        bytes / static_cast<double>(NumRounds() * epochs);
   }

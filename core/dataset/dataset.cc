@@ -112,6 +112,7 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
   ShardOptions sharing = options;
   if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
   if (sharing.for_each == nullptr) sharing.for_each = ForEachFile;
+  sharing.listed_state = [&list](absl::string_view file) { return list->StateOf(file); };
   SYSTOLE_RETURN_IF_ERROR(ForEachShard(
       static_cast<int64_t>(files.size()), kShardsOpenedAtOnce, [&](int64_t number) -> absl::Status {
         const auto i = static_cast<size_t>(number);

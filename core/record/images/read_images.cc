@@ -23,6 +23,7 @@
 #include "core/record/source/record_index.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
+#include "core/storage/store.h"
 #include "core/storage/stores/stored_file.h"
 #include "core/text/foreign_text.h"
 
@@ -48,9 +49,9 @@ ImageFacts FactsOfLargeFile(uint64_t bytes) {
 }
 
 // Looks at the content of a file.
-absl::StatusOr<Found> ReadFile(const std::string& path, uint64_t max_bytes,
-                               BytesInFlight& in_flight) {
-  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, OpenStored(path));
+absl::StatusOr<Found> ReadSource(absl::StatusOr<std::unique_ptr<ByteSource>> opened,
+                                 uint64_t max_bytes, BytesInFlight& in_flight) {
+  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSource> source, std::move(opened));
   SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size, source->Size());
   Found found = {.identity = source->identity(), .facts = FactsOfLargeFile(size), .cause = {}};
   if (size > max_bytes) return found;
@@ -69,6 +70,25 @@ absl::StatusOr<Found> ReadFile(const std::string& path, uint64_t max_bytes,
     found.cause = ForeignText(read.status().message(), kMaxImageCauseBytes);
   }
   return found;
+}
+
+// The same for the file `path`. `listed`: its state in a list, or null. In this state it can be
+// read without being asked for first.
+absl::StatusOr<Found> ReadFile(const std::string& path, const StoredState* listed,
+                               uint64_t max_bytes, BytesInFlight& in_flight) {
+  if (listed != nullptr) {
+    absl::StatusOr<Found> found =
+        ReadSource(OpenStoredInState(path, *listed), max_bytes, in_flight);
+    // After the list, the file may have been replaced or removed.
+    if (!absl::IsFailedPrecondition(found.status()) && !absl::IsNotFound(found.status())) {
+      return found;
+    }
+  }
+  return ReadSource(OpenStored(path), max_bytes, in_flight);
+}
+
+bool IsIn(const StoredState& state, const ImageIndexLine& line) {
+  return state.identity == line.identity && state.size_bytes == line.facts.bytes;
 }
 
 // Compares a file that was read with what a valid index says of it. A file of the same identity
@@ -99,17 +119,26 @@ class GroupLook {
     const auto max_bytes = static_cast<uint64_t>(options_.max_record_bytes);
     const std::optional<ImageIndexLine> known = index_.Line(i);
     // A damaged file is read again: another release of a decoder may accept it.
+    const StoredState* listed =
+        options_.listed_state == nullptr ? nullptr : options_.listed_state(file);
     if (known.has_value() && TrustsIndex(options_.index_use) && !known->facts.is_damaged()) {
-      SYSTOLE_ASSIGN_OR_RETURN(const StoredState state, StatStored(file));
-      if (state.identity == known->identity && state.size_bytes == known->facts.bytes) {
+      bool is_known = listed != nullptr && IsIn(*listed, *known);
+      if (!is_known) {
+        // A list may write identities in a way of its own, so what it says is not enough to read
+        // the file again.
+        SYSTOLE_ASSIGN_OR_RETURN(const StoredState state, StatStored(file));
+        is_known = IsIn(state, *known);
+        listed = nullptr;
+      }
+      if (is_known) {
         // An index that was written with a larger limit must not give another content_hash().
-        const bool is_large = state.size_bytes > max_bytes;
-        Keep(i, is_large ? FactsOfLargeFile(state.size_bytes) : known->facts, known->identity,
+        const uint64_t bytes = known->facts.bytes;
+        Keep(i, bytes > max_bytes ? FactsOfLargeFile(bytes) : known->facts, known->identity,
              /*cause=*/"");
         return absl::OkStatus();
       }
     }
-    SYSTOLE_ASSIGN_OR_RETURN(Found found, ReadFile(file, max_bytes, in_flight_));
+    SYSTOLE_ASSIGN_OR_RETURN(Found found, ReadFile(file, listed, max_bytes, in_flight_));
     const bool was_read = found.facts.bytes <= max_bytes;
     if (known.has_value() && options_.index_use == IndexUse::kIgnore && was_read) {
       Compare(*known, found);

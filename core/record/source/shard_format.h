@@ -22,6 +22,7 @@
 #include "core/example/example_format.h"
 #include "core/record/source/record_source.h"
 #include "core/record/source/shard_file.h"
+#include "core/storage/store.h"
 
 namespace systole {
 
@@ -69,6 +70,10 @@ struct ShardOptions {
   // Called after each file of a group was read, from any thread, with the size of the file. May be
   // null.
   std::function<void(uint64_t bytes)> file_done = {};
+  // For a group of files: the state in which a list of its store shows the file `name`, which may
+  // be a moment old. Null if no list says it. Files with a state here are not asked for theirs, as
+  // far as the index of the group knows them in it. Null: all files are asked.
+  std::function<const StoredState*(absl::string_view name)> listed_state = {};
   // For code that needs only one record of a group: the number of this record. No index is read or
   // written. Other records count as empty files, so they cannot be read, and sizes and
   // content_hash() have no meaning. Nullopt: all files are read.

@@ -36,6 +36,18 @@ BucketName FolderOf(BucketName name) {
   return name;
 }
 
+// The files, each in the state in which `contents` has it, if it does.
+std::vector<ListedFile> WithStates(std::vector<std::string> files, const BucketContents& contents) {
+  std::vector<ListedFile> listed;
+  listed.reserve(files.size());
+  for (std::string& name : files) {
+    const auto state = contents.states.find(name);
+    listed.push_back({.name = std::move(name)});
+    if (state != contents.states.end()) listed.back().state = state->second;
+  }
+  return listed;
+}
+
 absl::StatusOr<BucketService> S3OfEnvironment() {
   SYSTOLE_ASSIGN_OR_RETURN(const S3Options options, S3OptionsOfEnvironment());
   BucketService service;
@@ -182,27 +194,31 @@ absl::StatusOr<std::vector<std::string>> BucketStore::ListName(const BucketName&
   return std::vector<std::string>{name.Text()};
 }
 
-absl::StatusOr<std::vector<std::string>> BucketStore::ListGlob(const BucketName& pattern,
-                                                               NameFilter wanted) const {
+absl::StatusOr<std::vector<ListedFile>> BucketStore::ListGlob(const BucketName& pattern,
+                                                              NameFilter wanted,
+                                                              bool with_states) const {
   const BucketName folder = FolderOf(pattern);
   // No glob with a '/' at its end matches anything, but a folder may have such a name.
   if (pattern.key.back() == '/') {
     SYSTOLE_ASSIGN_OR_RETURN(std::vector<std::string> inside, ListFolderOf(folder, wanted));
     RememberName(folder.Text());
-    return inside;
+    return WithStates(std::move(inside), {});
   }
-  BucketListing listing = {.prefix = pattern};
+  BucketListing listing = {.prefix = pattern, .with_states = with_states};
   listing.prefix.key.resize(pattern.key.find_first_of(kWildcards));
   // What begins with the prefix is listed as far as the next '/', unless the pattern goes on there.
   listing.into_folders = absl::StrContains(pattern.key.substr(listing.prefix.key.size()), '/');
-  SYSTOLE_ASSIGN_OR_RETURN(const ObjectNames names, Names(listing));
+  SYSTOLE_ASSIGN_OR_RETURN(const BucketContents contents, Contents(listing));
+  const ObjectNames& names = contents.names;
   const bool is_object = names.contains(pattern.Text());
   const auto first_inside = names.lower_bound(folder.Text());
   const bool is_folder =
       first_inside != names.end() && absl::StartsWith(*first_inside, folder.Text());
   if (is_object || is_folder) RememberName(is_object ? pattern.Text() : folder.Text());
-  if (!is_object && is_folder) return ListFolderOf(pattern, wanted);
-  return ListObjects(names, pattern.Text(), wanted);
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<std::string> named,
+                           !is_object && is_folder ? ListFolderOf(pattern, wanted)
+                                                   : ListObjects(names, pattern.Text(), wanted));
+  return WithStates(std::move(named), contents);
 }
 
 absl::StatusOr<std::vector<std::string>> BucketStore::List(const std::string& pattern,
@@ -210,7 +226,10 @@ absl::StatusOr<std::vector<std::string>> BucketStore::List(const std::string& pa
   SYSTOLE_ASSIGN_OR_RETURN(const BucketName parsed, ParseBucketName(pattern));
   absl::StatusOr<std::vector<std::string>> names;
   if (IsGlob(parsed.key)) {
-    names = ListGlob(parsed, wanted);
+    absl::StatusOr<std::vector<ListedFile>> files = ListGlob(parsed, wanted, /*with_states=*/false);
+    if (!files.ok()) return WithName(files.status(), pattern);
+    names.emplace();
+    for (ListedFile& file : *files) names->push_back(std::move(file.name));
   } else if (parsed.key.empty() || parsed.key.back() == '/') {
     names = ListFolderOf(parsed, wanted);
   } else {
@@ -225,9 +244,14 @@ absl::StatusOr<PatternList> BucketStore::ListStates(const std::string& pattern,
   SYSTOLE_ASSIGN_OR_RETURN(const BucketName parsed, ParseBucketName(pattern));
   BucketName folder = parsed;
   const bool is_glob = IsGlob(parsed.key);
+  const auto list_glob = [&]() -> absl::StatusOr<PatternList> {
+    absl::StatusOr<std::vector<ListedFile>> files = ListGlob(parsed, wanted, /*with_states=*/true);
+    if (!files.ok()) return WithName(files.status(), pattern);
+    return PatternList{.files = *std::move(files)};
+  };
   if (is_glob) {
     folder.key.resize(parsed.key.rfind('/') + 1);  // 0 without a '/'.
-    if (IsGlob(folder.key) || folder.key == parsed.key) return Store::ListStates(pattern, wanted);
+    if (IsGlob(folder.key) || folder.key == parsed.key) return list_glob();
   } else if (!parsed.key.empty() && parsed.key.back() != '/') {
     if (!absl::IsNotFound(Look(pattern).status())) return Store::ListStates(pattern, wanted);
     folder = FolderOf(parsed);
@@ -236,7 +260,7 @@ absl::StatusOr<PatternList> BucketStore::ListStates(const std::string& pattern,
   // Less may be listed, and be allowed: the names that begin like the pattern.
   if (is_glob && (absl::IsPermissionDenied(contents.status()) ||
                   absl::IsResourceExhausted(contents.status()))) {
-    return Store::ListStates(pattern, wanted);
+    return list_glob();
   }
   if (!contents.ok()) return WithName(contents.status(), pattern);
   ObjectNames& names = contents->names;
@@ -252,19 +276,9 @@ absl::StatusOr<PatternList> BucketStore::ListStates(const std::string& pattern,
   absl::StatusOr<std::vector<std::string>> named =
       ListObjects(names, is_glob ? pattern : folder.Text(), wanted);
   if (!named.ok()) return WithName(named.status(), pattern);
-  const auto with_states = [&contents](std::vector<std::string> files) {
-    std::vector<ListedFile> listed;
-    listed.reserve(files.size());
-    for (std::string& name : files) {
-      const auto state = contents->states.find(name);
-      listed.push_back({.name = std::move(name)});
-      if (state != contents->states.end()) listed.back().state = state->second;
-    }
-    return listed;
-  };
   std::string path = folder.Text();
-  std::vector<ListedFile> beside = with_states(ObjectsIn(names, path));
-  return PatternList{.files = with_states(*std::move(named)),
+  std::vector<ListedFile> beside = WithStates(ObjectsIn(names, path), *contents);
+  return PatternList{.files = WithStates(*std::move(named), *contents),
                      .folder = FolderList{.folder = std::move(path), .files = std::move(beside)}};
 }
 

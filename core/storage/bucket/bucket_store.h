@@ -85,8 +85,9 @@ class BucketStore final : public Store {
                                                     NameFilter wanted) const;
   absl::StatusOr<std::vector<std::string>> ListFolderOf(const BucketName& name,
                                                         NameFilter wanted) const;
-  absl::StatusOr<std::vector<std::string>> ListGlob(const BucketName& pattern,
-                                                    NameFilter wanted) const;
+  // Files that the glob matches. With states, as far as the list of the glob says them.
+  absl::StatusOr<std::vector<ListedFile>> ListGlob(const BucketName& pattern, NameFilter wanted,
+                                                   bool with_states) const;
   void RememberName(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::function<absl::StatusOr<BucketService>()> make_;

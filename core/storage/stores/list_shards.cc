@@ -45,7 +45,7 @@ absl::Status WithGlobOfImages(const absl::Status& error, absl::string_view patte
 }
 
 // By name first, because the folders of shards may differ from machine to machine.
-bool IsBefore(const std::string& a, const std::string& b) {
+bool IsBefore(absl::string_view a, absl::string_view b) {
   return std::tuple(BaseName(a), a) < std::tuple(BaseName(b), b);
 }
 
@@ -97,6 +97,14 @@ absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string
   std::sort(shards.begin(), shards.end(), IsBefore);
   shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
   return shards;
+}
+
+const StoredState* ShardList::StateOf(absl::string_view name) const {
+  const auto found = std::lower_bound(
+      shards.begin(), shards.end(), name,
+      [](const ListedFile& file, absl::string_view other) { return IsBefore(file.name, other); });
+  if (found == shards.end() || found->name != name || found->state.identity.empty()) return nullptr;
+  return &found->state;
 }
 
 absl::StatusOr<ShardList> ListShardStates(absl::Span<const std::string> patterns) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/storage/store.h"
 
@@ -36,6 +37,10 @@ struct ShardList {
   std::vector<ListedFile> shards;  // As ListShards() returns them.
   // The folders of shards that were listed as a whole, each once, sorted by name.
   std::vector<FolderList> folders;
+
+  // The state in which the list shows one of `shards`. Null: it is none of them, or the list does
+  // not say enough to tell states apart. O(log shards).
+  const StoredState* StateOf(absl::string_view name) const;
 };
 
 // ListShards(), with what Store::ListStates() says besides.

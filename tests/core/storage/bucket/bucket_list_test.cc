@@ -394,6 +394,20 @@ TEST(BucketListTest, AListSaysTheStatesOfObjectsAndWhatElseIsInTheFolder) {
   }
 }
 
+TEST(BucketListTest, AListOfSeveralFoldersSaysTheStatesOfObjects) {
+  StubBucket bucket;
+  for (const char* key : {"d/a/1.jpg", "d/b/1.jpg", "d/b/2.png"}) bucket.Put(key, key);
+  const BucketStore store = S3StoreOf(bucket);
+  const absl::StatusOr<PatternList> list = ListStates(store, bucket.Name("d/*/*.jpg"));
+  ASSERT_THAT(list, IsOk());
+  EXPECT_EQ(list->files.size(), 2u);
+  for (const ListedFile& file : list->files) {
+    EXPECT_EQ(file.state.identity, store.Stat(file.name)->identity);
+    EXPECT_EQ(file.state.size_bytes, 9u);
+  }
+  EXPECT_FALSE(list->folder.has_value());
+}
+
 TEST(BucketListTest, AFolderThatMayNotBeListedIsListedByThePattern) {
   StubBucket bucket;
   bucket.Put("d/shard-0", "bytes");
@@ -405,7 +419,7 @@ TEST(BucketListTest, AFolderThatMayNotBeListedIsListedByThePattern) {
   const absl::StatusOr<PatternList> list = ListStates(store, bucket.Name("d/shard-*"));
   ASSERT_THAT(list, IsOk());
   EXPECT_EQ(list->files.size(), 1u);
-  EXPECT_EQ(list->files[0].state.identity, "");
+  EXPECT_EQ(list->files[0].state.identity, store.Stat(bucket.Name("d/shard-0"))->identity);
   EXPECT_FALSE(list->folder.has_value());
 }
 

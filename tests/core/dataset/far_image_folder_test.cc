@@ -1,0 +1,165 @@
+// Opens datasets of image files in a bucket: what a start asks of the server.
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/dataset/dataset.h"
+#include "core/image/jpeg/jpeg_encoder.h"
+#include "core/memory/aligned_buffer.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/core/storage/bucket/stub_bucket.h"
+#include "tests/core/storage/temp_folder.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kImages = 300;
+// labels.txt, and the records whose features are described.
+constexpr int kFewReads = 64;
+
+StubBucket& Bucket() { return UnsignedBucketOfProcess(); }
+
+// The folder of the running test.
+std::string Folder() {
+  return absl::StrCat(testing::UnitTest::GetInstance()->current_test_info()->name(), "/");
+}
+
+std::string KeyOf(int image) {
+  return absl::StrFormat("%sclass-%d/%05d.jpg", Folder(), image % 3, image);
+}
+
+std::string Image(int key) {
+  const std::vector<uint8_t> pixels(12 * 8 * 3, static_cast<uint8_t>(key));
+  return *EncodeJpeg(pixels, 12, 8, 3, {.quality = 90});
+}
+
+void PutImages() {
+  for (int i = 0; i < kImages; ++i) Bucket().Put(KeyOf(i), Image(i));
+}
+
+std::shared_ptr<Dataset> Open(const TempFolder& indexes, const std::string& glob = "*/*.jpg") {
+  const absl::StatusOr<std::shared_ptr<Dataset>> dataset =
+      Dataset::Open("far", {Bucket().Name(Folder() + glob)}, {.index_dir = indexes.path()});
+  EXPECT_THAT(dataset, IsOk());
+  return dataset.ok() ? *dataset : nullptr;
+}
+
+// Requests while `work` runs.
+struct Asked {
+  int lists = 0;
+  int reads = 0;
+};
+template <typename Work>
+Asked AskedBy(Work work) {
+  const int lists = Bucket().lists();
+  const int reads = Bucket().reads();
+  work();
+  return {.lists = Bucket().lists() - lists, .reads = Bucket().reads() - reads};
+}
+
+TEST(FarImageFolderTest, AFirstStartReadsEachImageWithOneRequest) {
+  PutImages();
+  const TempFolder indexes;
+  const Asked asked = AskedBy([&] { ASSERT_NE(Open(indexes), nullptr); });
+  EXPECT_EQ(asked.lists, 1);
+  EXPECT_GE(asked.reads, kImages);
+  EXPECT_LE(asked.reads, kImages + kFewReads);
+}
+
+TEST(FarImageFolderTest, AStartWithAnIndexAsksForPagesOfTheListAndNoImage) {
+  PutImages();
+  const TempFolder indexes;
+  const std::shared_ptr<Dataset> first = Open(indexes);
+  std::shared_ptr<Dataset> dataset;
+  const Asked asked = AskedBy([&] { dataset = Open(indexes); });
+  EXPECT_EQ(asked.lists, 1);
+  EXPECT_LE(asked.reads, kFewReads);
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_EQ(dataset->num_records(), kImages);
+  EXPECT_EQ(dataset->fingerprint(), first->fingerprint());
+  AlignedBuffer scratch;
+  AlignedBuffer other;
+  for (const int64_t record : {0, 123, kImages - 1}) {
+    EXPECT_EQ(dataset->ReadRecord(record, scratch).value(),
+              first->ReadRecord(record, other).value());
+  }
+  // A folder of one class is listed as a whole.
+  const Asked one_class = AskedBy([&] { Open(indexes, "class-1/*.jpg"); });
+  EXPECT_EQ(one_class.lists, 1);
+  EXPECT_LE(one_class.reads, kFewReads);
+}
+
+TEST(FarImageFolderTest, AnImageThatWasReplacedIsReadAgain) {
+  PutImages();
+  const TempFolder indexes;
+  const std::shared_ptr<Dataset> first = Open(indexes);
+  Bucket().Put(KeyOf(7), Image(201));
+  std::shared_ptr<Dataset> dataset;
+  const Asked asked = AskedBy([&] { dataset = Open(indexes); });
+  EXPECT_LE(asked.reads, kFewReads);
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_NE(dataset->fingerprint(), first->fingerprint());
+  EXPECT_EQ(Open(indexes)->fingerprint(), dataset->fingerprint());
+}
+
+// The list is older than the reads.
+TEST(FarImageFolderTest, AnImageThatIsReplacedAfterTheListIsNoticed) {
+  PutImages();
+  const TempFolder indexes;
+  const std::shared_ptr<Dataset> first = Open(indexes);
+  const std::shared_ptr<Dataset> dataset = Open(indexes);
+  Bucket().Put(KeyOf(0), Image(202));
+  AlignedBuffer scratch;
+  EXPECT_THAT(dataset->ReadRecord(0, scratch),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("00000.jpg")));
+
+  // While images are read for the first time, the new one is read. It is the last one, so it is
+  // not among those that are read when the first request comes.
+  const TempFolder others;
+  std::atomic<bool> replaced = false;
+  Bucket().SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (absl::StrContains(request.target, ".jpg") && !replaced.exchange(true)) {
+      Bucket().Put(KeyOf(kImages - 1), Image(203));
+    }
+    return std::nullopt;
+  });
+  const std::shared_ptr<Dataset> anew = Open(others);
+  Bucket().SetFault(nullptr);
+  ASSERT_NE(anew, nullptr);
+  EXPECT_EQ(anew->fingerprint(), Open(others)->fingerprint());
+}
+
+// Such a server makes starts slow, not wrong.
+TEST(FarImageFolderTest, IfTheListWritesIdentitiesInAnotherWayImagesAreAskedFor) {
+  PutImages();
+  const TempFolder indexes;
+  const std::shared_ptr<Dataset> first = Open(indexes);
+  Bucket().SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
+    if (!absl::StrContains(request.target, "list-type=2")) return std::nullopt;
+    StubAnswer usual = Bucket().Usual(request);
+    for (size_t at = 0; (at = usual.bytes.find("<ETag>&quot;", at)) != std::string::npos; ++at) {
+      usual.bytes[at + 12] = '-';
+    }
+    return usual;
+  });
+  std::shared_ptr<Dataset> dataset;
+  const Asked asked = AskedBy([&] { dataset = Open(indexes); });
+  Bucket().SetFault(nullptr);
+  EXPECT_LE(asked.reads, kImages + kFewReads);
+  ASSERT_NE(dataset, nullptr);
+  EXPECT_EQ(dataset->fingerprint(), first->fingerprint());
+}
+
+}  // namespace
+}  // namespace systole
