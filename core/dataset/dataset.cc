@@ -112,7 +112,10 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
   ShardOptions sharing = options;
   if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
   if (sharing.for_each == nullptr) sharing.for_each = ForEachFile;
-  sharing.listed_state = [&list](absl::string_view file) { return list->StateOf(file); };
+  // A group is opened here. Shards that are files may be opened later, when the list is gone.
+  if (!are_files) {
+    sharing.listed_state = [&list](absl::string_view file) { return list->StateOf(file); };
+  }
   SYSTOLE_RETURN_IF_ERROR(ForEachShard(
       static_cast<int64_t>(files.size()), kShardsOpenedAtOnce, [&](int64_t number) -> absl::Status {
         const auto i = static_cast<size_t>(number);

@@ -1,14 +1,19 @@
 #include "core/memory/buffer_pool.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
+#include <fstream>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/sanitizers.h"
@@ -53,6 +58,35 @@ TEST(AlignedBufferTest, MoreThanTheMachineHasIsResourceExhausted) {
   if (kAddressSanitizer) return;  // Its allocator ends the program and never returns null.
   EXPECT_THAT(AlignedBuffer::Create(int64_t{1} << 60),
               StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("refused")));
+}
+
+// Whether huge pages were asked for at the middle of the buffer.
+bool AsksForHugePages(const AlignedBuffer& buffer) {
+  const auto middle = reinterpret_cast<uintptr_t>(buffer.data()) + buffer.size() / 2;
+  std::ifstream mappings("/proc/self/smaps");
+  bool is_in = false;
+  for (std::string line; std::getline(mappings, line);) {
+    unsigned long long begin = 0;
+    unsigned long long end = 0;
+    if (std::sscanf(line.c_str(), "%llx-%llx ", &begin, &end) == 2) {
+      is_in = begin <= middle && middle < end;
+    } else if (is_in && absl::StartsWith(line, "VmFlags:")) {
+      return absl::StrContains(line, " hg");
+    }
+  }
+  return false;
+}
+
+TEST(BufferPoolTest, LargeBuffersAskForHugePagesIfTheyAreNotMany) {
+  constexpr int64_t kLarge = int64_t{8} << 20;
+  BufferPool pool({.budget_bytes = 2 * kLarge});
+  // Kernels may be built without huge pages.
+  const bool are_there = access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0;
+  EXPECT_EQ(AsksForHugePages(MustAcquire(pool, kLarge)), are_there);
+  EXPECT_FALSE(AsksForHugePages(MustAcquire(pool, kLarge / 8)));
+  // As many mappings as such buffers make, a process may not have.
+  BufferPool large_pool({.budget_bytes = 100'000 * kLarge});
+  EXPECT_FALSE(AsksForHugePages(MustAcquire(large_pool, kLarge)));
 }
 
 TEST(BufferPoolTest, FullBudgetAnswersNulloptUntilABufferComesBack) {
