@@ -1,6 +1,7 @@
 #include "core/fetch/block_table.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_set>
 
 #include "core/fetch/block_errors.h"
@@ -50,16 +51,21 @@ std::optional<std::vector<BlockTable::Handed>> BlockTable::AdmitFromMemory(const
     if (entry == nullptr || entry->block == nullptr) return std::nullopt;
     blocks.push_back({.key = key, .entry = entry});
   }
+  std::vector<const Entry*> each_once;
+  each_once.reserve(blocks.size());
   for (size_t use = 0; use < blocks.size(); ++use) {
     Entry& entry = *blocks[use].entry;
-    // A block may be in more than one use, and is counted once.
-    const bool is_new = std::none_of(blocks.begin(), blocks.begin() + static_cast<ptrdiff_t>(use),
-                                     [&](const Handed& each) { return each.entry == &entry; });
-    if (is_new) counts_.bytes_from_memory += static_cast<int64_t>(entry.range.size);
+    each_once.push_back(&entry);
     blocks[use].block = entry.block;
     TakeInUse(entry);
     ++entry.holds;
     order_.Read(*entry.kept, want.feed, want.uses[use].records, want.uses[use].records_in_block);
+  }
+  // A block may be in more than one use, and is counted once.
+  std::sort(each_once.begin(), each_once.end(), std::less<>());
+  each_once.erase(std::unique(each_once.begin(), each_once.end()), each_once.end());
+  for (const Entry* const entry : each_once) {
+    counts_.bytes_from_memory += static_cast<int64_t>(entry->range.size);
   }
   return blocks;
 }
