@@ -38,5 +38,21 @@ TEST(SleepMeterTest, SleepCountsAndWorkDoesNot) {
   EXPECT_LT(meter.End(clock()), absl::Milliseconds(25));
 }
 
+// Short pieces are not measured one by one.
+TEST(SleepMeterTest, SleepCountsAfterAnyNumberOfShortPieces) {
+  if (!TimesOf(OwnThreadId()).has_value()) return;  // This kernel does not count times.
+  const MonotonicClock clock = SteadyClock();
+  SleepMeter meter;
+  for (int shorts = 0; shorts < 40; ++shorts) {
+    for (int i = 0; i < shorts; ++i) {
+      meter.Begin(clock());
+      meter.End(clock());
+    }
+    meter.Begin(clock());
+    Sleep(absl::Milliseconds(5));
+    EXPECT_GT(meter.End(clock()), absl::Milliseconds(1)) << shorts;
+  }
+}
+
 }  // namespace
 }  // namespace systole
