@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -176,7 +177,7 @@ void DamageLog::Add(Entry entry) {
   if (entry.cause.size() > kMaxCauseBytes) entry.cause.resize(kMaxCauseBytes);
   {
     MutexLock lock(mu_);
-    ++masked_examples_;
+    ++masked_[static_cast<size_t>(entry.kind)];
     if (entries_.size() >= kMaxEntries || !records_.insert(entry.record).second) return;
     entries_.push_back(entry);
   }
@@ -184,8 +185,13 @@ void DamageLog::Add(Entry entry) {
 }
 
 int64_t DamageLog::masked_examples() const {
+  const MaskedByCause masked = masked_by_cause();
+  return std::accumulate(masked.begin(), masked.end(), int64_t{0});
+}
+
+MaskedByCause DamageLog::masked_by_cause() const {
   MutexLock lock(mu_);
-  return masked_examples_;
+  return masked_;
 }
 
 std::vector<DamageLog::Entry> DamageLog::entries() const {

@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "core/concurrency/mutex.h"
+#include "core/dataset/damage_cause.h"
 #include "core/dataset/dataset_sample.h"
 #include "core/example/example_parser.h"
 #include "core/order/shard_map.h"
@@ -36,6 +37,7 @@ class DamageLog {
     int64_t record = 0;
     int64_t offset = 0;  // In the shard's file.
     std::string cause;
+    DamageCause kind = DamageCause::kRecord;
   };
   // The most entries that are kept. A badly damaged dataset must not fill the memory.
   static constexpr size_t kMaxEntries = 100;
@@ -50,13 +52,14 @@ class DamageLog {
   // From now on `observer` is called for new entries. Do not call Observe() while feeds run.
   void Observe(Observer observer) { observer_ = std::move(observer); }
   int64_t masked_examples() const ABSL_LOCKS_EXCLUDED(mu_);
+  MaskedByCause masked_by_cause() const ABSL_LOCKS_EXCLUDED(mu_);
   // In the order in which feeds met the records.
   std::vector<Entry> entries() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   Observer observer_;
   mutable Mutex mu_;
-  int64_t masked_examples_ ABSL_GUARDED_BY(mu_) = 0;
+  MaskedByCause masked_ ABSL_GUARDED_BY(mu_) = {};
   std::vector<Entry> entries_ ABSL_GUARDED_BY(mu_);
   std::set<int64_t> records_ ABSL_GUARDED_BY(mu_);  // The records of entries_.
 };
@@ -128,7 +131,8 @@ class Dataset {
   // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)", or "file 'rose/1.jpg', record ..".
   std::string Where(int64_t record) const;
 
-  // The entry for record `index` of `shard`, which has the number `record` here.
+  // The entry for record `index` of `shard`, which has the number `record` here. Its kind is
+  // kRecord.
   static DamageLog::Entry DamageAt(const RecordSource& shard, int64_t index, int64_t record,
                                    std::string cause);
 

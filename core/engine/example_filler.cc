@@ -137,6 +137,7 @@ absl::Status ExampleFiller::Begin(const FeedPlan& plan, int64_t pass, const Reco
   payload_ = payload;
   record_ = record;
   example_ = {.seed = plan.spec().seed(), .epoch = pass, .record = record.number};
+  damage_ = DamageCause::kFormat;
   if (plan.parses_examples()) {
     try {
       SYSTOLE_RETURN_IF_ERROR(
@@ -167,7 +168,9 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
   if (cached.found != nullptr) return nullptr;
   const bool is_jpeg = output.program.decodes_jpeg();
   if (!is_jpeg && !cached.form.has_value()) return nullptr;
+  damage_ = DamageCause::kFeature;
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
+  HasFeature(output);
   // A default value is not kept, because it is not from the record.
   const bool keeps =
       cached.form.has_value() &&
@@ -230,11 +233,13 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
   Cached& cached = cached_[i];
   const KeptForm& form = output.cache->forms[*cached.form];
   if (const CachedValue found = std::exchange(cached.found, nullptr); found != nullptr) {
+    HasFeature(output);
     SYSTOLE_RETURN_IF_ERROR(FillFrom(*found, output, i, scratch, out));
     return true;
   }
   if (form.value.finished || !std::exchange(cached.fills, false)) return false;
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
+  HasFeature(output);
   Value stored;
   stored.bytes = bytes;
   const absl::StatusOr<Value> made =
@@ -318,6 +323,7 @@ absl::Status ExampleFiller::Fill(const FeedPlan& plan, int64_t slot, FillerScrat
 
 absl::Status ExampleFiller::FillOutput(const OutputPlan& output, size_t i, FillerScratch& scratch,
                                        absl::Span<uint8_t> out, uint8_t* length) {
+  damage_ = DamageCause::kFeature;
   // Vectors in the scratch and in operations grow as needed, so they may throw.
   try {
     if (output.padded.has_value()) return FillPadded(output, scratch, out, length);
@@ -345,7 +351,7 @@ absl::Status ExampleFiller::FillPadded(const OutputPlan& output, FillerScratch& 
 }
 
 absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& runner,
-                                       FillerScratch& scratch, absl::Span<uint8_t> out) const {
+                                       FillerScratch& scratch, absl::Span<uint8_t> out) {
   const auto count = static_cast<size_t>(output.stored_elements);
   switch (output.source) {
     case Source::kRecordId:
@@ -359,6 +365,7 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
       SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kInt64, output.stored_elements));
       scratch.lists.int64s.resize(count);
       SYSTOLE_RETURN_IF_ERROR(feature.CopyInt64s(absl::MakeSpan(scratch.lists.int64s)));
+      HasFeature(output);
       return FillInt64s(output, runner, scratch.lists.int64s, scratch, out);
     }
     case Source::kFloatList: {
@@ -370,6 +377,7 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
         scratch.lists.floats.resize(count);
         SYSTOLE_RETURN_IF_ERROR(feature.CopyFloats(absl::MakeSpan(scratch.lists.floats)));
       }
+      HasFeature(output);
       return runner.Run(output.program, {.floats = scratch.lists.floats}, example_, scratch.pixels,
                         out);
     }
@@ -377,6 +385,7 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
       break;
   }
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
+  HasFeature(output);
   const std::optional<int64_t> wanted = output.program.program->input_bytes();
   if (wanted.has_value() && static_cast<int64_t>(bytes.size()) != *wanted) {
     return absl::InvalidArgumentError(absl::StrCat(

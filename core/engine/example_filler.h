@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "core/cache/value_cache.h"
 #include "core/concurrency/monotonic_clock.h"
+#include "core/dataset/damage_cause.h"
 #include "core/engine/feature_lists.h"
 #include "core/example/example_format.h"
 #include "core/example/feature_view.h"
@@ -92,6 +93,9 @@ class ExampleFiller {
   absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice,
                     const MonotonicClock* timed_by = nullptr);
 
+  // What is wrong with the record, if Begin() or Fill() returned an error that is its fault.
+  DamageCause damage() const { return damage_; }
+
  private:
   // An output that asks for the cache.
   struct Cached {
@@ -133,10 +137,14 @@ class ExampleFiller {
   absl::Status FillPadded(const OutputPlan& output, FillerScratch& scratch, absl::Span<uint8_t> out,
                           uint8_t* length) const;
   absl::Status FillValues(const OutputPlan& output, ProgramRunner& runner, FillerScratch& scratch,
-                          absl::Span<uint8_t> out) const;
+                          absl::Span<uint8_t> out);
   absl::Status FillInt64s(const OutputPlan& output, ProgramRunner& runner,
                           absl::Span<const int64_t> values, FillerScratch& scratch,
                           absl::Span<uint8_t> out) const;
+  // The output's feature is as it should be: from here on errors are those of its value.
+  void HasFeature(const OutputPlan& output) {
+    damage_ = output.is_image() ? DamageCause::kImage : DamageCause::kValue;
+  }
   // The bytes that `output` is made of.
   absl::StatusOr<absl::string_view> BytesOf(const OutputPlan& output) const;
 
@@ -150,6 +158,7 @@ class ExampleFiller {
   MadeText made_;  // Owns text of features_. Freed with the example.
   Record record_;
   ExampleKey example_;
+  DamageCause damage_ = DamageCause::kFormat;  // Of an error that would be met now.
 };
 
 }  // namespace systole

@@ -81,6 +81,11 @@ bool IsDamage(const absl::Status& status) {
          status.code() == absl::StatusCode::kResourceExhausted;
 }
 
+DamageCause DamageOfRead(const absl::Status& status) {
+  if (absl::IsResourceExhausted(status)) return DamageCause::kTooLarge;
+  return IsChecksumMismatch(status) ? DamageCause::kChecksum : DamageCause::kRecord;
+}
+
 }  // namespace
 
 absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
@@ -349,7 +354,8 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
     Settle(task, wanted,
            IsDamage(status) || absl::IsFailedPrecondition(status)
                ? status
-               : absl::Status(status.code(), Placed(task.plan, wanted.record, status)));
+               : absl::Status(status.code(), Placed(task.plan, wanted.record, status)),
+           DamageOfRead(status));
     return;
   }
   if (decoding_.waits(0) && decoding_.waits(1)) FinishOne(task);
@@ -410,10 +416,11 @@ void ExampleMaker::Finish(Task& task, int lane, absl::Status status) {
         absl::IsUnavailable(status) ? absl::StatusCode::kUnavailable : absl::StatusCode::kDataLoss,
         Placed(task.plan, wanted.record, status));
   }
-  Settle(task, wanted, std::move(status));
+  Settle(task, wanted, std::move(status), making.filler.damage());
 }
 
-void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status) {
+void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status,
+                          DamageCause cause) {
   const SliceLayout& layout = task.plan.layout();
   if (status.ok()) {
     const SliceTensor& valid = layout.tensors()[static_cast<size_t>(layout.valid_index())];
@@ -435,8 +442,10 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status)
                                                       "feed goes on without such records"));
   } else if (IsDamage(status)) {
     ClearExample(layout, wanted.slot, task.slice);
-    dataset.NoteDamage(
-        Dataset::DamageAt(shard, wanted.place.index, wanted.record, std::string(status.message())));
+    DamageLog::Entry entry =
+        Dataset::DamageAt(shard, wanted.place.index, wanted.record, std::string(status.message()));
+    entry.kind = cause;
+    dataset.NoteDamage(std::move(entry));
     return;
   }
   task.run.error.Add(wanted.slot, std::move(status));

@@ -23,6 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "core/cache/value_cache.h"
 #include "core/concurrency/monotonic_clock.h"
+#include "core/dataset/damage_cause.h"
 #include "core/engine/example_filler.h"
 #include "core/engine/pending_slice.h"
 #include "core/engine/scratch_account.h"
@@ -161,7 +162,8 @@ class ExampleMaker {
   // Makes the rest of the example in `lane`. If it could not begin, `status` is the error.
   void Finish(Task& task, int lane, absl::Status status);
   // If `status` is OK, marks the example valid. Otherwise handles the error as the spec says.
-  void Settle(Task& task, const Wanted& wanted, absl::Status status);
+  // `cause` counts if the error is damage.
+  void Settle(Task& task, const Wanted& wanted, absl::Status status, DamageCause cause);
 
   ValueCache* cache_ = nullptr;
   ScratchAccount* scratch_;

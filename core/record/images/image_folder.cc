@@ -292,11 +292,11 @@ absl::Status ImageFolder::CheckBytes(int64_t record, absl::string_view image) co
   }
   const uint32_t crc = Crc32c(image);
   if (crc == facts.crc) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(
+  return MarkedAsChecksumMismatch(absl::DataLossError(absl::StrCat(
       Place(record), ": ",
       absl::StrFormat("CRC-32C of the file is 0x%08x, it was 0x%08x; if another file of this size "
                       "and time was put there, run `systole index --rebuild`",
-                      crc, facts.crc)));
+                      crc, facts.crc))));
 }
 
 absl::StatusOr<absl::Span<char>> ImageFolder::RoomFor(int64_t record, const RecordAround& around,

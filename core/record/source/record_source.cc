@@ -1,9 +1,26 @@
 #include "core/record/source/record_source.h"
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "core/text/foreign_text.h"
 
 namespace systole {
+namespace {
+
+// The payload of an error that marks it.
+constexpr char kChecksumUrl[] = "systole/checksum-mismatch";
+
+}  // namespace
+
+absl::Status MarkedAsChecksumMismatch(absl::Status damage) {
+  damage.SetPayload(kChecksumUrl, absl::Cord());
+  return damage;
+}
+
+bool IsChecksumMismatch(const absl::Status& error) {
+  return error.GetPayload(kChecksumUrl).has_value();
+}
 
 std::string RecordSource::PlaceOf(int64_t record) const {
   const std::string file = FileOf(record);

@@ -56,6 +56,11 @@ inline bool IsOutage(const absl::Status& error) {
   }
 }
 
+// `damage` is a checksum that does not match. Marks it as that, and changes neither its code nor
+// its message.
+absl::Status MarkedAsChecksumMismatch(absl::Status damage);
+bool IsChecksumMismatch(const absl::Status& error);
+
 class RecordSource {
  public:
   virtual ~RecordSource() = default;

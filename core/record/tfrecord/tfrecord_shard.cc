@@ -95,7 +95,9 @@ absl::StatusOr<absl::string_view> TfRecordShard::Check(int64_t record,
       frame.substr(kRecordHeaderBytes, frame.size() - kRecordFramingBytes);
   const uint32_t stored = LoadU32Le(payload.data() + payload.size());
   const uint32_t computed = PayloadFooter(payload);
-  if (computed != stored) return Damaged(record, PayloadCrcCause(computed, stored));
+  if (computed != stored) {
+    return MarkedAsChecksumMismatch(Damaged(record, PayloadCrcCause(computed, stored)));
+  }
   return payload;
 }
 

@@ -149,7 +149,9 @@ absl::StatusOr<absl::string_view> WebDatasetShard::Check(int64_t record,
   const Sample& sample = samples_[static_cast<size_t>(record)];
   if (sample.damaged) return Damaged(record, CauseOf(record));
   const uint32_t computed = Crc32c(bytes);
-  if (computed != sample.crc) return Damaged(record, CrcCause(computed, sample.crc));
+  if (computed != sample.crc) {
+    return MarkedAsChecksumMismatch(Damaged(record, CrcCause(computed, sample.crc)));
+  }
   return bytes;
 }
 

@@ -1,0 +1,28 @@
+// Why an example was masked, in a few words that never change: monitors count by them. What exactly
+// was wrong, and where, is in DamageLog::Entry.
+#ifndef SYSTOLE_CORE_DATASET_DAMAGE_CAUSE_H_
+#define SYSTOLE_CORE_DATASET_DAMAGE_CAUSE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace systole {
+
+enum class DamageCause : uint8_t {
+  kChecksum,  // The record's bytes do not match their checksum.
+  kRecord,    // There is no whole record, such as where a file was cut or a header is damaged.
+  kTooLarge,  // The record is over a limit of size.
+  kFormat,    // The record's bytes are not of its format, such as tf.train.Example.
+  kFeature,   // A feature is missing, or has another type or another number of values.
+  kImage,     // An image cannot be decoded or transformed.
+  kValue,     // The same for any other value.
+};
+inline constexpr size_t kNumDamageCauses = 7;
+
+// Masked examples, by DamageCause.
+using MaskedByCause = std::array<int64_t, kNumDamageCauses>;
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_DATASET_DAMAGE_CAUSE_H_
