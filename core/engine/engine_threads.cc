@@ -140,17 +140,26 @@ void EngineThreads::Stop() {
 
 StepEngineStats EngineThreads::GetStats() const {
   MutexLock lock(mu_);
+  int64_t ready = 0;
+  for (const StreamPtr& stream : scheduler_.streams()) {
+    ready += std::count_if(stream->pending().begin(), stream->pending().end(),
+                           [](const SharedSlicePtr& slice) { return slice->is_done(); });
+  }
   return {.examples_made = scheduler_.examples_made(),
           .memory_budget_bytes = scheduler_.budget().budget_bytes(),
           .memory_used_bytes = scheduler_.budget().used_bytes(),
           .scratch_used_bytes = scratch_.used_bytes(),
-          .active_streams = scheduler_.num_streams(),
+          .active_streams = static_cast<int64_t>(scheduler_.streams().size()),
           .busy = busy_.At(clock_()),
           .threads = watch_.limit(),
           .threads_stuck = watch_.stuck(),
           .reads_timed_out = reads_timed_out_,
           .reads = reads_ == nullptr ? BlockReaderStats() : reads_->GetStats(),
-          .slices_shared = scheduler_.slices_shared()};
+          .slices_shared = scheduler_.slices_shared(),
+          .slices_ready = ready,
+          .slices_kept = scheduler_.slices_kept(),
+          .stages = totals_.stages(),
+          .step_waits = totals_.step_waits()};
 }
 
 void EngineThreads::Work(int index) {
@@ -198,7 +207,8 @@ void EngineThreads::Work(int index) {
 
 EngineThreads::StreamPtr EngineThreads::AnyStream() const {
   MutexLock lock(mu_);
-  return scheduler_.AnyStream();
+  const absl::Span<const StreamPtr> streams = scheduler_.streams();
+  return streams.empty() ? nullptr : streams.front();
 }
 
 bool EngineThreads::Make(ExampleMaker& maker, const SliceTask& task, absl::Duration begin,
@@ -361,6 +371,8 @@ SliceResult EngineThreads::ResultOf(const StreamPtr& stream, Delivery delivery) 
   std::shared_ptr<SharedSlice> made = **std::move(delivery);
   const PendingSlice& slice = *made;
   StageTimes stages = stream->stages();
+  totals_.Add(stages);
+  if (stream->step_wait().has_value()) totals_.AddStep(*stream->step_wait());
   const FeedPlan& plan = *stream->plan();
   if (const OutputCosts::Costliest most = plan.output_costs().Find(); most.output >= 0) {
     stages.costliest = plan.outputs()[static_cast<size_t>(most.output)].tensor;

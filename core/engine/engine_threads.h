@@ -30,6 +30,7 @@
 #include "core/engine/scratch_account.h"
 #include "core/engine/shared_slice.h"
 #include "core/engine/slice_task.h"
+#include "core/engine/stage_totals.h"
 #include "core/engine/step_engine_options.h"
 #include "core/engine/step_scheduler.h"
 #include "core/engine/worker_watch.h"
@@ -162,6 +163,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   CondVar rests_;  // Signalled when no thread works.
   bool watch_sleeps_ ABSL_GUARDED_BY(mu_) = false;
   int64_t reads_timed_out_ ABSL_GUARDED_BY(mu_) = 0;
+  StageTotals totals_;
   const BlockReaderOptions read_options_;
   // Made for the first stream whose records are read ahead. Constant from then on until Stop().
   std::unique_ptr<ReadAhead> reads_ ABSL_GUARDED_BY(mu_);

@@ -1,6 +1,7 @@
 #include "core/engine/scheduled_stream.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/engine/task_size.h"
 #include "core/status/check.h"
@@ -60,6 +61,13 @@ SharedSlicePtr ScheduledStream::Deliver(absl::Duration now) {
   const absl::Duration wanted = waits() ? std::min(joined_.front(), waits_since_) : joined_.front();
   joined_.pop_front();
   stages_ = slice->times().For(wanted, reads_ahead_, now);
+  if (waits()) {
+    waited_ += BoundedStageTime(std::min(slice->times().done(), now) - waits_since_);
+  }
+  step_wait_.reset();
+  if (slice->core() == range_.core_end - 1) {
+    step_wait_ = std::exchange(waited_, absl::ZeroDuration());
+  }
   holdings_.Deliver();
   return slice;
 }

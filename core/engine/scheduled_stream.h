@@ -90,6 +90,9 @@ class ScheduledStream {
   // The stages of the slice delivered last. Its consumer may read them, too, until it asks for the
   // next slice.
   const StageTimes& stages() const { return stages_; }
+  // If that slice was the last one of a step: how long the consumer waited until the slices of the
+  // step were made. What it waited because it holds too many slices does not count.
+  const std::optional<absl::Duration>& step_wait() const { return step_wait_; }
   // Takes back the last pending slice. The stream leaves the slice, which is then its next one
   // again.
   SharedSlicePtr TakeBackLast();
@@ -146,7 +149,9 @@ class ScheduledStream {
   std::deque<SharedSlicePtr> pending_;
   std::deque<absl::Duration> joined_;  // When the stream joined each of pending_.
   StageTimes stages_;
-  int64_t returned_ = 0;  // Runs of pending_ that were given back and wait for a thread.
+  std::optional<absl::Duration> step_wait_;
+  absl::Duration waited_;  // For slices of the step that is being delivered.
+  int64_t returned_ = 0;   // Runs of pending_ that were given back and wait for a thread.
   StreamHoldings holdings_;
   std::optional<FairClock::Account> account_;
   bool blocked_ = false;

@@ -27,6 +27,8 @@ class SliceTimes {
   void AddWork(absl::Duration worked, absl::Duration slept);
   // The slice is done.
   void Done(absl::Duration now);
+  // When it was done. REQUIRES: Done() was called.
+  absl::Duration done() const { return done_; }
 
   // The stages for a stream that wants the slice since `wanted` and gets it `now`. What was done
   // before `wanted` does not count. If the slice was begun later, the stream waited for its begin:

@@ -9,8 +9,10 @@
 #include <memory>
 
 #include "absl/time/time.h"
+#include "core/batch/stage_times.h"
 #include "core/cache/disk_store.h"
 #include "core/fetch/block_reader_stats.h"
+#include "core/metrics/histogram.h"
 
 namespace systole {
 
@@ -70,6 +72,14 @@ struct StepEngineStats {
   // Slices that a stream got without making them, because another stream of the same plan had
   // them.
   int64_t slices_shared = 0;
+  // Slices that are done. Of slices_ready those that wait for their stream, counted for each of
+  // their streams. slices_kept: those that no stream has now, for streams that will come to them.
+  int64_t slices_ready = 0;
+  int64_t slices_kept = 0;
+  // Of all slices delivered: their times, added up. Of all steps: for how many seconds their
+  // streams waited.
+  StageTimes stages = {};
+  HistogramReading step_waits = {};
 };
 
 }  // namespace systole

@@ -34,6 +34,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "core/engine/fair_queue.h"
 #include "core/engine/pending_slice.h"
 #include "core/engine/scheduled_stream.h"
@@ -147,10 +148,9 @@ class StepScheduler {
   // Ends the stream. Slices that are being made are thrown away when their tasks are done.
   Answer Cancel(const StreamPtr& stream);
 
-  // A stream that is not cancelled; null if there is none.
-  StreamPtr AnyStream() const { return streams_.empty() ? nullptr : streams_.front(); }
-
-  int64_t num_streams() const { return static_cast<int64_t>(streams_.size()); }
+  // The streams that are not cancelled.
+  absl::Span<const StreamPtr> streams() const { return streams_; }
+  int64_t slices_kept() const { return static_cast<int64_t>(shelf_.kept()); }  // See SliceShelf.
   int64_t examples_made() const { return examples_made_; }
   int64_t slices_shared() const { return slices_shared_; }
   const SliceBudget& budget() const { return budget_; }

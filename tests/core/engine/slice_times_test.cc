@@ -1,8 +1,12 @@
 #include "core/engine/slice_times.h"
 
 #include <memory>
+#include <optional>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "core/engine/stage_totals.h"
 #include "core/engine/step_scheduler.h"
 #include "gtest/gtest.h"
 #include "tests/core/dataset/test_dataset.h"
@@ -66,9 +70,10 @@ class ScheduledTimesTest : public testing::Test {
  protected:
   using Stream = std::shared_ptr<ScheduledStream>;
 
-  Stream Add(int64_t steps = 100) {
-    auto stream = std::make_shared<ScheduledStream>(plan_, StepRange{.count = steps, .core_end = 1},
-                                                    StreamMemory{}, steps);
+  Stream Add(int64_t steps = 100, int cores = 1, const StreamMemory& memory = {}) {
+    auto stream = std::make_shared<ScheduledStream>(cores == 1 ? plan_ : MakePlan(cores),
+                                                    StepRange{.count = steps, .core_end = cores},
+                                                    memory, steps * cores);
     EXPECT_THAT(scheduler_.Add(stream), IsOk());
     return stream;
   }
@@ -88,10 +93,14 @@ class ScheduledTimesTest : public testing::Test {
     return stream->stages();
   }
 
-  const std::shared_ptr<const FeedPlan> plan_ =
-      *FeedPlan::Create(SpecFromText("dataset: 'test' num_cores: 1 tail: PAD global_batch: 4 "
-                                     "outputs { name: 'id' feature: 'record_id' dtype: INT32 }"),
-                        OpenTestDataset(TestShards({20})));
+  static std::shared_ptr<const FeedPlan> MakePlan(int cores) {
+    return *FeedPlan::Create(
+        SpecFromText(absl::StrCat("dataset: 'test' tail: PAD global_batch: 4 num_cores: ", cores,
+                                  " outputs { name: 'id' feature: 'record_id' dtype: INT32 }")),
+        OpenTestDataset(TestShards({20})));
+  }
+
+  const std::shared_ptr<const FeedPlan> plan_ = MakePlan(1);
   StepScheduler scheduler_ = StepScheduler({.threads = 1, .share_slices = true});
 };
 
@@ -99,6 +108,7 @@ TEST_F(ScheduledTimesTest, ASliceMadeAheadWaitsFromItsEndToItsDelivery) {
   const Stream stream = Add();
   Make(100, 130);
   EXPECT_EQ(Deliver(stream, 150), Stages(0, 30, 20));
+  EXPECT_EQ(stream->step_wait(), Ms(0));
 }
 
 TEST_F(ScheduledTimesTest, AConsumerThatWaitsCountsTheTimeBeforeItsSliceIsBegun) {
@@ -110,6 +120,53 @@ TEST_F(ScheduledTimesTest, AConsumerThatWaitsCountsTheTimeBeforeItsSliceIsBegun)
   Make(100, 130);
   EXPECT_TRUE(told);
   EXPECT_EQ(stream->stages(), Stages(0, 50, 0));
+  EXPECT_EQ(stream->step_wait(), Ms(50));
+}
+
+TEST_F(ScheduledTimesTest, TheWaitForAStepIsThatForAllOfItsCores) {
+  const Stream stream = Add(/*steps=*/10, /*cores=*/2);
+  for (const int64_t begin : {100, 200}) {
+    scheduler_.SetTime(Ms(begin));
+    scheduler_.Wait(*stream, [](const Delivery&) {});
+    Make(begin, begin + 30);
+    EXPECT_EQ(stream->step_wait(), std::nullopt);  // The slice of core 1 is still to come.
+    scheduler_.SetTime(Ms(begin + 40));
+    scheduler_.Wait(*stream, [](const Delivery&) {});
+    Make(begin + 50, begin + 60);
+    EXPECT_EQ(stream->step_wait(), Ms(30 + 20));
+  }
+}
+
+// What it waits for then is itself.
+TEST_F(ScheduledTimesTest, AConsumerThatHoldsItsFillWaitsForNoStep) {
+  const Stream stream = Add(/*steps=*/10, /*cores=*/1, {.window_bytes = 1});
+  for (int i = 0; i < 3; ++i) Make(100, 110);
+  std::vector<std::shared_ptr<SharedSlice>> held;
+  for (int i = 0; i < 2; ++i) held.push_back(***scheduler_.Next(*stream));
+  scheduler_.SetTime(Ms(200));
+  EXPECT_FALSE(scheduler_.Next(*stream).has_value());
+  scheduler_.Wait(*stream, [](const Delivery&) {});
+  scheduler_.SetTime(Ms(300));
+  EXPECT_NE(scheduler_.GiveBack(*stream, held[0]).waiter, nullptr);
+  EXPECT_EQ(stream->step_wait(), Ms(0));
+  EXPECT_EQ(stream->stages(), Stages(0, 10, 190));
+}
+
+TEST(StageTotalsTest, TimesAddUpAndStepsCountByTheirWait) {
+  StageTotals totals;
+  totals.Add(Stages(1, 20, 300));
+  totals.Add(Stages(4, 50, 600));
+  EXPECT_EQ(totals.stages(), Stages(5, 70, 900));
+  totals.AddStep(Ms(0));
+  totals.AddStep(Ms(0));
+  totals.AddStep(Ms(20));
+  totals.AddStep(absl::Hours(1));
+  const HistogramReading waits = totals.step_waits();
+  EXPECT_EQ(waits.count(), 4);
+  EXPECT_DOUBLE_EQ(waits.sum, 3600.02);
+  EXPECT_EQ(waits.bounds.front(), 0);
+  EXPECT_EQ(waits.counts.front(), 2);  // No wait at all.
+  EXPECT_EQ(waits.counts.back(), 1);   // Longer than every bound.
 }
 
 TEST_F(ScheduledTimesTest, ASliceOfAnotherStreamCountsFromTheMomentItIsJoined) {

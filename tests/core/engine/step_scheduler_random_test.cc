@@ -329,7 +329,7 @@ class Model {
       ASSERT_FALSE(stands) << "a consumer waits, and there is no work";
     }
     while (!consumers_.empty()) Cancel(*consumers_.back());
-    EXPECT_EQ(scheduler_.num_streams(), 0);
+    EXPECT_EQ(scheduler_.streams().size(), 0u);
     EXPECT_EQ(scheduler_.budget().used_bytes(), 0);
   }
 
