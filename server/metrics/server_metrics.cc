@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/batch/stage_times.h"
 #include "core/cache/cache_metrics.h"
 #include "core/concurrency/processors.h"
 #include "core/process/allocator.h"
@@ -45,6 +49,16 @@ double Blocks(const ServerNumbers& numbers) {
 template <auto field>
 double AtListener(const ServerNumbers& numbers) {
   return static_cast<double>(numbers.listener.*field);
+}
+
+template <auto stage>
+double Stage(const ServerNumbers& numbers) {
+  return absl::ToDoubleSeconds(numbers.engine.stages.*stage);
+}
+
+template <DamageCause cause>
+double Masked(const ServerNumbers& numbers) {
+  return static_cast<double>(numbers.masked_examples[static_cast<size_t>(cause)]);
 }
 
 // The sum over the causes that one label value stands for.
@@ -142,10 +156,44 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .kind = kCounter,
        .help = "The part of payload_bytes that went through shared memory.",
        .read = Service<&Counters::shared_payload_bytes>},
+      {.name = "ready_slices",
+       .kind = kGauge,
+       .help = "Slices that are made ahead. A step has a slice for each core.",
+       .label = "state",
+       .parts = {{"waiting", Engine<&Stats::slices_ready>,
+                  "their stream still sends earlier ones; a slice of two streams counts twice"},
+                 {"kept", Engine<&Stats::slices_kept>,
+                  "other trainers of the same feed will come to them"}}},
+      {.name = "stage_seconds",
+       .kind = kCounter,
+       .help =
+           "How long slices were in each stage, added up. Its rate is the mean number of slices "
+           "in the stage.",
+       .label = "stage",
+       .parts = {{"read", Stage<&StageTimes::read>, "all that was left waited for storage"},
+                 {"make", Stage<&StageTimes::make>,
+                  "their examples were made, or waited for a thread"},
+                 {"wait", Stage<&StageTimes::wait>,
+                  "they were done, and their stream still sent earlier ones"},
+                 {"send", Service<&Counters::send_seconds>,
+                  "until gRPC had taken them: the network or the client held them up"}}},
       {.name = "masked_examples",
        .kind = kCounter,
-       .help = "Examples masked in feeds, of all datasets.",
-       .read = ReadField<&ServerNumbers::masked_examples>},
+       .help = "Examples masked in feeds, of all datasets, by what was wrong with the record.",
+       .label = "cause",
+       .parts = {{"checksum", Masked<DamageCause::kChecksum>,
+                  "its bytes do not match their checksum"},
+                 {"record", Masked<DamageCause::kRecord>,
+                  "there is no whole record: the file was cut, or a header is damaged"},
+                 {"too_large", Masked<DamageCause::kTooLarge>, "it is over the limit of a record"},
+                 {"format", Masked<DamageCause::kFormat>,
+                  "its bytes are not of its format, such as tf.train.Example"},
+                 {"feature", Masked<DamageCause::kFeature>,
+                  "a feature is missing, or has another type or number of values"},
+                 {"image", Masked<DamageCause::kImage>,
+                  "an image cannot be decoded or transformed"},
+                 {"value", Masked<DamageCause::kValue>,
+                  "another value cannot be transformed, such as a label that label_map lacks"}}},
       {.name = "open_connections",
        .kind = kGauge,
        .help = "Connections that are open now.",
@@ -252,6 +300,15 @@ std::vector<MetricReading> ReadServerMetrics(const ServerNumbers& numbers) {
     readings.push_back(std::move(reading));
   }
   return readings;
+}
+
+MetricFamily StepWaits(const HistogramReading& step_waits) {
+  return {.name = absl::StrCat(kServerMetricPrefix, "step_wait_seconds"),
+          .kind = MetricKind::kHistogram,
+          .help =
+              "How long streams waited until their next step was made. 0: it was ready when the "
+              "stream came to it.",
+          .samples = {{.labels = {}, .histogram = step_waits}}};
 }
 
 }  // namespace systole

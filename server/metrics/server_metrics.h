@@ -10,8 +10,10 @@
 
 #include "absl/strings/string_view.h"
 #include "core/cache/value_cache.h"
+#include "core/dataset/damage_cause.h"
 #include "core/engine/step_engine.h"
 #include "core/metrics/metric.h"
+#include "core/metrics/metric_family.h"
 #include "server/listener/listener.h"
 #include "server/streams/service_counters.h"
 
@@ -26,7 +28,7 @@ struct ServerNumbers {
   StepEngine::Stats engine;
   ListenerCounters listener;
   ValueCacheStats cache;
-  int64_t masked_examples = 0;  // In all datasets.
+  MaskedByCause masked_examples = {};  // In all datasets.
   int64_t max_streams = 0;
   int64_t datasets_served = 0;
   int64_t datasets_refused = 0;
@@ -37,6 +39,10 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics();
 
 // All of a server's metrics, including those of its cache. Asks the kernel about this process, too.
 std::vector<MetricReading> ReadServerMetrics(const ServerNumbers& numbers);
+
+// systole_server_step_wait_seconds: a histogram, so it is no line of the table. `step_waits` is
+// that of StepEngine::Stats.
+MetricFamily StepWaits(const HistogramReading& step_waits);
 
 }  // namespace systole
 

@@ -1,10 +1,12 @@
 #include "server/rpc/feed_service.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/dataset/dataset.h"
 #include "core/image/jpeg/entropy_check.h"
 #include "core/plan/content_version.h"
 #include "core/spec/order_spec.h"
@@ -63,6 +65,11 @@ absl::Status CheckServed(const Catalogue& catalogue, const std::vector<std::stri
   return absl::OkStatus();
 }
 
+void AddMasked(const Dataset& dataset, MaskedByCause& masked) {
+  const MaskedByCause more = dataset.damage().masked_by_cause();
+  for (size_t cause = 0; cause < kNumDamageCauses; ++cause) masked[cause] += more[cause];
+}
+
 // The datasets that a feed reads, as one text.
 std::string NamesOf(const v1::FeedSpec& spec) { return absl::StrJoin(DatasetsOf(spec), ","); }
 
@@ -108,14 +115,16 @@ void FeedService::ObserveDamage(const Catalogue& catalogue) {
 
 void FeedService::Change(absl::Span<const std::string> removed, const Catalogue& added) {
   const std::shared_ptr<const Catalogue> before = feeds_.catalogue();
-  int64_t masked = 0;
+  MaskedByCause masked = {};
   for (const std::string& name : removed) {
     const auto found = before->datasets().find(name);
-    if (found != before->datasets().end()) masked += found->second->damage().masked_examples();
+    if (found != before->datasets().end()) AddMasked(*found->second, masked);
   }
   ObserveDamage(added);
   feeds_.Replace(std::make_shared<const Catalogue>(before->Changed(removed, added)), removed);
-  masked_in_removed_ += masked;
+  for (size_t cause = 0; cause < kNumDamageCauses; ++cause) {
+    masked_in_removed_[cause] += masked[cause];
+  }
 }
 
 grpc::ServerUnaryReactor* FeedService::End(grpc::CallbackServerContext* context, const char* method,
@@ -250,25 +259,31 @@ absl::Status FeedService::Tell(const Permissions& permissions,
   return absl::OkStatus();
 }
 
-std::vector<MetricReading> FeedService::ReadMetrics() const {
+std::vector<MetricReading> FeedService::ReadMetrics() const { return ReadServerMetrics(Numbers()); }
+
+ServerNumbers FeedService::Numbers() const {
   ServerNumbers numbers = {.service = counters_, .engine = engine_.GetStats()};
   if (const Listener* const listener = listener_; listener != nullptr) {
     numbers.listener = listener->counters();
   }
   if (options_.cache != nullptr) numbers.cache = options_.cache->stats();
   numbers.max_streams = options_.max_streams;
-  numbers.masked_examples = masked_in_removed_;
+  for (size_t cause = 0; cause < kNumDamageCauses; ++cause) {
+    numbers.masked_examples[cause] = masked_in_removed_[cause];
+  }
   const std::shared_ptr<const Catalogue> served = catalogue();
   numbers.datasets_served = static_cast<int64_t>(served->datasets().size());
   numbers.datasets_refused = static_cast<int64_t>(served->refused().size());
   for (const auto& [name, dataset] : served->datasets()) {
-    numbers.masked_examples += dataset->damage().masked_examples();
+    AddMasked(*dataset, numbers.masked_examples);
   }
-  return ReadServerMetrics(numbers);
+  return numbers;
 }
 
 std::vector<MetricFamily> FeedService::ReadFamilies() const {
-  std::vector<MetricFamily> families = FamiliesOf(kServerMetricPrefix, ReadMetrics());
+  const ServerNumbers numbers = Numbers();
+  std::vector<MetricFamily> families = FamiliesOf(kServerMetricPrefix, ReadServerMetrics(numbers));
+  families.push_back(StepWaits(numbers.engine.step_waits));
   for (MetricFamily& family :
        FamiliesOf(kTrainerMetricPrefix, ReadTrainerMetrics(trainers_.totals()))) {
     families.push_back(std::move(family));

@@ -5,6 +5,7 @@
 #ifndef SYSTOLE_SERVER_RPC_FEED_SERVICE_H_
 #define SYSTOLE_SERVER_RPC_FEED_SERVICE_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "absl/types/span.h"
 #include "core/cache/value_cache.h"
 #include "core/concurrency/monotonic_clock.h"
+#include "core/dataset/damage_cause.h"
 #include "core/engine/step_engine.h"
 #include "core/log/event_log.h"
 #include "core/metrics/metric.h"
@@ -31,6 +33,7 @@
 #include "server/access/access_control.h"
 #include "server/access/permissions.h"
 #include "server/listener/listener.h"
+#include "server/metrics/server_metrics.h"
 #include "server/rpc/catalogue.h"
 #include "server/rpc/served_feeds.h"
 #include "server/slots/not_shared_log.h"
@@ -162,6 +165,8 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
                        v1::ResolveFeedResponse& response);
   absl::Status Tell(const Permissions& permissions, v1::ServerStatusResponse& response) const;
 
+  ServerNumbers Numbers() const;
+
   // Writes a line for each record of these datasets that will be masked.
   void ObserveDamage(const Catalogue& catalogue);
 
@@ -177,8 +182,8 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   StepEngine engine_;
   const std::unique_ptr<SlotServer> slots_;  // After the engine: sessions hold its memory.
   ServedFeeds feeds_;
-  // What was masked in datasets that have been removed.
-  std::atomic<int64_t> masked_in_removed_ = 0;
+  // What was masked in datasets that have been removed, by cause.
+  std::array<std::atomic<int64_t>, kNumDamageCauses> masked_in_removed_ = {};
 };
 
 }  // namespace systole

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "proto/framing/chunk.h"
 #include "proto/framing/status_bridge.h"
 #include "server/streams/end_cause.h"
@@ -113,7 +114,7 @@ void StepWriter::WriteChunk() {
 }
 
 void StepWriter::OnWriteDone(bool ok) {
-  handle_->Taken();
+  counters_.send_seconds += absl::ToDoubleSeconds(handle_->Taken());
   message_.Clear();
   if (!ok) {
     End(absl::CancelledError("the client is gone"));

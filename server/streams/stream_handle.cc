@@ -20,9 +20,10 @@ void StreamHandle::Offered() {
   offered_at_ = clock_();
 }
 
-void StreamHandle::Taken() {
+absl::Duration StreamHandle::Taken() {
   MutexLock lock(mu_);
-  offered_at_.reset();
+  const absl::Duration taken_at = clock_();
+  return taken_at - std::exchange(offered_at_, std::nullopt).value_or(taken_at);
 }
 
 void StreamHandle::SharesThrough(std::shared_ptr<SlotSession> session) {

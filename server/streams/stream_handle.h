@@ -30,9 +30,9 @@ class StreamHandle {
   StreamHandle& operator=(const StreamHandle&) = delete;
 
   // The stream calls Offered() when its client has something to take, and Taken() when the client
-  // has taken it.
+  // has taken it. Taken() returns how long that took.
   void Offered() ABSL_LOCKS_EXCLUDED(mu_);
-  void Taken() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Duration Taken() ABSL_LOCKS_EXCLUDED(mu_);
 
   // The stream has sent this much more.
   void SentBytes(int64_t payload_bytes) { payload_bytes_ += payload_bytes; }

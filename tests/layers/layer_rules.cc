@@ -142,9 +142,9 @@ std::vector<Room> SystoleRooms() {
       {"core/engine", 12,
        Join({ground,
              operations,
-             {"core/storage", "core/concurrency", "core/cache", "core/fetch", "core/record/source",
-              "core/example", "core/image/jpeg", "core/image", "core/order", "core/batch",
-              "core/dataset", "core/plan"}})},
+             {"core/storage", "core/concurrency", "core/metrics", "core/cache", "core/fetch",
+              "core/record/source", "core/example", "core/image/jpeg", "core/image", "core/order",
+              "core/batch", "core/dataset", "core/plan"}})},
       // Memory that is shared with a peer. It needs no gRPC.
       {"proto/slots", 3, Join({ground, messages})},
       // Metrics in the answer of ServerStatus, for both ends.
@@ -174,8 +174,8 @@ std::vector<Room> SystoleRooms() {
       // The metrics of a server, a line each. The rooms that count are below.
       {"server/metrics",
        14,
-       {"core/concurrency", "core/process", "core/metrics", "core/batch", "core/cache",
-        "core/engine", "server/listener", "server/streams"}},
+       {"core/concurrency", "core/process", "core/metrics", "core/cache", "core/batch",
+        "core/dataset", "core/engine", "server/listener", "server/streams"}},
       // Pages over HTTP, for people, probes and monitors. It knows no feed: a source gives it
       // numbers.
       {"server/admin", 14,
