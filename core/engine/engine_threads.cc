@@ -141,10 +141,7 @@ void EngineThreads::Stop() {
 StepEngineStats EngineThreads::GetStats() const {
   MutexLock lock(mu_);
   int64_t ready = 0;
-  for (const StreamPtr& stream : scheduler_.streams()) {
-    ready += std::count_if(stream->pending().begin(), stream->pending().end(),
-                           [](const SharedSlicePtr& slice) { return slice->is_done(); });
-  }
+  for (const StreamPtr& stream : scheduler_.streams()) ready += stream->CountReady();
   return {.examples_made = scheduler_.examples_made(),
           .memory_budget_bytes = scheduler_.budget().budget_bytes(),
           .memory_used_bytes = scheduler_.budget().used_bytes(),

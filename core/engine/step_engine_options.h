@@ -72,8 +72,8 @@ struct StepEngineStats {
   // Slices that a stream got without making them, because another stream of the same plan had
   // them.
   int64_t slices_shared = 0;
-  // Slices that are done. Of slices_ready those that wait for their stream, counted for each of
-  // their streams. slices_kept: those that no stream has now, for streams that will come to them.
+  // slices_ready: what StepStream::CountReady() says, added up over all streams. slices_kept: done,
+  // and no stream has them now, but some will come to them.
   int64_t slices_ready = 0;
   int64_t slices_kept = 0;
   // Of all slices delivered: their times, added up. Of all steps: for how many seconds their
