@@ -352,13 +352,14 @@ std::vector<DamageLog::Entry> Dataset::DamagedRecords(size_t at_most) const {
 }
 
 DamageLog::Entry Dataset::DamageAt(const RecordSource& shard, int64_t index, int64_t record,
-                                   std::string cause) {
+                                   std::string cause, DamageCause kind) {
   std::string file = shard.FileOf(index);
   const bool is_file = !file.empty();
   return {.shard = is_file ? std::move(file) : std::string(shard.base_name()),
           .record = record,
           .offset = is_file ? 0 : static_cast<int64_t>(shard.span(index).offset),
-          .cause = std::move(cause)};
+          .cause = std::move(cause),
+          .kind = kind};
 }
 
 std::string Dataset::Where(int64_t record) const {

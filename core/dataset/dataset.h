@@ -131,10 +131,9 @@ class Dataset {
   // "shard 'a.tfrecord', offset 1234, record 3 (record_id 17)", or "file 'rose/1.jpg', record ..".
   std::string Where(int64_t record) const;
 
-  // The entry for record `index` of `shard`, which has the number `record` here. Its kind is
-  // kRecord.
+  // The entry for record `index` of `shard`, which has the number `record` here.
   static DamageLog::Entry DamageAt(const RecordSource& shard, int64_t index, int64_t record,
-                                   std::string cause);
+                                   std::string cause, DamageCause kind = DamageCause::kRecord);
 
   // Damaged records that indexing found. num_damaged_records() counts all of them. DamagedRecords()
   // has the first `at_most` of those that the shards list. Each shard lists at most

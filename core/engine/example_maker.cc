@@ -81,11 +81,6 @@ bool IsDamage(const absl::Status& status) {
          status.code() == absl::StatusCode::kResourceExhausted;
 }
 
-DamageCause DamageOfRead(const absl::Status& status) {
-  if (absl::IsResourceExhausted(status)) return DamageCause::kTooLarge;
-  return IsChecksumMismatch(status) ? DamageCause::kChecksum : DamageCause::kRecord;
-}
-
 }  // namespace
 
 absl::StatusOr<ExampleMaker::PlanScratch*> ExampleMaker::ScratchOf(
@@ -355,7 +350,9 @@ void ExampleMaker::Add(Task& task, const Wanted& wanted,
            IsDamage(status) || absl::IsFailedPrecondition(status)
                ? status
                : absl::Status(status.code(), Placed(task.plan, wanted.record, status)),
-           DamageOfRead(status));
+           IsChecksumMismatch(status)          ? DamageCause::kChecksum
+           : absl::IsResourceExhausted(status) ? DamageCause::kTooLarge
+                                               : DamageCause::kRecord);
     return;
   }
   if (decoding_.waits(0) && decoding_.waits(1)) FinishOne(task);
@@ -442,10 +439,8 @@ void ExampleMaker::Settle(Task& task, const Wanted& wanted, absl::Status status,
                                                       "feed goes on without such records"));
   } else if (IsDamage(status)) {
     ClearExample(layout, wanted.slot, task.slice);
-    DamageLog::Entry entry =
-        Dataset::DamageAt(shard, wanted.place.index, wanted.record, std::string(status.message()));
-    entry.kind = cause;
-    dataset.NoteDamage(std::move(entry));
+    dataset.NoteDamage(Dataset::DamageAt(shard, wanted.place.index, wanted.record,
+                                         std::string(status.message()), cause));
     return;
   }
   task.run.error.Add(wanted.slot, std::move(status));
