@@ -17,7 +17,6 @@
 #include "proto/framing/trainer_report.h"
 #include "proto/metrics/metric_messages.h"
 #include "server/metrics/dataset_metrics.h"
-#include "server/metrics/server_metrics.h"
 #include "server/metrics/trainer_metrics.h"
 #include "server/rpc/dataset_answers.h"
 #include "server/rpc/feed_identity.h"
