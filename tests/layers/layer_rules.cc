@@ -33,6 +33,8 @@ std::vector<Room> SystoleRooms() {
   return {
       {"core/text", 0, {}},  // Text that people write and read.
       {"core/status", 0, {}},
+      // To which trace a call belongs, for both ends.
+      {"core/trace", 0, {}},
       {"core/descriptor", 0, {}},  // For files, sockets and memory.
       // For loops of every stage. It is below them all and has no thread.
       {"core/interrupt", 0, {}},
