@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 #include <iostream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "absl/time/time.h"
 #include "core/cache/disk_store.h"
 #include "core/compression/chunk_cache.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/processors.h"
 #include "core/image/jpeg/entropy_check.h"
 #include "core/log/event_log.h"
@@ -37,6 +39,8 @@
 #include "server/config/config_flags.h"
 #include "server/config_reload.h"
 #include "server/dataset_log.h"
+#include "server/otlp/otlp_options.h"
+#include "server/otlp/span_exporter.h"
 #include "server/server.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
@@ -131,6 +135,9 @@ void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) 
                           given_bytes >> 20, " MiB are for budget, caches and idle memory"));
 }
 
+// At the end, how long the collector has to take the last spans, within --drain-timeout.
+constexpr absl::Duration kLastSpansTimeout = absl::Seconds(2);
+
 // The signals that the server waits for.
 sigset_t AwaitedSignals() {
   sigset_t signals;
@@ -164,6 +171,18 @@ absl::StatusOr<std::unique_ptr<AdminPort>> OpenAdmin(const v1::ServerConfig& con
   return admin;
 }
 
+// Where spans go, if anywhere. A flag that is no address is an error. Variables of the environment
+// may be meant for other programs, so a server starts even if it can make nothing of them.
+absl::StatusOr<std::optional<OtlpOptions>> SpansOf(const v1::ServerConfig& config,
+                                                   EventLog& events) {
+  absl::StatusOr<std::optional<OtlpOptions>> options =
+      OtlpOptionsOf(config.otlp_endpoint(), SYSTOLE_VERSION, VariableOfServer);
+  if (options.ok() || !config.otlp_endpoint().empty()) return options;
+  events.Add(LogCause::kProgram, LogLevel::kWarn,
+             absl::StrCat("no spans are sent: ", options.status().message()));
+  return std::optional<OtlpOptions>();
+}
+
 // Serves until a signal ends it. `path` is the config file, or empty; `flags` override it each time
 // that it is read.
 absl::Status Run(const v1::ServerConfig& config, const std::string& path,
@@ -174,6 +193,7 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
     SYSTOLE_ASSIGN_OR_RETURN(access,
                              AccessControl::Create(config.access(), Catalogue::NamesOf(config)));
   }
+  SYSTOLE_ASSIGN_OR_RETURN(const std::optional<OtlpOptions> otlp, SpansOf(config, events));
   SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<AdminPort> admin, OpenAdmin(config, access, events));
   const auto chunks = std::make_shared<ChunkCache>(SizeOf(config.decompression_cache()));
   ShardOptions options;
@@ -217,6 +237,9 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
   service.stalled_stream_timeout = TimeOf(config.stalled_stream_timeout());
   service.access = access;
   service.events = &events;
+  if (otlp.has_value()) {
+    SYSTOLE_ASSIGN_OR_RETURN(service.spans, SpanExporter::Create(*otlp, &events));
+  }
   SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
                            Server::Start(std::move(catalogue), config, service, std::move(admin)));
   SYSTOLE_RETURN_IF_ERROR(WritePort(config.port_file(), server->port()));
@@ -229,6 +252,9 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
     tell(LogLevel::kWarn,
          "--insecure: anyone who reaches this address can read every dataset, and batches cross "
          "the network unencrypted");
+  }
+  if (service.spans != nullptr) {
+    tell(LogLevel::kInfo, absl::StrCat("spans go to ", service.spans->collector()));
   }
   if (server->sharing().ok()) {
     tell(LogLevel::kInfo, "clients on this machine get batches through shared memory");
@@ -277,7 +303,13 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
   // notice that their work is not wanted any more.
   const absl::Duration timeout = TimeOf(config.drain_timeout());
   const absl::Duration patience = std::min(timeout / 10, absl::Milliseconds(300));
+  const MonotonicClock clock = SteadyClock();
+  const absl::Duration begin = clock();
   const bool drained = server->Drain(timeout - patience);
+  const bool sent =
+      service.spans == nullptr ||
+      service.spans->End(
+          std::min(kLastSpansTimeout, std::max(patience, timeout - patience - (clock() - begin))));
   events.Flush();
   if (drained) {
     tell(LogLevel::kInfo, "drained");
@@ -285,7 +317,7 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
     tell(LogLevel::kWarn, "a client has stopped reading; hung up on it");
   }
   const bool stopped = server->StopWork(patience);
-  if (!reload.Stop(patience) || !stopped) {
+  if (!reload.Stop(patience) || !stopped || !sent) {
     tell(LogLevel::kWarn,
          "a thread still works, most likely because its read of a shard hangs; not waiting for it");
     spdlog::shutdown();

@@ -31,6 +31,7 @@
 #include "server/rpc/catalogue.h"
 #include "server/rpc/feed_service.h"
 #include "server/socket_lock.h"
+#include "server/traces/slow_steps.h"
 #include "systole/v1/config.pb.h"
 
 namespace systole {
@@ -118,6 +119,7 @@ class Server final : private AdminPort::Source {
 
   bool draining() const override { return service_->draining(); }
   std::vector<MetricFamily> Metrics() const override;
+  SlowStepLists SlowSteps() const override { return service_->ReadSlowSteps(); }
 
   // Declared first, so destroyed last: before that, the listener and the slots remove their socket
   // files.

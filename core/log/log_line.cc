@@ -28,6 +28,7 @@ constexpr CauseNames kCauses[] = {
     {"server_lost", "losses of servers"},
     {"step_late", "late steps"},
     {"server_list", "changes of the servers"},
+    {"spans", "changes of the collector of traces"},
 };
 static_assert(std::size(kCauses) == kNumLogCauses);
 
@@ -60,6 +61,7 @@ std::string JsonOf(const LogLine& line, absl::Time time) {
   AppendNumber("step", fields.step, json);
   AppendName("shard", fields.shard, json);
   AppendNumber("record", fields.record, json);
+  AppendName("trace", fields.trace, json);
   AppendNumber("left_out", line.left_out, json);
   return json.EndObject().text();
 }

@@ -36,8 +36,10 @@ enum class LogCause {
   kServerLost,  // A server that gives no answer, broke off a stream or drains, and its return.
   kStepLate,
   kServerList,  // Servers that join or leave; a list that cannot be read.
+  // In the log of a server.
+  kSpans,  // A collector of traces that does not take spans, and its return.
 };
-inline constexpr size_t kNumLogCauses = 13;
+inline constexpr size_t kNumLogCauses = 14;
 
 // What a line is about. Fields that are not set are left out. A field may hold foreign text.
 struct LogFields {
@@ -49,6 +51,7 @@ struct LogFields {
   std::optional<int64_t> step;  // For a server's stream: the first step not sent yet.
   std::string shard;            // Its base name.
   std::optional<int64_t> record;
+  std::string trace;  // The id of the trace that the client's call belongs to, in hex.
 };
 
 struct LogLine {
@@ -66,7 +69,8 @@ std::string TextOf(const LogLine& line);
 // The line as one JSON object on one line:
 //   {"time":"2026-01-31T23:59:59.123Z","level":"info","cause":"stream_opened","message":"..",
 //    "feed":"0123456789abcdef","client":"ipv4:192.0.2.1:4711","identity":"trainer-a",
-//    "server":"192.0.2.7:8470","dataset":"flowers","step":12,"shard":"a.tfrecord","record":7,"left_out":3}
+//    "server":"192.0.2.7:8470","dataset":"flowers","step":12,"shard":"a.tfrecord","record":7,
+//    "trace":"4bf92f3577b34da6a3ce929d0e0e4736","left_out":3}
 // `message` is TextOf(). Time is UTC.
 std::string JsonOf(const LogLine& line, absl::Time time);
 

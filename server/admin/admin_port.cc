@@ -11,6 +11,7 @@
 #include "server/access/call_credentials.h"
 #include "server/access/permissions.h"
 #include "server/listener/listen_address.h"
+#include "server/traces/slow_steps_page.h"
 
 namespace systole {
 namespace {
@@ -44,6 +45,10 @@ const std::vector<AdminPort::Page>& AdminPort::Pages() {
        &AdminPort::Metrics},
       {"/configz", "the config in force, as textproto, without secrets", "status",
        &Permissions::MaySeeStatus, &AdminPort::Config},
+      {"/tracez", "the slowest steps of the last minutes, with the times of their stages", "status",
+       &Permissions::MaySeeStatus, &AdminPort::SlowSteps},
+      {"/tracez.json", "the same as JSON", "status", &Permissions::MaySeeStatus,
+       &AdminPort::SlowStepsAsJson},
   };
   return pages;
 }
@@ -151,6 +156,22 @@ PageAnswer AdminPort::Metrics() const {
 PageAnswer AdminPort::Config() const {
   MutexLock lock(mu_);
   return Text(200, config_text_);
+}
+
+PageAnswer AdminPort::SlowSteps() const {
+  const Source* const source = source_;
+  if (source == nullptr) return Text(503, kStarting);
+  return {.status = 200,
+          .content_type = "text/html; charset=utf-8",
+          .body = SlowStepsHtml(source->SlowSteps())};
+}
+
+PageAnswer AdminPort::SlowStepsAsJson() const {
+  const Source* const source = source_;
+  if (source == nullptr) return Text(503, kStarting);
+  return {.status = 200,
+          .content_type = "application/json",
+          .body = SlowStepsJson(source->SlowSteps())};
 }
 
 std::vector<MetricFamily> AdminPort::OwnMetrics() const {

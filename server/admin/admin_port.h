@@ -22,6 +22,7 @@
 #include "server/access/access_control.h"
 #include "server/admin/http_server.h"
 #include "server/listener/tls_files.h"
+#include "server/traces/slow_steps.h"
 
 namespace systole {
 
@@ -48,6 +49,7 @@ class AdminPort {
     virtual ~Source() = default;
     virtual bool draining() const = 0;
     virtual std::vector<MetricFamily> Metrics() const = 0;
+    virtual SlowStepLists SlowSteps() const { return {}; }
   };
 
   // Answers already. /readyz says that the server is starting.
@@ -86,6 +88,8 @@ class AdminPort {
   PageAnswer Ready() const;
   PageAnswer Metrics() const ABSL_LOCKS_EXCLUDED(mu_);
   PageAnswer Config() const ABSL_LOCKS_EXCLUDED(mu_);
+  PageAnswer SlowSteps() const;
+  PageAnswer SlowStepsAsJson() const;
   // Metrics of this port itself.
   std::vector<MetricFamily> OwnMetrics() const ABSL_LOCKS_EXCLUDED(mu_);
 

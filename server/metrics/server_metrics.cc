@@ -61,6 +61,11 @@ double Masked(const ServerNumbers& numbers) {
   return static_cast<double>(numbers.masked_examples[static_cast<size_t>(cause)]);
 }
 
+template <auto field>
+double Spans(const ServerNumbers& numbers) {
+  return static_cast<double>(numbers.spans.*field);
+}
+
 // The sum over the causes that one label value stands for.
 template <EndCause... causes>
 double Refused(const ServerNumbers& numbers) {
@@ -283,6 +288,20 @@ std::vector<MetricLine<ServerNumbers>> ServerMetrics() {
        .kind = kCounter,
        .help = "Reads that were slow, so a second request was sent for the same bytes.",
        .read = Blocks<&BlockReaderStats::reads_hedged>},
+      {.name = "spans_sent",
+       .kind = kCounter,
+       .help = "Spans that the collector of traces took (`--otlp-endpoint`).",
+       .read = Spans<&SpanCounts::sent>},
+      {.name = "spans_dropped",
+       .kind = kCounter,
+       .help = "Spans that no collector got, and calls that got none.",
+       .label = "reason",
+       .parts = {{"no_room", Spans<&SpanCounts::no_room>, "too many waited to be sent"},
+                 {"refused", Spans<&SpanCounts::refused>, "the collector refused them"},
+                 {"not_reached", Spans<&SpanCounts::not_reached>,
+                  "the collector did not take them in time"},
+                 {"too_many_calls", Spans<&SpanCounts::too_many>,
+                  "calls that came faster than they are traced"}}},
       {.name = "cpu_seconds",
        .kind = kCounter,
        .help = "Processor time of the process, user and system, all threads.",

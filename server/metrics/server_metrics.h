@@ -15,6 +15,7 @@
 #include "core/metrics/metric.h"
 #include "core/metrics/metric_family.h"
 #include "server/listener/listener.h"
+#include "server/otlp/span_exporter.h"
 #include "server/streams/service_counters.h"
 
 namespace systole {
@@ -32,6 +33,7 @@ struct ServerNumbers {
   int64_t max_streams = 0;
   int64_t datasets_served = 0;
   int64_t datasets_refused = 0;
+  SpanCounts spans;
 };
 
 // The metrics of the server itself. The metrics of its cache are in core/cache.

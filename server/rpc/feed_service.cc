@@ -18,12 +18,14 @@
 #include "proto/metrics/metric_messages.h"
 #include "server/metrics/dataset_metrics.h"
 #include "server/metrics/trainer_metrics.h"
+#include "server/rpc/call_metadata.h"
 #include "server/rpc/dataset_answers.h"
 #include "server/rpc/feed_identity.h"
 #include "server/rpc/stream_answers.h"
 #include "server/streams/end_cause.h"
 #include "server/streams/step_writer.h"
 #include "server/streams/stream_handle.h"
+#include "server/traces/stream_trace.h"
 
 namespace systole {
 namespace {
@@ -92,6 +94,7 @@ FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
       nobody_(nullptr),
       events_(options.events != nullptr ? *options.events : nobody_),
       refusals_(events_, counters_.refused),
+      tracer_({.spans = options.spans}),
       not_shared_(events_),
       running_(options.max_streams),
       trainers_(options.clock),
@@ -127,7 +130,10 @@ void FeedService::Change(absl::Span<const std::string> removed, const Catalogue&
 }
 
 grpc::ServerUnaryReactor* FeedService::End(grpc::CallbackServerContext* context, const char* method,
-                                           const absl::Status& status, LogFields about) {
+                                           const absl::Status& status, LogFields about,
+                                           const CallTrace& trace) {
+  tracer_.End(trace, method, status, {{"systole.dataset", ForeignName(about.dataset)}});
+  about.trace = trace.id();
   if (!status.ok()) refusals_.Add(*context, method, status, std::move(about));
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   reactor->Finish(ToGrpcStatus(status));
@@ -136,11 +142,12 @@ grpc::ServerUnaryReactor* FeedService::End(grpc::CallbackServerContext* context,
 
 grpc::ServerUnaryReactor* FeedService::Answer(
     grpc::CallbackServerContext* context, const char* method, LogFields about,
-    absl::FunctionRef<absl::Status(const Permissions& permissions)> answer) {
+    absl::FunctionRef<absl::Status(const Permissions& permissions)> answer,
+    const CallTrace& trace) {
   const absl::StatusOr<Permissions> permissions = PermissionsOf(options_.access.get(), *context);
   about.identity = IdentityOf(permissions);
   return End(context, method, permissions.ok() ? answer(*permissions) : permissions.status(),
-             std::move(about));
+             std::move(about), trace);
 }
 
 absl::Status FeedService::CheckMayRead(const Permissions& permissions,
@@ -200,19 +207,22 @@ grpc::ServerUnaryReactor* FeedService::DescribeDataset(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* FeedService::ResolveFeed(grpc::CallbackServerContext* context,
                                                    const grpc::ByteBuffer* request,
                                                    grpc::ByteBuffer* response) {
+  const CallTrace trace = tracer_.Begin(TraceContextOf(context->client_metadata()));
   v1::ResolveFeedRequest parsed;
   if (absl::Status status = ReadRequest(*context, *request, parsed); !status.ok()) {
-    return End(context, "ResolveFeed", status, {});
+    return End(context, "ResolveFeed", status, {}, trace);
   }
-  return Answer(context, "ResolveFeed", {.dataset = NamesOf(parsed.spec())},
-                [&](const Permissions& permissions) {
-                  v1::ResolveFeedResponse answer;
-                  SYSTOLE_RETURN_IF_ERROR(Resolve(permissions, parsed, answer));
-                  GuardedMessage guarded = EncodeGuarded(answer);
-                  context->AddInitialMetadata(kMessageChecksumKey, guarded.checksum);
-                  response->Swap(&guarded.bytes);
-                  return absl::OkStatus();
-                });
+  return Answer(
+      context, "ResolveFeed", {.dataset = NamesOf(parsed.spec())},
+      [&](const Permissions& permissions) {
+        v1::ResolveFeedResponse answer;
+        SYSTOLE_RETURN_IF_ERROR(Resolve(permissions, parsed, answer));
+        GuardedMessage guarded = EncodeGuarded(answer);
+        context->AddInitialMetadata(kMessageChecksumKey, guarded.checksum);
+        response->Swap(&guarded.bytes);
+        return absl::OkStatus();
+      },
+      trace);
 }
 
 absl::Status FeedService::Resolve(const Permissions& permissions,
@@ -266,6 +276,7 @@ ServerNumbers FeedService::Numbers() const {
     numbers.listener = listener->counters();
   }
   if (options_.cache != nullptr) numbers.cache = options_.cache->stats();
+  numbers.spans = tracer_.span_counts();
   numbers.max_streams = options_.max_streams;
   for (size_t cause = 0; cause < kNumDamageCauses; ++cause) {
     numbers.masked_examples[cause] = masked_in_removed_[cause];
@@ -364,7 +375,9 @@ absl::StatusOr<std::unique_ptr<StepStream>> FeedService::OpenStream(
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::Refuse(
-    const grpc::CallbackServerContext& context, const absl::Status& status, LogFields about) {
+    const grpc::CallbackServerContext& context, const absl::Status& status, LogFields about,
+    const CallTrace& trace) {
+  tracer_.End(trace, "StreamSteps", status, {{"systole.dataset", ForeignName(about.dataset)}});
   refusals_.Add(context, "StreamSteps", status, std::move(about));
   // The refused stream's client may have connected to the slot socket. LetIn() takes its connection
   // out of the socket's queue.
@@ -374,20 +387,22 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::Refuse(
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
+  CallTrace trace = tracer_.Begin(TraceContextOf(context->client_metadata()));
   v1::StreamStepsRequest parsed;
   if (absl::Status status = ReadRequest(*context, *request, parsed); !status.ok()) {
-    return Refuse(*context, status, {});
+    return Refuse(*context, status, {.trace = trace.id()}, trace);
   }
   absl::StatusOr<Permissions> permissions = PermissionsOf(options_.access.get(), *context);
   LogFields about = {.client = context->peer(),
                      .identity = IdentityOf(permissions),
                      .dataset = NamesOf(parsed.spec()),
-                     .step = parsed.first_step()};
-  if (!permissions.ok()) return Refuse(*context, permissions.status(), about);
+                     .step = parsed.first_step(),
+                     .trace = trace.id()};
+  if (!permissions.ok()) return Refuse(*context, permissions.status(), about, trace);
   // Plans before a place is taken: a request that cannot be served must not end another peer's
   // stream.
   const absl::StatusOr<std::shared_ptr<const ServedFeed>> feed = PlanStream(parsed, *permissions);
-  if (!feed.ok()) return Refuse(*context, feed.status(), about);
+  if (!feed.ok()) return Refuse(*context, feed.status(), about, trace);
   about.feed = (*feed)->plan->fingerprint();
   // Takes the place before it opens the stream, and gives the place back if the stream cannot
   // begin. Otherwise requests that come at once could all find the last place free.
@@ -407,7 +422,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
                                                    "this server serves ", options_.max_streams,
                                                    " streams, the most it may; ask another server, "
                                                    "or later"))),
-                  about);
+                  about, trace);
   }
   ++counters_.active_streams;
   StepRange range;
@@ -417,15 +432,21 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
   if (!stream.ok()) {
     running_.Remove(*handle);
     --counters_.active_streams;
-    return Refuse(*context, stream.status(), about);
+    return Refuse(*context, stream.status(), about, trace);
   }
   handle->SharesThrough(slots.session);
   trainers_.Add(peer, parsed.trainer().client(), ReportOf(parsed.trainer()));
   const int64_t number = ++counters_.streams_opened;
   handle->Began(number);
+  const FeedPlan& plan = *(*feed)->plan;
+  TracedStream traced = {.dataset = about.dataset,
+                         .feed = plan.fingerprint(),
+                         .first_step = range.first_step,
+                         .core_begin = range.core_begin,
+                         .core_end = range.core_end};
   return StepWriter::Start(*std::move(stream), range, std::move(slots), handle, running_, counters_,
-                           not_shared_,
-                           StreamLog(events_, number, std::move(about), *(*feed)->plan, range));
+                           not_shared_, StreamLog(events_, number, std::move(about), plan, range),
+                           StreamTrace(tracer_, std::move(trace), std::move(traced)));
 }
 
 }  // namespace systole

@@ -34,6 +34,7 @@
 #include "server/access/permissions.h"
 #include "server/listener/listener.h"
 #include "server/metrics/server_metrics.h"
+#include "server/otlp/span_exporter.h"
 #include "server/rpc/catalogue.h"
 #include "server/rpc/served_feeds.h"
 #include "server/slots/not_shared_log.h"
@@ -43,6 +44,8 @@
 #include "server/streams/service_counters.h"
 #include "server/streams/stream_snapshot.h"
 #include "server/streams/trainer_waits.h"
+#include "server/traces/slow_steps.h"
+#include "server/traces/tracer.h"
 #include "systole/v1/service.grpc.pb.h"
 
 namespace systole {
@@ -66,6 +69,8 @@ struct FeedServiceOptions {
   MonotonicClock clock = SteadyClock();
   // Gets lines about streams, refused requests and damage, from any thread. Null: no log.
   EventLog* events = nullptr;
+  // Gets spans of calls and steps. Null: none are made.
+  std::shared_ptr<SpanExporter> spans = nullptr;
 };
 
 class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
@@ -108,6 +113,8 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // The streams that run now, with what their clients say about their trainers (RunningStreams). Of
   // all datasets: a page that shows them needs the permission `status`.
   StreamSnapshots ReadStreams() const;
+  // The slowest steps of the last minutes.
+  SlowStepLists ReadSlowSteps() const { return tracer_.ReadSlowSteps(); }
 
   // Refusals of this service and of others on the same server go here.
   RefusalLog& refusals() { return refusals_; }
@@ -153,14 +160,17 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
                                                          const ServedFeed& feed, std::string peer,
                                                          StepRange& range, StreamSlots& slots);
   grpc::ServerWriteReactor<grpc::ByteBuffer>* Refuse(const grpc::CallbackServerContext& context,
-                                                     const absl::Status& status, LogFields about);
-  // Ends a call that has one answer. `about` is for the log; the client is added.
+                                                     const absl::Status& status, LogFields about,
+                                                     const CallTrace& trace);
+  // Ends a call that has one answer. `about` is for the log; the client and the trace are added.
   grpc::ServerUnaryReactor* End(grpc::CallbackServerContext* context, const char* method,
-                                const absl::Status& status, LogFields about);
+                                const absl::Status& status, LogFields about,
+                                const CallTrace& trace);
   // Serves a call that has one answer: identifies the caller, lets `answer` answer, ends the call.
   grpc::ServerUnaryReactor* Answer(
       grpc::CallbackServerContext* context, const char* method, LogFields about,
-      absl::FunctionRef<absl::Status(const Permissions& permissions)> answer);
+      absl::FunctionRef<absl::Status(const Permissions& permissions)> answer,
+      const CallTrace& trace = {});
   absl::Status Resolve(const Permissions& permissions, const v1::ResolveFeedRequest& request,
                        v1::ResolveFeedResponse& response);
   absl::Status Tell(const Permissions& permissions, v1::ServerStatusResponse& response) const;
@@ -175,6 +185,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   EventLog& events_;
   ServiceCounters counters_;
   RefusalLog refusals_;
+  Tracer tracer_;
   std::atomic<const Listener*> listener_ = nullptr;
   NotSharedLog not_shared_;
   RunningStreams running_;

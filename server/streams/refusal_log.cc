@@ -9,10 +9,12 @@ void RefusalLog::Add(const grpc::CallbackServerContext& context, const char* met
                      const absl::Status& status, LogFields about) {
   refused_.Count(EndCauseOf(status));
   about.client = context.peer();
-  events_.Add(LogCause::kRefused, LogLevel::kInfo,
-              absl::StrCat(method, " for ", ForeignName(about.client), " refused: ",
-                           absl::StatusCodeToString(status.code()), ": ", status.message()),
-              about);
+  events_.Add(
+      LogCause::kRefused, LogLevel::kInfo,
+      absl::StrCat(method, " for ", ForeignName(about.client),
+                   about.trace.empty() ? "" : absl::StrCat(", trace ", about.trace),
+                   " refused: ", absl::StatusCodeToString(status.code()), ": ", status.message()),
+      about);
 }
 
 }  // namespace systole

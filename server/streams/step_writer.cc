@@ -1,6 +1,5 @@
 #include "server/streams/step_writer.h"
 
-#include <cstdint>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -21,9 +20,9 @@ constexpr int64_t kSmallChunkBytes = 64 << 10;
 StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                               StreamSlots slots, std::shared_ptr<StreamHandle> handle,
                               RunningStreams& running, ServiceCounters& counters,
-                              NotSharedLog& not_shared, StreamLog log) {
+                              NotSharedLog& not_shared, StreamLog log, StreamTrace trace) {
   auto* writer = new StepWriter(std::move(stream), range, std::move(slots), std::move(handle),
-                                running, counters, not_shared, std::move(log));
+                                running, counters, not_shared, std::move(log), std::move(trace));
   // The metadata is sent on its own. Otherwise gRPC would keep it back with a small first chunk,
   // and report neither as sent, until something else is sent.
   writer->StartSendInitialMetadata();
@@ -34,7 +33,7 @@ StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRang
 StepWriter::StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range,
                        StreamSlots slots, std::shared_ptr<StreamHandle> handle,
                        RunningStreams& running, ServiceCounters& counters, NotSharedLog& not_shared,
-                       StreamLog log)
+                       StreamLog log, StreamTrace trace)
     : stream_(std::move(stream)),
       range_(range),
       slots_(std::move(slots)),
@@ -42,7 +41,8 @@ StepWriter::StepWriter(std::unique_ptr<StepStream> stream, const StepRange& rang
       running_(running),
       counters_(counters),
       not_shared_(not_shared),
-      log_(std::move(log)) {}
+      log_(std::move(log)),
+      trace_(std::move(trace)) {}
 
 void StepWriter::Write(grpc::WriteOptions options) {
   handle_->Offered();
@@ -69,6 +69,7 @@ void StepWriter::OnSlice(StepStream::Result result) {
     return;
   }
   const SlicePtr slice = **std::move(result);
+  step_ = slice->step();
   core_ = slice->core();
   if (counters_.draining && core_ == range_.core_begin) {
     // This is between two steps: the client has whole steps, and another server will send the rest.
@@ -77,6 +78,7 @@ void StepWriter::OnSlice(StepStream::Result result) {
     Write();
     return;
   }
+  trace_.BeginSlice(core_, slice->stages());
   const v1::NotShared not_shared = Lend(slice);
   if (slots_.session != nullptr && not_shared == v1::NO_REASON) {
     const SliceLayout& layout = slice->layout();
@@ -128,10 +130,12 @@ void StepWriter::OnWriteDone(bool ok) {
     WriteChunk();
     return;
   }
+  trace_.EndSlice();
   if (core_ == range_.core_end - 1) {
     ++counters_.steps_served;
     handle_->SentStep();
     log_.CountStep();
+    trace_.EndStep(step_);
   }
   chunks_ = SliceChunks();  // Gives the slice back before the next one is asked for.
   AskForSlice();
@@ -146,6 +150,7 @@ void StepWriter::End(const absl::Status& given, absl::string_view why) {
   const bool expected = status.ok() || absl::IsCancelled(status);
   log_.End(expected ? LogLevel::kInfo : LogLevel::kWarn,
            stopped.ok() && !why.empty() ? why : status.message());
+  trace_.End(status);
   Finish(ToGrpcStatus(status));
 }
 

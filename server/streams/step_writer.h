@@ -28,6 +28,7 @@
 #include "server/streams/service_counters.h"
 #include "server/streams/stream_handle.h"
 #include "server/streams/stream_log.h"
+#include "server/traces/stream_trace.h"
 #include "systole/v1/slots.pb.h"
 
 namespace systole {
@@ -42,7 +43,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                            StreamSlots slots, std::shared_ptr<StreamHandle> handle,
                            RunningStreams& running, ServiceCounters& counters,
-                           NotSharedLog& not_shared, StreamLog log);
+                           NotSharedLog& not_shared, StreamLog log, StreamTrace trace);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -51,7 +52,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  private:
   StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range, StreamSlots slots,
              std::shared_ptr<StreamHandle> handle, RunningStreams& running,
-             ServiceCounters& counters, NotSharedLog& not_shared, StreamLog log);
+             ServiceCounters& counters, NotSharedLog& not_shared, StreamLog log, StreamTrace trace);
 
   void CountBytes(int64_t payload_bytes);
   // Begins to write message_. The stream counts as stalled until it is written.
@@ -74,9 +75,11 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   ServiceCounters& counters_;
   NotSharedLog& not_shared_;
   StreamLog log_;
+  StreamTrace trace_;
 
   SliceChunks chunks_;  // The chunks of the slice being sent.
-  int core_ = 0;        // The core of that slice.
+  int64_t step_ = 0;    // The step and the core of that slice.
+  int core_ = 0;
   bool notice_sent_ = false;
   // The message that is being written. gRPC reads it until OnWriteDone.
   grpc::ByteBuffer message_;

@@ -32,7 +32,8 @@ StreamLog::StreamLog(EventLog& events, int64_t stream, LogFields about, const Fe
                            range.core_begin, " to ", range.core_end - 1, ", ", range.count,
                            " steps from ", range.first_step, " on",
                            range.stride == 1 ? "" : absl::StrCat(" in strides of ", range.stride),
-                           ", for ", ShownClient(about_)),
+                           ", for ", ShownClient(about_),
+                           about_.trace.empty() ? "" : absl::StrCat(", trace ", about_.trace)),
               about_);
 }
 

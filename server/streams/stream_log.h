@@ -22,8 +22,8 @@ std::string ShownClient(const LogFields& about);
 
 class StreamLog {
  public:
-  // Logs that a stream of `plan` has opened. Uses the client and the identity of `about`. `events`
-  // must outlive this.
+  // Logs that a stream of `plan` has opened. Uses the client, the identity and the trace of
+  // `about`. `events` must outlive this.
   StreamLog(EventLog& events, int64_t stream, LogFields about, const FeedPlan& plan,
             const StepRange& range, MonotonicClock clock = SteadyClock());
 

@@ -118,14 +118,16 @@ TEST(EventLogTest, JsonIsOneObjectALineWithWhatTheLineIsAbout) {
            .dataset = "flowers",
            .step = 0,
            .shard = "a.tfrecord",
-           .record = int64_t{1} << 60});
+           .record = int64_t{1} << 60,
+           .trace = "4bf92f3577b34da6a3ce929d0e0e4736"});
   log.Add(LogCause::kProgram, LogLevel::kError, "the end");
   EXPECT_THAT(
       written.lines,
       ElementsAre(R"(I {"time":"2026-01-31T23:59:59.123Z","level":"info","cause":"stream_opened",)"
                   R"("message":"opened","feed":"0000000000000abc","client":"ipv4:192.0.2.1:4711",)"
                   R"("identity":"trainer-a","dataset":"flowers","step":0,"shard":"a.tfrecord",)"
-                  R"("record":1152921504606846976})",
+                  R"("record":1152921504606846976,)"
+                  R"("trace":"4bf92f3577b34da6a3ce929d0e0e4736"})",
                   R"(E {"time":"2026-01-31T23:59:59.123Z","level":"error","cause":"program",)"
                   R"("message":"the end"})"));
 }

@@ -34,6 +34,11 @@ class FakeSource final : public AdminPort::Source {
              .help = "Counts.",
              .samples = {{.value = 1}}}};
   }
+  SlowStepLists SlowSteps() const override {
+    SlowStep step;
+    step.dataset = "classified<";
+    return {.made = {step}, .sent = {}};
+  }
   std::atomic<bool> is_draining = false;
 };
 
@@ -93,7 +98,8 @@ class AdminPortTest : public testing::Test {
   std::unique_ptr<AdminPort> port_;
 };
 
-constexpr const char* kAllPages[] = {"/", "/livez", "/readyz", "/metrics", "/configz"};
+constexpr const char* kAllPages[] = {"/",        "/livez",  "/readyz",     "/metrics",
+                                     "/configz", "/tracez", "/tracez.json"};
 
 TEST_F(AdminPortTest, ItIsReadyWhileTheServerServes) {
   Open({});
@@ -119,6 +125,19 @@ TEST_F(AdminPortTest, TheFirstPageListsAllPages) {
     EXPECT_EQ(StatusOf(path), 404) << path;
   }
   EXPECT_EQ(StatusOf("/metrics?name=x"), 503);
+}
+
+TEST_F(AdminPortTest, SlowStepsAreAPageAndJson) {
+  Open({});
+  EXPECT_EQ(StatusOf("/tracez"), 503);
+  EXPECT_EQ(StatusOf("/tracez.json"), 503);
+  port_->Serve(source_);
+  const TestHttpAnswer page = HttpGet(port_->port(), "/tracez");
+  EXPECT_THAT(page.head, HasSubstr("Content-Type: text/html; charset=utf-8"));
+  EXPECT_THAT(page.body, HasSubstr("classified&lt;"));
+  const TestHttpAnswer json = HttpGet(port_->port(), "/tracez.json");
+  EXPECT_THAT(json.head, HasSubstr("Content-Type: application/json"));
+  EXPECT_THAT(json.body, HasSubstr("\"dataset\":\"classified<\""));
 }
 
 TEST_F(AdminPortTest, MetricsAreInPrometheusFormatWithThoseOfThePort) {
@@ -155,7 +174,7 @@ TEST_F(AdminPortTest, PagesAreForThoseWhoMay) {
     EXPECT_EQ(StatusOf(path, Bearer(probe)), 200) << path;
     EXPECT_EQ(StatusOf(path, Bearer(monitor)), 403) << path;
   }
-  for (const char* path : {"/metrics", "/configz"}) {
+  for (const char* path : {"/metrics", "/configz", "/tracez", "/tracez.json"}) {
     EXPECT_EQ(StatusOf(path), 401) << path;
     EXPECT_EQ(StatusOf(path, Bearer(probe)), 403) << path;
     EXPECT_EQ(StatusOf(path, Bearer(monitor)), 200) << path;

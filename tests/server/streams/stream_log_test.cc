@@ -51,6 +51,17 @@ TEST(StreamLogTest, TellsTheBeginningAndTheEndAndNothingBetween) {
                               HasSubstr("ended: 50 steps in 10.0 s, 5.0/s, 10.0 MB/s: all sent")));
 }
 
+TEST(StreamLogTest, TheFirstLineNamesTheClientsTrace) {
+  const absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = SmallPlan();
+  ASSERT_THAT(plan, IsOk());
+  std::vector<std::string> lines;
+  EventLog events([&lines](LogLevel, const std::string& line) { lines.push_back(line); });
+  const StreamLog log(events, 1, {.client = "unix:/run/s", .trace = "4bf92f35"}, **plan,
+                      {.count = 1, .core_end = 2});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_THAT(lines[0], HasSubstr("for unix:/run/s, trace 4bf92f35"));
+}
+
 TEST(StreamLogTest, ItsLinesSayWhoseTheyAreAndHowFarTheStreamCame) {
   const absl::StatusOr<std::shared_ptr<const FeedPlan>> plan = SmallPlan();
   ASSERT_THAT(plan, IsOk());

@@ -1,0 +1,70 @@
+// Where spans are sent, by a flag and by the variables of the environment that OpenTelemetry's
+// tools read.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_SERVER_OTLP_OTLP_OPTIONS_H_
+#define SYSTOLE_SERVER_OTLP_OTLP_OPTIONS_H_
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/http/http_client_options.h"
+#include "core/http/http_headers.h"
+#include "core/http/http_retry.h"
+#include "server/otlp/span.h"
+
+namespace systole {
+
+struct OtlpOptions {
+  // The address that spans are posted to, with its path.
+  std::string url;
+  // Headers of each request. They are secrets: no message and no page shows them.
+  HttpHeaders headers = {};
+  // Which process sends the spans.
+  std::vector<SpanAttribute> resource = {};
+  // The version of this program.
+  std::string version = {};
+
+  // A batch is sent when it has this many spans, and otherwise when `interval` has passed. The
+  // defaults are those of OpenTelemetry's own batches.
+  size_t max_batch = 512;
+  absl::Duration interval = absl::Seconds(5);
+  // The most spans that wait to be sent. Further ones are dropped. A span has at most 2 KiB.
+  size_t max_waiting = 2048;
+  // The time for one request, and for one batch with all its attempts.
+  absl::Duration timeout = absl::Seconds(10);
+  absl::Duration batch_timeout = absl::Seconds(30);
+  RetryOptions retry = {
+      .max_attempts = 5, .first_backoff = absl::Seconds(1), .max_backoff = absl::Seconds(5)};
+  HttpClientOptions http = {};
+};
+
+// The value of a variable, "" if it is not set.
+using Variables = std::function<std::string(const char* name)>;
+std::string VariableOfServer(const char* name);
+
+// `version` is this program's. `endpoint` is the flag's value, or empty. It goes before the
+// variables, and "/v1/traces" is added to it as to OTEL_EXPORTER_OTLP_ENDPOINT. Nullopt if neither
+// names an endpoint, or if a variable switches OpenTelemetry off.
+//   InvalidArgument  the endpoint is no address; a variable has no valid value; the variables ask
+//                    for another protocol than http/json, and no flag names an endpoint. Messages
+//                    name flag or variable, and show no value that may be a secret.
+absl::StatusOr<std::optional<OtlpOptions>> OtlpOptionsOf(absl::string_view endpoint,
+                                                         absl::string_view version,
+                                                         const Variables& variables);
+
+// "KEY=VALUE,KEY=VALUE" with percent-encoded values, at most 64 pairs and 8 KiB. InvalidArgument
+// with what is wanted for any other text; the message does not show it.
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParseOtelPairs(
+    absl::string_view text);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_OTLP_OTLP_OPTIONS_H_

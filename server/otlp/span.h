@@ -1,0 +1,43 @@
+// A piece of work with a begin and an end, as a collector of traces gets it.
+//
+// Thread-compatible value types.
+#ifndef SYSTOLE_SERVER_OTLP_SPAN_H_
+#define SYSTOLE_SERVER_OTLP_SPAN_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "core/trace/trace_context.h"
+
+namespace systole {
+
+// A name, which is a word of this program or of the operator, and a value. Texts of peers are
+// escaped and cut before they become a value.
+struct SpanAttribute {
+  std::string key;
+  std::variant<std::string, int64_t, double> value;
+};
+
+struct Span {
+  TraceId trace;
+  uint64_t span = 0;
+  uint64_t parent = 0;  // 0: it is the first of its trace.
+  // Whether the parent is in another process, the caller's.
+  bool parent_is_remote = false;
+  std::string trace_state = {};
+  std::string name;
+  // Whether it is the server's side of a call. Otherwise it is a part of one.
+  bool is_call = false;
+  absl::Time begin;
+  absl::Time end;
+  std::vector<SpanAttribute> attributes = {};
+  // Why the work failed. Empty: it did not.
+  std::string error = {};
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_OTLP_SPAN_H_

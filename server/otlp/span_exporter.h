@@ -1,0 +1,107 @@
+// Sends spans to a collector of traces, by OTLP over HTTP in JSON. A thread of its own sends them
+// in batches, so whoever adds a span never waits for the collector.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_OTLP_SPAN_EXPORTER_H_
+#define SYSTOLE_SERVER_OTLP_SPAN_EXPORTER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/worker_pool.h"
+#include "core/http/http_client.h"
+#include "core/interrupt/interrupt.h"
+#include "core/log/event_log.h"
+#include "server/otlp/otlp_options.h"
+#include "server/otlp/span.h"
+
+namespace systole {
+
+// What became of the spans, since the start. Thread-compatible.
+struct SpanCounts {
+  int64_t sent = 0;
+  int64_t no_room = 0;      // Dropped: too many waited.
+  int64_t refused = 0;      // Dropped: the collector refused their batch.
+  int64_t not_reached = 0;  // Dropped: the collector did not take their batch in time.
+  int64_t too_many = 0;     // Not made: calls came faster than they are traced.
+};
+
+class SpanExporter {
+ public:
+  // Starts the thread. Asks the collector nothing yet: it may come and go while the server runs.
+  // `events` gets a line when spans cannot be sent any more, and one when they can again; null: no
+  // log. It must outlive the exporter.
+  // Errors of HttpClient::Create().
+  static absl::StatusOr<std::unique_ptr<SpanExporter>> Create(OtlpOptions options,
+                                                              EventLog* events);
+  // End(0), and waits for the thread.
+  ~SpanExporter();
+  SpanExporter(const SpanExporter&) = delete;
+  SpanExporter& operator=(const SpanExporter&) = delete;
+
+  // Takes a span to send, or drops and counts it.
+  void Add(Span span) ABSL_LOCKS_EXCLUDED(mu_);
+  // Counts a call that is not traced, because too many came.
+  void CountTooMany() { ++too_many_; }
+
+  // Sends what waits, for at most `patience`, and drops the rest. Spans that are added later are
+  // dropped. False if the thread has not ended a moment after that, so that a destructor would
+  // wait for it.
+  bool End(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);
+
+  SpanCounts counts() const;
+  // The collector as messages name it: without path and query.
+  const std::string& collector() const { return collector_; }
+
+ private:
+  SpanExporter(OtlpOptions options, std::string collector, EventLog* events,
+               std::unique_ptr<HttpClient> client);
+
+  void Run() ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits for the next batch. Empty: there is none any more.
+  std::vector<Span> NextBatch() ABSL_LOCKS_EXCLUDED(mu_);
+  bool HasBatch() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Send(const std::vector<Span>& batch) ABSL_LOCKS_EXCLUDED(mu_);
+  // The batch's deadline: also that of End().
+  absl::Duration DeadlineFrom(absl::Duration begin) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Logs that spans are sent again, or `failure`, if that has changed.
+  void Tell(const std::string& failure);
+
+  const OtlpOptions options_;
+  const std::string collector_;
+  EventLog* const events_;
+  const MonotonicClock now_ = SteadyClock();
+  const std::unique_ptr<HttpClient> client_;
+  std::function<double()> draw_;  // Only the thread uses it, and the next one.
+  bool fails_ = false;
+
+  std::atomic<int64_t> sent_ = 0;
+  std::atomic<int64_t> no_room_ = 0;
+  std::atomic<int64_t> refused_ = 0;
+  std::atomic<int64_t> not_reached_ = 0;
+  std::atomic<int64_t> too_many_ = 0;
+
+  InterruptFlag unwanted_;
+  std::atomic<bool> ending_ = false;  // Written under mu_.
+  mutable Mutex mu_;
+  CondVar changed_;
+  std::deque<Span> waiting_ ABSL_GUARDED_BY(mu_);
+  absl::Duration end_at_ ABSL_GUARDED_BY(mu_) = absl::InfiniteDuration();
+  bool finished_ ABSL_GUARDED_BY(mu_) = false;
+  std::unique_ptr<WorkerPool> thread_;  // Last: it uses what is above.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_OTLP_SPAN_EXPORTER_H_

@@ -1,0 +1,92 @@
+// The slowest steps of each dataset in each of the last minutes, for people who ask why a feed is
+// slow now and then. What is kept is bounded, whatever clients ask for.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_TRACES_SLOW_STEPS_H_
+#define SYSTOLE_SERVER_TRACES_SLOW_STEPS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/concurrency/mutex.h"
+#include "core/trace/trace_context.h"
+
+namespace systole {
+
+// How long a step took on the server. Steps are made ahead, so a step's read may fall into the
+// time when the one before was sent.
+struct StepTimes {
+  // Of the step's slowest slice (core/batch/stage_times.h).
+  absl::Duration read = absl::ZeroDuration();
+  absl::Duration make = absl::ZeroDuration();
+  absl::Duration wait = absl::ZeroDuration();
+  // From the first byte of a slice until gRPC has taken its last, of all slices together. The
+  // client and the network decide it.
+  absl::Duration send = absl::ZeroDuration();
+};
+
+// A step that was sent.
+struct TracedStep {
+  int64_t step = 0;
+  int core_begin = 0;
+  int core_end = 0;
+  int slowest_core = 0;  // The one whose slice took longest to be read and made.
+  StepTimes times;
+  absl::Time ended;
+  TraceId trace = {};
+};
+
+struct SlowStep : TracedStep {
+  std::string dataset;
+};
+
+// Newest minute first, within it by dataset, and then slowest first.
+struct SlowStepLists {
+  std::vector<SlowStep> made;  // By read + make: the server, its storage.
+  std::vector<SlowStep> sent;  // By send: the network, the client.
+};
+
+class SlowSteps {
+ public:
+  // The minutes that are kept, of those in which steps were sent.
+  static constexpr size_t kMinutes = 10;
+  // The datasets of a minute that have lists of their own. All others share one, as "other":
+  // clients name datasets in any mixture.
+  static constexpr size_t kDatasets = 16;
+  // The steps of a dataset and minute.
+  static constexpr size_t kSlowestMade = 5;
+  static constexpr size_t kSlowestSent = 3;
+
+  // Returns whether the step is now one of the slowest of its dataset in this minute. `dataset` is
+  // as ForeignName() makes it: of bounded length.
+  bool Add(absl::string_view dataset, const TracedStep& step) ABSL_LOCKS_EXCLUDED(mu_);
+
+  SlowStepLists Read() const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // In each of its lists a step is there at most once. Slowest first.
+  struct OfDataset {
+    std::string name;
+    std::vector<TracedStep> made;
+    std::vector<TracedStep> sent;
+  };
+  struct Minute {
+    int64_t number;  // Since 1970.
+    std::vector<OfDataset> datasets;
+  };
+
+  OfDataset& ListsOf(absl::string_view dataset, absl::Time time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  mutable Mutex mu_;
+  std::deque<Minute> minutes_ ABSL_GUARDED_BY(mu_);  // Oldest first.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_TRACES_SLOW_STEPS_H_

@@ -1,0 +1,109 @@
+// Which calls and steps are traced, and where their traces go: slow steps to a list for people, and
+// spans to a collector, if there is one.
+//
+// A call is traced as its client wants (OpenTelemetry's "parent based"): with a traceparent, if it
+// says "sampled"; without one, always. Of a traced stream each slow step has a span, and of the
+// others as many as kStepSpansPerSecond allows.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_TRACES_TRACER_H_
+#define SYSTOLE_SERVER_TRACES_TRACER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/concurrency/wall_clock.h"
+#include "core/trace/trace_context.h"
+#include "server/otlp/span.h"
+#include "server/otlp/span_exporter.h"
+#include "server/traces/slow_steps.h"
+
+namespace systole {
+
+// The trace that a call belongs to. Thread-compatible.
+struct CallTrace {
+  TraceId trace = {};        // Not set: none.
+  uint64_t span = 0;         // The call's own span. 0: no spans are made of this call.
+  uint64_t parent_span = 0;  // The caller's. 0: it has none.
+  std::string state = {};
+  absl::Time begin = {};
+
+  // The trace for a line of the log; empty if there is none.
+  std::string id() const { return trace.is_set() ? HexOf(trace) : ""; }
+};
+
+struct TracerOptions {
+  // Gets the spans. Null: none are made.
+  std::shared_ptr<SpanExporter> spans = {};
+  MonotonicClock clock = SteadyClock();
+  WallClock time_of_day = SystemWallClock();
+};
+
+class Tracer {
+ public:
+  // Calls that may have spans, a second, for all clients together, and at once. Without this, calls
+  // that are refused at once could push the spans of streams out.
+  static constexpr double kCallsPerSecond = 50;
+  static constexpr double kCallsAtOnce = 200;
+  // Steps that are not slow and still have a span, a second and at once.
+  static constexpr double kStepSpansPerSecond = 10;
+  static constexpr double kStepSpansAtOnce = 20;
+
+  explicit Tracer(TracerOptions options);
+
+  // The trace of a call that begins now. `parent` is what its client sent.
+  CallTrace Begin(const std::optional<TraceContext>& parent) ABSL_LOCKS_EXCLUDED(mu_);
+  // Makes the call's span. `method` is one of our own service, such as "StreamSteps". Does nothing
+  // for a call without spans.
+  void End(const CallTrace& call, const char* method, const absl::Status& status,
+           std::vector<SpanAttribute> attributes);
+
+  // A step of `call` was sent. It began `took` before its end. `dataset` is as ForeignName() makes
+  // it.
+  void AddStep(const CallTrace& call, absl::string_view dataset, const TracedStep& step,
+               absl::Duration took) ABSL_LOCKS_EXCLUDED(mu_);
+
+  absl::Duration Now() const { return options_.clock(); }
+  absl::Time TimeOfDay() const { return options_.time_of_day(); }
+
+  SlowStepLists ReadSlowSteps() const { return slow_steps_.Read(); }
+  SpanCounts span_counts() const {
+    return options_.spans == nullptr ? SpanCounts() : options_.spans->counts();
+  }
+
+ private:
+  // Lets through `per_second`, and `at_once` after a pause.
+  struct Rate {
+    double per_second;
+    double at_once;
+    double left = at_once;
+    absl::Duration since = -absl::InfiniteDuration();
+
+    bool Take(absl::Duration now);
+  };
+
+  uint64_t NewId();
+
+  const TracerOptions options_;
+  SlowSteps slow_steps_;
+  const uint64_t seed_;
+  std::atomic<uint64_t> ids_ = 0;
+  Mutex mu_;
+  Rate calls_ ABSL_GUARDED_BY(mu_) = {.per_second = kCallsPerSecond, .at_once = kCallsAtOnce};
+  Rate steps_ ABSL_GUARDED_BY(mu_) = {.per_second = kStepSpansPerSecond,
+                                      .at_once = kStepSpansAtOnce};
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_TRACES_TRACER_H_
