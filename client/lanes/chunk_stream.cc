@@ -26,6 +26,7 @@ void ChunkStream::Start(ServerLink& link) {
   guarded_request_ = EncodeGuarded(request_);
   context_.AddMetadata(kMessageChecksumKey, guarded_request_.checksum);
   link.AddToken(context_);
+  link.AddTrace(context_);
   metered_.emplace(link.meter(), kStreamAheadBytes);
   // The generic stub has only calls that stream in both directions. On the wire our call is one on
   // which the client sends one message.

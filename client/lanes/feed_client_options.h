@@ -105,6 +105,11 @@ struct FeedClientOptions {
   // may then differ in a few bits from those of another run. The order of records is the same.
   bool allow_mixed_content = false;
 
+  // The trace that this feed belongs to: a traceparent of W3C Trace Context. Servers log it, and
+  // their traces become part of it. Empty: $TRACEPARENT (and $TRACESTATE) if it is set. It changes
+  // nothing about the steps.
+  std::string traceparent;
+
   // Says what the feed waits for, from Create() on. May be null. Several feeds may use the same
   // one. Shared with the caller, because the feed or the caller may be destroyed first.
   std::shared_ptr<FeedWatch> watch;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/servers/server_security.h"
+#include "client/servers/trace_headers.h"
 #include "core/text/foreign_text.h"
 
 namespace systole {
@@ -107,6 +108,12 @@ constexpr FeedOption kTable[] = {
      .field = Own<&FeedClientOptions::allow_mixed_content>,
      .help = "Accept servers, or a state, of another content version; their steps may differ in a "
              "few bits"},
+    {.name = "traceparent",
+     .value = "TEXT",
+     .field = Own<&FeedClientOptions::traceparent>,
+     .help = "The trace that this feed belongs to (W3C Trace Context); servers log it, and their "
+             "traces become part of it. Default: $TRACEPARENT",
+     .check = CheckTraceParent},
     {.name = "tls",
      .field = Secure<&ServerSecurity::tls>,
      .help = "Encrypt, and check the server's certificate; never falls back to plain text",
@@ -181,6 +188,13 @@ absl::Status CheckFeedOption(const FeedOption& option, const FeedClientOptions& 
     return absl::InvalidArgumentError(absl::StrCat(
         called, " is '", ForeignName(**text), "', want ",
         absl::StrJoin(option.words.first(option.words.size() - 1), ", "), " or ", last));
+  }
+  if (const auto* const text = std::get_if<std::string*>(&field);
+      text != nullptr && option.check != nullptr) {
+    const absl::Status status = option.check(**text);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(called, " is ", status.message()));
+    }
   }
   return absl::OkStatus();
 }

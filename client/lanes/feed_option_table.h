@@ -35,6 +35,9 @@ struct FeedOption {
   double most = 0;
   // The words that a text may be. Empty: any text.
   absl::Span<const absl::string_view> words = {};
+  // InvalidArgument if a text cannot be the value. The message begins with the text, in quotes.
+  // Null: any text can.
+  absl::Status (*check)(absl::string_view text) = nullptr;
   // Whether the option is a field of ServerSecurity, which commands without a feed use, too.
   bool is_security = false;
 };
@@ -45,8 +48,8 @@ absl::Span<const FeedOption> FeedOptionTable();
 // off.
 std::string FlagOf(const FeedOption& option);
 
-// InvalidArgument, with value and bounds, if the option's value in `options` is out of bounds or is
-// none of its words. `called` is the name of the option in the message.
+// InvalidArgument, with value and bounds, if the option's value in `options` is out of bounds, is
+// none of its words, or fails its check. `called` is the name of the option in the message.
 absl::Status CheckFeedOption(const FeedOption& option, const FeedClientOptions& options,
                              absl::string_view called);
 

@@ -27,6 +27,7 @@ FeedServers::FeedServers(const v1::FeedSpec& spec, const FeedClientOptions& opti
     : spec_(spec),
       options_(options),
       security_(std::move(security)),
+      trace_(TraceHeadersOf(options.traceparent)),
       client_(client),
       log_(log),
       stats_(stats) {}
@@ -76,7 +77,7 @@ ResolveCall* FeedServers::Ask(int server, std::function<void(absl::Status)> ende
   KnownServer& asked = servers_.at(server);
   if (asked.link == nullptr) {
     asked.link = std::make_unique<ServerLink>(asked.address, security_, receive_watch_,
-                                              options_.share_memory);
+                                              options_.share_memory, trace_);
   }
   asked.question.call =
       std::make_unique<ResolveCall>(*asked.link, spec_, /*compact=*/options_.finish != "server",

@@ -23,6 +23,7 @@
 #include "client/servers/known_server.h"
 #include "client/servers/receive_meter.h"
 #include "client/servers/server_security.h"
+#include "client/servers/trace_headers.h"
 #include "client/step/feed_client_stats.h"
 #include "systole/v1/feed.pb.h"
 #include "systole/v1/service.pb.h"
@@ -97,6 +98,7 @@ class FeedServers {
   const v1::FeedSpec& spec_;
   const FeedClientOptions& options_;
   const std::shared_ptr<const ChannelSecurity> security_;
+  const TraceHeaders trace_;
   const uint64_t client_;
   FeedLog& log_;
   FeedClientStats& stats_;

@@ -120,10 +120,11 @@ std::optional<absl::Duration> PushbackOf(const grpc::ClientContext& context) {
 }
 
 ServerLink::ServerLink(std::string address, std::shared_ptr<const ChannelSecurity> security,
-                       ReceiveWatch& watch, bool share_memory)
+                       ReceiveWatch& watch, bool share_memory, TraceHeaders trace)
     : address_(std::move(address)),
       security_(std::move(security)),
       meter_(std::make_shared<ReceiveMeter>()),
+      trace_(std::move(trace)),
       share_memory_(share_memory),
       not_shared_(share_memory ? "" : "it is switched off at this client (--no-shared-memory)") {
   watch.Add(meter_);
@@ -177,6 +178,7 @@ ResolveCall::ResolveCall(ServerLink& link, const v1::FeedSpec& spec, bool compac
 
 void ResolveCall::Start() {
   link_.AddToken(context_);
+  link_.AddTrace(context_);
   metered_.emplace(link_.meter(), kMaxFeedAnswerBytes);
   grpc::GenericStub stub(link_.channel());
   stub.UnaryCall(&context_, kResolveMethod, grpc::StubOptions(), &request_.bytes, &response_bytes_,

@@ -18,6 +18,7 @@
 #include "client/servers/receive_meter.h"
 #include "client/servers/server_security.h"
 #include "client/servers/slot_reader.h"
+#include "client/servers/trace_headers.h"
 #include "core/concurrency/mutex.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
@@ -38,10 +39,11 @@ std::optional<absl::Duration> PushbackOf(const grpc::ClientContext& context);
 class ServerLink {
  public:
   // Connects when first used. `watch` ensures that the server sends no more than it was asked for.
-  // `share_memory`: read slices from the server's memory if possible. REQUIRES:
+  // `share_memory`: read slices from the server's memory if possible. `trace` goes with each call
+  // that the feed makes. REQUIRES:
   // CheckServerAddress(address) is OK.
   ServerLink(std::string address, std::shared_ptr<const ChannelSecurity> security,
-             ReceiveWatch& watch, bool share_memory = false);
+             ReceiveWatch& watch, bool share_memory = false, TraceHeaders trace = {});
 
   const std::string& address() const { return address_; }
   // Whether the address shows that the server is reached without a network.
@@ -54,6 +56,9 @@ class ServerLink {
   bool tls() const { return security_->tls(); }
   // Adds the access token to a call. Use it before the call begins. It may read a file.
   void AddToken(grpc::ClientContext& context) const { security_->AddToken(address_, context); }
+
+  // Adds the trace to a call that has not begun.
+  void AddTrace(grpc::ClientContext& context) const { trace_.AddTo(context); }
 
   // A connection for the shared memory of one stream. Null if the stream has to come as bytes.
   // Reasons are that the server is not on this machine, belongs to another user, or does not share
@@ -68,6 +73,7 @@ class ServerLink {
   const std::string address_;
   const std::shared_ptr<const ChannelSecurity> security_;
   const std::shared_ptr<ReceiveMeter> meter_;
+  const TraceHeaders trace_;
   mutable Mutex mu_;
   std::shared_ptr<grpc::ChannelCredentials> credentials_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mu_);  // Made with credentials_.

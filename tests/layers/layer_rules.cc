@@ -227,7 +227,8 @@ std::vector<Room> SystoleRooms() {
       {"client/servers", 7,
        Join({files,
              messages,
-             {"core/order", "core/batch", "core/spec", "proto/framing", "proto/slots"}})},
+             {"core/trace", "core/order", "core/batch", "core/spec", "proto/framing",
+              "proto/slots"}})},
       // Makes whole steps, in order, of the answers of servers.
       {"client/lanes", 9,
        Join({ground,

@@ -76,6 +76,14 @@ TEST(FeedOptionTableTest, WhatIsOutOfItsBoundsIsRefusedByTheNameThatTheUserKnows
   EXPECT_EQ(refusal("max_step_bytes", "--max-step-bytes"), "--max-step-bytes is 0, want 1 or more");
 }
 
+TEST(FeedOptionTableTest, ATextThatFailsItsCheckIsRefusedByTheNameThatTheUserKnows) {
+  FeedClientOptions options;
+  options.traceparent = "none";
+  const absl::Status status = CheckFeedOption(RowOf("traceparent"), options, "--traceparent");
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                               HasSubstr("--traceparent is 'none', want a traceparent of W3C")));
+}
+
 TEST(FeedOptionTableTest, AWordThatIsNoneOfTheOptionsIsRefusedWithAllOfThem) {
   FeedClientOptions options;
   for (const char* const word : {"auto", "server", "client"}) {

@@ -52,6 +52,7 @@ def test_a_value_of_another_type_is_refused_by_its_name(name, write_spec):
         ("max_step_bytes", 0, "max_step_bytes is 0, want 1 or more"),
         ("retry_for", "0s", "retry_for is 0, want 1ns to 8760h"),
         ("tls_ca", "ca.pem", "tls"),
+        ("traceparent", "none", "traceparent is 'none', want a traceparent of W3C"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_by_its_name(name, value, words, write_spec):
