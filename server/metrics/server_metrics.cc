@@ -321,7 +321,7 @@ std::vector<MetricReading> ReadServerMetrics(const ServerNumbers& numbers) {
   return readings;
 }
 
-MetricFamily StepWaits(const HistogramReading& step_waits) {
+MetricFamily StepWaitFamily(const HistogramReading& step_waits) {
   return {.name = absl::StrCat(kServerMetricPrefix, "step_wait_seconds"),
           .kind = MetricKind::kHistogram,
           .help =

@@ -44,7 +44,7 @@ std::vector<MetricReading> ReadServerMetrics(const ServerNumbers& numbers);
 
 // systole_server_step_wait_seconds: a histogram, so it is no line of the table. `step_waits` is
 // that of StepEngine::Stats.
-MetricFamily StepWaits(const HistogramReading& step_waits);
+MetricFamily StepWaitFamily(const HistogramReading& step_waits);
 
 }  // namespace systole
 

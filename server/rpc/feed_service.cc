@@ -293,7 +293,7 @@ ServerNumbers FeedService::Numbers() const {
 std::vector<MetricFamily> FeedService::ReadFamilies() const {
   const ServerNumbers numbers = Numbers();
   std::vector<MetricFamily> families = FamiliesOf(kServerMetricPrefix, ReadServerMetrics(numbers));
-  families.push_back(StepWaits(numbers.engine.step_waits));
+  families.push_back(StepWaitFamily(numbers.engine.step_waits));
   for (MetricFamily& family :
        FamiliesOf(kTrainerMetricPrefix, ReadTrainerMetrics(trainers_.totals()))) {
     families.push_back(std::move(family));

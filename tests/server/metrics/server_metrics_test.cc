@@ -71,7 +71,7 @@ TEST(ServerMetricsTest, EachSourceIsRead) {
 }
 
 TEST(ServerMetricsTest, TheDocumentListsTheHistogram) {
-  const std::string table = FamiliesTable({StepWaits(StageTotals().step_waits())});
+  const std::string table = FamiliesTable({StepWaitFamily(StageTotals().step_waits())});
   EXPECT_THAT(ReadWholeFile("server/metrics/README.md"), HasSubstr(table))
       << "the table in server/metrics/README.md should be:\n"
       << table;
