@@ -11,6 +11,7 @@
 #include "client/look/sheet_outputs.h"
 #include "client/look/sheet_style.h"
 #include "core/order/core_split.h"
+#include "core/page/base_style.h"
 #include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
 #include "core/text/markup_text.h"
@@ -217,7 +218,7 @@ absl::StatusOr<std::string> ContactSheet(const v1::FeedSpec& spec, absl::Span<co
       // Even if a name smuggles in HTML, nothing is loaded and nothing runs.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; img-src data:\">\n<title>",
-      title, " – Systole contact sheet</title>\n<style>", kSheetStyle,
+      title, " – Systole contact sheet</title>\n<style>", kBaseStyle, kSheetStyle,
       "</style></head>\n<body><main>\n<header><span class=\"badge\">contact sheet</span><h1>",
       title, "</h1><p>What the trainer gets: the tensors of ",
       Count(static_cast<int64_t>(steps.size()), "step"),

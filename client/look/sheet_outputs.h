@@ -11,9 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "client/look/image_output.h"
 #include "client/look/tensor_summary.h"
 #include "client/step/step.h"
+#include "core/picture/image_output.h"
 #include "systole/v1/feed.pb.h"
 
 namespace systole {

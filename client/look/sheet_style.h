@@ -1,5 +1,5 @@
-// The style sheet of a contact sheet, apart from the code that fills the page. Colours are named
-// once for light and once for dark, as on the pages of reports.
+// The style sheet of a contact sheet, apart from the code that fills the page. It follows
+// kBaseStyle.
 //
 // Thread-safe: constants.
 #ifndef SYSTOLE_CLIENT_LOOK_SHEET_STYLE_H_
@@ -8,42 +8,16 @@
 namespace systole {
 
 inline constexpr char kSheetStyle[] = R"css(
-:root {
-  color-scheme: light dark;
-  --page: #f6f7f9; --card: #ffffff; --edge: #e1e5ea; --ink: #16202c; --soft: #5b6878;
-  --grid: #e6e9ee; --orange: #d9600f; --badge: #e6eefb; --badge-ink: #174a92;
-  --hatch: #edf0f4; --bad: #fde6e6; --bad-ink: #97151b; --bad-hatch: #f8d3d3;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #10151b; --card: #181f27; --edge: #2a3440; --ink: #e7ecf2; --soft: #98a6b6;
-    --grid: #26303b; --orange: #f28b45; --badge: #1d3252; --badge-ink: #a9cbff;
-    --hatch: #1f2832; --bad: #47191d; --bad-ink: #ffb0b0; --bad-hatch: #571f24;
-  }
-}
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink);
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
-main { max-width: 1216px; margin: 0 auto; padding: 32px 20px 48px; }
-header p, footer, .remarks { color: var(--soft); }
-h1 { margin: 6px 0 4px; font-size: 30px; line-height: 1.2; letter-spacing: -.01em;
-  overflow-wrap: anywhere; }
-header p { margin: 0 0 24px; max-width: 75ch; }
-h2 { margin: 0; font-size: 17px; }
+.remarks { color: var(--soft); }
 h2.step { margin: 28px 0 10px; }
-.badge { display: inline-block; padding: 2px 10px; border-radius: 99px; font-size: 13px;
-  font-weight: 600; background: var(--badge); color: var(--badge-ink); }
-.notice { margin: 0 0 16px; padding: 10px 20px; background: var(--card); border-radius: 10px;
-  border: 1px solid var(--edge); border-left: 4px solid var(--orange); }
 .notice ul, .remarks, footer ul { margin: 0; padding-left: 16px; overflow-wrap: anywhere; }
 .sheet { margin: 0 0 16px; padding: 18px 20px; min-width: 0; background: var(--card);
   border: 1px solid var(--edge); border-radius: 10px; }
 .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(130px, 1fr));
   gap: 14px 20px; }
 .facts .long { grid-column: span 2; }
-.facts dt { color: var(--soft); font-size: 13px; }
-.facts dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; margin-top: 6px; }
+.facts dd { font-weight: 600; }
+.scroll { margin-top: 6px; }
 table { width: 100%; border-collapse: collapse; font-size: 13.5px;
   font-variant-numeric: tabular-nums; }
 th, td { padding: 6px 0 6px 28px; text-align: right; white-space: nowrap; vertical-align: top;
@@ -85,16 +59,14 @@ img.small { image-rendering: pixelated; }
 .masked div { color: var(--bad-ink);
   background: repeating-linear-gradient(45deg, var(--bad) 0 9px, var(--bad-hatch) 9px 18px); }
 .masked b { color: inherit; }
-footer { margin-top: 24px; font-size: 13px; }
 @media (max-width: 600px) {
-  main { padding: 16px 10px 32px; }
   .sheet { padding: 12px; }
   .facts { gap: 10px 16px; grid-template-columns: repeat(auto-fill, minmax(120px, 1fr)); }
   .examples { gap: 8px; grid-template-columns: repeat(auto-fill, minmax(140px, 1fr)); }
   .examples.wide { grid-template-columns: repeat(auto-fill, minmax(240px, 1fr)); }
   th, td { padding-left: 20px; }
 }
-@media print { body { background: none; } .sheet, .example { break-inside: avoid; } }
+@media print { .sheet, .example { break-inside: avoid; } }
 )css";
 
 }  // namespace systole

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/look/elements.h"
+#include "core/picture/elements.h"
 
 namespace systole {
 namespace {

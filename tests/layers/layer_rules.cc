@@ -35,6 +35,7 @@ std::vector<Room> SystoleRooms() {
       {"core/status", 0, {}},
       // To which trace a call belongs, for both ends.
       {"core/trace", 0, {}},
+      {"core/page", 0, {}},        // The style of every page, the client's and the server's.
       {"core/descriptor", 0, {}},  // For files, sockets and memory.
       // For loops of every stage. It is below them all and has no thread.
       {"core/interrupt", 0, {}},
@@ -127,6 +128,11 @@ std::vector<Room> SystoleRooms() {
        Join({ground,
              messages,
              {"core/image/window", "core/image/jpeg", "core/image", "core/operations/ops"}})},
+      // Tensors as pictures for people, for `systole look` and for the server's page.
+      {"core/picture", 9,
+       Join({ground,
+             messages,
+             {"core/batch", "core/image/jpeg", "core/operations", "core/operations/ops"}})},
       // Shards that are opened under a name: their content, and whether any are missing.
       {"core/dataset", 10,
        Join({files,
@@ -249,11 +255,12 @@ std::vector<Room> SystoleRooms() {
              {"core/concurrency", "core/log", "core/cache", "core/order", "core/spec", "core/batch",
               "core/dataset", "core/plan", "core/engine", "client/verdict", "client/step"}})},
       // Shows the examples of a feed as a page, for `systole look` and for Python.
-      {"client/look", 9,
+      {"client/look", 10,
        Join({ground,
              messages,
              operations,
-             {"core/batch", "core/order", "core/image/jpeg", "core/spec", "client/step"}})},
+             {"core/page", "core/batch", "core/order", "core/picture", "core/spec",
+              "client/step"}})},
       {"client/texture", 7, ground},  // Also for bench's photographs.
       {"client/emulator/array", 8, ground},
       // Files of the emulator's rooms on disk.
@@ -277,7 +284,7 @@ std::vector<Room> SystoleRooms() {
        Join({files,
              messages,
              {"core/batch", "core/json", "client/emulator/chip", "client/emulator/message_file"}})},
-      {"client/emulator/report", 12, Join({ground, emulator, {"core/json"}})},
+      {"client/emulator/report", 12, Join({ground, emulator, {"core/page", "core/json"}})},
       // Pictures for the demo's data set.
       {"client/cli/flowers", 8, Join({files, {"core/image/jpeg", "client/texture"}})},
       // Options, --help, --json, the progress bar, Ctrl-C. It knows no feed and no shard.

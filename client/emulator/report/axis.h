@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "client/emulator/report/number_text.h"
+#include "client/emulator/report/unit.h"
 
 namespace systole::emulator {
 

@@ -14,6 +14,7 @@
 #include "client/emulator/report/plot.h"
 #include "client/emulator/report/roofline_figure.h"
 #include "client/emulator/report/timing_figures.h"
+#include "core/page/base_style.h"
 #include "core/text/markup_text.h"
 
 namespace systole::emulator {
@@ -213,7 +214,7 @@ std::string ToHtml(const RunReport& report) {
       // Nothing is loaded from anywhere, whatever a hostile name contains.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
-      name, " – Systole ", TitleOf(report.mode), "</title>\n<style>", kPageStyle,
+      name, " – Systole ", TitleOf(report.mode), "</title>\n<style>", kBaseStyle, kPageStyle,
       "</style></head>\n<body><main>\n<header><span class=\"badge\" data-key=\"mode\">",
       RunModeName(report.mode), "</span><h1>", name, "</h1>", VerdictHtml(report.verdict), "<p>",
       ClaimOf(report.mode), "</p></header>\n", NoticeHtml(report), CardsHtml(report.results),

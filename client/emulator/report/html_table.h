@@ -11,8 +11,8 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "client/emulator/report/number_text.h"
 #include "client/emulator/report/run_report.h"
+#include "client/emulator/report/unit.h"
 
 namespace systole::emulator {
 

@@ -6,35 +6,9 @@
 
 namespace systole::emulator {
 
-// Every colour is defined once for light and once for dark. The class `s-SERIES` gives a series its
-// colour.
+// The rules that follow kBaseStyle. The class `s-SERIES` gives a series its colour.
 inline constexpr char kPageStyle[] = R"css(
-:root {
-  color-scheme: light dark;
-  --page: #f6f7f9; --card: #ffffff; --edge: #e1e5ea; --ink: #16202c; --soft: #5b6878;
-  --grid: #e6e9ee; --blue: #2268c9; --orange: #d9600f; --violet: #7a4fc4; --green: #128a63;
-  --badge: #e6eefb; --badge-ink: #174a92; --good: #e2f5ea; --good-ink: #0b5d3b;
-  --fair: #fdf0d5; --fair-ink: #6e4300; --bad: #fde6e6; --bad-ink: #97151b;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --page: #10151b; --card: #181f27; --edge: #2a3440; --ink: #e7ecf2; --soft: #98a6b6;
-    --grid: #26303b; --blue: #5b9cf5; --orange: #f28b45; --violet: #ab86ee; --green: #3fc093;
-    --badge: #1d3252; --badge-ink: #a9cbff; --good: #12372a; --good-ink: #8be6bd;
-    --fair: #3d2d0d; --fair-ink: #ffd48a; --bad: #47191d; --bad-ink: #ffb0b0;
-  }
-}
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink);
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif; }
-main { max-width: 1216px; margin: 0 auto; padding: 32px 20px 48px; }
-header p, .remark, footer { color: var(--soft); }
-h1 { margin: 6px 0 4px; font-size: 30px; line-height: 1.2; letter-spacing: -.01em;
-  overflow-wrap: anywhere; }
-header p { margin: 0 0 24px; max-width: 75ch; }
-h2 { margin: 0; font-size: 17px; }
-.notice { margin: 0 0 16px; padding: 10px 20px; background: var(--card); border-radius: 10px;
-  border: 1px solid var(--edge); border-left: 4px solid var(--orange); }
+.remark { color: var(--soft); }
 .notice ul { margin: 0; padding-left: 16px; overflow-wrap: anywhere; }
 header .verdict { display: flex; gap: 10px; margin: 12px 0; padding: 12px 16px; max-width: none; border-radius: 10px;
   border-left: 6px solid currentcolor; font-size: 20px; line-height: 1.3; font-weight: 620;
@@ -44,8 +18,6 @@ header .neutral { background: var(--badge); color: var(--badge-ink); }
 header .good { background: var(--good); color: var(--good-ink); }
 header .fair { background: var(--fair); color: var(--fair-ink); }
 header .bad { background: var(--bad); color: var(--bad-ink); }
-.badge { display: inline-block; padding: 2px 10px; border-radius: 99px; font-size: 13px;
-  font-weight: 600; background: var(--badge); color: var(--badge-ink); }
 .grid { display: grid; gap: 16px; grid-template-columns: repeat(2, minmax(0, 1fr)); }
 .cards { display: grid; gap: 16px; margin-bottom: 16px;
   grid-template-columns: repeat(auto-fit, minmax(168px, 1fr)); }
@@ -57,8 +29,6 @@ header .bad { background: var(--bad); color: var(--bad-ink); }
   letter-spacing: -.01em; overflow-wrap: anywhere; }
 .facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr));
   gap: 14px 20px; margin: 12px 0 0; }
-.facts dt { color: var(--soft); font-size: 13px; }
-.facts dd { margin: 0; overflow-wrap: anywhere; }
 data { font-variant-numeric: tabular-nums; }
 .remark { margin: 2px 0 0; font-size: 13px; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 8px 0 6px; padding: 0;
@@ -67,7 +37,7 @@ data { font-variant-numeric: tabular-nums; }
   overflow: visible; }
 .plot svg { display: block; width: 100%; height: auto; overflow: visible; }
 .plot .at-narrow { display: none; }
-.scroll { overflow-x: auto; margin-top: 10px; }
+.scroll { margin-top: 10px; }
 table { border-collapse: collapse; min-width: min(100%, 480px); font-size: 13.5px;
   font-variant-numeric: tabular-nums; }
 caption { text-align: left; font-weight: 600; padding: 4px 0; }
@@ -78,7 +48,7 @@ th:first-child { text-align: left; padding-left: 0; }
 .sheet table { width: 100%; }
 .sheet .scroll { margin-top: 0; }
 summary { margin-top: 8px; color: var(--soft); font-size: 13px; cursor: pointer; }
-footer { margin-top: 24px; font-size: 13px; max-width: 90ch; }
+footer { max-width: 90ch; }
 footer li { margin: 3px 0; }
 
 svg text { fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-nums; }
@@ -107,7 +77,6 @@ svg text { fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-num
   .wide .plot text { font-size: 14.5px; }
 }
 @media (max-width: 600px) {
-  main { padding: 16px 10px 32px; }
   .card, figure, .sheet { padding: 12px; }
   .cards { gap: 10px; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); }
   .card dd { font-size: 21px; }
@@ -116,7 +85,7 @@ svg text { fill: var(--soft); font-size: 12px; font-variant-numeric: tabular-num
   .plot .at-narrow { display: block; }
   .wide .plot text { font-size: 12px; }
 }
-@media print { body { background: none; } .card, figure, .sheet { break-inside: avoid; } }
+@media print { .card, figure, .sheet { break-inside: avoid; } }
 )css";
 
 // Shows the tooltip of the mark under the pointer.

@@ -39,26 +39,32 @@ Rgb Picture::At(int x, int y) const {
 OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int height,
                     int pixel_ratio) {
   const TempFolder folder;
+  return OpenAddress(absl::StrCat("file://", folder.Write("page.html", html)), scheme, width,
+                     height, pixel_ratio);
+}
+
+OpenedPage OpenAddress(const std::string& url, ColorScheme scheme, int width, int height,
+                       int pixel_ratio) {
+  const TempFolder folder;
   const char* path = std::getenv("PATH");
   // The name's ending makes the browser write a JPEG, which this repository can read.
   const std::string picture = folder / "page.jpeg";
   // The browser gets an environment of its own: it must not get what a sanitizer's build sets, and
   // its launcher writes to HOME.
   const Finished finished =
-      Process({"/usr/bin/env", "-i",
-               absl::StrCat("PATH=", path == nullptr ? "/usr/bin:/bin" : path),
-               absl::StrCat("HOME=", folder.path()), absl::StrCat("TMPDIR=", folder.path()),
-               "chromium", "--headless",
-               // Root may not use the sandbox. The page is our own.
-               "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-               "--hide-scrollbars", "--force-color-profile=srgb",
-               absl::StrCat("--user-data-dir=", folder / "profile"),
-               absl::StrCat("--window-size=", width, ",", height),
-               absl::StrCat("--force-device-scale-factor=", pixel_ratio),
-               absl::StrCat("--blink-settings=preferredColorScheme=",
-                            scheme == ColorScheme::kDark ? 0 : 1),
-               "--enable-logging=stderr", "--dump-dom", absl::StrCat("--screenshot=", picture),
-               absl::StrCat("file://", folder.Write("page.html", html))})
+      Process(
+          {"/usr/bin/env", "-i", absl::StrCat("PATH=", path == nullptr ? "/usr/bin:/bin" : path),
+           absl::StrCat("HOME=", folder.path()), absl::StrCat("TMPDIR=", folder.path()), "chromium",
+           "--headless",
+           // Root may not use the sandbox. The page is our own.
+           "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+           "--hide-scrollbars", "--force-color-profile=srgb",
+           absl::StrCat("--user-data-dir=", folder / "profile"),
+           absl::StrCat("--window-size=", width, ",", height),
+           absl::StrCat("--force-device-scale-factor=", pixel_ratio),
+           absl::StrCat("--blink-settings=preferredColorScheme=",
+                        scheme == ColorScheme::kDark ? 0 : 1),
+           "--enable-logging=stderr", "--dump-dom", absl::StrCat("--screenshot=", picture), url})
           .Wait();
   if (finished.exit_code == 127) {
     return {.error =

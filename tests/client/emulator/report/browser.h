@@ -38,6 +38,10 @@ struct OpenedPage {
 OpenedPage OpenPage(const std::string& html, ColorScheme scheme, int width, int height,
                     int pixel_ratio);
 
+// The same for the page at an address. The browser waits until all that the page loads is there.
+OpenedPage OpenAddress(const std::string& url, ColorScheme scheme, int width, int height,
+                       int pixel_ratio);
+
 struct Frame {
   std::string html;
   int width = 0;

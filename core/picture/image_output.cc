@@ -1,4 +1,4 @@
-#include "client/look/image_output.h"
+#include "core/picture/image_output.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/look/elements.h"
 #include "core/image/jpeg/jpeg_encoder.h"
 #include "core/operations/ops/operation.h"
 #include "core/operations/program.h"
+#include "core/picture/elements.h"
 #include "core/status/status_macros.h"
 
 namespace systole {
@@ -23,7 +23,8 @@ int64_t FirstOffset(const SliceTensor& tensor, int64_t slot) {
 }  // namespace
 
 absl::StatusOr<std::optional<ImageOutput>> ImageOutput::Create(const v1::Output& output,
-                                                               const SliceTensor& tensor) {
+                                                               const SliceTensor& tensor,
+                                                               int64_t max_edge) {
   const std::vector<int64_t>& shape = tensor.spec.shape;
   const DType dtype = tensor.spec.dtype;
   const int batch_axis = output.layout() == v1::HWCN ? 3 : 0;
@@ -62,7 +63,7 @@ absl::StatusOr<std::optional<ImageOutput>> ImageOutput::Create(const v1::Output&
     image.channel_at_[static_cast<size_t>(c)] =
         is_tiled ? c / kTilePack * kTileExamples * kTilePack + c % kTilePack : c * channel_step;
   }
-  image.every_ = (std::max(image.height_, image.width_) + kMaxPictureEdge - 1) / kMaxPictureEdge;
+  image.every_ = (std::max(image.height_, image.width_) + max_edge - 1) / max_edge;
   SYSTOLE_RETURN_IF_ERROR(image.UndoNormalizes(output));
   return image;
 }

@@ -2,8 +2,8 @@
 // the values are pixels again.
 //
 // Thread-compatible.
-#ifndef SYSTOLE_CLIENT_LOOK_IMAGE_OUTPUT_H_
-#define SYSTOLE_CLIENT_LOOK_IMAGE_OUTPUT_H_
+#ifndef SYSTOLE_CORE_PICTURE_IMAGE_OUTPUT_H_
+#define SYSTOLE_CORE_PICTURE_IMAGE_OUTPUT_H_
 
 #include <array>
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace systole {
 
-// The largest width and height of a picture, in pixels. The picture of a larger image has only
-// every second pixel, or every third, and so on.
+// The largest width and height of a picture, in pixels, unless Create() is told another one. The
+// picture of a larger image has only every second pixel, or every third, and so on.
 inline constexpr int64_t kMaxPictureEdge = 512;
 
 struct ShownPicture {
@@ -29,11 +29,12 @@ struct ShownPicture {
 
 class ImageOutput {
  public:
-  // nullopt if `tensor` holds no images. Images are [height, width, 1 or 3] for each example, in
-  // the layout of `output`, as UINT8 or a type of floats.
+  // REQUIRES: max_edge >= 1. nullopt if `tensor` holds no images. Images are [height, width, 1 or
+  // 3] for each example, in the layout of `output`, as UINT8 or a type of floats.
   //   InvalidArgument  the transforms of `output` are wrong, or they do not make such a `tensor`.
   static absl::StatusOr<std::optional<ImageOutput>> Create(const v1::Output& output,
-                                                           const SliceTensor& tensor);
+                                                           const SliceTensor& tensor,
+                                                           int64_t max_edge = kMaxPictureEdge);
 
   // Adds the values of example `slot` to the range of known values. `values` is where the tensor
   // begins. Call it for all examples before the functions below.
@@ -85,4 +86,4 @@ class ImageOutput {
 
 }  // namespace systole
 
-#endif  // SYSTOLE_CLIENT_LOOK_IMAGE_OUTPUT_H_
+#endif  // SYSTOLE_CORE_PICTURE_IMAGE_OUTPUT_H_

@@ -1,14 +1,14 @@
 // Numbers as text for readers: three significant digits, a unit, commas between thousands.
 //
 // Thread-safe: no state.
-#ifndef SYSTOLE_CLIENT_EMULATOR_REPORT_NUMBER_TEXT_H_
-#define SYSTOLE_CLIENT_EMULATOR_REPORT_NUMBER_TEXT_H_
+#ifndef SYSTOLE_CORE_PAGE_NUMBER_TEXT_H_
+#define SYSTOLE_CORE_PAGE_NUMBER_TEXT_H_
 
 #include <string>
 
-namespace systole::emulator {
+namespace systole {
 
-enum class Unit {
+enum class NumberUnit {
   kNone,            // A name or a plain number: 42, 0.125.
   kCount,           // 12,345
   kSeconds,         // 12.3 ms
@@ -21,12 +21,12 @@ enum class Unit {
 };
 
 // `value` as a text with its unit, rounded to the last digit that is shown; "n/a" if not finite.
-std::string NumberText(double value, Unit unit);
+std::string NumberText(double value, NumberUnit unit);
 
 // A value of an axis whose ticks are `step` apart: "0 ms", "2.5 ms", "5.0 ms". All texts of one
 // axis have the same prefix (m, k, ..): that of `largest`. REQUIRES: step > 0.
-std::string TickText(double value, double step, double largest, Unit unit);
+std::string TickText(double value, double step, double largest, NumberUnit unit);
 
-}  // namespace systole::emulator
+}  // namespace systole
 
-#endif  // SYSTOLE_CLIENT_EMULATOR_REPORT_NUMBER_TEXT_H_
+#endif  // SYSTOLE_CORE_PAGE_NUMBER_TEXT_H_

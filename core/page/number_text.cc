@@ -1,4 +1,4 @@
-#include "client/emulator/report/number_text.h"
+#include "core/page/number_text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace systole::emulator {
+namespace systole {
 namespace {
 
 struct Prefix {
@@ -21,24 +21,24 @@ struct UnitRule {
   double least, most;  // The smallest and largest prefix in use.
 };
 
-UnitRule RuleOf(Unit unit) {
+UnitRule RuleOf(NumberUnit unit) {
   switch (unit) {
-    case Unit::kNone:
-    case Unit::kCount:
+    case NumberUnit::kNone:
+    case NumberUnit::kCount:
       return {"", 1, 1};
-    case Unit::kSeconds:
+    case NumberUnit::kSeconds:
       return {"s", 1e-9, 1};
-    case Unit::kFraction:
+    case NumberUnit::kFraction:
       return {"%", 1, 1};
-    case Unit::kBytes:
+    case NumberUnit::kBytes:
       return {"B", 1, 1e15};
-    case Unit::kBytesPerSecond:
+    case NumberUnit::kBytesPerSecond:
       return {"B/s", 1, 1e15};
-    case Unit::kFlops:
+    case NumberUnit::kFlops:
       return {"FLOP", 1, 1e15};
-    case Unit::kFlopsPerSecond:
+    case NumberUnit::kFlopsPerSecond:
       return {"FLOP/s", 1, 1e15};
-    case Unit::kFlopsPerByte:
+    case NumberUnit::kFlopsPerByte:
       return {"FLOP/B", 1, 1};
   }
   return {"", 1, 1};
@@ -81,23 +81,23 @@ std::string Digits(double value) {
 
 }  // namespace
 
-std::string NumberText(double value, Unit unit) {
+std::string NumberText(double value, NumberUnit unit) {
   if (!std::isfinite(value)) return "n/a";
-  if (unit == Unit::kFraction) return Digits(100 * value) + " %";
+  if (unit == NumberUnit::kFraction) return Digits(100 * value) + " %";
   // An integer is shown whole.
-  if (unit == Unit::kCount && value == std::floor(value)) {
+  if (unit == NumberUnit::kCount && value == std::floor(value)) {
     return Grouped(absl::StrFormat("%.0f", value));
   }
-  if (unit == Unit::kNone) return absl::StrFormat("%.6g", value);
+  if (unit == NumberUnit::kNone) return absl::StrFormat("%.6g", value);
   const UnitRule rule = RuleOf(unit);
   const Prefix prefix = PrefixOf(value, rule);
   return WithUnit(Digits(value / prefix.factor), absl::StrCat(prefix.name, rule.name));
 }
 
-std::string TickText(double value, double step, double largest, Unit unit) {
+std::string TickText(double value, double step, double largest, NumberUnit unit) {
   const UnitRule rule = RuleOf(unit);
   Prefix prefix = PrefixOf(largest, rule);
-  if (unit == Unit::kFraction) prefix.factor = 0.01;
+  if (unit == NumberUnit::kFraction) prefix.factor = 0.01;
   int decimals = 0;
   for (double rest = step / prefix.factor; decimals < 9 && rest < 0.9999; rest *= 10) ++decimals;
   // A step of 2.5 needs a decimal; steps of 1, 2 and 5 do not.
@@ -107,4 +107,4 @@ std::string TickText(double value, double step, double largest, Unit unit) {
                   absl::StrCat(prefix.name, rule.name));
 }
 
-}  // namespace systole::emulator
+}  // namespace systole

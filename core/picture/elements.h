@@ -1,8 +1,8 @@
 // The values of a tensor in memory, of any element type and at any address.
 //
 // Thread-safe: no state.
-#ifndef SYSTOLE_CLIENT_LOOK_ELEMENTS_H_
-#define SYSTOLE_CLIENT_LOOK_ELEMENTS_H_
+#ifndef SYSTOLE_CORE_PICTURE_ELEMENTS_H_
+#define SYSTOLE_CORE_PICTURE_ELEMENTS_H_
 
 #include <cstdint>
 #include <cstring>
@@ -79,4 +79,4 @@ void ForEachValidElement(const SliceTensor& tensor, const uint8_t* values,
 
 }  // namespace systole
 
-#endif  // SYSTOLE_CLIENT_LOOK_ELEMENTS_H_
+#endif  // SYSTOLE_CORE_PICTURE_ELEMENTS_H_
