@@ -122,7 +122,7 @@ void HttpRequestReader::Judge() {
 std::string BytesOf(const PageAnswer& answer, bool is_head) {
   http::response<http::empty_body> response(static_cast<http::status>(answer.status), 11);
   response.set(http::field::content_type, answer.content_type);
-  response.content_length(answer.body.size());
+  if (answer.next_event == nullptr) response.content_length(answer.body.size());
   response.set(http::field::connection, "close");
   response.set(http::field::cache_control, "no-store");
   response.set("X-Content-Type-Options", "nosniff");

@@ -4,6 +4,7 @@
 #define SYSTOLE_SERVER_ADMIN_HTTP_MESSAGES_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ struct PageRequest {
   std::vector<std::string> certificate_names;
   // Written as by gRPC: "ipv4:192.0.2.1:4711", "ipv6:%5B::1%5D:4711".
   std::string peer;
+  // Whether the answer may be a stream of events: not too many are open.
+  bool may_have_events = false;
 };
 
 struct PageAnswer {
@@ -35,6 +38,10 @@ struct PageAnswer {
   std::string body;
   // Beside those that every answer has.
   std::vector<std::pair<std::string, std::string>> headers;
+  // If set, the answer has no end of its own: what this returns follows the body, a piece each
+  // HttpServerOptions::event_interval, until it returns nullopt. Only if the request's
+  // may_have_events.
+  std::function<std::optional<std::string>()> next_event = nullptr;
 };
 
 // Reads one request. Single-thread.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "boost/asio/io_context.hpp"
 #include "boost/asio/ip/tcp.hpp"
+#include "boost/asio/socket_base.hpp"
 #include "boost/asio/ssl/context.hpp"
 #include "boost/asio/ssl/stream.hpp"
 #include "boost/asio/steady_timer.hpp"
@@ -19,6 +21,7 @@
 #include "boost/beast/core/error.hpp"
 #include "boost/beast/core/tcp_stream.hpp"
 #include "core/concurrency/worker_pool.h"
+#include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "server/listener/tls_context.h"
 
@@ -35,6 +38,10 @@ constexpr std::chrono::milliseconds kAcceptAgain(100);
 
 // How long a peer has to answer the end of TLS.
 constexpr std::chrono::seconds kFarewell(1);
+
+// What the kernel keeps of a stream of events. By itself it would keep megabytes, and it would be
+// an hour until a peer that does not read is seen.
+constexpr int kEventBufferBytes = 64 << 10;
 
 std::string PeerOf(const tcp::socket& socket) {
   error_code error;
@@ -78,6 +85,7 @@ class HttpServer::Connections {
 
   HttpCounters counters() const {
     return {.open = open_,
+            .event_streams = event_streams_,
             .accepted = accepted_,
             .refused = refused_,
             .displaced = displaced_,
@@ -103,6 +111,7 @@ class HttpServer::Connections {
   HttpServerOptions options_;
   const Handler handler_;
   std::atomic<int64_t> open_ = 0;
+  std::atomic<int64_t> event_streams_ = 0;
   std::atomic<int64_t> accepted_ = 0;
   std::atomic<int64_t> refused_ = 0;
   std::atomic<int64_t> displaced_ = 0;
@@ -126,13 +135,15 @@ class HttpServer::Connections::Connection
         since_(all.options_.clock()),
         tcp_(std::move(socket)),
         place_(all.connections_.insert(all.connections_.end(), this)),
-        reader_(all.options_.only_loopback_names) {
+        reader_(all.options_.only_loopback_names),
+        until_event_(all.io_) {
     if (tls != nullptr) tls_.emplace(tcp_, *tls);
     ++all_.open_;
   }
   ~Connection() { FreePlace(); }
 
   absl::Duration age() const { return all_.options_.clock() - since_; }
+  bool streams_events() const { return next_event_ != nullptr; }
 
   void Begin() {
     tcp_.expires_after(absl::ToChronoNanoseconds(all_.options_.request_time));
@@ -147,6 +158,7 @@ class HttpServer::Connections::Connection
   // Ends the connection at once.
   void Close() {
     FreePlace();
+    until_event_.cancel();
     tcp_.close();
   }
 
@@ -165,6 +177,7 @@ class HttpServer::Connections::Connection
     all_.connections_.erase(*place_);
     place_.reset();
     --all_.open_;
+    if (streams_events()) --all_.event_streams_;
   }
 
   void Read() {
@@ -186,8 +199,12 @@ class HttpServer::Connections::Connection
     }
     PageRequest request = reader_.request();
     request.peer = peer_;
+    request.may_have_events = all_.event_streams_ < all_.options_.max_event_streams;
     if (tls_.has_value()) request.certificate_names = CertificateNames(tls_->native_handle());
-    Write(all_.handler_(request));
+    PageAnswer answer = all_.handler_(request);
+    if (answer.next_event == nullptr || reader_.is_head()) return Write(answer);
+    SYSTOLE_CHECK(request.may_have_events);
+    BeginEvents(std::move(answer));
   }
 
   void Write(const PageAnswer& answer) {
@@ -199,6 +216,51 @@ class HttpServer::Connections::Connection
                           if (error) return self->Lost(error);
                           self->End();
                         });
+    });
+  }
+
+  void BeginEvents(PageAnswer answer) {
+    std::string begin = BytesOf(answer, /*is_head=*/false);
+    next_event_ = std::move(answer.next_event);
+    ++all_.event_streams_;
+    error_code ignored;
+    tcp_.socket().set_option(asio::socket_base::send_buffer_size(kEventBufferBytes), ignored);
+    // A read that never ends by itself tells when the peer goes. A peer that says more than its
+    // request is closed, too.
+    tcp_.expires_never();
+    WithStream([this](auto& stream) {
+      stream.async_read_some(
+          asio::buffer(buffer_),
+          [self = shared_from_this()](const error_code&, size_t) { self->Close(); });
+    });
+    WriteEvent(std::move(begin));
+  }
+
+  // Only one event is made and kept at a time. The next one waits for this one's last byte.
+  void WriteEvent(std::string bytes) {
+    answer_ = std::move(bytes);
+    // The read that is under way keeps its own limit.
+    tcp_.expires_after(absl::ToChronoNanoseconds(all_.options_.answer_time));
+    WithStream([this](auto& stream) {
+      asio::async_write(stream, asio::buffer(answer_),
+                        [self = shared_from_this()](const error_code& error, size_t) {
+                          if (error) {
+                            self->Lost(error);
+                            return self->Close();
+                          }
+                          self->AwaitEvent();
+                        });
+    });
+  }
+
+  void AwaitEvent() {
+    if (!place_.has_value()) return;  // It has been closed meanwhile.
+    until_event_.expires_after(absl::ToChronoNanoseconds(all_.options_.event_interval));
+    until_event_.async_wait([self = shared_from_this()](const error_code& cancelled) {
+      if (cancelled || !self->place_.has_value()) return;
+      std::optional<std::string> event = self->next_event_();
+      if (!event.has_value()) return self->Close();
+      self->WriteEvent(*std::move(event));
     });
   }
 
@@ -230,6 +292,9 @@ class HttpServer::Connections::Connection
   HttpRequestReader reader_;
   std::array<char, 4096> buffer_;
   std::string answer_;
+  // Of a stream of events; null: this is none.
+  std::function<std::optional<std::string>()> next_event_;
+  asio::steady_timer until_event_;
 };
 
 absl::Status HttpServer::Connections::TakeTlsFiles() {
@@ -256,12 +321,15 @@ void HttpServer::Connections::Accept(Door& door) {
 
 void HttpServer::Connections::Admit(tcp::socket socket) {
   if (open_ >= options_.max_connections) {
-    if (connections_.front()->age() < options_.patience) {
+    const auto oldest =
+        std::find_if(connections_.begin(), connections_.end(),
+                     [](const Connection* connection) { return !connection->streams_events(); });
+    if (oldest == connections_.end() || (*oldest)->age() < options_.patience) {
       ++refused_;
       return;  // Closes the socket.
     }
     ++displaced_;
-    connections_.front()->Close();
+    (*oldest)->Close();
   }
   ++accepted_;
   ::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);

@@ -1,5 +1,6 @@
 // A small HTTP/1.1 server for pages: one request a connection, GET and HEAD, no bodies. It has one
-// thread, which also makes the answers. All that a peer can make it hold or wait for is bounded.
+// thread, which also makes the answers. All that a peer can make it hold or wait for is bounded. An
+// answer may be a stream of events that goes on for as long as the peer takes them.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_ADMIN_HTTP_SERVER_H_
@@ -21,13 +22,17 @@ namespace systole {
 struct HttpServerOptions {
   // Most connections at once. A further one takes the place of the oldest one, if that is older
   // than `patience`; else it is closed. A request takes some milliseconds, so slow peers cannot
-  // keep probes out.
+  // keep probes out. Streams of events keep their places: they are few.
   int max_connections = 16;
   absl::Duration patience = absl::Seconds(1);
   // From the connection to the last byte of the request's head, the handshake of TLS included.
   absl::Duration request_time = absl::Seconds(5);
-  // From then on to the last byte of the answer.
+  // From then on to the last byte of the answer; of a stream of events, for each event.
   absl::Duration answer_time = absl::Seconds(10);
+  // Most streams of events at once. REQUIRES: fewer than max_connections.
+  int max_event_streams = 4;
+  // From the last byte of an event to the next event.
+  absl::Duration event_interval = absl::Seconds(2);
   // Null: plain text.
   std::unique_ptr<TlsFiles> tls;
   // Answers only requests whose `Host` is this machine by its own names: 127.0.0.1, localhost,
@@ -38,6 +43,7 @@ struct HttpServerOptions {
 
 struct HttpCounters {
   int64_t open = 0;
+  int64_t event_streams = 0;  // A part of `open`.
   int64_t accepted = 0;
   int64_t refused = 0;    // Closed at once.
   int64_t displaced = 0;  // Closed because another one needed the place.
@@ -47,7 +53,7 @@ struct HttpCounters {
 
 class HttpServer {
  public:
-  // Called on the server's thread, one request at a time.
+  // Called on the server's thread, one request at a time. So is PageAnswer::next_event.
   using Handler = std::function<PageAnswer(const PageRequest& request)>;
 
   // Serves already. InvalidArgument if OpenSSL does not take the files of TLS.

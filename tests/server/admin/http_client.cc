@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/status/check.h"
@@ -52,16 +53,19 @@ bool TestHttpConnection::Send(absl::string_view bytes) {
   return true;
 }
 
-std::string TestHttpConnection::ReadAll() {
+std::string TestHttpConnection::ReadAll() { return ReadUntil(""); }
+
+std::string TestHttpConnection::ReadUntil(absl::string_view text) {
   std::string all;
   char buffer[4096];
-  while (true) {
+  while (text.empty() || !absl::StrContains(all, text)) {
     const auto got = tls_ != nullptr
                          ? SSL_read(tls_.get(), buffer, sizeof(buffer))
                          : static_cast<int>(::recv(fd_.get(), buffer, sizeof(buffer), 0));
     if (got <= 0) return all;
     all.append(buffer, static_cast<size_t>(got));
   }
+  return all;
 }
 
 TestHttpAnswer AnswerOf(const std::string& bytes) {

@@ -1,7 +1,10 @@
 #include "server/admin/http_server.h"
 
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -18,6 +21,7 @@ namespace systole {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class HttpServerTest : public testing::Test {
  protected:
@@ -137,6 +141,141 @@ TEST_F(HttpServerTest, GarbageIsAnsweredAndTheConnectionEnds) {
   TestHttpConnection garbage(port_);
   garbage.Send("\x16\x03\x01\x02");
   EXPECT_EQ(AnswerOf(garbage.ReadAll()).status, 400);
+}
+
+// A handler of events: "e0 ", "e1 ", .. up to `events` of them.
+HttpServer::Handler CountingEvents(int events) {
+  return [events](const PageRequest& request) {
+    if (!request.may_have_events) return PageAnswer{.status = 503, .body = "too many\n"};
+    PageAnswer answer = {.body = "begin "};
+    answer.next_event = [events, i = 0]() mutable -> std::optional<std::string> {
+      if (i == events) return std::nullopt;
+      return absl::StrCat("e", i++, " ");
+    };
+    return answer;
+  };
+}
+
+constexpr int kForEver = 1 << 30;
+constexpr char kRequest[] = "GET /events HTTP/1.1\r\nHost: a\r\n\r\n";
+
+HttpServerOptions Quick(HttpServerOptions options) {
+  options.event_interval = absl::Milliseconds(1);
+  return options;
+}
+
+TEST_F(HttpServerTest, EventsComeOneAfterTheOtherUntilTheLastOne) {
+  Serve(Quick(Patient()), CountingEvents(3));
+  const TestHttpAnswer answer = HttpGet(port_, "/events");
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_THAT(answer.head, Not(HasSubstr("Content-Length")));
+  EXPECT_EQ(answer.body, "begin e0 e1 e2 ");
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 0; }));
+  EXPECT_EQ(server_->counters().event_streams, 0);
+}
+
+TEST_F(HttpServerTest, TheFifthStreamOfEventsIsTold) {
+  Serve(Quick(Patient()), CountingEvents(kForEver));
+  std::vector<std::unique_ptr<TestHttpConnection>> viewers;
+  for (int i = 0; i < 4; ++i) {
+    viewers.push_back(std::make_unique<TestHttpConnection>(port_));
+    ASSERT_TRUE(viewers.back()->Send(kRequest));
+    EXPECT_THAT(viewers.back()->ReadUntil("e1 "), HasSubstr("begin e0 e1 "));
+  }
+  EXPECT_EQ(server_->counters().event_streams, 4);
+  EXPECT_EQ(HttpGet(port_, "/events").status, 503);
+  viewers.pop_back();
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().event_streams == 3; }));
+  TestHttpConnection next(port_);
+  ASSERT_TRUE(next.Send(kRequest));
+  EXPECT_THAT(next.ReadUntil("e0 "), HasSubstr("begin e0 "));
+}
+
+TEST_F(HttpServerTest, AStreamOfEventsOutlivesTheTimeOfAnAnswer) {
+  HttpServerOptions options = Patient();
+  options.answer_time = absl::Seconds(1);
+  options.event_interval = absl::Milliseconds(300);
+  Serve(std::move(options), CountingEvents(5));
+  EXPECT_EQ(HttpGet(port_, "/events").body, "begin e0 e1 e2 e3 e4 ");
+  EXPECT_EQ(server_->counters().late, 0);
+}
+
+TEST_F(HttpServerTest, AViewerThatDoesNotReadItsEventsIsDropped) {
+  HttpServerOptions options = Quick(Patient());
+  options.answer_time = absl::Milliseconds(50);
+  Serve(std::move(options), [](const PageRequest&) {
+    PageAnswer answer;
+    answer.next_event = [] { return std::string(1 << 20, 'x'); };
+    return answer;
+  });
+  TestHttpConnection deaf(port_);
+  ASSERT_TRUE(deaf.Send(kRequest));
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().late == 1; }));
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 0; }));
+  EXPECT_EQ(server_->counters().event_streams, 0);
+}
+
+TEST_F(HttpServerTest, AViewerThatSaysMoreThanItsRequestIsClosed) {
+  Serve(Quick(Patient()), CountingEvents(kForEver));
+  TestHttpConnection chatty(port_);
+  ASSERT_TRUE(chatty.Send(kRequest));
+  chatty.ReadUntil("e3 ");
+  chatty.Send("more");
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 0; }));
+}
+
+TEST_F(HttpServerTest, StreamsOfEventsKeepTheirPlaces) {
+  HttpServerOptions options = Quick(Patient());
+  options.patience = absl::ZeroDuration();
+  Serve(std::move(options), CountingEvents(kForEver));
+  TestHttpConnection viewer(port_);
+  ASSERT_TRUE(viewer.Send(kRequest));
+  viewer.ReadUntil("e0 ");
+  std::vector<std::unique_ptr<TestHttpConnection>> idle;
+  for (int i = 0; i < 15; ++i) idle.push_back(std::make_unique<TestHttpConnection>(port_));
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 16; }));
+  TestHttpConnection further(port_);
+  EXPECT_EQ(idle[0]->ReadAll(), "");
+  EXPECT_EQ(server_->counters().displaced, 1);
+  EXPECT_EQ(server_->counters().event_streams, 1);
+  EXPECT_THAT(viewer.ReadUntil(" "), Not(testing::IsEmpty()));
+}
+
+TEST_F(HttpServerTest, OnlyTheHeadOfAStreamOfEventsHasAnEnd) {
+  Serve(Quick(Patient()), CountingEvents(kForEver));
+  TestHttpConnection head(port_);
+  ASSERT_TRUE(head.Send("HEAD /events HTTP/1.1\r\nHost: a\r\n\r\n"));
+  EXPECT_EQ(AnswerOf(head.ReadAll()).body, "");
+  EXPECT_EQ(server_->counters().event_streams, 0);
+}
+
+TEST_F(HttpServerTest, AHundredViewersThatComeAndGoLeaveNothing) {
+  Serve(Quick(Patient()), CountingEvents(kForEver));
+  const auto files = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = files();
+  for (int i = 0; i < 100; ++i) {
+    TestHttpConnection viewer(port_);
+    ASSERT_TRUE(viewer.Send(kRequest));
+    // The last viewer's place may not be free yet.
+    if (viewer.ReadUntil(i % 2 == 0 ? "begin" : "e2 ").find(" 503 ") != std::string::npos) {
+      ASSERT_TRUE(WaitUntil([&] { return server_->counters().event_streams == 0; }));
+    }
+  }
+  EXPECT_TRUE(WaitUntil([&] { return server_->counters().open == 0; }));
+  EXPECT_EQ(server_->counters().event_streams, 0);
+  EXPECT_TRUE(WaitUntil([&] { return files() == before; }));
+}
+
+TEST_F(HttpServerTest, ItEndsWithStreamsOfEventsOpen) {
+  Serve(Quick(Patient()), CountingEvents(kForEver));
+  TestHttpConnection viewer(port_);
+  ASSERT_TRUE(viewer.Send(kRequest));
+  viewer.ReadUntil("e0 ");
+  server_ = nullptr;
+  viewer.ReadAll();  // It ends.
 }
 
 TEST_F(HttpServerTest, ItEndsWithConnectionsOpen) {
