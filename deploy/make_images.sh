@@ -4,8 +4,8 @@
 #   deploy/make_images.sh [REPORT.html]   REPORT.html is the page of a training run. Default: the
 #                                         page of deploy/demo.sh. If there is none, demo.sh runs
 #
-# training-report.png is the upper part of that page. peers.png shows the table in
-# bench/README.md. Needs chromium and Python 3 (deploy/install_dependencies.sh --tests).
+# training-report.png is the upper part of that page. statusz.png is the page of a server while a
+# feed of the demo's data runs. peers.png shows the table in bench/README.md. Needs chromium and Python 3 (deploy/install_dependencies.sh --tests).
 set -euo pipefail
 
 if [[ $# -gt 1 || ${1:-} == -* ]]; then
@@ -20,18 +20,41 @@ fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# shoot PAGE WIDTH HEIGHT NAME: takes a picture of the upper left part of a page. The browser does
+# shoot ADDRESS WIDTH HEIGHT NAME: takes a picture of the upper left part of a page. The browser does
 # not use the user's settings. Its sandbox is off: root may not use it, and the pages are our own.
 shoot() {
   HOME=$scratch chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
     --no-first-run --hide-scrollbars --force-color-profile=srgb --user-data-dir="$scratch/profile" \
     --window-size="$2,$3" --force-device-scale-factor=1 \
     --blink-settings=preferredColorScheme=1 --screenshot="$PWD/deploy/images/$4.png" \
-    "file://$1" >"$scratch/log" 2>&1 </dev/null || { cat "$scratch/log" >&2; exit 1; }
+    "$1" >"$scratch/log" 2>&1 </dev/null || { cat "$scratch/log" >&2; exit 1; }
   echo "deploy/images/$4.png: $(stat -c %s "deploy/images/$4.png") bytes"
 }
 
 mkdir -p deploy/images
-shoot "$report" 1200 1165 training-report
+shoot "file://$report" 1200 1165 training-report
+
+# A server of the demo's data, and a feed that runs. Pictures of what is served are made once
+# somebody has looked, so the page is opened after a first look.
+readonly build=build/programs data=build/demo/data
+"$build/systole-server" --listen 127.0.0.1:0 --port-file "$scratch/port" \
+  --admin 127.0.0.1:0 --admin-port-file "$scratch/admin-port" \
+  --dataset "flowers=$data/flowers-train-*.tfrecord" \
+  --dataset "flowers-validation=$data/flowers-validation-*.tfrecord" >"$scratch/log" 2>&1 &
+server=$!
+trap 'kill "$server" ${feed:-} 2>/dev/null || true; rm -rf "$scratch"' EXIT
+while [[ ! -s $scratch/port ]]; do
+  kill -0 "$server" || { cat "$scratch/log" >&2; exit 1; }
+  sleep 0.1
+done
+"$build/systole" feed --server "127.0.0.1:$(<"$scratch/port")" \
+  --spec deploy/specs/flowers.textproto --steps 1000000 >"$scratch/feed" 2>&1 </dev/null &
+feed=$!
+page=http://127.0.0.1:$(<"$scratch/admin-port")/statusz
+sleep 30
+python3 -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()' "$page"
+sleep 6
+shoot "$page" 1200 1165 statusz
+
 python3 bench/peers/picture.py "$scratch/peers.svg"
-shoot "$scratch/peers.svg" 720 296 peers
+shoot "file://$scratch/peers.svg" 720 296 peers

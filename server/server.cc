@@ -2,6 +2,7 @@
 
 #include <grpc/grpc.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -119,6 +120,14 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(co
   return TlsCredentialsOver(std::move(files));
 }
 
+// Why the admin port shows no pictures. Empty: it shows them to those who may read their datasets.
+std::string NoPictures(const v1::ServerConfig& config, bool has_access) {
+  if (!config.admin_pictures()) return "Pictures are switched off (--no-admin-pictures).";
+  if (!IsUnix(config.listen()) || has_access) return "";
+  return "There are no pictures: the mode of the Unix socket says who may read the datasets, and "
+         "this page does not know who its viewer is. A block `access` in the config says it.";
+}
+
 // The shards that take a descriptor: files of this machine. Others take none while nobody reads
 // them.
 int64_t CountOpenShards(const Catalogue& catalogue) {
@@ -153,6 +162,7 @@ absl::StatusOr<std::unique_ptr<AdminPort>> Server::OpenAdmin(const v1::ServerCon
   options.access = std::move(access);
   options.config_text = ShownConfig(config);
   options.events = events;
+  options.no_pictures = NoPictures(config, options.access != nullptr);
   return AdminPort::Open(std::move(options));
 }
 
@@ -282,6 +292,12 @@ void Server::ShowConfig(const v1::ServerConfig& in_force) {
 Server::Acceptor& Server::AcceptorFor(std::optional<uid_t> user) const {
   const auto known = user.has_value() ? acceptors_by_user_.find(*user) : acceptors_by_user_.end();
   return known == acceptors_by_user_.end() ? *acceptor_ : *known->second;
+}
+
+std::string Server::name() const {
+  char host[256] = {};
+  if (::gethostname(host, sizeof(host) - 1) != 0) return address_;
+  return absl::StrCat(address_, " on ", host);
 }
 
 std::vector<MetricFamily> Server::Metrics() const {

@@ -22,6 +22,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "server/access/permissions.h"
 #include "server/admin/admin_port.h"
 #include "server/introspection/health_service.h"
 #include "server/introspection/reflection_service.h"
@@ -31,6 +32,7 @@
 #include "server/rpc/catalogue.h"
 #include "server/rpc/feed_service.h"
 #include "server/socket_lock.h"
+#include "server/statusz/server_view.h"
 #include "server/traces/slow_steps.h"
 #include "systole/v1/config.pb.h"
 
@@ -96,6 +98,7 @@ class Server final : private AdminPort::Source {
     service_->Tick();
     reflection_->Tick();
     health_->Tick();
+    if (admin_ != nullptr) admin_->Tick();
   }
 
   // Health answers NOT_SERVING, streams end with a notice at their next step, and new ones are
@@ -117,9 +120,16 @@ class Server final : private AdminPort::Source {
          std::string listen, absl::Status sharing, const OpenFilesNeed& need);
   Acceptor& AcceptorFor(std::optional<uid_t> user) const;
 
+  std::string name() const override;
   bool draining() const override { return service_->draining(); }
   std::vector<MetricFamily> Metrics() const override;
   SlowStepLists SlowSteps() const override { return service_->ReadSlowSteps(); }
+  StreamSnapshots Streams(const Permissions& permissions) const override {
+    return service_->ReadStreams(permissions);
+  }
+  std::shared_ptr<const PictureSheet> Pictures() const override {
+    return service_->pictures().Look();
+  }
 
   // Declared first, so destroyed last: before that, the listener and the slots remove their socket
   // files.

@@ -1,5 +1,8 @@
 #include "server/admin/admin_port.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -11,6 +14,7 @@
 #include "server/access/call_credentials.h"
 #include "server/access/permissions.h"
 #include "server/listener/listen_address.h"
+#include "server/statusz/status_page.h"
 #include "server/traces/slow_steps_page.h"
 
 namespace systole {
@@ -31,7 +35,10 @@ struct AdminPort::Page {
   // The permission's name in the config.
   const char* permission;
   bool (Permissions::*may)() const;
-  PageAnswer (AdminPort::*make)() const;
+  // One of these.
+  PageAnswer (AdminPort::*make)() const = nullptr;
+  PageAnswer (AdminPort::*make_for)(const PageRequest& request,
+                                    const Permissions& permissions) const = nullptr;
 };
 
 const std::vector<AdminPort::Page>& AdminPort::Pages() {
@@ -45,6 +52,10 @@ const std::vector<AdminPort::Page>& AdminPort::Pages() {
        &AdminPort::Metrics},
       {"/configz", "the config in force, as textproto, without secrets", "status",
        &Permissions::MaySeeStatus, &AdminPort::Config},
+      {"/statusz", "the server's state, for people", "status", &Permissions::MaySeeStatus, nullptr,
+       &AdminPort::StatusForPeople},
+      {"/statusz/events", "what changes on that page, as server-sent events", "status",
+       &Permissions::MaySeeStatus, nullptr, &AdminPort::StatusEvents},
       {"/tracez", "the slowest steps of the last minutes, with the times of their stages", "status",
        &Permissions::MaySeeStatus, &AdminPort::SlowSteps},
       {"/tracez.json", "the same as JSON", "status", &Permissions::MaySeeStatus,
@@ -60,6 +71,7 @@ absl::StatusOr<std::unique_ptr<AdminPort>> AdminPort::Open(AdminOptions options)
   const bool tls = options.tls.on();
   SYSTOLE_RETURN_IF_ERROR(CheckReach(options.listen, where.host, tls, options.insecure));
   HttpServerOptions http = std::move(options.http);
+  options.http.clock = http.clock;  // The pages tell times, too.
   http.only_loopback_names = IsLoopbackHost(where.host) && !tls;
   if (tls) {
     SYSTOLE_ASSIGN_OR_RETURN(
@@ -96,14 +108,20 @@ PageAnswer AdminPort::Answer(const PageRequest& request) {
   return answer;
 }
 
-PageAnswer AdminPort::AnswerPage(const PageRequest& request) {
-  const Page* found = nullptr;
+const AdminPort::Page* AdminPort::PageAt(absl::string_view path) {
   for (const Page& page : Pages()) {
-    if (request.path == page.path) found = &page;
+    if (path == page.path) return &page;
   }
+  return nullptr;
+}
+
+PageAnswer AdminPort::AnswerPage(const PageRequest& request) {
+  const Page* const found = PageAt(request.path);
   if (found == nullptr) return Text(404, "no such page; / lists the pages\n");
-  const absl::Status status = CheckMaySee(request, *found);
-  if (status.ok()) return (this->*found->make)();
+  const absl::StatusOr<Permissions> permissions = CheckMaySee(request, *found);
+  if (permissions.ok() && found->make != nullptr) return (this->*found->make)();
+  if (permissions.ok()) return (this->*found->make_for)(request, *permissions);
+  const absl::Status& status = permissions.status();
   if (options_.events != nullptr) {
     options_.events->Add(
         LogCause::kRefused, LogLevel::kInfo,
@@ -117,16 +135,17 @@ PageAnswer AdminPort::AnswerPage(const PageRequest& request) {
   return answer;
 }
 
-absl::Status AdminPort::CheckMaySee(const PageRequest& request, const Page& page) const {
-  if (options_.access == nullptr) return absl::OkStatus();
+absl::StatusOr<Permissions> AdminPort::CheckMaySee(const PageRequest& request,
+                                                   const Page& page) const {
+  if (options_.access == nullptr) return Permissions();
   Credentials credentials;
   SYSTOLE_ASSIGN_OR_RETURN(credentials.token,
                            TokenOf(std::vector<absl::string_view>(request.authorization.begin(),
                                                                   request.authorization.end())));
   credentials.certificate_names = request.certificate_names;
-  SYSTOLE_ASSIGN_OR_RETURN(const Permissions permissions,
+  SYSTOLE_ASSIGN_OR_RETURN(Permissions permissions,
                            PermissionsOf(options_.access.get(), std::move(credentials)));
-  if ((permissions.*page.may)()) return absl::OkStatus();
+  if ((permissions.*page.may)()) return permissions;
   return NotPermitted(permissions.caller, page.path, page.permission);
 }
 
@@ -148,9 +167,72 @@ PageAnswer AdminPort::Ready() const {
 PageAnswer AdminPort::Metrics() const {
   const Source* const source = source_;
   if (source == nullptr) return Text(503, kStarting);
-  std::vector<MetricFamily> families = source->Metrics();
+  return {
+      .status = 200, .content_type = kExpositionType, .body = ExpositionOf(AllMetrics(*source))};
+}
+
+std::vector<MetricFamily> AdminPort::AllMetrics(const Source& source) const {
+  std::vector<MetricFamily> families = source.Metrics();
   for (MetricFamily& own : OwnMetrics()) families.push_back(std::move(own));
-  return {.status = 200, .content_type = kExpositionType, .body = ExpositionOf(families)};
+  return families;
+}
+
+void AdminPort::Tick() {
+  const Source* const source = source_;
+  const absl::Duration now = clock_();
+  if (source == nullptr || !history_.Wants(now)) return;
+  history_.Add(now, source->Metrics(), source->Streams(Permissions()).streams);
+}
+
+ServerView AdminPort::View(const Source& source, const Permissions& permissions) const {
+  const absl::Duration now = clock_();
+  ServerView view = {.name = source.name(),
+                     .up_for = now - opened_at_,
+                     .draining = source.draining(),
+                     .families = AllMetrics(source),
+                     .streams = source.Streams(permissions)};
+  history_.Fill(now, view);
+  view.no_pictures = options_.no_pictures;
+  if (!view.no_pictures.empty()) return view;
+  view.pictures = source.Pictures();
+  if (view.pictures == nullptr) {
+    view.no_pictures = "No stream has sent anything since somebody looked.";
+  } else if (!std::all_of(view.pictures->datasets.begin(), view.pictures->datasets.end(),
+                          [&](const std::string& name) { return permissions.MayRead(name); })) {
+    view.pictures = nullptr;
+    view.no_pictures = "Pictures are for those who may read the dataset.";
+  }
+  return view;
+}
+
+PageAnswer AdminPort::StatusForPeople(const PageRequest&, const Permissions& permissions) const {
+  const Source* const source = source_;
+  if (source == nullptr) return Text(503, kStarting);
+  return {.content_type = "text/html; charset=utf-8",
+          .body = StatusPage(View(*source, permissions)),
+          .headers = {{"Content-Security-Policy", StatusPagePolicy()}}};
+}
+
+PageAnswer AdminPort::StatusEvents(const PageRequest& request, const Permissions&) const {
+  if (source_ == nullptr) return Text(503, kStarting);
+  if (!request.may_have_events) {
+    return Text(503, "too many pages are open that change by themselves; /statusz can be read\n");
+  }
+  PageAnswer answer = {.content_type = "text/event-stream; charset=utf-8"};
+  answer.next_event = [this, request, shown = int64_t{0},
+                       has_ended = false]() mutable -> std::optional<std::string> {
+    // The viewer's token may have been withdrawn.
+    const absl::StatusOr<Permissions> viewer = CheckMaySee(request, *PageAt(request.path));
+    if (!viewer.ok() || has_ended) return std::nullopt;
+    const ServerView view = View(*source_, *viewer);
+    has_ended = view.draining;
+    const int64_t known =
+        std::exchange(shown, view.pictures == nullptr ? 0 : view.pictures->number);
+    return StatusEvent(view, known, /*is_last=*/has_ended);
+  };
+  // The first event does not wait.
+  answer.body = absl::StrCat("retry: 3000\n\n", answer.next_event().value_or(""));
+  return answer;
 }
 
 PageAnswer AdminPort::Config() const {

@@ -1,5 +1,5 @@
-// The pages of --admin: whether the server runs and is ready, its metrics and its config. It
-// answers before the server serves: reading the shards' indexes may take minutes.
+// The pages of --admin: whether the server runs and is ready, its metrics, its config, and a page
+// for people. It answers before the server serves: reading the shards' indexes may take minutes.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_ADMIN_ADMIN_PORT_H_
@@ -16,12 +16,19 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/log/event_log.h"
 #include "core/metrics/metric_family.h"
 #include "server/access/access_control.h"
+#include "server/access/permissions.h"
 #include "server/admin/http_server.h"
 #include "server/listener/tls_files.h"
+#include "server/statusz/server_view.h"
+#include "server/statusz/status_history.h"
+#include "server/streams/stream_snapshot.h"
 #include "server/traces/slow_steps.h"
 
 namespace systole {
@@ -35,6 +42,9 @@ struct AdminOptions {
   std::shared_ptr<AccessControl> access;
   // What /configz shows until ShowConfig(): without secrets.
   std::string config_text;
+  // Why the page for people shows no pictures. Empty: it shows them to those who may read the
+  // datasets.
+  std::string no_pictures;
   // Gets lines about requests that are refused. Null: no log.
   EventLog* events = nullptr;
   // What is bounded. `tls` and `only_loopback_names` are set by Open().
@@ -47,9 +57,15 @@ class AdminPort {
   class Source {
    public:
     virtual ~Source() = default;
+    // Which server this is, for people.
+    virtual std::string name() const = 0;
     virtual bool draining() const = 0;
     virtual std::vector<MetricFamily> Metrics() const = 0;
     virtual SlowStepLists SlowSteps() const { return {}; }
+    // Those of datasets that may be listed with `permissions`.
+    virtual StreamSnapshots Streams(const Permissions& permissions) const = 0;
+    // See ServedPictures::Look().
+    virtual std::shared_ptr<const PictureSheet> Pictures() const = 0;
   };
 
   // Answers already. /readyz says that the server is starting.
@@ -66,6 +82,10 @@ class AdminPort {
   // From now on /configz shows `text`, which has no secrets.
   void ShowConfig(std::string text) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Keeps the numbers of which the page for people shows how they changed. Call it about once a
+  // second.
+  void Tick();
+
   int port() const { return port_; }
   // The address for clients on this machine.
   const std::string& address() const { return address_; }
@@ -75,14 +95,19 @@ class AdminPort {
   struct Page;
 
   explicit AdminPort(AdminOptions options)
-      : options_(std::move(options)), config_text_(options_.config_text) {}
+      : options_(std::move(options)),
+        clock_(options_.http.clock),
+        opened_at_(clock_()),
+        config_text_(options_.config_text) {}
   // All pages.
   static const std::vector<Page>& Pages();
+  // Null if there is none.
+  static const Page* PageAt(absl::string_view path);
 
   PageAnswer Answer(const PageRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
   PageAnswer AnswerPage(const PageRequest& request);
-  // OK if the caller may see the page.
-  absl::Status CheckMaySee(const PageRequest& request, const Page& page) const;
+  // The caller's permissions, if it may see the page.
+  absl::StatusOr<Permissions> CheckMaySee(const PageRequest& request, const Page& page) const;
   PageAnswer List() const;
   PageAnswer Live() const;
   PageAnswer Ready() const;
@@ -90,13 +115,20 @@ class AdminPort {
   PageAnswer Config() const ABSL_LOCKS_EXCLUDED(mu_);
   PageAnswer SlowSteps() const;
   PageAnswer SlowStepsAsJson() const;
+  PageAnswer StatusForPeople(const PageRequest& request, const Permissions& permissions) const;
+  PageAnswer StatusEvents(const PageRequest& request, const Permissions& permissions) const;
+  ServerView View(const Source& source, const Permissions& permissions) const;
+  std::vector<MetricFamily> AllMetrics(const Source& source) const ABSL_LOCKS_EXCLUDED(mu_);
   // Metrics of this port itself.
   std::vector<MetricFamily> OwnMetrics() const ABSL_LOCKS_EXCLUDED(mu_);
 
   const AdminOptions options_;
+  const MonotonicClock clock_;
+  const absl::Duration opened_at_;
   std::string address_;
   int port_ = 0;
   std::atomic<const Source*> source_ = nullptr;
+  StatusHistory history_;
   mutable Mutex mu_;
   std::string config_text_ ABSL_GUARDED_BY(mu_);
   std::map<int, double> answers_ ABSL_GUARDED_BY(mu_);  // By status.

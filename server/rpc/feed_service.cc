@@ -96,6 +96,7 @@ FeedService::FeedService(Catalogue catalogue, const FeedServiceOptions& options,
       refusals_(events_, counters_.refused),
       tracer_({.spans = options.spans}),
       not_shared_(events_),
+      pictures_(options.clock),
       running_(options.max_streams),
       trainers_(options.clock),
       engine_(options.engine),
@@ -257,14 +258,7 @@ absl::Status FeedService::Tell(const Permissions& permissions,
   AddMetrics(ReadTrainerMetrics(trainers_.totals()), response);
   response.set_jpeg_fallback(std::string(OwnJpegEntropyDecoding().message()));
   AddDamage(*catalogue(), permissions, response);
-  AddStreams(running_.Snapshot(trainers_,
-                               [&permissions](const RunningStream& stream) {
-                                 return std::all_of(stream.datasets.begin(), stream.datasets.end(),
-                                                    [&permissions](const std::string& name) {
-                                                      return permissions.MayList(name);
-                                                    });
-                               }),
-             response);
+  AddStreams(ReadStreams(permissions), response);
   return absl::OkStatus();
 }
 
@@ -311,8 +305,11 @@ std::vector<MetricFamily> FeedService::ReadFamilies() const {
   return families;
 }
 
-StreamSnapshots FeedService::ReadStreams() const {
-  return running_.Snapshot(trainers_, [](const RunningStream&) { return true; });
+StreamSnapshots FeedService::ReadStreams(const Permissions& permissions) const {
+  return running_.Snapshot(trainers_, [&permissions](const RunningStream& stream) {
+    return std::all_of(stream.datasets.begin(), stream.datasets.end(),
+                       [&](const std::string& name) { return permissions.MayList(name); });
+  });
 }
 
 grpc::ServerUnaryReactor* FeedService::ReportTrainer(grpc::CallbackServerContext* context,
@@ -444,9 +441,11 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
                          .first_step = range.first_step,
                          .core_begin = range.core_begin,
                          .core_end = range.core_end};
-  return StepWriter::Start(*std::move(stream), range, std::move(slots), handle, running_, counters_,
-                           not_shared_, StreamLog(events_, number, std::move(about), plan, range),
-                           StreamTrace(tracer_, std::move(trace), std::move(traced)));
+  return StepWriter::Start(
+      *std::move(stream), range, std::move(slots), handle, running_, counters_, not_shared_,
+      StreamLog(events_, number, std::move(about), plan, range),
+      StreamTrace(tracer_, std::move(trace), std::move(traced)),
+      pictures_.TapOf((*feed)->PlanFor(parsed.compact()), DatasetsOf(parsed.spec())));
 }
 
 }  // namespace systole

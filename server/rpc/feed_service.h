@@ -39,6 +39,7 @@
 #include "server/rpc/served_feeds.h"
 #include "server/slots/not_shared_log.h"
 #include "server/slots/slot_server.h"
+#include "server/statusz/served_pictures.h"
 #include "server/streams/refusal_log.h"
 #include "server/streams/running_streams.h"
 #include "server/streams/service_counters.h"
@@ -110,11 +111,14 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // The same for a monitor, with the metrics of trainers, of each dataset and of the build.
   std::vector<MetricFamily> ReadFamilies() const;
 
-  // The streams that run now, with what their clients say about their trainers (RunningStreams). Of
-  // all datasets: a page that shows them needs the permission `status`.
-  StreamSnapshots ReadStreams() const;
+  // The streams that run now, with what their clients say about their trainers (RunningStreams):
+  // those of datasets that may be listed with `permissions`.
+  StreamSnapshots ReadStreams(const Permissions& permissions) const;
   // The slowest steps of the last minutes.
   SlowStepLists ReadSlowSteps() const { return tracer_.ReadSlowSteps(); }
+
+  // Pictures of what streams send.
+  ServedPictures& pictures() { return pictures_; }
 
   // Refusals of this service and of others on the same server go here.
   RefusalLog& refusals() { return refusals_; }
@@ -188,6 +192,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   Tracer tracer_;
   std::atomic<const Listener*> listener_ = nullptr;
   NotSharedLog not_shared_;
+  ServedPictures pictures_;
   RunningStreams running_;
   TrainerWaits trainers_;
   StepEngine engine_;

@@ -20,9 +20,11 @@ constexpr int64_t kSmallChunkBytes = 64 << 10;
 StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                               StreamSlots slots, std::shared_ptr<StreamHandle> handle,
                               RunningStreams& running, ServiceCounters& counters,
-                              NotSharedLog& not_shared, StreamLog log, StreamTrace trace) {
-  auto* writer = new StepWriter(std::move(stream), range, std::move(slots), std::move(handle),
-                                running, counters, not_shared, std::move(log), std::move(trace));
+                              NotSharedLog& not_shared, StreamLog log, StreamTrace trace,
+                              std::function<void(const CoreSlice&)> tap) {
+  auto* writer =
+      new StepWriter(std::move(stream), range, std::move(slots), std::move(handle), running,
+                     counters, not_shared, std::move(log), std::move(trace), std::move(tap));
   // The metadata is sent on its own. Otherwise gRPC would keep it back with a small first chunk,
   // and report neither as sent, until something else is sent.
   writer->StartSendInitialMetadata();
@@ -33,7 +35,7 @@ StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRang
 StepWriter::StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range,
                        StreamSlots slots, std::shared_ptr<StreamHandle> handle,
                        RunningStreams& running, ServiceCounters& counters, NotSharedLog& not_shared,
-                       StreamLog log, StreamTrace trace)
+                       StreamLog log, StreamTrace trace, std::function<void(const CoreSlice&)> tap)
     : stream_(std::move(stream)),
       range_(range),
       slots_(std::move(slots)),
@@ -42,7 +44,8 @@ StepWriter::StepWriter(std::unique_ptr<StepStream> stream, const StepRange& rang
       counters_(counters),
       not_shared_(not_shared),
       log_(std::move(log)),
-      trace_(std::move(trace)) {}
+      trace_(std::move(trace)),
+      tap_(std::move(tap)) {}
 
 void StepWriter::Write(grpc::WriteOptions options) {
   handle_->Offered();
@@ -79,6 +82,7 @@ void StepWriter::OnSlice(StepStream::Result result) {
     return;
   }
   trace_.BeginSlice(core_, slice->stages());
+  tap_(*slice);
   const v1::NotShared not_shared = Lend(slice);
   if (slots_.session != nullptr && not_shared == v1::NO_REASON) {
     const SliceLayout& layout = slice->layout();

@@ -14,6 +14,7 @@
 #define SYSTOLE_SERVER_STREAMS_STEP_WRITER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -40,10 +41,12 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   // accepts them. All other slices go as bytes, with the reason. `running`, `counters` and
   // `not_shared` must outlive the call. The caller has added the stream to `running` and
   // active_streams. At the stream's end the writer takes the stream out of both, and logs the end.
+  // `tap` sees each slice before it is sent.
   static StepWriter* Start(std::unique_ptr<StepStream> stream, const StepRange& range,
                            StreamSlots slots, std::shared_ptr<StreamHandle> handle,
                            RunningStreams& running, ServiceCounters& counters,
-                           NotSharedLog& not_shared, StreamLog log, StreamTrace trace);
+                           NotSharedLog& not_shared, StreamLog log, StreamTrace trace,
+                           std::function<void(const CoreSlice&)> tap);
 
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -52,7 +55,8 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  private:
   StepWriter(std::unique_ptr<StepStream> stream, const StepRange& range, StreamSlots slots,
              std::shared_ptr<StreamHandle> handle, RunningStreams& running,
-             ServiceCounters& counters, NotSharedLog& not_shared, StreamLog log, StreamTrace trace);
+             ServiceCounters& counters, NotSharedLog& not_shared, StreamLog log, StreamTrace trace,
+             std::function<void(const CoreSlice&)> tap);
 
   void CountBytes(int64_t payload_bytes);
   // Begins to write message_. The stream counts as stalled until it is written.
@@ -76,6 +80,7 @@ class StepWriter final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   NotSharedLog& not_shared_;
   StreamLog log_;
   StreamTrace trace_;
+  const std::function<void(const CoreSlice&)> tap_;
 
   SliceChunks chunks_;  // The chunks of the slice being sent.
   int64_t step_ = 0;    // The step and the core of that slice.

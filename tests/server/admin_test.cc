@@ -183,6 +183,29 @@ TEST_F(AdminTest, TheConfigInForceIsShownWithoutItsSecrets) {
   EXPECT_EQ(shown.find("SECRET"), std::string::npos);
 }
 
+TEST_F(AdminTest, PicturesCanBeSwitchedOffAndAreOffIfASocketsModeSaysWhoMayRead) {
+  Serve();
+  EXPECT_NE(Get("/statusz").body.find("No stream has sent anything"), std::string::npos);
+  const auto page = [this](const v1::ServerConfig& config) -> std::string {
+    absl::StatusOr<std::unique_ptr<AdminPort>> admin =
+        Server::OpenAdmin(config, /*access=*/nullptr, /*events=*/nullptr);
+    EXPECT_THAT(admin, IsOk());
+    const int port = (*admin)->port();
+    absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder_ / "a.tfrecord");
+    EXPECT_THAT(catalogue, IsOk());
+    const absl::StatusOr<std::unique_ptr<Server>> server =
+        Server::Start(*std::move(catalogue), config, {}, *std::move(admin));
+    EXPECT_THAT(server, IsOk());
+    return HttpGet(port, "/statusz").body;
+  };
+  v1::ServerConfig config = config_;
+  config.set_listen(absl::StrCat("unix:", folder_ / "socket"));
+  EXPECT_NE(page(config).find("the mode of the Unix socket"), std::string::npos);
+  config = config_;
+  config.set_admin_pictures(false);
+  EXPECT_NE(page(config).find("(--no-admin-pictures)"), std::string::npos);
+}
+
 TEST_F(AdminTest, WithoutTheFlagThereIsNoPort) {
   const absl::StatusOr<std::unique_ptr<AdminPort>> admin =
       Server::OpenAdmin(ListenOn("127.0.0.1:0"), nullptr, nullptr);

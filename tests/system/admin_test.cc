@@ -74,5 +74,20 @@ TEST_F(SystemAdminTest, AServerThatServesIsReadyAndEndsByASignalAsEver) {
   EXPECT_THAT(finished.err, HasSubstr("probes and metrics on http://127.0.0.1:"));
 }
 
+TEST_F(SystemAdminTest, ThePageForPeopleFollowsAServerUntilItEnds) {
+  Process server(Args(folder_.Write("a.tfrecord", RawShard(0, 64, 16))));
+  const int port = Port();
+  EXPECT_TRUE(WaitUntil([&] { return HttpGet(port, "/readyz").status == 200; }));
+  const TestHttpAnswer page = HttpGet(port, "/statusz");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_THAT(page.body, HasSubstr("value=\"64\">64</data>"));
+  TestHttpConnection viewer(port);
+  ASSERT_TRUE(viewer.Send("GET /statusz/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"));
+  EXPECT_THAT(viewer.ReadUntil("\n\ndata: "), HasSubstr("200 OK"));
+  server.Signal(SIGTERM);
+  viewer.ReadAll();  // It ends.
+  EXPECT_EQ(server.Wait().exit_code, 0);
+}
+
 }  // namespace
 }  // namespace systole

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "tests/core/storage/temp_folder.h"
 #include "tests/server/admin/http_client.h"
 #include "tests/status_matchers.h"
+#include "tests/wait_until.h"
 
 namespace systole {
 namespace {
@@ -39,7 +41,19 @@ class FakeSource final : public AdminPort::Source {
     step.dataset = "classified<";
     return {.made = {step}, .sent = {}};
   }
+  std::string name() const override { return "classified:8470"; }
+  StreamSnapshots Streams(const Permissions& permissions) const override {
+    if (!permissions.MayList("classified")) return {};
+    return {.streams = {{.number = 1, .client = "ipv4:192.0.2.1:1", .dataset = "classified"}}};
+  }
+  std::shared_ptr<const PictureSheet> Pictures() const override {
+    if (!has_pictures) return nullptr;
+    PictureSheet sheet = {.number = 1, .datasets = {"classified"}, .how = "as they are"};
+    sheet.pictures = {{.jpeg = "jpeg", .width = 4, .height = 4}};
+    return std::make_shared<const PictureSheet>(sheet);
+  }
   std::atomic<bool> is_draining = false;
+  std::atomic<bool> has_pictures = false;
 };
 
 class AdminPortTest : public testing::Test {
@@ -98,8 +112,8 @@ class AdminPortTest : public testing::Test {
   std::unique_ptr<AdminPort> port_;
 };
 
-constexpr const char* kAllPages[] = {"/",        "/livez",  "/readyz",     "/metrics",
-                                     "/configz", "/tracez", "/tracez.json"};
+constexpr const char* kAllPages[] = {"/",        "/livez",  "/readyz",      "/metrics",
+                                     "/configz", "/tracez", "/tracez.json", "/statusz"};
 
 TEST_F(AdminPortTest, ItIsReadyWhileTheServerServes) {
   Open({});
@@ -174,9 +188,11 @@ TEST_F(AdminPortTest, PagesAreForThoseWhoMay) {
     EXPECT_EQ(StatusOf(path, Bearer(probe)), 200) << path;
     EXPECT_EQ(StatusOf(path, Bearer(monitor)), 403) << path;
   }
-  for (const char* path : {"/metrics", "/configz", "/tracez", "/tracez.json"}) {
+  for (const char* path :
+       {"/metrics", "/configz", "/tracez", "/tracez.json", "/statusz", "/statusz/events"}) {
     EXPECT_EQ(StatusOf(path), 401) << path;
     EXPECT_EQ(StatusOf(path, Bearer(probe)), 403) << path;
+    if (std::string(path) == "/statusz/events") continue;  // It has no end.
     EXPECT_EQ(StatusOf(path, Bearer(monitor)), 200) << path;
   }
   EXPECT_THAT(HttpGet(port_->port(), "/metrics").head, HasSubstr("WWW-Authenticate: Bearer\r\n"));
@@ -187,6 +203,108 @@ TEST_F(AdminPortTest, PagesAreForThoseWhoMay) {
       EXPECT_EQ(StatusOf(path, headers), 401) << path << headers;
     }
   }
+}
+
+constexpr char kEventsRequest[] = "GET /statusz/events HTTP/1.1\r\nHost: localhost\r\n";
+
+AdminOptions QuickEvents() {
+  AdminOptions options;
+  options.http.event_interval = absl::Milliseconds(1);
+  return options;
+}
+
+TEST_F(AdminPortTest, ThePageForPeopleShowsTheServerAsItIs) {
+  Open({});
+  EXPECT_EQ(StatusOf("/statusz"), 503);
+  EXPECT_EQ(StatusOf("/statusz/events"), 503);
+  port_->Serve(source_);
+  const TestHttpAnswer page = HttpGet(port_->port(), "/statusz");
+  EXPECT_THAT(page.head, AllOf(HasSubstr("Content-Type: text/html"),
+                               HasSubstr("Content-Security-Policy: default-src 'none'; style-src "
+                                         "'sha256-")));
+  EXPECT_THAT(page.body, AllOf(HasSubstr("<h1>classified:8470</h1>"), HasSubstr(">serving<"),
+                               HasSubstr("<td>ipv4:192.0.2.1:1</td>")));
+  source_.is_draining = true;
+  EXPECT_THAT(HttpGet(port_->port(), "/statusz").body, HasSubstr(">draining<"));
+}
+
+TEST_F(AdminPortTest, EventsFollowTheServerUntilItDrains) {
+  Open(QuickEvents());
+  port_->Serve(source_);
+  TestHttpConnection viewer(port_->port());
+  ASSERT_TRUE(viewer.Send(absl::StrCat(kEventsRequest, "\r\n")));
+  const std::string first = viewer.ReadUntil("\n\ndata: ");
+  EXPECT_THAT(first, AllOf(HasSubstr("Content-Type: text/event-stream"), HasSubstr("retry: "),
+                           HasSubstr("data: {\"state\":\"serving\"")));
+  source_.is_draining = true;
+  const std::string rest = viewer.ReadAll();
+  const size_t last = rest.find("event: last\ndata: {\"state\":\"draining\"");
+  ASSERT_NE(last, std::string::npos);
+  EXPECT_EQ(rest.find("data: ", last + 19), std::string::npos);  // Nothing follows.
+}
+
+TEST_F(AdminPortTest, TheFifthViewerIsToldThatThePageCanBeRead) {
+  Open(QuickEvents());
+  port_->Serve(source_);
+  std::vector<std::unique_ptr<TestHttpConnection>> viewers;
+  for (int i = 0; i < 4; ++i) {
+    viewers.push_back(std::make_unique<TestHttpConnection>(port_->port()));
+    ASSERT_TRUE(viewers.back()->Send(absl::StrCat(kEventsRequest, "\r\n")));
+    viewers.back()->ReadUntil("data: ");
+  }
+  const TestHttpAnswer fifth = HttpGet(port_->port(), "/statusz/events");
+  EXPECT_EQ(fifth.status, 503);
+  EXPECT_THAT(fifth.body, HasSubstr("too many pages"));
+  EXPECT_EQ(StatusOf("/statusz"), 200);
+  EXPECT_EQ(StatusOf("/livez"), 200);
+}
+
+TEST_F(AdminPortTest, EventsEndWhenTheirViewerMayNotSeeThemAnyMore) {
+  const std::string token = *AddToken(folder_ / "tokens", "m", std::nullopt);
+  v1::AccessConfig config;
+  ASSERT_THAT(ParseTextproto("token_file: 'TOKENS' identities { name: 'm' token_names: 'm' may { "
+                             "status: true } }",
+                             "access", config),
+              IsOk());
+  config.set_token_file(folder_ / "tokens");
+  absl::StatusOr<std::shared_ptr<AccessControl>> control =
+      AccessControl::Create(config, {"classified"});
+  ASSERT_THAT(control, IsOk());
+  AdminOptions options = QuickEvents();
+  options.access = *control;
+  Open(std::move(options));
+  port_->Serve(source_);
+  TestHttpConnection viewer(port_->port());
+  ASSERT_TRUE(viewer.Send(absl::StrCat(kEventsRequest, Bearer(token), "\r\n")));
+  EXPECT_THAT(viewer.ReadUntil("data: "), HasSubstr("200 OK"));
+  ASSERT_THAT(AddToken(folder_ / "others", "other", std::nullopt), IsOk());
+  std::filesystem::rename(folder_ / "others", folder_ / "tokens");
+  ASSERT_TRUE(WaitUntil([&] {
+    EXPECT_THAT((*control)->Reload(), IsOk());
+    return StatusOf("/statusz", Bearer(token)) == 401;
+  }));
+  viewer.ReadAll();  // It ends.
+}
+
+TEST_F(AdminPortTest, PicturesAndStreamsAreForThoseWhoMaySeeTheDataset) {
+  source_.has_pictures = true;
+  const std::string all = *AddToken(folder_ / "tokens", "all", std::nullopt);
+  const std::string some = *AddToken(folder_ / "tokens", "some", std::nullopt);
+  OpenWith(
+      "token_file: 'TOKENS' identities { name: 'a' token_names: 'all' may { status: true read: "
+      "'classified' } } identities { name: 's' token_names: 'some' may { status: true } }");
+  const auto page = [&](const std::string& token) {
+    return HttpGet(port_->port(), "/statusz", Bearer(token)).body;
+  };
+  EXPECT_THAT(page(all), HasSubstr("anBlZw=="));
+  EXPECT_THAT(page(some), AllOf(Not(HasSubstr("anBlZw==")), HasSubstr("may read the dataset"),
+                                HasSubstr("No stream runs.")));
+  AdminOptions without;
+  without.no_pictures = "They are off.";
+  Open(std::move(without));
+  port_->Serve(source_);
+  const std::string off = HttpGet(port_->port(), "/statusz").body;
+  EXPECT_THAT(off, AllOf(Not(HasSubstr("anBlZw==")), HasSubstr("They are off.")));
 }
 
 TEST_F(AdminPortTest, WithoutPermissionNothingIsSaidOfTheCatalogue) {

@@ -1,0 +1,64 @@
+// A few pictures of what streams send, for people who look at the server's page. While nobody
+// looks, a slice costs one look at a flag. While somebody looks, each few seconds one slice becomes
+// small pictures. Nothing is read or decoded for them: they are made of the tensors that are sent.
+//
+// Thread-safe.
+#ifndef SYSTOLE_SERVER_STATUSZ_SERVED_PICTURES_H_
+#define SYSTOLE_SERVER_STATUSZ_SERVED_PICTURES_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/concurrency/mutex.h"
+#include "core/engine/core_slice.h"
+#include "core/plan/feed_plan.h"
+#include "server/statusz/server_view.h"
+
+namespace systole {
+
+// At least so long passes between two sheets, so that to look costs a server little.
+inline constexpr absl::Duration kSheetInterval = absl::Seconds(5);
+// A sheet is forgotten after that: its stream may have ended long ago.
+inline constexpr absl::Duration kSheetLife = absl::Minutes(1);
+inline constexpr int kMaxSheetPictures = 8;
+inline constexpr int64_t kMaxSheetPictureEdge = 96;
+// The most pixels of examples that one sheet looks at: some milliseconds of the thread that sends.
+inline constexpr int64_t kMaxSheetPixels = int64_t{1} << 20;
+
+class ServedPictures {
+ public:
+  explicit ServedPictures(MonotonicClock clock) : clock_(std::move(clock)) {}
+
+  // The last sheet; null if there is none yet. Asks for the next one, if it is time for it.
+  std::shared_ptr<const PictureSheet> Look() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // A stream of `plan` calls what this returns with each slice that it sends. This object must
+  // outlive the stream. `datasets` are those that the stream reads.
+  std::function<void(const CoreSlice&)> TapOf(std::shared_ptr<const FeedPlan> plan,
+                                              std::vector<std::string> datasets);
+
+ private:
+  void Keep(PictureSheet sheet) ABSL_LOCKS_EXCLUDED(mu_);
+
+  const MonotonicClock clock_;
+  std::atomic<bool> is_wanted_ = false;
+  Mutex mu_;
+  std::shared_ptr<const PictureSheet> sheet_ ABSL_GUARDED_BY(mu_);
+  absl::Duration made_at_ ABSL_GUARDED_BY(mu_);
+  int64_t sheets_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// The sheet of a slice of `plan`, without `number` and `datasets`.
+PictureSheet SheetOf(const FeedPlan& plan, const CoreSlice& slice);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_STATUSZ_SERVED_PICTURES_H_

@@ -1,0 +1,30 @@
+// The server's page as HTML, and what changes it. The page needs no other file. It works without
+// scripts, and then shows the moment at which it was made.
+//
+// All text of peers and of the config is escaped.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_SERVER_STATUSZ_STATUS_PAGE_H_
+#define SYSTOLE_SERVER_STATUSZ_STATUS_PAGE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "server/statusz/server_view.h"
+
+namespace systole {
+
+std::string StatusPage(const ServerView& view);
+
+// The value of the page's header `Content-Security-Policy`: only its own style and script, no
+// foreign request, no frame around it.
+const std::string& StatusPagePolicy();
+
+// An event that brings the page up to `view`: "data: ..", in the format of server-sent events. The
+// pictures come with it unless their number is `known_pictures`. The last event of a stream tells
+// the page not to connect again.
+std::string StatusEvent(const ServerView& view, int64_t known_pictures, bool is_last);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_STATUSZ_STATUS_PAGE_H_
