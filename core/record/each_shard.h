@@ -1,5 +1,5 @@
-// The same work for each shard of a set, several shards at a time. Looking at a shard mostly means
-// waiting for a disk or a server.
+// Does the same work for each shard of a set, several shards at a time, because work on a shard
+// mostly waits for a disk or a server.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_EACH_SHARD_H_
@@ -17,7 +17,8 @@ namespace systole {
 inline constexpr int kShardsOpenedAtOnce = 16;
 
 // WorkInOrder() on this thread and others, `at_once` at a time, or fewer if the system gives no
-// more threads. So the returned error is always that of the first shard, in order, that has one.
+// more threads. So the returned error is always the error of the first shard, in order, that has
+// one.
 // REQUIRES: at_once > 0. Not called from a task of a WorkerPool.
 absl::Status ForEachShard(int64_t count, int at_once,
                           absl::FunctionRef<absl::Status(int64_t i)> work);

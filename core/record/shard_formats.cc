@@ -59,7 +59,7 @@ absl::StatusOr<const ShardFormat*> FormatOf(Formats formats, const ShardFile& fi
   return found == formats.end() ? formats.front() : *found;
 }
 
-// The format in which a file of this name is a record; null if it is none.
+// The format in which a file of this name is a record; null if there is none.
 const ShardFormat* FormatOfRecord(Formats formats, absl::string_view name) {
   const auto found = std::find_if(formats.begin(), formats.end(), [name](const ShardFormat* each) {
     return each->is_record != nullptr && each->is_record(name);
@@ -149,8 +149,8 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
                            format->open(std::move(file), options));
   if (!restart_path.empty() && !opened->CheckHoldsRecords().ok() &&
       CheckMayKeep(restart_path, options.write_index).ok()) {
-    // The file seems to be no shard, so nothing is left beside it. The restart points were written
-    // only to read it.
+    // The file seems not to be a shard, so no file of ours stays beside it. The restart points were
+    // written only to read it.
     RemoveStored(restart_path).IgnoreError();  // There may be no such file.
   }
   return opened;

@@ -55,9 +55,9 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
 absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
                                                         const ShardOptions& options = {});
 
-// The shard `path`, of which `facts` are known, without a request for it: it is opened when it is
-// first read. Null if its facts do not suffice, so that it must be opened: `options` say how
-// indexes or compression are to be treated, or no format has such facts. Also the errors of
+// The shard `path`, whose `facts` are known. Sends no request: the shard is opened when it is first
+// read. Null if the facts are not enough and the shard must be opened now, because `options` say
+// how to treat indexes or compression, or because no format has such facts. Returns the errors of
 // Store::OpenInState(). Errors of opening the shard come when it is read.
 absl::StatusOr<std::unique_ptr<RecordSource>> DeferShard(const std::string& path,
                                                          const ShardFacts& facts,

@@ -15,14 +15,14 @@
 
 namespace systole {
 
-// The most bytes of a labels.txt that is read, and of a class in it.
+// The most bytes that a labels.txt may have, and that a class in it may have.
 inline constexpr size_t kMaxLabelsBytes = size_t{16} << 20;
 inline constexpr size_t kMaxClassBytes = 1024;
 // The most lines. A class takes some 150 bytes of memory, however short its name is.
 inline constexpr size_t kMaxClasses = 1'000'000;
 
 // InvalidArgument if ParseLabels() would not read the same classes: a name is empty, is too long,
-// has a line break or is there twice; or there are too many.
+// has a line break or occurs twice; or there are too many names.
 absl::StatusOr<std::string> LabelsText(absl::Span<const std::string> classes);
 
 // The classes, by label. The last line may lack its end, and lines may end as on Windows.

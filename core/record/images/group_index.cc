@@ -17,9 +17,9 @@
 namespace systole {
 namespace {
 
-// A line of an index without its name: usual lines have less than that.
+// A usual line of an index has fewer bytes than this, without its name.
 constexpr uint64_t kUsualLineBytes = 128;
-// The first line of an index has less than that.
+// The first line of an index has fewer bytes than this.
 constexpr uint64_t kMostHeadBytes = 64;
 
 // The files in the class folders of a local folder. Each class folder is listed when it is first

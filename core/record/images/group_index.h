@@ -1,4 +1,4 @@
-// The index file of a group of images: what it says of each image, and how it is written anew.
+// The index file of a group of images. Reads the line of each image, and writes the file anew.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_RECORD_IMAGES_GROUP_INDEX_H_
@@ -19,8 +19,8 @@
 
 namespace systole {
 
-// The most bytes of an index on a server, whatever the group. It leaves room for lines of other
-// files of the folder.
+// An index on a server may always have this many bytes, however small the group is. It leaves room
+// for lines of other files of the folder.
 inline constexpr uint64_t kMostFarIndexBytes = uint64_t{16} << 20;
 
 // See GroupIndex::Write().
@@ -33,14 +33,14 @@ class GroupIndex {
 
   // Reads the file and finds the lines of the group's images. Keeps the text, and 8 bytes for each
   // image. A server decides how large its file is. So a file on a server is not read if it is
-  // larger than a bound. The bound is the sum of kMostFarIndexBytes and four times what the group's
-  // lines usually take.
-  //   InvalidArgument    it is no index. The message says what is wrong.
+  // larger than a bound. The bound is the sum of kMostFarIndexBytes and four times the usual bytes
+  // of the group's lines.
+  //   InvalidArgument    the file is not an index. The message says what is wrong.
   //   ResourceExhausted  it is too large.
   // Also the errors of the store. After an error the index has nothing.
   absl::Status Read();
 
-  // What the file says of image `i` of the group. A view, valid as long as the index.
+  // The file's line for image `i` of the group. A view, valid as long as the index.
   std::optional<ImageIndexLine> Line(size_t i) const;
 
   // Writes the file anew. Image `i` has the line `lines[i]`, as text. If `lines[i]` is empty, the
@@ -49,7 +49,7 @@ class GroupIndex {
   // file that no longer exists is dropped. Other stores are not asked whether the files exist.
   // There, all such lines are dropped if they are more than kMostOtherFarLines, and more than twice
   // as many as the files in the group.
-  //   ResourceExhausted  it would have more than kMaxImageIndexBytes. Nothing is written.
+  //   ResourceExhausted  the file would have more than kMaxImageIndexBytes. Nothing is written.
   // Also the errors of the store.
   absl::Status Write(absl::Span<const std::string> lines) const;
 
@@ -62,8 +62,8 @@ class GroupIndex {
   std::string NameOf(size_t i) const;
   // The line of the file that begins at `place`, as text.
   absl::string_view TextAt(uint64_t place) const;
-  // Calls `see` for each line that was read, with its image in the group, or the number of the
-  // group's images if the file is not in the group.
+  // Calls `see` for each line that was read, with the image's number in the group. If the file is
+  // not in the group, this is the number of images in the group.
   void ForEachLine(LineCallback see) const;
   // The places of the lines of files that are not in the group and that stay.
   std::vector<uint64_t> OtherLines() const;

@@ -38,7 +38,8 @@ absl::StatusOr<std::vector<ImageClass>> LabelledClasses(const ImageGroup& group,
   const absl::StatusOr<std::string> text = GetStored(path, kMaxLabelsBytes);
   std::vector<ImageClass> classes;
   if (!text.ok()) {
-    // PermissionDenied does not count as absent here: other labels would be other bytes.
+    // PermissionDenied does not count as absent here, because other labels would change the bytes
+    // of records.
     if (absl::IsPermissionDenied(text.status())) {
       return WithLogAsReason(
           absl::PermissionDeniedError(absl::StrCat(
@@ -236,7 +237,8 @@ absl::Status ImageFolder::CannotOpen(int64_t record, const absl::Status& error) 
           ? absl::StrReplaceAll(error.message(),
                                 {{name, BaseName(name)}, {ForeignText(name), BaseName(name)}})
           : absl::StrCat("its store answers ", absl::StatusCodeToString(error.code()));
-  // PermissionDenied would blame the client. The file was readable when the group was opened.
+  // PermissionDenied would look like the client's fault. The file was readable when the group was
+  // opened.
   const bool is_forbidden = absl::IsPermissionDenied(error) && SchemeOf(name).empty();
   return ReadFailure(absl::Status(is_forbidden ? absl::StatusCode::kNotFound : error.code(),
                                   absl::StrCat(Place(record), " cannot be opened: ", cause)));
@@ -248,7 +250,7 @@ RecordAround ImageFolder::Around(int64_t record) const {
 }
 
 bool ImageFolder::IsTooLarge(int64_t record) const {
-  // Added up without overflow: a store may claim any size.
+  // The sum must not overflow, because a store may claim any size.
   const auto most = static_cast<uint64_t>(max_record_bytes_);
   const uint64_t bytes = file(record).facts.bytes;
   return bytes > most || Around(record).size() > most - bytes;
@@ -329,7 +331,7 @@ absl::StatusOr<absl::string_view> ImageFolder::ReadFile(int64_t record, AlignedB
   }
   if (absl::Status whole = CheckBytes(record, absl::string_view(image.data(), *read));
       !whole.ok()) {
-    // Bytes that differ because the file was changed are not damage.
+    // If bytes differ because the file was changed, they are not damage.
     absl::Status status = ReadFailure((*source)->CheckUnchanged());
     outage = IsOutage(status);
     return status.ok() ? whole : status;

@@ -30,8 +30,8 @@ namespace systole {
 // The row of images in the table of formats.
 const ShardFormat& ImageFormat();
 
-// Every read opens the file, compares its identity and size with those of the time when the group
-// was opened, and compares the CRC-32C of all its bytes.
+// Every read opens the file, compares its identity and size with the state at the time when the
+// group was opened, and compares the CRC-32C of all its bytes.
 class ImageFolder final : public RecordSource {
  public:
   absl::string_view path() const override { return path_; }
@@ -54,8 +54,8 @@ class ImageFolder final : public RecordSource {
   absl::Status ReadRecords(absl::Span<const int64_t> records, RecordBytes bytes,
                            int64_t max_read_bytes, AlignedBuffer& scratch,
                            RecordCallback callback) const override;
-  // Null if the files are on this machine. A read of its bytes goes file by file, with the checks
-  // of ReadRecord() except that of the CRC.
+  // Null if the files are on this machine. A read of these bytes reads one file after the other,
+  // with the checks of ReadRecord() except the CRC.
   const ByteSource* far_bytes() const override { return far_bytes_.get(); }
   bool ReadsEachRecord() const override { return true; }
   bool IsTooLarge(int64_t record) const override;
@@ -63,7 +63,7 @@ class ImageFolder final : public RecordSource {
                            AlignedBuffer& scratch, RecordCallback callback) const override;
   void PrefetchSpan(int64_t record) const override;
   void Prefetch(int64_t /*record*/) const override {}
-  // Returns OK. Every read checks its file, and to check a million files here would take too long.
+  // Returns OK. Every read checks its file, and checking a million files here would take too long.
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::Status CheckHoldsRecords() const override;
 
@@ -71,9 +71,9 @@ class ImageFolder final : public RecordSource {
   friend const ShardFormat& ImageFormat();
 
   struct File {
-    std::string name;            // As it was given.
+    std::string name;            // The name as it was given.
     uint64_t identity_hash = 0;  // XXH3-64 of its identity.
-    uint32_t class_index = 0;    // Into classes_.
+    uint32_t class_index = 0;    // Index into classes_.
     ImageFacts facts;
   };
 
@@ -102,12 +102,13 @@ class ImageFolder final : public RecordSource {
   absl::Status CheckDamagedFile(int64_t record) const;
   absl::Status Damaged(int64_t record) const;
   absl::Status TooLarge(int64_t record) const;
-  // The file, opened and compared with what was opened first. An object whose reads say by
-  // themselves whether it is still the same is not asked for.
+  // Opens the file and compares it with the file that was opened first. No request is made for an
+  // object whose reads show whether it is still the same.
   absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(int64_t record) const;
   // OK if these are the bytes that the file had, else DataLoss.
   absl::Status CheckBytes(int64_t record, absl::string_view image) const;
-  // Memory in `scratch` for the image of the record, with room around it; and then the record.
+  // RoomFor() makes memory in `scratch` for the record's image, with room around it. The next
+  // function makes the record there.
   absl::StatusOr<absl::Span<char>> RoomFor(int64_t record, const RecordAround& around,
                                            AlignedBuffer& scratch) const;
   static absl::string_view PutAround(const RecordAround& around, absl::Span<char> image);
@@ -123,7 +124,7 @@ class ImageFolder final : public RecordSource {
   std::vector<ImageClass> classes_;
   std::vector<File> files_;
   std::vector<uint64_t> ends_;  // Where each file would end if the files followed each other.
-  PackedTexts identities_;      // Of objects on a server, by record. Empty for other files.
+  PackedTexts identities_;      // Only for objects on a server, by record.
   std::vector<DamagedRecord> damaged_;
   int64_t num_damaged_ = 0;
   PayloadRange payload_bytes_;

@@ -43,16 +43,16 @@ class ImageFolder::FarBytes final : public ByteSource {
     return done;
   }
   absl::StatusOr<uint64_t> Size() const override { return folder_.file_bytes(); }
-  // Of all files together; empty if the states of one cannot be told apart.
+  // The identity of all files together. Empty if one file has no identity.
   std::string identity() const override { return identity_; }
-  // OK: every read makes sure of its files.
+  // OK, because every read checks its files.
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::string_view name() const override { return folder_.path(); }
 
  private:
   absl::Status ReadPart(int64_t record, uint64_t within, absl::Span<char> out) const {
     if (InterruptRequested()) return InterruptedError();
-    if (folder_.file(record).facts.is_damaged()) {  // Nobody looks at its bytes.
+    if (folder_.file(record).facts.is_damaged()) {  // No code looks at the bytes of a damaged file.
       std::memset(out.data(), 0, out.size());
       return folder_.CheckDamagedFile(record);
     }

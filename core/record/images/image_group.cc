@@ -75,8 +75,8 @@ bool ImageIsBefore(const GroupedImage& a, const GroupedImage& b) {
   return order != 0 ? order < 0 : a.name < b.name;
 }
 
-// Leaves one of the names that one file has: "a/1.jpg" and "./a/1.jpg". In other stores they may be
-// names of several objects, and are refused.
+// If a local file has several names ("a/1.jpg" and "./a/1.jpg"), keeps one of them. In other stores
+// such names may mean several objects, and are refused.
 absl::Status LeaveEachOnce(ImageGroup& group) {
   const auto is_same = [](const GroupedImage& a, const GroupedImage& b) {
     return a.class_index == b.class_index && CompareBaseNames(a.name, b.name) == 0;
@@ -93,7 +93,8 @@ absl::Status LeaveEachOnce(ImageGroup& group) {
   return absl::OkStatus();
 }
 
-// The query of an address, with its '?'. Of other names, in which a '?' is a letter, none.
+// The query of an address, with its '?'. Empty for other names, because there a '?' is an ordinary
+// character.
 absl::string_view QueryOf(absl::string_view name) {
   return IsWebAddress(name) ? name.substr(std::min(name.size(), name.find('?'))) : "";
 }
@@ -117,7 +118,7 @@ absl::StatusOr<ClassFolder> ClassFolderOf(const std::string& name) {
   const size_t slash = full.rfind('/');
   if (slash == std::string::npos || slash + 1 == full.size()) return InNoClass(name);
   ClassFolder folder = {.parent = full.substr(0, slash + 1), .name = full.substr(slash + 1)};
-  // The first part of a URL is a server or a bucket, and no class.
+  // The first part of a URL is a server or a bucket, not a class.
   if (absl::EndsWith(folder.parent, "://")) return InNoClass(name);
   if (IsWebAddress(name)) {
     folder.name = PercentDecoded(folder.name);

@@ -28,20 +28,20 @@ inline constexpr size_t kMaxGroupFiles = size_t{1} << 25;
 // The most bytes of a file's name, folders included.
 inline constexpr size_t kMaxImageNameBytes = 4096;
 
-// Whether the name ends as names of images do: .jpg, .jpeg or .png, in any case of letters. Of an
-// address only the path counts.
+// Whether the name ends as names of images do: .jpg, .jpeg or .png, in any case of letters. In an
+// address, only the path counts.
 bool HasImageName(absl::string_view name);
 
 struct GroupedImage {
-  std::string name;          // As it was given.
-  uint32_t class_index = 0;  // Into ImageGroup::classes.
+  std::string name;          // The name as it was given.
+  uint32_t class_index = 0;  // Index into ImageGroup::classes.
 };
 
 struct ImageGroup {
   std::string folder;  // The common folder. It ends with '/'.
-  // The query, with its '?', that all images have. It may let its bearer read the whole folder, so
-  // files beside the class folders are asked for with it. Empty if queries differ: then each is for
-  // one image.
+  // The query, with its '?', that all images have. It may give access to the whole folder, so
+  // requests for files beside the class folders have it, too. Empty if queries differ, because then
+  // each query is for one image.
   std::string query;
   std::vector<std::string> classes;  // Decoded, sorted by bytes. Each has an image.
   std::vector<GroupedImage> images;  // In the order of their records.
@@ -52,8 +52,8 @@ struct ImageGroup {
   }
 };
 
-// `names` are names in any store, of which each comes once. Of several names of one local file,
-// such as "a/1.jpg" and "./a/1.jpg", one is left.
+// `names` are names in any store, each of them once. If a local file has several names, such as
+// "a/1.jpg" and "./a/1.jpg", one of them is kept.
 //   InvalidArgument    an image lies in no class folder, class folders lie in different folders, a
 //                      name is too long, a decoded name has a '/' or a zero byte, or two names in
 //                      another store differ only in a part that is not compared, such as their

@@ -1,4 +1,5 @@
-// The text of an index of images, images.idx: what was found when each file was read.
+// The text of an index of images, images.idx. It has the facts that were found when each file was
+// read.
 //   systole-images-1 <files> <XXH3-64 of all that follows, 16 hex>\n
 // and for each file, sorted by class and then by base name, a line
 //   <bytes> <CRC-32C, 8 hex> <height> <width> <channels> <sizes of the three texts> <texts>\n
@@ -24,7 +25,7 @@
 
 namespace systole {
 
-// The most bytes of an index file: room for kMaxGroupFiles files with names of usual lengths.
+// The most bytes of an index file. kMaxGroupFiles files with names of usual lengths fit.
 inline constexpr uint64_t kMaxImageIndexBytes = uint64_t{4} << 30;
 // The most bytes of a cause.
 inline constexpr size_t kMaxImageCauseBytes = 256;
@@ -43,7 +44,7 @@ struct ImageIndexLine {
   absl::string_view name;      // "rose/1.jpg".
   absl::string_view identity;  // Not empty.
   ImageFacts facts;
-  absl::string_view cause;  // If the file is damaged.
+  absl::string_view cause;  // Set if the file is damaged.
 };
 
 // Whether `a` comes before `b`. Both are "class/base name".

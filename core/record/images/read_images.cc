@@ -43,7 +43,7 @@ struct Found {
   std::string cause;  // If the file is damaged.
 };
 
-// What counts as found in a file that is too large to be read.
+// The facts of a file that is too large to be read.
 ImageFacts FactsOfLargeFile(uint64_t bytes) {
   return {.bytes = bytes, .crc = 0, .size = {.height = 0, .width = 0, .channels = 3}};
 }
@@ -72,8 +72,8 @@ absl::StatusOr<Found> ReadSource(absl::StatusOr<std::unique_ptr<ByteSource>> ope
   return found;
 }
 
-// The same for the file `path`. `listed`: its state in a list, or null. In this state it can be
-// read without being asked for first.
+// The same for the file `path`. `listed`: its state in a list, or null. With this state, no request
+// for the state is needed before the read.
 absl::StatusOr<Found> ReadFile(const std::string& path, const StoredState* listed,
                                uint64_t max_bytes, BytesInFlight& in_flight) {
   if (listed != nullptr) {
@@ -91,8 +91,8 @@ bool IsIn(const StoredState& state, const ImageIndexLine& line) {
   return state.identity == line.identity && state.size_bytes == line.facts.bytes;
 }
 
-// Compares a file that was read with what a valid index says of it. A file of the same identity
-// must have the same bytes.
+// Compares a file that was read with its line in a valid index. A file of the same identity must
+// have the same bytes.
 void Compare(const ImageIndexLine& before, Found& now) {
   if (now.identity.empty() || now.identity != before.identity || now.facts.is_damaged() ||
       now.facts.bytes != before.facts.bytes || now.facts.crc == before.facts.crc) {
@@ -124,14 +124,15 @@ class GroupLook {
     if (known.has_value() && TrustsIndex(options_.index_use) && !known->facts.is_damaged()) {
       bool is_known = listed != nullptr && IsIn(*listed, *known);
       if (!is_known) {
-        // A list may write identities in a way of its own, so what it says is not enough to read
-        // the file again.
+        // A list may write identities in another form, so a different identity in the list does not
+        // prove that the file has changed.
         SYSTOLE_ASSIGN_OR_RETURN(const StoredState state, StatStored(file));
         is_known = IsIn(state, *known);
         listed = nullptr;
       }
       if (is_known) {
-        // An index that was written with a larger limit must not give another content_hash().
+        // Otherwise an index that was written with a larger limit would give another
+        // content_hash().
         const uint64_t bytes = known->facts.bytes;
         Keep(i, bytes > max_bytes ? FactsOfLargeFile(bytes) : known->facts, known->identity,
              /*cause=*/"");
@@ -166,7 +167,7 @@ class GroupLook {
   // Whether any file that was looked at is an image.
   bool has_image() const { return has_image_.load(); }
 
-  // For each image its line in the index, if that is a new one.
+  // For each image, its line in the index if the line is new.
   absl::Span<const std::string> lines() const { return lines_; }
 
   // The end of the look.
@@ -241,10 +242,11 @@ absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOpt
         return WithLogAsReason(
             status, absl::StrCat("the image \"", ForeignName(look.NameOf(i)), "\" cannot be read"));
       });
-  // After an error or an interruption, too, what was read is kept, so that the next try goes on
-  // from there. But an index that is made anew is not replaced by a part of it. If no file is an
-  // image, nothing is left beside them.
-  const InterruptFlag never;  // A store that is asked by requests would heed the interruption.
+  // The index is also written after an error or an interruption, so that the next try goes on from
+  // there. But with kRebuild, a partial index does not replace the old one. If no file is an image,
+  // no index is written beside the files.
+  const InterruptFlag never;  // Without this, a store that sends requests would stop because of the
+                              // interruption.
   const InterruptScope writing(never);
   const bool is_rebuilt = options.index_use == IndexUse::kRebuild && looked.ok();
   const bool has_more = TrustsIndex(options.index_use) && look.has_new_line();

@@ -24,20 +24,20 @@ inline constexpr char kImageIndexBase[] = "images";
 struct SeenImage {
   ImageFacts facts;
   uint64_t identity_hash = 0;  // XXH3-64 of the file's identity.
-  std::string identity = {};   // Of an object on a server.
+  std::string identity = {};   // Set for an object on a server.
 };
 
 struct ReadImages {
   std::vector<SeenImage> images;  // In the order of ImageGroup::images.
-  // Why no image can be read from a file: of the first kMaxDamagedListed damaged ones, by number.
+  // Why no image can be read from a file. Has the first kMaxDamagedListed damaged files, by number.
   std::map<size_t, std::string> causes;
   std::string note;  // For a person: why the index was not used or is not kept.
 };
 
-// Uses and writes the index as ShardOptions::index_use says. With IndexUse::kUse it is written
-// after an error, too, with what was read by then. A file larger than max_record_bytes is not read:
-// it counts as good, with a CRC and a size of 0, and is not in the index. If only_record is set,
-// all other images are treated as empty files.
+// Uses and writes the index as ShardOptions::index_use says. With IndexUse::kUse the index is
+// written after an error, too, with the files that were read by then. A file larger than
+// max_record_bytes is not read: it counts as good, with a CRC and a size of 0, and is not in the
+// index. If only_record is set, all other images are treated as empty files.
 //   InvalidArgument     only_record is out of range.
 //   PermissionDenied    with IndexUse::kRebuild: the index cannot be written.
 //   FailedPrecondition  a file changed while it was read.

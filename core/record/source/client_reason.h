@@ -1,5 +1,5 @@
-// What clients may know of an error. The error's message is for the person who named the files, and
-// may have folders of this machine and servers of shards.
+// The text of an error that clients may see. The error's message is for the person who named the
+// files, and may name folders of this machine and servers of shards.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_CLIENT_REASON_H_
@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// `error` with the text that clients may see in place of its message.
+// `error`, with `reason` as the text that clients see instead of its message.
 absl::Status WithClientReason(absl::Status error, absl::string_view reason);
 
 // The same, with a text that says what cannot be done and the code of the error: `the image
@@ -21,7 +21,7 @@ absl::Status WithLogAsReason(const absl::Status& error, absl::string_view what_c
 
 bool HasClientReason(const absl::Status& error);
 
-// What clients may see of `error`: its reason for clients or, if it has none, its message.
+// The text of `error` that clients may see: its reason for clients or, if it has none, its message.
 std::string ReasonForClients(const absl::Status& error);
 
 }  // namespace systole

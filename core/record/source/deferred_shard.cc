@@ -10,7 +10,7 @@
 namespace systole {
 namespace {
 
-// Another's source, for code that owns its source.
+// A source that another object owns, for code that wants to own its source.
 class LentSource final : public ByteSource {
  public:
   explicit LentSource(const ByteSource& source) : source_(source) {}
@@ -32,7 +32,7 @@ class LentSource final : public ByteSource {
 
 }  // namespace
 
-// What RecordSource::unread_index() is read from. It has no bytes, and reading them opens the
+// The source that RecordSource::unread_index() returns. It has no bytes. A read of it opens the
 // shard.
 class DeferredShard::Index final : public ByteSource {
  public:

@@ -1,11 +1,11 @@
-// A shard of which only the facts are known. It is opened when its records are first read: a set of
-// 100,000 shards on a server would otherwise start with some requests for each of them.
+// A shard of which only the facts are known. It is opened when its records are first read.
+// Otherwise, a set of 100,000 shards on a server would start with some requests for each shard.
 //
 //   facts + the file in its state --> DeferredShard --first read--> ShardFormat::open() --> records
 //
-// Where the shard is read ahead, unread_index() is read before its first records, by the threads
-// that read blocks (core/fetch). Any other first read waits for the storage. If that fails, the
-// next read tries again. What was opened stays in memory as long as the shard.
+// If the shard is read ahead, the threads that read blocks (core/fetch) read unread_index() before
+// the shard's first records. Any other first read waits for the storage. If opening fails, the next
+// read tries again. The opened shard stays in memory as long as this object.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_DEFERRED_SHARD_H_
 #define SYSTOLE_CORE_RECORD_SOURCE_DEFERRED_SHARD_H_
 
@@ -36,8 +36,8 @@ namespace systole {
 // Thread-safe.
 class DeferredShard final : public RecordSource {
  public:
-  // Opens the shard whose file is given. Called without a lock, perhaps by several threads at a
-  // time; the first result counts.
+  // Opens the shard of the given file. Called without a lock, perhaps by several threads at a time.
+  // The first result counts.
   using Open = std::function<absl::StatusOr<std::unique_ptr<RecordSource>>(
       std::unique_ptr<ByteSource> file)>;
 
@@ -79,8 +79,8 @@ class DeferredShard final : public RecordSource {
 
   // Null before the shard was opened.
   const RecordSource* opened() const { return opened_.load(std::memory_order_acquire); }
-  // Opens the shard if it is not open. FailedPrecondition if it is not as `facts_` say. Other
-  // errors are those of ShardFormat::open, with the codes of ReadFailure().
+  // Opens the shard if it is not open. FailedPrecondition if the shard is not as `facts_` say.
+  // Other errors are those of ShardFormat::open, with the codes of ReadFailure().
   absl::StatusOr<const RecordSource*> Opened() const ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::unique_ptr<ByteSource> file_;

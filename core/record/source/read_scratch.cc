@@ -22,7 +22,7 @@ absl::Status GrowScratch(uint64_t bytes, AlignedBuffer& scratch) {
   if (bytes <= static_cast<uint64_t>(scratch.size())) return absl::OkStatus();
   const int64_t wanted = std::max<int64_t>(bytes, scratch.size() + scratch.size() / 2);
   if (!NeedScratch(ScratchUse::kReads, wanted)) return InterruptedError();
-  scratch = AlignedBuffer();  // Freed first, so that the two do not exist at once.
+  scratch = AlignedBuffer();  // Freed first, so that the two buffers do not exist at once.
   absl::StatusOr<AlignedBuffer> larger = AlignedBuffer::Create(wanted);
   if (!larger.ok()) return ReadFailure(larger.status());
   scratch = *std::move(larger);

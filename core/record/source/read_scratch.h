@@ -12,12 +12,12 @@
 namespace systole {
 
 // The status of a read that failed. DataLoss and ResourceExhausted must only mean that the record
-// is bad, but a passing errno such as ENOMEM comes as ResourceExhausted too. So DataLoss and
-// ResourceExhausted become Unavailable here.
+// is bad. But the storage returns ResourceExhausted also for a temporary errno such as ENOMEM. So
+// both codes become Unavailable here.
 absl::Status ReadFailure(const absl::Status& status);
 
 // Makes `scratch` at least `bytes` large. It grows by at least half, so that in a series of ever
-// larger records only some need a new buffer. What was in it is lost.
+// larger records only some need a new buffer. Its old content is lost.
 //   Unavailable  no memory.
 //   Cancelled    the owner of the scratch wants to keep its memory small (NeedScratch()).
 absl::Status GrowScratch(uint64_t bytes, AlignedBuffer& scratch);

@@ -19,8 +19,8 @@ namespace systole {
 
 class ReadWindow {
  public:
-  // `source_bytes` is the source's size. A read asks for `read_bytes` (or what is left), and for
-  // more if the source is not local. Reading is Cancelled if InterruptRequested().
+  // `source_bytes` is the source's size. A read asks for `read_bytes` (or for all bytes that are
+  // left), and for more if the source is not local. Reading is Cancelled if InterruptRequested().
   static absl::StatusOr<ReadWindow> Create(const ByteSource& source, uint64_t source_bytes,
                                            int64_t read_bytes);
 
@@ -58,7 +58,7 @@ class ReadWindow {
         ahead_bytes_(first_read_bytes),
         buffer_(std::move(buffer)) {}
 
-  // Whether `offset` is so far from the bytes in the window that the bytes between should not be
+  // Whether `offset` is so far from the bytes in the window that the bytes in between should not be
   // read.
   bool IsJump(uint64_t offset) const;
   absl::StatusOr<const char*> AtWithReadOf(uint64_t offset, uint64_t bytes, uint64_t read_bytes);

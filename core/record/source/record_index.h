@@ -29,7 +29,7 @@ inline constexpr uint64_t kMaxIndexedRecords = uint64_t{1} << 29;
 // file also ends at this limit, because a server could claim, and send, records without end.
 inline constexpr uint64_t kMaxFarRecords = uint64_t{1} << 25;
 
-// ResourceExhausted: the file called `name` has more than `max_records` records. The message has
+// The error ResourceExhausted: the file `name` has more than `max_records` records. The message has
 // the base name of the file.
 absl::Status TooManyRecords(absl::string_view name, uint64_t max_records);
 
@@ -56,8 +56,8 @@ class RecordIndex {
 
   // `ends[i]` is where record i ends and record i + 1 begins. Record 0 begins at 0. `num_damaged`
   // records are known to be unreadable. `damaged` has the first of them, at most kMaxDamagedListed.
-  // REQUIRES: `ends` strictly increasing from above 0, `damaged` sorted by record and, if it is
-  // shorter than the limit, `num_damaged` long.
+  // REQUIRES: `ends` strictly increasing from above 0, `damaged` sorted by record and, if it has
+  // fewer entries than the limit, it has `num_damaged` entries.
   explicit RecordIndex(std::vector<uint64_t> ends, std::vector<DamagedRecord> damaged = {},
                        int64_t num_damaged = 0);
 

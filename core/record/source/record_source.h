@@ -1,6 +1,6 @@
 // The interface between a file of records and the code that reads them. It gives records by number,
-// whatever the file's format is. Code that reads records knows nothing else about a format. A
-// format whose records are whole files has one RecordSource for a group of files.
+// for any format of the file. Code that reads records knows nothing else about a format. A format
+// whose records are whole files has one RecordSource for a group of files.
 //
 // Thread-compatible: immutable, so any number of threads may read.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_RECORD_SOURCE_H_
@@ -29,7 +29,7 @@ namespace systole {
 // Largest payload accepted by default, in bytes.
 inline constexpr int64_t kDefaultMaxRecordBytes = int64_t{256} << 20;
 
-// Where the bytes may be that a RecordCallback gets.
+// Where the bytes for a RecordCallback may lie.
 enum class RecordBytes {
   // In `scratch`: a copy that no other program can change.
   kCopied,
@@ -39,10 +39,11 @@ enum class RecordBytes {
   kInPlace,
 };
 
-// Whether `error`, met while reading a record, is one of the storage and not of the record: a
-// server that does not answer, a signed address that has run out, a file that was replaced, or an
+// Whether `error`, from reading a record, is an error of the storage and not of the record: a
+// server that does not answer, a signed address that has expired, a file that was replaced, or an
 // interruption. All other records would fail in the same way, each perhaps after minutes of
-// retries. A bad sector is not such an error (EIO is Unknown): the records beside it may be read.
+// retries. A bad sector is not such an error (EIO is Unknown), because the records beside it can
+// perhaps be read.
 inline bool IsOutage(const absl::Status& error) {
   switch (error.code()) {
     case absl::StatusCode::kCancelled:
@@ -56,8 +57,8 @@ inline bool IsOutage(const absl::Status& error) {
   }
 }
 
-// `damage` is a checksum that does not match. Marks it as that, and changes neither its code nor
-// its message.
+// Marks `damage` as the error of a checksum that does not match. Does not change its code or its
+// message.
 absl::Status MarkedAsChecksumMismatch(absl::Status damage);
 bool IsChecksumMismatch(const absl::Status& error);
 
@@ -67,9 +68,9 @@ class RecordSource {
 
   // The file, or the common folder of a group of files.
   virtual absl::string_view path() const = 0;
-  // What clients may see of path().
+  // The part of path() that clients may see.
   absl::string_view base_name() const { return NameForClients(path()); }
-  // Bytes of the file as it is stored; if the format has several files, of all.
+  // Bytes of the file as it is stored. If the format has several files, the bytes of all.
   virtual uint64_t file_bytes() const = 0;
   // Bytes when decompressed.
   virtual uint64_t size_bytes() const = 0;
@@ -92,15 +93,15 @@ class RecordSource {
   // For messages: "record 3 at byte offset 1234", or `record 3, the file "rose/1.jpg"`. REQUIRES:
   // as for span().
   std::string PlaceOf(int64_t record) const;
-  // The stored bytes, if a read of them may wait for a server: then blocks of them can be read
-  // ahead, and ReadFetched() takes records from there. A record lies at its span(), or is made of
-  // far_pieces(). Null: the bytes are at hand. Valid as long as the shard.
+  // The stored bytes, if a read of them may wait for a server. Then blocks of these bytes can be
+  // read ahead, and ReadFetched() takes records from the blocks. A record lies at its span(), or is
+  // made of far_pieces(). Null: the bytes are at hand. Valid as long as the shard.
   virtual const ByteSource* far_bytes() const { return nullptr; }
-  // What must be read once, as 0 bytes at offset 0, before the records of far_bytes() can be
-  // fetched: only then are their places known. Null: nothing, or no more. Valid as long as the
-  // shard.
+  // A source that must be read once, as 0 bytes at offset 0, before the records of far_bytes() can
+  // be fetched. Only then the places of records are known. Null: there is nothing to read, or it
+  // has been read. Valid as long as the shard.
   virtual const ByteSource* unread_index() const { return nullptr; }
-  // The pieces of far_bytes() of which the bytes of span() are made, if the file is compressed.
+  // The pieces of far_bytes() from which the bytes of span() are made, if the file is compressed.
   // Null: span() is a place in far_bytes(). Valid as long as the shard.
   virtual const StoredPieces* far_pieces() const { return nullptr; }
   // How many bytes far_bytes() has; 0 if it is null.
@@ -111,9 +112,9 @@ class RecordSource {
   // A hash of the file's content, for its dataset's fingerprint. It is the same for the same
   // records in the same order, whatever the names and times of files are.
   virtual uint64_t content_hash() const = 0;
-  // What may be kept of the shard, so that it need not be opened at a start. Nullopt: nothing,
-  // because it is at hand, compressed, a group of files, or damaged, because its state has no
-  // identity, or because its index is not kept and would have to be made while records are read.
+  // The facts that may be kept, so that a start need not open the shard. Nullopt: nothing may be
+  // kept. The shard is on this machine, compressed, a group of files or damaged; or its state has
+  // no identity; or its index is not kept and would have to be made while records are read.
   virtual std::optional<ShardFacts> facts() const { return std::nullopt; }
   // Records that were found unreadable when the file was opened. `damaged` has the first of them,
   // by number, kMaxDamagedListed at most.
@@ -134,8 +135,8 @@ class RecordSource {
 
   // ReadRecords calls it for each record, with the record's place in `records` and its payload
   // (valid only during the call) or the error that ReadRecord would return. If the callback returns
-  // an error, ReadRecords ends and returns this error, unless the bytes that the callback saw could
-  // not be trusted. If the storage fails (IsOutage), ReadRecords ends with that error after the
+  // an error, ReadRecords ends and returns this error, unless the bytes that the callback saw may
+  // have been wrong. If the storage fails (IsOutage), ReadRecords ends with that error after the
   // callback for the record at which it failed.
   using RecordCallback =
       absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
@@ -158,26 +159,27 @@ class RecordSource {
   // Whether the record is larger than ShardOptions.max_record_bytes, so that it is never read.
   // REQUIRES: 0 <= record < num_records().
   virtual bool IsTooLarge(int64_t record) const = 0;
-  // The bytes of a stretch of far_bytes(), the span() of a record or one of far_pieces(), or why
-  // they could not be read. A view stays valid until ReadFetched() returns.
+  // The bytes of a stretch of far_bytes(), or the error of reading them. The stretch is the span()
+  // of a record, or one of far_pieces(). A view stays valid until ReadFetched() returns.
   using FetchedBytes = absl::FunctionRef<absl::StatusOr<absl::string_view>(RecordSpan span)>;
-  // ReadRecords() of records whose bytes were read before. The storage is asked for nothing, except
-  // for the cause of a record that is damaged or too large. A payload lies in what was fetched or
-  // in `scratch`. If unread_index() could not be read, `fetched` returns that error for any span.
+  // ReadRecords() for records whose bytes were read before. Reads the storage only to find the
+  // cause if a record is damaged or too large. A payload lies in the fetched bytes or in `scratch`.
+  // If unread_index() could not be read, `fetched` returns that error for any span.
   // REQUIRES: far_bytes() is not null.
   virtual absl::Status ReadFetched(absl::Span<const int64_t> records, FetchedBytes fetched,
                                    AlignedBuffer& scratch, RecordCallback callback) const;
 
-  // Hints, which may do nothing. PrefetchSpan() loads into the processor's cache what span() reads.
-  // PrefetchRecord() loads the beginning of the record, if the record can be read in place.
+  // Hints, which may do nothing. PrefetchSpan() loads the memory that span() reads into the
+  // processor's cache. PrefetchRecord() loads the beginning of the record, if the record can be
+  // read in place.
   // REQUIRES: 0 <= record < num_records().
   virtual void PrefetchSpan(int64_t record) const = 0;
   virtual void Prefetch(int64_t record) const = 0;
 
   // FailedPrecondition if the file was replaced, resized or rewritten since it was opened. Another
   // code, but never DataLoss or ResourceExhausted, if the storage does not answer the question. A
-  // group of files may answer OK without looking, if it compares each file with what was opened
-  // whenever it reads it, and never reads in place.
+  // group of files may answer OK without a check, if every read compares its file with the file
+  // that was opened, and if it never reads in place.
   virtual absl::Status CheckUnchanged() const = 0;
 
   // OK if the file is empty or at least one record is not known to be damaged. Otherwise the file

@@ -1,5 +1,5 @@
-// What a dataset must know of a shard before a record is read: enough to put its records in order,
-// without the places of its records.
+// The facts that a dataset must know of a shard before it reads a record. They are enough to put
+// the shard's records in order. The places of the records are not among them.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_SHARD_FACTS_H_
@@ -18,11 +18,11 @@ struct PayloadRange {
   friend bool operator==(const PayloadRange&, const PayloadRange&) = default;
 };
 
-// Of a shard that is one file, not compressed, and has no known damage.
+// The facts of a shard that is one file, is not compressed, and has no known damage.
 struct ShardFacts {
-  std::string identity;  // Of the state of the file (StoredState). Not empty.
+  std::string identity;  // The identity of the file's state (StoredState). Not empty.
   std::string format;    // ShardFormat::name.
-  uint64_t bytes = 0;    // Of the file.
+  uint64_t bytes = 0;    // The bytes of the file.
   int64_t records = 0;
   PayloadRange payload;
   uint64_t content_hash = 0;

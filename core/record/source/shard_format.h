@@ -30,11 +30,12 @@ struct ShardFormat;
 
 // How the index files of a shard are used.
 enum class IndexUse {
-  kUse,      // Valid ones are used, others made anew. If one cannot be kept, a note says so.
-  kKeep,     // As kUse, but PermissionDenied if one cannot be kept.
-  kRebuild,  // They are made anew. PermissionDenied if one cannot be kept.
-  // None is trusted or written: the shard is scanned. A format without checksums of its own
-  // compares what it finds with a valid index.
+  kUse,      // Valid files are used, others are made anew. If a file cannot be kept, a note says
+             // so.
+  kKeep,     // As kUse, but PermissionDenied if a file cannot be kept.
+  kRebuild,  // All files are made anew. PermissionDenied if a file cannot be kept.
+  // No file is trusted or written, and the shard is scanned. A format without checksums of its own
+  // compares the result of the scan with a valid index.
   kIgnore,
 };
 
@@ -70,9 +71,9 @@ struct ShardOptions {
   // Called after each file of a group was read, from any thread, with the size of the file. May be
   // null.
   std::function<void(uint64_t bytes)> file_done = {};
-  // For a group of files: the state in which a list of its store shows the file `name`, which may
-  // be a moment old. Null if no list says it. Files with a state here are not asked for theirs, as
-  // far as the index of the group knows them in it. Null: all files are asked.
+  // For a group of files: the state of the file `name` in a list of its store, which may be a
+  // moment old. The result is null if no list shows the state. If the index of the group has the
+  // file in this state, no request for the state is sent. Null: a request is sent for each file.
   std::function<const StoredState*(absl::string_view name)> listed_state = {};
   // For code that needs only one record of a group: the number of this record. No index is read or
   // written. Other records count as empty files, so they cannot be read, and sizes and
@@ -102,8 +103,8 @@ struct ShardFormat {
   absl::StatusOr<std::unique_ptr<RecordSource>> (*open)(ShardFile file,
                                                         const ShardOptions& options);
 
-  // How records of all its shards hold features (RecordSource::examples()). Null: they differ, so
-  // each shard is opened at the start (DeferShard()).
+  // How the records of all its shards hold features (RecordSource::examples()). Null: shards may
+  // differ, so each shard is opened at the start (DeferShard()).
   const ExampleFormat& (*examples)() = nullptr;
 
   // The rest is for a format whose records are whole files. All files of a dataset are then one

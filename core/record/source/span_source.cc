@@ -17,8 +17,8 @@ namespace {
 // Prefetch() asks for this many bytes of a record. After them the processor prefetches by itself.
 constexpr uint64_t kPrefetchBytes = 2 << 10;
 
-// Neighbours that are made of pieces are made together up to so many bytes. So the cache of chunks
-// is not asked for each small record.
+// Up to this many bytes of neighbouring records are made of pieces together. So small records share
+// one look into the cache of chunks.
 constexpr int64_t kMadeBytes = 256 << 10;
 
 // The least and the most bytes that a record or damaged stretch has as payload.
@@ -54,7 +54,7 @@ std::optional<ShardFacts> SpanSource::facts() const {
                       .records = num_records(),
                       .payload = payload_bytes_,
                       .content_hash = file_.content_hash};
-  // DeferredShard knows of no pieces, so a compressed file is opened at the start.
+  // A DeferredShard has no pieces, so a compressed file is opened at the start.
   const bool may_be_kept = far_bytes() != nullptr && far_pieces() == nullptr &&
                            file_.index_is_kept && num_damaged() == 0 && !facts.identity.empty();
   if (!may_be_kept) return std::nullopt;
@@ -243,7 +243,8 @@ absl::Status SpanSource::ReadRuns(absl::Span<const int64_t> records, int64_t max
         payload = CheckAndAsk(records[place], frames->substr(at.offset - offset, at.size),
                               reader.asks, outage);
       } else if (!outage) {
-        // If a shared read failed, records are read one by one: maybe only one of them fails.
+        // If a shared read failed, records are read one by one, because perhaps only one of them
+        // fails.
         payload = ReadOne(records[place], reader, outage);
       }
       SYSTOLE_RETURN_IF_ERROR(callback(place, payload));
@@ -265,7 +266,7 @@ absl::StatusOr<absl::string_view> SpanSource::MakeSpans(int64_t first, int64_t l
   const absl::Status made = far_pieces()->Make(begin, out, [&](const ByteStretch& place) {
     return fetched({.offset = place.begin, .size = place.end - place.begin});
   });
-  outage = IsOutage(made);  // As in ReadSpans(): the storage's own code decides.
+  outage = IsOutage(made);  // As in ReadSpans(), the storage's own code decides.
   if (!made.ok()) return ReadFailure(made);
   return absl::string_view(out.data(), bytes);
 }

@@ -32,7 +32,7 @@ struct IndexedFile {
   uint64_t file_bytes = 0;            // Size of the file as it is stored.
   RecordIndex index;
   uint64_t content_hash = 0;
-  bool index_is_kept = false;  // In files, so that nobody need make it again.
+  bool index_is_kept = false;  // Whether files hold the index for later starts.
   std::string note;
   int64_t max_record_bytes = kDefaultMaxRecordBytes;
 };
@@ -96,10 +96,11 @@ class SpanSource : public RecordSource {
   // (IsOutage).
   absl::StatusOr<absl::string_view> ReadSpans(int64_t first, int64_t last, AlignedBuffer& scratch,
                                               bool& outage) const;
-  // The same of pieces that were read before, without a read.
+  // The same bytes, made of pieces that were read before. Reads nothing.
   absl::StatusOr<absl::string_view> MakeSpans(int64_t first, int64_t last, FetchedBytes fetched,
                                               AlignedBuffer& scratch, bool& outage) const;
-  // Either of both. `asks`: bytes that fail may be of a file that was replaced.
+  // Either ReadSpans() or MakeSpans(). `asks`: bytes that fail their check may come from a file
+  // that was replaced.
   struct SpanReader {
     absl::FunctionRef<absl::StatusOr<absl::string_view>(int64_t first, int64_t last, bool& outage)>
         read;
@@ -114,7 +115,7 @@ class SpanSource : public RecordSource {
   // The same with ReadSpans().
   absl::StatusOr<absl::string_view> ReadOne(int64_t record, AlignedBuffer& scratch,
                                             bool& outage) const;
-  // Check(), and of a damaged record whether the file was replaced.
+  // Check(). If the record is damaged, also asks whether the file was replaced.
   absl::StatusOr<absl::string_view> CheckAndAsk(int64_t record, absl::string_view bytes, bool asks,
                                                 bool& outage) const;
   // The error for a record that is too large to be read.

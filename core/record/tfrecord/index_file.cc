@@ -141,8 +141,8 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
         WriteHashFile(index_path, identity, options.write_index, loaded);
         return loaded;
       }
-      // Only our own scan decides where damage begins and ends. Otherwise two servers might
-      // disagree.
+      // Only our own scan decides where damage begins and ends. Otherwise two servers might find
+      // different records.
       AddNote(loaded.note, absl::StrCat("index \"", ShownName(index_path),
                                         "\" not used: ", looked_at.index.num_damaged(),
                                         " of its records have damaged framing"));
@@ -157,7 +157,7 @@ absl::StatusOr<LoadedIndex> LoadIndex(const ByteSource& shard, absl::string_view
   loaded.index = std::move(scanned.index);
   loaded.content_hash = scanned.content_hash;
   loaded.scanned = true;
-  // The file seems not to be a shard, so nothing is written beside it.
+  // The file seems not to be a shard, so no index is written beside it.
   if (loaded.index.all_damaged()) return loaded;
   const absl::Status written =
       KeepStored(index_path, DaliIndexText(loaded.index), options.write_index);

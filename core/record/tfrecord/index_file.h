@@ -33,7 +33,7 @@ struct LoadedIndex {
   RecordIndex index;
   uint64_t content_hash = 0;  // See ScannedShard.
   bool scanned = false;       // Whether the shard had to be scanned.
-  bool kept = true;           // False: `note` says why a file that should be there is not.
+  bool kept = true;           // False: a file of the index could not be kept, and `note` says why.
   // A note for a person: why the file on disk was not used, or could not be written. It is not an
   // error. Empty: there is none.
   std::string note;
@@ -49,14 +49,14 @@ std::string HashFileText(absl::string_view identity, const RecordIndex& index,
 inline constexpr uint64_t kMaxHashFileBytes = 32 << 10;
 
 // Parses the text of a hash file, for a shard whose index has been read.
-//   FailedPrecondition  it was made for another state of the shard.
-//   InvalidArgument     it is not such a text. The message says what is wrong.
+//   FailedPrecondition  the text was made for another state of the shard.
+//   InvalidArgument     `text` is not the text of a hash file. The message says what is wrong.
 absl::StatusOr<ScannedShard> ParseHashFile(absl::string_view text, absl::string_view identity,
                                            RecordIndex index);
 
 // Reads the index of `shard` from its files. If the files cannot be used, scans the shard, and
 // writes the files if at least one record can be read. `identity` is the identity of the shard's
-// file (StoredState). The file may be compressed, but the index is of the decompressed bytes. The
+// file (StoredState). The file may be compressed, but the index counts decompressed bytes. The
 // files are used only if the index covers exactly the shard's bytes and the hash file names
 // `identity`. If there is no hash file, or `identity` is empty, the framing of the records is
 // checked instead. Files that cannot be read or written give a note, not an error. Errors are those

@@ -10,7 +10,7 @@ namespace systole {
 namespace {
 
 // A payload of `length` bytes and its CRC should follow, but only `left` bytes are there. Returns
-// how many bytes are missing. REQUIRES: `left` is less than the bytes of both.
+// how many bytes are missing. REQUIRES: `left` is less than the bytes of payload and CRC together.
 uint64_t MissingBytes(uint64_t length, uint64_t left) {
   constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();  // The length may be anything.
   return (length > kMost - kRecordFooterBytes ? kMost : length + kRecordFooterBytes) - left;

@@ -34,7 +34,7 @@ inline std::optional<uint64_t> DecodeRecordHeader(const char* header) {
 std::string HeaderCrcCause(const char* header);
 std::string PayloadCrcCause(uint32_t computed_footer, uint32_t stored_footer);
 // The cause if the header is whole and good, but the `left` bytes after it cannot hold payload and
-// footer. It is not known what followed the shard's end, so the text says how much is lost at
+// footer. Bytes after the shard's end are not known, so the text says how many bytes are lost at
 // least.
 std::string TooLongCause(uint64_t length, uint64_t left);
 // The cause if only `left` bytes are left, fewer than a header has.

@@ -20,8 +20,8 @@
 namespace systole {
 
 struct RecordReaderOptions {
-  // How many bytes a read asks of the storage. A larger number makes fewer calls. Each open shard
-  // takes so many bytes of memory.
+  // How many bytes a read asks of the storage. A larger number makes fewer calls, but each open
+  // shard takes this many bytes of memory.
   int64_t read_bytes = 256 << 10;
   // Largest payload accepted, in bytes. A damaged or hostile length field could ask for 2^64.
   int64_t max_record_bytes = kDefaultMaxRecordBytes;
@@ -61,7 +61,7 @@ class RecordReader {
   uint64_t source_bytes_;
   RecordReaderOptions options_;
   AlignedBuffer buffer_;
-  uint64_t begin_ = 0;  // buffer_[begin_, end_) is read, not yet consumed.
+  uint64_t begin_ = 0;  // buffer_[begin_, end_) was read, but is not consumed yet.
   uint64_t end_ = 0;
   uint64_t offset_ = 0;  // Place of buffer_[begin_] in the source: the next record.
   int64_t num_read_ = 0;

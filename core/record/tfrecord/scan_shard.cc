@@ -61,11 +61,11 @@ class Scanner {
 
  private:
   struct Header {
-    std::optional<uint64_t> length;  // Of a payload that ends within the shard.
+    std::optional<uint64_t> length;  // The length, if the payload ends within the shard.
     std::string cause;               // Why there is no length.
   };
 
-  // Makes room for as many records as there are if all of the shard is like its first `seen_bytes`.
+  // Makes room for as many records as the shard has if all of it is like its first `seen_bytes`.
   // Growing step by step would copy the records again and again, into pages that are new to the
   // process.
   void Reserve(uint64_t seen_bytes) {
@@ -164,7 +164,7 @@ class Scanner {
   absl::StatusOr<uint64_t> FindRecord(uint64_t offset) {
     for (; offset + kRecordFramingBytes <= size_; ++offset) {
       SYSTOLE_ASSIGN_OR_RETURN(const char* const header, window_.At(offset, kRecordHeaderBytes));
-      // The bound is checked first: it excludes nearly every place at the cost of a comparison.
+      // The bound is checked first, because one comparison excludes nearly every place.
       const uint64_t length = LoadU64Le(header);
       if (length > size_ - offset - kRecordFramingBytes) continue;
       if (!DecodeRecordHeader(header).has_value()) continue;
@@ -185,7 +185,8 @@ class Scanner {
     if (length > unproven_bytes_) return false;
     unproven_bytes_ -= length;
     uint32_t crc = 0;
-    std::string piece;  // Read without the window, for the reason given in IsEndOrHeader().
+    std::string piece;  // The payload is read without the window, for the reason that
+                        // IsEndOrHeader() gives.
     for (uint64_t done = 0; done < length; done += piece.size()) {
       piece.resize(std::min<uint64_t>(kPieceBytes, length - done));
       SYSTOLE_RETURN_IF_ERROR(
@@ -201,7 +202,7 @@ class Scanner {
   absl::StatusOr<bool> IsEndOrHeader(uint64_t offset) {
     if (offset == size_) return true;
     if (size_ - offset < kRecordHeaderBytes) return false;
-    // Read without the window, because the search goes on at the place where the window is.
+    // The header is read without the window, because the search goes on at the window's place.
     char header[kRecordHeaderBytes];
     SYSTOLE_RETURN_IF_ERROR(ReadExactlyAt(source_, offset, absl::MakeSpan(header)));
     return DecodeRecordHeader(header).has_value();

@@ -80,8 +80,8 @@ absl::StatusOr<ScannedArchive> ParseSampleIndex(absl::string_view text, uint64_t
   }
   std::vector<uint64_t> ends;
   ScannedArchive archive;
-  // Reserves memory for no more lines than `text` can hold: an index that is read from a server may
-  // claim any number of samples.
+  // Reserves memory only for as many lines as `text` can hold. An index on a server may claim any
+  // number of samples.
   const uint64_t most_lines = text.size() / kMinSampleLineBytes;
   ends.reserve(std::min(samples, most_lines));
   archive.samples.reserve(std::min(samples, most_lines));

@@ -19,8 +19,8 @@ std::optional<SampleName> SampleNameOf(absl::string_view path) {
   const size_t dot = path.find('.', base);
   if (dot == absl::string_view::npos) return std::nullopt;
   if (dot == base) {
-    // By webdataset's pattern, "folder/.txt" has the key "folder/". If the folder's name has a dot,
-    // the file has no key.
+    // Under webdataset's pattern, "folder/.txt" has the key "folder/". If the folder's name has a
+    // dot, the file has no key.
     if (base == 0) return std::nullopt;
     const absl::string_view folders = path.substr(0, slash);
     const size_t last = folders.rfind('/');

@@ -19,7 +19,7 @@ namespace systole {
 // A sample: the stretch from the end of the previous sample to the end of its last file.
 struct Sample {
   uint32_t crc = 0;      // CRC-32C of all of its bytes.
-  bool damaged = false;  // One of its files may be missing or cannot be found.
+  bool damaged = false;  // One of its files may be missing.
 };
 
 struct ScannedArchive {
@@ -31,11 +31,11 @@ struct ScannedArchive {
 // within the archive. Otherwise the scan searches for the next block that is a header. A file of
 // the sample before or of the sample after may have been lost in between, so both samples are
 // marked as damaged. (They may be one sample.) An entry without a readable name also damages both
-// samples, and so does a block of zeros that something follows. An archive that ends without a
-// block of zeros was cut: its last sample is damaged. If an archive is damaged and no file is found
-// in it, the whole archive is one damaged sample. Errors are those of `archive`, and
-// ResourceExhausted if there are more than `max_samples` (not set: any number). The message of
-// ResourceExhausted names the archive. Each sample takes 16 bytes of memory.
+// samples, and so does a block of zeros with data after it. An archive that ends without a block of
+// zeros was cut: its last sample is damaged. If an archive is damaged and no file is found in it,
+// the whole archive is one damaged sample. Errors are those of `archive`, and ResourceExhausted if
+// there are more than `max_samples` (not set: any number). The message of ResourceExhausted names
+// the archive. Each sample takes 16 bytes of memory.
 absl::StatusOr<ScannedArchive> ScanArchive(const ByteSource& archive,
                                            std::optional<uint64_t> max_samples = {});
 

@@ -92,14 +92,14 @@ uint64_t Padded(uint64_t bytes) {
   return (bytes + kTarBlockBytes - 1) / kTarBlockBytes * kTarBlockBytes;
 }
 
-// What the headers before a file say about the file.
+// The facts about a file that the headers before it give.
 struct Meta {
   std::string name;  // Empty if those headers give no name.
   std::optional<uint64_t> size;
   bool sparse = false;
 };
 
-// Takes the records `<length> <key>=<value>\n` of a pax header. Returns what is wrong, or "".
+// Reads the records `<length> <key>=<value>\n` of a pax header. Returns what is wrong, or "".
 std::string TakePax(absl::string_view records, Meta& meta) {
   while (!records.empty() && records.front() != '\0') {  // Python's tarfile stops there, too.
     const char* const begin = records.data();

@@ -28,7 +28,7 @@ using FeatureVisitor = absl::FunctionRef<void(const FeatureView&)>;
 
 constexpr absl::string_view kKeyFeature = "__key__";
 
-// Extensions of which LowerCase() makes no copy.
+// LowerCase() makes no copy of these extensions.
 constexpr absl::string_view kUsual[] = {"cls", "jpeg", "jpg", "json", "png", "txt"};
 
 absl::string_view LowerCase(absl::string_view extension, MadeText& made) {

@@ -18,7 +18,7 @@
 
 namespace systole {
 
-// The most files of a sample. The limit exists because each extension is compared with the others.
+// The most files of a sample. The limit exists because each extension is compared with all others.
 inline constexpr int kMaxSampleFiles = 1000;
 // The most bytes of a sample's JSON files together. Names and strings of their members are copied
 // while an example is made. The copies take at most twice as many bytes, plus 100 bytes for each

@@ -61,8 +61,8 @@ void Compare(const ScannedArchive& before, ScannedArchive& archive) {
   archive.index = damage.MoveInto(std::move(archive.index));
 }
 
-// The samples of `file`. `note` then says why its index was not used or cannot be kept. `is_kept`
-// is set if it is kept.
+// The samples of `file`. If its index was not used or cannot be kept, `note` says why. `is_kept`
+// says whether it is kept.
 absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_bytes,
                                     const ShardOptions& options, std::string& note, bool& is_kept) {
   const std::string path = IndexPath(std::string(file.bytes->name()), options.index_dir);
@@ -82,7 +82,7 @@ absl::StatusOr<ScannedArchive> Load(const ShardFile& file, uint64_t archive_byte
     }
   }
   SYSTOLE_ASSIGN_OR_RETURN(ScannedArchive archive, Scan(file));
-  // The file seems not to be an archive, so nothing is written beside it.
+  // The file seems not to be an archive, so no index is written beside it.
   if (archive.index.all_damaged()) return archive;
   const absl::Status written = KeepStored(
       path, SampleIndexText(archive, archive_bytes, file.state.identity), options.write_index);
