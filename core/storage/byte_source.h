@@ -21,8 +21,8 @@ namespace systole {
 // ReadAt() copies fastest if the address equals the offset modulo this many bytes (a cache line):
 // 23 GB/s from the page cache instead of 20.
 inline constexpr uint64_t kCopyAlignment = 64;
-// Where the place in the file and the address are multiples of this, bytes may bypass the page
-// cache.
+// Bytes may bypass the page cache if their place in the file and their address are multiples of
+// this.
 inline constexpr uint64_t kFilePageBytes = 4096;
 
 // For code that walks through a source that is not local, where each read may be a request. The
@@ -38,34 +38,33 @@ class ByteSource {
   ByteSource& operator=(const ByteSource&) = delete;
 
   // Fills `out` with the bytes at `offset` and returns how many there were: out.size(), or fewer
-  // only at the source's end (0 at and beyond the end). A source that may_wait() tells how many
-  // bytes have come while they come (NoteRead), so that a slow read is not taken for one that
-  // hangs.
+  // only at the source's end (0 at and beyond the end). A source that may_wait() reports bytes as
+  // soon as they come (NoteRead), so that a slow read does not look like a read that hangs.
   virtual absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const = 0;
 
   // Bytes in the source when it was opened.
   virtual absl::StatusOr<uint64_t> Size() const = 0;
 
   // Whether the bytes are on this machine, in memory or in a file, so that their size is certain.
-  // Otherwise a read may be a request to a server, and Size() is what that server claims. So code
-  // that needs most of the bytes of such a source reads many at a time. No code may allocate memory
-  // for bytes that have not come.
+  // Otherwise a read may be a request to a server, and Size() is a claim of that server. So code
+  // that needs most of the bytes of such a source reads many bytes at a time. No code may allocate
+  // memory for bytes that have not come.
   virtual bool is_local() const { return false; }
 
   // Whether a read may wait for another machine, or hang: an object of a server, or a file on a
   // network file system. Feeds read such sources ahead (core/fetch).
   virtual bool may_wait() const { return !is_local(); }
 
-  // The pieces of a stored file of which the bytes are made, if it is that file for which a read
-  // may wait: then feeds read the pieces ahead. Null: the bytes are stored as they are, or are at
-  // hand. Valid as long as the source.
+  // The pieces of a stored file from which the bytes are made, if a read of the stored file may
+  // wait. Then feeds read the pieces ahead. Null: the bytes are stored as they are, or a read of
+  // the stored file does not wait. Valid as long as the source.
   virtual const StoredPieces* pieces() const { return nullptr; }
 
   // The identity of the state that was opened (StoredState::identity in store.h). Empty: states
   // cannot be told apart.
   virtual std::string identity() const { return ""; }
 
-  // FailedPrecondition if name() no longer refers to what was opened.
+  // FailedPrecondition if name() no longer refers to the file or object that was opened.
   virtual absl::Status CheckUnchanged() const = 0;
 
   // A mapping for reading the bytes in place with MappedRead; null if they cannot be mapped. Valid
@@ -98,11 +97,11 @@ std::string ShownName(absl::string_view name);
 // AddressBaseName(), without them. A view into `path`.
 absl::string_view BaseName(absl::string_view path);
 
-// What a client may see of `path`: its base name. "/" if there is none, or if `path` is all of a
-// server or of a bucket, whose name clients must not learn.
+// The part of `path` that clients may see: its base name. "/" if there is none, or if `path` is a
+// whole server or bucket, because clients must not learn its name.
 absl::string_view NameForClients(absl::string_view path);
 
-// Whether `name` is of an object that a server has: an address of the web, or a name in a bucket.
+// Whether `name` names an object on a server: an address of the web, or a name in a bucket.
 // Errors of such a store name its servers. If such a server answers that the object may not be
 // read, the object may not exist.
 bool IsOnServer(absl::string_view name);

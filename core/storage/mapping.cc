@@ -76,12 +76,13 @@ bool Mapping::ReplaceByZeros(uintptr_t address) {
   const auto begin = reinterpret_cast<uintptr_t>(data);
   // Readers stay within the file's bytes.
   if (address < begin || address - begin >= bytes_) return false;
-  failed_.store(true);  // Set first: a thread that sees a zero must see the mark.
-  // Replaces the whole mapping at once, so that it fails at most once. This takes no memory.
+  failed_.store(true);  // First, because a thread that sees a zero must also see this mark.
+  // Replaces the whole mapping in one call, so that a mapping fails at most once. This takes no
+  // memory.
   //   The system call is made directly, which a signal handler may do. mmap() may be intercepted:
   // ThreadSanitizer's version counts as a write to bytes that other threads read. Those threads may
-  // be reading now. They get the file's bytes or zeros, and look at the mark before they trust what
-  // they got. The call's arguments are whole registers, so none may be an int.
+  // be reading now. They get the file's bytes or zeros, and look at the mark before they trust
+  // them. The call's arguments are whole registers, so none may be an int.
   constexpr int64_t kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   return ::syscall(SYS_mmap, data, bytes_, int64_t{PROT_READ}, kFlags, int64_t{-1}, int64_t{0}) !=
          -1;
@@ -90,7 +91,8 @@ bool Mapping::ReplaceByZeros(uintptr_t address) {
 bool MappedRead::InstallHandler() {
   if (::sigaction(SIGBUS, nullptr, &previous_action) != 0) return false;
   struct sigaction action = {};
-  // Use the alternate stack if a thread has one: the handler that runs after this one may need it.
+  // Uses the alternate stack if a thread has one, because the handler that runs after this one may
+  // need it.
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
   ::sigemptyset(&action.sa_mask);
   action.sa_sigaction = [](int signal, siginfo_t* info, void* context) {

@@ -1,5 +1,5 @@
-// Reads a source's bytes in place, without a system call or a copy: the bytes of a file in the page
-// cache. If the source is cut meanwhile, or its storage fails, the process goes on.
+// Reads the bytes of a source, such as a file in the page cache, in place, without a system call or
+// a copy. If the source is cut meanwhile, or its storage fails, the process does not end.
 //
 // Touching a page that a file no longer has raises SIGBUS. The first mapping installs a handler for
 // it, once in the process. The handler acts on a fault inside a mapping that the faulting thread is
@@ -41,8 +41,8 @@ class Mapping {
   void Prefetch(uint64_t offset, uint64_t bytes) const;
 
  protected:
-  // A mapping of `bytes` bytes. Maps nothing yet: a server opens thousands of shards at its start,
-  // and reads few of them at once.
+  // A mapping of `bytes` bytes. Maps nothing yet, because a server opens thousands of shards at its
+  // start but reads few of them at a time.
   explicit Mapping(uint64_t bytes) : bytes_(bytes) {}
 
   // A new mapping of the first `bytes` bytes, for reading. The base class unmaps it. MAP_FAILED if
@@ -80,7 +80,7 @@ class MappedRead {
   // long as this object.
   absl::string_view bytes() const { return bytes_; }
 
-  // Whether bytes read so far may have been zeros, in place of bytes that could not be read.
+  // Whether bytes that were read so far may have been zeros instead of the source's bytes.
   bool failed() const;
 
  private:

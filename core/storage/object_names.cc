@@ -51,7 +51,7 @@ std::vector<std::string> ObjectsIn(const ObjectNames& objects, const std::string
   std::set<std::string> found;
   for (auto at = objects.lower_bound(folder); at != objects.end() && absl::StartsWith(*at, folder);
        ++at) {
-    if (*at == folder) continue;  // It only says that the folder exists.
+    if (*at == folder) continue;  // This name only says that the folder exists.
     const absl::string_view part =
         absl::string_view(*at).substr(folder.size(), at->find('/', folder.size()) - folder.size());
     // A folder without a name, as in "data//x", is shown with the '/' after it.

@@ -40,7 +40,7 @@ struct StoredState {
 // A file as a list shows it.
 struct ListedFile {
   std::string name;
-  // As Stat() would say it. Without an identity: the list does not say it.
+  // As Stat() would return it. Without an identity if the list does not show the state.
   StoredState state = {};
 };
 
@@ -50,10 +50,10 @@ struct FolderList {
   std::vector<ListedFile> files;
 };
 
-// What a pattern names, and what was seen on the way.
+// The files that a pattern names, and the folder that was listed to find them.
 struct PatternList {
   std::vector<ListedFile> files;
-  // If the store had to list a whole folder: all that is there.
+  // If the store listed a whole folder: all files in it.
   std::optional<FolderList> folder = {};
 };
 
@@ -78,17 +78,17 @@ class Store {
   // called once for each name. A pattern is a name, a glob or a folder. In a glob, *, ? and [..]
   // match neither a '/' nor a '.' at the beginning of a part. A folder means all files in it that
   // are not hidden. A name that exists is never expanded.
-  //   NotFound           the pattern names nothing. An empty folder is an empty list. If a store
-  //                      would have to ask a server for each name, Open() finds this out instead.
+  //   NotFound           the pattern names nothing. An empty folder is an empty list. A store that
+  //                      would have to ask a server for each name leaves this to Open().
   //   InvalidArgument    a wanted name is a folder or not a file, or the pattern is malformed.
   //   PermissionDenied   a folder on the path cannot be read.
   // Errors name the pattern.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                         NameFilter wanted) const = 0;
 
-  // List(), with what the list says of the files' states. A store that knows no more than names
-  // says nothing of them (the default). Another one may list the whole folder of the pattern, where
-  // it may.
+  // List(), with the files' states as far as the list shows them. A store whose lists have only
+  // names returns no states (the default). A store whose lists have states may list the whole
+  // folder of the pattern, if it is allowed to.
   virtual absl::StatusOr<PatternList> ListStates(const std::string& pattern,
                                                  NameFilter wanted) const;
 
@@ -104,14 +104,15 @@ class Store {
   // name.
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const = 0;
   virtual absl::StatusOr<StoredState> Stat(const std::string& name) const = 0;
-  // The file in the state in which ListStates() showed it. A store that can tie each read to that
-  // state asks for nothing here: reads then fail with FailedPrecondition if the file is in another
-  // one. The default opens the file, and fails in this way itself. REQUIRES: state has an identity.
+  // The file in the state in which ListStates() showed it. A store that can tie each read to this
+  // state sends no request here. Its reads fail with FailedPrecondition if the file is in another
+  // state. The default opens the file, and returns FailedPrecondition itself. REQUIRES: state has
+  // an identity.
   virtual absl::StatusOr<std::unique_ptr<ByteSource>> OpenInState(const std::string& name,
                                                                   const StoredState& state) const;
 
   // A new file. When it is closed, it replaces an earlier file of this name as a whole. Use it only
-  // for files that can be made again, such as an index: a power cut may destroy the file.
+  // for files that can be made again, such as an index, because a power cut may destroy the file.
   //   FailedPrecondition   the store is read-only (the default).
   // Other errors are the store's. Each message has the file's name.
   virtual absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const;
@@ -119,7 +120,7 @@ class Store {
   // Removes a file that Create() made. NotFound if there is none; FailedPrecondition as Create().
   virtual absl::Status Remove(const std::string& name) const;
 
-  // Removes what Create() of these names left behind in processes that were killed.
+  // Removes files that Create() of these names left behind in processes that were killed.
   virtual void RemoveLeftovers(absl::Span<const std::string> /*names*/) const {}
 
   // A name that is the same for all names of one file.

@@ -1,10 +1,12 @@
-// The pieces of a stored file of which the bytes of another source are made: of a compressed file,
-// what must be read to decompress each of its chunks. A piece is used as a whole. So the pieces can
-// be read ahead, and the bytes made of them, without a read by the thread that makes them.
+// The pieces of a stored file from which the bytes of another source are made. For a compressed
+// file, a piece is the part that must be read to decompress a chunk. A piece is used as a whole. So
+// the pieces can be read ahead, and the thread that makes the bytes from them does not read the
+// file.
 //
-// Pieces have numbers. They are of one or two kinds: each byte takes at least one piece of the
-// first kind, and some bytes take one of the second as well. Within a kind, later bytes take later
-// pieces, and later pieces lie behind earlier ones. Neighbours may share a byte.
+// Pieces have numbers. There are one or two kinds of pieces. Each byte is made from at least one
+// piece of the first kind. Some bytes also need a piece of the second kind. Within a kind, later
+// bytes need later pieces, and later pieces lie behind earlier ones in the file. Neighbours may
+// share a byte.
 //
 // Thread-safe: every implementation must allow concurrent calls of all its const methods.
 #ifndef SYSTOLE_CORE_STORAGE_STORED_PIECES_H_
@@ -40,7 +42,7 @@ struct PieceRange {
   friend bool operator==(const PieceRange&, const PieceRange&) = default;
 };
 
-// By kind. The second may be empty.
+// One range for each kind. The second may be empty.
 using PieceRanges = std::array<PieceRange, 2>;
 
 class StoredPieces {
@@ -52,13 +54,13 @@ class StoredPieces {
 
   // Where a piece lies in stored(). Never empty. O(1). REQUIRES: there is such a piece.
   virtual ByteStretch PlaceOf(int64_t piece) const = 0;
-  // The pieces of which these bytes are made. O(log pieces). REQUIRES: bytes.begin < bytes.end, and
-  // the source of the bytes has them.
+  // The pieces from which these bytes are made. O(log pieces). REQUIRES: bytes.begin < bytes.end,
+  // and the source of the bytes has them.
   virtual PieceRanges PiecesOf(const ByteStretch& bytes) const = 0;
-  // The bytes that take at least one of these pieces. REQUIRES: the range is not empty.
+  // The bytes that need at least one of these pieces. REQUIRES: the range is not empty.
   virtual ByteStretch BytesOf(const PieceRange& pieces) const = 0;
 
-  // The bytes of a piece, which lies at `place` in stored(), or why they could not be read.
+  // The bytes of the piece that lies at `place` in stored(), or the error of reading them.
   using Fetched = absl::FunctionRef<absl::StatusOr<absl::string_view>(const ByteStretch& place)>;
   // Writes the bytes from `offset` on to `out`. Asks for pieces of PiecesOf() only, and never reads
   // stored(). Returns errors of `fetched`, and otherwise those of ReadAt() of the source of the

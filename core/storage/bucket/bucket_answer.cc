@@ -125,7 +125,7 @@ absl::StatusOr<std::optional<BucketRefusal>> ParseUploadEnd(absl::string_view bo
 
 BucketRefusal ParseRefusal(absl::string_view body) {
   BucketRefusal refusal;
-  // The text may be cut behind what is wanted, or be no XML.
+  // The text may be cut, or may not be XML.
   ReadXml(body, [&](absl::string_view path, absl::string_view text) {
     if (path == "Error/Code" && !text.empty() && text.size() <= kMaxCodeBytes &&
         std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isalnum(c); })) {

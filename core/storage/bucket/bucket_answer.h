@@ -1,5 +1,5 @@
-// What the answers of buckets say in XML: a page of a list, how an upload goes on, and why a
-// request was refused.
+// Parses the XML in answers of buckets: a page of a list, the answers about an upload, and the
+// reason why a request was refused.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_ANSWER_H_
@@ -19,18 +19,19 @@ namespace systole {
 // How many bytes of a refusal's body are kept, to find its code there.
 inline constexpr size_t kRefusalBytes = 4096;
 
-// What a list says of an object's state. Texts as the server writes them, of any form.
+// The state of an object as a list shows it. The texts are as the server writes them, and may have
+// any form.
 struct ListedObject {
-  std::optional<uint64_t> size_bytes = {};  // Nullopt: it is not said.
+  std::optional<uint64_t> size_bytes = {};  // Nullopt: the list does not say it.
   std::string etag;
-  std::string generation;  // Of Cloud Storage.
+  std::string generation;  // Only Cloud Storage has it.
 };
 
 // A page of ListObjectsV2. Its form is the same in S3 and in Cloud Storage.
 struct ListPage {
   std::vector<std::string> keys;      // Decoded. Each has 1 to kMaxKeyBytes bytes.
-  std::vector<ListedObject> objects;  // Of each of the keys.
-  std::vector<std::string> folders;   // The same. Each ends with '/': a prefix of keys.
+  std::vector<ListedObject> objects;  // One for each of `keys`.
+  std::vector<std::string> folders;   // Decoded. Prefixes of keys that end with '/'.
   std::string next_token;             // Empty: this is the last page.
 };
 
@@ -40,7 +41,7 @@ absl::StatusOr<ListPage> ParseListPage(absl::string_view body);
 
 struct BucketRefusal {
   std::string code;    // Letters and digits: "AccessDenied". Empty: the answer has none.
-  std::string region;  // Where the bucket is, if the answer says so; fit for IsRegion().
+  std::string region;  // The bucket's region, if the answer says it. IsRegion() is true for it.
 };
 
 // Reads the first bytes of the body of a refusal. They may be cut off, and may be any bytes.
@@ -50,7 +51,7 @@ BucketRefusal ParseRefusal(absl::string_view body);
 inline constexpr size_t kMaxUploadIdBytes = 1024;
 
 // The ID of an upload in parts, from the answer that begins it: printable ASCII. DataLoss or
-// ResourceExhausted if the body is no InitiateMultipartUploadResult.
+// ResourceExhausted if the body is not an InitiateMultipartUploadResult.
 absl::StatusOr<std::string> ParseUploadId(absl::string_view body);
 
 // Reads the body of an answer 200 to a request that ends an upload. Nullopt: the object exists. A

@@ -15,11 +15,11 @@
 namespace systole {
 namespace {
 
-// Codes of refusals that new credentials may mend.
+// Codes of refusals that may not come again with new credentials.
 constexpr absl::string_view kCredentialCodes[] = {
     "ExpiredToken",          "ExpiredTokenException", "InvalidToken",
     "TokenRefreshRequired",  "InvalidSecurity",       "InvalidAccessKeyId",
-    "SignatureDoesNotMatch", "XAdminUserNotFound"};  // versitygw's, with 404.
+    "SignatureDoesNotMatch", "XAdminUserNotFound"};  // versitygw sends the last code, with 404.
 
 // The status of a proxy that wants a password.
 constexpr int kProxyRefuses = 407;
@@ -77,7 +77,7 @@ absl::StatusOr<HttpUrl> ParseEndpoint(absl::string_view variable, absl::string_v
 
 void SetBucketRules(HttpRequest& request) {
   request.refusal_bytes = kRefusalBytes;
-  request.keeps_dots = true;               // They are parts of keys.
+  request.keeps_dots = true;               // Dots are parts of keys.
   request.redirects = Redirects::kReturn;  // No other server may get the authorization.
 }
 
@@ -91,7 +91,7 @@ bool RefusesCredentials(const HttpResponse& response) {
 
 bool MayNeedOtherCredentials(const HttpResponse& response, bool had_any) {
   if (RefusesCredentials(response)) return true;
-  // Some servers say 400 to a request that they want to be signed.
+  // Some servers answer 400 to an unsigned request that they want to be signed.
   return !had_any && (response.status == 400 || response.status == 403);
 }
 

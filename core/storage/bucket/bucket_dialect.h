@@ -1,4 +1,4 @@
-// What S3 and Cloud Storage have in common as servers of objects.
+// The rules that S3 and Cloud Storage have in common.
 //
 // A request's url is the name of an object, or "s3://bucket?QUERY" for a request to the bucket
 // itself, or "s3://bucket?QUERY/key" for a request that is about an object, but does not ask for
@@ -19,18 +19,18 @@
 
 namespace systole {
 
-// What messages about refusals name, for one kind of bucket.
+// The words of messages about refusals, for one kind of bucket.
 struct BucketWords {
   absl::string_view service;            // "S3".
-  absl::string_view permissions;        // That a reader needs.
-  absl::string_view write_permissions;  // That a writer needs.
-  absl::string_view credentials;        // What to set so that credentials are found.
-  absl::string_view endpoint;           // Where to say which server it is.
+  absl::string_view permissions;        // The permissions that a reader needs.
+  absl::string_view write_permissions;  // The permissions that a writer needs.
+  absl::string_view credentials;        // The settings with which credentials are found.
+  absl::string_view endpoint;           // The setting that names the server.
   absl::string_view unsigned_variable;  // If set: no credentials are looked for.
   // Another possible reason why a request with credentials is forbidden, and what to do. Empty:
   // there is none.
   absl::string_view forbidden_too = {};
-  absl::string_view payer = {};  // What names the project that pays, in Cloud Storage.
+  absl::string_view payer = {};  // The setting that names the project that pays, in Cloud Storage.
 };
 
 // Thread-safe, as WebDialect says.
@@ -73,7 +73,7 @@ struct BucketTarget {
   BucketName name;
   std::string query;  // With its '?', as EncodedQuery() makes it. Empty: the object is asked for.
 
-  // HttpRequest::url for it.
+  // The HttpRequest::url of a request for this target.
   std::string Url() const;
 };
 
@@ -85,8 +85,8 @@ absl::StatusOr<BucketTarget> ParseBucketTarget(absl::string_view url);
 std::string AddressAtHost(const HttpUrl& server, const BucketTarget& target);
 std::string AddressInPath(const HttpUrl& server, const BucketTarget& target);
 
-// Parses the address of a server that `variable` names. InvalidArgument, naming the variable, if it
-// is no address, or has a query.
+// Parses the address of a server that `variable` names. InvalidArgument, naming the variable, if
+// the text is not an address or has a query.
 absl::StatusOr<HttpUrl> ParseEndpoint(absl::string_view variable, absl::string_view text);
 
 // Sets what every request to a bucket has, besides address and authorization.
@@ -97,8 +97,7 @@ void SetBucketRules(HttpRequest& request);
 bool RefusesCredentials(const HttpResponse& response);
 
 // The same for a request that may have had no credentials. `had_any` says whether it had some. A
-// refusal of a request without credentials may be for all such requests, and this process may have
-// credentials now.
+// server may refuse all requests without credentials, and this process may have credentials now.
 bool MayNeedOtherCredentials(const HttpResponse& response, bool had_any);
 
 }  // namespace systole

@@ -70,7 +70,7 @@ class Gathering {
   void AddState(const std::string& name, const ListedObject& object) {
     const uint64_t size_bytes = object.size_bytes.value_or(kMaxWebObjectBytes + 1);
     if (size_bytes > kMaxWebObjectBytes) return;
-    // As in WebConnection::Look(): where there are generations, nothing else is an identity.
+    // As in WebConnection::Look(): if objects have generations, only a generation is an identity.
     std::string identity = has_generations_
                                ? ObjectOfList(size_bytes, "", object.generation).Identity()
                                : ObjectOfList(size_bytes, object.etag, "").Identity();

@@ -38,24 +38,24 @@ struct BucketListOptions {
 // The part of a bucket that is listed.
 struct BucketListing {
   BucketName prefix;          // All keys that begin with its key.
-  bool into_folders = false;  // False: a '/' after the prefix ends a name, which is a folder's.
+  bool into_folders = false;  // False: a name ends at the first '/' after the prefix.
   bool with_states = false;   // Whether BucketContents::states are wanted.
 };
 
 struct BucketContents {
-  // With scheme and bucket. Those of folders, and of objects that stand for folders, end with '/'.
+  // Names with scheme and bucket. Names of folders, and of objects that stand for folders, end with
+  // '/'.
   ObjectNames names;
-  // The states of objects, as Stat() would say them. Views of `names`. It lacks objects of which
-  // the list does not say enough.
+  // The states of objects, as Stat() would return them. The keys are views of `names`. Objects
+  // whose state the list does not show are missing.
   absl::flat_hash_map<absl::string_view, StoredState> states;
 };
 
-// What the bucket has. The list may change while it is read; no name comes twice.
+// Lists the bucket. The bucket may change while it is listed, but no name comes twice.
 //   NotFound, PermissionDenied, ..  WebDialect::RefusalOf(), of this dialect's server.
 //   ResourceExhausted               more than `options` allow.
 //   DeadlineExceeded                longer than `options` allow.
-//   DataLoss                        ParseListPage(); keys outside the prefix; a list that does not
-//                                   go on.
+//   DataLoss                        ParseListPage(); keys outside the prefix; pages that repeat.
 //   Cancelled                       InterruptRequested().
 absl::StatusOr<BucketContents> ListBucket(WebConnection& connection, const WebDialect& dialect,
                                           const BucketListing& listing,

@@ -27,7 +27,7 @@ struct BucketName {
 
   // "s3://bucket/".
   std::string Root() const;
-  std::string Text() const;  // The name again.
+  std::string Text() const;  // The name as text.
 };
 
 // Parses a name, a pattern, or the name of a bucket alone ("s3://bucket"). InvalidArgument, with
@@ -38,14 +38,13 @@ absl::StatusOr<BucketName> ParseBucketName(absl::string_view name);
 // InvalidArgument if `name` cannot be an object's name, because it has no key, or a '/' at its end.
 absl::Status CheckObjectName(const BucketName& name);
 
-// `error` with `name` before its message, if the message does not have it yet.
+// `error` with `name` before its message, if the message does not contain the name.
 absl::Status WithName(const absl::Status& error, absl::string_view name);
 
-// `key` with each byte percent-encoded that is not unreserved (letters, digits, "-._~") and no '/'.
-// Signatures are made of this form.
+// `key`, percent-encoded except letters, digits, "-._~" and '/'. Signatures use this form.
 std::string EncodedKey(absl::string_view key);
 
-// "?a=1&b=2", percent-encoded, '/' too, and sorted by name, as it must be signed.
+// "?a=1&b=2", percent-encoded ('/' too) and sorted by name, as signatures require.
 std::string EncodedQuery(std::vector<std::pair<std::string, std::string>> parameters);
 
 // Undoes the encoding of keys in an answer with `encoding-type=url`. A '+' is a blank. Text with a

@@ -47,7 +47,7 @@ absl::Status BucketSink::Fail(absl::Status status) {
 absl::Status BucketSink::Append(absl::string_view bytes) {
   SYSTOLE_RETURN_IF_ERROR(status_);
   while (!bytes.empty()) {
-    // A full part is sent when more comes, so that the last one is never empty.
+    // A full part is sent only when more bytes come, so that the last part is never empty.
     if (buffer_.size() == PartBytes()) {
       if (absl::Status sent = SendPart(); !sent.ok()) return Fail(std::move(sent));
     }
@@ -141,7 +141,7 @@ absl::Status BucketSink::Finish() {
 absl::Status BucketSink::Close() {
   SYSTOLE_RETURN_IF_ERROR(status_);
   absl::Status finished = Finish();
-  connection_.NoteWrite(name_);  // The object may be there even after an error.
+  connection_.NoteWrite(name_);  // The object may exist even after an error.
   if (!finished.ok()) return Fail(std::move(finished));
   threads_.reset();
   status_ =

@@ -50,7 +50,7 @@ class BucketSink final : public ByteSink {
   ~BucketSink() override;
 
   absl::Status Append(absl::string_view bytes) override;
-  // Waits until all is sent. After an error the object may exist nevertheless, but only as a whole.
+  // Waits until all bytes are sent. Even after an error the object may exist, but only as a whole.
   absl::Status Close() override;
   absl::string_view name() const override { return name_; }
 
@@ -75,7 +75,7 @@ class BucketSink final : public ByteSink {
   ObjectUpload upload_;
   absl::Status status_;
   std::string buffer_;
-  int parts_ = 0;  // Handed to threads so far.
+  int parts_ = 0;  // How many parts were handed to threads so far.
   InterruptFlag unwanted_;
 
   Mutex mu_;
@@ -83,7 +83,7 @@ class BucketSink final : public ByteSink {
   int in_flight_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t bytes_in_flight_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Status failed_ ABSL_GUARDED_BY(mu_);  // The first error of a part.
-  std::unique_ptr<WorkerPool> threads_;       // Last: it uses what is above.
+  std::unique_ptr<WorkerPool> threads_;       // Last, because the threads use the members above.
 };
 
 }  // namespace systole

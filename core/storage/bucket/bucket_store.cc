@@ -36,7 +36,7 @@ BucketName FolderOf(BucketName name) {
   return name;
 }
 
-// The files, each in the state in which `contents` has it, if it does.
+// The files, each with its state in `contents`, if there is one.
 std::vector<ListedFile> WithStates(std::vector<std::string> files, const BucketContents& contents) {
   std::vector<ListedFile> listed;
   listed.reserve(files.size());
@@ -137,7 +137,7 @@ absl::Status BucketStore::Remove(const std::string& name) const {
   SYSTOLE_ASSIGN_OR_RETURN(const BucketName parsed, ParseBucketName(name));
   SYSTOLE_RETURN_IF_ERROR(CheckObjectName(parsed));
   SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
-  // S3 removes what is not there, too.
+  // This asks first, because S3 answers OK even if there is no such object.
   const absl::StatusOr<SeenObject> there =
       parts->connection->Look(name, /*called=*/"", parts->service.web.open_timeout);
   if (!there.ok()) return WithName(there.status(), name);
@@ -154,7 +154,8 @@ absl::StatusOr<std::unique_ptr<ByteSource>> BucketStore::OpenInState(
   std::optional<WebObject> object = ObjectOfIdentity(state.size_bytes, state.identity);
   if (!object.has_value()) return Store::OpenInState(name, state);
   SYSTOLE_ASSIGN_OR_RETURN(Parts* const parts, Use());
-  // The list may be old, so CheckUnchanged() asks, unless a read has proven the state meanwhile.
+  // The list may be old, so CheckUnchanged() asks the server, unless a read has proven the state
+  // since then.
   return std::make_unique<WebSource>(
       *parts->connection, name,
       SeenObject{.object = *std::move(object), .asked = -absl::InfiniteDuration()});
@@ -206,7 +207,7 @@ absl::StatusOr<std::vector<ListedFile>> BucketStore::ListGlob(const BucketName& 
   }
   BucketListing listing = {.prefix = pattern, .with_states = with_states};
   listing.prefix.key.resize(pattern.key.find_first_of(kWildcards));
-  // What begins with the prefix is listed as far as the next '/', unless the pattern goes on there.
+  // Names are listed up to the first '/' after the prefix, unless the pattern has a '/' there, too.
   listing.into_folders = absl::StrContains(pattern.key.substr(listing.prefix.key.size()), '/');
   SYSTOLE_ASSIGN_OR_RETURN(const BucketContents contents, Contents(listing));
   const ObjectNames& names = contents.names;
@@ -257,7 +258,7 @@ absl::StatusOr<PatternList> BucketStore::ListStates(const std::string& pattern,
     folder = FolderOf(parsed);
   }
   absl::StatusOr<BucketContents> contents = Contents({.prefix = folder, .with_states = true});
-  // Less may be listed, and be allowed: the names that begin like the pattern.
+  // A list of only the names that begin like the pattern may be short enough, and allowed.
   if (is_glob && (absl::IsPermissionDenied(contents.status()) ||
                   absl::IsResourceExhausted(contents.status()))) {
     return list_glob();
@@ -291,7 +292,7 @@ void BucketStore::RememberName(const std::string& name) const {
 bool BucketStore::Takes(const std::string& pattern, const std::string& name) const {
   const absl::StatusOr<BucketName> parsed = ParseBucketName(pattern);
   if (!parsed.ok()) return false;
-  // Without wildcards it is an object, or a folder of what its name begins with.
+  // A pattern without wildcards is the name of an object or a folder.
   if (!IsGlob(parsed->key)) return TakesObject({FolderOf(*parsed).Text()}, pattern, name);
   MutexLock lock(mu_);
   return TakesObject(named_literally_, pattern, name);

@@ -36,8 +36,8 @@ struct BucketService {
 // thread. Errors are also those of HttpClient::Fetch() and of WebDialect.
 class BucketStore final : public Store {
  public:
-  // The stores of this process, as its environment says at the first use. Their threads end when
-  // the process exits, and requests are then Cancelled.
+  // The stores of this process, set up from its environment at the first use. Their threads end
+  // when the process exits, and requests are then Cancelled.
   static const BucketStore& S3OfProcess();
   static const BucketStore& GcsOfProcess();
 
@@ -46,25 +46,25 @@ class BucketStore final : public Store {
       : make_(std::move(make)) {}
 
   // Asks the server, with at least one request for each pattern. Besides Store's errors: NotFound
-  // if there is no such bucket. If the server forbids to read a pattern without wildcards, the
+  // if there is no such bucket. If the server forbids reading a pattern without wildcards, the
   // pattern is taken as the name of an object. Open() then finds out whether this object exists.
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
                                                 NameFilter wanted) const override;
-  // Of a folder, and of a glob whose folder has no wildcards, the whole folder is listed: one list
-  // then serves for the pattern and for what lies beside it. If that list is forbidden or too long,
-  // this is List().
+  // For a folder, and for a glob whose folder has no wildcards, lists the whole folder. So one list
+  // has the files of the pattern and the files beside them. If that list is forbidden or too long,
+  // does what List() does.
   absl::StatusOr<PatternList> ListStates(const std::string& pattern,
                                          NameFilter wanted) const override;
-  // Asks no server. Knows what List() found out about the pattern.
+  // Asks no server. Uses what List() found out about the pattern.
   bool Takes(const std::string& pattern, const std::string& name) const override
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const override;
   absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& name) const override;
   absl::StatusOr<StoredState> Stat(const std::string& name) const override;
-  // Asks no server. Open(), if no read can be tied to the state.
+  // Asks no server. If reads cannot be tied to the state, does what Open() does.
   absl::StatusOr<std::unique_ptr<ByteSource>> OpenInState(const std::string& name,
                                                           const StoredState& state) const override;
-  // Asks no server: whether the object may be written, its sink finds out.
+  // Asks no server. The sink finds out whether the object may be written.
   absl::StatusOr<std::unique_ptr<ByteSink>> Create(const std::string& name) const override;
   // Asks the server whether there is such an object, and then removes it.
   absl::Status Remove(const std::string& name) const override;
@@ -85,7 +85,7 @@ class BucketStore final : public Store {
                                                     NameFilter wanted) const;
   absl::StatusOr<std::vector<std::string>> ListFolderOf(const BucketName& name,
                                                         NameFilter wanted) const;
-  // Files that the glob matches. With states, as far as the list of the glob says them.
+  // The files that the glob matches, with their states as far as the list of the glob shows them.
   absl::StatusOr<std::vector<ListedFile>> ListGlob(const BucketName& pattern, NameFilter wanted,
                                                    bool with_states) const;
   void RememberName(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);

@@ -95,7 +95,7 @@ absl::Status GcsDialect::Prepare(HttpRequest& request) {
     NamePayer(request);
     request.sign = {.access_key_id = options_.hmac_keys->access_key_id,
                     .secret_access_key = options_.hmac_keys->secret_access_key,
-                    .region = "auto",  // Buckets of all places are at one server.
+                    .region = "auto",  // One server has the buckets of all regions.
                     .service = "storage",
                     .scheme = SigningScheme::kGoogle};
     return absl::OkStatus();
@@ -125,7 +125,7 @@ bool GcsDialect::LearnsFrom(const std::string& /*name*/, const HttpRequest& sent
   GoogleTokenSource& tokens = TokensFor(sent);
   tokens.Refused(used);
   const absl::StatusOr<std::optional<std::string>> renewed = tokens.Get(sent.timeout);
-  // The next Prepare() returns an error of the renewal.
+  // If the renewal failed, the next Prepare() returns its error.
   return !renewed.ok() || *renewed != used;
 }
 

@@ -23,7 +23,8 @@ struct GcsOptions {
   std::string endpoint = "https://storage.googleapis.com";
   // False: the server is an emulator, which must not get a token.
   bool sends_tokens = true;
-  // If they are set, they sign all requests, and no tokens are used. An emulator gets neither.
+  // If they are set, they sign all requests, and no tokens are used. An emulator gets neither
+  // signatures nor tokens.
   std::optional<AwsCredentials> hmac_keys = {};
   // The project that pays for requests with credentials. Requests without credentials may not name
   // a project. Empty: no request names one.
@@ -65,7 +66,7 @@ class GcsDialect final : public BucketDialect {
   const HttpUrl endpoint_;
   const std::unique_ptr<GoogleTokenSource> tokens_;
   const std::unique_ptr<GoogleTokenSource> write_tokens_;
-  std::atomic<bool> has_token_ = false;  // Whether the last request had one.
+  std::atomic<bool> has_token_ = false;  // Whether the last request had a token.
 };
 
 // GcsOptions by the variables of the environment. The README lists them. Errors of

@@ -21,12 +21,13 @@
 namespace systole {
 namespace {
 
-// To make one object of its parts takes a server up to some minutes. Meanwhile it sends next to
-// nothing.
+// A server may take some minutes to make one object of its parts. Meanwhile it sends almost no
+// bytes.
 constexpr absl::Duration kEndTime = absl::Minutes(15);
 constexpr absl::Duration kEndSilence = absl::Minutes(5);
 
-// Of bytes that are sent and still move: a server that takes none is noticed by its silence.
+// The lowest speed of a request that sends bytes. If a server takes no bytes at all, the stall
+// timeout ends the request.
 constexpr size_t kSlowestBytesPerSecond = size_t{64} << 10;
 
 constexpr size_t kMaxEtagBytes = 256;
@@ -34,11 +35,11 @@ constexpr size_t kMaxEtagBytes = 256;
 // The name of the metadata that tells which upload made an object.
 constexpr absl::string_view kMarkName = "systole-upload";
 
-// Codes of refusals, after an answer 200, that say that another attempt may help.
+// Codes of refusals after an answer 200. After these, another attempt may help.
 constexpr absl::string_view kPassingCodes[] = {"InternalError", "SlowDown", "ServiceUnavailable",
                                                "RequestTimeout"};
 
-// No other upload has the same. Empty if the kernel gives no random bytes.
+// No other upload has the same mark. Empty if the kernel gives no random bytes.
 std::string MakeMark() {
   std::array<char, 16> random;
   const ssize_t given = ::getrandom(random.data(), random.size(), 0);
@@ -137,7 +138,7 @@ absl::Status ObjectUpload::End(absl::Span<const std::string> etags) const {
   request.stall_timeout = kEndSilence;
   const absl::Status ended =
       Fetch(request, [this](const HttpResponse& answer) { return CheckEnd(answer); }).status();
-  // After a lost answer the upload is over, and the server may not know it any more.
+  // If only the answer was lost, the upload has ended, and the server may not know it any more.
   return ended.ok() || IsThere() ? absl::OkStatus() : ended;
 }
 

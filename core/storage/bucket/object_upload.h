@@ -1,6 +1,6 @@
 // The requests that write one object of a bucket, either in one piece or in parts. S3 calls them
 // PutObject, CreateMultipartUpload, UploadPart, CompleteMultipartUpload and AbortMultipartUpload.
-// The XML API of Cloud Storage has the same ones.
+// The XML API of Cloud Storage has the same requests.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_OBJECT_UPLOAD_H_
 #define SYSTOLE_CORE_STORAGE_BUCKET_OBJECT_UPLOAD_H_
 
@@ -38,12 +38,12 @@ class ObjectUpload {
   // Begins an upload in parts. Errors are also those of ParseUploadId().
   absl::Status Begin();
   bool has_begun() const { return !id_.empty(); }
-  // REQUIRES, for the next three: Begin() has returned OK.
+  // The next three functions require that Begin() has returned OK.
 
   // Returns the ETag of a part. `number` is 1 for the first, and at most kMaxUploadParts.
   absl::StatusOr<std::string> PutPart(int number, HttpBody bytes) const;
-  // Makes the object of the parts 1, 2, .. with these ETags. After an error the object may exist
-  // nevertheless, as a whole, if only the answer was lost.
+  // Makes the object of the parts 1, 2, .. with these ETags. Even after an error the object may
+  // exist as a whole, if only the answer was lost.
   absl::Status End(absl::Span<const std::string> etags) const;
   // Makes the server forget the parts. Returns no error, because the caller has one already. Takes
   // kMaxAbortTime at most, even if the thread is interrupted.
@@ -64,7 +64,7 @@ class ObjectUpload {
       const HttpRequest& request, WebConnection::AnswerCheck check = [](const HttpResponse&) {
         return absl::OkStatus();
       }) const;
-  // What an answer 200 to the request that ends the upload says.
+  // OK if an answer 200 to the request that ends the upload says that the object exists.
   absl::Status CheckEnd(const HttpResponse& response) const;
   // Whether this upload made the object that exists now.
   bool IsThere() const;
@@ -72,8 +72,8 @@ class ObjectUpload {
   WebConnection& connection_;
   const BucketDialect& dialect_;
   const BucketName name_;
-  std::string id_;    // Of the upload.
-  std::string mark_;  // The object's metadata has it.
+  std::string id_;    // The upload's ID.
+  std::string mark_;  // The object's metadata has this mark.
 };
 
 }  // namespace systole

@@ -67,7 +67,7 @@ std::string S3Dialect::RegionOf(const std::string& bucket) {
 HttpUrl S3Dialect::ServerIn(const std::string& region) const {
   if (endpoint_.has_value()) return *endpoint_;
   const absl::StatusOr<std::string> domain = AwsDomainOfRegion(region, kEndpoint);
-  SYSTOLE_CHECK(domain.ok());  // Regions of other domains are refused or not learned.
+  SYSTOLE_CHECK(domain.ok());  // Other code refuses or ignores regions of unknown domains.
   return {.scheme = "https",
           .host = absl::StrCat("s3.", region, ".", *domain),
           .port = 443,
@@ -78,7 +78,7 @@ absl::Status S3Dialect::Prepare(HttpRequest& request) {
   SYSTOLE_ASSIGN_OR_RETURN(const BucketTarget target, ParseBucketTarget(request.url));
   const std::string region = RegionOf(target.name.bucket);
   const HttpUrl server = ServerIn(region);
-  // A certificate for *.HOST is for one name before the HOST, and "a.b" is two.
+  // A certificate for *.HOST allows one name before the HOST, but "a.b" is two names.
   const bool name_is_one = server.scheme == "http" || !absl::StrContains(target.name.bucket, '.');
   const bool in_host = options_.bucket_in_host.value_or(!endpoint_.has_value()) && name_is_one;
   request.url = in_host ? AddressAtHost(server, target) : AddressInPath(server, target);
@@ -125,7 +125,7 @@ bool S3Dialect::LearnsFrom(const std::string& name, const HttpRequest& sent,
   }
   credentials_->Refused(used);
   const absl::StatusOr<std::optional<AwsCredentials>> renewed = credentials_->Get(sent.timeout);
-  // The next Prepare() returns an error of the renewal.
+  // If the renewal failed, the next Prepare() returns its error.
   return !renewed.ok() || *renewed != used;
 }
 

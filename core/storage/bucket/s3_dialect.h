@@ -29,14 +29,14 @@ inline constexpr size_t kMaxBucketRegions = 1024;
 struct S3Options {
   // The address of a server of objects. Empty: AWS's own, one for each region.
   std::string endpoint = {};
-  // The region of a bucket, until AWS says that the bucket is in another one. For another server,
-  // the region that signatures name.
+  // The region of a bucket, until AWS says that the bucket is in another region. For a server other
+  // than AWS, the region that signatures name.
   std::string region = "us-east-1";
   // Whether the bucket stands in the host's name (BUCKET.HOST/KEY) or in the path
   // (HOST/BUCKET/KEY). Nullopt: in the name for AWS, in the path for others.
   std::optional<bool> bucket_in_host = {};
-  // Whether each request says that its sender pays for it. Some buckets refuse requests that do
-  // not.
+  // Whether each request says that its sender pays for it. Some buckets refuse requests that do not
+  // say this.
   bool requester_pays = false;
 };
 
@@ -72,7 +72,7 @@ class S3Dialect final : public BucketDialect {
   const std::unique_ptr<AwsCredentialSource> credentials_;
   std::atomic<bool> signs_ = false;  // Whether the last request had credentials.
   Mutex mu_;
-  // Of buckets that are not in S3Options::region.
+  // The regions of buckets that are not in S3Options::region.
   absl::flat_hash_map<std::string, std::string> regions_ ABSL_GUARDED_BY(mu_);
 };
 

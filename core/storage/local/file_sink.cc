@@ -30,7 +30,7 @@ absl::string_view FolderOf(absl::string_view path) {
   return path.substr(0, path.size() - BaseName(path).size());
 }
 
-// A rename is safe on the device only when its folder is synced.
+// A rename is safe on the device only after its folder is synced.
 absl::Status SyncFolder(absl::string_view path) {
   const std::string folder = FolderOf(path).empty() ? "." : std::string(FolderOf(path));
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -45,9 +45,9 @@ absl::Status SyncFolder(absl::string_view path) {
   return absl::OkStatus();
 }
 
-// What the name of a temporary file says.
+// The parts of a temporary file's name.
 struct Temporary {
-  absl::string_view base_name;  // Of the file that it would have become.
+  absl::string_view base_name;  // The base name of the file that was being written.
   pid_t process = 0;
 };
 

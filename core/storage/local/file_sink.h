@@ -20,17 +20,17 @@
 namespace systole {
 
 struct FileSinkOptions {
-  // Bytes gathered before a write. A larger number makes fewer calls. Each open file takes so many
-  // bytes of memory.
+  // Bytes gathered before a write. A larger number makes fewer calls, but each open file takes this
+  // many bytes of memory.
   size_t buffer_bytes = 256 << 10;
   // Whether Close() waits until the bytes are on the device. If not, a power cut may leave an empty
   // file under the final name. So turn this off only for files that can be made again, such as an
   // index.
   bool sync = true;
-  // Whether whole pages bypass the page cache if their bytes lie right for it: if the address and
-  // the place in the file are multiples of kFilePageBytes. This saves most of the processor's time,
-  // and the page cache's memory. But the writer waits for the device, and so does the next reader.
-  // A file system that cannot do this gets ordinary writes.
+  // Whether whole pages bypass the page cache. This needs an address and a place in the file that
+  // are multiples of kFilePageBytes. This saves most of the processor's time, and the page cache's
+  // memory. But the writer waits for the device, and so does the next reader. A file system that
+  // cannot do this gets ordinary writes.
   bool direct = false;
 };
 
@@ -52,8 +52,8 @@ class FileSink final : public ByteSink {
  private:
   FileSink(std::string path, std::string temporary_path, int fd, const FileSinkOptions& options);
   absl::Status WriteOut(absl::string_view bytes);
-  // Writes as many of the first bytes as may bypass the page cache, and what comes before them, and
-  // removes them from `bytes`. None if this is less than a page.
+  // Writes buffer_ and as many of the first bytes as may bypass the page cache, and removes these
+  // from `bytes`. Writes none if they are less than a page.
   absl::Status WriteDirect(absl::string_view& bytes);
   // False: the file system does not have it.
   bool SetDirect(bool direct);
@@ -66,11 +66,11 @@ class FileSink final : public ByteSink {
   int fd_;  // -1 once closed.
   std::string buffer_;
   uint64_t written_ = 0;    // Bytes of the file, without those in buffer_.
-  bool is_direct_ = false;  // What write() does now.
+  bool is_direct_ = false;  // Whether write() bypasses the page cache now.
   absl::Status status_;
 };
 
-// Whether FileSink::Create(path) would succeed now. Leaves nothing behind, and removes temporary
+// Whether FileSink::Create(path) would succeed now. Leaves no file behind, and removes temporary
 // files of `path` that killed processes have left (RemoveStaleTemporaries). This is for programs
 // that work for a long time before they write.
 absl::Status CheckWritable(const std::string& path);

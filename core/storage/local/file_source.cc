@@ -19,8 +19,8 @@
 namespace systole {
 namespace {
 
-// Of a file on a network file system, each system call reads at most so much, so that a slow link
-// is seen to bring bytes. No system asks its server for more at a time.
+// Each system call reads at most this much of a file on a network file system, so that bytes on a
+// slow link are reported as they come. No file system asks its server for more at a time.
 constexpr size_t kFarPieceBytes = size_t{1} << 20;
 
 // The status of a failed system call. If the errno has a usual cause, the message says what to do.
@@ -31,7 +31,8 @@ absl::Status SystemError(int error, absl::string_view call, absl::string_view pa
         what, ": no file descriptor left; each open shard takes one, raise `ulimit -n`"));
   }
   const absl::Status status = absl::ErrnoToStatus(error, what);
-  // A part of the path is no folder, or is a link that leads back to itself: there is no such file.
+  // ENOTDIR: a part of the path is not a folder. ELOOP: a link leads back to itself. In both cases
+  // there is no such file.
   if (error == ENOTDIR || error == ELOOP) return absl::NotFoundError(status.message());
   return status;
 }
@@ -127,8 +128,8 @@ absl::Status FileSource::CheckUnchanged() const {
   if (::stat(path_.c_str(), &info) != 0) {
     const int error = errno;
     if (error == ENOENT || error == ENOTDIR) return changed("was removed");
-    // NotFound: the file cannot be seen at its place. A code such as PermissionDenied would blame
-    // the client.
+    // NotFound: the file cannot be seen at its place. A code such as PermissionDenied would look
+    // like the client's fault.
     return absl::NotFoundError(SystemError(error, "stat", BaseName(path_)).message());
   }
   const absl::StatusOr<FileState> now = StateOf(info, path_);

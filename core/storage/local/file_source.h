@@ -1,6 +1,6 @@
 // A regular file, opened once and read by position. FileSource remembers the file's state at that
-// time. So it notices if the file is replaced, resized or rewritten while it is served. So bytes of
-// another file cannot get into a feed.
+// time. So it notices if the file is replaced, resized or rewritten while it is served, and bytes
+// of another file cannot get into a feed.
 //
 // Thread-safe. Owns its file descriptor: one per open shard.
 #ifndef SYSTOLE_CORE_STORAGE_LOCAL_FILE_SOURCE_H_
@@ -22,7 +22,7 @@
 
 namespace systole {
 
-// What distinguishes two states of a file on this machine.
+// The facts that distinguish two states of a file on this machine.
 struct FileState {
   uint64_t size_bytes = 0;
   int64_t mtime_ns = 0;  // Since the Unix epoch.

@@ -68,8 +68,8 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern) {
   }
 }
 
-// `path`, which is absolute, without "." and "..". A ".." leads out of the folder that stands
-// before it. If that is a symbolic link, it leads out of the link's target.
+// `path`, which is absolute, without "." and "..". A ".." leads out of the folder before it. If
+// that folder is a symbolic link, the ".." leads out of the link's target.
 std::string WithoutDots(const std::filesystem::path& path) {
   std::filesystem::path full = "/";
   for (const std::filesystem::path& part : path.relative_path()) {

@@ -30,13 +30,13 @@ bool LiesBesideShards(absl::string_view path) {
          absl::EndsWith(name, kManifestSuffix) || absl::EndsWith(name, ".json");
 }
 
-// Adds to the error for a folder what to write if it has class folders of images.
+// Adds to the error for a folder the glob to write if it has class folders of images.
 absl::Status WithGlobOfImages(const absl::Status& error, absl::string_view pattern) {
   if (!absl::IsInvalidArgument(error) || !absl::StrContains(error.message(), "folder") ||
       IsWebAddress(pattern)) {
     return error;
   }
-  // A glob for the class folders lacks only their files.
+  // To a glob that matches the class folders, only the part for their files is added.
   const absl::string_view missing =
       BaseName(pattern).find_first_of("*?[") == std::string::npos ? "/*/*.jpg" : "/*.jpg";
   return absl::Status(
@@ -49,7 +49,7 @@ bool IsBefore(absl::string_view a, absl::string_view b) {
   return std::tuple(BaseName(a), a) < std::tuple(BaseName(b), b);
 }
 
-// Adds what the pattern names in its store, and returns how many files that are.
+// Adds the files that the pattern names in its store, and returns their number.
 using AddNamed = absl::FunctionRef<absl::StatusOr<size_t>(
     const Store& store, const std::string& pattern, Store::NameFilter wanted)>;
 

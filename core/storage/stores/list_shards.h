@@ -26,9 +26,9 @@ inline constexpr char kManifestSuffix[] = ".manifest";
 // index files (`*.idx`, `*.idx.hash`, `*.idx.restart`), names that end in kLabelsFileName or
 // kManifestSuffix, and `*.json`.
 //   NotFound           a pattern names nothing, or only files that are left out.
-//   InvalidArgument    no pattern, a pattern of an unknown store, or one that matches a folder
-//                      or anything else that is not a file. The message says which pattern would
-//                      match images in class folders.
+//   InvalidArgument    no pattern, a pattern of an unknown store, or a pattern that matches a
+//                      folder or anything else that is not a file. The message says which pattern
+//                      would match images in class folders.
 //   PermissionDenied   a folder on the path cannot be read.
 //   Cancelled          InterruptRequested().
 absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string> patterns);
@@ -38,12 +38,12 @@ struct ShardList {
   // The folders of shards that were listed as a whole, each once, sorted by name.
   std::vector<FolderList> folders;
 
-  // The state in which the list shows one of `shards`. Null: it is none of them, or the list does
-  // not say enough to tell states apart. O(log shards).
+  // The state of one of `shards` in the list. Null: it is not one of them, or the list does not
+  // have enough to tell states apart. O(log shards).
   const StoredState* StateOf(absl::string_view name) const;
 };
 
-// ListShards(), with what Store::ListStates() says besides.
+// ListShards(), with the states and folders that Store::ListStates() returns.
 absl::StatusOr<ShardList> ListShardStates(absl::Span<const std::string> patterns);
 
 // Whether ListShards() would return `path` for `pattern`, if that file existed. The folder in

@@ -26,14 +26,14 @@ absl::StatusOr<StoredState> StatStored(const std::string& name);
 absl::StatusOr<std::unique_ptr<ByteSink>> CreateStored(const std::string& name);
 
 // `error` comes from opening the file `name`, which may lie beside a shard. Returns whether the
-// error means that there is no such file. A bucket answers "it may not be read" (403) for a missing
-// object, too, if its caller may not list the bucket. So for an object on a server (IsOnServer),
+// error means that there is no such file. A bucket answers 403 (forbidden) for a missing object,
+// too, if its caller may not list the bucket. So for an object on a server (IsOnServer),
 // PermissionDenied may mean the same as NotFound.
 bool IsAbsent(const absl::Status& error, absl::string_view name);
 
 absl::Status RemoveStored(const std::string& name);
 
-// Removes what CreateStored() of these names left behind in processes that were killed.
+// Removes files that CreateStored() of these names left behind in processes that were killed.
 void RemoveLeftovers(absl::Span<const std::string> names);
 
 // Reads a whole file. ResourceExhausted, before anything is read, if it has more than `max_bytes`.

@@ -1,6 +1,6 @@
-// Remembers for a moment what a server said of objects. When a shard is opened and its state is
-// read, the same question comes twice within milliseconds, and each answer costs a round trip to
-// the server.
+// Remembers for a moment the answers of a server about objects. When a shard is opened and its
+// state is read, the same question comes twice within milliseconds, and each answer costs a round
+// trip to the server.
 #ifndef SYSTOLE_CORE_STORAGE_WEB_RECENT_OBJECTS_H_
 #define SYSTOLE_CORE_STORAGE_WEB_RECENT_OBJECTS_H_
 
@@ -23,7 +23,7 @@ inline constexpr size_t kMaxRecentObjects = 4096;
 
 struct SeenObject {
   WebObject object;
-  absl::Duration asked;  // When the server was asked for it, on WebStoreOptions::now.
+  absl::Duration asked;  // When the server was asked, on WebStoreOptions::now.
 };
 
 // Thread-safe. It has no clock.
@@ -32,13 +32,13 @@ class RecentObjects {
   // Forgets answers that are as old as `trust`.
   explicit RecentObjects(absl::Duration trust) : trust_(trust) {}
 
-  // If there are two answers, keeps the one to the later question.
+  // If there are two answers, keeps the answer to the later question.
   void Remember(const std::string& name, const SeenObject& seen) ABSL_LOCKS_EXCLUDED(mu_);
   // The answer to a question that was asked less than `trust` before `now`.
   std::optional<SeenObject> Find(const std::string& name, absl::Duration now)
       ABSL_LOCKS_EXCLUDED(mu_);
   void Forget(const std::string& name) ABSL_LOCKS_EXCLUDED(mu_);
-  // Forgets what was said of the object, unless that is the state of this identity.
+  // Forgets the answer about the object, unless it shows the state of this identity.
   void ForgetOther(const std::string& name, absl::string_view identity) ABSL_LOCKS_EXCLUDED(mu_);
 
   // This process has written or removed the object. Find() no longer returns answers to questions
@@ -53,7 +53,7 @@ class RecentObjects {
   const absl::Duration trust_;
   mutable Mutex mu_;
   absl::flat_hash_map<std::string, SeenObject> objects_ ABSL_GUARDED_BY(mu_);
-  // At most kMaxRecentObjects. What is forgotten counts as written at `forgotten_`.
+  // At most kMaxRecentObjects. Objects that were forgotten count as written at `forgotten_`.
   absl::flat_hash_map<std::string, absl::Duration> written_ ABSL_GUARDED_BY(mu_);
   absl::Duration forgotten_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
 };

@@ -17,7 +17,7 @@ namespace {
 constexpr absl::string_view kEtagWord = "etag ";
 constexpr absl::string_view kGenerationWord = "generation ";
 constexpr size_t kMaxDateBytes = 64;
-constexpr size_t kMaxGenerationDigits = 20;  // Of a number of 64 bits.
+constexpr size_t kMaxGenerationDigits = 20;  // The digits of a number of 64 bits.
 
 absl::string_view Header(const HttpResponse& response, absl::string_view name) {
   return FindHeader(response.headers, name);
@@ -66,7 +66,7 @@ absl::Status WrongRange(absl::string_view called, const HttpRange& asked,
 
 bool IsGone(int status) { return status == 404 || status == 410; }
 
-// Whether what the answer says of its object can be true of `object`.
+// Whether the answer's facts about its object do not contradict those of `object`.
 bool MayBeOf(const WebObject& object, const HttpResponse& response) {
   if (!object.generation.empty()) {
     const std::string generation = GenerationOf(response);
@@ -141,7 +141,8 @@ absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
   switch (response.status) {
     case 200: {
       const std::optional<uint64_t> bytes = ParseContentLength(Header(response, "content-length"));
-      // It is made as it is sent, or HEAD is answered by something that does not know.
+      // The server makes the object while it sends it, or it answers HEAD without knowing the
+      // object.
       if (bytes.value_or(0) == 0) return std::nullopt;
       return ObjectOf(called, *bytes, response);
     }

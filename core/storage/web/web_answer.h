@@ -1,4 +1,5 @@
-// Reads what the answers of a web server say of an object, and checks each value before it is used.
+// Reads the facts about an object from the answers of a web server, and checks each value before it
+// is used.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STORAGE_WEB_WEB_ANSWER_H_
@@ -23,7 +24,7 @@ inline constexpr uint64_t kMaxWebObjectBytes = uint64_t{1} << 43;
 struct WebObject {
   uint64_t size_bytes = 0;
   std::string etag;           // Strong, with its quotes. Empty: there is none.
-  std::string last_modified;  // As the server writes it. Empty: none that can be used.
+  std::string last_modified;  // As the server writes it. Empty: it cannot be used.
   // Digits that name the object's state, on servers of a dialect that has them. Empty elsewhere.
   std::string generation = {};
 
@@ -32,16 +33,16 @@ struct WebObject {
 };
 
 // The object that a list shows with this ETag and generation, as the list writes them. Either may
-// be empty, or no such thing at all: then it is left out.
+// be empty or malformed, and is then left out.
 WebObject ObjectOfList(uint64_t size_bytes, absl::string_view etag, absl::string_view generation);
 
-// The object of this size whose Identity() is `identity`. Nullopt if its reads could not be tied to
-// that state, because it is named by no ETag or generation.
+// The object of this size whose Identity() is `identity`. Nullopt if reads cannot be tied to that
+// state, because the identity has no ETag or generation.
 std::optional<WebObject> ObjectOfIdentity(uint64_t size_bytes, absl::string_view identity);
 
-// The object of an answer to HEAD. Nullopt: the answer does not tell, and a GET may. Nor does it
-// tell with a length of 0, which servers send that have one handler for every HEAD. In these
-// functions `called` is what messages call the object, fit to be shown.
+// The object of an answer to HEAD. Nullopt: the answer does not describe the object, but a GET may.
+// A length of 0 does not describe it either, because some servers answer every HEAD with 0. In
+// these functions `called` is what messages call the object, fit to be shown.
 absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
                                                       const HttpResponse& response);
 

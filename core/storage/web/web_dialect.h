@@ -1,5 +1,5 @@
-// How requests to one kind of server differ from plain HTTP: where its objects are, what lets a
-// request in, and what a refusal means.
+// How requests to one kind of server differ from plain HTTP: where its objects are, which
+// authorization a request needs, and what a refusal means.
 #ifndef SYSTOLE_CORE_STORAGE_WEB_WEB_DIALECT_H_
 #define SYSTOLE_CORE_STORAGE_WEB_WEB_DIALECT_H_
 
@@ -41,7 +41,7 @@ class WebDialect {
   WebDialect() = default;
 };
 
-// Enough for one request that needs both another place and new credentials.
+// Enough for a request that needs both another address and new credentials.
 inline constexpr int kMostCorrections = 2;
 
 }  // namespace systole

@@ -18,7 +18,8 @@ namespace {
 // hold its connection while others wait.
 constexpr size_t kPieceBytes = size_t{8} << 20;
 
-// How often an empty object is asked for that turns out to be replaced meanwhile.
+// How often the server is asked about an object that seems empty but is replaced between two
+// answers.
 constexpr int kMostAsks = 3;
 
 // The name of the object in errors. It is never empty, because errors would then name the address.
@@ -55,7 +56,7 @@ absl::StatusOr<std::unique_ptr<WebConnection>> WebConnection::Create(const WebSt
 }
 
 HttpRequest WebConnection::RequestFor(const std::string& name, const std::string& called) const {
-  // Compressed on the way, an object would have other lengths and offsets.
+  // If a server compressed the object on the way, lengths and offsets would be wrong.
   return {.url = name,
           .headers = {{"accept-encoding", "identity"}},
           .timeout = options_.timeout,
@@ -71,7 +72,7 @@ absl::Status WebConnection::NotPrepared(const HttpRequest& request,
                                         const absl::Status& error) const {
   const absl::StatusCode code = CodeBeforeRequest(error);
   if (request.called.empty()) return absl::Status(code, error.message());
-  // Clients see it, and must not learn the places of the credentials.
+  // Clients see the error, and must not learn where the credentials come from.
   return absl::Status(code, absl::StrCat(ShownIn(request), ": its server cannot be asked now (",
                                          absl::StatusCodeToString(code),
                                          "); `systole inspect` of the shard says why"));
@@ -137,7 +138,7 @@ absl::StatusOr<WebObject> WebConnection::Ask(const std::string& name, const std:
     SYSTOLE_ASSIGN_OR_RETURN(const HttpResponse first_byte, Fetch(ask_first_byte));
     const bool has_no_byte = first_byte.status == 416;
     HttpResponse head;
-    if (has_no_byte) {  // An empty object. Not all servers say so here.
+    if (has_no_byte) {  // The object is empty. Not all servers show this in the answer to HEAD.
       SYSTOLE_ASSIGN_OR_RETURN(head, Fetch(ask_head));
     }
     const std::optional<uint64_t> length = LengthOfHead(head);

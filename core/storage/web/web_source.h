@@ -43,9 +43,9 @@ struct WebStoreOptions {
   absl::Duration open_timeout = absl::Minutes(1);
   // A server's answer about an object is used again until it is as old as this. A shard's first
   // questions come within milliseconds. A feed calls CheckUnchanged() after each group of reads,
-  // and the answers to these reads say the same. 0: each call asks the server.
+  // and the answers to these reads already show the state. 0: each call asks the server.
   absl::Duration trust = absl::Seconds(1);
-  MonotonicClock now = SteadyClock();  // For `trust`.
+  MonotonicClock now = SteadyClock();  // The clock for `trust`.
 };
 
 // Thread-safe. Sends the requests of a store, with retries.
@@ -91,8 +91,8 @@ class WebConnection {
     recent_.ForgetOther(name, identity);
   }
 
-  // This process has written or removed the object. What the server said of it before counts no
-  // more, not even for sources that are open.
+  // This process has written or removed the object. Earlier answers about the object no longer
+  // count, not even for sources that are open.
   void NoteWrite(const std::string& name) { recent_.NoteWrite(name, options_.now()); }
   absl::Duration LastWrite(const std::string& name) const { return recent_.LastWrite(name); }
 
@@ -117,7 +117,7 @@ class WebConnection {
         recent_(options.trust) {}
 
   HttpRequest RequestFor(const std::string& name, const std::string& called) const;
-  // What messages about the request call its object.
+  // The name of the request's object in messages.
   std::string ShownIn(const HttpRequest& request) const;
   // The error of an attempt that the dialect could not prepare.
   absl::Status NotPrepared(const HttpRequest& request, const absl::Status& error) const;

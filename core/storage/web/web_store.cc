@@ -19,7 +19,7 @@ constexpr char kHowToName[] =
 // too, with a page for people.
 absl::Status CheckName(const std::string& name) {
   SYSTOLE_ASSIGN_OR_RETURN(const HttpUrl url, ParseHttpUrl(name));
-  // A '?' begins the query of an address, so it is no sign of a glob here.
+  // A '?' begins the query of an address, so it does not show that the name is a glob.
   const absl::string_view path = absl::string_view(url.target).substr(0, url.target.find('?'));
   if (path.find_first_of("*[]{}") != absl::string_view::npos) {
     return absl::InvalidArgumentError(
@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> WebStore::OpenInState(const std::str
   std::optional<WebObject> object = ObjectOfIdentity(state.size_bytes, state.identity);
   if (!object.has_value()) return Store::OpenInState(name, state);
   SYSTOLE_ASSIGN_OR_RETURN(WebConnection* const connection, Connection());
-  // CheckUnchanged() asks, unless a read has proven the state meanwhile.
+  // CheckUnchanged() asks the server, unless a read has proven the state since then.
   return std::make_unique<WebSource>(
       *connection, name,
       SeenObject{.object = *std::move(object), .asked = -absl::InfiniteDuration()});

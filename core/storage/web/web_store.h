@@ -54,7 +54,7 @@ class WebStore final : public Store {
   // Ends the connection's thread, if there is one.
   void End() const ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<WebConnection*> Connection() const ABSL_LOCKS_EXCLUDED(mu_);
-  // What the server says of an object, or said within WebStoreOptions::trust.
+  // The server's answer about an object. It may be as old as WebStoreOptions::trust.
   absl::StatusOr<SeenObject> Look(const std::string& name) const;
 
   const std::optional<WebStoreOptions> options_;  // Nullopt: taken from the environment.
