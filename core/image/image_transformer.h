@@ -2,7 +2,8 @@
 // resizes it bilinearly, mirrors, normalises, casts and writes it into the batch. On the way it
 // stores only a few rows of pixels, and coefficients up to a bound (jpeg_options.h).
 //
-// Single-thread: one per worker. Its state is scratch: the output depends on the arguments alone.
+// Single-thread: one per worker. Its state is only scratch memory. The output depends on the
+// arguments alone.
 #ifndef SYSTOLE_CORE_IMAGE_IMAGE_TRANSFORMER_H_
 #define SYSTOLE_CORE_IMAGE_IMAGE_TRANSFORMER_H_
 
@@ -31,8 +32,8 @@ struct ImageTransformerOptions {
   // is much smaller than the crop, this takes a fraction of the time. The pixels then differ from
   // those of a decode at full scale.
   bool scaled = false;
-  // For which parts of the thread's work (core/interrupt/lap_times.h) the time counts that a JPEG
-  // takes: its decoding, and all that is done with the decoded rows.
+  // The parts (core/interrupt/lap_times.h) to which the time of a JPEG is counted: one for its
+  // decoding, and one for all work on the decoded rows.
   int decode_part = -1;
   int rows_part = -1;
 };
@@ -60,9 +61,9 @@ class ImageTransformer {
   // see core/image/paired_decoding.h.
   absl::Status Start(const CropRect& crop, bool flip);
   absl::Status Finish(absl::Span<uint8_t> out);
-  // Instead of Finish(), if the crop is wanted as it was decoded: writes its pixels, mirrored if
-  // `flip`, to `out`: [crop.height, crop.width, channels] uint8. Of the options it uses only `jpeg`
-  // and output.channels. REQUIRES: the options are not `scaled`.
+  // Call it instead of Finish() to get the crop as it was decoded. Writes the crop's pixels,
+  // mirrored if `flip`, to `out`: [crop.height, crop.width, channels] uint8. Uses only the options
+  // `jpeg` and output.channels. REQUIRES: the options are not `scaled`.
   //   InvalidArgument  `out` has another size.
   absl::Status FinishPixels(absl::Span<uint8_t> out);
   // The crop that was started last. REQUIRES: the options are not `scaled`.

@@ -17,7 +17,8 @@
 namespace systole {
 namespace {
 
-// libjpeg's fixed point: the fraction bits of the constants, and those that its first pass keeps.
+// libjpeg's fixed-point numbers: the fraction bits of its constants, and the fraction bits that its
+// first pass keeps.
 constexpr int kConstantBits = 13;
 constexpr int kPass1Bits = 2;
 // Weights of coefficients 1, 3, 5 and 7 of a row or column. Coefficient 0 plus their weighted sum

@@ -45,7 +45,7 @@ class EighthScale {
 
   // Adds the blocks of the MCU in `column` to a row of MCUs. They replace the blocks of the row
   // before. Returns false if a coefficient is larger than any encoder makes it. Builds of libjpeg
-  // differ in what they make of such a coefficient. REQUIRES: first_mcu <= column < first_mcu +
+  // make different pixels of such a coefficient. REQUIRES: first_mcu <= column < first_mcu +
   // num_mcus.
   bool AddMcu(const HuffmanDecoder::Block* blocks, int column);
 

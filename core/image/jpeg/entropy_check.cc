@@ -86,7 +86,7 @@ absl::StatusOr<std::vector<uint8_t>> DecodeCrop(UncheckedJpegDecoder& decoder,
   return pixels;
 }
 
-// What our entropy decoder does wrong, as part of a message. Empty if it does nothing wrong.
+// The fault of our entropy decoder, as part of a message. Empty if it has no fault.
 absl::StatusOr<std::string> FaultOn(const BuiltIn& built_in, UncheckedJpegDecoder& own,
                                     UncheckedJpegDecoder& library) {
   SYSTOLE_ASSIGN_OR_RETURN(const std::string jpeg, MakeBuiltIn(built_in));

@@ -92,8 +92,8 @@ bool ScanState::NextMcu() {
     --mcus_to_restart;
   }
   // After this, the buffer holds a whole MCU, or all bytes before a marker and zeros for the rest
-  // of an MCU. If the bytes end without a marker, this decoder gives up, because libjpeg's result
-  // then depends on how far libjpeg reads ahead.
+  // of an MCU. If the bytes end without a marker, this decoder gives up. In this case libjpeg's
+  // result depends on how far libjpeg reads ahead.
   if (buffer_end - cursor.bits.next < kMaxMcuBytes && !at_marker) {
     if (!at_end) Fill();
     if (buffer_end - cursor.bits.next < kMaxMcuBytes && !at_marker) {

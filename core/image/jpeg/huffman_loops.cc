@@ -1,7 +1,7 @@
 #include "core/image/jpeg/huffman_loops.h"
 
-// Only CopyPlain uses vectors. The other functions gain from cheap shifts by a number of bits in a
-// register, which targets from AVX2 on have (BMI2).
+// Only CopyPlain uses vectors. The other functions are faster with cheap shifts by a number of bits
+// in a register. Targets from AVX2 on have these (BMI2).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "core/image/jpeg/huffman_loops.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -148,7 +148,7 @@ HWY_NOINLINE void DecodeOne(ScanState& state) {
 template <Mode kModeA, Mode kModeB>
 HWY_NOINLINE void DecodeTwo(ScanState& a, ScanState& b) {
   Cursor cursor_a, cursor_b;
-  // Both must begin, even if the first one returns false.
+  // Both scans must begin, even if Begin() returns false for the first one.
   const bool begun_a = Begin<kModeA>(a, cursor_a);
   const bool begun_b = Begin<kModeB>(b, cursor_b);
   if (begun_a && begun_b) {

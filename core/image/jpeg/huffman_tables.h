@@ -16,8 +16,8 @@
 
 namespace systole::huffman {
 
-// More bits make larger tables, and every image with its own codes has to build them. Fewer bits
-// leave more codes too long for the tables.
+// More bits make larger tables, and tables are built for every image with its own codes. With fewer
+// bits, more codes are too long for the tables.
 constexpr int kLookupBits = 10;
 constexpr int kLookupSize = 1 << kLookupBits;
 // The most bits of a lookup's entry, codes and values together.
@@ -25,7 +25,8 @@ constexpr int kMaxEntryBits = 15;
 constexpr int kEntriesPerRefill = 3;
 // Values of `run` that are larger than any run in a block. k <= 62 is the last coefficient so far.
 // If k + run is below 63, the block continues. If k + run is 63 or more and its bit kBeyond is
-// clear, the block ends. If the bit is set, the entry goes beyond the block's end or has no symbol.
+// clear, the block ends. If the bit is set, the entry has a symbol beyond the block's end, or has
+// no symbol.
 constexpr int kBeyond = 64;
 constexpr int kLong = kBeyond + 1;            // Too long for the lookup.
 constexpr int kEndOfBlock = 2 * kBeyond + 1;  // Added to the run before it.
@@ -118,7 +119,7 @@ struct AcEntry {
 };
 static_assert(sizeof(AcEntry) == sizeof(uint64_t));
 
-// All symbols whose codes lie within the bits looked up. `bits` is how many bits they take with
+// All symbols whose codes lie within the bits of the index. `bits` is how many bits they take with
 // their values. `run` is the sum of their runs, plus kEndOfBlock if the block ends; or kLong.
 struct SkipEntry {
   uint8_t bits = 0;

@@ -1,7 +1,8 @@
-// Decodes a rectangle of a JPEG to 8-bit pixels. The pixels equal those of the same rectangle in
-// the decoded whole image. Decoding takes less time than that of the whole image. Columns outside
-// the rectangle are not transformed, rows above are only entropy-decoded, and rows below are not
-// read. JpegDecoder can also decode at a half, a quarter or an eighth of the size (JpegScale).
+// Decodes a rectangle of a JPEG to 8-bit pixels. The pixels are the same as in that rectangle of
+// the whole decoded image. Decoding the rectangle takes less time than decoding the whole image.
+// Columns outside the rectangle are not transformed, rows above are only entropy-decoded, and rows
+// below are not read. JpegDecoder can also decode at a half, a quarter or an eighth of the size
+// (JpegScale).
 //
 // Single-thread. Reusable, like its base class.
 #ifndef SYSTOLE_CORE_IMAGE_JPEG_JPEG_DECODER_H_

@@ -26,8 +26,8 @@
 
 namespace systole {
 
-// Rows asked of libjpeg in one call: enough to spread the cost of setjmp, and few enough to stay in
-// the cache.
+// How many rows a call asks of libjpeg. They are enough to spread the cost of setjmp, and few
+// enough to stay in the cache.
 inline constexpr int kRowsPerCall = 8;
 static_assert(kRowsPerCall >= JpegEighth::kMaxRows);
 

@@ -17,7 +17,7 @@ namespace {
 
 // Whether libjpeg makes one pixel of each of the component's blocks. For this it needs only the
 // first coefficient. At an eighth of the size this is so for all components but colour that is
-// subsampled both ways. From a block of such colour, libjpeg makes more pixels, instead of
+// subsampled both ways. From a block of such colour, libjpeg makes more than one pixel, instead of
 // interpolating.
 bool IsOnePixel(const jpeg_decompress_struct& cinfo, const jpeg_component_info& info,
                 int block_side) {
@@ -25,8 +25,8 @@ bool IsOnePixel(const jpeg_decompress_struct& cinfo, const jpeg_component_info& 
                              cinfo.max_v_samp_factor % (2 * info.v_samp_factor) != 0);
 }
 
-// The scan of an image that has only one and is ready to be decoded. The caller must set which MCUs
-// it wants.
+// The scan of an image that has only one scan and is ready to be decoded. The caller must set which
+// MCUs it wants.
 HuffmanScan ScanOf(const jpeg_decompress_struct& cinfo, int block_side) {
   HuffmanScan scan;
   scan.columns = static_cast<int>(cinfo.MCUs_per_row);

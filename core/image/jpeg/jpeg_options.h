@@ -55,9 +55,9 @@ struct JpegDecoderOptions {
   // warnings and errors are the same, but decoding is slower.
   bool library_entropy_decoder = false;
   // What entropy decoding keeps from image to image: lookups, and memory for at most 1 MiB of
-  // coefficients decoded ahead. JPEG decoders may share it if their images do not overlap in time:
-  // from StartCrop to the last NextRows of one JPEG decoder, no other may call StartCrop. If this
-  // is null, the JPEG decoder makes a Huffman decoder of its own.
+  // coefficients decoded ahead. JPEG decoders may share one Huffman decoder if their images do not
+  // overlap in time: from StartCrop to the last NextRows of one JPEG decoder, no other JPEG decoder
+  // may call StartCrop. If this is null, the JPEG decoder makes a Huffman decoder of its own.
   std::shared_ptr<HuffmanDecoder> huffman_decoder;
 };
 

@@ -23,7 +23,7 @@ namespace {
 // 10,000 pixels wide. Larger buffers are freed.
 constexpr size_t kMaxKeptRowBytes = 256 << 10;
 
-// Says what these bytes, which are no JPEG, look like. The text ends a sentence.
+// What bytes that are not a JPEG look like. The text ends a sentence.
 const char* ForeignFormat(absl::string_view bytes) {
   if (absl::StartsWith(bytes, "\x89PNG")) return "a PNG image";
   if (absl::StartsWith(bytes, "GIF8")) return "a GIF image";
@@ -87,8 +87,8 @@ absl::StatusOr<UncheckedJpegDecoder> UncheckedJpegDecoder::Create(
                                                    options.max_scans, ", want both at least 1"));
   }
   auto state = std::make_unique<JpegDecompressor>(options);
-  // Makes a libjpeg decoder once here. If the library does not fit the headers, this fails now, and
-  // no image gets the blame.
+  // Makes a libjpeg decoder once here. If the library does not fit the headers, the error comes
+  // now, and does not look like an image's fault.
   if (!RunGuarded(&state->error, &JpegDecompressor::CreateStep, state.get())) return state->Error();
   return UncheckedJpegDecoder(std::move(state));
 }
@@ -157,7 +157,7 @@ absl::Status UncheckedJpegDecoder::StartCrop(const CropRect& crop, JpegScale sca
   s->rows_left = crop.height;
   s->phase = JpegDecompressor::Phase::kWaiting;
   // An image of several scans is decoded whole to coefficients, which cannot be done together with
-  // another image. If many images have begun, only the one whose rows are taken should have
+  // another image. If many images have begun, only the image whose rows are taken should hold
   // coefficients. So the decoding of such an image begins with its first row.
   return jpeg_has_multiple_scans(&s->cinfo) ? absl::OkStatus() : BeginRows();
 }

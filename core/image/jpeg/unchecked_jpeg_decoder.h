@@ -87,8 +87,8 @@ class UncheckedJpegDecoder {
   // Ends the image and frees its memory. The next ReadHeader would do so too.
   void EndImage();
 
-  // Whether libjpeg does the entropy decoding of the image begun last. Reasons are an option, the
-  // image's kind, or an oddity in the image.
+  // Whether libjpeg does the entropy decoding of the image begun last. The reason may be an option,
+  // the image's kind, or an oddity in the image.
   bool by_library() const;
 
   // How many warnings libjpeg gave since the last ReadHeader. After calls without an error the

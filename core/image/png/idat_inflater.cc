@@ -87,7 +87,7 @@ bool IdatInflater::NextInput() {
     if (static_cast<uint8_t>(input[0]) >> 4 > 7) return false;
     has_begun_ = true;
   }
-  // ISA-L only reads, though it takes a pointer that is not const.
+  // ISA-L takes a pointer that is not const, but only reads from it.
   state_->next_in = reinterpret_cast<uint8_t*>(const_cast<char*>(input.data()));
   state_->avail_in = static_cast<uint32_t>(input.size());
   return true;

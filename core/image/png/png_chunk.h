@@ -25,7 +25,7 @@ struct PngChunkView {
 
   absl::string_view type;  // Four letters.
   absl::string_view data;
-  absl::string_view rest;  // What follows the chunk in the file.
+  absl::string_view rest;  // The bytes after the chunk in the file.
 };
 
 // The chunk that `file` begins with, or nullopt if it is cut short.

@@ -21,8 +21,8 @@ int32_t Rounded(double x) { return static_cast<int32_t>(std::floor(x + 0.5)); }
 
 int32_t Reciprocal(int32_t x) { return Rounded(1e10 / x); }
 
-// Whether libpng accepts an inflated profile: one of RGB colours, without contradictions. Faults of
-// which libpng only warns are not checked.
+// Whether libpng accepts an inflated profile. It must be for RGB colours and must not contradict
+// itself. Faults of which libpng only warns are not checked.
 bool IsRgbProfile(absl::string_view profile) {
   constexpr size_t kHeader = 132, kTag = 12;
   if (profile.size() < kHeader || BigEndian(profile, 0) != profile.size()) return false;
@@ -133,7 +133,7 @@ PngColours ReadPngColours(absl::string_view png, std::optional<absl::string_view
   // libpng inflates only as many bytes as the profile's header says.
   if (profile.has_value() && profile->size() >= 4)
     profile = profile->substr(0, BigEndian(*profile, 0));
-  constexpr size_t kShortestProfile = 92;  // libpng leaves out a shorter iCCP chunk.
+  constexpr size_t kShortestProfile = 92;  // libpng ignores a shorter iCCP chunk.
   const absl::string_view header = FirstPngChunk(png.substr(kPngSignatureBytes))->data;
   const int bit_depth = static_cast<uint8_t>(header[8]);
   const int colour_type = static_cast<uint8_t>(header[9]);

@@ -1,5 +1,6 @@
-// Makes a coloured PNG grey as libpng's png_set_rgb_to_gray(0.299, 0.587) does: pixels whose
-// channels differ are made linear by the file's gamma, summed by weight, and made non-linear again.
+// Makes a coloured PNG grey as libpng's png_set_rgb_to_gray(0.299, 0.587) does. If the channels of
+// a pixel differ, they are made linear by the file's gamma, summed by weight, and made non-linear
+// again.
 //
 // Thread-compatible; immutable.
 #ifndef SYSTOLE_CORE_IMAGE_PNG_PNG_GREY_H_
@@ -32,7 +33,7 @@ PngColours ReadPngColours(absl::string_view png, std::optional<absl::string_view
 
 class PngGrey {
  public:
-  // For a file of `bit_depth` bits a channel.
+  // For a file with `bit_depth` bits for each channel.
   PngGrey(const PngColours& colours, int bit_depth);
 
   // Of8 returns the grey of channels of 8 bits. Of16 returns the upper 8 bits of the grey of

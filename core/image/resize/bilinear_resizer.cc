@@ -23,8 +23,8 @@
 namespace systole {
 namespace {
 
-// Lanes of the widest vector used. Wider vectors gain nothing, because loads and shuffles limit the
-// kernels.
+// Lanes of the widest vector that is used. Wider vectors are not faster, because loads and shuffles
+// limit the kernels.
 constexpr size_t kMaxLanes = 16;
 // Three vectors hold whole pixels of one or three channels, so the factors of the channels repeat
 // after this many values.
@@ -196,7 +196,7 @@ HWY_EXPORT(WindowLinesKernel);
 HWY_EXPORT(FinishRowKernel);
 
 // How many output rows are fetched into the cache before they are written. A slice is larger than
-// the caches, so a store to it waits for memory, and later stores wait for that one.
+// the caches, so a store to it waits for memory, and later stores wait for this store.
 constexpr int kPrefetchedRows = 8;
 constexpr size_t kCacheLineBytes = 64;
 // Images of float32 of this size and more are written past the caches. Their batches have left the
@@ -279,8 +279,8 @@ void BilinearResizer::FillTaps(const SourceSide& in, int out, std::vector<Tap>* 
     if (static_cast<float>(floor) > source) --floor;
     const float weight = source - static_cast<float>(floor);
     const int ceil = weight > 0 ? floor + 1 : floor;
-    // The outer min is only a guard: rounding must not move a place out of the image. It never
-    // makes a result differ from TensorFlow's.
+    // The outer min makes sure that rounding does not move a place out of the image. It never makes
+    // a result differ from TensorFlow's.
     (*taps)[i] = {std::min(std::max(floor, 0), last), std::min(ceil, last), weight};
   }
 }
@@ -389,8 +389,8 @@ void BilinearResizer::AddRows(const uint8_t* rows, size_t stride_bytes, int coun
 
 void BilinearResizer::Finish() {
   next_out_ = options_.height;
-  // The rows must be in memory before another thread reads them, or gets the memory of an image
-  // that was given up.
+  // The rows must be in memory before another thread reads them. The same holds if the image was
+  // given up and another thread gets its memory.
   if (stream_) hwy::FlushStream();
 }
 

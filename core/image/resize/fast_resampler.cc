@@ -28,7 +28,7 @@ struct WeightedSpan {
   const float* weights = nullptr;
 };
 
-// What a sum starts from. It decides the sign of a sum of zeros.
+// The value that a sum starts from. It decides the sign of a sum of zeros.
 enum class SumFrom { kZero, kFirstProduct };
 
 // Pixels of three channels are loaded and stored as four values. This many values after a line's
@@ -324,10 +324,10 @@ int64_t UsedWeights(const WeightedSpan& span) {
   return count;
 }
 
-// Leaves weights of 0 out. If the pixels are finite, this changes no bit: a sum starts from 0, so
-// it is never -0, and adding 0 or -0 leaves it as it is. All columns keep as many weights as the
-// longest one needs, because the CPU predicts a loop that always has the same number of rounds. So
-// columns may reach beyond the image.
+// Leaves weights of 0 out. If the pixels are finite, this changes no bit. A sum starts from 0, so
+// it is never -0, and adding 0 or -0 does not change it. All columns keep as many weights as the
+// longest column needs, because the CPU predicts a loop that always has the same number of rounds.
+// So columns may reach beyond the image.
 void LeaveZerosOut(std::vector<WeightedSpan>& rows, std::vector<WeightedSpan>& columns) {
   for (WeightedSpan& row : rows) row.count = UsedWeights(row);
   int64_t longest = 0;
@@ -403,7 +403,7 @@ void ResampleTo(const ResampleOptions& options, const PixelView<const T>& in, in
                             arranged(MakeLinearTaps(options.half_pixel_centres, in.width, width)),
                             in, out);
   }
-  SYSTOLE_CHECK(options.method == ResampleMethod::kBicubic);  // ResampleNearest() does kNearest.
+  SYSTOLE_CHECK(options.method == ResampleMethod::kBicubic);  // kNearest has ResampleNearest().
   const std::vector<CubicTap> rows = MakeCubicTaps(options.half_pixel_centres, in.height, height);
   const std::vector<CubicTap> columns = MakeCubicTaps(options.half_pixel_centres, in.width, width);
   ResampleSpans(SpansOf(rows, in.height), arranged(SpansOf(columns, in.width)),

@@ -105,7 +105,8 @@ void ResampleArea(const PixelView<const T>& in, const PixelView<float>& out) {
   const std::vector<Cover> columns = CoversOf(in.width, out.width);
   const float scale =
       1.0f / (SourceScale(in.height, out.height) * SourceScale(in.width, out.width));
-  // By rounding, a cover may end one pixel beyond the image. The last pixel then counts again.
+  // Because of rounding, a cover may end one pixel beyond the image. The last pixel then counts
+  // again.
   const auto at = [&in](int64_t x, int c) {
     return std::clamp<int64_t>(x, 0, in.width - 1) * in.channels + c;
   };

@@ -35,7 +35,7 @@ absl::Status CheckCropInside(const CropRect& crop, int height, int width) {
 }
 
 absl::Status CheckRandomResizedCrop(const RandomResizedCropOptions& options) {
-  // Written so that NaN fails.
+  // This form of the condition also refuses NaN.
   if (!(options.min_area > 0 && options.min_area <= options.max_area && options.max_area <= 1)) {
     return OutOfRange("area", options.min_area, options.max_area, "0 < min <= max <= 1");
   }
@@ -64,7 +64,7 @@ CropRect RandomResizedCrop(const RandomResizedCropOptions& options, int height, 
         image_area *
         (options.min_area + (static_cast<double>(options.max_area) - options.min_area) * area_draw);
     const double aspect = Exp(log_min + (log_max - log_min) * aspect_draw);
-    // Every size that is too large becomes the limit plus one.
+    // A size above the limit becomes the limit plus one.
     const int crop_width = RoundToInt(std::sqrt(area * aspect), 0, width + 1);
     const int crop_height = RoundToInt(std::sqrt(area / aspect), 0, height + 1);
     if (crop_width < 1 || crop_width > width || crop_height < 1 || crop_height > height) continue;

@@ -40,9 +40,9 @@ inline SourceSide WholeSide(int pixels) {
 // has both sizes.
 absl::Status CheckCropInside(const CropRect& crop, int height, int width);
 
-// The crop that ImageNet networks are trained with: torchvision's RandomResizedCrop.
+// torchvision's RandomResizedCrop. ImageNet networks are trained with this crop.
 struct RandomResizedCropOptions {
-  // The area of the crop as a fraction of the image's, drawn uniformly. 0 < min <= max <= 1.
+  // The area of the crop as a fraction of the image's area, drawn uniformly. 0 < min <= max <= 1.
   float min_area = 0.08f;
   float max_area = 1.0f;
   // The crop's width / height, drawn uniformly on a log scale. 0.001 <= min <= max <= 1000.
