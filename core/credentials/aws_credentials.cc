@@ -82,7 +82,8 @@ class AwsSource final : public AwsCredentialSource {
     return AwsLease{.value = std::nullopt, .look_again = kLookAgain};
   }
 
-  // What the profile says, and a web identity of the environment, which stands between.
+  // The credentials by a web identity, of the environment or the profile; otherwise the profile's
+  // keys.
   absl::StatusOr<std::optional<AwsLease>> OfProfile(const AwsProfile& profile) {
     if (!profile.Get("role_arn").empty()) {
       const char* const key = FirstSetting(profile, {"source_profile", "credential_source"});

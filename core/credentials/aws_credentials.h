@@ -21,7 +21,7 @@ class AwsCredentialSource {
   // no credentials anywhere, so its requests go unsigned. May wait for the network, for at most
   // `timeout`.
   //   Unavailable         the server of credentials cannot be reached or fails; a retry may help.
-  //   DeadlineExceeded    it does not answer in time; the message says whom this waited for.
+  //   DeadlineExceeded    it does not answer in time. The message names the server.
   //   PermissionDenied    it refuses, or a file may not be read.
   //   FailedPrecondition  a variable, a file or a profile is half filled in, or of a kind that is
   //                       not supported.
@@ -32,14 +32,14 @@ class AwsCredentialSource {
   // what to do. They never hold a secret.
   virtual absl::StatusOr<std::optional<AwsCredentials>> Get(absl::Duration timeout) = 0;
 
-  // A server has refused a request that was signed by `used`, or a request without a signature
-  // (nullopt). The credentials may have expired early, or there may be credentials now. The next
-  // Get() looks for new ones, at most every ten seconds. For keys that cannot change before they
-  // expire, Get() looks only once. If the look fails, Get() returns the error and no longer the old
-  // value.
+  // Call this after a server has refused a request that was signed by `used`, or a request without
+  // a signature (nullopt). The credentials may have expired early, or there may be credentials now.
+  // The next Get() looks for new ones, at most every ten seconds. For keys that cannot change
+  // before they expire, Get() looks only once. If Get() cannot get new credentials, it returns the
+  // error, and not the old value.
   virtual void Refused(const std::optional<AwsCredentials>& used) = 0;
 
-  // Ends the connections, for a source that is never destroyed. See HttpClient::End().
+  // Ends the connections. Call it for a source that is never destroyed. See HttpClient::End().
   virtual void End() = 0;
 };
 

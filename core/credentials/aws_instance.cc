@@ -61,7 +61,7 @@ absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> AwsInstance::AskO
   request.headers = {{"x-aws-ec2-metadata-token-ttl-seconds", "60"}};
   const absl::StatusOr<HttpResponse> token = servers_.Fetch(request);
   if (absl::IsDeadlineExceeded(token.status())) {
-    // A container behind one more hop than the service's answers may take sees just this.
+    // A container gets this error if it is one hop further away than the service's answers may go.
     return absl::DeadlineExceededError(
         absl::StrCat(token.status().message(),
                      "; in a container, let the instance's metadata take two hops "

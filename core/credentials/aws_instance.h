@@ -23,10 +23,10 @@ class AwsInstance {
         looks_(surroundings, servers, "amazon", kEndpointVariable) {}
 
   // Nullopt: this machine is not such an instance, or the instance has no role. There are three
-  // signs of this. No connection is made within a second (at first also not in the next attempts,
-  // see MetadataLooks). Or a service that never gave credentials refuses. Or
-  // AWS_EC2_METADATA_DISABLED is "true". Once the service has given credentials, each of these is
-  // an error. Errors of AwsCredentialSource::Get().
+  // signs of this. No connection is made within a second (at its start, a process tries several
+  // times, see MetadataLooks). Or a service that never gave credentials refuses. Or
+  // AWS_EC2_METADATA_DISABLED is "true". Once the service has given credentials, the first two
+  // signs are errors. Errors of AwsCredentialSource::Get().
   absl::StatusOr<std::optional<CredentialLease<AwsCredentials>>> Ask();
 
  private:

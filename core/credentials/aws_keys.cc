@@ -25,7 +25,7 @@ bool IsPart(absl::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isgraph(c); });
 }
 
-// Servers of other makers let people choose this one, so it may have blanks.
+// People can choose the secret key on servers of other makers, so it may have blanks.
 bool IsSecret(absl::string_view text) {
   return !text.empty() && text.size() <= kMaxPartBytes &&
          std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isprint(c); });
@@ -41,7 +41,7 @@ absl::StatusOr<CredentialLease<AwsCredentials>> Checked(AwsCredentials keys,
 }
 
 // The text of the first element <NAME> in `xml`; "" if there is none, or if it holds more than
-// plain text. Keys, tokens and dates have no character that XML would write in another way.
+// plain text. Keys, tokens and dates have no character that XML escapes.
 absl::string_view TextOfElement(absl::string_view xml, absl::string_view name) {
   const std::string open = absl::StrCat("<", name, ">");
   const size_t begin = xml.find(open);

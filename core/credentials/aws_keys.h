@@ -1,5 +1,5 @@
-// AWS's keys as people and services write them, checked. The HMAC keys of Cloud Storage are made
-// like them.
+// AWS's keys as people and services write them, checked. The HMAC keys of Cloud Storage have the
+// same form.
 //
 // Thread-safe: no state; AwsCredentials is a value.
 #ifndef SYSTOLE_CORE_CREDENTIALS_AWS_KEYS_H_
@@ -27,8 +27,8 @@ struct AwsCredentials {
 // "access key ID", .. Empty: all parts can be used.
 std::string MalformedPart(const AwsCredentials& keys);
 
-// The keys of one place, which `place` names in messages: "the environment". Nullopt if it has
-// neither key. The other arguments are the names of the keys at this place.
+// The keys of one place, which `place` names in messages: "the environment". Nullopt if the place
+// has neither key. The other arguments are the names that the keys have there.
 //   FailedPrecondition   one key without the other, or a malformed part.
 absl::StatusOr<std::optional<AwsCredentials>> KeysOfPlace(AwsCredentials keys,
                                                           absl::string_view place,

@@ -17,7 +17,7 @@
 namespace systole {
 namespace {
 
-// What belongs together. The parts of one file do not fit those of another.
+// Settings that belong together. The settings of one file do not fit the settings of another file.
 constexpr absl::string_view kKeys[] = {"aws_access_key_id", "aws_secret_access_key",
                                        "aws_session_token"};
 

@@ -24,7 +24,7 @@ struct AwsProfile {
   std::string Shown() const;
 
   // The section of the configuration file that `services` names; empty if there is none. It has a
-  // key for each service, whose own settings are not read.
+  // key for each service. The settings of the services are not read.
   IniSection services = {};
 
   std::string credentials_path = {};  // Empty: there is no home folder.

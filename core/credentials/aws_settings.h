@@ -28,7 +28,7 @@ absl::StatusOr<std::string> S3EndpointOfEnvironment(
 absl::StatusOr<std::string> StsEndpointOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 
-// The domain of a service's servers in a region, so that they are SERVICE.REGION.DOMAIN.
+// The domain of AWS's servers in a region. A server's name is SERVICE.REGION.DOMAIN.
 //   FailedPrecondition   a region whose domain is not known here, or one such as aws-global.
 //                        `endpoint_variable` is what to set then: "AWS_ENDPOINT_URL_S3".
 absl::StatusOr<std::string> AwsDomainOfRegion(absl::string_view region,

@@ -28,7 +28,7 @@ absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
                        ", AWS_ENDPOINT_URL or the profile's endpoint_url is no address "
                        "of the web; want https://HOST"));
     }
-    // The other two may be meant for a server of objects, which must not get the token.
+    // The other two variables may name an object store, which must not get the token.
     if (const absl::Status safe = CheckSecretAddress(endpoint);
         !safe.ok() && surroundings.variable(kEndpoint).empty()) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -40,7 +40,7 @@ absl::StatusOr<std::string> StsUrl(const CredentialSurroundings& surroundings) {
   }
   SYSTOLE_ASSIGN_OR_RETURN(const std::string region, AwsRegionOfEnvironment(surroundings));
   if (region.empty()) return "https://sts.amazonaws.com/";
-  // The region is a part of a host's name, so nothing else may stand in it.
+  // The region becomes a part of a host's name, so it may have no other characters.
   for (const char c : region) {
     if (!absl::ascii_islower(c) && !absl::ascii_isdigit(c) && c != '-') {
       return absl::FailedPreconditionError(

@@ -1,5 +1,5 @@
-// AWS credentials for a token that another service has issued, such as that of a Kubernetes service
-// account.
+// AWS credentials for a token that another service has issued, such as the token of a Kubernetes
+// service account.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_CREDENTIALS_AWS_WEB_IDENTITY_H_
@@ -25,7 +25,7 @@ struct WebIdentity {
 };
 
 // Finds the identity that AWS_WEB_IDENTITY_TOKEN_FILE, AWS_ROLE_ARN and AWS_ROLE_SESSION_NAME give,
-// or else that of the profile's settings of these names. Nullopt: there is none.
+// or else the identity that the profile's settings of these names give. Nullopt: there is none.
 // FailedPrecondition: the role is missing.
 absl::StatusOr<std::optional<WebIdentity>> FindWebIdentity(
     const CredentialSurroundings& surroundings, const AwsProfile& profile);

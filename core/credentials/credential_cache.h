@@ -42,7 +42,7 @@ struct CacheSurroundings {
   MonotonicClock now;
   // Uniform in [0, 1). Called by one thread at a time.
   std::function<double()> draw;
-  // As HttpClient::SleepWhile() and WakeSleepers().
+  // Like HttpClient::SleepWhile() and WakeSleepers().
   std::function<absl::Status(absl::FunctionRef<bool()> waits, absl::Duration time)> sleep_while;
   std::function<void()> wake;
   // The server that is being asked for new credentials, for messages.
@@ -60,7 +60,7 @@ inline constexpr absl::Duration kLongestPauseWithValue = absl::Minutes(1);
 inline constexpr absl::Duration kPauseWithoutValue = absl::Seconds(1);
 inline constexpr absl::Duration kLongestPauseWithoutValue = absl::Seconds(10);
 // The least time between two renewals because of a refusal. A server also refuses good credentials
-// if they do not permit to read the object.
+// if they do not allow reading the object.
 inline constexpr absl::Duration kBetweenRefusals = absl::Seconds(10);
 
 // Thread-safe.
@@ -74,10 +74,11 @@ class CredentialCache {
   CredentialCache(CacheSurroundings surroundings, Renew renew)
       : surroundings_(std::move(surroundings)), renew_(std::move(renew)) {}
 
-  // The value, renewed if necessary, within `timeout`. Errors are those of the renewal.
-  // DeadlineExceeded if it takes too long, and Cancelled if this thread is interrupted. After an
-  // error, calls return this error until the pause is over. If the renewing thread is interrupted,
-  // or has no more time and no value, its renewal has no outcome, and another thread asks again.
+  // The value, renewed if necessary, within `timeout`. Returns the errors of the renewal,
+  // DeadlineExceeded if the renewal takes too long, and Cancelled if this thread is interrupted.
+  // After an error, calls return this error until the pause is over. If the renewing thread is
+  // interrupted, or has no more time and no value, its renewal has no outcome, and another thread
+  // asks again.
   absl::StatusOr<T> Get(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_) {
     const absl::Duration deadline = surroundings_.now() + timeout;
     while (true) {
@@ -171,7 +172,8 @@ class CredentialCache {
     const absl::Duration now = surroundings_.now();
     const bool valid = IsUsable(now);
     // The thread's time was over, which says nothing about the source either. If there is a value,
-    // there is a pause nevertheless. Otherwise every thread would use up all its time in vain.
+    // the pause begins all the same. Without the pause, every thread would wait until its own time
+    // is over.
     if (!valid && now >= deadline) return lease.status();
     const absl::Duration pause =
         std::min((valid ? kPauseWithValue : kPauseWithoutValue) * (1 << std::min(failures_, 10)),
@@ -189,16 +191,16 @@ class CredentialCache {
 
   mutable Mutex mu_;
   bool renewing_ ABSL_GUARDED_BY(mu_) = false;
-  int64_t renewals_ ABSL_GUARDED_BY(mu_) = 1;  // The number of the one that runs, or is next.
+  int64_t renewals_ ABSL_GUARDED_BY(mu_) = 1;  // The renewal that runs, or the next one.
   std::optional<T> value_ ABSL_GUARDED_BY(mu_);
   absl::Duration ends_ ABSL_GUARDED_BY(mu_);
   absl::Duration renew_at_ ABSL_GUARDED_BY(mu_);
   bool doubtful_ ABSL_GUARDED_BY(mu_) = false;    // The value was refused.
-  bool may_change_ ABSL_GUARDED_BY(mu_) = false;  // The value has a time to look again.
-  absl::Status error_ ABSL_GUARDED_BY(mu_);       // Of the last renewal that failed.
-  int failures_ ABSL_GUARDED_BY(mu_) = 0;         // Since the last success.
+  bool may_change_ ABSL_GUARDED_BY(mu_) = false;  // The value's lease has a look_again.
+  absl::Status error_ ABSL_GUARDED_BY(mu_);       // The error of the last renewal that failed.
+  int failures_ ABSL_GUARDED_BY(mu_) = 0;         // Failed renewals since the last success.
   absl::Duration pause_ends_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
-  std::optional<T> refused_ ABSL_GUARDED_BY(mu_);  // The last one.
+  std::optional<T> refused_ ABSL_GUARDED_BY(mu_);  // The last refused value.
   absl::Duration refused_at_ ABSL_GUARDED_BY(mu_);
 };
 

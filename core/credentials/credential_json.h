@@ -1,4 +1,4 @@
-// Reads JSON that services of credentials send and key files hold.
+// Reads the JSON of key files, and of services that give credentials.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_CREDENTIALS_CREDENTIAL_JSON_H_
@@ -17,8 +17,8 @@ inline constexpr size_t kMaxJsonBytes = size_t{64} << 10;
 
 // Reads `text` as a message of proto/systole/v1/credentials.proto. `source` says in messages what
 // was read.
-//   DataLoss           no JSON object, or one whose fields are of other types. The message quotes
-//                      nothing of it, because it may be a secret.
+//   DataLoss           not a JSON object, or its fields are of other types. The message does not
+//                      quote the text, because it may be a secret.
 //   ResourceExhausted  more than kMaxJsonBytes.
 absl::Status ParseCredentialJson(absl::string_view text, absl::string_view source,
                                  google::protobuf::Message& message);

@@ -12,7 +12,7 @@ namespace systole {
 
 // The time from `now` until `date`, such as 2026-05-17T15:09:54Z. It is more than 0 and at most a
 // year. `source` says in messages what was read.
-//   DataLoss     it is no date.
+//   DataLoss     `date` is not a date.
 //   Unavailable  the date has passed.
 absl::StatusOr<absl::Duration> LifeUntil(absl::string_view date, absl::Time now,
                                          absl::string_view source);

@@ -121,7 +121,8 @@ absl::Status CredentialServers::AskUntilSomebodyIsThere(int times,
   for (int time = 1;; ++time) {
     absl::Status outcome = ask();
     if (!IsNoServer(outcome) || time >= times) return outcome;
-    // Counted from the begin of the look, because a look that finds no service may take longer.
+    // The pause counts from the beginning of the look, because a look that finds no service may
+    // take longer than the pause.
     begin += surroundings_.link_pause;
     absl::Duration pause = begin - surroundings_.now();
     {

@@ -26,8 +26,8 @@
 namespace systole {
 
 // A GET from a server of this machine or of its network link. The answer may have 64 KiB. No proxy
-// is used, and no redirect is followed. `called` names the answer in messages, which do not hold
-// the address, because it may be a secret.
+// is used, and no redirect is followed. `called` names the answer in messages. Messages do not have
+// the address, because the address may be a secret.
 HttpRequest LinkRequest(const CredentialSurroundings& surroundings, std::string url,
                         std::string called);
 
@@ -36,15 +36,16 @@ HttpRequest FormRequest(const CredentialSurroundings& surroundings, std::string 
                         std::string called,
                         const std::vector<std::pair<std::string, std::string>>& fields);
 
-// InvalidArgument unless `url` is at https or on this machine, so that nobody can read the request
-// on its way.
+// InvalidArgument unless `url` is at https or on this machine. Anywhere else, somebody could read
+// the request on its way.
 absl::Status CheckSecretAddress(absl::string_view url);
 
 // Thread-safe. The client is made at the first request, so a process that needs no server has no
 // thread for one.
 class CredentialServers {
  public:
-  // `first_ca_variable` as for HttpOptionsOfEnvironment(), if the surroundings have no client.
+  // HttpOptionsOfEnvironment() gets `first_ca_variable`, if the surroundings have no options for
+  // the client.
   explicit CredentialServers(const CredentialSurroundings& surroundings,
                              const char* first_ca_variable = nullptr);
 
@@ -57,18 +58,19 @@ class CredentialServers {
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the body of an answer 2xx. Sends the request up to three times if the server fails.
-  // `remedy` says what to do if it refuses. Errors also of Fetch().
+  // `remedy` says what to do if the server refuses. Errors of Fetch() are returned, too.
   //   PermissionDenied   the server refuses.
   //   Unavailable        it fails.
   absl::StatusOr<std::string> Ask(const HttpRequest& request, absl::string_view remedy);
-  // The error that Ask() returns for an answer that is no 2xx.
+  // The error that Ask() returns for an answer that is not 2xx.
   static absl::Status Refusal(const HttpRequest& request, int status, absl::string_view remedy);
 
   // Calls `ask`. While it returns an error IsNoServer(), calls it again, `times` in all: a
   // machine's metadata service may start later than this process. Returns the last outcome.
   absl::Status AskUntilSomebodyIsThere(int times, absl::FunctionRef<absl::Status()> ask);
 
-  // For a CredentialCache: the surroundings given, and this client's sleep. Must not outlive this.
+  // For a CredentialCache: the given surroundings, with this client's sleep. The result must not
+  // outlive this object.
   CacheSurroundings ForCache();
 
   // As HttpClient::End(). Requests fail from now on. Does nothing in a child of fork().
@@ -76,7 +78,7 @@ class CredentialServers {
 
  private:
   absl::StatusOr<HttpClient*> Client() ABSL_LOCKS_EXCLUDED(mu_);
-  // The time until the deadline. Notes that `called` is asked for.
+  // The time until the deadline. Records that `called` is being asked for.
   absl::Duration TimeFor(const std::string& called) ABSL_LOCKS_EXCLUDED(mu_);
 
   const CredentialSurroundings surroundings_;  // `draw` is not null.
@@ -86,7 +88,7 @@ class CredentialServers {
 
   Mutex mu_;
   absl::Duration deadline_ ABSL_GUARDED_BY(mu_) = absl::InfiniteDuration();
-  std::string called_ ABSL_GUARDED_BY(mu_) = "credentials";  // HttpRequest::called, of the last.
+  std::string called_ ABSL_GUARDED_BY(mu_) = "credentials";  // The last request's name.
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   std::unique_ptr<HttpClient> client_ ABSL_GUARDED_BY(mu_);  // Made once.
 };

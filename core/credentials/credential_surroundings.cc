@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-// Tells that a draw is for core/credentials.
+// Makes the draws of core/credentials differ from draws for other purposes.
 constexpr uint32_t kPurpose = 0x6b657973;
 
 }  // namespace
@@ -32,7 +32,7 @@ std::string FactOfMachine(const char* name) {
 }
 
 bool IsMachineOfOther(const CredentialSurroundings& surroundings, absl::string_view maker) {
-  // An older machine of EC2 has "Xen" for a vendor, and "4.11.amazon" for its firmware's version.
+  // On an older machine of EC2 the vendor is "Xen", and the firmware's version is "4.11.amazon".
   bool is_known = false;
   for (const char* name : {"sys_vendor", "bios_vendor", "bios_version"}) {
     const std::string fact = absl::AsciiStrToLower(surroundings.machine_fact(name));

@@ -32,22 +32,22 @@ struct CredentialSurroundings {
   // HttpOptionsOfEnvironment(), at the first request.
   std::optional<HttpClientOptions> client = {};
   MonotonicClock now = SteadyClock();
-  // Only to read the dates when credentials end, and to date what is signed.
+  // Used only to compare with the dates when credentials end, and to date signatures.
   WallClock time_of_day = SystemWallClock();
   // Uniform in [0, 1), for waits. Null: each process draws other numbers. Called by one thread at a
   // time.
   std::function<double()> draw = {};
   // Timeouts for a server of this machine or of its network link (169.254.x.x). If there is no such
-  // server, the first timeout passes before this is known.
+  // server, the process knows it only after the first timeout.
   absl::Duration link_connect_timeout = absl::Seconds(1);
   absl::Duration link_timeout = absl::Seconds(5);
-  // first_looks: how often a process looks for such a server at its start, as long as it has found
-  // none. If IsMachineOfOther(), it looks once. link_pause: the time from the begin of one of these
-  // looks to the begin of the next. There are several looks because Kubernetes may start a pod some
-  // seconds before its metadata server.
+  // first_looks: how often a process looks for such a server at its start, until it finds one. If
+  // IsMachineOfOther(), it looks once. link_pause: the time from the beginning of one look to the
+  // beginning of the next. There are several looks because Kubernetes may start a pod some seconds
+  // before its metadata server.
   int first_looks = 3;
   absl::Duration link_pause = absl::Milliseconds(1500);
-  // For a server of the internet, with all attempts.
+  // The timeout of all attempts together for a server of the internet.
   absl::Duration service_timeout = absl::Minutes(1);
   // Where a container's credentials are, for AWS_CONTAINER_CREDENTIALS_RELATIVE_URI.
   std::string container_server = "http://169.254.170.2";
@@ -55,7 +55,7 @@ struct CredentialSurroundings {
   std::string google_metadata_host = "metadata.google.internal";
 };
 
-// `given` with a function to draw, if it has none.
+// `given`. If it has no function to draw, one is added.
 CredentialSurroundings WithDraws(CredentialSurroundings given);
 
 // Whether the firmware says that another maker than `maker` ("amazon", "google") made this machine.

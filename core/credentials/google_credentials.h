@@ -20,8 +20,8 @@ class GoogleTokenSource {
  public:
   virtual ~GoogleTokenSource() = default;
 
-  // The value for "authorization: Bearer ..", renewed if it is about to end; printable ASCII
-  // without blanks. Nullopt: this process has none anywhere. Errors and messages as
+  // The token for "authorization: Bearer ..", renewed if it is about to end. It is printable ASCII
+  // without blanks. Nullopt: this process has no token anywhere. Errors and messages as
   // AwsCredentialSource::Get().
   virtual absl::StatusOr<std::optional<std::string>> Get(absl::Duration timeout) = 0;
 
@@ -30,8 +30,8 @@ class GoogleTokenSource {
   virtual void End() = 0;
 };
 
-// The HMAC keys that the environment has for Cloud Storage, which sign requests and come before all
-// tokens. They never end. Nullopt: there are none, or SYSTOLE_GS_UNSIGNED is 1.
+// The HMAC keys that the environment has for Cloud Storage. They sign requests, and are used before
+// any token. They never end. Nullopt: there are none, or SYSTOLE_GS_UNSIGNED is 1.
 //   FailedPrecondition   one key without the other, or a malformed variable.
 absl::StatusOr<std::optional<AwsCredentials>> GoogleHmacKeysOfEnvironment(
     const CredentialSurroundings& surroundings = {});

@@ -16,7 +16,7 @@ namespace systole {
 namespace {
 
 constexpr char kTokenUri[] = "https://oauth2.googleapis.com/token";
-constexpr absl::Duration kClaimLife = absl::Hours(1);  // The most that Google takes.
+constexpr absl::Duration kClaimLife = absl::Hours(1);  // The longest life that Google accepts.
 
 std::string Quoted(absl::string_view path) { return absl::StrCat("'", ForeignText(path), "'"); }
 
@@ -24,7 +24,7 @@ absl::Status Unfit(absl::string_view path, absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat("Google's key file ", Quoted(path), " ", why));
 }
 
-// Only a known type is shown: the file may have anything there.
+// Messages show only a known type, because the file may have any text there.
 std::string ShownType(absl::string_view type) {
   for (const char* known : {"external_account", "external_account_authorized_user",
                             "gdch_service_account", "impersonated_service_account"}) {

@@ -1,5 +1,5 @@
-// The access tokens of the machine of Google's cloud that this process runs on, or of its
-// Kubernetes pod, by the metadata server.
+// The access tokens that the metadata server of Google's cloud gives to the machine of this
+// process, or to its Kubernetes pod.
 #ifndef SYSTOLE_CORE_CREDENTIALS_GOOGLE_METADATA_H_
 #define SYSTOLE_CORE_CREDENTIALS_GOOGLE_METADATA_H_
 
@@ -23,11 +23,11 @@ class GoogleMetadata {
         servers_(servers),
         looks_(surroundings, servers, "google", kHostVariable) {}
 
-  // Nullopt: there is no such server, or the machine has no service account. There is no server if
-  // no connection is made within a second (at first also not in the next attempts, see
-  // MetadataLooks), if another service than Google's answers, or if NO_GCE_CHECK is "true". Once
-  // the server has given a token, or if GCE_METADATA_HOST names it, the first two of these are
-  // errors. Errors of GoogleTokenSource::Get().
+  // Nullopt: there is no such server, or the machine has no service account. There are three signs
+  // that there is no server. No connection is made within a second (at its start, a process tries
+  // several times, see MetadataLooks). Or a service answers that is not Google's. Or NO_GCE_CHECK
+  // is "true". The first two signs are errors once the server has given a token, and if
+  // GCE_METADATA_HOST names the server. Errors of GoogleTokenSource::Get().
   absl::StatusOr<std::optional<CredentialLease<std::string>>> Ask(GoogleAccess access);
 
  private:

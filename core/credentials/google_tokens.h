@@ -22,8 +22,8 @@ enum class GoogleAccess {
 std::string GoogleScope(GoogleAccess access);
 
 // Reads an answer. `source` says in messages what was read.
-//   DataLoss           no token, or no time for which it is valid.
-//   Unavailable        it has ended already.
+//   DataLoss           there is no token, or no time for which it is valid.
+//   Unavailable        the token has ended already.
 //   ResourceExhausted  too many bytes.
 absl::StatusOr<CredentialLease<std::string>> ParseGoogleToken(absl::string_view text,
                                                               absl::string_view source);

@@ -12,7 +12,7 @@ namespace {
 
 bool IsComment(absl::string_view trimmed) { return trimmed[0] == '#' || trimmed[0] == ';'; }
 
-// `value` without a comment behind it.
+// `value` without the comment after it.
 absl::string_view WithoutComment(absl::string_view value) {
   if (value.empty() || IsComment(value)) return "";
   for (size_t i = 1; i < value.size(); ++i) {
@@ -30,10 +30,10 @@ absl::StatusOr<IniFile> ParseIni(absl::string_view text, absl::string_view sourc
     return absl::ResourceExhaustedError(absl::StrCat(ForeignText(source), " has ", text.size(),
                                                      " bytes, want at most ", kMaxIniBytes));
   }
-  absl::ConsumePrefix(&text, "\xef\xbb\xbf");  // Editors of Windows mark UTF-8 so.
+  absl::ConsumePrefix(&text, "\xef\xbb\xbf");  // Editors of Windows mark UTF-8 with these bytes.
   IniFile file;
   IniSection* section = nullptr;
-  size_t key_indent = std::string::npos;  // Of the key above; npos: there is none.
+  size_t key_indent = std::string::npos;  // The indent of the last key; npos: no key yet.
   int number = 0;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;

@@ -25,10 +25,10 @@ using IniSection = std::map<std::string, std::string>;
 // Sections by the text between their brackets, as it is written: "profile a".
 using IniFile = std::map<std::string, IniSection>;
 
-// Parses `text`. A section that comes again continues the first one, and the last value of a key
-// counts. Lines that begin with '#' or ';' are comments, and so is the rest of a value from a '#'
-// or ';' after a blank. A line that is indented deeper than the key above it belongs to that key
-// and is skipped.
+// Parses `text`. A second section with the same name continues the first one. The last value of a
+// key counts. Lines that begin with '#' or ';' are comments, and so is the rest of a value from a
+// '#' or ';' after a blank. A line that is indented deeper than the key above it belongs to that
+// key and is skipped.
 //   DataLoss           "SOURCE:LINE: .." for any other line. The message never shows the line: it
 //                      may be a secret.
 //   ResourceExhausted  more than kMaxIniBytes.

@@ -1,5 +1,5 @@
-// Decides how often a process looks for the machine's metadata service before the machine counts as
-// one without it. The rules are the same for every cloud. Each cloud has its own way to ask once.
+// Decides how often a process looks for the machine's metadata service before it takes the machine
+// to have none. The rules are the same for every cloud. Each cloud has its own way to ask once.
 #ifndef SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_
 #define SYSTOLE_CORE_CREDENTIALS_METADATA_LOOKS_H_
 
@@ -21,19 +21,20 @@ namespace systole {
 template <typename Value>
 class MetadataLooks {
  public:
-  // What one look finds. Nullopt: the service that answers has none.
+  // What one look finds. Nullopt: the service that answers has no value.
   using Found = absl::StatusOr<std::optional<CredentialLease<Value>>>;
 
-  // `maker` is that of the cloud's machines, as in IsMachineOfOther(). `variable` is the
-  // environment's variable that says where the service is.
+  // `maker` makes the cloud's machines, as in IsMachineOfOther(). `variable` is the environment
+  // variable that says where the service is.
   MetadataLooks(const CredentialSurroundings& surroundings, CredentialServers& servers,
                 const char* maker, const char* variable)
       : surroundings_(surroundings), servers_(servers), maker_(maker), variable_(variable) {}
 
-  // Calls `ask`, at first several times while it returns an error IsNoServer(), because the service
-  // may start later than this process. On a machine of another maker it calls `ask` once, unless
-  // the variable is set. Nullopt also if no service is there. But this is an error if the service
-  // gave a value before, or if `must_be_there`. Other errors are those of `ask`.
+  // Calls `ask`. The first time, calls it several times while it returns an error IsNoServer(),
+  // because the service may start later than this process. On a machine of another maker it calls
+  // `ask` once, unless the variable is set. Nullopt also if there is no service. But a missing
+  // service is an error if it gave a value before, or if `must_be_there`. Also returns the errors
+  // of `ask`.
   Found Ask(bool must_be_there, absl::FunctionRef<Found()> ask) {
     std::optional<CredentialLease<Value>> given;
     const absl::Status outcome = servers_.AskUntilSomebodyIsThere(Times(), [&] {
@@ -67,7 +68,7 @@ class MetadataLooks {
   const char* const maker_;
   const char* const variable_;
   bool has_given_ = false;
-  bool has_looked_ = false;  // Whether the looks of the start are done.
+  bool has_looked_ = false;  // Whether the looks at the start are done.
 };
 
 }  // namespace systole

@@ -19,8 +19,8 @@ namespace {
 // Without this, OpenSSL would ask on the terminal for the password of an encrypted key.
 int NoPassword(char*, int, int, void*) { return -1; }
 
-// What OpenSSL notes of a failure stays with the thread, and would be taken for the reason of a
-// later one, in TLS.
+// OpenSSL keeps the reason of a failure with the thread. Without this function, a later failure in
+// TLS would report this reason.
 template <typename T>
 T WithoutNotes(T result) {
   ERR_clear_error();

@@ -61,7 +61,7 @@ absl::Status CheckLibcurlSigns(unsigned version_num, absl::string_view version) 
 
 HttpHeaders AwsHeaders(const AwsSigning& sign) {
   HttpHeaders headers;
-  // The body is not hashed: TLS protects it, and a store would want to know its hash first.
+  // The body is not hashed. TLS protects it, and a hash would have to be sent before the body.
   if (sign.scheme == SigningScheme::kGoogle) {
     headers.emplace_back("x-goog-content-sha256", "UNSIGNED-PAYLOAD");
     return headers;

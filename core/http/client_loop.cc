@@ -192,8 +192,9 @@ void ClientLoop::Run() {
     int running = 0;
     curl_multi_perform(multi_, &running);
     const int freed = EndFinished() + EndAbandoned() + EndInterrupted();
-    // A transfer that has just ended may have made room for a waiting one. So the poll does not
-    // wait then. A Call that begins after the length of this poll was decided wakes the poll up.
+    // A transfer that has just ended may have made room for a waiting transfer. In this case the
+    // poll does not wait. A Call may begin after the length of this poll was decided. It wakes the
+    // poll up.
     curl_multi_poll(multi_, nullptr, 0, freed > 0 ? 0 : LongestPollMs(), nullptr);
   }
   while (!active_.empty()) Remove(active_.begin()->first)->EndWith(ClientEnded());
@@ -275,8 +276,8 @@ int ClientLoop::EndInterrupted() {
     if (interruptible_calls_ == 0) return 0;
     for (const std::set<Sleeper*>* const sleepers : {&wanting_room_, &wanting_time_}) {
       for (Sleeper* const sleeper : *sleepers) {
-        // A sleeper looks at its flag under mu_ before it sleeps. So it has seen the raised flag,
-        // or it gets this signal.
+        // A sleeper looks at its flag under mu_ before it sleeps. So it either has seen the raised
+        // flag, or gets this signal.
         if (sleeper->flag != nullptr && sleeper->flag->is_raised()) sleeper->wake.Signal();
       }
     }

@@ -57,7 +57,7 @@ class ClientLoop {
     const bool interruptible_;
   };
 
-  // REQUIRES, for the next two: the thread is in a Call.
+  // The next two functions require that the thread is in a Call.
 
   // Puts the transfer last in the list, which is bounded. Waits for room in the list until
   // `deadline`, a time of SteadyClock(). Returns false if there was no room. Ends the transfer if
@@ -70,7 +70,7 @@ class ClientLoop {
   absl::Status SleepWhile(absl::FunctionRef<bool()> waits, absl::Duration time)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What waits() of a sleeper returns may have changed.
+  // Call this when waits() of a sleeper may return another value than before.
   void WakeSleepers() ABSL_LOCKS_EXCLUDED(mu_);
   // The caller has abandoned the transfer. Frees its connection soon.
   void Drop(const std::shared_ptr<Transfer>& transfer) ABSL_LOCKS_EXCLUDED(mu_);
@@ -79,7 +79,7 @@ class ClientLoop {
   // A thread that waits for something other than the end of a transfer.
   struct Sleeper {
     const InterruptFlag* const flag = HeededInterruptFlag();
-    CondVar wake;  // With mu_.
+    CondVar wake;  // Used with mu_.
   };
 
   ClientLoop(const HttpClientOptions& options, CURLM* multi);
@@ -117,7 +117,7 @@ class ClientLoop {
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   int interruptible_calls_ ABSL_GUARDED_BY(mu_) = 0;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
-  std::unique_ptr<WorkerPool> thread_;  // Last: it uses what is above.
+  std::unique_ptr<WorkerPool> thread_;  // Last, because the thread uses the members above.
 };
 
 }  // namespace systole

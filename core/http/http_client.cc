@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMaxRedirects = 5;
 
-// Headers that let their bearer in.
+// Headers that give access to their bearer.
 constexpr absl::string_view kSecretHeaders[] = {"authorization", "cookie", "proxy-authorization"};
 
 bool HasBody(HttpMethod method) {
@@ -128,7 +128,7 @@ absl::StatusOr<HttpResponse> HttpClient::FetchOnce(const HttpRequest& request,
 }
 
 absl::Status HttpClient::SleepFor(absl::Duration time) {
-  if (::getpid() != process_) return absl::OkStatus();  // Fetch() tells that there is no thread.
+  if (::getpid() != process_) return absl::OkStatus();  // Fetch() reports the error.
   return SleepWhile([] { return true; }, time);
 }
 

@@ -48,21 +48,21 @@ class HttpClient {
   //                       retry may help.
   //   DeadlineExceeded    the timeout ran out.
   //   ResourceExhausted   a body over its limit, or headers of more than 64 KiB.
-  //   FailedPrecondition  a certificate that is not trusted; a redirect from https to http, one
-  //                       too many, or one of a request that follows none; a server that ignores
-  //                       `range`; a libcurl that cannot sign.
+  //   FailedPrecondition  a certificate that is not trusted; a redirect from https to http, a sixth
+  //                       redirect, or a redirect of a request that follows none; a server that
+  //                       ignores `range`; a libcurl that cannot sign.
   //   DataLoss            an answer that is not HTTP, or a redirect to nowhere.
   //   Cancelled           InterruptRequested(), or the client was destroyed.
-  // Messages name the object by HttpRequest::called. The calling thread sleeps all the while, so
-  // that a watchdog sees that it waits. What comes of a body of an answer 2xx is added to its
-  // CurrentReadProgress().
+  // Messages name the object by HttpRequest::called. The calling thread sleeps during the call, so
+  // that a watchdog sees that it waits. The bytes that come of the body of an answer 2xx are added
+  // to the calling thread's CurrentReadProgress().
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request);
 
   // Sleeps for `time`. Returns early, with Cancelled, when Fetch() would return Cancelled.
   absl::Status SleepFor(absl::Duration time);
   // The same, but returns OK as soon as waits() is false. waits() is called under a lock: now, and
   // after each call of WakeSleepers(). waits() must not call this client. FailedPrecondition in a
-  // child of fork(), because there the event that it waits for may never come.
+  // child of fork(), because the awaited event may never come there.
   absl::Status SleepWhile(absl::FunctionRef<bool()> waits, absl::Duration time);
   void WakeSleepers();
 

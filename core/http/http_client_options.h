@@ -13,17 +13,17 @@
 namespace systole {
 
 // libcurl has a receive buffer of this size for each connection that is in use. No memory budget
-// counts these buffers. libcurl's default is 16 KiB, and each 16 KiB would then cost a system call.
+// counts these buffers. With libcurl's default, each 16 KiB would cost a system call.
 inline constexpr int kReceiveBufferBytes = 64 << 10;
 
 struct HttpClientOptions {
-  // The most connections in all, and to one origin. More connections carry more at a time. Each
-  // costs a buffer of kReceiveBufferBytes, and load on the server. A request that finds no free
+  // The most connections in all, and to one origin. More connections carry more at a time. Each one
+  // needs a buffer of kReceiveBufferBytes, and loads the server. A request that finds no free
   // connection waits.
   int max_connections = 64;
   int max_connections_per_origin = 64;
-  // The most requests in the list of those that wait for a connection. If the list is full, a
-  // further call waits until it has room. So the list stays short, however many threads ask.
+  // The most requests in the list of requests that wait for a connection. If the list is full, a
+  // further call waits until the list has room. So the list stays short, however many threads ask.
   int max_waiting = 1024;
   // The time for DNS, TCP and TLS together. Without this limit a dead address would use up a
   // request's whole timeout.
@@ -35,7 +35,7 @@ struct HttpClientOptions {
   // A file, and a folder, of certificates of authorities. Empty: the default of libcurl's build.
   std::string ca_file = {};
   std::string ca_folder = {};
-  // The variable that names ca_file, for messages. Empty: none does.
+  // The variable that names ca_file, for messages. Empty: no variable names it.
   std::string ca_variable = {};
   // Proxies, as [SCHEME://][USER:PASSWORD@]HOST:PORT, for addresses of each scheme. SCHEME is http
   // if none is written. libcurl also knows https, socks5 and others. Empty: none.
@@ -50,13 +50,13 @@ struct HttpClientOptions {
 // in upper case is not read, because in a CGI program it is a header that the client sent.
 //
 // If none of them names a file of authorities, ca_file is the first of the usual files of Linux
-// distributions that can be read; empty if there is none. Where libcurl looks by itself depends on
-// the system that it was built for, and a wheel brings Debian's libcurl to other systems.
+// distributions that can be read; empty if there is none. libcurl itself looks only where the
+// system that it was built for has this file. But a wheel brings Debian's libcurl to other systems.
 //
 // If `first_ca_variable` is not null, this variable goes before CURL_CA_BUNDLE. For AWS it is
 // AWS_CA_BUNDLE, which AWS's tools read.
 HttpClientOptions HttpOptionsOfEnvironment(const char* first_ca_variable = nullptr);
-// The same, where `can_be_read` says which files there are.
+// The same. `can_be_read` says whether a file can be read.
 HttpClientOptions HttpOptionsOfEnvironment(absl::FunctionRef<bool(const char* path)> can_be_read,
                                            const char* first_ca_variable = nullptr);
 

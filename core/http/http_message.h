@@ -43,10 +43,10 @@ struct HttpRange {
   uint64_t end = 0;
 };
 
-// Whose names and constants a signature uses.
+// Which service's names and constants a signature uses.
 enum class SigningScheme {
   kAws,     // AWS Signature Version 4: AWS4-HMAC-SHA256, x-amz-date, ..
-  kGoogle,  // Cloud Storage's, which differs in these words alone: GOOG4-HMAC-SHA256, x-goog-date.
+  kGoogle,  // Cloud Storage's scheme. It differs only in its words: GOOG4-HMAC-SHA256, x-goog-date.
 };
 
 // Signs a request by AWS Signature Version 4, or by Cloud Storage's form of it, with the time of
@@ -64,8 +64,8 @@ struct AwsSigning {
 // What happens to an answer that redirects. Redirects of POST, PUT and DELETE are never followed.
 enum class Redirects {
   kFollow,
-  kReturn,  // It is returned like any other answer. For requests that must not be sent elsewhere.
-  kRefuse,  // It is FailedPrecondition. For servers that have no reason to redirect.
+  kReturn,  // The answer is returned like any other. For requests that must not be sent elsewhere.
+  kRefuse,  // The call returns FailedPrecondition. For servers that have no reason to redirect.
 };
 
 struct HttpRequest {
@@ -74,9 +74,9 @@ struct HttpRequest {
   HttpHeaders headers = {};
   // The body of a POST or PUT, sent with its length. Empty for other methods.
   HttpBody body = {};
-  // The path of `url` must be percent-encoded as the service does it, and its query sorted by name,
-  // because both are signed as they are written. After a redirect within the origin the request is
-  // signed anew. A redirect to another origin is followed without a signature.
+  // The path of `url` must be percent-encoded in the service's way, and the query must be sorted by
+  // name, because path and query are signed as they are written. After a redirect within the origin
+  // the request is signed anew. A redirect to another origin is followed without a signature.
   std::optional<AwsSigning> sign = {};
   std::optional<HttpRange> range = {};
   // The time for the whole call: the wait for a connection, DNS, redirects, and the whole body.
@@ -103,8 +103,8 @@ struct HttpRequest {
   // network link.
   bool uses_proxies = true;
   // The name of the object in messages. Set it if clients see the messages, because clients must
-  // not learn the address. Then no message holds an address or a path, not even of a redirect.
-  // Empty: messages name the address and those of redirects, as ShownUrl() shows them.
+  // not learn the address. Then no message has an address or a path, not even of a redirect. Empty:
+  // messages name the address and the addresses of redirects, as ShownUrl() shows them.
   std::string called = {};
 };
 
@@ -114,7 +114,7 @@ struct HttpResponse {
   // The body. Empty if it was written to HttpRequest::into. If the answer is not 2xx, only the
   // first HttpRequest::refusal_bytes bytes.
   std::string body = {};
-  uint64_t body_bytes = 0;  // In HttpRequest::into, or in `body`.
+  uint64_t body_bytes = 0;  // The bytes in HttpRequest::into, or in `body`.
 };
 
 }  // namespace systole

@@ -14,7 +14,7 @@
 namespace systole {
 namespace {
 
-// Tells that a draw is for core/http.
+// Makes the draws of core/http differ from draws for other purposes.
 constexpr uint32_t kPurpose = 0x68747470;
 
 RetrySurroundings Complete(RetrySurroundings given) {
@@ -105,7 +105,7 @@ absl::StatusOr<HttpResponse> HttpRetrier::Fetch(const HttpRequest& request, Atte
     if (InterruptRequested()) return InterruptedError();
     bounded.timeout = deadline - surroundings_.now();
     if (bounded.timeout <= absl::ZeroDuration()) {
-      return outcome;  // The sleep took longer than it should.
+      return outcome;  // The sleep took so long that no time is left.
     }
   }
 }

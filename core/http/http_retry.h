@@ -1,5 +1,5 @@
 // Decides whether a failed request is tried again, after how long a wait, and how often in all. So
-// one lost answer costs a feed nothing, and an overloaded store does not get ever more requests.
+// a feed survives a lost answer, and an overloaded store does not get more and more requests.
 #ifndef SYSTOLE_CORE_HTTP_HTTP_RETRY_H_
 #define SYSTOLE_CORE_HTTP_HTTP_RETRY_H_
 
@@ -27,7 +27,8 @@ struct RetryOptions {
   // do not come back together.
   absl::Duration first_backoff = absl::Milliseconds(100);
   absl::Duration max_backoff = absl::Seconds(10);
-  // A server may ask for a longer wait than the backoff (header Retry-After), up to this.
+  // A server may ask for a longer wait than the backoff (header Retry-After). This is the longest
+  // wait that it can get.
   absl::Duration max_retry_after = absl::Seconds(30);
   // Each request adds `budget_share` to a budget that holds at most `budget_burst`. Each retry
   // takes 1 from this budget. If the budget holds less than 1, the retry is not made. So n requests
@@ -64,8 +65,9 @@ class HttpRetrier {
   HttpRetrier(const RetryOptions& options, RetrySurroundings surroundings);
 
   // Calls `attempt` until it succeeds, fails for good, or may not be made again. Each attempt gets
-  // what is left of request.timeout. No attempt begins after the timeout. Returns the last outcome.
-  // The message of an error says how many attempts there were. Cancelled if InterruptRequested().
+  // the time that is left of request.timeout. No attempt begins after the timeout. Returns the last
+  // outcome. The message of an error says how many attempts there were. Cancelled if
+  // InterruptRequested().
   absl::StatusOr<HttpResponse> Fetch(const HttpRequest& request, Attempt attempt)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -22,9 +22,9 @@ struct HttpUrl {
   int port = 0;        // The scheme's own port if none is written.
   std::string target;  // Path and query as they are written. Begins with '/'.
 
-  // "https://host:port". Two addresses of one origin lead to the same server program.
+  // "https://host:port". Addresses with the same origin lead to the same server program.
   std::string Origin() const;
-  // Returns an address that means the same: ParseHttpUrl() turns it into an equal HttpUrl.
+  // An address from which ParseHttpUrl() makes an equal HttpUrl.
   std::string Text() const;
 };
 

@@ -1,4 +1,4 @@
-// Tells whether a request failed because no server could be connected to.
+// Tells whether a request failed because no connection to a server could be made.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_HTTP_NO_SERVER_H_
@@ -9,7 +9,7 @@
 
 namespace systole {
 
-// Unavailable, and IsNoServer().
+// An Unavailable error for which IsNoServer() is true.
 absl::Status NoServerError(absl::string_view message);
 
 // Whether an error of HttpClient::Fetch() says that there was no connection: refused, unreachable,

@@ -19,8 +19,8 @@ namespace {
 
 // Headers of an answer, all together. A server could send them without end.
 constexpr size_t kMaxHeaderBytes = size_t{64} << 10;
-// The body of an answer that is no 2xx is read, so that the connection can be used again, and only
-// HttpRequest::refusal_bytes of it are kept.
+// If an answer is not 2xx, this much of its body is read, so that the connection can be used again.
+// Only HttpRequest::refusal_bytes of it are kept.
 constexpr uint64_t kReadRefusalBytes = uint64_t{64} << 10;
 constexpr long kStallBytesPerSecond = 1024;
 
@@ -52,7 +52,7 @@ bool Append(curl_slist*& lines, const std::string& line) {
   return true;
 }
 
-// The longest time that libcurl counts is far longer than any call waits.
+// No call waits for as long as the longest time that libcurl can count.
 long Milliseconds(absl::Duration time) {
   return static_cast<long>(
       absl::ToInt64Milliseconds(std::clamp(time, absl::Milliseconds(1), absl::Hours(24))));
@@ -108,7 +108,7 @@ bool Transfer::SetMethod() {
     case HttpMethod::kPut:
       return Set(handle_, CURLOPT_POSTFIELDSIZE_LARGE,
                  static_cast<curl_off_t>(body_.bytes().size())) &&
-             // Not null, because libcurl would then read from a callback.
+             // A null pointer would make libcurl read the body from a callback.
              Set(handle_, CURLOPT_POSTFIELDS, body_.empty() ? "" : body_.bytes().data()) &&
              Set(handle_, CURLOPT_CUSTOMREQUEST, method_ == HttpMethod::kPut ? "PUT" : "POST");
     case HttpMethod::kDelete:
@@ -117,8 +117,8 @@ bool Transfer::SetMethod() {
   return false;
 }
 
-// The signature has the date of the moment when libcurl begins to send, not of this moment: the
-// transfer may wait for a connection until the server would refuse the date.
+// The signature gets its date when libcurl begins to send, not now. The transfer may wait for a
+// connection so long that the server would refuse a date of now.
 bool Transfer::SetSigning(const AwsSigning& sign) {
   return Set(handle_, CURLOPT_AWS_SIGV4, AwsProvider(sign).c_str()) &&
          // CURLOPT_USERPWD would cut the key at its first ':'.
@@ -147,7 +147,8 @@ bool Transfer::SetUp(const HttpClientOptions& options, const HttpRequest& reques
          Set(handle_, CURLOPT_PATH_AS_IS, long{request.keeps_dots}) && SetMethod() &&
          Set(handle_, CURLOPT_HTTPHEADER, lines_) && Set(handle_, CURLOPT_USERAGENT, "systole") &&
          Set(handle_, CURLOPT_FOLLOWLOCATION, 0L) && Set(handle_, CURLOPT_NOSIGNAL, 1L) &&
-         // If a name server does not answer, no thread waits for the thread that asks it.
+         // One of libcurl's threads asks the name server. If it gets no answer, no other thread
+         // waits for it.
          Set(handle_, CURLOPT_QUICK_EXIT, 1L) &&
          Set(handle_, CURLOPT_BUFFERSIZE, long{kReceiveBufferBytes}) &&
          Set(handle_, CURLOPT_CONNECTTIMEOUT_MS,
@@ -209,7 +210,7 @@ bool Transfer::TakeHeader(absl::string_view line) {
     headers_ended_ = false;
     return true;
   }
-  if (headers_ended_) return true;  // It stands behind the body. Nothing there is of use.
+  if (headers_ended_) return true;  // This line comes after the body. Such lines are not used.
   std::optional<std::pair<std::string, std::string>> header = ParseHeaderLine(line);
   if (header.has_value()) answer_.headers.push_back(*std::move(header));
   return true;
@@ -265,7 +266,7 @@ absl::Status Transfer::ErrorOf(CURLcode code) const {
   curl_easy_getinfo(handle_, CURLINFO_OS_ERRNO, &facts.system_error);
   curl_easy_getinfo(handle_, CURLINFO_SSL_VERIFYRESULT, &facts.tls_verdict);
   curl_easy_getinfo(handle_, CURLINFO_HTTP_CONNECTCODE, &facts.proxy_status);
-  // A connection that was kept has no time of its own, but a request went over it.
+  // A reused connection took no time to connect. But then a request was sent over it.
   curl_off_t connect_us = 0;
   long request_bytes = 0;
   curl_easy_getinfo(handle_, CURLINFO_CONNECT_TIME_T, &connect_us);
@@ -276,7 +277,8 @@ absl::Status Transfer::ErrorOf(CURLcode code) const {
 
 void Transfer::EndWith(CURLcode code) {
   MutexLock lock(mu_);
-  // A callback that refuses bytes makes libcurl report an error of its own. Its reason says more.
+  // If a callback refuses bytes, libcurl reports an error of its own. The callback's reason says
+  // more.
   if (status_.ok() && !enough_ && code != CURLE_OK) status_ = ErrorOf(code);
   if (status_.ok() && answer_.status < 200) status_ = NotHttp(names_.object());
   over_ = true;
@@ -317,7 +319,8 @@ void Transfer::Abandon() {
 
 absl::StatusOr<HttpResponse> Transfer::TakeAnswer() {
   MutexLock lock(mu_);
-  // Moved: the other thread may destroy this, and the two share nothing.
+  // The status is moved out, so that the two threads share no memory. The other thread may destroy
+  // this transfer.
   if (!status_.ok()) return std::exchange(status_, absl::OkStatus());
   return std::move(answer_);
 }

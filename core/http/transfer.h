@@ -28,13 +28,13 @@
 
 namespace systole {
 
-// Thread-safe. Shared by the thread that waits for the answer and the thread that moves the bytes:
-// either may be the last to use it.
+// Thread-safe. The thread that waits for the answer and the thread that moves the bytes share it.
+// Either may be the last to use it.
 class Transfer {
  public:
-  // The handle is made here, by the thread that waits, and used by the other thread.
-  // ResourceExhausted without memory. `url`, `headers` and `sign` take the place of those of the
-  // request. If `sign` is null, the request goes unsigned.
+  // Makes the handle on the thread that waits. The other thread uses it. ResourceExhausted without
+  // memory. `url`, `headers` and `sign` are used instead of the request's. If `sign` is null, the
+  // request goes unsigned.
   static absl::StatusOr<std::shared_ptr<Transfer>> Create(
       const HttpClientOptions& options, const HttpRequest& request, const HttpNames& names,
       const HttpUrl& url, const HttpHeaders& headers, const AwsSigning* sign);
@@ -96,8 +96,9 @@ class Transfer {
   const bool is_ranged_;
   const size_t refusal_bytes_;
   const uint64_t max_body_bytes_;
-  const absl::Span<char> into_;  // Written under mu_, unless abandoned_. So is the next one.
-  ReadProgress* const progress_ = CurrentReadProgress();  // Of the thread that waits, or null.
+  const absl::Span<char> into_;  // The memory of this and the next member is written only under
+                                 // mu_, and only if not abandoned_.
+  ReadProgress* const progress_ = CurrentReadProgress();  // The waiting thread's, or null.
   CURL* handle_ = nullptr;
   curl_slist* lines_ = nullptr;  // The headers of the request.
   std::string ca_file_;          // HttpClientOptions::ca_file.
@@ -111,7 +112,7 @@ class Transfer {
   HttpResponse answer_ ABSL_GUARDED_BY(mu_);
   size_t header_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   bool headers_ended_ ABSL_GUARDED_BY(mu_) = false;
-  uint64_t refused_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Of the body of an answer that is no 2xx.
+  uint64_t refused_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Bytes of a refusal's body.
   bool enough_ ABSL_GUARDED_BY(mu_) = false;         // The rest of that body is not wanted.
 };
 

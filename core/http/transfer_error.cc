@@ -15,8 +15,8 @@ std::string WhyNotConnected(const TransferFacts& facts) {
                       ")");
 }
 
-// Whether a connection fails like this because of where it leads, and not because this process has
-// too many files or too little memory.
+// Whether the cause of this connection error is the server or the way to it, and not that this
+// process has too many files or too little memory.
 bool NobodyIsThere(long system_error) {
   switch (system_error) {
     case EACCES:  // A firewall of this machine.
@@ -34,8 +34,8 @@ bool NobodyIsThere(long system_error) {
   }
 }
 
-// `verdict` is OpenSSL's number (X509_V_ERR_...). libcurl compares the names itself, when OpenSSL
-// has accepted the rest, and leaves "unspecified" or "accepted" as the verdict.
+// `verdict` is OpenSSL's number (X509_V_ERR_...). libcurl itself compares the names after OpenSSL
+// has accepted the rest. If the names differ, the verdict is "unspecified" or "accepted".
 std::string WhyNotTrusted(long verdict) {
   switch (verdict) {
     case 0:  // X509_V_OK
@@ -138,8 +138,8 @@ absl::Status TransferError(const TransferFacts& facts) {
       return absl::ResourceExhaustedError(absl::StrCat(
           at, "no memory for the transfer, or its headers have a line of more than 100 KB"));
     default:
-      // Mostly a connection that was reset, or closed before the answer. The words belong to the
-      // number and hold nothing of the transfer.
+      // Usually the connection was reset, or closed before the answer. The words are libcurl's for
+      // this number and say nothing about the transfer.
       return absl::UnavailableError(absl::StrCat(at, "the transfer failed (",
                                                  curl_easy_strerror(facts.code), "); try again"));
   }

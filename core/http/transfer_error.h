@@ -24,13 +24,13 @@ struct TransferFacts {
   std::string ca_variable = {};  // HttpClientOptions::ca_variable.
   long system_error = 0;         // errno of the last connection, or 0.
   long tls_verdict = 0;          // CURLINFO_SSL_VERIFYRESULT.
-  long proxy_status = 0;         // Of the proxy's answer to CONNECT, or 0.
-  uint64_t body_bytes = 0;       // That came.
+  long proxy_status = 0;         // The status of the proxy's answer to CONNECT, or 0.
+  uint64_t body_bytes = 0;       // How many bytes of the body came.
   bool was_connected = false;
 };
 
 // The error of a transfer that failed. See HttpClient::Fetch() for the codes. IsNoServer() if no
-// server could be connected to. REQUIRES: facts.code != CURLE_OK.
+// connection to a server could be made. REQUIRES: facts.code != CURLE_OK.
 absl::Status TransferError(const TransferFacts& facts);
 
 // The whole object came instead of the range that was asked for. In both functions `object` is
