@@ -1,5 +1,5 @@
-// How busy threads were lately: the part of them that worked, averaged over the past with weights
-// that fall to 1/e within kBusyMemory.
+// How busy threads were lately: the part of the threads that worked, averaged over time. The weight
+// of a moment falls to 1/e within kBusyMemory.
 //
 // Reads no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_BUSY_SHARE_H_
@@ -10,13 +10,13 @@
 
 namespace systole {
 
-// Long enough that one step or one pause says nothing, and short enough that clients that come and
-// go soon show.
+// This is so long that one step or one pause changes little, and so short that the average soon
+// shows clients that come and go.
 inline constexpr absl::Duration kBusyMemory = absl::Seconds(10);
 
 class BusyShare {
  public:
-  // From `now` on this part of the threads works, 0 to 1. Time never goes back.
+  // From `now` on, `part` of the threads works, 0 to 1. Time never goes back.
   void Set(double part, absl::Duration now) {
     average_ = At(now);
     part_ = part;
@@ -30,8 +30,8 @@ class BusyShare {
   }
 
  private:
-  double average_ = 0;  // At since_.
-  double part_ = 0;     // Since then.
+  double average_ = 0;  // The average at since_.
+  double part_ = 0;     // The part of the threads that works since then.
   absl::Duration since_ = absl::ZeroDuration();
 };
 

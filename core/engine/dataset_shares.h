@@ -27,9 +27,9 @@ int MaxThreadsFor(int threads);
 // A task whose read hangs.
 struct HungTask {
   const FeedPlan* plan = nullptr;
-  int64_t record = 0;      // The record that it reads, or an earlier one.
+  int64_t record = 0;      // The record that the task reads, or an earlier record.
   int64_t cost_bytes = 0;  // The cost of its slice.
-  bool timed_out = false;  // Its step has failed because the read hangs.
+  bool timed_out = false;  // Whether its step has failed because the read hangs.
 };
 
 class DatasetShares {
@@ -43,13 +43,13 @@ class DatasetShares {
   bool Begin(const FeedPlan& plan) { return Count(plan, 1); }
   bool End(const FeedPlan& plan) { return Count(plan, -1); }
 
-  // What happens to streams until the tasks change.
+  // Says which streams wait or fail, until the tasks change.
   class Verdict {
    public:
     explicit Verdict(std::map<const Dataset*, absl::Status> blocked)
         : blocked_(std::move(blocked)) {}
 
-    // What happens to streams of `plan`. nullopt: they go on. OK: no task is taken for them,
+    // The verdict for streams of `plan`. nullopt: they go on. OK: no task is taken for them,
     // because one of their datasets already has its full share. An error: the streams fail with
     // this error, because a read of one of their datasets has timed out. A new stream would only
     // wait for the same storage.

@@ -17,7 +17,7 @@ constexpr absl::Duration kTurn = absl::Milliseconds(50);
 constexpr absl::Duration kWatchPeriod = absl::Milliseconds(50);
 constexpr absl::Duration kStuckAfter = absl::Seconds(1);
 
-// What was read ahead takes at most 1 / kReadBudgetParts of the memory that slices take.
+// Bytes that are read ahead take at most 1 / kReadBudgetParts of the memory of slices.
 constexpr int64_t kReadBudgetParts = 4;
 
 int MaxThreads(const StepEngineOptions& options) {
@@ -247,8 +247,8 @@ StepScheduler::Work EngineThreads::Take(int index) {
     if (std::exchange(watch_sleeps_, false)) watch_wakes_.Signal();
   }
   if (work.more) Wake();
-  // Once padding is taken, the next slice may be begun. And where there is no work, memory may have
-  // been taken back from slices that are being read.
+  // Once padding is taken, the next slice may be begun. If there is no work, memory may have been
+  // taken back from slices that are being read.
   WakeReads();
   return work;
 }
@@ -277,7 +277,7 @@ void EngineThreads::Wake() {
   WakeReads();
   if (idle_.empty() || !MayBegin(woken_)) return;
   Worker& first = workers_[static_cast<size_t>(*idle_.begin())];
-  idle_.erase(idle_.begin());  // So that the next call wakes another.
+  idle_.erase(idle_.begin());  // Erased, so that the next call wakes another thread.
   first.was_woken = true;
   ++woken_;
   first.wakes.Signal();

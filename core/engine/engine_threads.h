@@ -54,8 +54,8 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   int64_t CountReady(const ScheduledStream& stream) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Cancels every stream. True once no thread works or reads; false if one still does after
-  // `patience`.
+  // Cancels every stream. True once no thread works or reads. False if a thread still works or
+  // reads after `patience`.
   bool CancelAll(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Cancels every stream and joins the threads. Called once, before the last reference goes.
@@ -71,7 +71,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   struct Worker {
     CondVar wakes;
-    bool was_woken = false;  // And has not run since.
+    bool was_woken = false;  // It was woken, and has not run since.
     ThreadId thread = 0;
     // The task that the worker works at, if any. The maker and the scratch outlive the task.
     std::optional<SliceTask> task;
@@ -93,7 +93,8 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   Worker& Introduce(int index, const ExampleMaker& maker, ScratchAccount& scratch)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whether a thread that has no task may begin one, beside `coming` others that are about to.
+  // Whether a thread that has no task may begin one, if `coming` other threads are about to begin
+  // one, too.
   bool MayBegin(int coming = 0) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // A worker has begun or ended a task.
@@ -105,11 +106,11 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   // Waits for work. Empty: the engine stops.
   StepScheduler::Work Wait(int index) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Wakes what reads ahead, and the waiting thread of the lowest number, because there may be work.
-  // That thread wakes the next one. So a thread of a high number never holds scratch memory as long
-  // as it is not needed. Threads that were woken count as working already. Otherwise work that
-  // comes in quick succession would wake a thread each time, and most of them would find that
-  // enough threads work.
+  // Call this if there may be work. Wakes reads_, and the waiting thread with the lowest number.
+  // That thread wakes the next one. So a thread with a high number holds no scratch memory as long
+  // as it is not needed. Threads that were woken count as working already. Otherwise each piece of
+  // work would wake a thread, and most of these threads would find that enough threads work
+  // already.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Wakes what reads ahead, if there may be something to read. For that thread to look in vain
@@ -132,8 +133,8 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
 
   // From now on no work is taken for datasets that use up their share of the threads
   // (DatasetShares). If `fails_streams`, streams of datasets whose reads have timed out fail, and
-  // this returns what to tell their consumers. If `fails_streams` is false, these streams only wait
-  // until the next look.
+  // the result has the answers to their consumers. If `fails_streams` is false, these streams only
+  // wait until the next look.
   StepScheduler::Answers BlockDatasets(bool fails_streams = true)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -165,7 +166,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   int64_t reads_timed_out_ ABSL_GUARDED_BY(mu_) = 0;
   StageTotals totals_;
   const BlockReaderOptions read_options_;
-  // Made for the first stream whose records are read ahead. Constant from then on until Stop().
+  // Made for the first stream whose records are read ahead. Then constant until Stop().
   std::unique_ptr<ReadAhead> reads_ ABSL_GUARDED_BY(mu_);
   std::unique_ptr<WorkerPool> pool_;  // Constant until Stop(). Last: uses the fields above.
 };

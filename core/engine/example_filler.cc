@@ -266,7 +266,7 @@ absl::StatusOr<bool> ExampleFiller::FillCached(const OutputPlan& output, size_t 
 
 void ExampleFiller::KeepFinished(const OutputPlan& output, size_t i,
                                  absl::Span<const uint8_t> example) {
-  // An interrupted example may hold any values.
+  // If the thread was interrupted, the example may have any values.
   if (!std::exchange(cached_[i].fills, false) || InterruptRequested()) return;
   const KeptForm& form = output.cache->forms[*cached_[i].form];
   cache_->Insert(KeyOf(form, record_), output.cache->store, form.user,

@@ -58,7 +58,7 @@ class ExampleFiller {
       ValueCache* cache);
 
   // A record: its number in the dataset, and the format in which it holds features. For keys of the
-  // cache also the hash of its shard, and its number in the shard.
+  // cache, it also has the hash of the record's shard and the record's number in the shard.
   struct Record {
     int64_t number = 0;
     uint64_t shard_hash = 0;
@@ -68,8 +68,8 @@ class ExampleFiller {
 
   // Whether FindKept() is worth a call: there are images, and the cache may keep a value of each.
   bool keeps_images() const { return keeps_images_; }
-  // The values that the cache has in memory for a record, by output. Null: none, or the output asks
-  // for no cache.
+  // The values that the cache has in memory for a record, by output. Null: there is no value, or
+  // the output asks for no cache.
   using Kept = std::vector<CachedValue>;
   // Looks up `kept` before the record is read. True: the cache has a value of every image. If
   // `kept` is then passed to Begin(), Begin() and Fill() do not look into the images' files, and no
@@ -88,8 +88,8 @@ class ExampleFiller {
   void Drop();
 
   // Second half: fills in every output of slot `slot` of `slice`. If the example is timed, both
-  // halves add what each output took to FeedPlan::output_costs(): the caller has decoded nothing
-  // ahead.
+  // halves add each output's times to FeedPlan::output_costs(). The caller must not have decoded
+  // anything ahead.
   absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice,
                     const MonotonicClock* timed_by = nullptr);
 
@@ -141,7 +141,8 @@ class ExampleFiller {
   absl::Status FillInt64s(const OutputPlan& output, ProgramRunner& runner,
                           absl::Span<const int64_t> values, FillerScratch& scratch,
                           absl::Span<uint8_t> out) const;
-  // The output's feature is as it should be: from here on errors are those of its value.
+  // Call this when the output's feature has the right kind and size. Later errors are those of its
+  // value.
   void HasFeature(const OutputPlan& output) {
     damage_ = output.is_image() ? DamageCause::kImage : DamageCause::kValue;
   }
@@ -158,7 +159,7 @@ class ExampleFiller {
   MadeText made_;  // Owns text of features_. Freed with the example.
   Record record_;
   ExampleKey example_;
-  DamageCause damage_ = DamageCause::kFormat;  // Of an error that would be met now.
+  DamageCause damage_ = DamageCause::kFormat;  // The cause of an error that would come now.
 };
 
 }  // namespace systole

@@ -21,12 +21,12 @@ namespace {
 // now and then.
 constexpr size_t kMaxScratches = 16;
 
-// The most that a thread keeps between tasks, some 55 MiB in all. What exceeds it is made anew for
-// each task. This costs little beside examples that need so much.
-constexpr int64_t kMaxKeptTableBytes = int64_t{16} << 20;    // Of all plans.
+// The most that a thread keeps between tasks, some 55 MiB in all. Memory beyond it is made anew for
+// each task. This costs little beside examples that need so much memory.
+constexpr int64_t kMaxKeptTableBytes = int64_t{16} << 20;    // The tables of all plans.
 constexpr int64_t kMaxKeptDecoderBytes = int64_t{32} << 20;  // All plans share them.
 constexpr int64_t kMaxKeptExampleBytes = int64_t{4} << 20;
-constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // Of each of three copies.
+constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // For each of three copies.
 
 // Copies of records have room for a multiple of this, so that a record that is a little larger than
 // all earlier ones fits as well.
@@ -37,20 +37,20 @@ constexpr size_t kPayloadStep = size_t{64} << 10;
 constexpr int64_t kReadBytes = 256 << 10;
 
 // Records that are read in place are prefetched this many at a time, while as many others are made.
-// One by one would not do: a record that is far from the previous one first waits for its page
-// tables. The processor waits for several page tables at once only if the requests directly follow
-// each other.
+// Prefetching them one by one would not help, because a record that is far from the previous record
+// first waits for its page tables. The processor waits for several page tables at once only if the
+// requests directly follow each other.
 constexpr size_t kPrefetchedRecords = 16;
 
 // This many records are looked up in the cache before they are read. What the cache keeps of them
-// is held until their examples are made. With fewer records, reads of neighbours would be smaller
-// while the cache is filled.
+// is held until their examples are made. A smaller number would make the reads of neighbours
+// smaller while the cache is filled.
 constexpr size_t kLookedUpRecords = 16;
 
-// Of the examples that a thread makes of a plan, one in so many is timed, output by output and
+// Of kTimedEvery examples that a thread makes of a plan, one is timed, output by output and
 // transform by transform (FeedPlan::output_costs()). Its images are not decoded together with
-// another's, which costs some time; one in so many does not matter. Until then more are timed, so
-// that short feeds do not depend on their first example, which takes its memory from the kernel.
+// another's. This costs little time for so few examples. At the beginning more are timed, because
+// the first one takes its memory from the kernel.
 constexpr uint64_t kTimedEvery = 512;
 
 bool IsTimed(const FeedPlan& plan, uint64_t example) {
@@ -75,7 +75,7 @@ std::string Placed(const FeedPlan& plan, int64_t record, const absl::Status& sta
 
 // Whether `status` means that the record's bytes are bad (see RecordSource::ReadRecord()). A failed
 // read or a lack of memory does not mean that. If such a record were masked, the content of a feed
-// would depend on a bad moment of a machine.
+// would depend on a temporary failure of a machine.
 bool IsDamage(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDataLoss ||
          status.code() == absl::StatusCode::kResourceExhausted;
@@ -218,7 +218,7 @@ absl::StatusOr<bool> ExampleMaker::Work(const std::shared_ptr<const FeedPlan>& p
   Task task = {
       .plan = *plan, .scratch = *scratch, .slice = slice, .run = run, .turn_is_over = turn_is_over};
   for (int lane = 0; lane < PairedDecoding::kLanes; ++lane) {
-    decoding_.Clear(lane);  // In case an earlier call ended early.
+    decoding_.Clear(lane);  // An earlier call may have ended early.
   }
   SYSTOLE_ASSIGN_OR_RETURN(const bool made, MakeWanted(task));
   if (!made) return false;
@@ -264,7 +264,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
     const bool fetched = IsFetched(task, shard);
     const bool waits = task.plan.decodes_jpegs() && !all_kept;
     size_t added = 0;
-    absl::Status last;  // Of the last record.
+    absl::Status last;  // The status of the last record.
     const auto add = [&](size_t i, const absl::StatusOr<absl::string_view>& payload) {
       if (!has_images && (first + i) % kPrefetchedRecords == 0) {
         prefetch(first + i + kPrefetchedRecords);
@@ -290,13 +290,13 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
                 : shard.ReadRecords(shard_records_, where, kReadBytes, record_scratch_, add);
     // If the read is cancelled, the callback above has ended it.
     if (!read.ok() && (!over || !absl::IsCancelled(read))) {
-      // An outage ends all: asking the same storage for the other records, or whether the shard is
-      // the same, would take as long each time. Add() has noted it, with its record.
+      // An outage ends the whole run. Each further question to the same storage would take as long
+      // as this one. Add() has recorded the error with its record.
       if (read == last) return true;
       return read;
     }
-    // Checked after the reads: nothing that was read from a replaced shard can be trusted. Where
-    // bytes were read ahead, this was checked then.
+    // Checked after the reads, because no bytes of a replaced shard can be trusted. If bytes were
+    // read ahead, the reader has checked this already.
     if (!fetched) task.run.error.Add(lowest_slot, shard.CheckUnchanged());
     first += added;
   }

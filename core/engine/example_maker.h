@@ -70,13 +70,13 @@ class ExampleMaker {
   absl::Status Make(const std::shared_ptr<const FeedPlan>& plan, int64_t step, int core,
                     int64_t begin, int64_t end, uint8_t* slice);
 
-  // The first record that Make() asked for in the shard that it reads now. If it reads no shard
-  // now: in the last shard that it read. -1: it has read no shard yet. Any thread may ask.
+  // The first record that Make() asked for in the shard that it reads now, or in the last shard
+  // that it read. -1: it has read no shard yet. Any thread may ask.
   int64_t reading() const { return reading_.load(std::memory_order_relaxed); }
 
  private:
   // Two examples are made at a time, because two images decoded together take less time than one
-  // after the other. A lane has what one of the two examples needs, whatever the plan is.
+  // after the other. A lane has the memory that one of the two examples needs for any plan.
   struct Lane {
     std::vector<std::shared_ptr<HuffmanDecoder>> decoders;  // For its images.
     std::string payload;                                    // A copy, while the example waits.
@@ -96,15 +96,15 @@ class ExampleMaker {
 
     ExampleFiller filler;
     Wanted wanted;
-    const MonotonicClock* timed_by = nullptr;  // Null: its outputs are not timed.
+    const MonotonicClock* timed_by = nullptr;  // Null: the example's outputs are not timed.
   };
 
-  // What one plan needs between calls.
+  // The scratch that one plan needs between calls.
   struct PlanScratch {
     std::weak_ptr<const FeedPlan> plan;
-    const ValueCache* cache = nullptr;  // The cache that its makings use. Never dereferenced.
+    const ValueCache* cache = nullptr;  // The cache that `makings` use. Never dereferenced.
     ScratchBytes bytes;
-    uint64_t examples = 0;                               // How many were begun.
+    uint64_t examples = 0;                               // How many examples were begun.
     std::array<Making, PairedDecoding::kLanes> makings;  // By lane.
   };
 
@@ -134,7 +134,8 @@ class ExampleMaker {
   static ExampleFiller::Record RecordOf(const RecordSource& shard, const Wanted& wanted);
   // Whether to stop now. `values` is the number of values since the last call.
   static bool IsOver(Task& task, int64_t values);
-  // Frees memory too large to keep: that of one large record, one wide image or many plans.
+  // Frees memory that is too large to keep, such as the memory of a large record, a wide image or
+  // many plans.
   void FreeLarge();
   void FreeAll();
   // Ends the turn of scratch_. Frees all memory if it may not be kept.
@@ -162,7 +163,7 @@ class ExampleMaker {
   // Makes the rest of the example in `lane`. If it could not begin, `status` is the error.
   void Finish(Task& task, int lane, absl::Status status);
   // If `status` is OK, marks the example valid. Otherwise handles the error as the spec says.
-  // `cause` counts if the error is damage.
+  // If the error is damage, it is counted under `cause`.
   void Settle(Task& task, const Wanted& wanted, absl::Status status, DamageCause cause);
 
   ValueCache* cache_ = nullptr;

@@ -1,7 +1,6 @@
 // Decides which stream gets the next turn, by the cost of its work. The method is start-time fair
 // queueing (Goyal, Vin, Cheng 1996) on two levels. Peers take turns, and the streams of a peer
-// share its turns. So a peer gets its part, whatever the others ask for and however many streams
-// they have.
+// share its turns. So a peer gets its part, even if other peers ask for more and have many streams.
 //
 // Each peer has a virtual time, and each stream has one among the streams of its peer. Both advance
 // by the cost of every piece of work that is taken for the stream. Among the peers that want work,
@@ -12,15 +11,15 @@
 // The guarantee: let two peers want work all the time, and let no piece cost more than L. Work is
 // taken for a peer only while no other peer that wants work is less advanced. One piece then moves
 // the peer by L at most. So the times of the two are never more than L apart, as long as each piece
-// is charged what it costs. From any moment on, neither gets more than 2 L more than the other
+// is charged its cost. From any moment on, neither peer gets more than 2 L more than the other
 // (Theorem 1 of the paper). With T threads, T pieces of unknown cost are under way, and the bound
-// is (T + 1) L. For this, no piece may be charged more than L either. A charge is at most a turn
-// and a unit (in the engine, an example). A piece may have units for many turns, but its rest is
-// given back when a turn ends. The bound does not depend on how fast the peers are served. So it
+// is (T + 1) L. This requires that no piece is charged more than L, either. A charge is at most a
+// turn and a unit (in the engine, an example). A piece may have units for many turns, but its rest
+// is given back when a turn ends. The bound does not depend on how fast the peers are served. So it
 // also holds one level down, among the streams of a peer.
 //
 // Debts are kept. A peer whose streams are all closed is remembered until the other peers have
-// advanced as far. Otherwise a peer could avoid every charge by closing its stream after each
+// reached its time. Otherwise a peer could avoid every charge by closing its stream after each
 // piece.
 //
 // Thread-compatible.
@@ -80,8 +79,8 @@ class FairClock {
     }
 
     bool wants() const { return wants_; }
-    // Whether the stream wants work from now on. A stream that wanted none gets no credit for that
-    // time.
+    // Whether the stream wants work from now on. A stream that wanted no work gets no credit for
+    // that time.
     void SetWants(bool wants) {
       if (wants_ == wants) return;
       wants_ = wants;

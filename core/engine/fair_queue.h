@@ -4,11 +4,10 @@
 // Memory matters only to streams that have to begin a slice. Among these, streams that hold no
 // slice go first. Streams that hold slices take turns. If the stream with the turn finds too little
 // memory, the other streams that hold slices wait. Otherwise small slices could overtake a large
-// one for ever. Each stream has a share of the memory (slice_budget.h). While a stream without any
-// slice waits for memory, another stream begins a slice only if it then holds at most half of its
-// own share. The limit is not lower, because it may hold for ever. The slice that waits may never
-// find enough memory, and with a lower limit the other streams could then have only one slice at a
-// time.
+// slice for ever. Each stream has a share of the memory (slice_budget.h). While a stream without
+// any slice waits for memory, another stream begins a slice only if it then holds at most half of
+// its own share. The limit is not lower, because the slice that waits may never find enough memory.
+// With a lower limit, the other streams could then have only one slice at a time, for ever.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FAIR_QUEUE_H_
@@ -50,7 +49,7 @@ class FairQueue {
   // `first` and `starved` are indexes of candidates.
   struct Choice {
     std::optional<size_t> first;    // nullopt: there is no work.
-    std::optional<size_t> starved;  // The first by turn that is empty_handed without room.
+    std::optional<size_t> starved;  // The first by turn that is empty_handed and has no room.
     int64_t wanting = 0;            // Streams that could go on.
   };
 
@@ -61,7 +60,7 @@ class FairQueue {
                        Accounts accounts = Accounts::kChange);
 
   // The clock of the accounts. The clock also remembers a peer whose streams are all closed, until
-  // the other peers have advanced as far (FairClock).
+  // the other peers have reached its time (FairClock).
   FairClock& clock() { return clock_; }
   const FairClock& clock() const { return clock_; }
 

@@ -1,5 +1,5 @@
-// Keeps one of the errors of several examples: the error of the lowest slot, in whatever order the
-// errors come.
+// Keeps one of the errors of several examples: the error of the lowest slot, for any order in which
+// the errors come.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_FIRST_ERROR_H_

@@ -122,9 +122,10 @@ Columns ChangedBy(const MixDraw& draw, const MixedTensor& tensor, int64_t row, c
           .end = std::min(run.end, right * tensor.pixel_elements)};
 }
 
-// Mixes a run of a row, example after example. An example's partner is the next example, and for
-// the last one the first. An example is mixed with the unmixed values of its partner. So each
-// example is loaded before it changes, and a copy of the first example is kept for the last one.
+// Mixes a run of a row, example after example. An example's partner is the next example. The last
+// example's partner is the first. An example is mixed with the unmixed values of its partner. So
+// each example is loaded before it changes, and a copy of the first example is kept for the last
+// one.
 void MixRun(const MixedTensor& tensor, const Values& values, int64_t row, const Columns& run,
             int64_t begin, absl::Span<const MixDraw> draws) {
   const auto group = static_cast<int64_t>(draws.size());

@@ -36,7 +36,7 @@ struct ExampleRange {
   friend bool operator==(const ExampleRange&, const ExampleRange&) = default;
 };
 
-// Examples that a thread makes in one go, and how far they are made.
+// Examples that a thread gets together, and how far it has made them.
 struct ExampleRun {
   ExampleRange examples;
   // How many pieces of the work are done. ExampleMaker does them in a fixed order.
@@ -75,14 +75,14 @@ class PendingSlice {
   // The memory that threads write to, each to its own places.
   uint8_t* data() const { return data_; }
 
-  // Whether Take() has something to give.
+  // Whether Take() has a run to give.
   bool has_more() const { return !returned_.empty() || (!has_unread() && has_untaken()); }
   // Whether some examples were never taken, neither to be read nor to be made.
   bool has_untaken() const { return next_ < end_; }
   // How many runs were given back.
   int64_t num_returned() const { return static_cast<int64_t>(returned_.size()); }
-  // Of the runs that were given back, returns the one with the first examples. If there is none,
-  // returns the next examples: records or padding, never both. REQUIRES: has_more().
+  // Returns the run with the first examples among the runs that were given back. If there is none,
+  // returns the next examples. They are either all records or all padding. REQUIRES: has_more().
   ExampleRun Take(const TaskSize& size) {
     SYSTOLE_CHECK(has_more());
     ++running_;
@@ -98,7 +98,7 @@ class PendingSlice {
     return {.examples =
                 padding ? Cut(end_, size.padding) : Cut(std::min(end_, records_), size.records)};
   }
-  // Whether TakeToRead() has something to give. Always false if records are not read ahead.
+  // Whether TakeToRead() has a run to give. Always false if records are not read ahead.
   bool has_unread() const { return reads_ahead_ && next_ < std::min(end_, records_); }
   // Returns the next examples, all of which have records, to be read. The run comes back with
   // ReturnRead() once its bytes are there. REQUIRES: has_unread().
@@ -128,7 +128,7 @@ class PendingSlice {
     Return(std::move(run));
   }
 
-  // The slice is no longer wanted: hands out nothing from now on.
+  // No stream wants the slice any more. Hands out no run from now on.
   void Drop() {
     unwanted_.Raise();
     end_ = next_;
@@ -138,9 +138,9 @@ class PendingSlice {
   // Drop() raises it. Then threads that work at the slice give up. Any thread may read it.
   const InterruptFlag& unwanted() const { return unwanted_; }
 
-  // Whether runs are being read, and no thread works or could work at the slice meanwhile.
+  // Whether runs are being read, and no thread works or could work at the slice.
   bool only_reads() const { return reading_ > 0 && reading_ == running_ && returned_.empty(); }
-  // Whether all runs that were handed out are done, and nothing is left to hand out.
+  // Whether all runs that were handed out are done, and no run is left.
   bool is_done() const { return !has_untaken() && returned_.empty() && running_ == 0; }
   // The error of the lowest example; OK if there was none.
   const absl::Status& error() const { return error_.status(); }
@@ -174,7 +174,7 @@ class PendingSlice {
   const bool reads_ahead_;
   int64_t next_ = 0;
   int64_t end_;
-  int64_t running_ = 0;  // Runs handed out, and neither finished nor given back.
+  int64_t running_ = 0;  // Runs that were handed out, and neither finished nor given back.
   int64_t reading_ = 0;  // Those of them that are being read.
   std::vector<ExampleRun> returned_;
   InterruptFlag unwanted_;

@@ -36,7 +36,7 @@ ReadAhead::~ReadAhead() {
     wakes_.Signal();
   }
   thread_.reset();
-  DropUnwanted();  // All: the engine has cancelled its streams.
+  DropUnwanted();  // Drops all reads, because the engine has cancelled its streams.
   ReturnLocated();
 }
 
@@ -49,7 +49,7 @@ void ReadAhead::Wake() {
 
 bool ReadAhead::WaitUntilIdle(absl::Duration patience) {
   const absl::Duration deadline = clock_() + patience;
-  Wake();  // To drop reads that no stream wants any more.
+  Wake();  // Wakes the thread, so that it drops reads that no stream wants any more.
   MutexLock lock(mu_);
   while (reader_.GetStats().reads_under_way > 0 || !reads_.empty() || !located_.empty()) {
     if (clock_() >= deadline) return false;
@@ -132,7 +132,7 @@ BlockReading::State ReadAhead::Start(const Located& of) {
   std::vector<BlockUse> blocks =
       BlocksOf(plan, task.step(), task.core(), task.examples(), keeps_all);
   if (!blocks.empty()) return Start(of, std::move(blocks), /*reads_indexes=*/false);
-  // All of its records are at hand, or cannot be read.
+  // All records of the run are on this machine, or cannot be read.
   ExampleRun run = task.run();
   if (!of.index_errors.empty()) {
     run.blocks = std::make_shared<RunBlocks>(std::vector<BlockPtr>(), of.index_errors);
@@ -150,7 +150,7 @@ BlockReading::State ReadAhead::Start(const Located& of, std::vector<BlockUse> us
                     .owner = plan};
   uint64_t number = 0;
   {
-    // First, because the blocks may come before TryRead() returns.
+    // Added before TryRead(), because the blocks may come before it returns.
     MutexLock lock(mu_);
     number = next_number_++;
     reads_.emplace(number, Read{.of = of, .reads_indexes = reads_indexes, .ticket = nullptr});
@@ -160,7 +160,7 @@ BlockReading::State ReadAhead::Start(const Located& of, std::vector<BlockUse> us
       [this, number](std::vector<BlockPtr> blocks) { Done(number, std::move(blocks)); });
   if (reading.state == BlockReading::State::kReady) Done(number, std::move(reading.blocks));
   MutexLock lock(mu_);
-  const auto read = reads_.find(number);  // Not there if Done() was called.
+  const auto read = reads_.find(number);  // The read is not there if Done() was called.
   if (read != reads_.end()) {
     read->second.ticket = std::move(reading.ticket);
     if (read->second.ticket == nullptr) reads_.erase(read);

@@ -4,13 +4,14 @@
 //   Wake() -> the engine's next task to be read -> its blocks (run_blocks.h) -> BlockReader
 //                                            the run, with its blocks -> the engine <-+
 //
-// Of a shard whose index is unread (RecordSource::unread_index()) nobody knows where its records
-// are. So its index is read first, by the BlockReader, and then the task comes here again.
+// If a shard's index is unread (RecordSource::unread_index()), the places of its records are not
+// known. So the BlockReader reads the index first, and then the task comes here again.
 //
-// Whose records are read next, the engine decides, and only when there is room for a read: so a
-// peer waits for one read of another peer at most. If a task finds no room for its blocks, all wait
-// until there is some; otherwise tasks of small blocks could overtake one of large blocks for ever.
-// But if only its dataset's part is used up, because the storage hangs, others go on.
+// The engine decides whose records are read next, and only when there is room for a read. So a peer
+// waits for at most one read of another peer. If a task finds no room for its blocks, all tasks
+// wait until there is room. Otherwise tasks with small blocks could overtake a task with large
+// blocks for ever. But if only the part of the task's dataset is used up, because its storage
+// hangs, other datasets go on.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_ENGINE_READ_AHEAD_H_
@@ -41,7 +42,7 @@ class ReadAhead {
   class Engine {
    public:
     virtual ~Engine() = default;
-    // StepScheduler::TakeToRead(). Consumers have got the answers when it returns.
+    // StepScheduler::TakeToRead(). When it returns, consumers have their answers.
     virtual std::optional<SliceTask> TakeToRead(StepScheduler::MayRead may_read) = 0;
     // StepScheduler::Arrive().
     virtual void Arrive(const SliceTask& task, ExampleRun run) = 0;
@@ -86,16 +87,16 @@ class ReadAhead {
   BlockReading::State Start(const Located& of) ABSL_LOCKS_EXCLUDED(mu_);
   BlockReading::State Start(const Located& of, std::vector<BlockUse> uses, bool reads_indexes)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes the first of located_ whose dataset has none in held_. Nullopt: there is none.
+  // Takes the first task of located_ whose dataset has no task in held_. Nullopt: there is none.
   std::optional<Located> TakeLocated() ABSL_LOCKS_EXCLUDED(mu_);
-  // Gives all of located_ back to the engine.
+  // Gives all tasks of located_ back to the engine.
   void ReturnLocated() ABSL_LOCKS_EXCLUDED(mu_);
   void Done(uint64_t number, std::vector<BlockPtr> blocks) ABSL_LOCKS_EXCLUDED(mu_);
   // Ends reads whose slices no stream wants any more. True if there were any.
   bool DropUnwanted() ABSL_LOCKS_EXCLUDED(mu_);
 
   Engine& engine_;
-  const int64_t memory_bytes_;  // Of blocks.
+  const int64_t memory_bytes_;  // The most memory of blocks.
   const MonotonicClock clock_ = SteadyClock();
   Mutex mu_;
   CondVar wakes_;
@@ -104,9 +105,9 @@ class ReadAhead {
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<uint64_t, Read> reads_ ABSL_GUARDED_BY(mu_);
-  std::list<Located> located_ ABSL_GUARDED_BY(mu_);  // Their indexes were read; in that order.
+  std::list<Located> located_ ABSL_GUARDED_BY(mu_);  // Tasks whose indexes were read.
   BlockReader reader_;
-  std::map<uint64_t, Located> held_;  // By dataset: found no room. Of thread_ alone.
+  std::map<uint64_t, Located> held_;  // By dataset: tasks that found no room. Only thread_ uses it.
   std::unique_ptr<WorkerPool>
       thread_;  // Constant until the destructor. Last: uses the fields above.
 };

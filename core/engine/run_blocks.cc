@@ -16,8 +16,8 @@
 namespace systole {
 namespace {
 
-// Blocks in the order in which RunBlocks keeps them: of those that begin at one byte, the largest
-// is last. std::less compares pointers of any arrays.
+// The order in which RunBlocks keeps blocks. Of blocks that begin at the same byte, the largest is
+// last. std::less can compare pointers into different arrays.
 bool IsBefore(const BlockRange& a, const BlockRange& b) {
   if (a.source != b.source) return std::less<>()(a.source, b.source);
   return a.offset != b.offset ? a.offset < b.offset : a.size < b.size;
@@ -74,7 +74,7 @@ std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
       });
   std::sort(uses.begin(), uses.end(),
             [](const auto& a, const auto& b) { return IsBefore(a.range, b.range); });
-  // Several records of one block are one use of it.
+  // Several records of one block become one use.
   size_t kept = 0;
   for (const BlockUse& use : uses) {
     if (kept > 0 && uses[kept - 1].range == use.range) {
@@ -100,7 +100,7 @@ absl::Status RunBlocks::NoBlock() const {
 
 absl::StatusOr<absl::string_view> RunBlocks::Find(const ByteSource& source,
                                                   const RecordSpan& span) const {
-  // The last block that has the span: pieces of a compressed file may be in several.
+  // The last block that has the span. Pieces of a compressed file may be in several blocks.
   const BlockRange wanted = {
       .source = &source, .offset = span.offset, .size = std::numeric_limits<uint64_t>::max()};
   auto after = std::upper_bound(

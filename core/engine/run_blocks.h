@@ -23,21 +23,21 @@ namespace systole {
 std::vector<BlockUse> UnreadIndexesOf(const FeedPlan& plan, int64_t step, int core,
                                       const ExampleRange& examples);
 
-// The blocks that a run needs, each once. `keeps_all` as in ReadBlocks. Records of shards at hand
-// need none, and neither do records of shards whose index could not be read.
+// The blocks that a run needs, each once. `keeps_all` as in ReadBlocks. Records of shards on this
+// machine need no block, and neither do records of shards whose index could not be read.
 std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
                                const ExampleRange& examples, bool keeps_all);
 
 class RunBlocks {
  public:
-  // `blocks`: what BlockReader has read of the run's BlocksOf(). `index_errors`: the errors of
+  // `blocks`: the run's BlocksOf(), as BlockReader has read them. `index_errors`: the errors of
   // reading the run's UnreadIndexesOf().
   explicit RunBlocks(std::vector<BlockPtr> blocks, std::vector<absl::Status> index_errors = {});
 
-  // The bytes of a span of `source`, a record or a piece, or why they could not be read. The view
-  // is valid as long as this lives. If the run has no such block, the error is that of an index
-  // that could not be read, perhaps of another shard of the run. If all indexes were read, it is
-  // Internal.
+  // The bytes of a span of `source`, which is a record or a piece, or the error of reading them.
+  // The view is valid as long as this object. If the run has no such block, returns the error of an
+  // index that could not be read, perhaps of another shard of the run. If all indexes were read,
+  // returns Internal.
   absl::StatusOr<absl::string_view> Find(const ByteSource& source, const RecordSpan& span) const;
 
  private:

@@ -77,7 +77,7 @@ SharedSlicePtr ScheduledStream::TakeBackLast() {
   pending_.pop_back();
   joined_.pop_back();
   --next_to_begin_;
-  failed_ = absl::OkStatus();  // The next attempt to begin finds the error again.
+  failed_ = absl::OkStatus();  // The next attempt to begin the slice finds the error again.
   holdings_.TakeBack();
   Leave(*slice);
   return slice;

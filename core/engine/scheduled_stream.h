@@ -1,5 +1,5 @@
-// One consumer's stream, as the scheduler knows it. The stream knows which slices it needs in which
-// order, which of them are begun, and what its consumer must be told.
+// One consumer's stream, as the scheduler knows it. The stream knows which slices it needs and in
+// which order, which of them are begun, and what to tell its consumer.
 //
 //   slices 0 .. num_slices - 1:  delivered | pending | next | still to come
 //
@@ -30,8 +30,8 @@
 
 namespace systole {
 
-// What a consumer gets: a slice that is done, nullopt at the end, or the error that ended the
-// stream.
+// The answer that a consumer gets: a slice that is done, nullopt at the end, or the error that
+// ended the stream.
 using Delivery = absl::StatusOr<std::optional<SharedSlicePtr>>;
 using DeliveryWaiter = absl::AnyInvocable<void(Delivery)>;
 
@@ -91,7 +91,7 @@ class ScheduledStream {
   // next slice.
   const StageTimes& stages() const { return stages_; }
   // If that slice was the last one of a step: how long the consumer waited until the slices of the
-  // step were made. What it waited because it holds too many slices does not count.
+  // step were made. Time in which it waited because it holds too many slices does not count.
   const std::optional<absl::Duration>& step_wait() const { return step_wait_; }
   // Takes back the last pending slice. The stream leaves the slice, which is then its next one
   // again.
@@ -150,7 +150,7 @@ class ScheduledStream {
   std::deque<absl::Duration> joined_;  // When the stream joined each of pending_.
   StageTimes stages_;
   std::optional<absl::Duration> step_wait_;
-  absl::Duration waited_;  // For slices of the step that is being delivered.
+  absl::Duration waited_;  // How long it waited for slices of the step that is being delivered.
   int64_t returned_ = 0;   // Runs of pending_ that were given back and wait for a thread.
   StreamHoldings holdings_;
   std::optional<FairClock::Account> account_;

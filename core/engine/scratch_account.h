@@ -4,7 +4,8 @@
 //   SharedScratch shared(capacity);          // One for an engine.
 //   ScratchAccount account(shared);          // One for a thread; ExampleMaker uses it.
 //
-// In the steady state of a feed, a turn needs only what the turn before kept, so no lock is taken.
+// In the steady state of a feed, a turn needs only the memory that the turn before it kept, so no
+// lock is taken.
 #ifndef SYSTOLE_CORE_ENGINE_SCRATCH_ACCOUNT_H_
 #define SYSTOLE_CORE_ENGINE_SCRATCH_ACCOUNT_H_
 
@@ -54,7 +55,7 @@ class ScratchAccount final : public ScratchSource {
   void EndExample();
 
   // The turn is over. Holds `kept` bytes of each use until the next turn, or fewer bytes if fewer
-  // were needed. False: these bytes are too many, or other threads need them. The caller must then
+  // were needed. False: these are too many bytes, or other threads need them. Then the caller must
   // free all of them.
   [[nodiscard]] bool EndTurn(const Uses& kept);
 
@@ -76,7 +77,7 @@ class ScratchAccount final : public ScratchSource {
   std::atomic<bool> waits_ = false;
   absl::Duration waited_;
   Uses needs_ = {};
-  bool settled_ = true;  // Nothing was taken or given back since the last turn's end.
+  bool settled_ = true;  // Whether nothing was taken or given back since the last turn's end.
   ScratchBudget::Account account_ ABSL_GUARDED_BY(shared_.mu_);
 };
 

@@ -5,10 +5,10 @@
 //
 // The budget is divided evenly among peers, and the part of each peer evenly among its streams. So
 // each stream has a share. A share is at most a quarter of the budget: one client that stops
-// reading must not starve the others. A stream may have one slice whatever its share, so that every
-// stream makes progress.
+// reading must not starve the others. A stream may always have one slice, even with a smaller
+// share, so that every stream makes progress.
 //
-// Bytes here are the cost of slices: their own bytes, and kSliceOverheadBytes for each.
+// In this file, bytes are the cost of slices: the bytes of a slice and kSliceOverheadBytes.
 // used_bytes() is never more than the budget, and 0 once all memory has come back.
 //
 // Thread-compatible.
@@ -26,9 +26,9 @@
 
 namespace systole {
 
-// The budget is charged with this many bytes for each slice, beside the slice's own. That is about
-// the memory that goes with a slice: its entries in the scheduler, its shared pointers, the
-// allocator's headers.
+// The budget is charged with this many bytes for each slice, beside the slice's own. It is about
+// the memory that a slice needs for bookkeeping: its entries in the scheduler, its shared pointers,
+// the allocator's headers.
 inline constexpr int64_t kSliceOverheadBytes = 1024;
 
 // Counts the slices that one stream has in flight. It does not own them. All slices of a stream
@@ -85,8 +85,8 @@ class SliceBudget {
                .max_sealed = max_sealed_slices,
                .overhead_bytes = kSliceOverheadBytes}) {}
 
-  // The bytes that a stream may hold: the budget divided by `parts` or kMinParts, whichever is
-  // more, but at most the stream's ahead_bytes.
+  // The bytes that a stream may hold: the budget divided by the larger of `parts` and kMinParts,
+  // but at most the stream's ahead_bytes.
   int64_t ShareBytes(const StreamHoldings& stream, int64_t parts) const {
     return std::min(stream.memory().ahead_bytes, budget_bytes() / std::max(kMinParts, parts));
   }
@@ -148,7 +148,7 @@ class SliceBudget {
   static constexpr int64_t kMinParts = 4;
 
   BufferPool pool_;
-  int64_t returning_bytes_ = 0;  // Of unwanted slices that a task still writes to.
+  int64_t returning_bytes_ = 0;  // The bytes of unwanted slices that a task still writes to.
 };
 
 }  // namespace systole

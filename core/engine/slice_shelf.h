@@ -36,7 +36,7 @@ class SliceShelf {
   void Add(const SharedSlicePtr& slice);
   // The slice of that key, or null.
   SharedSlicePtr Find(const SharedSlice::Key& key) const;
-  // Whether Find() gives this very slice.
+  // Whether Find() gives exactly this slice.
   bool Has(const SharedSlice& slice) const;
   // Find() no longer gives the slice, and it is no longer kept.
   void Remove(const SharedSlice& slice);
@@ -48,7 +48,7 @@ class SliceShelf {
   // A stream has the slice again. Nothing happens if the slice is not kept.
   void Unkeep(const SharedSlice& slice);
 
-  // What is kept, in bytes and slices.
+  // The bytes and the number of kept slices.
   int64_t kept_bytes() const { return kept_bytes_; }
   size_t kept() const { return kept_.size(); }
   // Takes the slice that was kept last off the shelf; null if none is kept.

@@ -18,7 +18,7 @@
 
 namespace systole {
 
-// Examples to be made, with all that a thread needs to make them.
+// Examples to be made, with everything that a thread needs to make them.
 class SliceTask {
  public:
   // Only the scheduler makes tasks. `charged` is what FairClock::Account::Take() returned.

@@ -32,7 +32,7 @@ StageTimes SliceTimes::For(absl::Duration wanted, bool reads_ahead, absl::Durati
   if (wanted < begun_) {
     (reads_ahead ? stages.read : stages.make) += begun_ - wanted;
   } else {
-    // Reading comes first, so what was done before `wanted` is mostly that.
+    // Reading comes first, so the time before `wanted` was mostly reading.
     const absl::Duration early = std::min(wanted, done_) - begun_;
     const absl::Duration read_early = std::min(early, stages.read);
     stages.read -= read_early;

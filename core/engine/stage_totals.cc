@@ -3,8 +3,8 @@
 namespace systole {
 namespace {
 
-// A trainer notices waits from a millisecond on. Above the last bound its client has given the
-// server up.
+// A trainer notices waits of a millisecond and more. If a wait is longer than the last bound, the
+// client has already left the server.
 constexpr double kStepWaitBounds[] = {0,   0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03,
                                       0.1, 0.3,    1,      3,     10,    30,   100};
 

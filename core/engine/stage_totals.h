@@ -17,12 +17,12 @@ class StageTotals {
  public:
   StageTotals();
 
-  // A slice was delivered that took so long.
+  // A slice with these times was delivered.
   void Add(const StageTimes& stages);
   // A stream has all its slices of a step. It waited for `wait` until they were made.
   void AddStep(absl::Duration wait);
 
-  // The sums. No tensor is the costliest.
+  // The sums of the times. `costliest` is not set.
   StageTimes stages() const;
   // Seconds. The first bucket has the steps for which no stream waited.
   HistogramReading step_waits() const { return step_waits_.Read(); }

@@ -5,23 +5,22 @@
 //                 ^ looks ahead as far as its share of the budget goes
 //   slice dropped -> its memory goes to the next slice of some stream
 //
-// Streams of one plan share slices (step_scheduler.h). The slice that a stream needs may be in the
-// making for another stream, or held by it, or kept by the engine. The stream then gets the memory
-// of that slice.
+// Streams of one plan share slices (step_scheduler.h). Another stream may already make or hold the
+// slice that a stream needs, or the engine may keep it. Then the stream gets this slice.
 //
 // A read that hangs keeps its thread and its slice's memory until the read returns. The step that
 // needs the read fails. The hanging reads of a dataset get no more than a share of the threads, so
 // streams of other datasets go on.
 //
-// A slice is cut into tasks of a few examples. Each task is cut off when a thread takes it.
-// Start-time fair queueing (fair_clock.h) decides among peers, and among the streams of each peer.
-// Each peer and each stream has a virtual time, which advances by the time that threads spend on
-// it. The least advanced one goes first. So neither another stream's look-ahead nor a slice of
-// millions of examples holds up a stream that waits for its next slice.
+// A slice is cut into tasks of a few examples. A task is cut off the slice only when a thread takes
+// it. Start-time fair queueing (fair_clock.h) decides among peers, and among the streams of each
+// peer. Each peer and each stream has a virtual time, which advances by the time that threads spend
+// on it. The least advanced one goes first. So a stream that waits for its next slice is not
+// delayed by slices that are made ahead for other streams, nor by a slice of millions of examples.
 //
 // After each example a thread checks whether its work is still wanted. After 50 ms of work, the
 // rest of its task waits for its stream's next turn. Loops within an example check only whether the
-// work is still wanted (core/interrupt). So other streams wait for one example at most. The cost of
+// work is still wanted (core/interrupt). So other streams wait for at most one example. The cost of
 // an example is bounded (feed_plan.h). A stream that is cancelled frees its threads at once.
 #ifndef SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
 #define SYSTOLE_CORE_ENGINE_STEP_ENGINE_H_
@@ -63,8 +62,8 @@ class StepStream {
   // Waits for the next slice and returns it. Do not call this from a task of the engine.
   Result Next();
 
-  // Ends the stream: a Next() under way and every later one return Cancelled. Work not yet begun is
-  // dropped. Thread-safe.
+  // Ends the stream. A Next() under way and every later Next() return Cancelled. Work that has not
+  // begun is dropped. Thread-safe.
   void Cancel();
 
   // How many slices Next() would return one after the other without waiting. Thread-safe.

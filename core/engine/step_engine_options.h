@@ -20,12 +20,12 @@ struct StepEngineOptions {
   // Threads that read, decode and transform at a time. When some of them wait for storage, more
   // threads work, so that `threads` processors stay busy (worker_watch.h).
   int threads = 1;
-  // All threads, including those that work while others wait or hang. 0: 7 * threads, of which one
-  // dataset gets 4 * threads at most.
+  // All threads, including those that work while others wait or hang. 0: 7 * threads. One dataset
+  // gets at most 4 * threads of these.
   int max_threads = 0;
   // A step fails if one of its reads takes longer.
   absl::Duration read_timeout = absl::Seconds(60);
-  // Bound on the bytes of all slices in flight: those that are being made, that wait, or that are
+  // Bound on the bytes of all slices in flight: slices that are being made, that wait, or that are
   // on their way to the kernel. Each counts for 1 KiB more than its bytes (kSliceOverheadBytes).
   // Without the bound, slow clients could fill the memory. A larger bound lets each stream look
   // further ahead.
@@ -35,7 +35,7 @@ struct StepEngineOptions {
   // (core/memory/scratch_budget.h). A larger bound lets more threads make large examples at a time.
   // 0: a third of memory_budget_bytes, but at least what `threads` need for ordinary images.
   int64_t scratch_budget_bytes = 0;
-  // How many reads ahead, of records that are not on this machine, may run at a time. Each takes a
+  // How many reads may run at a time that read records ahead from other machines. Each takes a
   // thread, which only waits.
   int reads = 64;
   // Bound on the memory for reading ahead. It covers bytes that are being read, that wait for
@@ -58,7 +58,7 @@ struct StepEngineStats {
   // Memory that threads hold beside slices.
   int64_t scratch_used_bytes = 0;
   int64_t active_streams = 0;
-  // The part of the threads' time that they worked lately, 0 to 1. Threads that storage holds up
+  // The part of their time that the threads worked lately, 0 to 1. Threads that storage holds up
   // count as working.
   double busy = 0;
   // Threads that may work at a time now.
@@ -67,17 +67,17 @@ struct StepEngineStats {
   // such a read.
   int threads_stuck = 0;
   int64_t reads_timed_out = 0;
-  // For records that are read ahead.
+  // The numbers of the reader that reads records ahead.
   BlockReaderStats reads = {};
   // Slices that a stream got without making them, because another stream of the same plan had
   // them.
   int64_t slices_shared = 0;
-  // slices_ready: what StepStream::CountReady() says, added up over all streams. slices_kept: done,
-  // and no stream has them now, but some will come to them.
+  // slices_ready: the sum of StepStream::CountReady() over all streams. slices_kept: slices that
+  // are done and that no stream has now, but that some stream will reach.
   int64_t slices_ready = 0;
   int64_t slices_kept = 0;
-  // Of all slices delivered: their times, added up. Of all steps: for how many seconds their
-  // streams waited.
+  // The times of all delivered slices, added up. For all steps: how many seconds their streams
+  // waited.
   StageTimes stages = {};
   HistogramReading step_waits = {};
 };

@@ -14,7 +14,7 @@
 namespace systole {
 
 // The slices that a stream delivers. Its steps are first_step, first_step + stride, ..: `count`
-// steps, or fewer if the feed ends before. Of each step it delivers the cores core_begin ..
+// steps, or fewer if the feed ends before. For each step it delivers the cores core_begin ..
 // core_end - 1.
 struct StepRange {
   int64_t first_step = 0;
@@ -35,9 +35,9 @@ absl::StatusOr<int64_t> CountSlices(const FeedPlan& plan, const StepRange& range
 struct StreamMemory {
   BufferKind kind = BufferKind::kPrivate;
   // The most bytes of slices that a consumer may hold; two slices are always allowed. At this bound
-  // the consumer gets no other slice until it drops one. The bound is for a consumer that nothing
-  // else slows down. It is needed because slices that a consumer holds cannot be taken back for
-  // other consumers.
+  // the consumer gets no other slice until it drops one. Set the bound for a consumer that has no
+  // other limit. It is needed because slices that a consumer holds cannot be taken back for other
+  // consumers.
   int64_t window_bytes = std::numeric_limits<int64_t>::max();
   // The most bytes that are made ahead, counting kSliceOverheadBytes for each slice. The stream's
   // share of the budget bounds them, too. One slice is always allowed.

@@ -416,8 +416,8 @@ void StepScheduler::KeepOrRelease(const SharedSlicePtr& slice) {
       shelf_.Keep(*slice);
       return;
     }
-    // There is no room to keep it. Streams that are behind will need the slices that are already
-    // kept before they need this one.
+    // There is no room to keep this slice. Streams that are behind will need the slices that are
+    // already kept before they need this one.
   }
   shelf_.Remove(*slice);
   budget_.Return(slice->TakeBuffer());

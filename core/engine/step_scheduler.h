@@ -1,5 +1,5 @@
-// Decides what the threads of a StepEngine do next and what its streams get: which slices are
-// begun, in what memory, and whose examples are made first. It has no thread, no lock and no clock.
+// Decides what the threads of a StepEngine do next and which slices its streams get: which slices
+// are begun, in what memory, and whose examples are made first. Has no thread, lock or clock.
 //
 //   Add(stream) -> Take() -> task: a few examples of a slice -> Finish() -> .. -> Next() -> slice
 //                  ^    ^                         |                                   |
@@ -87,7 +87,7 @@ class StepScheduler {
     bool empty() const { return !task.has_value() && answer.waiter == nullptr; }
   };
 
-  // It is `now` in the calls that follow. Only SliceTimes gets to know it.
+  // Sets the time for the following calls. Only SliceTimes uses it.
   void SetTime(absl::Duration now) { now_ = now; }
   // ResourceExhausted if one of its slices is larger than the whole budget.
   absl::Status Add(const StreamPtr& stream);
@@ -96,12 +96,12 @@ class StepScheduler {
   // `beside`, leaves out the streams of peers that have an overdue task.
   Work Take(bool beside = false);
 
-  // Takes records to be read ahead for the stream that goes first of those whose plan `may_read`.
-  // Begins a slice if the stream needs one.
+  // Takes records to be read ahead. The stream is the one that goes first among the streams whose
+  // plan `may_read`. Begins a slice if the stream needs one.
   using MayRead = absl::FunctionRef<bool(const FeedPlan& plan)>;
   Work TakeToRead(MayRead may_read);
-  // Whether TakeToRead() may have something now, or a slice was thrown away since the last call, so
-  // that some reads may not be wanted any more. It may say so in vain. O(streams).
+  // Whether TakeToRead() may have a task now, or a slice was thrown away since the last call, so
+  // that no stream may want some reads. It may be true without need. O(streams).
   bool TakeReadsChanged();
   // The records of a task from TakeToRead() are read, and `run` has their bytes. Any thread may
   // take the run.
@@ -113,7 +113,7 @@ class StepScheduler {
   }
 
   // `task` is done. `run` is its run, with the error if there was one. A thread worked at it for
-  // `cost` nanoseconds, the unit of all costs. How long it slept then, SliceTimes is told before.
+  // `cost` nanoseconds, the unit of all costs. Tell SliceTimes of its sleep before.
   Answers Finish(const SliceTask& task, const ExampleRun& run, double cost);
 
   // The thread ends its turn before the task is done. `run` says how far the thread came. Any
@@ -122,7 +122,7 @@ class StepScheduler {
 
   // `task` is under way and may never be finished. The streams that have its slice get the slices
   // before it, and then fail with `status`. The slice's memory stays charged, and no stream gets
-  // it, until Finish() is called for the task after all.
+  // it, unless Finish() is called for the task later.
   Answers Abandon(const SliceTask& task, const absl::Status& status);
 
   // Asks `blocked` about the plan of each stream. If `blocked` returns a status, no task is taken
@@ -136,8 +136,8 @@ class StepScheduler {
 
   // Returns what the consumer gets now. nullopt if the consumer has to wait: then call Wait().
   std::optional<Delivery> Next(ScheduledStream& stream);
-  // Calls `waiter` once there is something to deliver. True: there may be work now that Take() did
-  // not have before. REQUIRES: the stream has no waiter yet.
+  // Calls `waiter` once there is something to deliver. True: there may be new work for Take() now.
+  // REQUIRES: the stream has no waiter yet.
   bool Wait(ScheduledStream& stream, DeliveryWaiter waiter);
 
   // The consumer has dropped a slice, and the slice's memory comes back.
@@ -161,7 +161,7 @@ class StepScheduler {
     StreamPtr stream;
     int64_t wanting = 0;
   };
-  // `candidate_of` says what each stream could do. Reading changes no account.
+  // `candidate_of` says what each stream could do. A choice for reading changes no account.
   using CandidateOf = absl::FunctionRef<FairQueue::Candidate(ScheduledStream& stream)>;
   Choice Choose(CandidateOf candidate_of, FairQueue::Accounts accounts);
   FairQueue::Candidate MakerCandidate(ScheduledStream& stream, bool beside) const;
@@ -181,12 +181,12 @@ class StepScheduler {
   // `task` has ended. If it was the last one of its slice, the slice's streams are told.
   Answers Settle(const SliceTask& task);
   // Throws away `slice`, which is pending, and all slices after it. The stream fails with `status`.
-  // Returns what a waiting consumer is told now, if anything.
+  // Returns the answer to a waiting consumer, if there is one.
   Answer FailAt(ScheduledStream& stream, const SharedSlice& slice, const absl::Status& status);
-  // What a waiting consumer is told now, if anything.
+  // The answer to a waiting consumer, if there is one.
   Answer AnswerOf(ScheduledStream& stream);
 
-  // Takes memory back for `starved`, which holds no slice. True if some came back at once.
+  // Takes memory back for `starved`, which holds no slice. True if some memory came back at once.
   bool TakeBackLookAhead(const ScheduledStream& starved);
   // Throws away the last pending slice. It may be begun again.
   void TakeBackLast(ScheduledStream& stream) { ReleaseIfLeft(stream.TakeBackLast()); }
@@ -221,7 +221,7 @@ class StepScheduler {
   int64_t examples_made_ = 0;
   int64_t slices_shared_ = 0;
   bool dropped_slices_ = false;        // Since TakeReadsChanged() was called.
-  bool kept_may_be_unwanted_ = false;  // A stream has ended: perhaps none reaches a kept slice.
+  bool kept_may_be_unwanted_ = false;  // A stream has ended.
   absl::Duration now_;
 };
 

@@ -9,8 +9,8 @@
 namespace systole {
 namespace {
 
-// The weight of the newest look against all earlier ones. With this weight, the limit follows
-// storage that becomes slow, or fast again, within a second.
+// The weight of the newest look compared with all earlier looks. With this weight, the limit
+// follows storage that becomes slow, or fast again, within a second.
 constexpr double kNewestWeight = 0.25;
 
 // A look that comes this many periods late shows that the whole process did not run.
@@ -94,7 +94,7 @@ std::vector<int> WorkerWatch::Look(absl::Duration now,
       worker.timed_out = true;
       timed_out.push_back(static_cast<int>(i));
     }
-    if (worker.stuck || was_stopped) continue;  // Its times say nothing about other workers.
+    if (worker.stuck || was_stopped) continue;  // Its times tell nothing about others.
     busy_time += busy;
     awake_time += awake;
   }

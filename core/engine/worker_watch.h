@@ -4,15 +4,15 @@
 //   Look(what the kernel says)       now and then: sets limit() and IsStuck(), returns time-outs
 //
 // A thread that waits for storage leaves its processor to another thread. If threads wait for a
-// part f of their time, it takes `threads` / (1 - f) threads to keep `threads` processors busy. So
-// this many threads may work.
+// part f of their time, `threads` / (1 - f) threads are needed to keep `threads` processors busy.
+// So this many threads may work.
 //
 // A thread that has not run for a second, in the middle of a task, is *stuck*, because its read
 // hangs. Reads of a network file system or a dying disk can hang. Another thread takes the place of
 // a stuck thread meanwhile. After `read_timeout` the step of the stuck thread fails.
 //
 // A thread that works at one task for much longer than a turn is *overdue*. It makes a costly
-// example, and an example is never interrupted. Other peers must not wait for that thread. So
+// example, and a turn cannot end within an example. Other peers must not wait for that thread. So
 // another thread may work beside it, for peers that have no overdue task themselves. The kernel
 // shares the processors between the two threads.
 //
@@ -48,7 +48,7 @@ class WorkerWatch {
   // REQUIRES: 0 < threads <= max_threads.
   explicit WorkerWatch(const WorkerWatchOptions& options);
 
-  // Whether a worker that has no task may begin one, if `coming` others are about to.
+  // Whether a worker that has no task may begin one, if `coming` others are about to begin one.
   bool MayBegin(int coming = 0) const { return busy_ + coming - stuck_ < limit_; }
   // Whether a worker that has no task may begin one beside tasks that are overdue.
   bool MayBeginBeside(int coming = 0) const {
@@ -58,8 +58,8 @@ class WorkerWatch {
   void Begin(int worker, absl::Duration now);
   void End(int worker, absl::Duration now);
 
-  // `times` is what the kernel says of each worker at `now`; nullopt if nothing is known, or if the
-  // worker must not count as stuck. Returns the workers whose task has timed out since the last
+  // `times` are the kernel's times of each worker at `now`; nullopt if they are not known, or if
+  // the worker must not count as stuck. Returns the workers whose task has timed out since the last
   // call. If the whole process was stopped for a while, that time does not count.
   std::vector<int> Look(absl::Duration now, absl::Span<const std::optional<ThreadTimes>> times);
 
@@ -81,10 +81,10 @@ class WorkerWatch {
     bool timed_out = false;
     bool overdue = false;
     absl::Duration began;          // When it began its task.
-    absl::Duration counted_until;  // Its busy time is in busy_time up to here.
-    absl::Duration busy_time;      // Since the last look.
+    absl::Duration counted_until;  // busy_time has the worker's busy time up to this moment.
+    absl::Duration busy_time;      // The busy time since the last look.
     absl::Duration ran_at;         // When it was last seen to run in this task.
-    // Its times at the last look, if it was busy then.
+    // The kernel's times of the worker at the last look, if it was busy then.
     std::optional<ThreadTimes> times;
   };
 
