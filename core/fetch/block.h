@@ -14,8 +14,8 @@
 
 namespace systole {
 
-// The bytes [offset, offset + size) of a source. A value type. With no bytes it is read for what
-// the source does when it is read (RecordSource::unread_index()), and is not kept.
+// The bytes [offset, offset + size) of a source. A value type. A range of no bytes is read only to
+// make its source load something (RecordSource::unread_index()), and is not kept.
 struct BlockRange {
   const ByteSource* source = nullptr;
   uint64_t offset = 0;
@@ -40,8 +40,8 @@ class Block {
   const BlockRange& range() const { return range_; }
   // OK, or why the block could not be read:
   //   DataLoss     the source ends before the block does.
-  //   Unavailable  also: it has not come in time, or its storage hangs.
-  //   ResourceExhausted  also: the system gives no thread.
+  //   Unavailable  also if the block has not come in time, or if its storage hangs.
+  //   ResourceExhausted  also if the system gives no thread.
   // All other errors are those of ByteSource::ReadAt() and CheckUnchanged(). Each names the source
   // by its base name, or not at all.
   const absl::Status& status() const { return status_; }
@@ -62,16 +62,16 @@ class Block {
 // need it get this same block.
 using BlockPtr = std::shared_ptr<const Block>;
 
-// What a task needs of one block.
+// The part of one block that a task needs.
 struct BlockUse {
   BlockRange range;
-  // How many records of the block this use reads, and how many a whole pass of the feed reads. From
-  // these two numbers follows when a feed has read all that it needs of the block.
+  // How many records of the block this use reads, and how many records of it a whole pass of the
+  // feed reads. These two numbers show when a feed has read all records of the block that it needs.
   int64_t records = 1;
   int64_t records_in_block = 1;
 };
 
-// What a task needs to begin.
+// The blocks that a task needs before it can begin.
 struct BlockWant {
   // A block may be in more than one use.
   std::vector<BlockUse> uses = {};

@@ -1,5 +1,5 @@
-// The errors of blocks that their storage did not give. Each names the source by its base name, and
-// the bytes.
+// The errors of blocks that could not be had from their storage. Each names the source by its base
+// name, and the bytes.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_ERRORS_H_
@@ -14,13 +14,13 @@
 
 namespace systole {
 
-// Unavailable: the block's read has brought nothing for `timeout`.
+// Unavailable: the block's read has brought no bytes for `timeout`.
 absl::Status HasNotCome(const BlockRange& range, absl::Duration timeout);
 
-// Unavailable: the block's read has taken so long, and has brought `come_bytes` > 0.
+// Unavailable: the block's read has taken the time `taken`, and has brought only `come_bytes` > 0.
 absl::Status ComesTooSlowly(const BlockRange& range, absl::Duration taken, int64_t come_bytes);
 
-// Unavailable: the block was not asked for, because the storage lets all reads hang.
+// Unavailable: no read of the block was begun, because all reads of its storage hang.
 absl::Status AllReadsHang(const BlockRange& range, absl::Duration timeout);
 
 // DataLoss: the source has only `read` bytes of the block.

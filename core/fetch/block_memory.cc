@@ -37,7 +37,7 @@ absl::StatusOr<BlockBuffer> BlockMemory::Take(int64_t bytes) {
       if (buffer.has_value()) return BlockBuffer(*std::move(buffer), this);
     }
   }
-  // Another buffer is about to be freed, or the block is larger than everything.
+  // Another buffer is about to be freed, or the block is larger than the whole budget.
   SYSTOLE_ASSIGN_OR_RETURN(AlignedBuffer buffer,
                            AlignedBuffer::Create(bytes, int64_t{kFilePageBytes}));
   return BlockBuffer(std::move(buffer));

@@ -1,8 +1,8 @@
 // The buffers of blocks. A buffer that comes back is handed out again for a block of its size. The
 // pages of a fresh buffer would cost the kernel more time than all other work of a read.
 //
-// Sizes are rounded up to one of sixteen between a power of two and the next, so that blocks of
-// about the same size share buffers.
+// Sizes are rounded up. There are sixteen sizes between two powers of two, so that blocks of about
+// the same size share buffers.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_MEMORY_H_
 #define SYSTOLE_CORE_FETCH_BLOCK_MEMORY_H_
 
@@ -50,7 +50,8 @@ class BlockBuffer {
 // Thread-safe. Outlives its buffers.
 class BlockMemory {
  public:
-  // Buffers in use and those kept for reuse take at most `bytes`. Buffers beyond that are not kept.
+  // Buffers in use and buffers kept for reuse take at most `bytes`. Buffers beyond that are not
+  // kept.
   explicit BlockMemory(int64_t bytes);
 
   // ResourceExhausted if the system does not have that much memory.

@@ -17,7 +17,7 @@ namespace {
 // How often reads are looked at.
 constexpr absl::Duration kPeriod = absl::Milliseconds(100);
 
-// All bytes of a range into `out`.
+// Reads all bytes of a range into `out`.
 absl::Status ReadRange(const BlockRange& range, absl::Span<char> out) {
   const absl::StatusOr<size_t> read = range.source->ReadAt(range.offset, out);
   if (!read.ok()) return read.status();
@@ -54,7 +54,7 @@ BlockReader::~BlockReader() {
 }
 
 BlockReading BlockReader::TryRead(BlockWant want, Done done) {
-  BlockTable::Freed freed;  // Goes after the lock.
+  BlockTable::Freed freed;  // Destroyed after the lock is released.
   BlockReading reading;
   MutexLock lock(mu_);
   if (stopping_) return reading;
@@ -112,12 +112,12 @@ class BlockReader::InUse {
 };
 
 void BlockReader::Release(std::vector<BlockTable::Handed> blocks) {
-  // Before the table counts the blocks as some that may go.
+  // Released before the table counts the blocks as unused.
   for (BlockTable::Handed& each : blocks) each.block.reset();
   BlockTable::Freed freed;
   MutexLock lock(mu_);
   for (const BlockTable::Handed& each : blocks) {
-    // The table does not have a block that could not be read.
+    // The table has no block that could not be read.
     if (each.entry != nullptr) table_.Release(each);
   }
   freed = CollectFreed();
@@ -228,7 +228,7 @@ void BlockReader::Read(const BlockTable::Job& job) {
   }
   block.reset();
   Call(std::move(later));
-  // No task waits for this any more, but the request is not free until it is done.
+  // No task waits for this write, but the request is not free until the write is done.
   if (kept.has_value()) {
     const std::vector<BlockPtr> in_use = Hand({*std::move(kept)});
     disk_.Insert(job.range, job.feed, in_use[0]->bytes());
@@ -249,7 +249,7 @@ std::shared_ptr<const Block> BlockReader::BlockOf(const BlockTable::Job& job, Bl
   absl::StatusOr<BlockBuffer> buffer = memory_.Take(BufferBytesFor(range.size));
   if (!buffer.ok()) return std::make_shared<const Block>(range, buffer.status());
   const absl::Span<char> out(reinterpret_cast<char*>(buffer->data()) + kBlockBegin, range.size);
-  // Of a block that is being read for a second time, the first read has looked on the disk.
+  // If this is the second read of a block, the first read has already looked on the disk.
   if (!job.is_second && disk_.Find(range, job.feed, out)) {
     origin = BlockOrigin::kDisk;
   } else if (absl::Status status = ReadRange(range, out); !status.ok()) {

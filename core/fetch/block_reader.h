@@ -1,17 +1,17 @@
 // Reads blocks of far sources (buckets, web servers, network file systems) ahead of the threads
-// that compute. So a read that hangs holds one of the reader's requests, and no thread that
+// that compute. So a read that hangs holds one of the reader's requests, but no thread that
 // computes.
 //
 //   TryRead(want) --> kReady: all blocks are in memory, here they are
 //                 --> kReading + ticket: done(blocks) is called once they have come
-//                 --> kNoRoom, kDatasetIsFull: nothing was begun; room() is called when it may
-//                     succeed
+//                 --> kNoRoom, kDatasetIsFull: no read was begun; room() is called when TryRead()
+//                     may succeed
 //
 // block_table.h says which reads are begun, which blocks are kept, and what is refused.
 //
-// Thread-safe. `done` and `room` are called without a lock, and only by the reader's own threads:
-// never inside a call of a function here, nor inside the destructor of a ticket or of a BlockPtr.
-// So all of these may be used under a lock that `done` and `room` take.
+// Thread-safe. `done` and `room` are called without a lock, and only by the reader's own threads.
+// They are never called inside a function of this file, or inside the destructor of a ticket or of
+// a BlockPtr. So a caller may use all of these under a lock that `done` and `room` take.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_READER_H_
 #define SYSTOLE_CORE_FETCH_BLOCK_READER_H_
 
@@ -43,9 +43,9 @@ struct BlockReaderOptions {
   int requests = 64;
   // Bound on the memory of all blocks: those being read, in use, and kept, > 0.
   int64_t memory_bytes = int64_t{256} << 20;
-  // A block fails if so long its read has brought less than 1 KiB a second, or if it has not come
-  // after five times as long. If its read goes on all the same, it goes on holding its request:
-  // nothing can cancel a read of a dead mount.
+  // A block fails if its read has brought less than 1 KiB a second for this long, or if the block
+  // has not come after five times as long. The read may still go on, and then it holds its request,
+  // because nothing can cancel a read of a dead mount.
   absl::Duration read_timeout = absl::Seconds(60);
   // Keeps blocks across restarts. Null: no disk. Shared with the code that shows the store's
   // counts.
@@ -78,16 +78,16 @@ class BlockTicket {
 // What TryRead() has done.
 struct BlockReading {
   enum class State {
-    kNoRoom,         // Nothing. There is no room now in the memory or the queue.
-    kDatasetIsFull,  // Nothing. The dataset has its part of the memory or the queue. Others may go
-                     // on.
+    kNoRoom,         // No read was begun. There is no room now in the memory or the queue.
+    kDatasetIsFull,  // No read was begun. The dataset already has its part of the memory or the
+                     // queue. Other datasets may go on.
     kReady,          // Here are the blocks. `done` is not called.
     kReading,        // `done` is called when the blocks have come.
   };
   State state = State::kNoRoom;
-  std::vector<BlockPtr> blocks;         // kReady: in the order of the uses. All of them stay in
-                                        // use until the last one is dropped.
-  std::unique_ptr<BlockTicket> ticket;  // kReading.
+  std::vector<BlockPtr> blocks;         // Set for kReady, in the order of the uses. All of them
+                                        // stay in use until the last one is dropped.
+  std::unique_ptr<BlockTicket> ticket;  // Set for kReading.
 };
 
 // All tickets and BlockPtrs must be gone before the reader is destroyed.
@@ -103,9 +103,9 @@ class BlockReader {
   BlockReader(const BlockReader&) = delete;
   BlockReader& operator=(const BlockReader&) = delete;
 
-  // Never waits. REQUIRES: the want has a use. If the dataset's storage hangs so that no request of
-  // its is left, the answer is kReady with blocks whose status says so. It is ResourceExhausted if
-  // the system gives no thread that could read.
+  // Never waits. REQUIRES: the want has a use. If hanging reads hold all requests that the dataset
+  // may have, returns kReady with blocks whose status says so. If the system gives no thread to
+  // read, the status of the blocks is ResourceExhausted.
   BlockReading TryRead(BlockWant want, Done done);
 
   BlockReaderStats GetStats() const;
@@ -118,7 +118,7 @@ class BlockReader {
  private:
   friend class BlockTicket;
 
-  // What to do after the lock is released.
+  // The work to do after the lock is released.
   struct Later {
     std::vector<std::pair<Done, std::vector<BlockPtr>>> done;
     BlockTable::Freed freed;
@@ -126,17 +126,17 @@ class BlockReader {
   };
 
   void Drop(int64_t want) ABSL_LOCKS_EXCLUDED(mu_);
-  // The blocks that a want was given. They are released together, under one lock.
+  // The blocks that a want got. They are released together, under one lock.
   class InUse;
   void Release(std::vector<BlockTable::Handed> blocks) ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<BlockPtr> Hand(std::vector<BlockTable::Handed> handed);
   // ResourceExhausted if the system gives no thread.
   absl::Status StartReading() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Makes sure that there are the thread that watches and one that reads.
+  // Starts the thread that watches and one thread that reads, if they do not run yet.
   absl::Status StartFirstThreads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Wakes, or starts, the threads that the table's state asks for.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // What to do after a change of the table. For the reader's own threads.
+  // Collects the work to do after a change of the table. Only for the reader's own threads.
   Later Collect(std::vector<BlockTable::Finished> finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The same for any thread. The thread that watches then calls `room`.
   BlockTable::Freed CollectFreed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -158,11 +158,11 @@ class BlockReader {
   mutable Mutex mu_;
   CondVar may_read_;     // For threads that have nothing to read.
   CondVar watch_wakes_;  // For the thread that watches.
-  CondVar rests_;        // busy_ is 0.
+  CondVar rests_;        // Signalled when busy_ is 0.
   BlockTable table_ ABSL_GUARDED_BY(mu_);
   std::unordered_map<int64_t, Done> done_ ABSL_GUARDED_BY(mu_);  // By want.
   int idle_ ABSL_GUARDED_BY(mu_) = 0;  // Threads that have nothing to read.
-  int busy_ ABSL_GUARDED_BY(mu_) = 0;  // Threads, the watching one included, outside of the lock.
+  int busy_ ABSL_GUARDED_BY(mu_) = 0;  // Threads at work outside of the lock.
   bool watch_rests_ ABSL_GUARDED_BY(mu_) = false;
   bool room_due_ ABSL_GUARDED_BY(mu_) = false;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;

@@ -1,4 +1,4 @@
-// What a BlockReader counts.
+// The numbers that a BlockReader counts.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_READER_STATS_H_
@@ -9,14 +9,14 @@
 namespace systole {
 
 struct BlockReaderStats {
-  // Now.
+  // These numbers are as they are now.
   int64_t threads = 0;
-  int64_t reads_under_way = 0;  // Those that hang included.
+  int64_t reads_under_way = 0;  // Including reads that hang.
   int64_t reads_queued = 0;
-  int64_t reads_hung = 0;  // Their blocks have timed out.
+  int64_t reads_hung = 0;  // Reads whose blocks have timed out.
   int64_t memory_bytes = 0;
-  int64_t memory_in_use_bytes = 0;  // Of memory_bytes: being read, or in use.
-  // Since the start.
+  int64_t memory_in_use_bytes = 0;  // The part of memory_bytes that is being read or in use.
+  // These numbers count from the start.
   int64_t blocks_read = 0;  // From their sources.
   int64_t blocks_failed = 0;
   int64_t blocks_timed_out = 0;

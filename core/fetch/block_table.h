@@ -6,11 +6,12 @@
 //   Look()               now and then: finds reads that hang, and reads that are slow
 //
 // A block is an entry as long as it is wanted, in use, or kept. An entry has a read under way, or
-// two. A read may lose its entry, because no want has its block any more or because it has timed
-// out. Such a read goes on, and holds its request and its memory until it returns.
+// two. A read may lose its entry, because no want needs its block any more, or because the read has
+// timed out. Such a read goes on, and holds its request and its memory until it returns.
 //
-// It has no thread, no lock and no clock. Thread-compatible. TakeFreed() returns the blocks and
-// owners of wants that the table has released. So no destructor runs under the caller's lock.
+// A BlockTable has no thread, no lock and no clock. Thread-compatible. TakeFreed() returns the
+// blocks and owners of wants that the table has released. So no destructor runs under the caller's
+// lock.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_TABLE_H_
 #define SYSTOLE_CORE_FETCH_BLOCK_TABLE_H_
 
@@ -55,7 +56,7 @@ class BlockTable {
   struct Handed {
     BlockKey key;
     std::shared_ptr<const Block> block = nullptr;
-    Entry* entry = nullptr;  // Of a block in use. The table's.
+    Entry* entry = nullptr;  // The table's entry of a block in use.
   };
   // A want that has got all of its blocks, in the order of its uses.
   struct Finished {
@@ -64,7 +65,7 @@ class BlockTable {
   };
   struct Admission {
     bool admitted = false;
-    // The want was refused because its dataset has its part already. There is room for other
+    // The want was refused because its dataset already has its part. There is room for other
     // datasets.
     bool dataset_is_full = false;
     int64_t want = 0;
@@ -74,8 +75,8 @@ class BlockTable {
   struct Job {
     int64_t read = 0;
     BlockRange range;
-    uint64_t feed = 0;       // Of the want that began it.
-    bool is_second = false;  // The block's first read is slow.
+    uint64_t feed = 0;       // The feed of the want that began the read.
+    bool is_second = false;  // This is a second read, because the block's first read is slow.
     // Raised when no want waits for the read any more.
     std::shared_ptr<const InterruptFlag> flag;
     // Where the read counts the bytes that have come.
@@ -94,18 +95,18 @@ class BlockTable {
   void DropAll();
   // One more use of a block, if the table has it.
   std::optional<Handed> Use(const std::shared_ptr<const Block>& block);
-  // A block that was handed out is not in use any more, as far as this use goes.
+  // One use of a block that was handed out has ended.
   void Release(const Handed& handed);
 
   bool HasReads() const { return !reads_.empty() || parts_.queued() > 0; }
   // Whether NextRead() has a read.
   bool CanBegin() const;
   std::optional<Job> NextRead(absl::Duration now);
-  // The read has brought `block`, or its error. A block that no want has is freed.
+  // The read has brought `block`, or its error. A block that no want needs is freed.
   std::vector<Finished> Arrive(int64_t read, std::shared_ptr<const Block> block, BlockOrigin origin,
                                absl::Duration now);
-  // The read has ended, and the memory of a block that no want has is freed. REQUIRES: Arrive() was
-  // called.
+  // The read has ended. If no want needs its block, the block's memory is free now. REQUIRES:
+  // Arrive() was called.
   void End(int64_t read);
   // Finds reads that have timed out (ReadWatch).
   std::vector<Finished> Look(absl::Duration now);
@@ -115,7 +116,7 @@ class BlockTable {
   bool TakeRoom() { return std::exchange(has_room_, false); }
   Freed TakeFreed() { return std::exchange(freed_, {}); }
 
-  // All but the number of threads.
+  // All numbers except the number of threads.
   BlockReaderStats GetStats() const;
 
  private:
@@ -124,25 +125,25 @@ class BlockTable {
     BlockRange range;
     uint64_t feed = 0;
     uint64_t dataset = 0;
-    std::shared_ptr<const void> owner;  // Of the want that began it, until its read begins.
-    int64_t number = 0;                 // Later entries have higher ones.
+    std::shared_ptr<const void> owner;  // BlockWant::owner, until the entry's read begins.
+    int64_t number = 0;                 // Later entries have higher numbers.
     int64_t cost = 0;
     std::optional<std::list<Entry*>::iterator> queued;  // Its place in the queue.
-    std::vector<int64_t> reads;                         // Under way.
-    std::shared_ptr<const Block> block;                 // Once it has come.
+    std::vector<int64_t> reads;                         // The reads under way.
+    std::shared_ptr<const Block> block;                 // Set once the block has come.
     std::vector<int64_t> waiters;  // Wants that have not got all of their blocks.
-    int64_t holds = 0;             // Uses that it was handed to.
+    int64_t holds = 0;             // How many uses have the block now.
     KeptOrder::Kept* kept = nullptr;
   };
   struct Read {
-    Entry* entry = nullptr;  // Null: no want waits for it.
+    Entry* entry = nullptr;  // Null: no want waits for the read.
     BlockRange range;
     uint64_t dataset = 0;
     std::shared_ptr<const void> owner;
     std::shared_ptr<InterruptFlag> flag;
     ReadWatch watch;
-    int64_t bytes = 0;  // As DatasetParts counts them; 0 once it has arrived.
-    int64_t cost = 0;   // The memory that it holds beside that of its entry.
+    int64_t bytes = 0;  // The bytes that DatasetParts counts for the read; 0 once it has arrived.
+    int64_t cost = 0;   // The memory that the read holds beside the memory of its entry.
     bool hung = false;
   };
   struct Want {
@@ -155,17 +156,17 @@ class BlockTable {
 
   Entry* Find(const BlockKey& key) const;
   bool IsFree(const Entry& entry) const;
-  // Admit() of a want whose blocks are all in memory; nullopt if they are not.
+  // Admit() for a want whose blocks are all in memory; nullopt if they are not.
   std::optional<std::vector<Handed>> AdmitFromMemory(const BlockWant& want);
-  // Whether `bytes` more fit, once all unused blocks are dropped. The want itself needs
-  // own_free_bytes of the unused blocks. A want that never fits may come in alone, beside reads
-  // that hang.
+  // Whether `bytes` more fit once all unused blocks are dropped, except the own_free_bytes of
+  // unused blocks that the want itself needs. A want that never fits is admitted alone, beside
+  // reads that hang.
   bool Fits(int64_t bytes, int64_t own_free_bytes) const;
   // Drops unused blocks until `bytes` more fit or no unused block is left.
   void MakeRoom(int64_t bytes);
   Entry& AddToQueue(const BlockKey& key, const BlockWant& want, const BlockRange& range);
-  // The entry whose read may begin next: among the datasets that may begin a read, the oldest front
-  // of a queue.
+  // The entry whose read may begin next. Each dataset has a queue. Among the datasets that may
+  // begin a read, the oldest first entry of a queue is taken.
   Entry* NextQueued() const;
   // Whether a read that was slow at the last look may be hedged now.
   bool IsStillSlow(const Read& read) const;
@@ -181,7 +182,7 @@ class BlockTable {
   void FreeIfUnused(Entry& entry);
   void TakeInUse(Entry& entry);
   void Erase(Entry& entry);
-  // Something has changed for wants that were refused.
+  // Call this after a change that may help wants that were refused.
   void NoteRoom();
 
   const BlockTableOptions options_;
@@ -190,18 +191,18 @@ class BlockTable {
   std::map<uint64_t, std::list<Entry*>> queues_;  // By dataset. None is empty.
   std::map<int64_t, Read> reads_;
   Wants wants_;
-  std::vector<int64_t> slow_;  // Reads whose blocks should be asked for again.
+  std::vector<int64_t> slow_;  // Reads whose blocks should be read a second time.
   KeptOrder order_;
   DatasetParts parts_;
   HedgePolicy hedging_;
-  int64_t last_number_ = 0;  // Of entries, reads and wants.
-  int64_t held_bytes_ = 0;   // Entries and reads.
-  int64_t free_bytes_ = 0;   // Of these: kept, and not in use.
-  int64_t hung_bytes_ = 0;   // Of these: reads that hang.
-  bool refused_ = false;     // Since the last NoteRoom().
+  int64_t last_number_ = 0;  // The last number given to an entry, a read or a want.
+  int64_t held_bytes_ = 0;   // Memory of entries and reads.
+  int64_t free_bytes_ = 0;   // The part of held_bytes_ that is kept and not in use.
+  int64_t hung_bytes_ = 0;   // The part of held_bytes_ that reads hold that hang.
+  bool refused_ = false;     // Whether a want was refused since the last NoteRoom().
   bool has_room_ = false;
   Freed freed_;
-  BlockReaderStats counts_;  // What is counted since the start.
+  BlockReaderStats counts_;  // The numbers that count from the start.
 };
 
 }  // namespace systole

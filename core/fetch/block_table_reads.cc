@@ -103,7 +103,7 @@ std::vector<BlockTable::Finished> BlockTable::Arrive(int64_t number,
   // The read whose memory is the entry's from now on.
   Read* const other = entry.reads.empty() ? nullptr : &reads_.at(entry.reads.front());
   if (!block->status().ok()) {
-    if (other != nullptr) {  // It may still succeed, in the entry's memory.
+    if (other != nullptr) {  // The other read may still succeed, in the entry's memory.
       read.cost = std::exchange(other->cost, 0) + read.cost;
       return {};
     }
@@ -112,7 +112,7 @@ std::vector<BlockTable::Finished> BlockTable::Arrive(int64_t number,
     Erase(entry);
     return finished;
   }
-  // The block's memory is the entry's, and the other read keeps the other memory.
+  // The block has the entry's memory now, and the other read keeps the other memory.
   read.cost = 0;
   if (other != nullptr) {
     other->cost = 0;

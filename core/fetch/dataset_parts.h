@@ -1,11 +1,11 @@
-// How much of a BlockReader one dataset may hold, because its storage may hang.
+// Bounds how much of a BlockReader one dataset may hold, because its storage may hang.
 //
 // A dataset gets at most three quarters of what no other dataset holds. This rule is for the
 // requests, for the queue, and for the memory of blocks that have not come. So if the storage of
 // one dataset hangs, a quarter is left to the others. If the storage of a second dataset hangs, a
 // quarter of that quarter is left. A dataset may always hold one request, and queue one want.
 //
-// A read is queued, then under way, and perhaps hung. Thread-compatible.
+// A read is first queued, then under way, and may then hang. Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_DATASET_PARTS_H_
 #define SYSTOLE_CORE_FETCH_DATASET_PARTS_H_
 
@@ -53,15 +53,15 @@ class DatasetParts {
  private:
   struct Counts {
     int64_t queued = 0;
-    int64_t under_way = 0;  // Those that hang included.
+    int64_t under_way = 0;  // Including reads that hang.
     int64_t hung = 0;
-    int64_t bytes = 0;  // Of all these.
+    int64_t bytes = 0;  // The memory of all these reads.
     int64_t hung_bytes = 0;
   };
 
   Counts Of(uint64_t dataset) const;
   void Add(uint64_t dataset, const Counts& more);
-  // The requests that the dataset may hold.
+  // How many requests the dataset may hold.
   int64_t RequestsFor(const Counts& of) const;
   int64_t MemoryFor(const Counts& of) const;
 

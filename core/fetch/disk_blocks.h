@@ -1,4 +1,4 @@
-// Blocks in a DiskStore, by what they are: the source's name and identity, and the range.
+// Blocks in a DiskStore. A block's key is made of the source's name and identity, and the range.
 #ifndef SYSTOLE_CORE_FETCH_DISK_BLOCKS_H_
 #define SYSTOLE_CORE_FETCH_DISK_BLOCKS_H_
 
@@ -29,7 +29,7 @@ class DiskBlocks {
   bool Find(const BlockRange& range, uint64_t feed, absl::Span<char> out) const;
   // Whether Insert() may keep the block.
   bool Admits(const BlockRange& range) const;
-  // Waits for the device. Costs least for bytes that lie as a Block's do.
+  // Waits for the device. Costs least if the bytes lie in memory like those of a Block.
   void Insert(const BlockRange& range, uint64_t feed, absl::string_view bytes) const;
 
  private:

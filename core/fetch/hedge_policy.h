@@ -1,9 +1,9 @@
-// Decides when a read is so slow that its block is asked for a second time.
+// Decides when a read is so slow that a second read of its block begins.
 //
-// A server that answers most requests in 30 ms lets a few wait for seconds. A second request mostly
-// meets another machine and is answered at once. A read is slow if it has taken twice as long as 95
-// of 100 of the last reads of about its size, and at least 100 ms. Second reads are at most a
-// twentieth of all reads. So if the storage as a whole is slow, not every block is asked for twice.
+// A server that answers most requests in 30 ms lets a few wait for seconds. A second request
+// usually goes to another machine, which answers at once. A read is slow if it has taken at least
+// 100 ms, and twice as long as 95 of 100 of the last reads of about its size. Second reads are at
+// most a twentieth of all reads. So if the whole storage is slow, not every block is read twice.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_HEDGE_POLICY_H_
@@ -41,7 +41,7 @@ class HedgePolicy {
   // The last reads whose size has the same highest bit.
   struct Recent {
     std::vector<absl::Duration> took;
-    size_t next = 0;  // Which is replaced next.
+    size_t next = 0;  // The time that is replaced next.
   };
 
   std::map<int, Recent> by_size_;

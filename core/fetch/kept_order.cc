@@ -8,7 +8,7 @@ namespace systole {
 
 namespace {
 
-// Of a block that was removed, the number stays in moved_ until there are so many.
+// The number of a removed block stays in moved_ until moved_ has this many numbers.
 constexpr size_t kMostMoved = 64;
 
 }  // namespace

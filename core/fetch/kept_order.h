@@ -1,13 +1,13 @@
 // Decides which of the unused blocks is dropped first when memory is short.
 //
-// A block counts, for each feed that has begun it, how many of its records are still to be read in
-// this pass. When every feed that has begun the block has read all of them, the block is *spent*.
-// Blocks are dropped in this order:
+// For each feed that has begun a block, the block has a count of the records that the feed will
+// still read of it in this pass. When every feed that has begun the block has read all of them, the
+// block is *spent*. Blocks are dropped in this order:
 //   1. blocks of feeds that are gone, the oldest first;
-//   2. spent blocks. With one feed the block that was spent last goes first. The next epoch needs
-//      the other blocks sooner, and would find no block if the oldest went first. With several
-//      feeds the block that was spent first goes first, because a feed that is behind needs the
-//      newest blocks;
+//   2. spent blocks. With one feed, the block that was spent last is dropped first. The next epoch
+//      needs the other blocks sooner, and would find no block if the oldest were dropped first.
+//      With several feeds, the block that was spent first is dropped first, because a feed that is
+//      behind needs the newest blocks;
 //   3. the other blocks, the least recently read first.
 // A feed that has read nothing during many reads of others is gone.
 //
@@ -30,23 +30,23 @@ namespace systole {
 
 class KeptOrder {
   enum class Rank { kGone, kSpent, kWanted };
-  // What a feed still reads of a block in this pass.
+  // The records of a block that a feed will still read in this pass.
   struct Pass {
     uint64_t feed = 0;
     int64_t left = 0;
   };
-  // Blocks in order, those of one rank by time.
+  // The order of the blocks: by rank, and then by time.
   using Place = std::tuple<Rank, int64_t, int64_t>;
 
  public:
-  // A block counts for this many feeds. If there is another feed, the count that was begun first is
+  // A block has counts for at most this many feeds. If one more feed comes, the oldest count is
   // dropped.
   static constexpr size_t kMaxFeeds = 8;
   // A feed is gone after this many reads of others, or after four times as many as there are
   // blocks, if that is more.
   static constexpr int64_t kIdleReads = 1000;
 
-  // What is known of a block. Only KeptOrder looks into it. Its address stays the same until the
+  // The facts about a block. Only KeptOrder looks into it. Its address stays the same until the
   // block is removed, so that a block need not be looked up again.
   struct Kept {
     int64_t number = 0;
@@ -54,15 +54,15 @@ class KeptOrder {
     int64_t read_at = 0;                  // When it was last read.
     int64_t spent_at = 0;                 // When it was last spent.
     bool is_free = false;
-    bool has_moved = false;      // It is in moved_.
-    std::optional<Place> place;  // In free_.
+    bool has_moved = false;      // Whether it is in moved_.
+    std::optional<Place> place;  // Its place in free_.
   };
 
   // The block, which is added if it is new. A new block is in use.
   Kept& Of(int64_t block);
 
-  // A feed reads `records` of a block of which it reads `records_in_block` in a pass. If the feed
-  // had read all its records of the block, its next pass begins.
+  // A feed reads `records` of a block. In a whole pass it reads `records_in_block` of it. If the
+  // feed had read all its records of the block, its next pass begins.
   void Read(Kept& kept, uint64_t feed, int64_t records, int64_t records_in_block);
   // Takes back a Read() that did not happen.
   void Unread(Kept& kept, uint64_t feed, int64_t records);
@@ -71,7 +71,7 @@ class KeptOrder {
   void SetFree(Kept& kept, bool is_free);
 
   // The free block that is dropped first. nullopt if no block is free. Blocks are put in order only
-  // here: as long as everything has room, nobody asks, and reads cost no more than the counts.
+  // here. As long as all blocks have room, this is not called, and reads only change counts.
   std::optional<int64_t> First();
 
   // Forgets the block, if it was added.
@@ -87,20 +87,20 @@ class KeptOrder {
   };
   static Rank RankOf(const Kept& kept);
   static Place PlaceOf(const Kept& kept);
-  // Notes that the feed reads now, and forgets feeds that are gone.
+  // Records that the feed reads now, and forgets feeds that are gone.
   void Touch(uint64_t feed);
   void Forget(uint64_t feed);
   // The block's place has changed.
   void Move(Kept& kept);
-  // Puts blocks whose place has changed to where they belong.
+  // Moves blocks whose place has changed to their new place.
   void PutInOrder();
 
   int64_t now_ = 0;  // Counts reads.
   std::unordered_map<int64_t, Kept> blocks_;
-  // Each is there once. Some may be removed already.
+  // Each number is there once. Some of these blocks may be removed already.
   std::vector<int64_t> moved_;
   std::set<Place> free_;   // As of the last PutInOrder().
-  std::list<Feed> feeds_;  // The one that has read last is last.
+  std::list<Feed> feeds_;  // The feed that has read last is at the end.
   std::unordered_map<uint64_t, std::list<Feed>::iterator> by_name_;
 };
 

@@ -1,4 +1,4 @@
-// Tells a read that hangs from one that is only slow: by the bytes that have come.
+// Tells a read that hangs from a read that is only slow, by the bytes that have come.
 #ifndef SYSTOLE_CORE_FETCH_READ_WATCH_H_
 #define SYSTOLE_CORE_FETCH_READ_WATCH_H_
 
@@ -13,18 +13,18 @@ namespace systole {
 // Thread-compatible, but the read counts its bytes on any thread.
 class ReadWatch {
  public:
-  // A read that brings less than this in a second, as a mean of `timeout`, hangs or drips.
-  // core/http ends such transfers, too.
+  // A read that brings fewer bytes a second than this, on average over `timeout`, counts as
+  // hanging. core/http ends such transfers, too.
   static constexpr double kLeastBytesPerSecond = 1024;
-  // A read that brings enough may still take no longer than this many timeouts.
+  // A read that brings enough bytes still times out after this many timeouts.
   static constexpr int kMostTimeouts = 5;
 
-  // Of a read that begins now.
+  // Watches a read that begins at `now`.
   ReadWatch(absl::Duration timeout, absl::Duration now)
       : timeout_(timeout), began_(now), moved_(now) {}
 
-  // Whether this look and the one before have found the read late. If the whole process was stopped
-  // for a while, the first look gives the read the time to go on.
+  // Whether this look and the look before it have found the read late. If the whole process was
+  // stopped for a while, the first look gives the read the time to go on.
   bool HasTimedOut(absl::Duration now);
 
   absl::Duration Taken(absl::Duration now) const { return now - began_; }
@@ -37,9 +37,9 @@ class ReadWatch {
 
   absl::Duration timeout_;
   absl::Duration began_;
-  absl::Duration moved_;     // At the last look that found enough new bytes.
-  int64_t moved_bytes_ = 0;  // How many had come then.
-  bool was_late_ = false;    // At the last look.
+  absl::Duration moved_;     // The time of the last look that found enough new bytes.
+  int64_t moved_bytes_ = 0;  // How many bytes had come then.
+  bool was_late_ = false;    // Whether the read was late at the last look.
   std::shared_ptr<ReadProgress> progress_ = std::make_shared<ReadProgress>();
 };
 

@@ -41,18 +41,19 @@ void FreeWithPages(AlignedBuffer buffer) {
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
-// A smaller buffer has no whole huge page. Two of them never share one, because malloc keeps some
-// bytes before each.
+// A smaller buffer has no whole huge page. Two buffers never share a huge page, because malloc
+// keeps some bytes before each buffer.
 constexpr int64_t kMinHugeBytes = 2 << 20;
-// Each buffer that was asked for makes up to three mappings of one, and a process may have 65,530.
+// madvise() may split the mapping of a buffer into three, and a process may have only 65,530
+// mappings.
 constexpr int64_t kMostHugeBuffers = 4096;
 
-// Asks the kernel for huge pages, where it gives them only to those who ask (`madvise`, the usual
-// setting). All bytes of a buffer are used, again and again, so no memory is wasted.
+// Asks the kernel for huge pages, because in the usual setting (`madvise`) it gives them only on
+// request. All bytes of a buffer are used, again and again, so no memory is wasted.
 void AskForHugePages(const AlignedBuffer& buffer, int64_t budget_bytes) {
   if (buffer.size() < kMinHugeBytes || budget_bytes / buffer.size() > kMostHugeBuffers) return;
   const auto [begin, end] = WholePagesOf(buffer);
-  // If the kernel refuses, or does not know them, its usual pages do.
+  // If the kernel refuses, or does not know huge pages, the buffer has ordinary pages.
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 

@@ -21,7 +21,7 @@
 namespace systole {
 
 enum class BufferKind {
-  // For this process alone.
+  // Memory for this process alone.
   kPrivate,
   // Other processes can map it (core/memory/sealed_memory.h), if the system has such memory left
   // and the pool may make one more sealed buffer. Otherwise the buffer is private.
@@ -29,7 +29,7 @@ enum class BufferKind {
 };
 
 struct BufferPoolOptions {
-  // Bound on the buffers handed out plus those kept for reuse.
+  // Bound on the bytes of all buffers that are handed out or kept for reuse.
   int64_t budget_bytes = 0;
   // The most buffers that may be sealed. Each of them takes a file descriptor.
   int max_sealed = std::numeric_limits<int>::max();
@@ -54,8 +54,8 @@ class BufferPool {
 
   // A buffer of `bytes` from TryAcquire() belongs to its owner from now on, and no longer counts.
   void GiveAway(int64_t bytes);
-  // Takes back a buffer that was given away: keeps it for reuse if the budget has room, else frees
-  // it.
+  // Takes back a buffer that was given away. Keeps it for reuse if the budget has room, and
+  // otherwise frees it.
   void TakeBack(AlignedBuffer buffer);
 
   int64_t budget_bytes() const { return options_.budget_bytes; }
@@ -86,7 +86,7 @@ class BufferPool {
   void Free(Kept::iterator kept);
 
   const BufferPoolOptions options_;
-  int sealed_ = 0;  // Handed out and kept.
+  int sealed_ = 0;  // How many sealed buffers are handed out or kept.
   int64_t used_bytes_ = 0;
   int64_t kept_bytes_ = 0;
   Kept kept_;

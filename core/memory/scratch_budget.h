@@ -5,22 +5,23 @@
 //   Take() -> true                         .. EndTurn()
 //   Take() -> false, .. again .. -> true   .. EndTurn()    or Leave(), if not needed any more
 //
-// A thread that takes a second time still holds what it took first, so all threads could wait for
-// each other. Hence one of them, the *elder*, never waits. If a thread must wait and there is no
-// elder, the thread that has waited longest becomes the elder. It stays the elder until it fits in
-// with the others.
+// A thread that takes more memory still holds the memory that it took before, so all threads could
+// wait for each other. To prevent this, one of them, the *elder*, never waits. If a thread must
+// wait and there is no elder, the thread that has waited longest becomes the elder. It stays the
+// elder until its memory fits beside that of the others.
 //
 // No thread waits for ever. An elder does not wait, so its turn ends. Then it keeps the memory that
-// fits, or none. The next thread in line becomes the elder. (The turn of an elder whose read hangs
-// does not end. StepDown() lets another thread be the elder.)
+// fits, or none. The next thread in line becomes the elder. (If an elder's read hangs, its turn
+// does not end. StepDown() lets another thread become the elder.)
 //
-// The bound: used <= capacity + what the elder holds. All other threads together hold at most the
-// capacity. They take no memory that would exceed it, and an elder joins them only when its memory
-// fits. Threads that stepped down count as elders here, until they end their turns or fit.
+// The bound: used <= capacity + the bytes that the elder holds. All other threads together hold at
+// most the capacity. They take no memory that would exceed it, and an elder joins them only when
+// its memory fits. Threads that stepped down count as elders here, until they end their turns or
+// fit.
 //
 // A thread that needs only the memory of ordinary images (kOrdinaryBytes) does not wait for the
-// elder. Threads that need more leave a quarter of the capacity to the threads that need no more
-// than this. So large images do not hold up small images.
+// elder. Threads that need more leave a quarter of the capacity to threads that need only this
+// much. So large images do not hold up small images.
 //
 // A ScratchBudget has no lock and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_SCRATCH_BUDGET_H_
@@ -50,22 +51,22 @@ class ScratchBudget {
    private:
     friend class ScratchBudget;
     int64_t held_ = 0;
-    int64_t kept_ = 0;     // From its last turn to the next; part of held_.
-    bool waits_ = false;   // It is in line.
-    bool beyond_ = false;  // It is the elder, or has stepped down.
+    int64_t kept_ = 0;     // The part of held_ that the account keeps between its turns.
+    bool waits_ = false;   // Whether the account is in line.
+    bool beyond_ = false;  // Whether the account is the elder, or has stepped down.
   };
 
   explicit ScratchBudget(int64_t capacity_bytes) : capacity_(capacity_bytes) {}
 
-  // Takes `bytes`, or puts the account in line and returns false. Then call it again, with the same
-  // number, whenever something changed.
+  // Takes `bytes`, or puts the account in line and returns false. After false, call it again with
+  // the same number whenever another account has changed.
   bool Take(Account& account, int64_t bytes);
-  // Takes the account out of the line: it does not need the bytes any more.
+  // Takes the account out of the line, because it does not need the bytes any more.
   void Leave(Account& account);
   // Gives back some of what was taken in this turn.
   void GiveBack(Account& account, int64_t bytes);
   // Gives back all but `kept` bytes, which the account has when the next turn begins. False: these
-  // bytes do not fit in with what other accounts hold and keep, so all bytes were given back.
+  // bytes do not fit beside the bytes of other accounts, so all bytes were given back.
   // REQUIRES: 0 <= kept <= held_bytes().
   bool EndTurn(Account& account, int64_t kept);
   // If the account is the elder, another account may become the elder in its place. The account
@@ -87,16 +88,16 @@ class ScratchBudget {
   // Changes the bytes that the account holds, and every sum with them.
   void Add(Account& account, int64_t bytes);
   void SetBeyond(Account& account, bool beyond);
-  // Ends the elder's role once it fits in with the others, and finds the next elder.
+  // Ends the elder's role once its memory fits beside that of the others, and finds the next elder.
   void FindElder();
 
   const int64_t capacity_;
-  int64_t ordinary_ = 0;     // Held by accounts that are not beyond_.
-  int64_t beyond_ = 0;       // Held by accounts that are.
+  int64_t ordinary_ = 0;     // The bytes held by accounts that are not beyond_.
+  int64_t beyond_ = 0;       // The bytes held by accounts that are beyond_.
   int64_t first_bytes_ = 0;  // The first kOrdinaryBytes of each account, summed.
   int64_t kept_ = 0;
   Account* elder_ = nullptr;
-  std::list<Account*> line_;  // The longest waiting first. If not empty, there is an elder.
+  std::list<Account*> line_;  // The longest wait is first. There is an elder if it is not empty.
 };
 
 }  // namespace systole

@@ -17,7 +17,7 @@ namespace systole {
 
 // What the memory is for. Each use is counted separately, as the most that was needed at once.
 enum class ScratchUse {
-  kPlan,          // What the spec decides: decoders, tables, an unfinished example.
+  kPlan,          // Memory whose size the spec decides: decoders, tables, an unfinished example.
   kReads,         // Buffers for records that are read.
   kPayloads,      // Copies of records whose examples wait for others.
   kCoefficients,  // An image of several scans.

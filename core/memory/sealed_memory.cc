@@ -88,7 +88,7 @@ absl::StatusOr<SealedView> SealedView::Map(int fd, int64_t bytes) {
                                                    ", want at least 0x", absl::Hex(kSeals),
                                                    " (SEAL, SHRINK, GROW and FUTURE_WRITE)"));
   }
-  // Memory of huge pages has seals too, but a page may be missing when it is touched.
+  // Memory on huge pages has seals too, but the kernel may lack a page when the page is touched.
   struct statfs system = {};
   if (::fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC) {
     return absl::InvalidArgumentError(absl::StrCat(

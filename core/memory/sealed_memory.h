@@ -5,8 +5,8 @@
 //   other   SealedView::Map(fd, bytes)  -> data() to read
 //
 // The seals, which cannot be removed:
-//   SHRINK        a reader of a file that is cut short would die of SIGBUS
-//   GROW          the size that a reader was told stays true
+//   SHRINK        so that no reader dies of SIGBUS because the file was cut short
+//   GROW          so that the size that a reader was told stays right
 //   FUTURE_WRITE  no write() and no new writable mapping: no reader can change what other readers
 //                 see. WRITE itself cannot be set while the owner's mapping is there.
 //   SEAL          no further seal can be set
@@ -46,8 +46,8 @@ class SealedMemory {
   // error here, and not a SIGBUS later. Costs about 0.2 ms per MiB.
   //   InvalidArgument    bytes < 1.
   //   ResourceExhausted  no memory or no file descriptor left.
-  //   Unimplemented      the system has no such memory (Linux before 5.1). This shows only at
-  //                      the last step, the sealing. So call Create(1) first, to find out.
+  //   Unimplemented      the system has no such memory (Linux before 5.1). The error comes only at
+  //                      the last step, the sealing. So call Create(1) first to find out.
   static absl::StatusOr<SealedMemory> Create(int64_t bytes);
 
   // Counts from 1. Different for every object in this process.
@@ -69,9 +69,9 @@ class SealedMemory {
 class SealedView {
  public:
   // Maps the memory that `fd` refers to; `fd` is not needed afterwards.
-  //   InvalidArgument    it is not a memory file, is not on ordinary pages, lacks one of the seals,
-  //                      or has another size than `bytes`. The message says which.
-  //   ResourceExhausted  it cannot be mapped.
+  //   InvalidArgument    `fd` is not a memory file, is not on ordinary pages, lacks one of the
+  //                      seals, or has another size than `bytes`. The message says which.
+  //   ResourceExhausted  the memory cannot be mapped.
   static absl::StatusOr<SealedView> Map(int fd, int64_t bytes);
 
   const uint8_t* data() const { return pages_.data(); }
