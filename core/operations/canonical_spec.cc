@@ -50,13 +50,13 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
     spec.mutable_shuffle()->clear_block_records();
     spec.mutable_shuffle()->clear_window_records();
   }
-  spec.mutable_shuffle();  // Unset and empty mean the same.
+  spec.mutable_shuffle();  // An unset shuffle and an empty one mean the same.
   WriteSelection(*spec.mutable_select());
   for (v1::Member& member : *spec.mutable_mixture()) WriteSelection(*member.mutable_select());
   for (v1::Member& member : *spec.mutable_concatenation()) WriteSelection(*member.mutable_select());
   WriteWeights(*spec.mutable_mixture());
   if (spec.num_cores() == 0) spec.set_num_cores(1);
-  // If the cores divide the batch, every rule splits it the same way.
+  // If the number of cores divides the batch, every rule splits the batch in the same way.
   if (spec.num_cores() > 0 && spec.global_batch() % spec.num_cores() == 0) spec.clear_split();
   if (spec.has_mix()) {
     WriteMixDefaults(*spec.mutable_mix());

@@ -11,7 +11,8 @@
 namespace systole {
 namespace {
 
-// Returns a table of what the steps from `first` on make of each uint8, by each of `rules` rules.
+// Returns a table with the result of the steps from `first` on for each uint8, for each of `rules`
+// rules.
 absl::StatusOr<std::vector<float>> TableOf(const Program& program, size_t first, int rules) {
   Value values = Value::Create(ElementType::kUint8, {kTableEntries, rules});
   for (size_t i = 0; i < values.uint8s.size(); ++i) {

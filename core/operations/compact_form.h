@@ -1,7 +1,7 @@
 // The rule for which values may travel as uint8 (v1::CompactForm). The client then does as many of
 // the program's last steps as possible. Each of these steps changes every value by itself
 // (Operation::RulesByValue), and the values before the first of them are uint8. The client uses
-// factors, or a table of what the reference operations make of each value.
+// factors, or a table with the result of the reference operations for each value.
 //
 //   decode_jpeg  random_resized_crop  round_to_uint8 | gamma  normalize  (cast to BFLOAT16)
 //   '--------- the server, as uint8 ---------------'   '----------- the client -----------'
@@ -31,12 +31,12 @@ struct CompactForm {
   int rules = 1;
 };
 
-// None if the values of an output of `dtype` must travel as they are. There are three possible
-// reasons. `dtype` is not a float type, the values are not uint8 at any place from which the client
-// could go on, or there are too many channels. The server does at least the first `kept_steps`
-// steps. These steps make the smallest value that the server's cache can keep of a record
-// (KeptValuesOf). So the cache can keep a value in this form, too. Steps that belong to decode_jpeg
-// { scale: AUTO } stay together.
+// The compact form. Nullopt if the values of an output of `dtype` must travel as they are. There
+// are three possible reasons. `dtype` is not a float type, the values are not uint8 at any place
+// from which the client could go on, or there are too many channels. The server does at least the
+// first `kept_steps` steps. These steps make the smallest value that the server's cache can keep of
+// a record (KeptValuesOf). So the cache can also keep a value if the client finishes the tensors.
+// Steps that belong to decode_jpeg { scale: AUTO } stay together.
 std::optional<CompactForm> CompactFormOf(const Program& program, DType dtype,
                                          size_t kept_steps = 0);
 

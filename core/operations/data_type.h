@@ -1,4 +1,4 @@
-// What a spec's DataType means, and the types that stand for it inside.
+// The meaning of a spec's DataType, and the types that stand for it in this program.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_DATA_TYPE_H_

@@ -17,10 +17,10 @@ namespace {
 
 // The work for each value that a decoder makes of a file (see kept_value.h).
 constexpr double kDecodeWork = 4;
-// The work for each byte that is copied, and for each one that is read from disk.
+// The work for each byte that is copied, and for each byte that is read from disk.
 constexpr double kCopyWork = 1.0 / 16;
 constexpr double kDiskWork = 1.0 / 2;
-// A smaller value is better if its time exceeds the least time by at most this share.
+// A smaller value is better if its time exceeds the least time by at most this part.
 constexpr double kTimeForRoom = 0.1;
 
 // A text that says what the first `count` transforms do, and how their value is written.
@@ -81,7 +81,7 @@ size_t FusedFrom(const Program& program, size_t first, DType dtype) {
       .rest;
 }
 
-// Leaves out values that take more room than another one and do not leave less work.
+// Leaves out a value if another value takes less room and leaves no more work.
 void LeaveOutUseless(std::vector<KeptValue>& values) {
   std::sort(values.begin(), values.end(), [](const KeptValue& a, const KeptValue& b) {
     return std::tuple(a.cost.bytes, a.cost.work, b.steps) <
@@ -149,8 +149,8 @@ absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program&
     }
     if (is_end && is_worth_it) {
       std::string made_by = TextOf(output, i + 1);
-      // If the value is the example, byte for byte, it has the text of an unfinished value. So
-      // feeds with further steps find it, too.
+      // A value that is the example, byte for byte, gets the text of an unfinished value. So feeds
+      // with further steps find it, too.
       if (!is_example) {
         absl::StrAppend(&made_by, "\nas ", v1::DataType_Name(static_cast<v1::DataType>(dtype)));
       }

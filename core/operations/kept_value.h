@@ -19,10 +19,10 @@
 //   a third    decoded images: 197 kB each, because decoding takes most of the time
 //
 // Work is estimated: 1 for a value that an operation computes (Operation::Work), 4 for a value that
-// a decoder makes of a file, 1/16 for a byte that is copied. What the fused pass
-// (lowered_program.h) does beside resizing costs nothing, because it is done while the values pass.
-// So if only a scale and bias of uint8 pixels is left to do, the pixels are kept and not the
-// float32 result, because reading four times the bytes would cost more.
+// a decoder makes of a file, 1/16 for a byte that is copied. In the fused pass (lowered_program.h)
+// only resizing has a cost, because the rest is done while the values pass. So if only a scale and
+// bias of uint8 pixels is left to do, the pixels are kept, and not the float32 result: reading four
+// times the bytes would cost more.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_KEPT_VALUE_H_
@@ -43,10 +43,10 @@
 
 namespace systole {
 
-// Roughly what it costs to keep a value.
+// The estimated cost of keeping a value.
 struct KeptCost {
   int64_t bytes = 0;
-  double work = 0;  // To read the value and to make the example of it.
+  double work = 0;  // The work to read the value and to make the example from it.
 };
 
 struct KeptValue {
@@ -54,31 +54,31 @@ struct KeptValue {
   bool finished = false;  // Whether it is the finished example, in the type in which it is fed.
   ValueType type;         // After the steps: an image of uint8 or float32, unless it is finished.
   KeptCost cost;
-  // What makes the value, as a text for cache keys. Equal bytes make equal values if the texts
-  // are equal.
+  // The steps that make the value, as a text for cache keys. If the texts are equal, equal bytes
+  // make equal values.
   std::string made_by;
 };
 
 struct KeptValues {
-  // From the fewest bytes to the most. Each leaves less work than all before it. A value is left
-  // out if another value takes less room and leaves no more work, because the value that is left
-  // out would never be best.
+  // From the fewest bytes to the most. Each value leaves less work than all values before it. A
+  // value is left out if another value takes less room and leaves no more work, because it would
+  // never be best.
   std::vector<KeptValue> values;
-  double work = 0;  // To make an example without a kept value.
+  double work = 0;  // The work to make an example without a kept value.
 };
 
 // The values of `program` that could be kept. The examples are fed as `dtype`. Images whose size is
-// only in the record are taken to have the size `image`. Bytes that decode_raw copies are not worth
-// keeping, nor are floats if each is made from one copied value. REQUIRES: `program` is made of the
-// output's transforms, and its output has a size.
+// only in the record are taken to have the size `image`. Two kinds of values are not worth keeping:
+// bytes that decode_raw copies, and floats that are each made from one copied value. REQUIRES:
+// `program` is made of the output's transforms, and its output has a size.
 //   InvalidArgument  there is no such value. The caller puts the word `cache` before the message.
 absl::StatusOr<KeptValues> KeptValuesOf(const v1::Output& output, const Program& program,
                                         DType dtype, ImageSize image);
 
 // The index of the best of `values`, if an example that is not kept takes `work`. share(bytes) is
 // the share of the records, from 0 to 1, whose value can be kept if each value has `bytes` bytes.
-// Of the values whose time is at most a tenth above the least time, the one with the fewest bytes
-// is best. REQUIRES: there are values, from the fewest bytes to the most.
+// Among the values whose time is at most a tenth above the least time, the value with the fewest
+// bytes is best. REQUIRES: there are values, from the fewest bytes to the most.
 size_t BestKept(absl::Span<const KeptCost> values, double work,
                 absl::FunctionRef<double(int64_t bytes)> share);
 

@@ -50,8 +50,8 @@ struct Fusion {
     return true;
   }
 
-  // Refuses a resize after a mirror. To resize first gives other bits, because the weights round
-  // differently. And the resizer takes only stored pixels.
+  // Refuses a resize after a mirror, because resizing first gives other bits: the weights round
+  // differently. The resizer also takes only stored pixels.
   bool TakePart(const ResizePart& part) {
     const bool mirrored = std::any_of(moves.begin(), moves.end(), [](const Move& move) {
       return std::holds_alternative<MirrorPart>(move);
@@ -99,8 +99,8 @@ struct Fusion {
   std::optional<NormaliseFactors> normalise;
 };
 
-// The longest beginning that can be fused. If it decodes a JPEG but fixes no size, the longest one
-// that leaves pixels uint8. Of floats, only a normalize is fused.
+// The longest beginning that can be fused. If it decodes a JPEG but fixes no size, the longest
+// beginning that leaves pixels uint8. For floats, only a normalize is fused.
 Fusion LongestBeginning(const Program& program) {
   const bool floats = program.input().element == ElementType::kFloat32;
   Fusion fused, pixels;
@@ -206,7 +206,7 @@ LoweredProgram Lower(std::shared_ptr<const Program> program, DType dtype, bool r
 }
 
 std::vector<v1::TransformRun> RunsOf(const LoweredProgram& lowered) {
-  // A resample that gives no rows is the last step before the rest, and runs by itself.
+  // A resample that does not give rows is the last step before the rest, and runs by itself.
   const bool resamples_alone = lowered.resample.has_value() && !lowered.resamples_rows();
   std::vector<v1::TransformRun> runs(lowered.rest - (resamples_alone ? 1 : 0), v1::FUSED);
   const std::vector<Program::Step>& steps = lowered.program->steps();

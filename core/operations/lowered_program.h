@@ -46,7 +46,7 @@ struct LoweredProgram {
     kFloats,  // One pass normalises and casts floats.
     kWindow,  // One pass decodes the window of a JPEG to uint8. If resamples_rows(), a second one
               // resamples, mirrors, normalises and casts. Otherwise the window is resampled if
-              // `resample` is set, and the references go on.
+              // `resample` is set, and the references do the other steps.
     // The references do everything, because the values are int64, or because no JPEG is decoded and
     // no size is fixed.
     kInterpreter,
@@ -68,7 +68,8 @@ struct LoweredProgram {
   bool rounds = false;
   // The factors for kValues, kFloats and a second pass.
   NormaliseFactors finish = {.scale = {1.0f}, .bias = {0.0f}};
-  // What the fused passes write: the final values, or those from which the references continue.
+  // The type that the fused passes write. They write the final values, or the values from which the
+  // references continue.
   PixelType made = PixelType::kUint8;
 
   // The steps before `rest` are fused; 0 for kInterpreter. The references do the other steps. If

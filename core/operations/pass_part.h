@@ -1,5 +1,5 @@
-// For which of a spec's operations the time of a fused pass counts. One pass does several
-// operations, so it is measured as a whole.
+// Decides to which of a spec's operations the time of a fused pass is counted. One pass does
+// several operations, so only the whole pass can be measured.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_PASS_PART_H_
@@ -11,10 +11,10 @@
 
 namespace systole {
 
-// Of the first `fused` steps, the one that takes most of the pass beside the decoding of a JPEG:
-// the one that resamples, beside which the others cost little. If there is none, the one that
-// normalises, or the last one. Its number in the spec is the part for NoteLap().
-// LapTimes::kNoPart if nothing is fused.
+// The part for NoteLap(): the number, in the spec, of the step that takes most of the pass, not
+// counting the decoding of a JPEG. Among the first `fused` steps, this is the step that resamples,
+// because the others cost little beside it. If there is none, it is the step that normalises, or
+// else the last step. LapTimes::kNoPart if nothing is fused.
 int PassPartOf(const Program& program, size_t fused);
 
 }  // namespace systole

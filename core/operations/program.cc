@@ -101,7 +101,7 @@ absl::StatusOr<Value> Program::Steps(Value value, const ExampleKey& example, siz
     first = scaled_decoding_->num_operations();
     SYSTOLE_CHECK(first <= end);
     SYSTOLE_ASSIGN_OR_RETURN(value, scaled_decoding_->Apply(value.bytes, example));
-    NoteLap(number_of(0));  // Decoding takes most of it.
+    NoteLap(number_of(0));  // Decoding takes most of this time.
     if (InterruptRequested()) return InterruptedError();
   }
   for (size_t i = first; i < end; ++i) {

@@ -33,13 +33,13 @@ class Program {
   struct Step {
     std::string name;  // The transform's name.
     std::shared_ptr<const Operation> operation;
-    bool random = false;  // Whether it draws random numbers.
+    bool random = false;  // Whether the step draws random numbers.
     ValueType output;
   };
 
   // `input` is the type that the feature holds, `stored_shape` is Output.shape.
-  //   InvalidArgument  "transforms[2] resize has ..": the first transform that is wrong, or cannot
-  //                    take what the transform before it makes.
+  //   InvalidArgument  "transforms[2] resize has ..": the first transform that is wrong, or that
+  //                    cannot take the result of the transform before it.
   static absl::StatusOr<Program> Create(
       const google::protobuf::RepeatedPtrField<v1::Transform>& transforms, ValueType input,
       absl::Span<const int64_t> stored_shape);
@@ -47,7 +47,7 @@ class Program {
   const std::vector<Step>& steps() const { return steps_; }
   const ValueType& input() const { return input_; }
   const ValueType& output() const { return type_before(steps_.size()); }
-  // What step `i` reads: the result of the steps before. REQUIRES: i <= steps().size().
+  // The type that step `i` reads: the result of the steps before. REQUIRES: i <= steps().size().
   const ValueType& type_before(size_t i) const { return i == 0 ? input_ : steps_[i - 1].output; }
   // The number of step `i` among the spec's transforms. It differs from `i` after From().
   int number_of(size_t i) const { return static_cast<int>(skipped_ + i); }
@@ -87,7 +87,7 @@ class Program {
   ValueType input_;
   std::vector<Step> steps_;
   std::optional<ScaledDecoding> scaled_decoding_;
-  size_t skipped_ = 0;  // Steps before the first one.
+  size_t skipped_ = 0;  // How many of the spec's transforms come before the first step.
 };
 
 }  // namespace systole

@@ -77,7 +77,7 @@ absl::Status ProgramRunner::Run(const LoweredProgram& program, const Input& inpu
   } else if (program.has_rest()) {
     const ValueType& made = program.program->type_before(program.rest);
     value = Value::Create(made.element, made.shape);
-    NoteLap(program.pass_part);  // It takes the result's memory from the kernel.
+    NoteLap(program.pass_part);  // This lap took the memory of the pass's result from the kernel.
     SYSTOLE_RETURN_IF_ERROR(
         Lapped(program.pass_part, RunFused(program, input, example, pixels, value.memory())));
   } else {
@@ -181,7 +181,8 @@ absl::Status ProgramRunner::ResampleWindow(const LoweredProgram& program, const 
 absl::Status ProgramRunner::Transform(const LoweredProgram& program, const Input& input,
                                       const ExampleKey& example, absl::Span<uint8_t> out) {
   if (program.way == Way::kJpeg) return transformer_->Finish(out);
-  // Bytes of a record are pixels of the size that decode_raw, the first step, gives them.
+  // The input may be the bytes of a record. They are pixels, and the first step, decode_raw, gives
+  // their size.
   const bool decodes = program.program->input().element == ElementType::kBytes;
   const absl::Span<const int64_t> stored =
       decodes ? program.program->steps().front().output.shape : input.shape;

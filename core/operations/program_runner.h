@@ -3,7 +3,8 @@
 //
 //   Begin(bytes, example)      reads the header, chooses the window, starts the image
 //   ..                         PairedDecoding may now decode it beside another runner's image
-//   Run(input, example, out)   makes the rest of the example, or all if Begin() returned null
+//   Run(input, example, out)   makes the rest of the example, or the whole example if Begin()
+//                              returned null
 //
 // Single-thread. The output depends on the arguments alone.
 #ifndef SYSTOLE_CORE_OPERATIONS_PROGRAM_RUNNER_H_
@@ -38,7 +39,7 @@ class ProgramRunner {
   };
 
   // Every later call must pass an equal program. `decoder` is used only if program.decodes_jpeg().
-  //   InvalidArgument  a factor of normalize is beyond what the resizer takes (1e30).
+  //   InvalidArgument  a factor of normalize is beyond the resizer's limit (1e30).
   static absl::StatusOr<ProgramRunner> Create(const LoweredProgram& program,
                                               std::shared_ptr<HuffmanDecoder> decoder);
 

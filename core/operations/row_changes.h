@@ -21,7 +21,7 @@ namespace systole {
 
 class RowChanges {
  public:
-  // The time that the change takes is for `part` (core/interrupt/lap_times.h).
+  // The time of the change is counted to `part` (core/interrupt/lap_times.h).
   void Add(RowChange change, int part = LapTimes::kNoPart) {
     changes_.push_back({.make = std::move(change), .part = part});
   }

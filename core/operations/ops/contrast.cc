@@ -40,8 +40,9 @@ std::vector<float> MeansOf(const T* values, size_t pixels, size_t channels) {
   return sums;
 }
 
-// Computes the same means in another way. Each sum of a later round is a sum of few values of the
-// image. So a piece of a round is made from the image alone, and no round is written to memory.
+// Computes the same means in another way. Each sum of a later round is a sum of a few values of the
+// image. So a piece of a round can be made directly from the image, and no whole round is written
+// to memory.
 template <typename T>
 class FastMeans {
  public:
@@ -111,7 +112,7 @@ ChannelPattern FastMeansOf(const std::vector<T>& values, const Value& image) {
 float Adjusted(float x, float mean, float factor) { return mean + (x - mean) * factor; }
 
 void Adjust(const ChannelPattern& by_channel, float factor, absl::Span<float> values) {
-  const ChannelPattern means = by_channel;  // A copy, which `values` cannot overlap.
+  const ChannelPattern means = by_channel;  // A copy, because it cannot overlap `values`.
   ApplyByPattern([&](float x, size_t j) { return Adjusted(x, means[j], factor); }, values);
 }
 

@@ -20,7 +20,8 @@ class DecodeImage final : public Operation {
   }
 
   absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
-    // For bytes that are neither, the JPEG decoder's error names other known formats.
+    // If the bytes are neither a JPEG nor a PNG, the JPEG decoder's error names other known
+    // formats.
     return LooksLikePng(input.bytes) ? DecodeWholePng(input.bytes, jpeg_.channels)
                                      : DecodeWholeJpeg(input.bytes, jpeg_);
   }

@@ -22,7 +22,7 @@ class DecodeJpeg final : public Operation {
     return ImageOfAnySize(options_.channels);
   }
 
-  // With scale: AUTO and a resize after it, ScaledDecoding runs in place of this.
+  // With scale: AUTO and a later resize, ScaledDecoding runs instead of this function.
   absl::StatusOr<Value> Apply(Value input, const ExampleKey&) const override {
     return DecodeWholeJpeg(input.bytes, options_);
   }

@@ -8,7 +8,7 @@
 namespace systole {
 
 absl::StatusOr<DrawnNumber> DrawnNumber::Create(const Draws& draws, const NumberBounds& bounds) {
-  // Written so that NaN fails.
+  // This form of the condition also refuses NaN.
   if (bounds.least <= bounds.min && bounds.min <= bounds.max && bounds.max <= bounds.most &&
       std::isfinite(bounds.max - bounds.min)) {
     return DrawnNumber(draws, bounds.min, bounds.max);

@@ -1,5 +1,5 @@
-// Merges crops and mirrors. However many follow each other, the result is one window of the image,
-// mirrored or not. So a decoder can be asked for the window, and no other pixels are decoded.
+// Merges crops and mirrors. Any number of them make one window of the image, mirrored or not. So a
+// decoder can decode only this window.
 //
 //   image   crop   flip   crop            image   window   mirror
 //     '-------'------'------'       =       '-------'---------'
@@ -25,7 +25,7 @@ struct ImageWindow {
   bool mirrored = false;  // Whether the result is the mirrored part.
 };
 
-// What the moves, one after the other, make of an image of height x width pixels.
+// The window that the moves, one after the other, make of an image of height x width pixels.
 //   DataLoss  a window does not fit into the image.
 absl::StatusOr<ImageWindow> WindowOf(absl::Span<const Move> moves, int height, int width,
                                      const ExampleKey& example);

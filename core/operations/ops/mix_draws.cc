@@ -13,7 +13,7 @@ namespace systole {
 namespace {
 
 absl::Status CheckAlpha(absl::string_view kind, float alpha) {
-  // Written so that NaN fails.
+  // This form of the condition also refuses NaN.
   if (alpha > 0 && alpha <= kMaxMixAlpha) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("mix.", kind, ".alpha is ", alpha, ", want 0 < alpha <= ", kMaxMixAlpha));

@@ -1,5 +1,5 @@
-// Checks the parameters of mixup and cutmix (v1::Mix), and draws what they do with an example.
-// core/engine mixes the pixels and labels, because it has the partner, the example to mix with.
+// Checks the parameters of mixup and cutmix (v1::Mix), and makes their draws for an example.
+// core/engine mixes the pixels and labels, because it has the partner, which is the other example.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_MIX_DRAWS_H_
@@ -20,7 +20,7 @@ inline constexpr uint32_t kMixPurpose = 1 << 10;
 
 // The most examples of a group. One thread makes a group, so a larger group would delay other work.
 inline constexpr int64_t kMaxMixGroup = 256;
-// The largest alpha. Larger ones would always mix about half and half.
+// The largest alpha. A larger alpha would always mix about half and half.
 inline constexpr float kMaxMixAlpha = 1000;
 
 struct MixDraw {

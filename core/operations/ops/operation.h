@@ -1,6 +1,6 @@
 // An operation of a spec with its parameters: its rule of types, its reference implementation, and
-// what a fused path needs to know about it. Each operation has its own .cc; operation_rows.h has
-// their list.
+// the facts that a fused path needs. Each operation has its own .cc, and operation_rows.h lists
+// them.
 //
 // Thread-compatible; immutable, so any number of threads may use one.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_H_
@@ -66,14 +66,14 @@ class Operation {
   virtual ~Operation() = default;
 
   // The type of the result for values of type `input`.
-  //   InvalidArgument  the operation cannot take them. The message is the end of a sentence that
-  //                    begins with the operation's name.
+  //   InvalidArgument  the operation cannot take such values. The message is the end of a sentence
+  //                    that begins with the operation's name.
   // An operation whose input and output are images of any size must take images of every size.
   virtual absl::StatusOr<ValueType> TypeOf(const ValueType& input) const = 0;
 
   // The reference. It is written the obvious way and defines the right result. REQUIRES:
   // TypeOf(input.type) is OK, and input.type.has_size() unless it is bytes.
-  //   DataLoss           the record's values are not what they should be.
+  //   DataLoss           the record's values are wrong for the operation.
   //   ResourceExhausted  the record has too many values.
   virtual absl::StatusOr<Value> Apply(Value input, const ExampleKey& example) const = 0;
 
@@ -84,9 +84,9 @@ class Operation {
   }
 
   // Whether the operation can change a float32 image row by row. If so, feeds call ChangeOf for
-  // such images instead of Run. The change makes what Apply makes, to the bit. Unless by_row() is
-  // kAfterReadingAll, `image` may lack changes that are still to be made, so only its type may be
-  // read. REQUIRES: by_row() is not kNo. `image` has 1 or 3 channels.
+  // such images instead of Run. The change gives the result of Apply, to the bit. Unless by_row()
+  // is kAfterReadingAll, earlier changes of `image` may not have been made yet, so ChangeOf may
+  // read only its type. REQUIRES: by_row() is not kNo. `image` has 1 or 3 channels.
   virtual ByRow by_row() const { return ByRow::kNo; }
   virtual RowChange ChangeOf(const Value& /*image*/, const ExampleKey& /*example*/) const {
     return nullptr;
@@ -109,15 +109,15 @@ class Operation {
   // How many rules the operation has, if it draws nothing and changes each value by a rule that
   // depends only on the value and its channel. 1: all values have the same rule. Otherwise there is
   // one rule for each channel. The last dimension is the channels. 0: the operation is not of this
-  // kind. A client can do the end of a program if all its steps are such operations
-  // (compact_form.h). REQUIRES: TypeOf() is OK for uint8 or float32.
+  // kind. A client can do the last steps of a program if they are such operations (compact_form.h).
+  // REQUIRES: TypeOf() is OK for uint8 or float32.
   virtual int RulesByValue() const { return 0; }
 
   // The operation's parts. Empty if no fused path knows the operation, so that Run() must do it.
   virtual std::vector<OperationPart> Parts() const { return {}; }
 };
 
-// The factors of an operation that normalises and does nothing else; nullopt for any other.
+// The factors of an operation that only normalises; nullopt for any other operation.
 inline std::optional<NormaliseFactors> FactorsOfNormalise(const Operation& operation) {
   const std::vector<OperationPart> parts = operation.Parts();
   if (parts.size() != 1 || !std::holds_alternative<NormalisePart>(parts[0])) return std::nullopt;

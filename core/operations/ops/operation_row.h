@@ -1,4 +1,4 @@
-// A row of the operation table: what the table knows about an operation.
+// A row of the operation table: the facts that the table has about an operation.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_OPERATION_ROW_H_
@@ -16,7 +16,7 @@
 
 namespace systole {
 
-// What an operation is made from.
+// The arguments from which an operation is made.
 struct OperationArguments {
   const v1::Transform& transform;  // From WithDefaults().
   Draws draws;

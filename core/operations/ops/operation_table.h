@@ -31,8 +31,8 @@ v1::Transform WithDefaults(const OperationRow& row, v1::Transform transform);
 // Null if there is no operation of this kind.
 const OperationRow* FindOperation(v1::Transform::KindCase kind);
 
-// The ways in which a feed can run the operation, fastest first. Which one it is depends on the
-// transforms before it.
+// The ways in which a feed can run the operation, fastest first. The transforms before the
+// operation decide which way is used.
 std::vector<v1::TransformRun> PossibleRuns(const OperationRow& row);
 
 // The name of the operation's field in v1::Transform.

@@ -19,7 +19,7 @@ namespace systole {
 Value CropPlainly(const Value& image, const CropRect& rect);
 Value MirrorPlainly(const Value& image);
 Value TurnUpsideDownPlainly(const Value& image);
-// What MirrorPlainly does, for float images of type `image`.
+// The change that MirrorPlainly makes, for float images of type `image`.
 RowChange MirroredRows(const ValueType& image);
 // Rows become columns.
 Value TransposePlainly(const Value& image);
@@ -37,8 +37,8 @@ Value ResizePlainly(const Value& image, const CropRect& rect, int height, int wi
 Value ResizePlainly(const Value& image, const SourceSide& rows, const SourceSide& columns,
                     int height, int width);
 
-// The most values between the two passes of a resize. The first pass makes rows as wide as the
-// input. The time grows with the number of these values. Without a limit, a short and very wide
+// The most values between the two passes of a resize. The first pass makes rows that are as wide as
+// the input. The time grows with the number of these values. Without a limit, a short and very wide
 // image could take minutes.
 inline constexpr int64_t kMaxResampledElements = int64_t{64} << 20;
 

@@ -28,7 +28,7 @@ struct ErasingOptions {
 };
 
 absl::Status CheckOptions(const ErasingOptions& options) {
-  // Written so that NaN fails.
+  // This form of the condition also refuses NaN.
   if (!(options.probability > 0 && options.probability <= 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("probability is ", options.probability, ", want 0 < probability <= 1"));

@@ -57,7 +57,7 @@ class FittingResize final : public Operation {
     const float scale = std::min(static_cast<float>(height_) / from_height,
                                  static_cast<float>(width_) / from_width);
     // nearbyint() rounds half to even. `scale` may be a little too large, because f32 rounds. A
-    // side is then too long by less than half a pixel, and nearbyint() takes that away again.
+    // side is then too long by less than half a pixel, and nearbyint() rounds this away.
     const auto side = [scale](float from) {
       return std::max(1, static_cast<int>(std::nearbyint(scale * from)));
     };

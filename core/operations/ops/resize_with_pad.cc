@@ -58,7 +58,7 @@ class ResizeWithPad final : public Operation {
   // in f32, except that the size is at least 1 pixel, where TensorFlow would fail.
   static Place PlaceOf(float resized, int target) {
     const int begin = static_cast<int>(std::floor((static_cast<float>(target) - resized) / 2.0f));
-    // By rounding, `resized` may be larger than `target` in its last bit.
+    // Because of rounding, `resized` may be larger than `target` in its last bit.
     return {.begin = std::max(begin, 0),
             .size = std::clamp(static_cast<int>(std::floor(resized)), 1, target)};
   }

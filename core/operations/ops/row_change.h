@@ -22,7 +22,7 @@ using RowChange = std::function<void(absl::Span<float> rows)>;
 enum class ByRow {
   kNo,
   kYes,
-  kAfterReadingAll,  // It reads the image first, for example to compute a mean.
+  kAfterReadingAll,  // The operation reads the whole image first, for example to compute a mean.
 };
 
 // One number per channel, repeated. 48 is a multiple of 1 and 3 channels. Compilers vectorise loops

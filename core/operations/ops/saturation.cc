@@ -28,7 +28,7 @@ Hsv HsvOf(const Rgb& pixel) {
   Hsv hsv = {.value = std::max(r, std::max(g, b))};
   const float range = hsv.value - std::min(r, std::min(g, b));
   if (hsv.value > 0) hsv.saturation = range / hsv.value;
-  // TensorFlow treats subnormal numbers as 0. Doing so also keeps the division below finite.
+  // TensorFlow treats subnormal numbers as 0. This also keeps the division below finite.
   if (range < std::numeric_limits<float>::min()) return hsv;
   const float norm = 1.0f / (6.0f * range);
   // 2.0 / 6.0 and 4.0 / 6.0 are doubles in TensorFlow, too.

@@ -1,6 +1,6 @@
 // decode_jpeg { scale: AUTO }, the crops after it and the resize after them, as one operation that
-// is written the obvious way. The steps have this one reference together, because the scale of
-// decode_jpeg depends on the crops and the resize.
+// is written the obvious way. These steps share one reference, because the scale of decode_jpeg
+// depends on the crops and the resize.
 //
 // Thread-compatible; immutable.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_SCALED_DECODING_H_
@@ -20,8 +20,8 @@ namespace systole {
 
 class ScaledDecoding {
  public:
-  // For the first operations of a program. Nullopt unless they are a decode_jpeg { scale: AUTO },
-  // then crops or none, then a resize whose Operation::Parts() is not empty.
+  // The operation for the first operations of a program. Nullopt unless they are a decode_jpeg {
+  // scale: AUTO }, then any number of crops, then a resize whose Operation::Parts() is not empty.
   static std::optional<ScaledDecoding> Create(absl::Span<const Operation* const> operations);
 
   // How many operations it stands for: 2 or more.

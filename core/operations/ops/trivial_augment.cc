@@ -61,8 +61,8 @@ struct InverseMap {
 };
 
 // One coordinate of all pixels' sources, computed step by step as torchvision does: the image is -1
-// to 1 in float32, and each operation is rounded. So if a source lies between two pixels, the same
-// one is chosen as in torchvision.
+// to 1 in float32, and each operation is rounded. So if a source lies between two pixels, this code
+// chooses the same pixel as torchvision.
 class SourceLine {
  public:
   // `of_x`, `of_y` and `offset` are a row of the map. `edge` is the image's size along the
@@ -120,10 +120,10 @@ Value Move(const Value& image, const InverseMap& map) {
   return moved;
 }
 
-// torchvision does not use the shear s of a strength itself. It computes
-// tan(radians(degrees(atan(s)))) across, and a similar formula down. The tables say how much the
-// result differs from s, for each strength, in units in the last place of a double. The difference
-// matters if s times half an edge lies between two floats.
+// torchvision does not use the shear s of a strength directly. It uses
+// tan(radians(degrees(atan(s)))) in the horizontal direction, and a similar formula in the vertical
+// direction. The tables say how much the result differs from s, for each strength, in units in the
+// last place of a double. The difference matters if s times half an edge lies between two floats.
 constexpr int8_t kShearXUnits[kStrengths] = {0, 0, 0,  0, 0, 0, 0, 0, 0, 0, 0,  0,  0, 1,  0, -1,
                                              0, 0, -1, 2, 0, 0, 2, 0, 0, 1, -1, -1, 1, -1, 0};
 constexpr int8_t kShearYUnits[kStrengths] = {0, 0, -1, 0, 0, 0, 1, 1, 0, 1, 0,  0, 0, 1,  0, -1,
@@ -177,7 +177,7 @@ void Sharpen(float part, Value& image) {
   if (height <= 2 || width <= 2) return;
   const std::vector<uint8_t> pixels = image.uint8s;
   const size_t line = width * channels;
-  // Here torchvision mixes by adding a part of the difference.
+  // In this case torchvision mixes by adding a part of the difference.
   const auto of_difference = static_cast<float>(1.0 - (1.0 + part));
   for (size_t row = 1; row + 1 < height && !InterruptRequested(); ++row) {
     for (size_t i = row * line + channels; i < (row + 1) * line - channels; ++i) {

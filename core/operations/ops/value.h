@@ -14,7 +14,7 @@
 namespace systole {
 
 enum class ElementType {
-  kBytes,  // A file or any other string of bytes, before a decode says what it holds.
+  kBytes,  // A file or any other string of bytes, before it is decoded.
   kUint8,
   kFloat32,
   kInt64,
@@ -49,8 +49,8 @@ struct ValueType {
 // Whether values of this type are a float32 image of 1 or 3 channels.
 bool IsFloatImage(const ValueType& type);
 
-// Each returns InvalidArgument unless `type` is what the comment behind it says. The message is the
-// end of a sentence that begins with a transform's name.
+// Each function returns InvalidArgument unless `type` is as the comment after the function says.
+// The message is the end of a sentence that begins with a transform's name.
 absl::Status WantNumbers(const ValueType& type);  // kUint8 or kFloat32.
 absl::Status WantImage(const ValueType& type);    // Numbers, [height, width, 1 or 3].
 absl::Status WantColour(const ValueType& type);   // An image of 3 channels.

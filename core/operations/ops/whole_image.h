@@ -1,5 +1,5 @@
-// What the operations that decode image files share: checks of their parameters, and the decoding
-// of whole images.
+// Code that the operations for decoding image files share: checks of their parameters, and the
+// decoding of whole images.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_OPERATIONS_OPS_WHOLE_IMAGE_H_
@@ -20,7 +20,7 @@ namespace systole {
 ValueType ImageOfAnySize(int channels);
 
 // These return InvalidArgument for an output with a shape, for channels other than 1 and 3, and for
-// a number that is no Dct. The message is the end of a sentence that begins with a transform's
+// a number that is not a Dct. The message is the end of a sentence that begins with a transform's
 // name.
 absl::Status WantNoStoredShape(const OperationArguments& arguments);
 absl::StatusOr<int> ChannelsOf(int channels);
