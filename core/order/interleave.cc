@@ -30,7 +30,7 @@ Interleave::Interleave(absl::Span<const int64_t> records_per_file, int64_t cycle
         {.file = static_cast<int64_t>(file), .size = size, .round = round});
     const int64_t full_turns = size / block_length;
     const int64_t rest = size % block_length;
-    if (full_turns > 0) {  // So block_length is at most `size`, and sums do not overflow.
+    if (full_turns > 0) {  // Here block_length is at most `size`, so the sums do not overflow.
       rate_changes[round] += block_length;
       rate_changes[round + full_turns] -= block_length;
     }
@@ -57,8 +57,8 @@ int64_t Interleave::RecordsIn(const Opened& opened, int64_t round) const {
 
 Interleave::At Interleave::RecordAt(int64_t position) const {
   SYSTOLE_CHECK(position >= 0 && position < num_records_);
-  // The last change with at most `position` records before it. Its rate is not 0, because the
-  // record at `position` comes after it.
+  // The last change with at most `position` records before it. The rate of this change is not 0,
+  // because the record at `position` comes after the change.
   const auto after = std::upper_bound(
       changes_.begin(), changes_.end(), position,
       [](int64_t wanted, const Change& change) { return wanted < change.records; });

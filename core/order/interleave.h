@@ -47,10 +47,10 @@ class Interleave {
     int64_t size = 0;
     int64_t round = 0;  // The round of its first turn.
   };
-  // From round `round` on, until the next change, `rate` records come in each round.
+  // From round `round` until the next change, each round gives `rate` records.
   struct Change {
     int64_t round = 0;
-    int64_t records = 0;  // Records in all rounds before.
+    int64_t records = 0;  // The records of all earlier rounds.
     int64_t rate = 0;
   };
 

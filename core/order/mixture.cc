@@ -56,14 +56,14 @@ void Mixture::MakeTable() {
   counts_.assign(static_cast<size_t>(period), 0);
   std::vector<int64_t> had(weights_.size(), 0);
   for (int64_t turn = 0; turn < period; ++turn) {
-    // How far a member is behind: its share of turn + 1 turns, less the turns that it had. A member
-    // that is behind by 1 / (2k - 2) or more may have the turn. A member that gets no turn is late
-    // once it is behind by 1 - 1 / (2k - 2). The turn goes to the member that would be late first.
-    // All numbers are multiplied by period * (2k - 2), so that they are whole. Products stay below
+    // A member is behind by its share of turn + 1 turns, minus the turns that it had. A member that
+    // is behind by 1 / (2k - 2) or more may have the turn. A member that gets no turn is late once
+    // it is behind by 1 - 1 / (2k - 2). The turn goes to the member that would be late first. All
+    // numbers are multiplied by period * (2k - 2), so that they are whole. Products stay below
     // 2^41.
     std::optional<size_t> chosen;
-    // How much further `chosen` may fall behind before it is late. Divided by its weight, this is
-    // the time until it is late.
+    // How much further `chosen` may fall behind before it is late. This number divided by its
+    // weight is the time until it is late.
     int64_t least = 0;
     for (size_t i = 0; i < weights_.size(); ++i) {
       const int64_t behind = (2 * k - 2) * (weights_[i] * (turn + 1) - period * had[i]);

@@ -94,7 +94,7 @@ class PassOrder {
       if (place < last_begin_ + last_size) {
         return (num_blocks_ - 1) * block_ + (place - last_begin_);
       }
-      place -= last_size;  // As if the last block were not there.
+      place -= last_size;  // The place if the last block were not there.
       earlier_blocks = 1;
     }
     return permutation_->At(place / block_ + earlier_blocks) * block_ + place % block_;
@@ -104,7 +104,7 @@ class PassOrder {
   const int64_t num_records_;
   const uint64_t seed_;
   const int64_t pass_;
-  std::optional<KeyedPermutation> permutation_;  // Of records (kGlobal) or blocks (kWindow).
+  std::optional<KeyedPermutation> permutation_;  // Permutes records or blocks.
   // kWindow only: records per block, number of blocks, and where the last block begins after the
   // permutation.
   int64_t block_ = 0;

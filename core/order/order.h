@@ -48,8 +48,8 @@ struct OrderSpec {
   int64_t num_records = 0;
   // The records of the dataset that the feed has. Null: all of them, in the dataset's order.
   std::shared_ptr<const Selection> selection = nullptr;
-  // Instead of `selection`: several datasets that take turns. num_records is then that of the
-  // mixture.
+  // Instead of `selection`: several datasets that take turns. num_records is then the mixture's
+  // number of records.
   std::shared_ptr<const Mixture> mixture = nullptr;
   // Examples per step over all cores, 1 .. 2^62.
   int64_t global_batch = 0;
@@ -68,7 +68,7 @@ struct Place {
   // How many passes over the record's dataset came before. Random draws are keyed by the pass.
   // Except in a mixture, the pass is the epoch.
   int64_t pass = 0;
-  int64_t position = 0;           // In the epoch's order; outside [0, num_records): padding.
+  int64_t position = 0;           // In the epoch's order; padding if not in [0, num_records).
   std::optional<int64_t> record;  // nullopt = padding.
 };
 

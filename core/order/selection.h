@@ -119,8 +119,8 @@ class Selection {
   struct Files {
     std::vector<int64_t> shard_begins;  // Per file: the number of its first record in the dataset.
     std::vector<int64_t> sizes;
-    std::optional<ShardMap> map;           // If the files come one after the other.
-    std::optional<Interleave> interleave;  // Otherwise.
+    std::optional<ShardMap> map;           // Set if the files come one after the other.
+    std::optional<Interleave> interleave;  // Set if the files are interleaved.
   };
   std::optional<Files> files_;
   // For a concatenation, instead of `files_`.

@@ -16,7 +16,7 @@ bool Has(const google::protobuf::RepeatedPtrField<std::string>& names, const std
 std::optional<CompactTensor> CompactTensorOf(const v1::Output& output, const OutputPlan& plan,
                                              const v1::Mix& mix) {
   if (plan.layout == v1::HWCN_TILED || plan.program.program == nullptr) return std::nullopt;
-  // Mixed values are not whole numbers, and the client does not have the example to mix in.
+  // Mixed values are not whole numbers, and the client does not have the partner example.
   if (Has(mix.images(), output.name()) || Has(mix.labels(), output.name())) return std::nullopt;
   const size_t kept_steps = plan.cache.has_value() ? plan.cache->forms.front().value.steps : 0;
   std::optional<CompactForm> form = CompactFormOf(*plan.program.program, plan.dtype, kept_steps);

@@ -19,28 +19,30 @@
 namespace systole {
 namespace {
 
-// The positions of selections that are looked at, of all members of a mixture together. Each look
+// How many positions of selections are looked at, for all members of a mixture together. Each look
 // may take some microseconds, and a peer waits meanwhile.
 constexpr int64_t kSampled = 1024;
-// Of a proposal: the bytes of a block, and the blocks of a window.
+// For a proposal: the bytes of a block, and the blocks of a window.
 constexpr int64_t kLeastBlockBytes = int64_t{ReadBlocks::kRunBytes};
 constexpr int64_t kMostBlockBytes = int64_t{4 * ReadBlocks::kRunBytes};
 constexpr int64_t kLeastBlocks = 16;
-// The memory holds so many windows: while one is used, those after it are fetched. With room for
-// two, threads wait for the network.
+// The memory holds this many windows. While one window is used, the next ones are fetched. If there
+// were room for only two, threads would wait for the network.
 constexpr int64_t kWindowsInMemory = 4;
-// A window of n blocks overlaps n blocks, one more at its border, and one more for the last block
-// of the set, which is short.
+// A window of n blocks overlaps n blocks, one more because it may begin within a block, and one
+// more because the last block of the set is short.
 constexpr int64_t kBorderBlocks = 2;
-// A file of the disk's cache counts with whole 4 KiB, so a half of that is lost for each.
+// A file of the disk's cache counts as a multiple of 4 KiB. So each file loses half of 4 KiB on
+// average.
 constexpr int64_t kDiskLossBytes = int64_t{kDiskEntryHeaderBytes} + 2048;
 // A cache keeps no value that is larger than this part of it (KeptSet::Admits).
 constexpr int64_t kMostOfACache = 8;
-// With GLOBAL the most blocks that have one piece of a compressed shard: one of the piece alone,
-// and one with each of its neighbours. If records are longer than pieces, fewer.
+// With GLOBAL, a piece of a compressed shard is in at most this many blocks: in the block of the
+// piece alone, and in a block with each of its two neighbours. It is in fewer blocks if records are
+// longer than pieces.
 constexpr double kBlocksOfAPiece = 3;
 
-// Numbers are doubles, which hold every whole number of bytes below 9 PB.
+// All numbers are doubles. A double holds every whole number of bytes below 9 PB exactly.
 struct Shuffle {
   ShuffleMode mode = ShuffleMode::kNone;
   double block = 0;   // Records, as in OrderSpec.
@@ -51,15 +53,15 @@ struct Shuffle {
 struct Part {
   double positions = 0;    // Records, far or not.
   double records = 0;      // Far records.
-  double bytes = 0;        // What one pass over them fetches.
-  double requests = 0;     // For that.
-  double held = 0;         // At a time, with WINDOW.
-  double border = 0;       // What two blocks of WINDOW that are neighbours both need.
-  double passes = 1;       // In an epoch.
+  double bytes = 0;        // The bytes that one pass over the part fetches.
+  double requests = 0;     // The requests of one pass.
+  double held = 0;         // The bytes held at a time, with WINDOW.
+  double border = 0;       // The bytes that two neighbouring blocks of WINDOW both need.
+  double passes = 1;       // The passes in an epoch.
   bool by_record = false;  // Each record is a request.
-  double kept = 0;         // Of `bytes`.
+  double kept = 0;         // The part of `bytes` that is kept.
 
-  // All that an epoch needs, however often.
+  // The bytes that an epoch needs; bytes that it needs twice count twice.
   double needs() const { return bytes * passes; }
 };
 
@@ -72,7 +74,7 @@ bool ReadsEachRecord(const Dataset& dataset) {
   });
 }
 
-// The pieces of the first kind of a compressed shard, which has records.
+// How many pieces of the first kind a compressed shard has. REQUIRES: the shard has records.
 double PiecesOf(const RecordSource& shard) {
   return static_cast<double>(
       shard.far_pieces()->PiecesOf({.begin = 0, .end = shard.size_bytes()})[0].end);
@@ -102,8 +104,8 @@ Part AllOf(const Dataset& dataset, double run) {
       requests += Least(pieces, std::ceil(bytes / run));
       continue;
     }
-    // Each record and each border of pieces within one take one piece. Of records that lie in one
-    // piece only those at its borders have blocks that differ from its own.
+    // Each record takes one piece, and one more for each border of pieces within the record. Among
+    // the records of one piece, only those at its borders have other blocks than the piece alone.
     const double all = (records + pieces - 1) * (bytes / pieces);
     part.bytes += Least(all, kBlocksOfAPiece * bytes);
     fetched += all;
@@ -120,7 +122,7 @@ Part AllOf(const Dataset& dataset, double run) {
 // How many bytes must be read for the records [first, end) of a far shard, which has whole pieces.
 // REQUIRES: first < end.
 double BytesBetween(const RecordSource& shard, int64_t first, int64_t end) {
-  if (shard.unread_index() != nullptr) {  // The places of its records are not known yet.
+  if (shard.unread_index() != nullptr) {  // The places of the shard's records are not known yet.
     return static_cast<double>(shard.size_bytes()) / static_cast<double>(shard.num_records()) *
            static_cast<double>(end - first);
   }
@@ -137,8 +139,9 @@ double BytesBetween(const RecordSource& shard, int64_t first, int64_t end) {
   return stored;
 }
 
-// The records of a selection, `size` of them, by a sample of at most `most`. Of a run only some
-// records may be selected: then a selected record costs the bytes up to the next one, or the run.
+// The `size` records of a selection, estimated from a sample of at most `most`. A selection may
+// have only some records of a run. Then a selected record costs the bytes up to the next selected
+// record, or the run.
 template <typename RecordAt>
 Part SampleOf(const Dataset& dataset, int64_t size, RecordAt record_at, int64_t most, double run) {
   Part part = {.positions = static_cast<double>(size)};
@@ -178,10 +181,10 @@ Part PartOf(const Dataset& joined, const Dataset& own, const SelectedRecords& re
   return part;
 }
 
-// How the records of files take turns, which is in the selections of the spec.
+// How the records of files take turns, as the selections of the spec say.
 struct Turns {
-  double files = 1;    // That take turns.
-  double records = 0;  // In a turn. 0: all of a file.
+  double files = 1;    // The files that take turns.
+  double records = 0;  // The records in a turn. 0: all records of a file.
 };
 
 void Add(const google::protobuf::RepeatedPtrField<v1::Select>& selects, Turns& turns) {
@@ -258,14 +261,16 @@ void AddWindow(const Shuffle& shuffle, bool whole, double files, Part& part) {
   part.held = Least(overlaps * block_bytes, pass);
 }
 
-// What an epoch that needs `bytes` of the part fetches, because some of the part is kept.
+// The bytes that an epoch fetches if it needs `bytes` of the part. Bytes that are kept are not
+// fetched.
 double Fetched(double bytes, const Part& part) {
-  // So that a whole pass has no rounding.
+  // This case avoids rounding for a whole pass.
   if (bytes == part.bytes) return bytes - part.kept;
   return part.bytes == 0 ? 0 : bytes * (1 - part.kept / part.bytes);
 }
 
-// What is kept is what came first, so parts have room in proportion to what an epoch needs of them.
+// A cache keeps the bytes that came first. So each part's share of `kept` is proportional to the
+// bytes that an epoch needs of the part.
 void ShareOut(double kept, std::vector<Part>& parts) {
   for (size_t round = 0; round < parts.size() && kept > 0; ++round) {
     double open = 0;
@@ -306,7 +311,7 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
   std::vector<Part> parts = PartsOf(plan, run);
   const Turns turns = TurnsOf(plan.spec(), parts);
 
-  double set = 0;  // What is fetched of all parts, each byte once.
+  double set = 0;  // The bytes that all parts fetch, each byte counted once.
   double needs = 0;
   double records = 0;
   double requests = 0;
@@ -324,7 +329,7 @@ EpochBytes BytesOf(const FeedPlan& plan, const Shuffle& shuffle, const ReadRoom&
     held += part.held;
   }
   epoch.keeps_all = std::max(whole ? Whole(set) : 0, epoch.set_bytes) <= room.kept_bytes();
-  // How often a run is needed, apart from its other uses.
+  // How many times a run is needed: about once for each of its records.
   double uses = requests == 0 ? 1 : records / requests;
   if (shuffle.mode == ShuffleMode::kNone && turns.files > 1 && !by_record) {
     held = Least(turns.files * run, set);
@@ -395,7 +400,7 @@ std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom
   const Shuffle shuffle = {.mode = ShuffleMode::kWindow,
                            .block = static_cast<double>(window.block_records),
                            .window = static_cast<double>(window.window_records)};
-  // Rounded up to MiB, because it is shown so.
+  // Rounded up to MiB, because it is shown in MiB.
   constexpr int64_t kMib = int64_t{1} << 20;
   const int64_t held = BytesOf(plan, shuffle, room).held_bytes;
   window.memory_bytes = (kWindowsInMemory * held / kMib + 1) * kMib;

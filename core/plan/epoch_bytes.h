@@ -2,13 +2,15 @@
 // feed. The numbers are computed. Nothing is read, and no epoch is simulated.
 //
 //   no shuffle   each run of neighbours is fetched once.
-//   WINDOW       the same, if memory holds the blocks of a window. Otherwise records of a window
-//                find that their run is gone, and it is fetched again.
-//   GLOBAL       each record is fetched by itself, once. If all of the set is kept: runs, once.
+//   WINDOW       the same, if memory holds the blocks of a window. Otherwise the run of a record
+//                may be gone when its window needs it, and is fetched again.
+//   GLOBAL       each record is fetched by itself, once. If all of the set is kept, runs are
+//                fetched instead, each once.
 //   images       each file is fetched by itself, once, in any order.
 //
-// Of a compressed shard whole pieces are fetched. A piece is fetched for each record that needs it,
-// if records are fetched by themselves, and again at each border of a block of WINDOW.
+// For a compressed shard, whole pieces are fetched. If records are fetched by themselves, a piece
+// is fetched again for each record that needs it. With WINDOW, a piece at the border of two blocks
+// is fetched twice.
 //
 // Bytes that are kept in one epoch are not fetched in later epochs. A full cache keeps what it has
 // (core/cache). So with space for c of b bytes, a later epoch fetches b - c bytes, in any order.
@@ -49,14 +51,15 @@ struct ReadRoom {
 struct EpochBytes {
   // Bytes of the dataset's far shards. 0: all shards are on this machine, and all numbers are 0.
   int64_t set_bytes = 0;
-  // What the first epoch fetches, with nothing kept, and what each later epoch fetches.
+  // The bytes that the first epoch fetches, with nothing kept, and the bytes that each later epoch
+  // fetches.
   int64_t first_bytes = 0;
   int64_t later_bytes = 0;
   // About how many requests the first epoch sends to the storage. For a whole dataset this is an
   // upper bound. A run that is longer than one read of the store takes more requests.
   int64_t first_requests = 0;
-  // Memory that blocks take from the first of their records to the last: with WINDOW about the
-  // bytes of a window. 0: a block is needed once.
+  // Memory for blocks that are held from their first record until their last record. With WINDOW it
+  // is about the bytes of a window. 0: each block is needed only once.
   int64_t held_bytes = 0;
   // Whether there is space for `held_bytes`, so that an epoch fetches nothing twice.
   bool holds = true;
@@ -64,11 +67,11 @@ struct EpochBytes {
   bool by_record = false;
   // Whether all of the set is kept.
   bool keeps_all = false;
-  // Whether first_bytes and later_bytes are exact, but for the records that `tail: DROP` leaves
-  // out, and later_bytes to within a block and the rounding of files on disk. They are estimates if
-  // shards are compressed, if the feed selects or mixes records, or if something is fetched again.
-  // A selection's records are then those of a sample, and what is fetched again is what would be
-  // with windows of mean size.
+  // Whether first_bytes and later_bytes are exact. Even then they ignore that `tail: DROP` leaves
+  // records out, and later_bytes is exact only to within a block and the rounding of files on disk.
+  // The numbers are estimates if shards are compressed, if the feed selects or mixes records, or if
+  // bytes are fetched again. The estimate looks at a sample of a selection's records, and takes all
+  // windows to have the mean size.
   bool exact = true;
 };
 
@@ -81,10 +84,10 @@ struct WindowProposal {
   // needed together.
   int64_t block_records = 0;
   // As many records as fit into a quarter of the memory. A window has at least 16 blocks, because
-  // fewer blocks mix the records badly. It has at most the records of an epoch.
+  // fewer blocks mix the records badly. It never has more records than an epoch.
   int64_t window_records = 0;
-  // The ReadRoom::memory_bytes that the proposal needs, which is four times the size of a window.
-  // With it nothing is fetched twice, and the next windows come in time. It is more than the given
+  // The ReadRoom::memory_bytes that the proposal needs: four times the size of a window. With this
+  // memory nothing is fetched twice, and the next windows come in time. It is more than the given
   // memory if 16 blocks do not fit there.
   int64_t memory_bytes = 0;
   // What an epoch fetches with these numbers, and with memory_bytes or the given memory, whichever
@@ -92,8 +95,8 @@ struct WindowProposal {
   EpochBytes epoch;
 };
 
-// nullopt if nothing is far, if all of the set is kept, or if records are files: then GLOBAL
-// fetches as little and mixes better.
+// nullopt if nothing is far, if all of the set is kept, or if records are files. In these cases
+// GLOBAL does not fetch more, and mixes better.
 std::optional<WindowProposal> ProposeWindow(const FeedPlan& plan, const ReadRoom& room);
 
 // Whether the feed would fetch fewer bytes with the proposal, or the same bytes in less than half

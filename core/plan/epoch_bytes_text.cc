@@ -1,4 +1,4 @@
-// What EpochBytes and WindowProposal say, in words.
+// EpochBytes and WindowProposal as sentences.
 #include <cstdint>
 #include <string>
 

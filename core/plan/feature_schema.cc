@@ -134,8 +134,8 @@ absl::Status MakeDefault(const OutputPlan& output, int64_t& pixels_left) {
   if (output.source == Source::kFloatList) SpreadDefault(output, value.floats);
   if (program != nullptr) {
     value.type = program->input();
-    // Runs the steps up to where values stop being whole numbers. Later steps take any numbers, and
-    // may be costly.
+    // Runs the steps as long as values are whole numbers. Later steps accept any numbers, and may
+    // be costly.
     const auto& steps = program->steps();
     const auto end = std::find_if(steps.begin(), steps.end(), [](const Program::Step& step) {
       return step.output.element != ElementType::kInt64;

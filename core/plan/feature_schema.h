@@ -24,13 +24,13 @@ inline constexpr int64_t kMaxDefaultPixels = int64_t{1} << 18;
 // each record that lacks the feature.
 inline constexpr int64_t kMaxDefaultElements = int64_t{1} << 20;
 
-// For a feature that no sampled record has: the kind of feature that the output expects. kMissing
-// if the output does not tell the kind.
+// The kind of feature that the output expects, for a feature that no sampled record has. kMissing
+// if the output does not say the kind.
 FeatureKind DeclaredKind(const v1::Output& output);
 
 // The values for records that lack the feature. REQUIRES: output.has_default_value().
-//   InvalidArgument  they are of another kind, or not as many as the shape has. The message
-//                    continues a sentence that begins with the output.
+//   InvalidArgument  the values are of another kind, or the shape has another number of values. The
+//                    message continues a sentence that begins with the output.
 absl::StatusOr<DefaultValues> DefaultValuesOf(const v1::Output& output, OutputPlan::Source source,
                                               int64_t stored_elements);
 
@@ -40,8 +40,8 @@ void SpreadDefault(const OutputPlan& output, std::vector<int64_t>& int64s);
 void SpreadDefault(const OutputPlan& output, std::vector<float>& floats);
 
 // Checks the default value as if a record held it. An image is decoded only if it has at most
-// `pixels_left` pixels, which are then subtracted. REQUIRES: the output is compiled, and making an
-// example of it is bounded.
+// `pixels_left` pixels. Then its pixels are subtracted from `pixels_left`. REQUIRES: the output is
+// compiled, and making an example of it is bounded.
 //   InvalidArgument  the value does not fit. The message is as for DefaultValuesOf().
 absl::Status CheckDefault(const OutputPlan& output, int64_t& pixels_left);
 

@@ -66,8 +66,8 @@ absl::Status CheckNumbers(const v1::FeedSpec& spec) {
         absl::StrCat("the spec has ", spec.outputs_size(), " outputs, want 1 to ", kMaxOutputs));
   }
   // A newer client may send fields that this server does not know. It may also send unknown values
-  // of enumerations, which are open in proto3. If they were ignored, the feed would have other
-  // bytes than those asked for.
+  // of enumerations, which are open in proto3. If the server ignored them, the feed would have
+  // other bytes than the client asked for.
   v1::FeedSpec known = spec;
   known.DiscardUnknownFields();
   if (known.ByteSizeLong() != spec.ByteSizeLong()) {
@@ -210,7 +210,7 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
   std::vector<OutputPlan> outputs;
   std::vector<SliceTensor> tensors = {
       {.spec = {.name = kValidTensor, .dtype = DType::kUint8, .shape = {per_core_batch}}}};
-  std::vector<std::string> features;  // Each name once, though several outputs may read it.
+  std::vector<std::string> features;  // Each name once, even if several outputs read it.
   for (const v1::Output& output : spec.outputs()) {
     SYSTOLE_ASSIGN_OR_RETURN(OutputPlan plan, CompileFor(output, *dataset));
     if (output.feature() != kRecordIdFeature && output.feature() != kRecordFeature) {

@@ -44,7 +44,7 @@ class FeedPlan {
   // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are
   // compared with what the outputs need.
   //   InvalidArgument  the message has the field of the spec, what was seen and what was wanted.
-  //   NotFound         the spec names another dataset, or other members than those of `dataset`.
+  //   NotFound         the spec names another dataset, or members that `dataset` does not have.
   static absl::StatusOr<std::shared_ptr<const FeedPlan>> Create(
       const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset);
 
@@ -56,13 +56,13 @@ class FeedPlan {
   const std::vector<OutputPlan>& outputs() const { return outputs_; }
   // How examples are mixed with their neighbours; nullopt: they are not mixed.
   const std::optional<MixPlan>& mix() const { return mix_; }
-  // How many neighbouring examples of a slice have to be made by one thread: a whole group if they
-  // are mixed, otherwise 1. The number divides the per-core batch.
+  // How many neighbouring examples of a slice one thread has to make: a whole group if they are
+  // mixed, otherwise 1. The number divides the per-core batch.
   int64_t group() const { return mix_.has_value() ? mix_->group : 1; }
   int num_cores() const { return NumCoresOf(spec_); }
   // What an example costs, in values computed (example_cost.h).
   int64_t example_elements() const { return example_elements_; }
-  // What its outputs cost, as far as it was measured. Whoever makes examples adds to it.
+  // What the outputs cost, as far as it was measured. The threads that make examples add to it.
   OutputCosts& output_costs() const { return output_costs_; }
   // How the transforms of each output run, in the order of spec().outputs().
   SpecRuns runs() const;
@@ -71,8 +71,8 @@ class FeedPlan {
   // Whether some output is made by the image stages. They look at a record's bytes more than once,
   // so the bytes must not change.
   bool decodes_images() const;
-  // Whether some output is decoded from a JPEG. If so, an example may wait until another one is
-  // decoded with it.
+  // Whether some output is decoded from a JPEG. If so, an example may wait until another example
+  // can be decoded together with it.
   bool decodes_jpegs() const;
 
   // See SpecFingerprint() in core/operations/canonical_spec.h.

@@ -16,8 +16,8 @@
 namespace systole {
 namespace {
 
-// With this bound, a place in an image can be computed in int, and the image's area is exact in
-// double.
+// With this bound, an int can hold a place in an image, and a double holds the image's area
+// exactly.
 constexpr int64_t kMaxMixedSide = int64_t{1} << 16;
 
 absl::Status CheckGroup(int64_t group, const SliceLayout& layout) {

@@ -51,8 +51,8 @@ std::string ListFeatures(const Dataset& dataset, const std::string& wanted) {
                       DidYouMean(wanted, names));
 }
 
-// Refuses a size that no record has: such a feed would end at its first step, or all its examples
-// would be masked. Image files and padded lists may have any size.
+// Refuses a size that no record of the sample has. Such a feed would end at its first step, or all
+// its examples would be masked. Image files and padded lists may have any size.
 absl::Status CheckSize(const v1::Output& output, const OutputPlan& plan, const Dataset& dataset) {
   const bool is_bytes = plan.source == OutputPlan::Source::kBytes;
   std::optional<int64_t> bytes;
@@ -144,7 +144,7 @@ absl::Status SetDType(const v1::Output& output, ElementType made, OutputPlan& pl
     wanted = "INT64 or INT32";
     good = dtype == v1::INT64 || dtype == v1::INT32;
   } else if (plan.source == OutputPlan::Source::kFloatList && made == ElementType::kFloat32) {
-    // Features are not pixels: as uint8, values outside of 0 to 255 would be lost.
+    // Features are not pixels. As uint8, values outside of 0 to 255 would be lost.
     wanted = std::string(kFloatNames);
     good = IsFloat(dtype);
   } else {
@@ -244,7 +244,7 @@ std::optional<KeptForm> KeptFormOf(const v1::Output& output, KeptValue value,
     form.rest =
         Lower(std::make_shared<const Program>(program.From(form.value.steps)), dtype, read_soon);
     form.known_rest_bytes = form.rest->known_rest_bytes;
-    // The factors of normalize may be beyond what the resizer takes.
+    // The factors of normalize may be too large for the resizer.
     if (!ProgramRunner::Create(*form.rest, nullptr).ok()) return std::nullopt;
     return form;
   }
@@ -257,7 +257,7 @@ std::optional<KeptForm> KeptFormOf(const v1::Output& output, KeptValue value,
   return form;
 }
 
-// Nullopt if no value can be used: the output is then made without the cache.
+// Nullopt if no value can be used. The output is then made without the cache.
 std::optional<CachePlan> CachePlanOf(const v1::Output& output, KeptValues kept,
                                      const Dataset& dataset, const Program& program, DType dtype,
                                      bool read_soon) {
@@ -317,7 +317,7 @@ absl::StatusOr<OutputPlan> CompileOutput(const v1::Output& output, const Dataset
     }
     plan.program =
         Lower(std::make_shared<const Program>(*std::move(program)), plan.dtype, read_soon);
-    // Sizes were checked above. Factors that are out of range show only when the runner is made.
+    // Sizes were checked above. Making the runner checks the factors.
     if (const auto runner = ProgramRunner::Create(plan.program, nullptr); !runner.ok()) {
       return Refuse(output,
                     absl::StrCat("normalize takes scale / stddev and mean / stddev up to 1e30: ",

@@ -1,5 +1,5 @@
-// What the outputs of a plan cost to make, and which of their transforms cost most, from examples
-// that are timed now and then. It tells people what to look at; nothing is decided by it.
+// The times that the outputs of a plan and their transforms take, measured on a few examples.
+// People read these times to see which one to look at. The program decides nothing by them.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_PLAN_OUTPUT_COSTS_H_
@@ -29,10 +29,10 @@ class OutputCosts {
 
   struct Costliest {
     int output = -1;     // -1: nothing was timed.
-    int transform = -1;  // -1: not known, or what belongs to no transform takes longer.
+    int transform = -1;  // -1: not known, or the work outside of all transforms takes longer.
   };
-  // The output that took longest so far, and the transform that takes most of its time. A single
-  // output is always the one.
+  // The output that took longest so far, and the transform that takes most of its time. If there is
+  // only one output, it is that one.
   Costliest Find() const {
     Costliest costliest;
     if (costs_.size() == 1) costliest.output = 0;

@@ -30,8 +30,8 @@ struct PaddedPlan {
   int length_tensor = 0;  // Index into the layout's tensors.
 };
 
-// The values for records that lack the feature, as the spec gives them: one for all elements, or as
-// many as a record has. Only the field of the feature's kind is used.
+// The values for records that lack the feature, as the spec gives them. There is one value for all
+// elements, or a value for each element. Only the field of the feature's kind is used.
 struct DefaultValues {
   std::vector<int64_t> int64s;
   std::vector<float> floats;
@@ -46,9 +46,9 @@ struct KeptForm {
   uint64_t made_by = 0;
   // The `user` for ValueCache. All feeds of this dataset that keep this value have the same.
   uint64_t user = 0;
-  // The steps after the value, if the value is an image of uint8. After an image of floats they run
-  // one after the other (ProgramRunner::RunFrom): the fused pass would take the floats for stored
-  // ones, and turn -0 into 0.
+  // The steps after the value, if the value is an image of uint8. After an image of floats, the
+  // steps run one after the other (ProgramRunner::RunFrom). The fused pass would treat the floats
+  // as stored floats, and turn -0 into 0.
   std::optional<LoweredProgram> rest;
   int64_t known_rest_bytes = 0;  // LoweredProgram::known_rest_bytes of these steps.
 };
@@ -77,7 +77,7 @@ struct OutputPlan {
   }
 
   Source source = Source::kRecordId;
-  // Index into FeedPlan::parser().names(), or -1: the whole record.
+  // Index into FeedPlan::parser().names(). -1: the whole record.
   int feature = -1;
   std::vector<int64_t> stored_shape;  // Output.shape.
   int64_t stored_elements = 1;        // Values in a record; if padded, the most that fit.
@@ -89,7 +89,7 @@ struct OutputPlan {
   std::optional<CachePlan> cache;
 
   v1::Layout layout = v1::NHWC;
-  std::vector<int64_t> shape;  // One example's, before NCHW or HWCN is applied.
+  std::vector<int64_t> shape;  // The shape of one example, before NCHW or HWCN is applied.
   DType dtype = DType::kUint8;
   int tensor = 0;  // Index into the layout's tensors.
 };

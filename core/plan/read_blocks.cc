@@ -82,7 +82,7 @@ ReadBlocks::Blocks ReadBlocks::BlocksOf(const ShardPlace& place, int64_t record)
     first = FirstFrom(shard, first, place.index, run * run_bytes_);
     end = FirstFrom(shard, place.index + 1, end, (run + 1) * run_bytes_);
   }
-  // A record that is never read may be of any size. Of a run, only the last one can be larger.
+  // A record that is never read may have any size. Only the last record of a run can be too large.
   if (end - 1 > place.index && shard.IsTooLarge(end - 1)) --end;
   const uint64_t offset = shard.span(first).offset;
   const RecordSpan last = shard.span(end - 1);
@@ -110,7 +110,8 @@ void ReadBlocks::AddBlocks(const ShardPlace& place, const Records& sharing, size
     }
     const ByteStretch bytes = pieces.BytesOf(block);
     const uint64_t offset = pieces.PlaceOf(block.begin).begin;
-    // The record that begins at the first byte or before it, and all that begin among the others.
+    // The block's records are the one that begins at or before the first byte, and all that begin
+    // at a later byte of the block.
     blocks.push_back(
         {.shard = place.shard,
          .first = FirstFrom(shard, sharing.first + 1, place.index + 1, bytes.begin + 1) - 1,

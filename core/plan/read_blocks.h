@@ -2,21 +2,21 @@
 // a run of neighbours that one request fetches, and that is kept or dropped as a whole. Blocks
 // depend on the order, because a block is worth fetching as a whole only if all of it is needed
 // soon:
-//   no shuffle   runs of some MiB: all of a run is needed next.
-//   WINDOW       the same, and a run ends where a block of the order ends, so that no byte is
-//                fetched for a block of the order that is needed in another window.
-//   GLOBAL       the record alone. If everything that is fetched is kept: runs of some 100 KiB,
-//                because the neighbours are needed later, and small requests are slow.
+//   no shuffle   runs of some MiB: the feed needs the whole run next.
+//   WINDOW       the same, but a run also ends where a block of the order ends. So a run has no
+//                bytes that only another window needs.
+//   GLOBAL       the record alone. If all fetched bytes are kept, runs of some 100 KiB, because the
+//                neighbours are needed later, and small requests are slow.
 //
 // Records that are files are always read alone.
 //
-// A run has all records that begin in one stretch of the file, so blocks need no table: the block
-// of a record is found by two binary searches of the index.
+// A run has all records that begin in one stretch of the file. So there is no table of blocks: two
+// binary searches of the index find the block of a record.
 //
-// Of a compressed file the blocks are runs of pieces (core/storage/stored_pieces.h) instead of
-// records, with the same lengths. A record that lies in the pieces of two blocks needs both. So in
-// order each piece is read once; with GLOBAL, unless everything is kept, a record is read with all
-// bytes of its pieces, and its neighbours in them read them again.
+// The blocks of a compressed file are runs of pieces (core/storage/stored_pieces.h) instead of
+// records, with the same lengths. A record that lies in the pieces of two blocks needs both blocks.
+// If records are read in order, each piece is read once. With GLOBAL, unless everything is kept,
+// all pieces of a record are read for this record, and again for each other record in them.
 //
 // Thread-compatible value type. Borrows the order and the dataset.
 #ifndef SYSTOLE_CORE_PLAN_READ_BLOCKS_H_
@@ -56,9 +56,9 @@ class ReadBlocks {
   // `keeps_all`: all bytes of the dataset that were fetched are kept.
   ReadBlocks(const Order& order, const Dataset& dataset, bool keeps_all);
 
-  // The blocks of a record: one, or some if its shard is compressed.
+  // The blocks of a record. There is one, but there may be several if the shard is compressed.
   using Blocks = absl::InlinedVector<ReadBlock, 2>;
-  // Of the record at `place`, which is `record` of the dataset. REQUIRES: its shard has
+  // The blocks of the record at `place`, which is `record` of the dataset. REQUIRES: its shard has
   // far_bytes(), and the record is not too large to be read. O(log records) for each block.
   Blocks BlocksOf(const ShardPlace& place, int64_t record) const;
 

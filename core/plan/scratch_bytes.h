@@ -1,6 +1,6 @@
 // An estimate of the memory that a thread needs, besides the slice, to make examples of a feed. It
-// counts memory whose size the spec decides. The estimate must not exceed a limit, because many
-// wide outputs would take gigabytes on every thread.
+// counts memory whose size the spec decides. The estimate is limited, because many wide outputs
+// could take gigabytes on every thread.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_SCRATCH_BYTES_H_
@@ -17,8 +17,9 @@ namespace systole {
 
 struct ScratchBytes {
   int64_t tables = 0;    // Tables of the resizers.
-  int64_t decoders = 0;  // For JPEGs. The thread's other feeds use the same decoders.
-  int64_t example = 0;   // An example that is made elsewhere and then copied to its place.
+  int64_t decoders = 0;  // Decoders of JPEGs. The thread's other feeds use the same decoders.
+  int64_t example = 0;   // Memory for an example that is made outside its place in the slice, and
+                         // then copied there.
   // The part of `example` that does not depend on the record. The rest is for images between
   // transforms. It is counted once the size of these images is known.
   int64_t known_example = 0;

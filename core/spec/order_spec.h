@@ -51,7 +51,7 @@ bool SelectsByShards(const v1::FeedSpec& spec, int member = 0);
 // REQUIRES: the values of the spec's enumerations are known.
 //   InvalidArgument  the errors of CheckMembers(); `select`, of the feed or of a member, cannot be
 //                    applied; or a mixture cannot be made. The message has the field.
-// Other numbers of the spec are not checked here; Order::Create() checks them.
+// This function does not check other numbers of the spec. Order::Create() checks them.
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                                       absl::Span<const DatasetRecords> datasets);
 

@@ -11,7 +11,7 @@
 
 namespace systole {
 
-// Such as "decode_jpeg"; "(empty)" if the transform says nothing that this release knows.
+// Such as "decode_jpeg"; "(empty)" if this release knows no field of the transform.
 std::string TransformName(const v1::Transform& transform);
 
 // The name of transform `index` of output `output`. Empty: there is none.

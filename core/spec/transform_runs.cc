@@ -24,7 +24,7 @@ std::string RunName(v1::TransformRun run) {
       return "by row";
     case v1::ALONE:
       return "alone";
-    default:  // It came from a server of another release.
+    default:  // A server of another release sent this number.
       return "not known";
   }
 }

@@ -17,7 +17,7 @@ using SpecRuns = std::vector<std::vector<v1::TransformRun>>;
 // "fused", "by row", "alone"; "not known" for any other number.
 std::string RunName(v1::TransformRun run);
 
-// A line for each output that has transforms, then what the words mean:
+// A line for each output that has transforms, and then what the words in these lines mean:
 //
 //   image: fused: decode_jpeg, random_resized_crop; by row: contrast, normalize; alone: rot90
 //
