@@ -9,7 +9,7 @@
 
 namespace systole {
 
-// 128 bits are enough that two values never share a key by accident.
+// With 128 bits, two values never share a key by accident.
 struct CacheKey {
   uint64_t high = 0;
   uint64_t low = 0;

@@ -1,5 +1,5 @@
-// The file of one kept value: magic and version, key, size and hash of the value, the value. A file
-// that does not consist of these, or whose hash does not match, is damaged.
+// The file of one kept value. It has a magic number with a version, the key, the value's size and
+// hash, and the value. A file with other contents, or with a hash that does not match, is damaged.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_CACHE_DISK_ENTRY_H_
@@ -20,8 +20,8 @@ inline constexpr size_t kDiskEntryHeaderBytes = 48;
 std::string DiskEntryHeader(const CacheKey& key, absl::string_view value);
 
 // `header` is the first kDiskEntryHeaderBytes of a file, and `value` is all its other bytes. OK if
-// the file keeps this value under this key.
-//   DataLoss  the file does not keep it. The message says why.
+// the file has this value for this key.
+//   DataLoss  the file does not have it. The message says why.
 absl::Status CheckDiskEntry(const CacheKey& key, absl::string_view header, absl::string_view value);
 
 // The file's name is the key as 32 hex digits. ParseDiskEntryName() is false for any other name.

@@ -51,7 +51,7 @@ bool ReadExactly(const OwnedFd& fd, size_t offset, absl::Span<char> out) {
 }
 
 // Opens the file of a value that has at most `size_limit` bytes. Returns the value's size; nullopt
-// if this is no such file.
+// if the file is missing, too short or too long.
 std::optional<size_t> OpenEntry(const std::string& path, int64_t size_limit, OwnedFd& fd) {
   fd = OwnedFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info = {};
@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<DiskStore>> DiskStore::Open(const std::string& fo
 }
 
 DiskStore::~DiskStore() {
-  // A forked process has the descriptor, too, and would hold the lock.
+  // A forked child has a copy of the descriptor, and would go on holding the lock.
   if (process_ == ::getpid()) ::flock(lock_.get(), LOCK_UN);
 }
 
@@ -110,7 +110,7 @@ absl::Status DiskStore::List() {
       CacheKey key;
       const std::string name = at->path().filename().string();
       if (!ParseDiskEntryName(name, key) || at->path().string() != PathOf(key)) continue;
-      std::error_code of_file;  // Of this file, not of the folder.
+      std::error_code of_file;  // This file's error, not the folder's.
       const auto size = static_cast<int64_t>(at->file_size(of_file));
       if (of_file || !kept_.Insert(key, KeptSet::kNobody, DiskCost(size), [](const CacheKey&) {})) {
         fs::remove(at->path(), of_file);

@@ -29,8 +29,8 @@ namespace systole {
 // How the file of a value is written.
 enum class DiskWrite {
   kCached,  // Into the page cache, which writes it later.
-  // Past the page cache (FileSinkOptions::direct) as far as the value's memory allows: all but the
-  // ends, if its address is kDiskEntryHeaderBytes modulo kFilePageBytes.
+  // Past the page cache (FileSinkOptions::direct), as far as the value's memory allows. If its
+  // address is kDiskEntryHeaderBytes modulo kFilePageBytes, all bytes but the two ends go this way.
   kDirect,
 };
 
@@ -51,8 +51,8 @@ class DiskStore {
 
   // See ValueCache (value_cache.h).
   std::shared_ptr<const std::string> Find(const CacheKey& key, uint64_t user);
-  // Finds a value that is as long as `out`, and copies it to `out`. False if the value is not kept.
-  // Then `out` may have any bytes.
+  // Finds a value that is as long as `out`, and copies it to `out`. False if the value is not kept;
+  // `out` may then have any bytes.
   bool FindInto(const CacheKey& key, uint64_t user, absl::Span<char> out);
   bool Admits(int64_t bytes) const;
   int64_t RoomFor(int64_t bytes) const;
@@ -78,7 +78,7 @@ class DiskStore {
 
   const std::string folder_;
   const OwnedFd lock_;   // Held as long as the folder is used.
-  const pid_t process_;  // The one that opened the folder.
+  const pid_t process_;  // The process that opened the folder.
   mutable Mutex mu_;
   KeptSet kept_ ABSL_GUARDED_BY(mu_);
   int64_t damaged_ ABSL_GUARDED_BY(mu_) = 0;

@@ -4,7 +4,7 @@
 // that always makes room for new values has lost each record by then. So this set fills up and then
 // stays as it is. If half of the records fit, half of the look-ups find a value. Each look-up names
 // its user, and a value belongs to the user that found it last. A user that has asked for nothing
-// during many look-ups of others counts as gone, and its values make room for those of others.
+// during many look-ups of others counts as gone. Its values then make room for values of others.
 //
 // Thread-compatible. Knows keys and sizes, not the values.
 #ifndef SYSTOLE_CORE_CACHE_KEPT_SET_H_
@@ -65,7 +65,7 @@ class KeptSet {
   struct Entry {
     int64_t cost = 0;
     Users::iterator user;
-    std::list<CacheKey>::iterator place;  // In the user's keys.
+    std::list<CacheKey>::iterator place;  // The key's place in the user's list of keys.
   };
 
   // Returns the user of this name, adding it if it is new, and notes that it has just asked for

@@ -22,7 +22,7 @@ namespace systole {
 // Where a value is to be kept.
 enum class CacheStore { kMemory, kDisk };
 
-// Shared with its readers.
+// The cache and its readers share a value.
 using CachedValue = std::shared_ptr<const std::string>;
 
 struct ValueCacheOptions {
@@ -62,12 +62,12 @@ class ValueCache {
   // Looks only in memory. Does not count the look-up if it finds nothing.
   CachedValue FindInMemory(const CacheKey& key, uint64_t user) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whether a value of this many bytes would be kept now. Ask before work that is only worth it for
-  // a value that is kept.
+  // Whether a value of this many bytes would be kept now. Ask before you do work that helps only if
+  // the value is kept.
   bool Admits(int64_t bytes, CacheStore store) const;
 
-  // How many values of this many bytes an empty cache would keep. Use it to plan before there are
-  // values. The answer is always the same.
+  // How many values of this many bytes an empty cache would keep. For plans that are made before
+  // there are values: the answer never changes.
   int64_t RoomFor(int64_t bytes, CacheStore store) const;
 
   // Keeps the value if there is room. A value that is kept already stays. Never fails. If the value
@@ -82,7 +82,7 @@ class ValueCache {
   void InsertIntoMemory(const CacheKey& key, uint64_t user, CachedValue value)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  const std::unique_ptr<DiskStore> disk_;  // Null: none.
+  const std::unique_ptr<DiskStore> disk_;  // Null: no values on disk.
   mutable Mutex mu_;
   KeptSet kept_ ABSL_GUARDED_BY(mu_);
   std::unordered_map<CacheKey, CachedValue, CacheKeyHash> values_ ABSL_GUARDED_BY(mu_);

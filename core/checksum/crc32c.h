@@ -15,7 +15,7 @@ namespace systole {
 //   ExtendCrc32c(Crc32c("ab"), "cd") == Crc32c("abcd"), and ExtendCrc32c(0, b) == Crc32c(b).
 uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes);
 
-// The CRC-32C of `bytes`; 0 for no bytes. Any size, 2 GiB and beyond included.
+// The CRC-32C of `bytes`; 0 for no bytes. `bytes` may have any size, also 2 GiB and more.
 uint32_t Crc32c(absl::string_view bytes);
 
 // The CRC-32C of the 8 bytes of `value`, least significant first. TFRecord stores it with the

@@ -34,8 +34,8 @@ class Xxh3Hasher {
   // Appends 8 bytes, least significant first, on every machine.
   void UpdateU64(uint64_t value);
 
-  // Digests of everything since construction or Reset(). The calls change nothing, so more may be
-  // appended. Digest64() equals Xxh3() of the concatenation.
+  // Digests of everything since construction or Reset(). The calls change nothing, so more bytes
+  // may be appended afterwards. Digest64() equals Xxh3() of the concatenation.
   uint64_t Digest64() const;
 
   // XXH3-128 (seed 0) as 32 lower-case hex digits in canonical (big-endian) order, as printed by

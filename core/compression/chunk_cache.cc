@@ -102,7 +102,7 @@ absl::Status ChunkCache::Read(const Key& key, uint64_t bytes,
                               absl::FunctionRef<void(absl::string_view)> use) {
   SYSTOLE_CHECK(bytes <= max_chunk_bytes());
   const auto [at, is_maker] = Take(key, bytes);
-  // A chunk in use stays where it is, and only its maker writes to it.
+  // A chunk in use stays in the table, and only the thread that makes it writes to it.
   Chunk& chunk = at->second;
   if (is_maker) {
     const absl::Status made = Make(chunk, fill);

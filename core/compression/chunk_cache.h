@@ -23,7 +23,7 @@ namespace systole {
 
 class ChunkCache {
  public:
-  // Enough for some dozens of threads, each with one chunk that it reads and one that it makes.
+  // Enough for some dozens of threads that each read one chunk and make another.
   static constexpr uint64_t kDefaultBytes = uint64_t{256} << 20;
 
   // All chunks together have at most `max_bytes`, including those that are being made.
@@ -32,7 +32,7 @@ class ChunkCache {
   ChunkCache(const ChunkCache&) = delete;
   ChunkCache& operator=(const ChunkCache&) = delete;
 
-  // The most bytes that a chunk may have: two such chunks fit.
+  // The most bytes that a chunk may have. Two chunks of this size fit into the cache.
   uint64_t max_chunk_bytes() const { return max_bytes_ / 2; }
 
   // Bytes of all chunks now, including those that are being made.
@@ -65,8 +65,8 @@ class ChunkCache {
     AlignedBuffer memory;
     uint64_t bytes = 0;
     bool is_filled = false;
-    int users = 0;                   // Calls that read or make it. While there are any, it stays.
-    std::list<Key>::iterator place;  // In unused_, if users is 0.
+    int users = 0;                   // Calls that read or make the chunk.
+    std::list<Key>::iterator place;  // The chunk's place in unused_, if users is 0.
   };
 
   // Fills a chunk that no other thread reads yet.

@@ -24,8 +24,8 @@ enum class Compression {
 inline constexpr size_t kCompressionMagicBytes = 4;
 
 // The compression of a file that begins with `begin`. kNone if no compressed file begins like this.
-// A plain file can begin like a compressed one. So first check whether the file begins as a plain
-// file of the expected kind does.
+// A plain file can begin like a compressed one. So check first whether the file begins like a plain
+// file of the expected kind.
 Compression CompressionOf(absl::string_view begin);
 
 // "detect", "none", "gzip", "zlib", "zstd".

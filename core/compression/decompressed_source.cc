@@ -19,9 +19,9 @@
 namespace systole {
 namespace {
 
-// How many decompressed bytes lie between two restart points. A read of a record also decompresses
-// about half as many other bytes. A point inside a deflate stream needs a window of 32 KiB, so the
-// file of restart points is an eighth of the decompressed shard.
+// How many decompressed bytes lie between two restart points. To read a record, about half of this
+// distance is decompressed as well. A point inside a deflate stream needs a window of 32 KiB, so
+// the file of restart points is an eighth of the decompressed shard.
 constexpr uint64_t kDeflateSpacing = 256 << 10;
 // The spacing if the windows stay in memory. They then take 1/128 of the decompressed shard.
 constexpr uint64_t kDeflateSpacingInMemory = 4 << 20;
@@ -40,7 +40,7 @@ void AddNote(std::string* note, absl::string_view more) {
   absl::StrAppend(note, note->empty() ? "" : "; ", more);
 }
 
-// What could not be decompressed reads as zeros.
+// The bytes from `done` on could not be decompressed. They read as zeros.
 void ZeroFrom(size_t done, absl::Span<char> out) {
   std::fill(out.begin() + static_cast<ptrdiff_t>(done), out.end(), '\0');
 }
@@ -83,7 +83,7 @@ class ViewSource final : public ByteSource {
 
 }  // namespace
 
-// The file and, if a read of the windows may wait, the windows behind it.
+// The file's bytes. If a read of the windows may wait, the windows follow the file.
 class DecompressedSource::Stored final : public ByteSource {
  public:
   explicit Stored(const DecompressedSource& source)
@@ -118,7 +118,7 @@ class DecompressedSource::Stored final : public ByteSource {
   absl::StatusOr<uint64_t> Size() const override { return file_bytes_ + windows_bytes_; }
   bool may_wait() const override { return true; }
   std::string identity() const override { return identity_; }
-  // Windows have checksums.
+  // Only the file is checked, because windows have checksums.
   absl::Status CheckUnchanged() const override { return source_.file_->CheckUnchanged(); }
   absl::string_view name() const override { return source_.file_->name(); }
 
@@ -129,8 +129,8 @@ class DecompressedSource::Stored final : public ByteSource {
   std::string identity_;
 };
 
-// Pieces of the first kind have the numbers of their chunks. After them come the windows: the first
-// chunk has none.
+// A piece that a chunk is made from has the chunk's number. Pieces with higher numbers are the
+// windows. The first chunk has no window.
 class DecompressedSource::Pieces final : public StoredPieces {
  public:
   explicit Pieces(const DecompressedSource& source)
@@ -294,7 +294,7 @@ absl::Status DecompressedSource::FindPointsInto(const DecompressedOptions& optio
   const std::string& path = options.restart_path;
   kept = CheckMayKeep(path, options.write_index);
   if (!kept.ok()) return kept;
-  // A server that was killed while it scanned may have left a file.
+  // A server that was killed during a scan may have left a file.
   RemoveLeftovers({path});
   absl::StatusOr<std::unique_ptr<ByteSink>> sink = CreateStored(path);
   kept = sink.status();
@@ -327,7 +327,7 @@ absl::Status DecompressedSource::WindowsError(const absl::Status& status) const 
   if (status.ok()) return status;
   const std::string what = absl::StrCat("the restart points of shard \"",
                                         ForeignName(BaseName(file_->name())), "\" cannot be read");
-  // The points may lie on a storage server. Clients see the error, so it must not have that
+  // The points may lie on a storage server. Clients see the error, so it must not name that
   // server's address.
   if (absl::IsCancelled(status) || absl::IsDeadlineExceeded(status) ||
       absl::IsUnavailable(status)) {
@@ -365,8 +365,9 @@ ByteStretch DecompressedSource::StoredAt(size_t chunk) const {
 
 void DecompressedSource::MakePieces() {
   if (!file_->may_wait() && !windows_may_wait_) return;
-  // A piece is read as a whole. Empty frames, or zeros between members, could fill the memory.
-  // Such a file is read little by little by the thread that decompresses.
+  // A piece is read as a whole. So a piece with many empty frames, or with many zeros between
+  // members, could fill the memory. A file with such a piece has no pieces: the thread that
+  // decompresses reads the file little by little.
   for (size_t chunk = 0; chunk < points_.chunks(); ++chunk) {
     const ByteStretch stored = StoredAt(chunk);
     if (stored.begin >= stored.end || stored.end - stored.begin > 2 * chunks_->max_chunk_bytes()) {

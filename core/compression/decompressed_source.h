@@ -1,7 +1,7 @@
 // The decompressed bytes of a file, read at any offset. Only the chunk around the offset is
-// decompressed. If a read of the file may wait, its bytes can be read ahead as StoredPieces: a
-// piece of the first kind is what a chunk is decompressed from, a piece of the second kind is a
-// chunk's window, if the windows lie in a file of which a read may wait, too.
+// decompressed. If a read of the file may wait, its bytes can be read ahead as StoredPieces. One
+// kind of piece is the stored bytes of a chunk. The other kind is a chunk's window. There are
+// pieces of this kind only if a read of the windows' file may wait, too.
 //
 // Thread-safe. Owns the file; shares the cache.
 #ifndef SYSTOLE_CORE_COMPRESSION_DECOMPRESSED_SOURCE_H_
@@ -43,8 +43,9 @@ struct DecompressedOptions {
 class DecompressedSource final : public ByteSource {
  public:
   // Reads the restart points of `file` from restart_path, or scans `file` for them and writes them
-  // there. `note` gets what a person should know about this, if anything. A note is not an error.
-  //   DataLoss           the file is damaged or cut short, or compressed in another way.
+  // there. `note` gets a sentence if a person should know something about this. A note is not an
+  // error.
+  //   DataLoss           the file is damaged or cut short, or its compression is a different one.
   //   ResourceExhausted  a frame or block is larger than the cache, or the file is too large.
   //   FailedPrecondition the file changed meanwhile.
   // Each message names the file. All other errors are those of reading the file.
@@ -57,7 +58,7 @@ class DecompressedSource final : public ByteSource {
   absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override;
   // The size after decompression.
   absl::StatusOr<uint64_t> Size() const override { return points_.size_bytes; }
-  // Reads take small pieces of chunks in the cache, wherever the file is.
+  // True wherever the file is, because reads take small parts of chunks in the cache.
   bool is_local() const override { return true; }
   const StoredPieces* pieces() const override { return pieces_.get(); }
   std::string identity() const override { return state_.identity; }
@@ -82,30 +83,31 @@ class DecompressedSource final : public ByteSource {
   absl::Status Scan(uint64_t spacing, RestartScan::WindowSink windows);
   // Says that the windows are in `file`, which was opened at `path`.
   void SetWindows(const std::string& path, std::unique_ptr<const ByteSource> file);
-  // All windows, in bytes.
+  // The bytes of all windows together.
   uint64_t windows_bytes() const {
     return compression_ == Compression::kZstd ? 0 : (points_.chunks() - 1) * kWindowBytes;
   }
-  // Reads from the windows, of which `offset` is a byte. WindowsError().
+  // Reads from the windows; `offset` counts from the first window. Errors are WindowsError().
   absl::Status ReadWindows(uint64_t offset, absl::Span<char> out) const;
   // The error for windows that could not be read because of `status`.
   absl::Status WindowsError(const absl::Status& status) const;
-  // WindowsError() if it is not the chunk's window.
+  // WindowsError() if `window` is not the chunk's window.
   absl::Status CheckWindow(size_t chunk, absl::string_view window) const;
-  // The chunk's window; empty if it has none. Unavailable if it cannot be read as it was written.
+  // The chunk's window; empty if it has none. Unavailable if the window cannot be read, or was
+  // changed since it was written.
   absl::StatusOr<std::string> WindowOf(size_t chunk) const;
-  // What the chunk is decompressed from.
+  // The part of the file from which the chunk is decompressed.
   ByteStretch StoredAt(size_t chunk) const;
   // Sets pieces_, if a read may wait.
   void MakePieces();
   absl::Status Fill(size_t chunk, absl::Span<char> out) const;
-  // Fill() from `stored`, the bytes at StoredAt().
+  // Like Fill(), but decompresses `stored`, the bytes at StoredAt().
   absl::Status FillFrom(size_t chunk, absl::string_view stored, absl::string_view window,
                         absl::Span<char> out) const;
   absl::StatusOr<size_t> Copy(uint64_t offset, absl::Span<char> out, FillChunk fill) const;
 
   const std::unique_ptr<ByteSource> file_;
-  const StoredState state_;  // Of the file.
+  const StoredState state_;  // The file's state at the scan.
   const Compression compression_;
   const std::shared_ptr<ChunkCache> chunks_;
   const uint64_t number_;  // The number of this file in the cache.

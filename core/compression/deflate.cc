@@ -19,11 +19,12 @@ namespace {
 constexpr size_t kScanPieceBytes = 256 << 10;
 // How much is read at a time for a chunk. The last piece may reach beyond the chunk's end.
 constexpr size_t kChunkPieceBytes = 64 << 10;
-// CRC-32 and size, which follow the blocks of a gzip member.
+// The CRC-32 and the size that follow the blocks of a gzip member.
 constexpr size_t kGzipTrailerBytes = 8;
 constexpr Bytef kGzipMagic = 0x1f;
 
-// What zlib calls window bits: the window's size as a power of two, and how the stream is wrapped.
+// zlib's "window bits". They say the window's size as a power of two, and how the stream is
+// wrapped.
 constexpr int kRaw = -MAX_WBITS;
 constexpr int kWrappedGzip = MAX_WBITS + 16;
 constexpr int kWrappedZlib = MAX_WBITS;
@@ -139,7 +140,7 @@ absl::Status ScanDeflate(const ByteSource& file, Compression compression, Restar
       if (!has_begun) return NoStream(compression, why);
       return Damaged(compression, inflater.position(), why);
     }
-    has_begun = has_begun || (stream.data_type & 128) != 0;  // 128 is set after a header, too.
+    has_begun = has_begun || (stream.data_type & 128) != 0;  // zlib sets 128 after a header, too.
     // zlib sets 128 at a block's end, and 64 in the last block. The rest of data_type is the number
     // of bits of the last byte that are not used yet.
     const bool at_end_of_block = (stream.data_type & 128) != 0 && (stream.data_type & 64) == 0;
@@ -147,7 +148,8 @@ absl::Status ScanDeflate(const ByteSource& file, Compression compression, Restar
     uInt known = 0;
     window.fill(0);
     inflateGetDictionary(&stream, window.data(), &known);
-    // If less than a window of this member has been decompressed, zeros fill the window's front.
+    // If fewer bytes of this member than a window have been decompressed, zeros fill the window's
+    // front.
     std::rotate(window.begin(), window.begin() + known, window.end());
     scan.Offer({.compressed_bit = inflater.position() * 8 - (stream.data_type & 7), .offset = done},
                absl::string_view(reinterpret_cast<const char*>(window.data()), window.size()));

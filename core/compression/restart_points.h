@@ -1,4 +1,4 @@
-// The points of a compressed file at which decompression can begin, so that some point is near any
+// The points of a compressed file at which decompression can begin. There is a point near every
 // byte. A scan of the whole file finds the points, and another file keeps them.
 //
 // Between two points lies a chunk, which is decompressed as a whole. Inside a deflate stream a
@@ -28,7 +28,7 @@ inline constexpr size_t kWindowBytes = 32 << 10;
 inline constexpr size_t kMaxRestartPoints = 1 << 20;
 
 struct RestartPoint {
-  uint64_t compressed_bit = 0;  // In the file. A whole byte except inside a deflate stream.
+  uint64_t compressed_bit = 0;  // In the file. Inside a deflate stream it may lie within a byte.
   uint64_t offset = 0;          // The decompressed byte that comes next.
   uint64_t window_hash = 0;     // XXH3-64 of the window; 0 without one.
 
@@ -36,8 +36,8 @@ struct RestartPoint {
 };
 
 // Value type. A table from RestartScan::Take() or ParseRestartTable() has a point at the beginning.
-// In the table, compressed_bit and offset rise from point to point, and no chunk is empty except
-// that of an empty file.
+// In the table, compressed_bit and offset rise from point to point, and only an empty file has an
+// empty chunk.
 struct RestartPoints {
   std::vector<RestartPoint> points;
   uint64_t size_bytes = 0;  // Size of the decompressed file.
@@ -70,9 +70,9 @@ class RestartScan {
   // Offers a point and its window, if it has one. The point is kept only if bytes follow it.
   // REQUIRES: Wants(point.offset).
   void Offer(const RestartPoint& point, absl::string_view window);
-  // Says that the file has at least `size_bytes` bytes, decompressed. Errors of the sink, and
-  // ResourceExhausted if the chunk would become too large (one zstd frame, or one deflate block) or
-  // after kMaxRestartPoints.
+  // Says that the file has at least `size_bytes` bytes, decompressed. Returns errors of the sink.
+  // ResourceExhausted if a chunk would become too large (it is one zstd frame, or one deflate
+  // block), or if there would be more than kMaxRestartPoints.
   absl::Status Reach(uint64_t size_bytes);
 
   RestartPoints Take() && { return std::move(found_); }
@@ -86,7 +86,7 @@ class RestartScan {
   const uint64_t max_chunk_bytes_;
   const WindowSink windows_;
   RestartPoints found_;
-  std::optional<RestartPoint> offered_;  // No bytes are known to follow it yet.
+  std::optional<RestartPoint> offered_;  // The last point, if no bytes are known to follow it yet.
   std::string window_;                   // The window of offered_.
 };
 
@@ -100,12 +100,13 @@ std::string RestartTableBytes(const StoredState& file, Compression compression,
 // The bytes of a table's last part, the trailer. It says how long the table is.
 inline constexpr size_t kRestartTrailerBytes = 56;
 // Bytes of the table that ends with `trailer`, including the trailer.
-//   InvalidArgument  it is not a trailer, or names more than kMaxRestartPoints.
+//   InvalidArgument  `trailer` is not a trailer, or names more than kMaxRestartPoints.
 absl::StatusOr<uint64_t> RestartTableSize(absl::string_view trailer);
 
 // Parses a whole table.
-//   FailedPrecondition  it was made for another state of the file, or the file has no identity.
-//   InvalidArgument     it is not such a table. The message says what is wrong.
+//   FailedPrecondition  the table was made for another state of the file, or the file has no
+//                       identity.
+//   InvalidArgument     the bytes are not such a table. The message says what is wrong.
 absl::StatusOr<RestartPoints> ParseRestartTable(absl::string_view bytes, const StoredState& file,
                                                 Compression compression, uint64_t max_chunk_bytes);
 

@@ -15,7 +15,7 @@ namespace systole {
 namespace {
 
 constexpr size_t kPieceBytes = 128 << 10;
-constexpr uint64_t kMaxHeaderBytes = 18;  // Of a frame, with its magic number.
+constexpr uint64_t kMaxHeaderBytes = 18;  // The header of a frame, with its magic number.
 
 struct FreeDecoder {
   void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
@@ -73,7 +73,7 @@ absl::Status ScanZstd(const ByteSource& file, RestartScan& scan) {
       done += to.pos;
       SYSTOLE_RETURN_IF_ERROR(scan.Reach(done));
       if (left_of_frame > 0) continue;
-      is_flushed = true;  // At a frame's end all its output is written.
+      is_flushed = true;  // At a frame's end, all of its output has been written.
       if (scan.Wants(done)) scan.Offer({.compressed_bit = position * 8, .offset = done}, "");
     }
   }

@@ -20,8 +20,8 @@ namespace systole {
 //   Otherwise errors of `file` and of `scan`.
 absl::Status ScanZstd(const ByteSource& file, RestartScan& scan);
 
-// Fills `out` with what the frames in `compressed` hold. Returns the number of bytes. It is below
-// out.size() if a frame is damaged or cut short. That frame's bytes do not count.
+// Decompresses the frames in `compressed` into `out`. Returns the number of bytes. If a frame is
+// damaged or cut short, its bytes do not count, and the number is less than out.size().
 //   ResourceExhausted  no memory.
 absl::StatusOr<size_t> DecompressZstd(absl::string_view compressed, absl::Span<char> out);
 

@@ -1,6 +1,6 @@
 // A first-in first-out queue of bounded length between threads.
 //
-//   Close()         no more items come; queued items can still be popped, then Pop returns nullopt.
+//   Close()         no more items come. Queued items can still be popped; then Pop returns nullopt.
 //   Cancel(status)  queued items are dropped; Push and Pop return `status` from now on.
 //
 // Thread-safe.
@@ -60,7 +60,7 @@ class BoundedQueue {
   // The first Cancel() wins. REQUIRES: !status.ok().
   void Cancel(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_) {
     SYSTOLE_CHECK(!status.ok());
-    std::deque<T> dropped;  // Destroyed after the lock is gone.
+    std::deque<T> dropped;  // Destroyed after the lock is released.
     {
       MutexLock lock(mu_);
       if (!cancelled_.ok()) return;

@@ -20,7 +20,8 @@ namespace systole {
 // When a handler is called.
 enum class CallWhen {
   kReadable,   // Again and again while there is something to read.
-  kMoreComes,  // Once each time more data has come. Data left unread causes no other call.
+  kMoreComes,  // Once each time more data has come. Data that is left unread causes no further
+               // call.
 };
 
 class DescriptorPoller {
@@ -34,7 +35,7 @@ class DescriptorPoller {
   // Starts the thread. ResourceExhausted or another code if the system refuses.
   static absl::StatusOr<std::unique_ptr<DescriptorPoller>> Create();
   // Waits for a running handler, and ends the thread. Other handlers may still be called before the
-  // thread ends. Then destroys the handlers that are left, on the caller's thread. Must not be
+  // thread ends. At last, destroys the remaining handlers on the caller's thread. Must not be
   // called from a handler, nor while another thread is in Add().
   ~DescriptorPoller();
   DescriptorPoller(const DescriptorPoller&) = delete;

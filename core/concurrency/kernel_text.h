@@ -8,7 +8,7 @@
 
 namespace systole {
 
-// The first 4 KiB of the file `path`; empty if there is none or it cannot be read.
+// The first 4 KiB of the file `path`; empty if the file is missing or cannot be read.
 std::string KernelText(const std::string& path);
 
 }  // namespace systole

@@ -1,10 +1,12 @@
-// For how long a thread that comes to its next piece of work could have come to it earlier: it was
-// ready to run, but others had the processors, or its process had used up its share of them.
+// How much earlier a thread could have begun its next piece of work. During this time it was ready
+// to run, but other threads had the processors, or its process had used up its share of processor
+// time.
 //
 //   | work |   sleeps   | ready to run | work |
 //        End()                       Begin()    returns about the time between the bars
 //
-// To ask the kernel costs 7 us. It is asked only if at least 2 ms have passed since the last piece.
+// A question to the kernel costs 7 us. So the kernel is asked only if at least 2 ms have passed
+// since the last piece.
 //
 // Single-thread: it measures the thread that calls it.
 #ifndef SYSTOLE_CORE_CONCURRENCY_QUEUE_METER_H_
@@ -18,11 +20,11 @@ namespace systole {
 
 class QueueMeter {
  public:
-  // The thread begins a piece of work at `now`. Returns how long of the time since End() it was
-  // ready to run and did not run. 0 before the first piece, and if this kernel does not say
-  // (thread_times.h).
+  // The thread begins a piece of work at `now`. Returns how much of the time since End() it was
+  // ready to run but did not run. Returns 0 before the first piece, and if this kernel does not
+  // count times (thread_times.h).
   absl::Duration Begin(absl::Duration now);
-  // The piece is done.
+  // The thread ends the piece of work at `now`.
   void End(absl::Duration now) { ended_ = now; }
 
  private:

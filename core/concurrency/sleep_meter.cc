@@ -10,13 +10,14 @@ namespace {
 
 constexpr absl::Duration kAskEvery = absl::Milliseconds(2);
 
-// A read that waits for a disk takes longer, and most tasks of small records take less.
+// A read that waits for a disk takes longer than this. Most tasks of small records take less time.
 constexpr absl::Duration kShortPiece = absl::Microseconds(20);
 
-// What a thread runs between so many pieces is as much as a piece.
+// The work of a thread between so many pieces takes about as long as a piece.
 constexpr int kShortPieces = 16;
 
-// A thread that did not run for a smaller part of the time counts as if it had run.
+// If a thread did not run for less than 1 / kNoticeable of the time, it counts as if it had run all
+// the time.
 constexpr int kNoticeable = 32;
 
 }  // namespace

@@ -1,12 +1,13 @@
-// How long a thread sleeps in a piece of its work: it waits for storage, mostly. A thread that is
-// ready to run, and waits for a processor, does not sleep.
+// How long a thread sleeps during a piece of its work, mostly to wait for storage. A thread that is
+// ready to run and waits for a processor does not sleep.
 //
 //   meter.Begin(clock());  ..work..  meter.End(clock())
 //
-// A piece costs about 1.3 us, or 0.1 us if it takes less than 20 us: such a piece counts as one that
-// did not sleep. To tell sleep from waiting for a processor, the kernel is asked, which costs 7 us:
-// only in pieces that did not run all the time, and at most every 2 ms. In between, the part that
-// was sleep is taken to be the same.
+// Measuring a piece costs about 1.3 us. A piece of less than 20 us counts as a piece without sleep,
+// and measuring it costs only 0.1 us. Only the kernel can tell sleep from waiting for a processor,
+// and asking it costs 7 us. So it is asked only after pieces that did not run all the time, and at
+// most every 2 ms. In between, the meter takes the part that was sleep to be the same as at the
+// last answer.
 //
 // Single-thread: it measures the thread that made it.
 #ifndef SYSTOLE_CORE_CONCURRENCY_SLEEP_METER_H_
@@ -24,22 +25,24 @@ class SleepMeter {
 
   // A piece of work begins at `now`.
   void Begin(absl::Duration now);
-  // How long the thread has slept since Begin(). 0 if this kernel does not say (thread_times.h).
+  // How long the thread has slept since Begin(). 0 if this kernel does not count times
+  // (thread_times.h).
   absl::Duration End(absl::Duration now);
 
  private:
   absl::Duration began_;
-  // The processor time that it had used at an earlier moment. Since then it has had this many short
-  // pieces, and they took ran_. What it ran between pieces is little.
+  // The processor time that the thread had used at an earlier moment. Since then it has had this
+  // many short pieces, and they took ran_. It ran only little between the pieces.
   absl::Duration cpu_;
   int short_pieces_ = 0;
   absl::Duration ran_;
-  // When the kernel was last asked, and for how long the thread had queued by then. Since then, it
-  // did not run for off_. What it queues between two pieces counts, too; this is short.
+  // When the kernel was last asked, and for how long the thread had queued by then. Since then, the
+  // thread did not run for off_ in all. The kernel's number also counts queueing between two
+  // pieces, but that time is short.
   absl::Duration asked_ = -absl::InfiniteDuration();
   std::optional<absl::Duration> queued_;
   absl::Duration off_;
-  double slept_part_ = 0;  // Of the time in which it does not run.
+  double slept_part_ = 0;  // The part of the time without running in which the thread sleeps.
 };
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// The kernel's account of one thread's time. It shows whether a thread works, or waits (mostly for
-// storage).
+// How the kernel says that one thread spent its time. It shows whether the thread works, or waits
+// (mostly for storage).
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_CONCURRENCY_THREAD_TIMES_H_

@@ -21,14 +21,16 @@ namespace systole {
 
 class WorkerPool {
  public:
-  // Starts `threads` threads. REQUIRES: threads > 0. If the system gives fewer, none stays, and
-  // std::system_error is thrown: this is for tasks that need a thread each, in code that cannot
-  // work without them.
+  // Starts `threads` threads. REQUIRES: threads > 0. If the system gives fewer, the pool ends those
+  // and throws std::system_error. Use this constructor for tasks that need a thread each, in code
+  // that cannot work without them.
   explicit WorkerPool(int threads);
-  // Starts up to `threads` threads, as many as the system gives. For tasks of which one thread
-  // could run all. ResourceExhausted if it gives none. REQUIRES: threads > 0.
+  // Starts `threads` threads, or fewer if the system does not give so many. Use it for tasks that a
+  // single thread could run, too. ResourceExhausted if the system gives none. REQUIRES: threads >
+  // 0.
   static absl::StatusOr<std::unique_ptr<WorkerPool>> Create(int threads);
-  // Runs every task already submitted, then joins. Nothing may be submitted any more.
+  // Runs every task that was submitted, and then joins the threads. No task may be submitted any
+  // more.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
@@ -60,8 +62,9 @@ class WorkerPool {
 // task.
 void ParallelFor(WorkerPool& pool, int64_t n, absl::FunctionRef<void(int64_t)> body);
 
-// The same on `threads` threads, the calling one included, which live until it returns. On fewer if
-// the system gives no more, so perhaps on the calling thread alone. REQUIRES: threads > 0.
+// The same on `threads` threads. The calling thread is one of them. The others live until
+// ParallelFor returns. If the system gives fewer threads, ParallelFor uses these, perhaps only the
+// calling thread. REQUIRES: threads > 0.
 void ParallelFor(int threads, int64_t n, absl::FunctionRef<void(int64_t)> body);
 
 }  // namespace systole

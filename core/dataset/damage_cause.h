@@ -1,5 +1,5 @@
-// Why an example was masked, in a few words that never change: monitors count by them. What exactly
-// was wrong, and where, is in DamageLog::Entry.
+// The kinds of damage for which examples are masked. Monitors count by these kinds, so they never
+// change. DamageLog::Entry says what exactly was wrong, and where.
 #ifndef SYSTOLE_CORE_DATASET_DAMAGE_CAUSE_H_
 #define SYSTOLE_CORE_DATASET_DAMAGE_CAUSE_H_
 
@@ -11,16 +11,17 @@ namespace systole {
 
 enum class DamageCause : uint8_t {
   kChecksum,  // The record's bytes do not match their checksum.
-  kRecord,    // There is no whole record, such as where a file was cut or a header is damaged.
+  kRecord,    // There is no whole record, for example because a file was cut or a header is
+              // damaged.
   kTooLarge,  // The record is over a limit of size.
   kFormat,    // The record's bytes are not of its format, such as tf.train.Example.
   kFeature,   // A feature is missing, or has another type or another number of values.
   kImage,     // An image cannot be decoded or transformed.
-  kValue,     // The same for any other value.
+  kValue,     // A value other than an image cannot be decoded or transformed.
 };
 inline constexpr size_t kNumDamageCauses = 7;
 
-// Masked examples, by DamageCause.
+// The number of masked examples for each DamageCause.
 using MaskedByCause = std::array<int64_t, kNumDamageCauses>;
 
 }  // namespace systole

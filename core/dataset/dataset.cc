@@ -33,8 +33,8 @@ absl::Status CannotList(const absl::Status& error) {
                                                          : "its files cannot be listed");
 }
 
-// The error of OpenShard() for an object on a server. It is for the person who named the object,
-// and names the server, what it redirects to, variables, or files of authorities.
+// The error of OpenShard() for an object on a server. It is for the person who named the object. It
+// may name the server, the address of a redirect, variables, or files of authorities.
 absl::Status CannotOpen(const absl::Status& error, const std::string& path) {
   return WithLogAsReason(
       error, absl::StrCat("shard \"", ForeignName(NameForClients(path)), "\" cannot be opened"));
@@ -46,8 +46,8 @@ absl::Status CannotCompare(const absl::Status& error) {
   return WithLogAsReason(error, "a manifest beside its shards cannot be read");
 }
 
-// Clients see these errors too, and must not learn the server's folders. A message has the path as
-// it is, or as it may be shown.
+// Clients see these errors too, and must not learn the server's folders. In a message the path is
+// either as it is, or in the form for showing.
 absl::Status WithoutFolder(const absl::Status& status, const std::string& path) {
   const std::string shown = ShownName(path);
   const absl::string_view base = BaseName(path);
@@ -113,7 +113,8 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
   ShardOptions sharing = options;
   if (sharing.chunks == nullptr) sharing.chunks = std::make_shared<ChunkCache>();
   if (sharing.for_each == nullptr) sharing.for_each = ForEachFile;
-  // A group is opened here. Shards that are files may be opened later, when the list is gone.
+  // A group is opened here. Shards that are single files may be opened later, when the list no
+  // longer exists.
   if (!are_files) {
     sharing.listed_state = [&list](absl::string_view file) { return list->StateOf(file); };
   }
@@ -211,7 +212,8 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
   absl::StatusOr<Shards> shards = OpenShards(name, patterns, options, expected, note);
   absl::StatusOr<std::shared_ptr<Dataset>> dataset =
       shards.ok() ? Create(name, *std::move(shards)) : shards.status();
-  // An interruption may have been taken for anything, such as an index that cannot be read.
+  // Code below may have reported the interruption as another error, such as an index that cannot be
+  // read.
   if (InterruptRequested()) {
     return absl::CancelledError(absl::StrCat("opening dataset '", name, "' was interrupted"));
   }
@@ -339,7 +341,7 @@ absl::StatusOr<absl::string_view> Dataset::ReadRecord(int64_t record,
 
 std::vector<DamageLog::Entry> Dataset::DamagedRecords(size_t at_most) const {
   std::vector<DamageLog::Entry> entries;
-  int64_t first_record = 0;  // The dataset's number of the shard's first record.
+  int64_t first_record = 0;  // The number that the shard's first record has in the dataset.
   for (const std::shared_ptr<const RecordSource>& shard : shards_) {
     for (const DamagedRecord& damaged : shard->damaged()) {
       if (entries.size() >= at_most) return entries;

@@ -35,7 +35,7 @@ class DamageLog {
   struct Entry {
     std::string shard;  // Base name, or "rose/1.jpg" if the record is a file.
     int64_t record = 0;
-    int64_t offset = 0;  // In the shard's file.
+    int64_t offset = 0;  // Where the record begins in the shard's file.
     std::string cause;
     DamageCause kind = DamageCause::kRecord;
   };
@@ -76,25 +76,26 @@ class Dataset {
  public:
   // Opens the shards that the globs in `patterns` match, sorted by path; reads or builds their
   // indexes. A shard that the index of its folder knows (known_shards.h) is opened when it is first
-  // read. Image files are one shard (GroupShards()), and several threads look at them. Compares
-  // them with `expected` and with the manifests beside them (manifest.h). Errors name files by base
-  // name. But those of patterns, of image files, and of shards on servers have names as they were
-  // given, and names of servers: ReasonForClients() holds only base names.
+  // read. Image files are one shard (GroupShards()), and several threads look at them. Compares the
+  // shards with `expected` and with the manifests beside them (manifest.h). Errors name files by
+  // base name. But errors about patterns, image files and shards on servers have the names as they
+  // were given, and names of servers. Their ReasonForClients() has only base names.
   //   InvalidArgument  some files are images and others are not, the shards hold no record at all,
   //                    a file is not a shard (but an archive, for example), a manifest is
   //                    malformed, or a number in `expected` is negative.
   //   DataLoss         a shard is not empty, but nothing in it can be read; or a shard has other
   //                    numbers of records or bytes than a manifest says.
   //   NotFound         a pattern matches nothing, or a shard that a manifest lists is missing.
-  //   FailedPrecondition  the shards do not hold what is expected. The message has both numbers.
+  //   FailedPrecondition  the shards have another number of records or bytes than expected. The
+  //                       message has both numbers.
   //   Cancelled        InterruptRequested(), whatever else may have failed by then.
   // Also returns the errors of reading a shard.
   static absl::StatusOr<std::shared_ptr<Dataset>> Open(std::string name,
                                                        absl::Span<const std::string> patterns,
                                                        const ShardOptions& options = {},
                                                        const ExpectedContent& expected = {});
-  // Makes a dataset of shards that are open already. Compares them with nothing. Returns the error
-  // of storage that fails (IsOutage) before the features of a record are known.
+  // Makes a dataset of shards that are open already. Compares them with nothing. If storage fails
+  // (IsOutage) before the features of a record are known, returns its error.
   static absl::StatusOr<std::shared_ptr<Dataset>> Create(
       std::string name, std::vector<std::unique_ptr<const RecordSource>> shards);
   // Makes a dataset of the records of all `members`, one member after the other. The new dataset
@@ -106,7 +107,7 @@ class Dataset {
       std::vector<std::shared_ptr<const Dataset>> members);
 
   const std::string& name() const { return name_; }
-  // What Join() was called with; empty otherwise.
+  // The members that Join() got; empty for other datasets.
   absl::Span<const std::shared_ptr<const Dataset>> members() const { return members_; }
   absl::Span<const std::shared_ptr<const RecordSource>> shards() const { return shards_; }
   int64_t num_records() const { return map_.num_records(); }
@@ -145,7 +146,7 @@ class Dataset {
   // is not an error. Empty: there is none.
   const std::string& note() const { return note_; }
 
-  // The first shard's word for a record, such as "tf.train.Example".
+  // What the first shard calls a record, such as "tf.train.Example".
   absl::string_view example_name() const { return shards_.front()->examples().name(); }
   // The features of the first readable record; empty if no record can be read as features.
   const std::vector<FeatureDescription>& features() const { return sample_.features(); }

@@ -10,8 +10,8 @@
 namespace systole {
 namespace {
 
-// At most this many records are tried until one can be described. If more were tried, a server
-// would start slowly with a damaged or foreign dataset.
+// At most this many records are tried until one can be described. With a larger number, a server
+// with a damaged or foreign dataset would start slowly.
 constexpr int64_t kMaxProbedRecords = 16;
 // How many records are looked at, spread over the dataset. Each costs a random read. The sample
 // ends earlier once its records have kMaxSpreadBytes or more.

@@ -1,5 +1,6 @@
-// The index of a folder of shards as text, shards.manifest.idx: of each shard what a dataset must
-// know of it before a record is read (ShardFacts), and the state of the file for which that is so.
+// The index of a folder of shards as text, shards.manifest.idx: for each shard, what a dataset must
+// know before it reads a record (ShardFacts), and the state of the file for which these facts are
+// true.
 //   systole-shards-1 <shards> <XXH3-64 of all that follows, 16 hex>\n
 // and for each shard, sorted by name by bytes, a line
 //   <bytes> <records> <least payload> <most payload> <content hash, 16 hex> <sizes of the three
@@ -7,8 +8,8 @@
 // The texts follow each other: the format's name, the identity of the file (StoredState), and its
 // base name.
 //
-// The name of the file ends as those of other indexes, so it is no shard. It is not that of a
-// shard's index, because no shard is called "shards.manifest" (kManifestSuffix).
+// The name of the file ends like the names of other indexes, so the file does not count as a shard.
+// No shard's index has this name, because no shard is called "shards.manifest" (kManifestSuffix).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_DATASET_FOLDER_INDEX_H_
@@ -26,7 +27,7 @@
 
 namespace systole {
 
-// The most shards of a folder. More names than that no bucket's list may have.
+// The most shards of a folder. A bucket's list may not have more names, either.
 inline constexpr size_t kMaxFolderShards = 1'000'000;
 // The most bytes of a line, without the shard's name.
 inline constexpr size_t kMaxFolderLineBytes = 512;
@@ -40,8 +41,8 @@ struct FolderIndexLine {
   friend bool operator==(const FolderIndexLine&, const FolderIndexLine&) = default;
 };
 
-// The path of the index of `folder`, which ends with '/'. With an `index_dir` it is there, as other
-// indexes (IndexPath()).
+// The path of the index of `folder`, which ends with '/'. With an `index_dir` the index is there,
+// like other indexes (IndexPath()).
 std::string FolderIndexPath(absl::string_view folder, absl::string_view index_dir);
 
 // Whether the shard can be in such an index.
@@ -50,7 +51,7 @@ bool FitsFolderIndex(const FolderIndexLine& line);
 // REQUIRES: at most kMaxFolderShards lines, sorted by name, each name once, all of them fit.
 std::string FolderIndexText(absl::Span<const FolderIndexLine> lines);
 
-// Reads such a text. InvalidArgument if it is none. The message says what is wrong.
+// Reads such a text. InvalidArgument if it is malformed. The message says what is wrong.
 absl::StatusOr<std::vector<FolderIndexLine>> ParseFolderIndex(absl::string_view text);
 
 }  // namespace systole

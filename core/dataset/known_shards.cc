@@ -17,7 +17,7 @@
 namespace systole {
 namespace {
 
-// The most bytes of an index of what the list shows. A server may claim any size of it.
+// The most bytes that an index of the list's files may have. A server may claim any size.
 uint64_t MostBytes(const FolderList& list) {
   uint64_t bytes = kMaxFolderLineBytes;
   for (const ListedFile& file : list.files) bytes += kMaxFolderLineBytes + file.name.size();

@@ -1,11 +1,13 @@
-// The shards of a list that need not be opened at a start, because the index of their folder
-// (folder_index.h) has the facts of each, and the list says that its file is in the same state.
+// The shards of a list that need not be opened at a start. The index of their folder
+// (folder_index.h) has the facts of each of these shards, and the list shows that the file is still
+// in the same state.
 //
 //   ListShardStates() --> KnownShards::Read --> Find(file) --> DeferShard()
 //                                         \--> Keep(shards that were opened), for the next start
 //
-// Only folders that were listed as a whole have such an index, so only those of buckets: where each
-// state is asked for by itself, a start would not become faster.
+// Only folders that were listed as a whole have such an index, so only folders of buckets. In other
+// stores the state of each file takes a question of its own, so an index would not make a start
+// faster.
 #ifndef SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_
 #define SYSTOLE_CORE_DATASET_KNOWN_SHARDS_H_
 
@@ -38,18 +40,18 @@ std::optional<KnownShard> KnownShardOf(const RecordSource& shard);
 // Thread-compatible.
 class KnownShards {
  public:
-  // Reads the indexes of the list's folders, which lie there or in `index_dir`. One that cannot be
-  // read gives a note. `list` must outlive this.
+  // Reads the indexes of the list's folders. They lie in these folders or in `index_dir`. An index
+  // that cannot be read gives a note. `list` must outlive this object.
   static KnownShards Read(const ShardList& list, const std::string& index_dir);
 
-  // The facts of a file of the list. Null: they are not known, or are those of another state. Valid
-  // as long as this.
+  // The facts of a file of the list. Null: the facts are not known, or belong to another state of
+  // the file. Valid as long as this object.
   const ShardFacts* Find(const ListedFile& file) const;
 
-  // Writes the indexes of those folders anew that do not say what is known now. `shards` are all of
+  // Writes a folder's index anew if it does not say what is known now. `shards` are all shards of
   // the list that may be kept, in any order. Other lines stay if their file is still there, because
-  // they are of other globs over the same folder. The first error of FolderIndexPath()'s store, or
-  // of CheckMayKeep(); it names the index, and the other folders are written all the same.
+  // they belong to other globs over the same folder. Returns the first error of writing an index or
+  // of CheckMayKeep(), which names the index. The other folders are written all the same.
   absl::Status Keep(absl::Span<const KnownShard> shards, bool write_index) const;
 
   // For a person: why an index was not used. Empty: all were.
@@ -58,7 +60,7 @@ class KnownShards {
  private:
   struct Folder {
     const FolderList* list = nullptr;
-    std::string path;                    // Of the index.
+    std::string path;                    // The path of the index.
     std::vector<FolderIndexLine> lines;  // Sorted by name.
   };
 

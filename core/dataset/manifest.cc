@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<ListedShard>> ParseShardManifest(absl::string_view te
   return listed;
 }
 
-// The number with at least five digits, as TFDS writes it.
+// The number with at least five digits, as TFDS writes it in names.
 std::string TfdsNumber(int number, int of) {
   const int digits = std::max<int>(5, static_cast<int>(absl::StrCat(of).size()));
   return absl::StrFormat("%0*d", digits, number);
@@ -161,8 +161,8 @@ absl::StatusOr<std::vector<std::string>> ManifestsIn(const std::string& folder_p
   return paths;
 }
 
-// `status` of the manifest `path`. Clients see it if the manifest is a file of this machine, so it
-// is then without the folder.
+// `status` of the manifest `path`, for people. If the manifest is a file of this machine, clients
+// see the error, so it does not name the folder.
 absl::Status WithHelp(const absl::Status& status, const std::string& path) {
   return absl::Status(
       status.code(),
@@ -222,7 +222,7 @@ absl::StatusOr<std::vector<ShardDifference>> CompareWithManifests(
                      return PatternTakes(pattern, path);
                    })) {
           const absl::Status state = StatStored(path).status();
-          // On a server, an error that passes does not mean that the shard is there.
+          // On a server, an error may be temporary, so it does not show whether the shard is there.
           if (!state.ok() && !absl::IsNotFound(state) && IsOnServer(path)) return state;
           if (!absl::IsNotFound(state)) continue;
           differences.push_back({.shard = shard.name,
