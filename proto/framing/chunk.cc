@@ -47,9 +47,9 @@ constexpr uint32_t kCostliestOperation =
 constexpr uint32_t kHeaderCrc32c = Tag(v1::Chunk::kHeaderCrc32CFieldNumber, kFixed32);
 constexpr uint32_t kData = Tag(v1::Chunk::kDataFieldNumber, kLengthDelimited);
 
-// At most 148 are used: 11 for each of 8 varints, 45 for the stages, 5 for each of 2 CRCs, 6 for
-// data's tag and size. The stages take 2 bytes for tag and size, 7 for each of 3 times of an hour
-// at most, and up to 11 each for the output and its operation.
+// At most 148 bytes are used: 11 for each of 8 varints, 45 for the stages, 5 for each of 2 CRCs,
+// and 6 for the tag and size of `data`. The stages take 2 bytes for tag and size, 7 for each of 3
+// times (of an hour at most), and up to 11 each for the output and its operation.
 constexpr size_t kMaxHeaderBytes = 160;
 
 class HeaderWriter {
@@ -158,8 +158,8 @@ bool ReadIndex(CodedInputStream& in, int& index) {
   return true;
 }
 
-// Reads a StageTimes message. As in protobuf, a message that comes again changes only the fields
-// that it has.
+// Reads a StageTimes message. As in protobuf, a second message of this field changes only the
+// fields that it has.
 bool ReadStages(CodedInputStream& in, StageTimes& stages) {
   int length = 0;
   if (!ReadLength(in, length)) return false;

@@ -1,5 +1,5 @@
-// Redirects gRPC's own log lines. By default gRPC writes them to stderr, before our error for the
-// same event, and with a peer's header values unescaped.
+// Redirects gRPC's own log lines. By default, gRPC writes them to stderr before our error for the
+// same event, and does not escape a peer's header values.
 //
 // Thread-safe.
 #ifndef SYSTOLE_PROTO_FRAMING_GRPC_LOG_H_
@@ -9,7 +9,7 @@
 
 namespace systole {
 
-// Called with one message of gRPC, on any thread. The message may hold anything.
+// Called with one message of gRPC, on any thread. The message may hold any text.
 using GrpcLogSink = void (*)(absl::string_view message);
 
 // From now on gRPC's messages go to `sink`, which must not call gRPC.

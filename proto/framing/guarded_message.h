@@ -39,7 +39,7 @@ GuardedMessage EncodeGuarded(const google::protobuf::MessageLite& message);
 // The metadata's value for a message of these bytes.
 std::string MessageChecksum(absl::string_view bytes);
 
-// Parses `bytes` into `message`. Without a checksum in `metadata`, nothing is checked.
+// Parses `bytes` into `message`. If `metadata` has no checksum, the bytes are not checked.
 //   DataLoss         the bytes do not match the checksum that came with them, or no message came.
 //   InvalidArgument  the bytes are not a message of this type.
 absl::Status DecodeGuarded(const grpc::ByteBuffer& bytes, const CallMetadata& metadata,

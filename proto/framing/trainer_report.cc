@@ -25,7 +25,7 @@ TrainerReport ReportOf(const v1::TrainerReport& message) {
   if (!std::isnan(message.steps_per_second())) {
     report.steps_per_second = std::clamp(message.steps_per_second(), 0.0, kMaxStepsPerSecond);
   }
-  // A limit of a later release is not known here.
+  // This release does not know limits of later releases.
   if (v1::TrainerReport::Limit_IsValid(message.limit())) {
     report.limit = static_cast<FeedLimit>(message.limit());
   }

@@ -13,7 +13,8 @@
 
 namespace systole {
 
-// The most values that an answer may have. To find one value, all values are searched.
+// The most values that an answer may have. The limit exists because code that looks for one value
+// searches all values.
 inline constexpr int kMaxMetricValues = 4096;
 
 void AddMetrics(const std::vector<MetricReading>& readings, v1::ServerStatusResponse& answer);

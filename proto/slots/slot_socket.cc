@@ -23,7 +23,8 @@ constexpr absl::string_view kSuffix = ".slots";
 // How many clients may wait in the socket's queue until the server accepts them.
 constexpr int kBacklog = 128;
 
-// A packet may carry one descriptor. There is room for more, so that too many are noticed.
+// A packet may carry one descriptor. There is room for more, so that a packet with too many is
+// noticed.
 constexpr size_t kMaxPassed = 4;
 
 absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
@@ -77,7 +78,7 @@ absl::StatusOr<std::string> UnixSocketPath(absl::string_view address) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", address, "' is not a unix:PATH: memory is shared through a Unix socket"));
   }
-  absl::ConsumePrefix(&path, "//");  // gRPC's way to write an absolute path.
+  absl::ConsumePrefix(&path, "//");  // gRPC writes an absolute path like this.
   return std::string(path);
 }
 
@@ -94,8 +95,8 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   }
   const OwnedFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.ok()) return absl::ErrnoToStatus(errno, "socket");
-  // Only ECONNREFUSED says that no process listens. connect() can also fail because the queue is
-  // full or the socket is one for packets. Then a process listens.
+  // Only ECONNREFUSED says that no process listens. connect() also fails if the queue is full, or
+  // if the socket is for packets. In these cases a process listens.
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
       errno != ECONNREFUSED) {
     return absl::UnavailableError(
@@ -169,7 +170,7 @@ absl::StatusOr<std::optional<SlotSocket::Packet>> SlotSocket::Receive() const {
     got = ::recvmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return std::optional<Packet>();
-  // A packet without bytes looks like the end; neither side sends one.
+  // A packet without bytes looks like the connection's end. Neither side sends such a packet.
   if (got <= 0) return absl::UnavailableError("the other end of the slot socket is gone");
   int passed = 0;
   for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {

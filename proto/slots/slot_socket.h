@@ -34,15 +34,15 @@ absl::Status RemoveStaleSocket(const std::string& path);
 //                    socket's can be.
 absl::StatusOr<std::string> SlotSocketPath(absl::string_view address);
 
-// Whether a process of the user `own` shares memory with one of the user `peer`: yes if `peer` is
-// the same user, or root, which can read the memory anyway.
+// Whether a process of the user `own` shares memory with a process of the user `peer`. True if
+// `peer` is the same user, or root, who can read the memory anyway.
 bool MayShareMemory(uid_t own, uid_t peer);
 
 // One end of a connection.
 class SlotSocket {
  public:
   // Connects to the server that listens on `path`.
-  //   Unavailable       nobody listens there, or too many wait already.
+  //   Unavailable       no process listens there, or too many clients wait already.
   //   PermissionDenied  the server, or its socket, belongs to another user.
   static absl::StatusOr<SlotSocket> Connect(const std::string& path);
   // Takes over a connected, non-blocking socket (O_NONBLOCK).
