@@ -35,8 +35,8 @@ TokenFileIdentity IdentityOfTokenFile(const std::string& path);
 //   Also NotFound, and the errors of TokenTable::Parse. Each message names the path.
 absl::StatusOr<TokenTable> ReadTokenFile(const std::string& path);
 
-// Draws a token of 256 random bits, adds its hash to the file, and returns its text. If there is no
-// file, makes one with mode 0600. The file is replaced as a whole, under a lock, and keeps its
+// Draws a token of 256 random bits, adds its hash to the file, and returns the token's text. A
+// missing file is made with mode 0600. The file is replaced as a whole, under a lock, and keeps its
 // owner, group and mode. So a reader finds the old file or the new one, and tokens that others add
 // at the same time are not lost.
 //   InvalidArgument     `name` is not a token name, or the path is a link or not a regular file.

@@ -1,5 +1,5 @@
-// What limits a feed, as clients find out and tell servers. client/verdict/README.md says what each
-// answer means.
+// The limit of a feed's speed. Clients find it out and tell it to servers. client/verdict/README.md
+// says what each answer means.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_BATCH_FEED_LIMIT_H_

@@ -76,11 +76,10 @@ class SliceLayout {
   // Sorts by name and places the tensors.
   //   InvalidArgument  no tensors or more than kMaxSliceTensors, two of one name,
   //                    no `valid` of type uint8[per-core batch],
-  //                    a rank of 0, a batch axis neither first nor last, tiles of another type
-  //                    than bfloat16 or of another shape than TiledShape(),
-  //                    dimensions that are not positive or differ in the batch, more than
-  //                    kMaxSliceBytes in all. Descriptions from a peer are checked here before they
-  //                    decide an allocation.
+  //                    a rank of 0, a batch axis that is neither the first nor the last, tiles of a
+  //                    type other than bfloat16 or of a shape other than TiledShape(), a dimension
+  //                    below 1, tensors with different batches, or more than kMaxSliceBytes in all.
+  //                    Descriptions from a peer are checked here before they decide an allocation.
   static absl::StatusOr<SliceLayout> Create(std::vector<SliceTensor> tensors);
 
   // An empty layout, to assign to.
@@ -116,8 +115,8 @@ inline constexpr int kMaxSliceTensors = 65;
 // A slice of 64 GiB is a mistake in a spec, or an attack.
 inline constexpr int64_t kMaxSliceBytes = int64_t{64} << 30;
 
-// Zeros the places in tiles after the last example. These places and those of the examples cover
-// every byte of the tensors.
+// Zeros the places in tiles after the last example. These places and the places of the examples
+// together are every byte of the tensors.
 void ClearTilePadding(const SliceLayout& layout, uint8_t* slice);
 
 // Zeros the place of example `slot` in every tensor of the slice, `valid` included.
@@ -134,9 +133,8 @@ void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* exampl
 // significant first.
 std::string SliceDigest(const SliceLayout& layout, const uint8_t* slice);
 
-// The same hash over the place of one example, with the batch dimension left out of the shapes. For
-// tiles, the hash leaves the padding out of shape and bytes. So the digest equals that of the
-// layout HWCN.
+// The same hash over the place of one example. The shapes lack the batch dimension. For tiles,
+// shape and bytes also lack the padding, so the digest equals the digest in the layout HWCN.
 std::string ExampleDigest(const SliceLayout& layout, int64_t slot, const uint8_t* slice);
 
 // Internal from here on.
@@ -144,7 +142,7 @@ std::string ExampleDigest(const SliceLayout& layout, int64_t slot, const uint8_t
 // Where the bytes of one example are in a tensor that is not in tiles: `count` pieces of `bytes`
 // each, `stride` apart.
 struct ExamplePieces {
-  int64_t offset = 0;  // Of the first piece, from the tensor's start.
+  int64_t offset = 0;  // Where the first piece is, from the tensor's start.
   int64_t count = 0;
   int64_t bytes = 0;
   int64_t stride = 0;
@@ -158,11 +156,11 @@ struct TiledPieces {
   static constexpr int64_t kPairStride = kTileExamples * kPairBytes;  // To the next two channels.
   static constexpr int64_t kTileBytes = kTileChannels / kTilePack * kPairStride;
 
-  int64_t offset = 0;    // Of the example's first piece, from the tensor's start.
+  int64_t offset = 0;    // Where the example's first piece is, from the tensor's start.
   int64_t channels = 0;  // Channels of an example.
   int64_t tiles = 0;     // Tiles over channels, summed over all pixels.
   int64_t tiles_of_pixel = 0;
-  int64_t tile_stride = 0;  // To the tile with the example's next 8 channels, or next pixel.
+  int64_t tile_stride = 0;  // To the tile with the next 8 channels or the next pixel.
 };
 TiledPieces TiledPiecesOf(const SliceTensor& tensor, int64_t slot);
 

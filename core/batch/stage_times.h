@@ -1,10 +1,10 @@
-// How long the stages of one slice took at the end that made it. The stages follow one another and
-// end when the slice is handed on. So whoever gets the slice can lay them back in time from that
-// moment, without the other end's clock:
+// How long the stages of one slice took where it was made. The stages follow one another, and the
+// last one ends when the slice is handed on. So the receiver can count the stages back from the
+// moment at which it gets the slice. It does not need the maker's clock:
 //
 //   | read | make | wait |   the slice arrives
 //
-// Times are no part of a slice: they change neither its bytes nor its digest.
+// Times are not part of a slice. They do not change its bytes or its digest.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CORE_BATCH_STAGE_TIMES_H_
@@ -18,11 +18,11 @@ namespace systole {
 inline constexpr absl::Duration kMaxStageTime = absl::Hours(1);
 
 struct StageTimes {
-  // All that was left to do waited for storage.
+  // No work could go on, because all of it waited for storage.
   absl::Duration read = absl::ZeroDuration();
   // Its examples were made, or waited for a thread.
   absl::Duration make = absl::ZeroDuration();
-  // It was done, and its consumer did not take it.
+  // The slice was done, and its consumer had not taken it yet.
   absl::Duration wait = absl::ZeroDuration();
   // The tensor whose output costs most to make. -1: not known.
   int costliest = -1;
@@ -33,7 +33,7 @@ struct StageTimes {
   friend bool operator==(const StageTimes&, const StageTimes&) = default;
 };
 
-// `time`, within [0, kMaxStageTime].
+// `time`, cut to [0, kMaxStageTime].
 inline absl::Duration BoundedStageTime(absl::Duration time) {
   if (time < absl::ZeroDuration()) return absl::ZeroDuration();
   return time > kMaxStageTime ? kMaxStageTime : time;

@@ -88,7 +88,7 @@ std::string ExampleBuilder::Serialize() const {
 }
 
 RecordAround ExampleBuilder::SerializeAround(absl::string_view name, uint64_t value_bytes) const {
-  // What stands around the value in its Feature, and then in its entry. Lengths count the value.
+  // The bytes before the value in its Feature and in its entry. Their lengths include the value.
   std::string list, feature, entry;
   AppendFieldHead(1, value_bytes, &list);
   AppendFieldHead(1, list.size() + value_bytes, &feature);

@@ -16,7 +16,7 @@
 
 namespace systole {
 
-// A record without one of its values: the record is `before`, the value, `after`.
+// A record without one of its values. The whole record is `before`, then the value, then `after`.
 struct RecordAround {
   std::string before;
   std::string after;
@@ -37,7 +37,7 @@ class ExampleBuilder {
   std::string Serialize() const;
 
   // What Serialize() would return after AddBytes(name, value), but without the value, which has
-  // `value_bytes` bytes. So a large value can be read straight to its place in the record.
+  // `value_bytes` bytes. So a caller can read a large value straight to its place in the record.
   RecordAround SerializeAround(absl::string_view name, uint64_t value_bytes) const;
 
  private:

@@ -42,8 +42,8 @@ class ExampleFormat {
 
   // Calls `visit` with each feature of `record`, in the record's order. If a name comes twice, the
   // later feature counts. The views borrow `record` and `made`. Reads each length only once, so
-  // bytes that change meanwhile do no harm. Returns DataLoss, with what and where, if the record is
-  // damaged; some features may have been visited by then.
+  // bytes that change meanwhile do no harm. If the record is damaged, returns DataLoss, which says
+  // what is wrong and where. Some features may have been visited before.
   virtual absl::Status Decode(absl::string_view record, MadeText& made,
                               absl::FunctionRef<void(const FeatureView&)> visit) const = 0;
 };

@@ -38,13 +38,13 @@ absl::Status ExampleParser::Parse(const ExampleFormat& format, absl::string_view
 absl::StatusOr<ExampleView> ExampleView::Parse(absl::string_view record,
                                                const ExampleFormat& format) {
   ExampleView view(record, format);
-  MadeText made;  // May be freed at the end, because no feature is used.
+  MadeText made;  // Freed at the end of this function. That is safe, because no feature is used.
   SYSTOLE_RETURN_IF_ERROR(format.Decode(record, made, [](const FeatureView&) {}));
   return view;
 }
 
 void ExampleView::Decode(absl::FunctionRef<void(const FeatureView&)> visit) const {
-  SYSTOLE_CHECK(format_->Decode(record_, made_, visit).ok());  // Parse() has checked all of it.
+  SYSTOLE_CHECK(format_->Decode(record_, made_, visit).ok());  // Parse() checked the record.
 }
 
 FeatureView ExampleView::Find(absl::string_view name) const {

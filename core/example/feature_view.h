@@ -1,7 +1,7 @@
 // One feature of a record, read in place, without a copy or an allocation. Made by an
 // ExampleFormat, which has checked the bytes. Bytes of a mapped file may change afterwards. Even
-// then the views returned lie within the record, and nothing is written outside the caller's span.
-// A change that is noticed is DataLoss.
+// then the returned views lie within the record, and nothing is written outside the caller's span.
+// If a read notices the change, it returns DataLoss.
 //
 // Thread-compatible. Borrows the record and its name. The name comes from the format or, if the
 // feature is missing, from the caller. The record and the name must outlive this view and the views
@@ -18,7 +18,7 @@
 
 namespace systole {
 
-// kMissing: no such feature in the record, or one without a list.
+// kMissing: the record does not have the feature, or the feature has no list.
 enum class FeatureKind : uint8_t { kMissing, kBytes, kFloat, kInt64 };
 
 // "missing", "bytes", "float", "int64".
@@ -74,7 +74,7 @@ class FeatureView {
   // OK if the list is of `kind` and has at least `count` values. Otherwise InvalidArgument.
   absl::Status ExpectAtLeast(FeatureKind kind, size_t count) const;
   // Copies values until `out` is full. Returns how many values were copied, and whether the list
-  // ended with the last of them.
+  // has no further value.
   struct Copied {
     size_t values = 0;
     bool all = false;
@@ -84,8 +84,8 @@ class FeatureView {
 
   absl::string_view name_;
   // The list's encoding, if it is in one piece, as every writer makes it. Protobuf allows several
-  // pieces. Then `entry_` is the map entry around them. Its first `skipped_lists_` lists do not
-  // count, because a later list of another kind replaced them.
+  // pieces. For those, `entry_` is the map entry around them. Its first `skipped_lists_` lists do
+  // not count, because a later list of another kind replaced them.
   absl::string_view list_;
   absl::string_view entry_;
   int64_t skipped_lists_ = 0;

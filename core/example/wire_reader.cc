@@ -59,8 +59,8 @@ bool WireReader::ReadAnyBytes(absl::string_view* bytes) {
     const uint64_t byte = static_cast<uint8_t>(*p++);
     size |= (byte & 0x7f) << shift;
     if (byte < 0x80) {
-      // Refuses 2^31 and more, as protobuf does: protobuf reads no record that could hold that
-      // much.
+      // Refuses 2^31 and more, as protobuf does. Protobuf reads no record that is long enough for
+      // such a length.
       if (size > 0x7fffffff) return Fail("a length is 2^31 or more");
       if (size > static_cast<uint64_t>(end_ - p))
         return Fail("a length exceeds the bytes around it");

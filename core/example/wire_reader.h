@@ -39,7 +39,7 @@ class WireReader {
   bool ReadTag(uint32_t* tag);
   bool ReadVarint(uint64_t* value);
   bool ReadFixed32(uint32_t* value);
-  bool ReadBytes(absl::string_view* bytes);  // A length and as many bytes.
+  bool ReadBytes(absl::string_view* bytes);  // A length, and as many bytes as it says.
   bool SkipValue(uint32_t tag);              // The value of an unknown field.
 
   const char* error() const { return error_; }

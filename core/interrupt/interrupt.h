@@ -6,8 +6,9 @@
 //   const InterruptScope scope(unwanted);      // On the working thread, around all of its work.
 //     .. if (InterruptRequested()) return InterruptedError();       // Anywhere below.
 //
-// The flag belongs to the thread and is not an argument, because it changes no result. A
-// computation gives what its arguments say, or nothing.
+// The flag belongs to the thread and is not an argument, because it changes no result that is used.
+// A computation either finishes, and then its result depends on its arguments alone, or it is
+// interrupted, and its result is dropped.
 #ifndef SYSTOLE_CORE_INTERRUPT_INTERRUPT_H_
 #define SYSTOLE_CORE_INTERRUPT_INTERRUPT_H_
 
@@ -45,7 +46,7 @@ class InterruptScope {
   const InterruptFlag* const before_;
 };
 
-// Whether this thread should give up; false outside of an InterruptScope. Costs about a nanosecond.
+// Whether this thread should give up. False outside of an InterruptScope. Costs about a nanosecond.
 inline bool InterruptRequested() {
   return InterruptScope::heeded_ != nullptr && InterruptScope::heeded_->is_raised();
 }
@@ -61,10 +62,11 @@ inline absl::Status InterruptedError() {
 }
 
 // Calls part(begin, end) for the parts of [0, count) in order, until InterruptRequested().
-// Each part begins at a multiple of 3, so at a pixel of an image of 1 or 3 channels.
+// Each part begins at a multiple of 3. So it begins at a whole pixel, if the values are an image of
+// 1 or 3 channels.
 template <typename Part>
 void InParts(size_t count, const Part& part) {
-  constexpr size_t kPart = size_t{3} << 14;  // A millisecond of the slowest transforms.
+  constexpr size_t kPart = size_t{3} << 14;  // The slowest transforms take a millisecond for this.
   for (size_t begin = 0; begin < count && !InterruptRequested(); begin += kPart) {
     part(begin, std::min(count, begin + kPart));
   }

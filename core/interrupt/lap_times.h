@@ -1,5 +1,5 @@
-// How long the parts of a thread's work take. The code that runs the work begins the measurement,
-// for few pieces of work. All code that it calls says when a part has ended:
+// Measures how long the parts of a thread's work take. The code that runs the work begins the
+// measurement, only for a few pieces of work. The code below it says when a part has ended:
 //
 //   LapTimes times(clock);            // On the thread, around the work.
 //     .. NoteLap(0); .. NoteLap(2);   // Below: the time since the last lap was for part 0, then 2.
@@ -18,12 +18,12 @@
 
 namespace systole {
 
-// While it lives, the laps of its thread count here and not in the previous LapTimes.
+// While this object lives, the laps of its thread count here and not in the previous LapTimes.
 // Single-thread.
 class LapTimes {
  public:
   static constexpr int kParts = 32;
-  // Time that is for no part counts only in Times::all.
+  // Time that belongs to no part counts only in Times::all.
   static constexpr int kNoPart = -1;
 
   struct Times {

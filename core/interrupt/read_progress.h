@@ -1,5 +1,5 @@
 // Tells other threads how many bytes a thread's read has brought so far. So code that watches a
-// read can tell a slow link, on which bytes come all the time, from storage that hangs.
+// read can tell a slow link from storage that hangs. On a slow link bytes come all the time.
 //
 //   ReadProgress progress;                       // One for the read. Any thread may look at it.
 //   const ReadProgressScope scope(progress);     // On the reading thread, around the read.
@@ -19,7 +19,7 @@ class ReadProgress {
   void Add(size_t bytes) {
     bytes_.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
   }
-  // Those of attempts that failed included, so this may be more than the read asked for.
+  // The bytes of failed attempts count, too. So this may be more than the read asked for.
   int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
@@ -46,7 +46,7 @@ class ReadProgressScope {
 // this thread sleeps while another thread gets the bytes. Valid as long as the scope.
 inline ReadProgress* CurrentReadProgress() { return ReadProgressScope::current_; }
 
-// This thread has read so many bytes more.
+// Adds `bytes` to the progress of this thread's read.
 inline void NoteRead(size_t bytes) {
   if (ReadProgress* const progress = CurrentReadProgress(); progress != nullptr) {
     progress->Add(bytes);

@@ -51,7 +51,7 @@ class JsonWriter {
   void Separate();
 
   std::string text_;
-  std::vector<char> open_;  // Brackets that wait for their end.
+  std::vector<char> open_;  // The brackets that are open now.
   bool needs_comma_ = false;
 };
 

@@ -1,7 +1,6 @@
-// The log has lines in which a server or a feed tells the person who runs it what happens. Only the
-// log escapes and shortens text that a peer or a file put into a line (core/log/log_line.h). The
-// number of lines that one cause may write in an interval is limited, so peers cannot flood the
-// log.
+// The log's lines tell the person who runs a server or a feed what happens. Only the log escapes
+// and shortens text that a peer or a file put into a line (core/log/log_line.h). The number of
+// lines that one cause may write in an interval is limited, so peers cannot flood the log.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_LOG_EVENT_LOG_H_
@@ -69,7 +68,7 @@ class EventLog {
     absl::Duration end = -absl::InfiniteDuration();
     int lines = 0;
     int64_t left_out = 0;
-    LogLevel highest = LogLevel::kDebug;  // Of the lines left out.
+    LogLevel highest = LogLevel::kDebug;  // The highest level of the lines that were left out.
   };
 
   void Settle(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);

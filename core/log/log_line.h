@@ -33,23 +33,23 @@ enum class LogCause {
   kConnections,  // Connections that are turned away.
   kGrpc,
   // In the log of a client.
-  kServerLost,  // A server that gives no answer, broke off a stream or drains, and its return.
+  kServerLost,  // A server gives no answer, broke off a stream or drains; or it is back.
   kStepLate,
-  kServerList,  // Servers that join or leave; a list that cannot be read.
+  kServerList,  // Servers join or leave, or a list of servers cannot be read.
   // In the log of a server.
-  kSpans,  // A collector of traces that does not take spans, and its return.
+  kSpans,  // A collector of traces does not take spans, or is back.
 };
 inline constexpr size_t kNumLogCauses = 14;
 
 // What a line is about. Fields that are not set are left out. A field may hold foreign text.
 struct LogFields {
-  std::optional<uint64_t> feed;  // The fingerprint of its spec.
+  std::optional<uint64_t> feed;  // The fingerprint of the feed's spec.
   std::string client;            // A peer's address, or on a Unix socket its path or its user.
   std::string identity;
-  std::string server;           // Its address, in a client's log.
+  std::string server;           // The server's address, in a client's log.
   std::string dataset;          // For a mixture its members, separated by commas.
   std::optional<int64_t> step;  // For a server's stream: the first step not sent yet.
-  std::string shard;            // Its base name.
+  std::string shard;            // The shard's base name.
   std::optional<int64_t> record;
   std::string trace;  // The id of the trace that the client's call belongs to, in hex.
 };
@@ -74,7 +74,7 @@ std::string TextOf(const LogLine& line);
 // `message` is TextOf(). Time is UTC.
 std::string JsonOf(const LogLine& line, absl::Time time);
 
-// The events of this cause, in the plural, for the line that counts the lines left out.
+// What this cause's events are called in the plural. The line that counts left-out lines uses it.
 absl::string_view PluralOf(LogCause cause);
 
 }  // namespace systole

@@ -12,7 +12,8 @@
 namespace systole {
 namespace {
 
-// Sixteen digits: whole numbers up to 2^53 are exact, and 0.1 is not 0.10000000000000001.
+// Writes up to sixteen digits. So whole numbers up to 2^53 are exact, and 0.1 is not written as
+// 0.10000000000000001.
 std::string NumberText(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";

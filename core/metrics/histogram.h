@@ -16,16 +16,16 @@ namespace systole {
 struct HistogramReading {
   std::vector<double> bounds;
   std::vector<int64_t> counts;
-  double sum = 0;  // Of all numbers.
+  double sum = 0;  // The sum of all numbers.
 
-  int64_t count() const;  // Of all numbers.
+  int64_t count() const;  // How many numbers there are.
 };
 
 // Thread-safe, and adds without a lock. A reading that is made while numbers are added may miss
 // some of them in its sum.
 class Histogram {
  public:
-  // `bounds` ascend. They are not copied, and must outlive this object: they are a constant.
+  // `bounds` ascend. They are not copied, and must outlive this object, so use a constant.
   explicit Histogram(absl::Span<const double> bounds)
       : bounds_(bounds), counts_(bounds.size() + 1) {}
 

@@ -13,7 +13,7 @@
 //
 // A name is lower-case words with underscores, at most 64 bytes, unique in its table. The unit, if
 // there is one, is its last word: _bytes, _seconds or _ratio. The name does not say that the value
-// is a total: the kind does (PrometheusName).
+// is a total, because the kind says it (PrometheusName).
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_METRICS_METRIC_H_
@@ -28,10 +28,10 @@
 namespace systole {
 
 enum class MetricKind {
-  kGauge,    // How it is now.
-  kCounter,  // A sum since the start; it never falls.
-  // How often a number fell between bounds (histogram.h). Only a MetricFamily has it: a line of a
-  // table is read as one number.
+  kGauge,    // The value now.
+  kCounter,  // A sum since the start. It never falls.
+  // How often a number fell between bounds (histogram.h). Only a MetricFamily can have this kind,
+  // because a line of a table is read as one number.
   kHistogram,
 };
 
@@ -107,8 +107,8 @@ std::optional<double> FindMetric(const std::vector<MetricReading>& readings, abs
 // `prefix`, the name, and `_total` for a counter.
 std::string PrometheusName(absl::string_view prefix, const MetricReading& reading);
 
-// By how much each counter grew per second, between two readings `seconds` apart. nullopt if a
-// counter fell: then the counting process was restarted.
+// How much each counter grew per second between two readings that are `seconds` apart. nullopt if a
+// counter fell, because then the counting process was restarted.
 std::optional<std::vector<MetricReading>> RatesBetween(const std::vector<MetricReading>& before,
                                                        const std::vector<MetricReading>& after,
                                                        double seconds);

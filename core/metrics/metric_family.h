@@ -1,5 +1,5 @@
-// Metrics as a monitor collects them: the readings of a table under Prometheus' names, and beside
-// them what a table has no place for: several labels, and histograms.
+// Metrics as a monitor collects them. These are the readings of a table under Prometheus' names,
+// and also metrics that a table cannot have: metrics with several labels, and histograms.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_METRICS_METRIC_FAMILY_H_
@@ -16,15 +16,15 @@ namespace systole {
 
 struct MetricLabel {
   std::string name;
-  // One of few values that this program or its operator chose, never a peer's or a file's text: a
-  // monitor keeps a series for each value.
+  // One of a few values that this program or its operator chose. It is never text from a peer or a
+  // file, because a monitor keeps a series for each value.
   std::string value;
 };
 
 struct MetricSample {
   std::vector<MetricLabel> labels;
   double value = 0;
-  HistogramReading histogram;  // In place of `value`, if the family's kind is kHistogram.
+  HistogramReading histogram;  // Used instead of `value` if the family's kind is kHistogram.
 };
 
 // All series of one name. Their labels have the same names.

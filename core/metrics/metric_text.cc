@@ -68,7 +68,7 @@ std::string ValuesText(const MetricReading& reading, const std::vector<MetricRea
 }
 
 void AppendNumber(double value, JsonWriter& json) {
-  // Whole numbers are written in full. As a double, a million would be written as 1e+06.
+  // Whole numbers are written in full. Otherwise a million would be written as 1e+06.
   constexpr double kExact = 9e18;
   if (std::trunc(value) == value && std::abs(value) < kExact) {
     json.Int(static_cast<int64_t>(value));

@@ -37,7 +37,8 @@ template <class D>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> RoundToBf16Bits(D d, hwy::HWY_NAMESPACE::Vec<D> bits) {
   namespace hn = hwy::HWY_NAMESPACE;
   const auto rounded = RoundNumberToBf16Bits(d, bits);
-  // Every target has a signed comparison. It will do, because the magnitude's top bit is clear.
+  // Every target has a signed comparison. Here it gives the right result, because the magnitude's
+  // top bit is clear.
   const hn::RebindToSigned<D> di;
   const auto magnitude = hn::BitCast(di, hn::And(bits, hn::Set(d, 0x7fffffffu)));
   const auto is_nan = hn::RebindMask(d, hn::Gt(magnitude, hn::Set(di, 0x7f800000)));
@@ -107,7 +108,7 @@ HWY_INLINE void StoreAnywhere(hwy::HWY_NAMESPACE::Vec<D> value, D d,
 #endif
 }
 
-// Stores two vectors one after the other. Used if narrowing both at once gains nothing, or needs
+// Stores two vectors one after the other. Used if narrowing both at once is not faster, or needs
 // wider vectors than the scalar target has.
 template <class Store, class D>
 HWY_INLINE void StoreOneByOne(const Store& store, D d, hwy::HWY_NAMESPACE::Vec<D> low,
@@ -116,8 +117,9 @@ HWY_INLINE void StoreOneByOne(const Store& store, D d, hwy::HWY_NAMESPACE::Vec<D
   store(d, high, out + hwy::HWY_NAMESPACE::Lanes(d));
 }
 
-// Casts and stores one vector of floats (D: a float tag) at `out`, at any alignment. Given two,
-// stores the second after the first: narrowing both at once is cheaper.
+// Casts and stores one vector of floats (D: a float tag) at `out`, at any alignment. Given two
+// vectors, stores the second after the first. Narrowing both at once is faster than one after the
+// other.
 struct StoreUint8 {
   using Value = uint8_t;
   template <class D>

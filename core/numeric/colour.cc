@@ -27,7 +27,7 @@ constexpr int kBlock = 128;
 #endif  // SYSTOLE_CORE_NUMERIC_COLOUR_CC_ONCE_
 
 // All cases are computed for every lane, and then one is selected. So nothing depends on the number
-// of lanes. The last vector may have lanes beyond the pixels that there are.
+// of lanes. The last vector may have lanes beyond the last pixel.
 HWY_BEFORE_NAMESPACE();
 namespace systole {
 namespace HWY_NAMESPACE {
@@ -125,8 +125,8 @@ HWY_INLINE void Saturate(float factor, int count, Block& block) {
     const V r = hn::Load(d, block.r + i);
     const V g = hn::Load(d, block.g + i);
     const V b = hn::Load(d, block.b + i);
-    // As std::max(r, std::max(g, b)), and below as std::min: for NaN it matters which argument is
-    // returned.
+    // Like std::max(r, std::max(g, b)), and below like std::min. For NaN it matters which argument
+    // is returned.
     const V larger = hn::IfThenElse(hn::Lt(g, b), b, g);
     const V value = hn::IfThenElse(hn::Lt(r, larger), larger, r);
     const V smaller = hn::IfThenElse(hn::Lt(b, g), b, g);
@@ -148,7 +148,7 @@ HWY_INLINE void Saturate(float factor, int count, Block& block) {
     const V c = hn::Mul(hn::IfThenElse(hn::Lt(positive, one), positive, one), value);
     const V m = hn::Sub(value, c);
     // `sixth` is 0 to 5, except that NaN gives NaN and a whole circle gives 6. NaN and 6 match no
-    // case below and give black, plus m.
+    // case below, so the colour is black, plus m.
     const V sixth = hn::Floor(sixths);
     const V turn = hn::Sub(sixths, EvenPart(sixth));
     const V x = hn::Mul(c, hn::Sub(one, hn::Abs(hn::Sub(turn, one))));
@@ -234,7 +234,7 @@ HWY_INLINE void StoreGrey(const Block& block, int count, uint8_t* HWY_RESTRICT o
   std::copy_n(grey, count, out);
 }
 
-// Calls compute(n, block, i) for each block: its `n` pixels, which begin at pixel i.
+// Calls compute(n, block, i) for each block. The block has `n` pixels and begins at pixel i.
 template <typename T, typename Compute>
 HWY_INLINE void ForEachBlock(const T* pixels, size_t count, const Compute& compute) {
   Block block;

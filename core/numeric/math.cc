@@ -25,7 +25,8 @@ float ToFloat(double value) {
   return static_cast<float>(value);
 }
 
-// e^x for finite x; 0 or infinity beyond +-200, where no float is left. Relative error < 2^-50.
+// e^x for finite x; 0 or infinity beyond +-200, where the result is outside the floats' range.
+// Relative error < 2^-50.
 double ExpDouble(double x) {
   if (x > 200) return kInfinity;
   if (x < -200) return 0;

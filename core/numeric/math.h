@@ -1,6 +1,6 @@
 // exp, log, pow, sin and cos for floats, with the same bits on every CPU. glibc picks different
-// code (and so different last bits) by instruction set. So nothing that reaches output bytes, crops
-// or losses may call libm.
+// code (and so different last bits) by instruction set. So code whose results reach output bytes,
+// crops or losses must not call libm.
 //
 // The functions compute in double, with only + - * / and bit operations, never fused
 // (-ffp-contract=off).
@@ -29,7 +29,8 @@ float Pow(float x, float y);
 double PowDouble(double x, double y);
 
 // sin x, for x in radians. Sin(-0) = -0. The result is NaN for a NaN, an infinity or an angle
-// beyond +-2^26: no caller has such angles, and they would need pi to hundreds of digits.
+// beyond +-2^26. No caller has such angles, and the function would need hundreds of digits of pi
+// for them.
 float Sin(float x);
 
 // cos(pi * x): IEEE 754-2008's cosPi. Because x counts half turns, its reduction is exact. So the

@@ -148,10 +148,11 @@ void LayOut(absl::Span<const float> factor, int channels, int64_t inner, size_t 
 }
 
 // The longest pattern of a tensor, in values. Two such patterns fit in the first-level cache. If a
-// pattern would be longer, the runs of one channel are long enough to be worth a call each.
+// pattern would be longer, the runs of one channel are so long that each run gets a call of its
+// own.
 constexpr int64_t kMaxPatternValues = 2048;
 
-// Factors of interleaved channels, on the stack: examples are many and small.
+// Factors of interleaved channels. They are on the stack, because there are many small examples.
 struct InterleavedFactors {
   float scale[kMaxLanes * (kMaxNormaliseChannels + 1)];
   float bias[kMaxLanes * (kMaxNormaliseChannels + 1)];

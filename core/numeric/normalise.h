@@ -20,7 +20,7 @@ namespace systole {
 // What a pixel pipeline writes.
 enum class PixelType {
   kUint8,     // Round half to even, then saturate to [0, 255]; NaN gives 0.
-  kFloat32,   // As computed.
+  kFloat32,   // The value as it was computed.
   kBfloat16,  // RoundToBf16.
   kFloat16    // RoundToFloat16.
 };
@@ -92,8 +92,8 @@ inline absl::Status NormaliseFloat(absl::Span<const float> in, const NormaliseFa
                         {.scale = factors.scale, .bias = factors.bias}, type, out);
 }
 
-// NormaliseUint8 for a tensor that comes in pieces, cut anywhere, and whose channels need not be
-// innermost. It gives the same bits.
+// Does what NormaliseUint8 does, for a tensor that comes in pieces. The tensor may be cut anywhere,
+// and its channels need not be innermost. The bits are the same.
 class TensorNormaliser {
  public:
   // Value i of the tensor belongs to channel (i / inner) mod channels. `inner` is 1 for
@@ -113,10 +113,10 @@ class TensorNormaliser {
 
   PixelType type_;
   size_t period_ = 0;
-  // 0: there is one pattern, in the order of the values. Otherwise there is one for each channel,
-  // and this is the number of values in a channel's run.
+  // 0: there is one pattern, in the order of the values. Otherwise each channel has a pattern, and
+  // this is the number of values in a channel's run.
   int64_t inner_ = 0;
-  std::vector<NormaliseFactors> patterns_;  // Each laid out over period_ values and a few more.
+  std::vector<NormaliseFactors> patterns_;  // Each pattern has period_ values and a few more.
 };
 
 }  // namespace systole

@@ -1,6 +1,6 @@
 // Which SIMD instruction set the vectorised kernels of the whole program run on. Highway picks the
-// best the CPU has. Bytes are the same on every instruction set. Tests force one after the other to
-// prove that.
+// best the CPU has. Bytes are the same on every instruction set. Tests force one set after the
+// other to prove this.
 //
 // Thread-safe to read; force a target before other threads start.
 #ifndef SYSTOLE_CORE_NUMERIC_SIMD_TARGET_H_
@@ -27,12 +27,14 @@ std::string CurrentSimdTarget();
 // Makes every later kernel call of the process run on `name`. "" goes back to the best target.
 // "EMU128" and "SCALAR" both name the portable target, whichever of the two the compiler could
 // build.
-//   InvalidArgument  no such target, or this CPU lacks it; the message lists those it has.
+//   InvalidArgument  no such target, or this CPU lacks it. The message lists the targets that the
+//                    CPU has.
 absl::Status ForceSimdTarget(absl::string_view name);
 
 // ForceSimdTarget with the value of SYSTOLE_SIMD_TARGET; OK and no change when it is unset or
-// empty. Every program calls this once at the start of main and stops on an error. If a misspelt
-// target silently ran on the default one, a comparison of targets would prove nothing.
+// empty. Every program calls this once at the start of main and stops on an error. If a program
+// ignored a misspelt name and ran on the default target, a comparison of targets would prove
+// nothing.
 absl::Status ForceSimdTargetFromEnvironment();
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// Replaces each uint8 by a value from a table. This is for rules that are not a multiplication and
-// an addition (normalise.h), and for tensors that come in pieces.
+// Replaces each uint8 by a value from a table. This is for rules other than a multiplication and an
+// addition (normalise.h has those), and for tensors that come in pieces.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_NUMERIC_VALUE_TABLE_H_

@@ -6,7 +6,7 @@ namespace systole {
 
 bool MemoryTrim::IsDue(int64_t resident_bytes, int64_t allowed_bytes) {
   if (resident_bytes <= allowed_bytes) {
-    // Memory that was in use has been freed, so the next trim may gain much.
+    // Less memory is resident than is allowed, so the earlier trims say nothing about the next one.
     *this = MemoryTrim();
     return false;
   }

@@ -26,7 +26,7 @@ class MemoryTrim {
   void Done(int64_t resident_bytes);
 
  private:
-  int64_t resident_before_ = 0;  // At the last trim that was due.
+  int64_t resident_before_ = 0;  // The resident memory at the last trim that was due.
   int wait_ = 1;                 // Calls from one trim to the next.
   int calls_left_ = 0;           // Calls until the next trim may be due.
 };

@@ -10,8 +10,8 @@ namespace {
 
 // Rounds for a domain of `bits` bits. The number is even, so that both halves are changed equally
 // often. Halves of one or two bits mix slowly: for 8 values, a chi-squared test over 400,000 keys
-// still sees a bias after 16 rounds (by 6 sigma), but not after 24. For 128 values it sees none
-// after 8 rounds.
+// still finds a bias after 16 rounds (by 6 sigma), but not after 24. For 128 values the test finds
+// no bias after 8 rounds.
 constexpr int Rounds(int bits) { return bits < 8 ? 32 : 12; }
 
 constexpr uint64_t Mask(int bits) { return (uint64_t{1} << bits) - 1; }

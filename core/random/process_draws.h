@@ -11,8 +11,8 @@
 namespace systole {
 
 // A function that draws a number, uniform in [0, 1), at each call. It may be called by one thread
-// at a time. `now` is any clock's count, so that a process draws other numbers than an earlier one
-// of the same process ID; `purpose` keeps two uses apart.
+// at a time. `now` is the count of any clock. Because of it, a process draws other numbers than an
+// earlier process with the same process ID. `purpose` keeps two uses apart.
 std::function<double()> DrawsOfProcess(uint64_t now, uint32_t purpose);
 
 // 64 bits, drawn in the same way. Two calls with the same `now` give the same number.

@@ -1,5 +1,5 @@
-// CHECK for our own bugs. Never use it for input. Wrong input from a caller, a peer or a file gets
-// a Status.
+// CHECK for our own bugs. Never use it for input: for wrong input from a caller, a peer or a file,
+// return a Status.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_STATUS_CHECK_H_

@@ -21,8 +21,8 @@ inline constexpr char kSizeText[] =
 // and lower case mean the same. Nullopt for any other text, and for numbers beyond an int64_t.
 std::optional<int64_t> ParseSizeText(absl::string_view text);
 
-// "512 bytes", "1.5 KB", "117.2 GB": in the unit of which there is at least one, rounded. For
-// sentences. REQUIRES: `bytes` is not negative.
+// "512 bytes", "1.5 KB", "117.2 GB": in the largest unit in which the number is at least 1,
+// rounded. For sentences. REQUIRES: `bytes` is not negative.
 std::string SizeText(int64_t bytes);
 
 }  // namespace systole

@@ -16,8 +16,8 @@ namespace {
 // Some programs take a backslash for a slash.
 constexpr absl::string_view kSlashes = "/\\";
 
-// What names of buckets begin with. The last two are Hadoop's, which are not read here, but people
-// copy them with the keys in them.
+// The beginnings of names in buckets. The last two are Hadoop's. Systole does not read such names,
+// but people copy them, with the keys in them.
 constexpr absl::string_view kBucketSchemes[] = {"s3", "gs", "s3a", "s3n"};
 
 // `text` without blanks and quotes at its front, which people may copy along with an address.
@@ -57,8 +57,9 @@ bool IsHostName(absl::string_view text) {
   });
 }
 
-// Whether a server can be asked for the address of `scheme` and `rest`. If so, the host and the
-// query are what they seem to be. (ParseHttpUrl() of core/http accepts no other address, either.)
+// Whether a server can be asked for the address of `scheme` and `rest`. If so, no part of a
+// password can look like the host or the query. (ParseHttpUrl() of core/http accepts no other
+// address, either.)
 bool IsSound(absl::string_view scheme, absl::string_view rest) {
   if (!absl::EqualsIgnoreCase(scheme, "https://") && !absl::EqualsIgnoreCase(scheme, "http://")) {
     return false;
@@ -125,8 +126,8 @@ bool MayHoldSecrets(absl::string_view name) {
                    [scheme](absl::string_view s) { return absl::EqualsIgnoreCase(s, scheme); })) {
     return false;
   }
-  // A secret may hold a '/', so all that stands before an '@' may belong to it. A key of an object
-  // may hold an '@', too, but then a name that can be a bucket's stands before it.
+  // A secret may hold a '/', so all text before an '@' may belong to a secret. The key of an object
+  // may hold an '@', too. In that case, the text before the key can be the name of a bucket.
   const absl::string_view rest = name.substr(colon + 1);
   if (!absl::StartsWith(rest, "//")) return absl::StrContains(rest, '@');
   return !IsHostName(rest.substr(2, rest.find('/', 2) - 2));

@@ -35,7 +35,7 @@ std::string ShownAddress(absl::string_view address);
 
 // The name of the object: the part of `address` after the last '/' of its path, as a view into
 // `address`. Empty for a folder; the host if there is no path. If the address is malformed, so that
-// no server can be asked for it, the result has no more than ShownAddress() shows.
+// no server can be asked for it, the result has only text that ShownAddress() shows, too.
 absl::string_view AddressBaseName(absl::string_view address);
 
 }  // namespace systole

@@ -78,9 +78,9 @@ std::optional<std::string> Between(absl::string_view message, absl::string_view 
   return std::string(message.substr(0, end));
 }
 
-// A text to append to an error message of protobuf, which says what to do. It is chosen by the
-// words of the message, because protobuf gives nothing else. If the words change, only the help is
-// lost.
+// A text to append to an error message of protobuf, which says what to do. This function looks at
+// the words of the message, because protobuf gives nothing else. If the words change, only the help
+// is lost.
 std::string Help(absl::string_view message, const google::protobuf::Descriptor* root) {
   const std::vector<const google::protobuf::Descriptor*> types = TypesIn(root);
   // Errors of textproto name the type; those of JSON do not.
@@ -215,7 +215,7 @@ absl::Status ParseForeignJson(absl::string_view text, absl::string_view source,
 }
 
 absl::Status LoadMessage(const std::string& path, google::protobuf::Message& message) {
-  errno = EIO;  // In case the library does not say why.
+  errno = EIO;  // Used if the library does not give a reason.
   std::ifstream in(path, std::ios::binary);
   std::string text;
   if (in) {

@@ -17,8 +17,8 @@ namespace systole {
 // Replaces `message` by the content of `text`. `source` names the text in messages, such as a
 // file's path.
 //   InvalidArgument  "<source>:<line>:<column>: <what is wrong>", lines and columns counted from 1;
-//                    every error found, one on each line; with the field that was probably meant,
-//                    or the possible values.
+//                    all errors that were found, each on a line of its own, with the field that was
+//                    probably meant, or the possible values.
 absl::Status ParseTextproto(absl::string_view text, absl::string_view source,
                             google::protobuf::Message& message);
 

@@ -20,7 +20,7 @@ constexpr size_t kLength = 55;
 constexpr size_t kMaxMembers = 32;
 constexpr size_t kMaxKeyOrValueBytes = 256;
 
-// The number that `digits`, at most 16, write in lower-case hex. Nullopt for other text.
+// The number in `digits`, which are at most 16 lower-case hex digits. Nullopt for other text.
 std::optional<uint64_t> HexNumber(absl::string_view digits) {
   uint64_t number = 0;
   for (const char c : digits) {

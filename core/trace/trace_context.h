@@ -1,4 +1,4 @@
-// To which trace a call belongs, by W3C Trace Context:
+// Says to which trace a call belongs, in the form of W3C Trace Context:
 //   traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 //   tracestate:  vendor=value,other=value
 // Peers write both, so each parser takes any bytes.
@@ -20,14 +20,14 @@ namespace systole {
 inline constexpr char kTraceParentKey[] = "traceparent";
 inline constexpr char kTraceStateKey[] = "tracestate";
 
-// The most bytes of a tracestate. A longer one is dropped.
+// The most bytes of a tracestate. A longer tracestate is dropped.
 inline constexpr size_t kMaxTraceStateBytes = 512;
 
 struct TraceId {
   uint64_t high = 0;
   uint64_t low = 0;
 
-  // 0 is no trace.
+  // An id of 0 means no trace.
   bool is_set() const { return high != 0 || low != 0; }
   friend bool operator==(const TraceId&, const TraceId&) = default;
 };
@@ -37,7 +37,7 @@ struct TraceContext {
   uint64_t span = 0;  // The caller's part of the trace. Not 0.
   // Whether the caller records this trace.
   bool sampled = false;
-  // The tracestate, which is handed on as it came. Empty: none.
+  // The tracestate, which is passed on as it came. Empty: there is none.
   std::string state = {};
 
   friend bool operator==(const TraceContext&, const TraceContext&) = default;
@@ -47,9 +47,9 @@ struct TraceContext {
 std::string HexOf(const TraceId& trace);
 std::string HexOf(uint64_t span);
 
-// Parses the value of a traceparent. Nullopt for any text that W3C's rules refuse: a length or a
-// separator that is wrong, upper-case digits, version ff, an id of zeros. Of a version after 00
-// only the part is read that version 00 has, too.
+// Parses the value of a traceparent. Nullopt for any text that W3C's rules refuse: a wrong length
+// or separator, upper-case digits, version ff, an id of zeros. If the version is higher than 00,
+// reads only the part that version 00 has, too.
 std::optional<TraceContext> ParseTraceParent(absl::string_view text);
 
 // The traceparent of `context`, in version 00.

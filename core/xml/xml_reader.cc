@@ -28,7 +28,7 @@ struct Reading {
   };
   std::vector<Open> open = {};
 
-  // Keeps the first error. Expat may still call handlers for a moment.
+  // Keeps the first error. Expat may call some more handlers before it stops.
   void Fail(absl::Status error) {
     if (status.ok()) status = std::move(error);
     XML_StopParser(parser, XML_FALSE);
@@ -94,7 +94,7 @@ absl::Status ErrorOf(const Reading& reading) {
   if (!reading.status.ok()) return reading.status;
   const XML_Error code = XML_GetErrorCode(reading.parser);
   if (code == XML_ERROR_NO_MEMORY) return absl::ResourceExhaustedError("no memory for the XML");
-  // The words belong to the number, and hold nothing of the document.
+  // The words are Expat's for this number. They have no text of the document.
   return absl::DataLossError(absl::StrCat("malformed XML at byte ",
                                           XML_GetCurrentByteIndex(reading.parser), " (",
                                           XML_ErrorString(code), ")"));

@@ -21,8 +21,8 @@ struct XmlBounds {
 };
 
 // Called at the end of each element. `path` is the names of the elements around it and its own,
-// with '/' between them: "List/Item/Name". `text` is its own text, without that of elements in it,
-// as UTF-8. Both are valid during the call. An error ends the reading.
+// with '/' between them: "List/Item/Name". `text` is the element's own text, without the text of
+// elements inside it, as UTF-8. Both are valid during the call. An error ends the reading.
 using TakeXmlElement =
     absl::FunctionRef<absl::Status(absl::string_view path, absl::string_view text)>;
 
@@ -30,8 +30,8 @@ using TakeXmlElement =
 // comments and processing instructions are skipped. There are no entities except the five of XML
 // itself, because a document with a document type is refused: entities could grow to any size, or
 // name files.
-//   DataLoss            the text is no XML, or it is cut short, or it has a document type.
-//   ResourceExhausted   more than `bounds` allow, or no memory.
+//   DataLoss            the text is not XML, is cut short, or has a document type.
+//   ResourceExhausted   the document has more than `bounds` allow, or there is no memory.
 //   The first error of `take`.
 absl::Status ReadXml(absl::string_view xml, TakeXmlElement take, const XmlBounds& bounds = {});
 
