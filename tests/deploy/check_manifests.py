@@ -1,0 +1,291 @@
+"""Renders deploy/kubernetes and checks what can be checked without running it.
+
+Every check fails the program with a line that says what is wrong.
+"""
+
+import argparse
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import kubernetes_validate
+import yaml
+from manifests import (
+    Rendered,
+    config_field,
+    containers_of,
+    flags_of,
+    pod_of,
+    quantity,
+    size,
+)
+
+# The oldest Kubernetes that has all that the manifests use (preStop's sleep), and a current one.
+_KUBERNETES = ("1.30", "1.37")
+
+# Kinds that a cluster has only with an operator. PyPI has no schemas of them. By kind, the fields of
+# `spec` that we use and where they stand in the operator's documentation.
+_CUSTOM = {
+    ("cert-manager.io/v1", "Issuer"): {"selfSigned", "ca"},
+    ("cert-manager.io/v1", "Certificate"): {
+        *("secretName", "issuerRef", "commonName", "dnsNames", "isCA"),
+        *("duration", "renewBefore", "usages", "privateKey"),
+    },
+    ("monitoring.coreos.com/v1", "ServiceMonitor"): {"selector", "namespaceSelector", "endpoints"},
+    ("monitoring.coreos.com/v1", "PodMonitor"): {
+        *("selector", "namespaceSelector", "podMetricsEndpoints"),
+    },
+    ("monitoring.coreos.com/v1", "PrometheusRule"): {"groups"},
+}
+
+_BUCKETS = ("bucket-gke", "bucket-eks", "bucket-web-identity")
+_COMBINATIONS = {
+    "base": ("base", ()),
+    "autoscale": ("base", ("autoscale",)),
+    "monitoring": ("base", ("monitoring",)),
+    "mtls": ("base", ("mtls",)),
+    **{bucket: ("base", (bucket,)) for bucket in _BUCKETS},
+    **{f"index-{bucket}": ("index-job", (bucket,)) for bucket in _BUCKETS},
+    "all": ("base", ("bucket-gke", "autoscale", "monitoring", "mtls")),
+    "demo": ("demo", ()),
+    "demo-mtls": ("demo", ("mtls",)),
+    "index-job": ("index-job", ()),
+}
+
+
+def _need(holds, text):
+    if not holds:
+        sys.exit(text)
+
+
+def _render(options):
+    """Renders each combination into the folder of work, and the one that README.md shows."""
+    tree = options.work / "kubernetes"
+    shutil.copytree("deploy/kubernetes", tree)
+    page = (tree / "README.md").read_text()
+    (shown,) = re.findall(r"```yaml\n(# kustomization.yaml\n.*?)```", page, re.DOTALL)
+    kustomizations = {
+        name: yaml.safe_dump(
+            {"resources": [f"../{base}"], "components": [f"../components/{c}" for c in components]}
+        )
+        for name, (base, components) in _COMBINATIONS.items()
+    }
+    own = tree / "own"
+    own.mkdir()
+    (own / "server.textproto").write_text(
+        re.findall(r"```\n(# server.textproto\n.*?)```", page, re.DOTALL)[0]
+    )
+    kustomizations["shown"] = shown.replace("systole/deploy/kubernetes/", "../")
+    all_rendered = {}
+    for name, text in kustomizations.items():
+        (own / "kustomization.yaml").write_text(text)
+        done = subprocess.run(
+            [*options.render.split(), own], capture_output=True, text=True, check=False
+        )
+        _need(done.returncode == 0 and not done.stderr, f"{name}: {done.stderr}")
+        path = options.work / f"{name}.yaml"
+        path.write_text(done.stdout)
+        all_rendered[name] = Rendered(path)
+    return all_rendered
+
+
+def _check_schemas(rendered):
+    for thing in rendered.objects:
+        where = f"{rendered.name}: {thing['kind']} {thing['metadata']['name']}"
+        custom = _CUSTOM.get((thing["apiVersion"], thing["kind"]))
+        if custom is not None:
+            extra = sorted(set(thing["spec"]) - custom)
+            _need(not extra, f"{where}: unknown fields: {', '.join(extra)}")
+            continue
+        for version in _KUBERNETES:
+            try:
+                kubernetes_validate.validate(thing, version, strict=True)
+            except kubernetes_validate.ValidationError as error:
+                sys.exit(f"{where}: Kubernetes {version} refuses it: {error}")
+    return len(rendered.objects)
+
+
+def _check_names(rendered):
+    """Whatever names another object names one that is there; all is in one namespace."""
+    for thing in rendered.objects:
+        if thing["kind"] != "Namespace":
+            _need(thing["metadata"].get("namespace") == "systole", f"{rendered.name}: {thing}")
+    maps = {o["metadata"]["name"] for o in rendered.all("ConfigMap")}
+    accounts = {o["metadata"]["name"] for o in rendered.all("ServiceAccount")} | {"default"}
+    secrets = {o["spec"]["secretName"] for o in rendered.all("Certificate")}
+    for workload in rendered.workloads():
+        pod = pod_of(workload)
+        _need(pod.get("serviceAccountName", "default") in accounts, f"{rendered.name}: account")
+        for volume in pod["volumes"]:
+            _need(volume.get("configMap", {}).get("name") in maps | {None}, f"{volume}")
+            _need(volume.get("secret", {}).get("secretName") in secrets | {None}, f"{volume}")
+    for account in rendered.all("ServiceAccount"):
+        _need(account["automountServiceAccountToken"] is False, f"{rendered.name}: {account}")
+    issuers = {o["metadata"]["name"] for o in rendered.all("Issuer")}
+    for certificate in rendered.all("Certificate"):
+        _need(certificate["spec"]["issuerRef"]["name"] in issuers, f"{certificate}")
+
+
+def _check_restricted(rendered):
+    """Every pod fits Kubernetes' `restricted` level, with a root that is read-only."""
+    for workload in rendered.workloads():
+        pod = pod_of(workload)
+        where = f"{rendered.name}: {workload['metadata']['name']}"
+        security = pod["securityContext"]
+        _need(security["runAsNonRoot"] and security["runAsUser"] > 0, f"{where}: runs as root")
+        _need(security["seccompProfile"] == {"type": "RuntimeDefault"}, f"{where}: seccomp")
+        _need(pod["automountServiceAccountToken"] is False, f"{where}: has a token")
+        for forbidden in ("hostNetwork", "hostPID", "hostIPC"):
+            _need(not pod.get(forbidden), f"{where}: {forbidden}")
+        for volume in pod["volumes"]:
+            _need("hostPath" not in volume, f"{where}: a path of the host")
+        for container in containers_of(workload):
+            own = container["securityContext"]
+            _need(own["allowPrivilegeEscalation"] is False, f"{where}: escalation")
+            _need(own["readOnlyRootFilesystem"] is True, f"{where}: its root can be written")
+            _need(own["capabilities"] == {"drop": ["ALL"]}, f"{where}: capabilities")
+            _need(not own.get("privileged"), f"{where}: privileged")
+            _need(set(container["resources"]) == {"requests", "limits"}, f"{where}: resources")
+
+
+def _check_ports(rendered):
+    """The ports of flags, containers, services, probes and policies are the same ones."""
+    server = rendered.server()
+    flags = flags_of(server)
+    ports = {p["name"]: p["containerPort"] for p in server["ports"]}
+    wanted = {n: int(flags[f].rsplit(":", 1)[1]) for n, f in (("grpc", "--listen"), ("admin", "--admin"))}
+    _need(ports == wanted, f"{rendered.name}: ports {ports} and flags {wanted}")
+    service = rendered.one("Service")["spec"]
+    _need(service["clusterIP"] == "None", "the service is not headless")
+    for port in service["ports"]:
+        _need(port["port"] == ports[port["targetPort"]], f"{rendered.name}: service {port}")
+    for probe in (server["livenessProbe"], server["readinessProbe"]):
+        if "grpc" in probe:
+            _need(probe["grpc"]["port"] == ports["grpc"], f"{rendered.name}: {probe}")
+        elif "exec" in probe:
+            _need(f"--server=127.0.0.1:{ports['grpc']}" in probe["exec"]["command"], f"{probe}")
+        else:
+            handler = probe.get("httpGet", probe.get("tcpSocket"))
+            _need(handler["port"] == "admin", f"{rendered.name}: {probe}")
+    rules = rendered.one("NetworkPolicy")["spec"]["ingress"]
+    open_ports = [p["port"] for rule in rules for p in rule["ports"]]
+    _need(sorted(open_ports) == sorted(ports.values()), f"{rendered.name}: policy {open_ports}")
+    for monitor in rendered.all("ServiceMonitor"):
+        _need(monitor["spec"]["endpoints"][0]["port"] in {p["name"] for p in service["ports"]}, "port")
+        chosen = monitor["spec"]["selector"]["matchLabels"].items()
+        _need(chosen <= rendered.one("Service")["metadata"]["labels"].items(), f"{monitor}")
+
+
+def _check_selectors(rendered):
+    """Service, policy and budget choose the server's pods, and no job's."""
+    labels = rendered.one("Deployment")["spec"]["template"]["metadata"]["labels"]
+    chosen = [
+        rendered.one("Service")["spec"]["selector"],
+        rendered.one("PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
+        rendered.one("NetworkPolicy")["spec"]["podSelector"]["matchLabels"],
+        rendered.one("Deployment")["spec"]["selector"]["matchLabels"],
+    ]
+    for selector in chosen:
+        _need(selector.items() <= labels.items(), f"{rendered.name}: {selector} and {labels}")
+        for job in rendered.all("Job"):
+            of_job = job["spec"]["template"]["metadata"]["labels"]
+            _need(not selector.items() <= of_job.items(), f"{rendered.name}: {selector}")
+    for scaler in rendered.all("HorizontalPodAutoscaler"):
+        _need(scaler["spec"]["scaleTargetRef"]["name"] == "systole", f"{scaler}")
+        _need("replicas" not in rendered.one("Deployment")["spec"], "each apply would set replicas")
+    (trainers,) = {
+        tuple(source["podSelector"]["matchLabels"].items())
+        for rule in rendered.one("NetworkPolicy")["spec"]["ingress"]
+        for source in rule["from"]
+        if "podSelector" in source
+    }
+    for job in rendered.all("Job"):
+        of_job = job["spec"]["template"]["metadata"]["labels"]
+        _need(dict(trainers).items() <= of_job.items(), f"{rendered.name}: the policy shuts out {of_job}")
+
+
+def _check_room(rendered):
+    """What the server may take fits into what its pod has; its end fits into the grace period."""
+    pod = pod_of(rendered.one("Deployment"))
+    server = rendered.server()
+    config = rendered.config("systole-config")["server.textproto"]
+    where = rendered.name
+    budget = size(config_field(config, "memory_budget") or "1GB")
+    memory = budget + 2 * (64 << 20)  # 64 MiB beside the sum, and as much when idle.
+    memory += size(config_field(config, "read_budget") or str(budget // 4))
+    memory += size(config_field(config, "decompression_cache") or "256MB")
+    memory += size(config_field(config, "cache_memory") or "0")
+    limit = quantity(server["resources"]["limits"]["memory"])
+    _need(memory <= limit, f"{where}: the server may take {memory} bytes of {limit}")
+    volumes = {v["name"]: v for v in pod["volumes"]}
+    cache = quantity(volumes["cache"]["emptyDir"]["sizeLimit"])
+    blocks = size(config_field(config, "block_cache_bytes") or "64GB")
+    _need(blocks * 1.05 <= cache, f"{where}: a cache of {blocks} bytes on a volume of {cache}")
+    disk = blocks * 1.05 + quantity(volumes["index"]["emptyDir"]["sizeLimit"])
+    whole = quantity(server["resources"]["limits"]["ephemeral-storage"])
+    if where.split("-")[0] != "demo":
+        _need(disk <= whole, f"{where}: {disk} bytes on a disk of {whole}")
+    drain = int(config_field(config, "drain_timeout").removesuffix("s"))
+    pause = server["lifecycle"]["preStop"]["sleep"]["seconds"]
+    grace = pod["terminationGracePeriodSeconds"]
+    _need(grace >= pause + drain + 5, f"{where}: {grace} s for {pause} s and {drain} s")
+    # A feed looks a name up every 5 s.
+    _need(pause >= 10, f"{where}: {pause} s until the addresses are known to be gone")
+
+
+def _check_certificates(rendered):
+    server = rendered.one("Certificate", "systole-server")
+    names = server["spec"]["dnsNames"]
+    service, namespace = "systole", "systole"
+    for name in (service, f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local"):
+        _need(name in names, f"{rendered.name}: the certificate is not for {name}")
+    command = rendered.server()["readinessProbe"]["exec"]["command"]
+    (asked,) = (word for word in command if word.startswith("--tls-server-name="))
+    _need(asked.split("=")[1] in names, f"{rendered.name}: {asked}")
+    _need("--insecure" in rendered.server()["args"], "the base is plain text")
+    for monitor in rendered.all("ServiceMonitor"):
+        tls = monitor["spec"]["endpoints"][0]["tlsConfig"]
+        _need(tls["serverName"] in names, f"{rendered.name}: Prometheus asks for {tls}")
+
+
+def _check_alerts(options, rendered):
+    """README.md's command makes a rule of deploy/prometheus/alerts.yml; its job is the service."""
+    page = pathlib.Path("deploy/kubernetes/README.md").read_text()
+    (command,) = re.findall(r"```sh\n(\{\n[^`]*alerts\.yml\n\}) \| kubectl apply -f -\n```", page)
+    made = subprocess.run(["bash", "-ec", command], capture_output=True, text=True, check=True)
+    (options.work / "rule.yaml").write_text(made.stdout)
+    rule = Rendered(options.work / "rule.yaml")
+    _check_schemas(rule)
+    alerts = yaml.safe_load(pathlib.Path("deploy/prometheus/alerts.yml").read_text())
+    _need(rule.one("PrometheusRule")["spec"] == alerts, "the rule is not alerts.yml")
+    jobs = set(re.findall(r'job="(\w+)"', yaml.safe_dump(alerts)))
+    _need(jobs == {rendered.one("Service")["metadata"]["name"]}, f"alerts are about {jobs}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--render", required=True, help="the command that renders a folder")
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    all_rendered = _render(options)
+    objects = 0
+    for rendered in all_rendered.values():
+        objects += _check_schemas(rendered)
+        _check_names(rendered)
+        _check_restricted(rendered)
+        if not rendered.all("Deployment"):
+            continue
+        _check_ports(rendered)
+        _check_selectors(rendered)
+        _check_room(rendered)
+        if rendered.all("Certificate"):
+            _check_certificates(rendered)
+    _check_alerts(options, all_rendered["monitoring"])
+    versions = " and ".join(_KUBERNETES)
+    print(f"{objects} objects of {len(all_rendered)} trees fit Kubernetes {versions}, and each other")
+
+
+if __name__ == "__main__":
+    main()

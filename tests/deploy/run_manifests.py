@@ -1,0 +1,282 @@
+"""Runs what rendered manifests say, without a cluster: containers' commands, probes, and the ends of pods.
+
+A volume is a folder of its own, and a container's paths are put into these folders. As root, the programs run
+as the manifests' user, with no capability. Every check fails the program with a line that says what is
+wrong.
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+from manifests import Rendered, config_field, flags_of, pod_of
+
+_LONGEST_WAIT_S = 300
+
+# The node's address and ports are not free here.
+_ANY_PORTS = {"--listen": "127.0.0.1:0", "--admin": "127.0.0.1:0"}
+
+
+def _need(holds, text):
+    if not holds:
+        sys.exit(text)
+
+
+def _wait_for(what, holds):
+    """Returns the first true answer of holds()."""
+    deadline = time.monotonic() + _LONGEST_WAIT_S
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            if answer := holds():
+                return answer
+        time.sleep(0.05)
+    sys.exit(f"waited {_LONGEST_WAIT_S} s in vain for {what}")
+
+
+def _as_user(pod):
+    """The command's first words: they take from it what the pod's security context takes."""
+    if os.geteuid() != 0:
+        return []
+    user, group = pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsGroup"]
+    ids = [f"--reuid={user}", f"--regid={group}", "--clear-groups"]
+    return ["setpriv", *ids, "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
+
+
+class Pod:
+    """The volumes of a workload's pod as folders, and its commands with paths in these folders."""
+
+    def __init__(self, rendered, workload, folder):
+        self.pod = pod_of(workload)
+        self.folder = folder
+        self.as_user = _as_user(self.pod)
+        for volume in self.pod["volumes"]:
+            path = folder / volume["name"]
+            path.mkdir(parents=True, exist_ok=True)
+            if "configMap" in volume:
+                # What the map is called, without the hash of what it holds.
+                name = volume["configMap"]["name"].rsplit("-", 1)[0]
+                for file, text in rendered.config(name).items():
+                    (path / file).write_text(self._with_paths(text))
+            elif os.geteuid() == 0 and "emptyDir" in volume:
+                os.chown(path, -1, self.pod["securityContext"]["fsGroup"])
+                path.chmod(0o2770)
+
+    def _with_paths(self, text, container=None):
+        """Puts what a container sees at a mount into the folder of the mount's volume."""
+        containers = [container] if container else self.pod["containers"]
+        mounts = {m["mountPath"]: m["name"] for c in containers for m in c["volumeMounts"]}
+        for path in sorted(mounts, key=len, reverse=True):
+            text = re.sub(rf"(?<![\w.]){re.escape(path)}(?=/|$)", str(self.folder / mounts[path]), text)
+        return text
+
+    def command(self, container, programs, words=None, replaced=None):
+        """The command line of a container, or of its probe (`words`)."""
+        line = words or container["command"] + container["args"]
+        line = [self._with_paths(word, container) for word in line]
+        for flag, value in (replaced or {}).items():
+            (at,) = (i for i, word in enumerate(line) if word.startswith(flag + "="))
+            line[at] = f"{flag}={value}"
+        return [*self.as_user, programs / line[0], *line[1:]]
+
+
+@contextlib.contextmanager
+def _serving(pod, server, programs):
+    """Runs the server of a pod until it serves. Gives its process, its ports and its log."""
+    ports = {name: pod.folder / "index" / f"{name}-port" for name in ("grpc", "admin")}
+    for file in ports.values():
+        file.unlink(missing_ok=True)
+    line = pod.command(server, programs, replaced=_ANY_PORTS)
+    line += [f"--port-file={ports['grpc']}", f"--admin-port-file={ports['admin']}"]
+    log = pod.folder / "log"
+    with open(log, "wb") as lines, subprocess.Popen(line, stdout=lines, stderr=lines) as process:
+        try:
+
+            def serves():
+                _need(process.poll() is None, log.read_text())
+                return all(file.exists() for file in ports.values())
+
+            _wait_for("the server", serves)
+            yield process, {n: int(f.read_text()) for n, f in ports.items()}, log
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _end(process, pod, rendered):
+    """The pod ends as kubelet ends it, within what is left of the grace period after preStop."""
+    pause = rendered.server()["lifecycle"]["preStop"]["sleep"]["seconds"]
+    process.send_signal(signal.SIGTERM)
+    code = process.wait(pod.pod["terminationGracePeriodSeconds"] - pause)
+    _need(code == 0, f"{rendered.name}: the server ended with {code}")
+
+
+def _run(line, **more):
+    done = subprocess.run(line, capture_output=True, text=True, check=False, **more)
+    _need(done.returncode == 0, f"{line}: exit code {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def _check_demo(options):
+    """From the init containers to a feed and its verdict."""
+    rendered = Rendered(options.work / "demo.yaml")
+    pod = Pod(rendered, rendered.one("Deployment"), options.work / "demo")
+    for container in pod.pod["initContainers"]:
+        _run(pod.command(container, options.build))
+    server = rendered.server()
+    job = rendered.one("Job", "systole-feed")
+    trainer = Pod(rendered, job, options.work / "feed")
+    with _serving(pod, server, options.build) as (process, ports, _):
+        probe = server["livenessProbe"]["httpGet"]["path"]
+        for page in (probe, "/readyz", "/metrics"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{ports['admin']}{page}") as answer:
+                _need(answer.status == 200, f"{page}: {answer.status}")
+                metrics = answer.read().decode()
+        (container,) = trainer.pod["containers"]
+        there = {"--server": f"127.0.0.1:{ports['grpc']}"}
+        said = _run(trainer.command(container, options.build, replaced=there))
+        _need("The trainer waited" in said, f"the feed has no verdict: {said}")
+        _end(process, pod, rendered)
+    scaler = Rendered(options.work / "autoscale.yaml").one("HorizontalPodAutoscaler")
+    adapter = pathlib.Path("deploy/kubernetes/components/autoscale/prometheus-adapter.yaml")
+    for name in {m["pods"]["metric"]["name"] for m in scaler["spec"]["metrics"] if "pods" in m}:
+        _need(f'\n{name}{{statistic="mean"}} ' in metrics, f"no server has the metric {name}")
+        _need(f'{name}{{statistic="mean",' in adapter.read_text(), f"{adapter} lacks {name}")
+    print(f"the demo draws, serves and feeds: {said.splitlines()[-1]}")
+    return pod.folder / "data"
+
+
+def _put_secret(folder, certificates, version, group):
+    """Lays a secret out as kubelet does: files of root's that the group reads, behind `..data`."""
+    now = folder / f"..{version}"
+    now.mkdir()
+    for key, file in (("tls.crt", "server.pem"), ("tls.key", "server.key"), ("ca.crt", "ca.pem")):
+        shutil.copy(certificates / file, now / key)
+        if os.geteuid() == 0:
+            os.chown(now / key, 0, group)
+            (now / key).chmod(0o440)
+        if not (folder / key).is_symlink():
+            (folder / key).symlink_to(f"..data/{key}")
+    (folder / "..data_tmp").symlink_to(now.name)
+    (folder / "..data_tmp").rename(folder / "..data")
+
+
+def _check_mtls(options, data):
+    """A key as kubelet mounts it can be read, the probe passes, and renewed files are taken."""
+    rendered = Rendered(options.work / "demo-mtls.yaml")
+    pod = Pod(rendered, rendered.one("Deployment"), options.work / "mtls")
+    shutil.copytree(data, pod.folder / "data", dirs_exist_ok=True)
+    group = pod.pod["securityContext"]["fsGroup"]
+    for version in ("first", "second"):
+        _run(["deploy/make_certificates.sh", options.work / version, "systole.systole.svc"])
+    _put_secret(pod.folder / "tls", options.work / "first", "first", group)
+    server = rendered.server()
+    words = server["readinessProbe"]["exec"]["command"]
+    with _serving(pod, server, options.build) as (process, ports, log):
+        there = {"--server": f"127.0.0.1:{ports['grpc']}"}
+        probe = pod.command(server, options.build, words=words, replaced=there)
+        _run(probe)
+        plain = [options.build / "systole", "status", f"--server={there['--server']}"]
+        done = subprocess.run(plain, capture_output=True, text=True, check=False)
+        _need(done.returncode == 4, f"a client without TLS: exit code {done.returncode}")
+        _put_secret(pod.folder / "tls", options.work / "second", "second", group)
+        # The CA of the new files has not signed the old ones.
+        _run(probe)
+        _need("TLS files have changed; new" in log.read_text(), log.read_text())
+        _end(process, pod, rendered)
+    print("the server with mutual TLS is ready, for its own clients only, and takes renewed files")
+
+
+def _check_index_job(options, data):
+    """Its pods together index and verify each shard once; damage is what its policy expects."""
+    rendered = Rendered(options.work / "index-job.yaml")
+    job = rendered.one("Job", "systole-index")
+    pod = Pod(rendered, job, options.work / "index")
+    shards = 20
+    _run(
+        [options.build / "systole", "pack", data / "images", pod.folder / "data" / "flowers"]
+        + [f"--shards={shards}"]
+    )
+    if os.geteuid() == 0:
+        for path in (pod.folder / "data", *(pod.folder / "data").iterdir()):
+            os.chown(path, pod.pod["securityContext"]["runAsUser"], -1)
+    env = rendered.config("systole-index")
+    (value,) = env.values()
+    values = {f"$({next(iter(env))})": pod._with_paths(value)}
+
+    def lines_of(part):
+        values["$(JOB_COMPLETION_INDEX)"] = str(part)
+        for container in (*pod.pod["initContainers"], *pod.pod["containers"]):
+            line = [str(word) for word in pod.command(container, options.build)]
+            for name, text in values.items():
+                line = [word.replace(name, text) for word in line]
+            yield line
+
+    indexed = set()
+    for part in range(job["spec"]["completions"]):
+        index, verify = lines_of(part)
+        before = set((pod.folder / "data").glob("*.idx"))
+        _run(index)
+        made = set((pod.folder / "data").glob("*.idx")) - before
+        _need(made, f"part {part} made no index")
+        indexed |= made
+        _run(verify)
+    _need(len(indexed) == shards, f"{len(indexed)} indexes of {shards} shards")
+    shard = next((pod.folder / "data").glob("*00007-of-*.tfrecord"))
+    damaged = bytearray(shard.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    shard.write_bytes(damaged)
+    _, verify = lines_of(7)
+    code = subprocess.run(verify, capture_output=True, check=False).returncode
+    rules = job["spec"]["podFailurePolicy"]["rules"]
+    (fails,) = (rule for rule in rules if rule["action"] == "FailIndex")
+    _need(code == 1 and code in fails["onExitCodes"]["values"], f"damage: exit code {code}")
+    print(f"the job's {job['spec']['completions']} pods index and verify {shards} shards, and see damage")
+
+
+def _check_config_of_base(options):
+    """The base, with all components, starts with every flag and field that it has."""
+    rendered = Rendered(options.work / "all.yaml")
+    server = rendered.server()
+    known = set(re.findall(r"--[a-z-]+", _run([options.build / "systole-server", "--help"])))
+    for word in server["args"]:
+        _need(word.split("=")[0] in known, f"there is no flag {word}")
+    mounts = {m["mountPath"]: m for m in server["volumeMounts"]}
+    writable = [path for path, mount in mounts.items() if not mount.get("readOnly")]
+    for flag in ("--index-dir", "--block-cache"):
+        path = flags_of(server)[flag]
+        _need(any(path.startswith(at) for at in writable), f"{flag} {path} cannot be written")
+    for flag in ("--config", "--tls-key", "--tls-certificate", "--tls-client-ca"):
+        path = flags_of(server)[flag]
+        _need(any(path.startswith(at + "/") for at in mounts), f"{flag} {path} is nowhere mounted")
+    base = Rendered(options.work / "base.yaml")
+    pod = Pod(base, base.one("Deployment"), options.work / "base")
+    shutil.copytree(options.work / "demo/data", pod.folder / "data", dirs_exist_ok=True)
+    with _serving(pod, base.server(), options.build) as (process, _, _):
+        _end(process, pod, base)
+    drain = config_field(base.config("systole-config")["server.textproto"], "drain_timeout")
+    print(f"the base serves, and ends within its drain of {drain}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    # Programs of another user find their way to the folders.
+    options.work.chmod(0o755)
+    data = _check_demo(options)
+    _check_config_of_base(options)
+    _check_mtls(options, data)
+    _check_index_job(options, data)
+
+
+if __name__ == "__main__":
+    main()
