@@ -1,6 +1,7 @@
 #include "client/servers/server_security.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "core/descriptor/secret_file.h"
 #include "core/status/status_macros.h"
 #include "core/storage/local/small_file.h"
 #include "core/text/loopback_host.h"
@@ -24,7 +26,7 @@ constexpr uint64_t kMaxTokenBytes = 4096;
 // An error if other users may read or write the file.
 absl::Status CheckSecret(const std::string& path) {
   struct stat info = {};
-  if (::stat(path.c_str(), &info) != 0 || (info.st_mode & (S_IRWXG | S_IRWXO)) == 0) {
+  if (::stat(path.c_str(), &info) != 0 || !OthersMayUse(info, ::geteuid())) {
     return absl::OkStatus();  // If the file is missing, reading it fails and says so.
   }
   return absl::PermissionDeniedError(

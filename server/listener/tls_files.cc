@@ -9,6 +9,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "core/descriptor/owned_fd.h"
+#include "core/descriptor/secret_file.h"
 #include "core/status/status_macros.h"
 #include "core/text/foreign_text.h"
 #include "openssl/err.h"
@@ -33,7 +34,7 @@ absl::StatusOr<std::string> ReadFile(const char* flag, const std::string& path, 
     return absl::ErrnoToStatus(errno,
                                absl::StrCat(flag, ": cannot read '", ForeignName(path), "'"));
   }
-  if (secret && (info.st_mode & 077) != 0) {
+  if (secret && OthersMayUse(info, ::geteuid())) {
     return Bad(flag, path,
                absl::StrCat("other users can read the key; run: chmod 600 ", ForeignName(path)));
   }

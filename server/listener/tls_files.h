@@ -27,7 +27,7 @@ namespace systole {
 // Paths of PEM files. All empty: no TLS.
 struct TlsOptions {
   std::string certificate;  // The server's certificate, then the chain to its CA.
-  std::string key;          // Readable for this user alone: mode 0600 or less.
+  std::string key;          // Readable for this user alone (core/descriptor/secret_file.h).
   // Clients must show a certificate of one of these CAs. Empty: they need none.
   std::string client_ca;
 
