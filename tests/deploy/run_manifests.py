@@ -124,6 +124,12 @@ def _run(line, **more):
     return done.stdout
 
 
+def _put_shards(data, folder):
+    """Lays out a volume of shards that the pod may only read."""
+    shutil.copytree(data, folder, dirs_exist_ok=True)
+    folder.chmod(0o755)
+
+
 def _check_demo(options):
     """From the init containers to a feed and its verdict."""
     rendered = Rendered(options.work / "demo.yaml")
@@ -153,12 +159,29 @@ def _check_demo(options):
     return pod.folder / "data"
 
 
+def _make_certificate(certificate, folder):
+    """What cert-manager would make of a Certificate: its names and usages, signed by a new CA."""
+    folder.mkdir()
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    ca = ["-keyout", folder / "ca.key", "-out", folder / "ca.crt", "-subj", "/CN=ca"]
+    _run(["openssl", "req", "-x509", *key, *ca])
+    names = ",".join(f"DNS:{name}" for name in certificate["spec"]["dnsNames"])
+    words = {"server auth": "serverAuth", "client auth": "clientAuth"}
+    usages = ",".join(words[u] for u in certificate["spec"]["usages"] if u in words)
+    _run(
+        ["openssl", "req", "-x509", *key, "-CA", folder / "ca.crt", "-CAkey", folder / "ca.key"]
+        + ["-keyout", folder / "tls.key", "-out", folder / "tls.crt", "-subj", "/"]
+        + ["-addext", f"subjectAltName={names}", "-addext", f"extendedKeyUsage={usages}"]
+        + ["-addext", "basicConstraints=critical,CA:FALSE"]
+    )
+
+
 def _put_secret(folder, certificates, version, group):
     """Lays a secret out as kubelet does: files of root's that the group reads, behind `..data`."""
     now = folder / f"..{version}"
     now.mkdir()
-    for key, file in (("tls.crt", "server.pem"), ("tls.key", "server.key"), ("ca.crt", "ca.pem")):
-        shutil.copy(certificates / file, now / key)
+    for key in ("tls.crt", "tls.key", "ca.crt"):
+        shutil.copy(certificates / key, now / key)
         if os.geteuid() == 0:
             os.chown(now / key, 0, group)
             (now / key).chmod(0o440)
@@ -172,10 +195,10 @@ def _check_mtls(options, data):
     """A key as kubelet mounts it can be read, the probe passes, and renewed files are taken."""
     rendered = Rendered(options.work / "demo-mtls.yaml")
     pod = Pod(rendered, rendered.one("Deployment"), options.work / "mtls")
-    shutil.copytree(data, pod.folder / "data", dirs_exist_ok=True)
+    _put_shards(data, pod.folder / "data")
     group = pod.pod["securityContext"]["fsGroup"]
     for version in ("first", "second"):
-        _run(["deploy/make_certificates.sh", options.work / version, "systole.systole.svc"])
+        _make_certificate(rendered.one("Certificate", "systole-server"), options.work / version)
     _put_secret(pod.folder / "tls", options.work / "first", "first", group)
     server = rendered.server()
     words = server["readinessProbe"]["exec"]["command"]
@@ -241,7 +264,7 @@ def _check_index_job(options, data):
     print(f"the job's {job['spec']['completions']} pods index and verify {shards} shards, and see damage")
 
 
-def _check_config_of_base(options):
+def _check_config_of_base(options, data):
     """The base, with all components, starts with every flag and field that it has."""
     rendered = Rendered(options.work / "all.yaml")
     server = rendered.server()
@@ -258,7 +281,7 @@ def _check_config_of_base(options):
         _need(any(path.startswith(at + "/") for at in mounts), f"{flag} {path} is nowhere mounted")
     base = Rendered(options.work / "base.yaml")
     pod = Pod(base, base.one("Deployment"), options.work / "base")
-    shutil.copytree(options.work / "demo/data", pod.folder / "data", dirs_exist_ok=True)
+    _put_shards(data, pod.folder / "data")
     with _serving(pod, base.server(), options.build) as (process, _, _):
         _end(process, pod, base)
     drain = config_field(base.config("systole-config")["server.textproto"], "drain_timeout")
@@ -273,7 +296,7 @@ def main():
     # Programs of another user find their way to the folders.
     options.work.chmod(0o755)
     data = _check_demo(options)
-    _check_config_of_base(options)
+    _check_config_of_base(options, data)
     _check_mtls(options, data)
     _check_index_job(options, data)
 
