@@ -74,7 +74,7 @@ class Pod:
         containers = [container] if container else self.pod["containers"]
         mounts = {m["mountPath"]: m["name"] for c in containers for m in c["volumeMounts"]}
         for path in sorted(mounts, key=len, reverse=True):
-            text = re.sub(rf"(?<![\w.]){re.escape(path)}(?=/|$)", str(self.folder / mounts[path]), text)
+            text = re.sub(rf"(?<![\w.]){re.escape(path)}(?=[/\"]|$)", str(self.folder / mounts[path]), text)
         return text
 
     def command(self, container, programs, words=None, replaced=None):
@@ -273,9 +273,9 @@ def _check_config_of_base(options, data):
         _need(word.split("=")[0] in known, f"there is no flag {word}")
     mounts = {m["mountPath"]: m for m in server["volumeMounts"]}
     writable = [path for path, mount in mounts.items() if not mount.get("readOnly")]
-    for flag in ("--index-dir", "--block-cache"):
-        path = flags_of(server)[flag]
-        _need(any(path.startswith(at) for at in writable), f"{flag} {path} cannot be written")
+    text = rendered.config("systole-config")["server.textproto"]
+    for path in (config_field(text, "index_dir"), flags_of(server)["--block-cache"]):
+        _need(any(path.startswith(at) for at in writable), f"{path} cannot be written")
     for flag in ("--config", "--tls-key", "--tls-certificate", "--tls-client-ca"):
         path = flags_of(server)[flag]
         _need(any(path.startswith(at + "/") for at in mounts), f"{flag} {path} is nowhere mounted")
