@@ -1,5 +1,7 @@
 // The kinds of damage for which examples are masked. Monitors count by these kinds, so they never
 // change. DamageLog::Entry says what exactly was wrong, and where.
+//
+// Thread-compatible.
 #ifndef SYSTOLE_CORE_DATASET_DAMAGE_CAUSE_H_
 #define SYSTOLE_CORE_DATASET_DAMAGE_CAUSE_H_
 

@@ -1,7 +1,6 @@
 #include "core/engine/step_scheduler.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"

@@ -25,7 +25,6 @@
 #define SYSTOLE_CORE_ENGINE_STEP_SCHEDULER_H_
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -42,20 +41,10 @@
 #include "core/engine/slice_budget.h"
 #include "core/engine/slice_shelf.h"
 #include "core/engine/slice_task.h"
+#include "core/engine/step_scheduler_options.h"
 #include "core/plan/feed_plan.h"
 
 namespace systole {
-
-struct StepSchedulerOptions {
-  // How many threads ask for work.
-  int threads = 1;
-  int64_t memory_budget_bytes = int64_t{1} << 30;
-  int max_sealed_slices = std::numeric_limits<int>::max();
-  // Whether streams of one plan share slices.
-  bool share_slices = false;
-  // A thread gives the rest of its task back once its work has cost this much (nanoseconds).
-  double turn = std::numeric_limits<double>::infinity();
-};
 
 class StepScheduler {
  public:
@@ -181,7 +170,6 @@ class StepScheduler {
   // `task` has ended. If it was the last one of its slice, the slice's streams are told.
   Answers Settle(const SliceTask& task);
   // Throws away `slice`, which is pending, and all slices after it. The stream fails with `status`.
-  // Returns the answer to a waiting consumer, if there is one.
   Answer FailAt(ScheduledStream& stream, const SharedSlice& slice, const absl::Status& status);
   // The answer to a waiting consumer, if there is one.
   Answer AnswerOf(ScheduledStream& stream);
@@ -190,10 +178,9 @@ class StepScheduler {
   bool TakeBackLookAhead(const ScheduledStream& starved);
   // Throws away the last pending slice. It may be begun again.
   void TakeBackLast(ScheduledStream& stream) { ReleaseIfLeft(stream.TakeBackLast()); }
-  // A stream has left `slice`. If no stream has the slice any more, its memory comes back at once,
-  // with two exceptions. If a task still writes there, the memory comes back when the last such
-  // task is done. If another stream has yet to reach the slice, the slice may be kept for that
-  // stream.
+  // A stream has left `slice`. If no stream has it any more, its memory comes back at once, with two
+  // exceptions. If a task still writes there, the memory comes back when the last such task is done.
+  // If another stream has yet to reach the slice, the slice may be kept for that stream.
   void ReleaseIfLeft(const SharedSlicePtr& slice);
 
   bool Shares(const ScheduledStream& stream) const;

@@ -28,12 +28,12 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "core/fetch/block.h"
+#include "core/fetch/block_entry.h"
 #include "core/fetch/block_key.h"
 #include "core/fetch/block_reader_stats.h"
 #include "core/fetch/dataset_parts.h"
 #include "core/fetch/hedge_policy.h"
 #include "core/fetch/kept_order.h"
-#include "core/fetch/read_watch.h"
 #include "core/interrupt/interrupt.h"
 #include "core/interrupt/read_progress.h"
 
@@ -49,15 +49,9 @@ struct BlockTableOptions {
 };
 
 class BlockTable {
-  struct Entry;
-
  public:
-  // A block that a want gets. If its status is OK, it is in use until Release(handed).
-  struct Handed {
-    BlockKey key;
-    std::shared_ptr<const Block> block = nullptr;
-    Entry* entry = nullptr;  // The table's entry of a block in use.
-  };
+  // If its block's status is OK, the block is in use until Release(handed).
+  using Handed = HandedBlock;
   // A want that has got all of its blocks, in the order of its uses.
   struct Finished {
     int64_t want = 0;
@@ -120,38 +114,9 @@ class BlockTable {
   BlockReaderStats GetStats() const;
 
  private:
-  struct Entry {
-    BlockKey key;
-    BlockRange range;
-    uint64_t feed = 0;
-    uint64_t dataset = 0;
-    std::shared_ptr<const void> owner;  // BlockWant::owner, until the entry's read begins.
-    int64_t number = 0;                 // Later entries have higher numbers.
-    int64_t cost = 0;
-    std::optional<std::list<Entry*>::iterator> queued;  // Its place in the queue.
-    std::vector<int64_t> reads;                         // The reads under way.
-    std::shared_ptr<const Block> block;                 // Set once the block has come.
-    std::vector<int64_t> waiters;  // Wants that have not got all of their blocks.
-    int64_t holds = 0;             // How many uses have the block now.
-    KeptOrder::Kept* kept = nullptr;
-  };
-  struct Read {
-    Entry* entry = nullptr;  // Null: no want waits for the read.
-    BlockRange range;
-    uint64_t dataset = 0;
-    std::shared_ptr<const void> owner;
-    std::shared_ptr<InterruptFlag> flag;
-    ReadWatch watch;
-    int64_t bytes = 0;  // The bytes that DatasetParts counts for the read; 0 once it has arrived.
-    int64_t cost = 0;   // The memory that the read holds beside the memory of its entry.
-    bool hung = false;
-  };
-  struct Want {
-    std::vector<BlockUse> uses;
-    uint64_t feed = 0;
-    std::vector<Handed> blocks = {};
-    int64_t missing = 0;  // Entries that have not come.
-  };
+  using Entry = BlockEntry;
+  using Read = BlockRead;
+  using Want = PendingWant;
   using Wants = std::unordered_map<int64_t, Want>;
 
   Entry* Find(const BlockKey& key) const;

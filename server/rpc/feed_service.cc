@@ -20,6 +20,7 @@
 #include "server/metrics/trainer_metrics.h"
 #include "server/rpc/call_metadata.h"
 #include "server/rpc/dataset_answers.h"
+#include "server/rpc/dataset_numbers.h"
 #include "server/rpc/feed_identity.h"
 #include "server/rpc/stream_answers.h"
 #include "server/streams/end_cause.h"
@@ -64,11 +65,6 @@ absl::Status CheckServed(const Catalogue& catalogue, const std::vector<std::stri
                                                      "' was removed from this server")));
   }
   return absl::OkStatus();
-}
-
-void AddMasked(const Dataset& dataset, MaskedByCause& masked) {
-  const MaskedByCause more = dataset.damage().masked_by_cause();
-  for (size_t cause = 0; cause < kNumDamageCauses; ++cause) masked[cause] += more[cause];
 }
 
 // The datasets that a feed reads, as one text.
@@ -293,15 +289,9 @@ std::vector<MetricFamily> FeedService::ReadFamilies() const {
     families.push_back(std::move(family));
   }
   families.push_back(BuildInfo(SYSTOLE_VERSION, ContentVersion()));
-  std::vector<DatasetNumbers> datasets;
-  const std::shared_ptr<const Catalogue> served = catalogue();
-  for (const auto& [name, dataset] : served->datasets()) {
-    datasets.push_back({.name = name,
-                        .records = dataset->num_records(),
-                        .damaged_stretches = dataset->num_damaged_records(),
-                        .masked_examples = dataset->damage().masked_examples()});
+  for (MetricFamily& family : DatasetFamilies(ReadDatasetNumbers(*catalogue()))) {
+    families.push_back(std::move(family));
   }
-  for (MetricFamily& family : DatasetFamilies(datasets)) families.push_back(std::move(family));
   return families;
 }
 
