@@ -23,8 +23,9 @@ namespace systole {
 class InfeedPump {
  public:
   // Starts the thread. queues[i] gets the slices of core client.core_begin() + i. When the feed
-  // ends, the pump closes every queue; after an error, with that error. If a queue is cancelled,
-  // the pump stops and cancels the others. REQUIRES: as many queues as the client has cores.
+  // ends, the pump closes every queue. After an error it closes them with that error. If a queue is
+  // cancelled, the pump stops and cancels the others. REQUIRES: as many queues as the client has
+  // cores.
   InfeedPump(FeedClient& client, std::vector<InfeedQueue*> queues);
   // Cancels the client and the queues (steps still in the queues are dropped) and waits for the
   // thread.
@@ -32,8 +33,9 @@ class InfeedPump {
   InfeedPump(const InfeedPump&) = delete;
   InfeedPump& operator=(const InfeedPump&) = delete;
 
-  // The client's metrics, and how many steps are ready for the cores. The client's trainer is this
-  // pump: it waits for a step also while the queues are not empty. If they are, the cores wait.
+  // The client's metrics, and how many steps are ready for the cores. For the client, this pump is
+  // the trainer. The pump may wait for a step while the queues still have steps. The cores wait
+  // only for an empty queue.
   std::vector<MetricFamily> Metrics() const;
 
  private:

@@ -37,9 +37,9 @@ class ArrivedChunk {
   absl::StatusOr<ChunkPlace> Accept(LaneCursor& cursor) const;
   // Bytes of tensors in the chunk, for a step of `shape`. Padding between tensors does not count.
   int64_t payload_bytes(const StepShape& shape) const;
-  // If the server is on this machine: why the data came with the message and not in shared memory,
-  // and the server's address. Empty if the server is elsewhere. Only the first chunk of a slice
-  // carries the server's reason.
+  // Why a server on this machine sent the data with the message and not in shared memory, and the
+  // server's address. Empty if the server is elsewhere. Only the first chunk of a slice carries the
+  // server's reason.
   std::string WhyNotShared(const ServerLink& link) const;
   // Copies the chunk's data into `step`, the memory of a step of `shape`. `finisher` is null unless
   // the stream's tensors come in their compact form (v1::CompactForm). Then `finisher` finishes

@@ -1,5 +1,5 @@
 // What a trainer decides about its feed. The defaults are for a feed over a local network. Options
-// with a row in feed_option_table.h are flags and keywords of Python, too.
+// with a row in feed_option_table.h are also flags of `systole` and keywords in Python.
 //
 // Thread-compatible value types.
 #ifndef SYSTOLE_CLIENT_LANES_FEED_CLIENT_OPTIONS_H_
@@ -54,14 +54,15 @@ struct FeedClientOptions {
   int core_begin = 0;
   int core_end = 0;
 
-  // How many of the servers are used at a time, at most. A feed begins with two, and uses one more
-  // while the trainer waits and the last one helped. With a long list, each client uses others, so
-  // that the servers share the work. More servers cost a connection each, and no memory for steps.
+  // How many of the servers are used at a time, at most. A feed begins with two. It adds one more
+  // while the trainer waits, if the server added last has helped. If the list is long, different
+  // clients use different servers, so that the servers share the work. More servers cost a
+  // connection each, and no memory for steps.
   int64_t max_servers = 16;
 
-  // Memory for steps that wait to be taken, in bytes. More hides longer hiccups. However large the
-  // steps are, there is always room for two. Steps that come twice (hedge_fraction) take two more
-  // at most. The number of servers makes no difference.
+  // Memory for steps that wait to be taken, in bytes. More memory hides longer interruptions.
+  // However large the steps are, there is always room for two. Steps that are requested twice
+  // (hedge_fraction) take room for two more at most. The number of servers makes no difference.
   int64_t prefetch_bytes = int64_t{256} << 20;
   // The largest step accepted, in bytes, summed over the cores wanted. The server's description of
   // its tensors decides how much the client allocates. This limit protects the client from a
@@ -71,8 +72,8 @@ struct FeedClientOptions {
   StepMemory memory;
   StepPlacement placement = StepPlacement::kCoreMajor;
 
-  // How long Create() or Resume() waits for the first answer of a server. After that: how long the
-  // trainer waits for the first step while no server is making it.
+  // How long Create() or Resume() waits for the first answer of a server. The same limit then holds
+  // for the trainer's wait for the first step, while no server is making that step.
   absl::Duration connect_timeout = absl::Seconds(10);
   // The feed ends when the trainer has waited this long for a step, and no step at all arrived.
   // Bytes alone do not count, so a server cannot prolong the wait by sending a few at a time. Time
@@ -95,7 +96,7 @@ struct FeedClientOptions {
   // needs them. If false, the first call of Next() or WaitForNext() begins.
   bool start_at_once = true;
   // How often the servers that send steps are told how long the trainer waits. The request for each
-  // stream tells it, too. At most a few dozen bytes a server. Servers only show it.
+  // stream tells it, too. A report takes at most a few dozen bytes. Servers only show it.
   absl::Duration report_every = absl::Seconds(10);
   // Called every 50 ms by the thread that waits in Create() or Resume(); may be null. If it returns
   // true, they return Cancelled.
@@ -114,10 +115,10 @@ struct FeedClientOptions {
   // one. Shared with the caller, because the feed or the caller may be destroyed first.
   std::shared_ptr<FeedWatch> watch;
 
-  // Gets lines on servers that fail and come back, late steps, changes of the servers and masked
-  // examples: at most 20 lines of a kind in 30 s unless its options say otherwise. May be null.
-  // Several feeds may use the same one. Threads of the feed call its sink. So the sink must not
-  // wait for the feed, or for a thread that waits for the feed.
+  // Gets lines about servers that fail and come back, late steps, changes of the servers and masked
+  // examples. It writes at most 20 lines of a kind in 30 s, unless its own options say otherwise.
+  // May be null. Several feeds may use the same one. Threads of the feed call its sink. So the sink
+  // must not wait for the feed, or for a thread that waits for the feed.
   std::shared_ptr<EventLog> log;
 };
 

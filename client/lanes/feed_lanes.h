@@ -126,7 +126,8 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   const FeedClientOptions options_;
   const ServerList list_;
   const MonotonicClock clock_;
-  // A number of its own: clients use different servers, and servers tell trainers apart.
+  // A number of this client's own. It makes clients choose different servers, and servers tell
+  // trainers apart by it.
   const uint64_t client_;
 
   mutable Mutex mu_;

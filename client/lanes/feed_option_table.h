@@ -36,7 +36,7 @@ struct FeedOption {
   // The words that a text may be. Empty: any text.
   absl::Span<const absl::string_view> words = {};
   // InvalidArgument if a text cannot be the value. The message begins with the text, in quotes.
-  // Null: any text can.
+  // Null: any text can be the value.
   absl::Status (*check)(absl::string_view text) = nullptr;
   // Whether the option is a field of ServerSecurity, which commands without a feed use, too.
   bool is_security = false;

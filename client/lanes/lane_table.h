@@ -34,8 +34,7 @@ class LandedChunk {
  public:
   // Copies the chunk's data to its place, or has StepFinisher finish compact data there. Call it
   // without holding a lock, because it may copy a megabyte. No other code touches the step's memory
-  // meanwhile. Only this stream's callbacks use this memory and, once the stream has ended, the
-  // keeper.
+  // meanwhile: only this stream's callbacks use it, and the keeper after the stream has ended.
   void Put(const ArrivedChunk& chunk);
 
  private:
@@ -65,12 +64,12 @@ class LaneTable {
   // A stream for `action`, to be started. `request` has the spec and the identity.
   ChunkStream* Open(const OpenStream& action, const ServerLink& link,
                     v1::StreamStepsRequest request);
-  // Adds the lane's stream to those that `work` cancels, unless the lane is `reading`. The callback
-  // of that lane runs now, and ends the stream itself.
+  // Unless the lane is `reading`, adds its stream to those that `work` cancels. The callback of the
+  // `reading` lane is running, and ends the stream itself.
   void Stop(const StopStream& action, int reading, KeeperWork& work);
   ChunkStream* StreamOf(int lane) const { return lanes_.at(lane).stream.get(); }
-  // Hands out the complete step of the lane, and when which stage held it up, also while another
-  // lane was bringing it.
+  // TakeStep() hands out the lane's complete step. TakeSpans() says which stage held up the step
+  // and when, also while another lane was bringing it.
   StepBuffer TakeStep(int lane);
   StepSpans TakeSpans(int lane, int64_t step);
   // Whether the lane's tensors come in their compact form (v1::CompactForm).

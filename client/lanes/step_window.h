@@ -37,7 +37,7 @@ class StepWindow {
 
   // The complete steps that wait here.
   int64_t complete_steps() const { return complete_; }
-  // Those of them that can be taken one after the other. Looks at each.
+  // How many of them can be taken one after the other, from next_step() on. Looks at each of these.
   int64_t CountReady() const;
 
  private:

@@ -34,29 +34,31 @@ class TrainerEnd {
 
   // Called once. The feed ends before `end_step`. At most `window_steps` complete steps wait here.
   void Start(int64_t end_step, int64_t window_steps);
-  // A step is complete. Returns whether it is the next one. `spans`: what it did before.
+  // A step is complete. Returns whether it is the next one. `spans`: which stage held up the step,
+  // and when.
   bool Put(int64_t step, StepBuffer buffer, StepSpans spans = {});
   // Steps from `step` on will not come, because of `error`. Those before it are still handed out.
   void EndEarly(int64_t step, absl::Status error);
   // No step is handed out any more. Only the first error counts.
   void Cancel(absl::Status error);
-  // The trainer waits for the next step, from one call to the other. It is `now`.
+  // The trainer begins, or ends, a wait for the next step. `now` is the current time, here and
+  // below.
   void WaitBegins(absl::Duration now) { waits_since_ = now; }
   void WaitEnds(absl::Duration now);
-  // For how long the trainer has been waiting for the next step. Zero: it does not wait `now`.
+  // How long the trainer has waited for the next step. Zero if it does not wait.
   absl::Duration waiting(absl::Duration now) const {
     return waits_since_.has_value() ? waited_ + (now - *waits_since_) : absl::ZeroDuration();
   }
 
   // Whether Next() has an answer. REQUIRES: Start(), as for Next().
   bool HasNext() const;
-  // A step, nullopt for the end of the feed, or an error. REQUIRES: HasNext(). It is `now`.
-  // `stats` gets the wait for the step. The wait for the first step does not count: servers begin
-  // meanwhile.
+  // A step, nullopt for the end of the feed, or an error. REQUIRES: HasNext(). Adds the wait for
+  // the step to `stats`. The wait for the first step does not count, because servers begin their
+  // work in that time.
   absl::StatusOr<std::optional<TakenStep>> Next(FeedClientStats& stats, absl::Duration now);
   // What is known of the trainer's waits.
   FeedWaits waits() const { return shares_.waits(); }
-  // What servers are told of them. It is `now`, and the trainer may be waiting.
+  // What servers are told about the waits. The trainer may be waiting.
   TrainerReport Report(absl::Duration now) const;
 
   // The error that ends the feed early, if one does.
@@ -70,13 +72,13 @@ class TrainerEnd {
  private:
   const int64_t first_step_;
   std::optional<StepWindow> window_;  // Set by Start().
-  std::vector<StepSpans> spans_;      // Of the steps in the window: of step t, t mod its size.
+  std::vector<StepSpans> spans_;      // Those of step t are at t mod window size.
   WaitShares shares_ = WaitShares(WaitCause::kWire);
   int64_t end_step_ = std::numeric_limits<int64_t>::max();
   int64_t error_step_ = std::numeric_limits<int64_t>::max();
   absl::Status error_;
   absl::Status cancelled_;
-  absl::Duration waited_ = absl::ZeroDuration();  // For the next step so far, in waits that ended.
+  absl::Duration waited_ = absl::ZeroDuration();  // The waits for the next step that have ended.
   std::optional<absl::Duration> waits_since_;     // Since when it waits.
 };
 

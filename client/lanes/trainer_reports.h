@@ -1,9 +1,11 @@
-// When which server is told how the trainer fares (ReportTrainer), and the calls that tell it.
+// Decides when to tell which server how long the trainer waits (ReportTrainer), and keeps the calls
+// that tell it.
 //
-// Only servers that send steps now are told, each by one call at a time. What becomes of a call
-// matters to nobody, but a server that does not have the method is not called again.
+// Only servers that send steps now are told, each by one call at a time. Failures of calls are
+// ignored, but a server that does not have the method is not called again.
 //
-// Thread-compatible. Starts and cancels nothing by itself: its caller does, without its lock.
+// Thread-compatible. Starts and cancels no call by itself. Its caller does that, without holding
+// its lock.
 #ifndef SYSTOLE_CLIENT_LANES_TRAINER_REPORTS_H_
 #define SYSTOLE_CLIENT_LANES_TRAINER_REPORTS_H_
 

@@ -1,9 +1,9 @@
 // The threads and the memory with which this process makes the steps of all its LocalFeeds.
 //
 // Feeds share threads and memory evenly, as peers do on a server, whatever their examples cost. A
-// feed that the trainer does not read keeps at most its share. If another feed waits for memory, it
-// gives memory back. A feed that is closed, or whose storage does not answer, does not disturb the
-// others.
+// feed that the trainer does not read keeps at most its share. If another feed waits for memory,
+// the unread feed gives memory back. A feed that is closed, or whose storage does not answer, does
+// not disturb the others.
 //
 // No thread runs before the first feed is read. Then there are 7 * `threads` threads, and one that
 // watches them. `threads` of them work at a time. The others take the place of those that wait for

@@ -21,7 +21,8 @@ class SliceSource {
   SliceSource(std::unique_ptr<StepStream> stream, int slices_per_step);
   ~SliceSource();
 
-  // Waits until Take() can return at once, for at most `timeout`. False if it still cannot.
+  // Waits until Take() can return at once, for at most `timeout`. Returns false if Take() still
+  // cannot.
   bool WaitFor(absl::Duration timeout);
   // A slice, and when the engine delivered it.
   struct Delivered {
@@ -32,7 +33,7 @@ class SliceSource {
   // error. REQUIRES: the stream has another step.
   absl::StatusOr<std::vector<Delivered>> Take();
   void Cancel();
-  // How many steps are complete, as far as Take() has not begun to put them together.
+  // How many complete steps wait. A step that Take() has begun to put together does not count.
   int64_t CountReady() const;
 
  private:

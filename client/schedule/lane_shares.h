@@ -6,8 +6,8 @@
 //   A, B, C alike:     A B C A B C A B C A B C
 //   B is slow:         A B C A A C A B C A A C      half of B's lane
 //
-// A server is judged by the time in which a step of it is awaited, which is the time in which it
-// does not pause.
+// A server is judged by the time in which the feed awaits a step from it. In the rest of the time
+// the server pauses.
 //
 // Times are those of StepSchedule. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_LANE_SHARES_H_
@@ -35,12 +35,12 @@ class LaneShares {
  public:
   // The servers of the next plan and their shares. Servers that were in the last plan keep theirs.
   std::vector<LaneShare> SharesOf(const std::vector<int>& servers) const;
-  // The servers with whole lanes, the one that paused most first: they get the other steps.
+  // The servers with whole lanes, which get the other steps. The one that paused most comes first.
   std::vector<int> Helpers(const std::vector<LaneShare>& plan) const;
 
   // A new plan. Nothing is measured until the plan is `settled`.
   void Begin(const std::vector<LaneShare>& plan);
-  // For `time` a step of the server was awaited.
+  // The feed has awaited a step from the server for `time`.
   void Awaited(int server, absl::Duration time);
   // The trainer took a step. `settled`: the steps taken now are those of the plan. This may change
   // the shares, and SharesOf() then gives a new plan.

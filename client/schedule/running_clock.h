@@ -24,7 +24,7 @@ class RunningClock {
 
   // The caller wakes up when the running time is `due`.
   void WakeAt(absl::Duration due) { wake_at_ = due + skipped_; }
-  // When the caller wakes up, in its own time.
+  // When the caller wakes up, in the caller's time.
   absl::Duration wake_at() const { return wake_at_; }
   // The running time at `now`, without See().
   absl::Duration At(absl::Duration now) const { return now - skipped_; }

@@ -18,8 +18,9 @@ namespace systole {
 // The most steps that one stream is asked for. After them, the lane opens a new stream. So a server
 // that wants to stop need not wait long.
 inline constexpr int64_t kStepsPerStream = 1024;
-// Second copies allowed beyond `hedge_fraction`, because steps may be late before many arrived.
-// Also the most steps that are on the way twice at a time: each takes memory outside of the window.
+// How many second copies are allowed beyond `hedge_fraction`, because steps may be late when only
+// few have arrived. Also the most steps that are on the way twice at a time, because each takes
+// memory outside of the window.
 inline constexpr int64_t kHedgeBurst = 2;
 // The most servers that a feed uses at a time, unless its options say otherwise.
 inline constexpr int kMostServers = 16;
@@ -39,8 +40,8 @@ struct ScheduleOptions {
   // How many second copies may be requested, as a fraction of the steps that arrived, and
   // kHedgeBurst more. 0: none.
   double hedge_fraction = 0.02;
-  // How many of the listed servers the feed uses at the beginning, and at most. It uses one more
-  // while the trainer waits and the last one helped.
+  // How many of the listed servers the feed uses at the beginning, and at most. It adds one more
+  // while the trainer waits, if the server added last has helped.
   int first_servers = kMostServers;
   int max_servers = kMostServers;
   // Decides the random part of the pauses. Clients with different seeds do not come back together.
@@ -49,7 +50,7 @@ struct ScheduleOptions {
 
 // What a server says about itself.
 struct ServerLoad {
-  // The part of its threads' time that it worked lately, from 0 to 1.
+  // The part of the time that its threads worked lately, from 0 to 1.
   double busy = 0;
   // How many more streams it would take.
   int64_t free_places = 0;
@@ -178,8 +179,8 @@ using ScheduleActions = std::vector<ScheduleAction>;
 struct ScheduleCounts {
   // Failed streams after which the feed went on, and failed questions.
   int64_t retries = 0;
-  // Second copies that were requested. Then the number that came first, and the number that did
-  // not.
+  // Second copies: those requested (hedges), those that came first (hedges_won), and those that
+  // came later or not at all (hedges_lost).
   int64_t hedges = 0;
   int64_t hedges_won = 0;
   int64_t hedges_lost = 0;

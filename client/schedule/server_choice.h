@@ -1,5 +1,5 @@
-// Decides which servers of the list a feed uses: takes servers while fewer serve than are wanted,
-// gives others back, and now and then compares the servers in use with another one.
+// Decides which servers of the list a feed uses. Takes servers while too few serve, gives others
+// back, and now and then compares the servers in use with another one.
 //
 // The servers that were taken are in the feed's ServerRoster, which the calls below change. Times
 // are those of StepSchedule, and never go back. Actions are appended. Thread-compatible.
@@ -32,8 +32,8 @@ class ServerChoice {
     begun_ = true;
     PlanLook(now);
   }
-  // A server has answered. If it is new and is full or has too much to do, and there is another, it
-  // is given back.
+  // A server has answered. A new server that is full or has too much to do is given back, if there
+  // is another one.
   void Answered(int server, const std::optional<ServerLoad>& load, absl::Duration now,
                 ServerRoster& roster);
   // The trainer took a step, for which it had waited for `waited`. `settled`: it is a step of the
@@ -50,8 +50,8 @@ class ServerChoice {
   absl::Duration Advance(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
 
  private:
-  // Takes the next server of the list, and asks it. False: there is none, or it is too early for
-  // another, which is due at due_.
+  // Takes the next server of the list, and asks it. False: there is none, or it is too early. Then
+  // due_ says when the next one is due.
   bool TakeServer(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
   void TakeAndPart(absl::Duration now, ServerRoster& roster, ScheduleActions& actions);
   // Plans when the servers in use, and the next one of the list, are asked how busy they are.
@@ -66,8 +66,8 @@ class ServerChoice {
   ServerDemand demand_;
   absl::Duration due_ = absl::InfiniteDuration();
   bool begun_ = false;
-  // How many servers were taken, and how many of them were given back because of their load, since
-  // one that was taken answered and was kept; when the last one was taken.
+  // taken_ counts the servers taken since one answered and was kept. too_busy_ counts those of them
+  // that were given back because of their load. taken_at_ is when the last one was taken.
   int taken_ = 0;
   int too_busy_ = 0;
   absl::Duration taken_at_ = absl::ZeroDuration();

@@ -1,12 +1,13 @@
-// How many servers a feed uses: one more while the trainer waits and the last one helped, one less
-// if the last one did not help or the trainer has not waited for long.
+// Decides how many servers a feed uses. Adds one while the trainer waits, if the server added last
+// has helped. Gives one up if the server added last did not help, or if the trainer has not waited
+// for some time.
 //
 //   measure the trainer's wait and rate -> waits: add one -> measure -> faster: go on
 //                                                                    -> not:    give it back
 //
-// Each server that did not help doubles the time until the next is tried, and each that was missed
-// after it was given up doubles the time until another one is given up. So the number comes to
-// rest.
+// Each server that did not help doubles the time until the next one is tried. Each server that was
+// missed after it was given up doubles the time until another one is given up. So the number comes
+// to rest.
 //
 // Times are those of StepSchedule. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_SERVER_DEMAND_H_
@@ -46,11 +47,11 @@ class ServerDemand {
   std::optional<Measure> measure_;
   // The rate before the last server was added, until it is known whether the server helps.
   std::optional<double> rate_before_;
-  absl::Duration pause_ = absl::ZeroDuration();  // After a server that did not help.
+  absl::Duration pause_ = absl::ZeroDuration();  // The pause after a server that did not help.
   absl::Duration grows_after_ = -absl::InfiniteDuration();
   bool shrank_ = false;  // The last change was that a server was given up.
   absl::Duration waited_at_ = absl::ZeroDuration();  // When the trainer last waited.
-  absl::Duration shrinks_after_ = kShrinksAfter;     // So long without a wait.
+  absl::Duration shrinks_after_ = kShrinksAfter;     // This long after a wait.
 
   static constexpr absl::Duration kShrinksAfter = absl::Minutes(1);
 };

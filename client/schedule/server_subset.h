@@ -6,8 +6,8 @@
 //
 // So clients that know nothing of each other spread over the servers, and a server that joins or
 // leaves changes nothing for the clients that do not use it. Chance alone would give some servers
-// twice as many clients as others. Therefore a server says how busy it is, and its clients leave it
-// if that is more than kFairLoad of what other servers say.
+// twice as many clients as others. Therefore a server says how busy it is. Its clients leave it if
+// it is busier than kFairLoad times the average of other servers.
 //
 // Servers have the numbers of StepSchedule, and times are its times. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_SERVER_SUBSET_H_
@@ -25,7 +25,7 @@
 
 namespace systole {
 
-// A server has too much to do if it is busier than this, times the average of other servers.
+// A server has too much to do if it is busier than this number times the average of other servers.
 inline constexpr double kFairLoad = 1.2;
 
 // The rank of the server of this name for `client`, a number that each client draws.
@@ -53,9 +53,9 @@ class ServerSubset {
   // Whether the server has room for this client: it has a free place, and is no busier than the
   // average of the other servers that told of their load.
   bool HasRoom(int server, absl::Duration now) const;
-  // The part of its load that a server should lose: 0 if it is not busier than kFairLoad of the
-  // average of the other servers that told of their load, or hardly busy at all. If each of its
-  // clients leaves it with this probability, the rest is fair.
+  // The part of its load that a server should lose. 0 if the server is hardly busy, or no busier
+  // than kFairLoad times the average of the other servers that told of their load. If each of its
+  // clients leaves with this probability, the load that stays is fair.
   double ExcessOf(int server, absl::Duration now) const;
 
  private:

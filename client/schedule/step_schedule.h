@@ -98,7 +98,7 @@ class StepSchedule {
   // Closes lanes that are over, opens the streams that can be opened, asks the servers that are
   // due.
   void Advance();
-  // Counts the time since the last event for the servers whose steps were awaited in it.
+  // Adds the time since the last event to each server whose step was awaited in that time.
   void CountAwaited(absl::Duration since);
   // Whether the steps that the trainer takes are those of the present plan.
   bool IsSettled() const { return steps_.next() >= cut_; }

@@ -6,7 +6,7 @@
 // (server_link.h). It closes these connections when there are more bytes than
 //
 //   what was asked for: for each call under way, what gRPC lets a server send ahead of its reader
-//   + what the client has taken, an eighth of it, and 1 KiB for each message (frames, TLS)
+//   + what the client has taken, plus an eighth of it, plus 1 KiB for each message (frames, TLS)
 //   + kUnaskedBytes.
 //
 // An honest server never sends more, however slow the client, the network or the counting is. The

@@ -1,4 +1,4 @@
-// One ReportTrainer call to one server: says how a trainer fares.
+// One ReportTrainer call to one server. It reports how long a trainer waits for its steps.
 //
 // Thread-compatible; Cancel() may be called while it runs. Must be destroyed on one of our own
 // threads, as ServerLink, but does not need the link once it has started.
@@ -24,7 +24,7 @@ class ReportCall {
   // destroyed from then on, but not in `done` itself.
   ReportCall(v1::TrainerReport report, std::function<void(absl::Status)> done);
 
-  // A server that does not answer soon gets no report, and the call ends with DeadlineExceeded.
+  // If the server does not answer soon, the call ends with DeadlineExceeded.
   void Start(ServerLink& link);
   // Makes `done` run soon, with Cancelled.
   void Cancel() { context_.TryCancel(); }

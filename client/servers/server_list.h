@@ -23,7 +23,7 @@
 
 namespace systole {
 
-// The most servers in a list. So the addresses that a name or a file may give are bounded. A feed
+// The most servers in a list. It also bounds the addresses that a name or a file may give. A feed
 // uses only a few of them.
 inline constexpr size_t kMaxServers = 4096;
 // The largest file of addresses, in bytes.

@@ -33,7 +33,8 @@ class Feed {
   // still hands out the complete steps before it. Then every call returns that error. Cancelled
   // after Cancel(). Each kind of feed lists its other errors.
   virtual absl::StatusOr<std::optional<Step>> Next() = 0;
-  // Waits until Next() can return at once, for at most `timeout`. False if it still cannot.
+  // Waits until Next() can return at once, for at most `timeout`. Returns false if Next() still
+  // cannot.
   virtual bool WaitForNext(absl::Duration timeout) = 0;
   // Makes Next() return Cancelled, now and from now on.
   virtual void Cancel() = 0;

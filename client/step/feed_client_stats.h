@@ -46,7 +46,7 @@ struct FeedClientStats {
   int64_t damaged_chunks = 0;
   int64_t damaged_requests = 0;
   int64_t damaged_answers = 0;
-  FeedWaits waits;  // Its times are metrics, and what is recent.
+  FeedWaits waits;  // Its `times` and `recent` are metrics.
   StepWaits step_waits;
   // Not metrics:
   // The record_ids of the first kMaxMaskedRecords masked records, each once, in the order met. The

@@ -24,7 +24,7 @@ inline std::vector<MetricReading> ReadFeedMetrics(const FeedClientStats& stats) 
   return ReadMetrics(FeedMetrics(), stats);
 }
 
-// What a table has no place for.
+// The metrics that are histograms. A table of single numbers has no place for them.
 std::vector<MetricFamily> FeedHistograms(const FeedClientStats& stats);
 
 // All of a feed's metrics. Their names and labels are always the same: nothing that a server, a

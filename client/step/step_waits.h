@@ -1,4 +1,4 @@
-// How often a trainer waited for how long until it got a step.
+// A histogram of a trainer's waits for its steps.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_STEP_STEP_WAITS_H_

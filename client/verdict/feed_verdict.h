@@ -52,7 +52,7 @@ struct FeedVerdict {
 struct FeedWaits {
   WaitTimes times;
   FeedVerdict verdict;  // Since the first step.
-  FeedVerdict recent;   // Of the last steps most, of those half a minute ago hardly anything.
+  FeedVerdict recent;   // Of the last steps. Steps of half a minute ago hardly count.
 };
 
 // The name of verdict.output in a feed of this layout. Empty: not known.

@@ -1,4 +1,4 @@
-// When which stage held up a step: spans of time, none over another.
+// Which stage held up a step, and when: spans of time that do not overlap.
 //
 //   | storage | decode | wire | client |        | decode | wire | client |  complete
 //   \________ slice of core 0 ________/  (gap)  \____ slice of core 1 ___/
@@ -6,9 +6,9 @@
 // The server says only how long each stage of a slice took (StageTimes). So the spans of a slice
 // are laid back from the moment when its first chunk arrives, and no clock of a server is needed. A
 // step waits for its last slice, so where the stages of two slices meet, those of the later slice
-// count. But if a slice was done before the one ahead of it had arrived in full, it waited for that
-// one, and its own stages held up nothing. A moment in no span belongs to none of these stages, as
-// when the request was on its way.
+// count. But if a slice was done before the slice ahead of it had arrived in full, it waited for
+// that slice, and its own stages held up nothing. A moment in no span belongs to no stage. An
+// example is the time in which the request is on its way.
 //
 // All times are since one fixed moment. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_VERDICT_STEP_SPANS_H_
@@ -35,8 +35,8 @@ struct StageSpan {
 class StepSpans {
  public:
   // A slice begins: its first chunk has arrived, and this process has dealt with it until
-  // `handled`. `stages` is nullopt if the server does not say; then nothing is known of the time
-  // before.
+  // `handled`. `stages` is nullopt if the server does not say. Then nothing is known of the time
+  // before the slice arrived.
   void BeginSlice(const std::optional<StageTimes>& stages, absl::Duration arrived,
                   absl::Duration handled);
   // A further chunk of the slice. The time between two chunks counts as kWire.
@@ -45,8 +45,9 @@ class StepSpans {
   void Clear();
   // The step's last chunk was handled. Called once.
   void Complete() { EndSlice(); }
-  // `other` was bringing the same step and came too late. What it did before the first of these
-  // spans held up the step. REQUIRES: Complete() was called, on this one only.
+  // `other` has the spans of another copy of the same step, which came too late. Its stages before
+  // the first of these spans held up the step. REQUIRES: Complete() was called on this object, and
+  // not on `other`.
   void AddBefore(StepSpans other);
 
   using Spans = absl::InlinedVector<StageSpan, 6>;
@@ -58,7 +59,8 @@ class StepSpans {
  private:
   void Append(WaitCause cause, absl::Duration begin, absl::Duration end, int output = -1,
               int operation = -1);
-  // Writes the spans of the slice's own chunks: how they alternate does not matter.
+  // Writes one span of kWire and one of kClient for the slice's chunks. In which order these two
+  // alternated does not matter.
   void EndSlice();
 
   Spans spans_;

@@ -1,5 +1,5 @@
-// Why a trainer waits for its feed: compares each of its waits with what the step that it waited
-// for was doing meanwhile (StepSpans), and says what limits the feed.
+// Finds out why a trainer waits for its feed. Compares each wait with the stages of the step that
+// the trainer waited for (StepSpans), and says what limits the feed.
 //
 //   trainer   |   works   |     waits     |   works   | waits |
 //   step                | storage | decode |..
@@ -22,12 +22,12 @@ namespace systole {
 // The trainer's wait for a step that it got.
 struct StepWait {
   absl::Duration at;      // When it got the step.
-  absl::Duration waited;  // For how long it had waited for it, just before.
+  absl::Duration waited;  // How long it had waited for the step until then.
   // When the step was ready to be taken.
   absl::Duration ready_at;
 };
 
-// How a trainer fared in the last seconds.
+// A trainer's waits and its speed in the last seconds.
 struct LatelyWaited {
   FeedVerdict verdict;
   double steps_per_second = 0;
@@ -39,11 +39,12 @@ class WaitShares {
   // servers.
   explicit WaitShares(WaitCause rest) : rest_(rest) {}
 
-  // The trainer got a step. The wait for the first one is left out: the feed begins meanwhile.
+  // The trainer got a step. The wait for the first step is left out, because the feed begins in
+  // that time.
   void Take(const StepWait& wait, const StepSpans::Spans& spans);
 
-  // What is known of the last seconds, as if the trainer got its next step now. For what it has
-  // waited so far is not known yet. Nullopt: it has got no step at all.
+  // What is known of the last seconds, as if the trainer got its next step now. The cause of its
+  // present wait is not known yet, and counts as kUnknown. Nullopt: it has got no step at all.
   std::optional<LatelyWaited> Lately(const StepWait& so_far) const;
 
   FeedWaits waits() const {
@@ -54,7 +55,7 @@ class WaitShares {
   struct Sums {
     double steps = 0;
     WaitTimes times;
-    double ready_seconds = 0;  // For which steps lay ready.
+    double ready_seconds = 0;  // The time in which steps lay ready.
     // Waited for kDecode, by tensor.
     struct Output {
       double seconds = 0;

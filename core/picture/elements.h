@@ -50,10 +50,10 @@ inline double NumberAt(DType dtype, const uint8_t* at) {
   }
 }
 
-// Calls `visit(address)` for every element of the examples that are `valid`: in the order of memory
-// or, if the tensor is tiled, example by example. (With the batch innermost, a walk by example
-// would read all of memory for each example.) `values` is where the tensor begins. REQUIRES:
-// `valid` has an entry for each example.
+// Calls `visit(address)` for every element of the examples that are `valid`. A tiled tensor is read
+// example by example, any other in the order of memory. (With the batch innermost, reading by
+// example would go through all of memory for each example.) `values` is where the tensor begins.
+// REQUIRES: `valid` has an entry for each example.
 template <typename Visitor>
 void ForEachValidElement(const SliceTensor& tensor, const uint8_t* values,
                          absl::Span<const uint8_t> valid, Visitor visit) {

@@ -9,8 +9,8 @@
 
 namespace systole {
 
-// Turns a refusal into an empty answer. Use it for answers that a command shows besides its main
-// answer, and that may need another permission.
+// Turns a refusal into an empty answer. Use it for a command's side answers, which may need another
+// permission than its main answer.
 template <typename Response>
 absl::StatusOr<Response> PermittedAnswer(absl::StatusOr<Response> answer) {
   if (absl::IsPermissionDenied(answer.status()) || absl::IsUnauthenticated(answer.status())) {

@@ -11,9 +11,10 @@
 
 namespace systole {
 
-// Prints a line for each stream of `now`, indented by two spaces, below a heading; nothing if there
-// is none. Rates are those since `before`, an earlier answer of the same server, or since the
-// stream was opened if `before` is null or does not have it.
+// Prints a heading and, below it, a line for each stream of `now`, indented by two spaces. Prints
+// nothing if there is no stream. A stream's rates are averages since `before`, an earlier answer of
+// the same server. If `before` is null or does not have the stream, they are averages since the
+// stream was opened.
 void PrintStreams(const v1::ServerStatusResponse& now, const v1::ServerStatusResponse* before,
                   std::ostream& out);
 

@@ -17,7 +17,7 @@
 
 namespace systole {
 
-// The exit code of a program that a signal ended is this plus the signal's number.
+// If a signal ends the program, the exit code is kExitSignalled plus the signal's number.
 inline constexpr int kExitSignalled = 128;
 
 class Interrupt {
@@ -63,8 +63,8 @@ class InterruptCallback {
 };
 
 // From now on SIGINT, SIGTERM and SIGHUP call `interrupt`, as long as the returned poller lives.
-// Signals that the program's caller made it ignore stay ignored. Call this before other threads
-// start. REQUIRES: `interrupt` outlives the poller.
+// A signal that is ignored when this function is called stays ignored. Call this before other
+// threads start. REQUIRES: `interrupt` outlives the poller.
 absl::StatusOr<std::unique_ptr<DescriptorPoller>> WatchSignals(Interrupt& interrupt);
 
 }  // namespace systole

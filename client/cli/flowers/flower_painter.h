@@ -13,7 +13,8 @@
 
 namespace systole {
 
-// Limits of a picture's long side, in pixels: fewer show no flower, and more take too much memory.
+// Limits of a picture's long side, in pixels. A smaller picture shows no flower, and a larger one
+// takes too much memory.
 inline constexpr int kLeastLongSide = 16;
 inline constexpr int kMostLongSide = 8192;
 

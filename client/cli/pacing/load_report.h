@@ -4,8 +4,8 @@
 // The headline is "cores fed per server CPU": (examples that arrived per second / the examples per
 // second that one core of the chip takes) / processors that the servers kept busy in that time. The
 // headline is taken from the largest level that was fed. If not even one trainer was fed, the
-// headline is taken from the level with one trainer. Then it says what the servers gave, although
-// that was not enough. The headline may be a fraction: 0.2 means that one core needs the work of
+// headline is taken from the level with one trainer. In that case it shows what the servers gave,
+// which was too little. The headline may be a fraction: 0.2 means that one core needs the work of
 // five processors.
 //
 // Thread-compatible value types.

@@ -40,10 +40,11 @@ inline constexpr uint64_t kMaxImageListBytes = uint64_t{256} << 20;
 //   DIR            a folder tree of this machine, as ListImageTree() lists it
 //   s3://B/DIR     a folder in a bucket, with a folder for each class
 //   GLOB           files in folders of their classes: "gs://B/flowers/*/*.jpg"
-//   @FILE          names or globs of these kinds, one on each line: for https://, which has no lists
-// The images of the last three forms are sorted in the same way as those of a tree. Here a class is
-// a folder that has a file. Errors are also those of ListShards(), GroupImages() and of reading
-// FILE.
+//   @FILE          a name or glob of these kinds on each line; https:// needs it, as it has no
+//                  lists
+// The images of the last three forms are sorted in the same way as those of a tree. In these forms
+// a folder is a class only if it has a file. Errors are those of ListImageTree(), ListShards() and
+// GroupImages(), and of reading FILE.
 absl::StatusOr<ImageTree> ListImages(const std::string& images);
 
 }  // namespace systole

@@ -54,7 +54,8 @@ absl::StatusOr<std::vector<IndexedShard>> IndexShards(
     std::vector<std::string> paths, const IndexerOptions& options,
     absl::FunctionRef<void(int64_t files)> progress);
 
-// Writes the indexes of the folders in `list` (KnownShards::Keep()), of whose shards these are.
+// Writes the index of each folder in `list` (KnownShards::Keep()). `shards` are the results of
+// IndexShards() for that list.
 absl::Status IndexFolders(const ShardList& list, const std::vector<IndexedShard>& shards,
                           const std::string& index_dir);
 

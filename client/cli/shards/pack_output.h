@@ -26,8 +26,8 @@ class PackOutput {
   const std::string& labels_path() const { return labels_path_; }
   const std::string& manifest_path() const { return manifest_path_; }
 
-  // AlreadyExists if there is a labels.txt with another text. In a bucket the file is written now.
-  // So if the bucket may not be written, the error comes before all images are read.
+  // AlreadyExists if there is a labels.txt with another text. In a bucket this function writes the
+  // file at once, so that a missing permission shows before all images are read.
   absl::Status BeginWith(const std::string& labels);
 
   // Makes the folder, and removes the old manifest, which describes other shards. AlreadyExists if
@@ -65,7 +65,7 @@ class PackOutput {
   const std::string labels_path_;
   const std::string manifest_path_;
   std::string labels_;
-  // In a bucket, where it is removed after an error.
+  // In a bucket, the files that Undo() removes.
   bool wrote_labels_ = false;
   bool wrote_manifest_ = false;
 };

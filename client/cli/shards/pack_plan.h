@@ -29,11 +29,11 @@ struct PackPlan {
   std::vector<std::vector<int64_t>> validation;  // By shard, too.
 };
 
-// Image i is of class labels[i]. The split is stratified. Of a class of n images, the nearest whole
-// number to n * validation goes to validation. A permutation keyed by the seed and the class
-// chooses these images, so the choice does not change when another class grows. Train and
-// validation are then shuffled, each by a keyed permutation, and cut into shards. The number of
-// validation shards makes them about as large as train shards: ceil(validation images * shards /
+// Image i is of class labels[i]. The split is stratified. If a class has n images, n * validation
+// of them go to validation, rounded to the nearest whole number. A permutation keyed by the seed
+// and the class chooses these images, so the choice does not change when another class grows. Train
+// and validation are then shuffled, each by a keyed permutation, and cut into shards. Validation
+// shards are about as large as train shards. Their number is ceil(validation images * shards /
 // train images).
 //   InvalidArgument  an option is out of range, no train image is left for a shard, or `validation`
 //                    is above 0 and takes no image.

@@ -31,8 +31,8 @@ struct PackOptions {
   // Shrinks images so that their short side has this many pixels. Images whose short side is not
   // longer stay as they are.
   std::optional<int64_t> resize_short;
-  // JPEG quality, 1 to 100. If it is set, every image is encoded anew. Otherwise only images that
-  // were made smaller are, with quality 90.
+  // JPEG quality, 1 to 100. If it is set, every image is encoded anew. If not, only images that
+  // were made smaller are encoded anew, with quality 90.
   std::optional<int64_t> quality;
   // Stores pixels instead of JPEGs. If this is true, `quality` must not be set.
   bool raw = false;
@@ -80,8 +80,8 @@ struct PackObserver {
 //   DataLoss         a file is not a whole JPEG or PNG and `skip_bad` is not set; names the first such
 //                    file.
 //   Cancelled        the observer said stop, or InterruptRequested().
-// A file that could not be read, for a reason that is not its own (a server that does not answer,
-// no permission), is the error of reading it, with `skip_bad`, too.
+// If a file cannot be read for another reason (a server that does not answer, no permission), that
+// error is returned, even with `skip_bad`.
 absl::StatusOr<PackReport> Pack(const std::string& images, const std::string& out_prefix,
                                 const PackOptions& options, const PackObserver& observer);
 

@@ -108,8 +108,8 @@ struct RecordDetail {
   std::vector<FeatureDetail> features;  // By name.
 };
 
-// Describes record `record`, counted over all of `paths` in order. This is the feed's `record_id`.
-// If files are records by themselves, only this file is read.
+// Describes one record. `record` is its number, counted over all of `paths` in order, which is also
+// the feed's `record_id`. If files are records by themselves, only this record's file is read.
 //   NotFound  there is no such record.
 //   DataLoss  it is damaged; names shard, record, offset, cause.
 absl::StatusOr<RecordDetail> InspectRecord(absl::Span<const std::string> paths, int64_t record);

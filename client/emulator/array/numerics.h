@@ -4,13 +4,14 @@
 //   exact  f32 sums in one written-down order (matrix_unit.h): the same bits on every machine, for
 //          any number of threads, and for any split of the same shards over cores.
 //   fast   oneDNN's bf16 matrix product: f32 sums in the order that is quickest on the machine at
-//          hand, AMX included. One machine gives the same bits again, for any number of threads;
-//          another CPU or another oneDNN may not. A sum differs from `exact` only by rounding: for
-//          terms of both signs by at most 8 * 2^-24 * sum over k of |a[k] * b[k]|; for terms of one
-//          sign the error grows with their number, in any order. Subnormals are flushed, as in
-//          `exact`. Infinities and NaNs come out as in `exact`, except that a sum may overflow
-//          half-way in one order and not in another. On a CPU without bf16 products (AVX512_BF16)
-//          `fast` is `exact`, because oneDNN's substitute for them is slower.
+//          hand, AMX included. One machine gives the same bits again, for any number of threads.
+//          Another CPU or another oneDNN may give other bits. A sum differs from `exact` only by
+//          rounding. If its terms have both signs, the difference is at most 8 * 2^-24 * sum over k
+//          of |a[k] * b[k]|. If they have one sign, the rounding error grows with their number, in
+//          any order. Subnormals are flushed, as in `exact`. Infinities and NaNs come out as in
+//          `exact`, except that a sum may overflow half-way in one order and not in another. On a
+//          CPU without bf16 products (AVX512_BF16) `fast` is `exact`, because oneDNN's substitute
+//          for them is slower.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_NUMERICS_H_

@@ -1,8 +1,9 @@
 // The only code that uses oneDNN: products of two bf16 matrices in memory, sums in f32.
 //
-// A product runs only on the calling thread, whatever OMP_NUM_THREADS says, because the emulator
-// spreads cores over its threads, not products. The code that oneDNN generates for a shape is kept,
-// so only the first product of a shape takes the time to generate it.
+// A product runs only on the calling thread, whatever OMP_NUM_THREADS says. The emulator gives each
+// of its threads whole cores, and never splits a product over threads. The code that oneDNN
+// generates for a shape is kept, so only the first product of a shape takes the time to generate
+// it.
 //
 // Single-thread: one thread at a time may use it. Consecutive calls may come from different
 // threads.

@@ -22,7 +22,8 @@ class ScratchPlan {
   void AddMultiplyTransposed(int64_t m, int64_t n);
 
   // The most bytes that a unit holds after all of these products, on any CPU. In numerics `fast`
-  // oneDNN takes more memory for itself. How much is not known before it has planned the product.
+  // oneDNN takes more memory for itself. That amount is known only after oneDNN has planned the
+  // product.
   int64_t bytes() const;
 
  private:

@@ -1,7 +1,8 @@
 // The vector unit: element-wise work and sums over rows, in f32, or in f64 for gradient checks.
 //
-// These are plain loops, compiled for every instruction set. The set is chosen at run time. Nothing
-// is fused, and the loops write down the order of every sum, so all targets give the same bits.
+// These are plain loops, compiled for every instruction set. The set is chosen at run time. No
+// multiplication is fused with an addition, and the loops fix the order of every sum. So all
+// targets give the same bits.
 //
 // "Rows" are the places of a batch, [rows, channels] row-major. Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_EMULATOR_ARRAY_VECTOR_UNIT_H_

@@ -53,7 +53,7 @@ struct Model {
 absl::StatusOr<Model> ParseModel(absl::string_view text, absl::string_view file);
 
 //   InvalidArgument  a value out of range (names the field), or a layer that does not fit into the
-//                    graph or to the shape it is given (names the layer and the shapes).
+//                    graph or to its input's shape (names the layer and the shapes).
 absl::StatusOr<Model> CompileModel(const v1::Model& model);
 
 }  // namespace systole::emulator

@@ -1,12 +1,12 @@
 // Replay mode. A recording says when a feed's slices arrived. From it, replay computes offline how
 // busy the feed would have kept any chip. The same file gives the same numbers every time.
 //
-// A recording that takes slices as fast as they come never makes the feed wait. So it has the
-// arrivals of a feed that may run ahead of the cores without a limit. With a slower chip, the feed
-// could only run ahead by the steps that fit into its client's window and queue. In the recording,
-// steps that came early may hide an interruption that would stall the real chip. So the replayed AU
-// (utilisation.h) is an upper bound. The bound is close for a steady feed. Pacing (paced_run.h)
-// measures the real AU for one chip.
+// If a recording takes slices as fast as they come, the feed never waits for the recorder. Such a
+// recording shows a feed that may run ahead of the cores without a limit. With a slower chip, the
+// feed could only run ahead by the steps that fit into its client's window and queue. In the
+// recording, steps that came early may hide an interruption that would stall the real chip. So the
+// replayed AU (utilisation.h) is an upper bound. The bound is close for a steady feed. Pacing
+// (paced_run.h) measures the real AU for one chip.
 //
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_REPLAY_H_

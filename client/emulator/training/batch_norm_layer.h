@@ -8,9 +8,9 @@
 // Only valid examples are in the sums. In training the other examples and their gradients become
 // zeros. Otherwise they could grow without bound, layer after layer, because the statistics do not
 // cover them (a layer multiplies by 1 / sqrt(epsilon) if the variance is 0). Then a gradient of 0
-// times an infinity would be NaN. A sum runs image by image (see VectorUnit::sum_rows), then over
-// shards in the fixed tree of network.h. These are all shards or, with local statistics, the shards
-// of the core.
+// times an infinity would be NaN. A shard adds up its images in order (see VectorUnit::sum_rows).
+// Then the shards' sums are added in the fixed tree of network.h: those of all shards or, with
+// local statistics, those of the core's shards.
 // Single-thread.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_BATCH_NORM_LAYER_H_

@@ -11,8 +11,8 @@
 //
 // A core usually has one shard. One core with eight shards computes the same bits as eight cores
 // with one shard each. Only batch norm with local statistics differs: it sums over the shards of
-// its own core. T is float or double. Floats have the chosen numerics. Doubles are never rounded to
-// bf16.
+// its own core. T is float or double. With float, matrix units use the chosen numerics. Doubles are
+// never rounded to bf16.
 // Thread-compatible. Uses `pool`'s threads inside its calls.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_
 #define SYSTOLE_CLIENT_EMULATOR_TRAINING_NETWORK_H_

@@ -14,9 +14,10 @@
 
 namespace systole::python {
 
-// The engine for a feed that asks for `threads`; nullopt: any number. A new engine has `threads`
-// threads; without `threads`, the number of systole.configure(), or else `processors`. Raises
-// FailedPrecondition if `threads` differs from the number in use or configured.
+// Returns the engine for a feed that asks for `threads` threads; nullopt: any number will do. A new
+// engine has `threads` threads. Without `threads`, it has as many as systole.configure() was told
+// or, if that was not called, `processors`. Raises FailedPrecondition if `threads` differs from the
+// number in use or configured.
 std::shared_ptr<LocalEngine> EngineForFeed(std::optional<int> threads, int processors);
 
 void DeclareProcessEngine(nanobind::module_& module);
