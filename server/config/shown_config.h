@@ -14,8 +14,8 @@ namespace systole {
 // `text` with the first address in it as ShownAddress() shows it.
 std::string ShownText(absl::string_view text);
 
-// `config` as textproto. Each text in it, of whatever field, is as ShownText() shows it. Files of
-// secrets are named, but not read.
+// `config` as textproto. The text of every field is as ShownText() shows it. Files of secrets are
+// named, but not read.
 std::string ShownConfig(const v1::ServerConfig& config);
 
 }  // namespace systole

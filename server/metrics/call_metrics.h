@@ -1,5 +1,5 @@
-// Metrics of calls, as gRPC's own convention (A66) names and buckets them for every gRPC program,
-// in Prometheus' spelling. gRPC 1.51 has none by itself.
+// Metrics of calls. Names and buckets are those of gRPC's own convention (A66), in Prometheus'
+// spelling. gRPC 1.51 itself has no such metrics.
 //
 //   grpc_server_call_started_total{grpc_method}
 //   grpc_server_call_duration_seconds{grpc_method,grpc_status}
@@ -45,8 +45,8 @@ class CallMetrics {
   // The time since some moment.
   absl::Duration Now() const { return clock_(); }
 
-  // All methods have a number of started calls. The other series begin with the first call that
-  // ended so.
+  // Every method has a series of started calls. Each other series begins with the method's first
+  // call that ended with the series' status.
   std::vector<MetricFamily> Read() const;
 
  private:

@@ -1,5 +1,6 @@
 // The table of what trainers say about their waits. Its names have another prefix than a server's
-// own metrics: the numbers are clients', and several servers tell of the same trainer.
+// own metrics, because the numbers come from clients, and several servers may report the same
+// trainer.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_METRICS_TRAINER_METRICS_H_

@@ -1,5 +1,5 @@
-// Where spans are sent, by a flag and by the variables of the environment that OpenTelemetry's
-// tools read.
+// Where spans are sent. A flag decides it, or the environment variables that OpenTelemetry's tools
+// read.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_OTLP_OTLP_OPTIONS_H_
@@ -50,8 +50,8 @@ struct OtlpOptions {
 using Variables = std::function<std::string(const char* name)>;
 std::string VariableOfServer(const char* name);
 
-// `version` is this program's. `endpoint` is the flag's value, or empty. It goes before the
-// variables, and "/v1/traces" is added to it as to OTEL_EXPORTER_OTLP_ENDPOINT. Nullopt if neither
+// `version` is this program's. `endpoint` is the flag's value, or empty. It takes precedence over
+// the variables. "/v1/traces" is added to it, as to OTEL_EXPORTER_OTLP_ENDPOINT. Nullopt if neither
 // names an endpoint, or if a variable switches OpenTelemetry off.
 //   InvalidArgument  the endpoint is no address; a variable has no valid value; the variables ask
 //                    for another protocol than http/json, and no flag names an endpoint. Messages

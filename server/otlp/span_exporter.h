@@ -1,5 +1,5 @@
 // Sends spans to a collector of traces, by OTLP over HTTP in JSON. A thread of its own sends them
-// in batches, so whoever adds a span never waits for the collector.
+// in batches, so the thread that adds a span never waits for the collector.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_OTLP_SPAN_EXPORTER_H_
@@ -56,8 +56,8 @@ class SpanExporter {
   void CountTooMany() { ++too_many_; }
 
   // Sends what waits, for at most `patience`, and drops the rest. Spans that are added later are
-  // dropped. False if the thread has not ended a moment after that, so that a destructor would
-  // wait for it.
+  // dropped. Returns false if the thread has not ended a moment later. A destructor would then wait
+  // for it.
   bool End(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);
 
   SpanCounts counts() const;
@@ -73,7 +73,7 @@ class SpanExporter {
   std::vector<Span> NextBatch() ABSL_LOCKS_EXCLUDED(mu_);
   bool HasBatch() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Send(const std::vector<Span>& batch) ABSL_LOCKS_EXCLUDED(mu_);
-  // The batch's deadline: also that of End().
+  // When a batch that begins at `begin` must be done. End() may bring this forward.
   absl::Duration DeadlineFrom(absl::Duration begin) const ABSL_LOCKS_EXCLUDED(mu_);
   // Logs that spans are sent again, or `failure`, if that has changed.
   void Tell(const std::string& failure);
@@ -83,7 +83,7 @@ class SpanExporter {
   EventLog* const events_;
   const MonotonicClock now_ = SteadyClock();
   const std::unique_ptr<HttpClient> client_;
-  std::function<double()> draw_;  // Only the thread uses it, and the next one.
+  std::function<double()> draw_;  // Only the thread uses this field and the next one.
   bool fails_ = false;
 
   std::atomic<int64_t> sent_ = 0;

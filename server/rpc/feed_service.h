@@ -111,8 +111,8 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // The same for a monitor, with the metrics of trainers, of each dataset and of the build.
   std::vector<MetricFamily> ReadFamilies() const;
 
-  // The streams that run now, with what their clients say about their trainers (RunningStreams):
-  // those of datasets that may be listed with `permissions`.
+  // The streams that run now, with what their clients say about their trainers (RunningStreams).
+  // Only streams of datasets that may be listed with `permissions`.
   StreamSnapshots ReadStreams(const Permissions& permissions) const;
   // The slowest steps of the last minutes.
   SlowStepLists ReadSlowSteps() const { return tracer_.ReadSlowSteps(); }

@@ -75,9 +75,9 @@ class RunningStreams {
   // Whether the peer has a stream whose client has this number.
   bool Has(absl::string_view peer, uint64_t trainer) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The streams that have begun and are `wanted`, with what their clients say: those whose trainers
-  // wait most come first, those of which nothing is known come last, and the oldest come first
-  // among equals. `wanted` must not use this object.
+  // The streams that have begun and are `wanted`, with what their clients say. Streams whose
+  // trainers wait most come first, and streams of which nothing is known come last. Among equals
+  // the oldest comes first. `wanted` must not use this object.
   StreamSnapshots Snapshot(const TrainerWaits& waits,
                            absl::FunctionRef<bool(const RunningStream&)> wanted) const
       ABSL_LOCKS_EXCLUDED(mu_);

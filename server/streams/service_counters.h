@@ -29,8 +29,8 @@ struct ServiceCounters {
   std::atomic<int64_t> steps_served = 0;
   std::atomic<int64_t> payload_bytes = 0;
   std::atomic<int64_t> shared_payload_bytes = 0;  // A part of payload_bytes.
-  // For which streams waited until gRPC had taken what they sent: HTTP/2's windows were closed, or
-  // the socket was full.
+  // How long streams waited until gRPC had taken what they sent, because HTTP/2's windows were
+  // closed or the socket was full.
   std::atomic<double> send_seconds = 0;
   std::atomic<bool> draining = false;
   EndCauseCounters refused;  // Requests of all methods.

@@ -21,9 +21,9 @@ struct StreamSnapshot {
   int64_t number = 0;  // As the log names it.
   // The client as the log names it: "ipv4:192.0.2.1:4711" or "identity 'team' at ipv4:..".
   std::string client;
-  std::string dataset;  // Several have commas between them.
+  std::string dataset;  // Several are separated by commas.
   uint64_t feed = 0;    // The feed's fingerprint, as the log has it.
-  absl::Duration open;  // Since when it has been open.
+  absl::Duration open;  // How long it has been open.
   int64_t steps = 0;    // Sent in this time.
   int64_t payload_bytes = 0;
   TrainerReport trainer;  // What its client says.

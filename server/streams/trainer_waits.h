@@ -30,13 +30,13 @@ inline constexpr size_t kMaxTrainers = 1024;
 inline constexpr size_t kMaxTrainersOfPeer = 256;
 // A report counts for this long: clients send one every 10 s, and one of them may be lost.
 inline constexpr absl::Duration kReportCountsFor = absl::Seconds(30);
-// An earlier report of the same client is ignored.
+// A report that comes sooner than this after the client's last report is ignored.
 inline constexpr absl::Duration kLeastReportInterval = absl::Seconds(1);
 
 // All trainers that have reported lately.
 struct TrainerTotals {
   int64_t trainers = 0;
-  // Of their wait ratios. 0 if there are none.
+  // The mean and the largest of their wait ratios. 0 if there are none.
   double mean_waits = 0;
   double max_waits = 0;
   std::array<int64_t, kNumFeedLimits> by_limit = {};

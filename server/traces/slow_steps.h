@@ -19,15 +19,15 @@
 
 namespace systole {
 
-// How long a step took on the server. Steps are made ahead, so a step's read may fall into the
-// time when the one before was sent.
+// How long a step took on the server. Steps are made ahead, so a step may be read while the step
+// before it is sent.
 struct StepTimes {
   // Of the step's slowest slice (core/batch/stage_times.h).
   absl::Duration read = absl::ZeroDuration();
   absl::Duration make = absl::ZeroDuration();
   absl::Duration wait = absl::ZeroDuration();
-  // From the first byte of a slice until gRPC has taken its last, of all slices together. The
-  // client and the network decide it.
+  // The time from the first byte of a slice until gRPC has taken its last byte, summed over all
+  // slices. It depends on the client and the network.
   absl::Duration send = absl::ZeroDuration();
 };
 
@@ -48,18 +48,18 @@ struct SlowStep : TracedStep {
 
 // Newest minute first, within it by dataset, and then slowest first.
 struct SlowStepLists {
-  std::vector<SlowStep> made;  // By read + make: the server, its storage.
-  std::vector<SlowStep> sent;  // By send: the network, the client.
+  std::vector<SlowStep> made;  // By read + make, which depend on the server and its storage.
+  std::vector<SlowStep> sent;  // By send, which depends on the network and the client.
 };
 
 class SlowSteps {
  public:
-  // The minutes that are kept, of those in which steps were sent.
+  // How many minutes are kept. Minutes in which no step was sent do not count.
   static constexpr size_t kMinutes = 10;
-  // The datasets of a minute that have lists of their own. All others share one, as "other":
-  // clients name datasets in any mixture.
+  // How many datasets of a minute have lists of their own. All others share the lists of "other",
+  // because clients can name datasets in any mixture.
   static constexpr size_t kDatasets = 16;
-  // The steps of a dataset and minute.
+  // How many steps are kept for each dataset and minute.
   static constexpr size_t kSlowestMade = 5;
   static constexpr size_t kSlowestSent = 3;
 
@@ -70,7 +70,7 @@ class SlowSteps {
   SlowStepLists Read() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // In each of its lists a step is there at most once. Slowest first.
+  // A step is in each list at most once. The slowest step comes first.
   struct OfDataset {
     std::string name;
     std::vector<TracedStep> made;

@@ -1,9 +1,9 @@
-// Which calls and steps are traced, and where their traces go: slow steps to a list for people, and
-// spans to a collector, if there is one.
+// Decides which calls and steps are traced. Puts slow steps into a list for people, and sends spans
+// to a collector, if there is one.
 //
-// A call is traced as its client wants (OpenTelemetry's "parent based"): with a traceparent, if it
-// says "sampled"; without one, always. Of a traced stream each slow step has a span, and of the
-// others as many as kStepSpansPerSecond allows.
+// The client decides whether a call is traced (OpenTelemetry's "parent based"). A call with a
+// traceparent is traced if that says "sampled". A call without one is always traced. In a traced
+// stream, each slow step has a span. Other steps have spans as far as kStepSpansPerSecond allows.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_TRACES_TRACER_H_
@@ -51,11 +51,12 @@ struct TracerOptions {
 
 class Tracer {
  public:
-  // Calls that may have spans, a second, for all clients together, and at once. Without this, calls
-  // that are refused at once could push the spans of streams out.
+  // How many calls may have spans: in each second, and at the same moment. Both count all clients
+  // together. Without this limit, calls that are refused at once could push out the spans of
+  // streams.
   static constexpr double kCallsPerSecond = 50;
   static constexpr double kCallsAtOnce = 200;
-  // Steps that are not slow and still have a span, a second and at once.
+  // How many steps that are not slow have a span: in each second, and at the same moment.
   static constexpr double kStepSpansPerSecond = 10;
   static constexpr double kStepSpansAtOnce = 20;
 
@@ -82,7 +83,8 @@ class Tracer {
   }
 
  private:
-  // Lets through `per_second`, and `at_once` after a pause.
+  // Lets through `per_second` calls or steps a second, and up to `at_once` of them at once after a
+  // pause.
   struct Rate {
     double per_second;
     double at_once;
