@@ -1,8 +1,8 @@
 // Bounds what a server may send a client, and hangs up on a server that sends more.
 //
 // gRPC 1.51 takes a whole message, up to the 4 GiB that a server can announce, before it looks at
-// its limit. It also takes any number of headers, and of frames that belong to no call. So the
-// client counts, below TLS and HTTP/2, the bytes that came in on the connections of a link
+// its limit. It also takes any number of headers, and any number of frames that belong to no call.
+// So the client counts, below TLS and HTTP/2, the bytes that came in on the connections of a link
 // (server_link.h). It closes these connections when there are more bytes than
 //
 //   what was asked for: for each call under way, what gRPC lets a server send ahead of its reader

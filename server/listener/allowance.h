@@ -8,7 +8,8 @@
 // A connection whose unearned part is too large is closed. The memory that all connections together
 // cost has a bound, too. Connections that have just ended still count, because gRPC takes time to
 // free their memory. Two rules keep this bound:
-//   - beyond the bound, connections of a peer that costs more than its part of it are closed;
+//   - beyond the bound, a peer's connections are closed if the peer costs more than its part of the
+//     bound;
 //   - while the open connections alone cost more than the bound, the peer that costs most loses its
 //     costliest connection.
 //

@@ -30,7 +30,7 @@ struct Range {
 struct PlacedDamage {
   int64_t record = 0;
   uint64_t offset = 0;
-  std::string file;   // Of a group of files: the file, "rose/1.jpg". Otherwise empty.
+  std::string file;   // The file, "rose/1.jpg", in a group of files; otherwise empty.
   std::string place;  // RecordSource::PlaceOf().
   std::string cause;
 };
@@ -100,7 +100,7 @@ struct RecordDetail {
   std::string shard;  // Path.
   int64_t record_in_shard = 0;
   uint64_t offset = 0;  // From the shard's start, in bytes; 0 if `file` is not empty.
-  std::string file;     // Of a group of files: the file, "rose/1.jpg". Otherwise empty.
+  std::string file;     // The file, "rose/1.jpg", in a group of files; otherwise empty.
   std::string place;    // RecordSource::PlaceOf().
   uint64_t payload_bytes = 0;
   std::string example_name;             // The kind of record expected: "tf.train.Example".

@@ -28,7 +28,7 @@ struct BadRecord {
   std::string shard;    // Path.
   int64_t record = 0;   // Its number in the shard.
   uint64_t offset = 0;  // Where the record begins in the shard, in bytes.
-  std::string file;     // Of a group of files: the file, "rose/1.jpg". Otherwise empty.
+  std::string file;     // The file, "rose/1.jpg", in a group of files; otherwise empty.
   std::string place;    // RecordSource::PlaceOf().
   std::string cause;
 };
