@@ -20,10 +20,11 @@
 namespace systole {
 
 struct FeedClientOptions {
-  // At least one of: "HOST:PORT", "unix:PATH", "dns:///NAME:PORT" (all addresses of the name,
-  // looked up every few seconds), "file:PATH" (one address a line, read again when changed) or
-  // "xds:///NAME" (left to gRPC; counts as one server). All must serve the same data. Servers may
-  // join and leave while the feed runs: client/servers/server_list.h.
+  // At least one address: "HOST:PORT", "unix:PATH", "dns:///NAME:PORT" (all addresses of the name),
+  // "file:PATH" (one address a line) or "xds:///NAME". Names are looked up every few seconds, and a
+  // file is read again when it changes. gRPC resolves an xds:/// name, which counts as one server.
+  // All servers must serve the same data. Servers may join and leave while the feed runs:
+  // client/servers/server_list.h.
   std::vector<std::string> servers;
 
   // TLS, certificates, a token.

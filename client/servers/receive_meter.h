@@ -38,9 +38,9 @@ namespace systole {
 
 // How many bytes a server may send beyond what was asked for, over all connections of a link.
 inline constexpr int64_t kUnaskedBytes = int64_t{16} << 20;
-// The most that gRPC 1.51 lets a server send ahead of the reader of a stream: a window of up to
-// 2^25 bytes, which grows with the bandwidth and delay of the connection, 1 MiB more while a
-// message is read, and that message.
+// The most that gRPC 1.51 lets a server send ahead of the reader of a stream. This is a window of
+// up to 2^25 bytes, 1 MiB more while a message is read, and that message. The window grows with the
+// bandwidth and delay of the connection.
 inline constexpr int64_t kStreamAheadBytes = (int64_t{33} << 20) + kMaxChunkMessageBytes;
 
 class ReceiveMeter {

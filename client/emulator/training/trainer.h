@@ -35,8 +35,8 @@ struct TrainerOptions {
   // The seed of the initial weights and of dropout.
   uint64_t seed = 0;
   // How products are summed. kExact promises equal bits for any number of threads, any CPU and any
-  // split over cores. kFast keeps to its tolerance (array/numerics.h) and repeats its own bits on
-  // the same machine with the same options.
+  // split over cores. kFast stays within its tolerance (array/numerics.h). On one machine, with the
+  // same options, it gives the same bits again.
   Numerics numerics = Numerics::kExact;
   // A model that needs more memory is refused, because its text could ask for any size.
   int64_t memory_limit_bytes = int64_t{8} << 30;
