@@ -79,7 +79,7 @@ class TrainerEnd {
   absl::Status error_;
   absl::Status cancelled_;
   absl::Duration waited_ = absl::ZeroDuration();  // The waits for the next step that have ended.
-  std::optional<absl::Duration> waits_since_;     // Since when it waits.
+  std::optional<absl::Duration> waits_since_;     // When its present wait began.
 };
 
 }  // namespace systole

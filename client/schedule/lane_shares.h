@@ -56,7 +56,7 @@ class LaneShares {
   const Server* Find(int server) const;
 
   std::vector<Server> servers_;
-  std::optional<absl::Duration> begin_;  // Of the measurement.
+  std::optional<absl::Duration> begin_;  // When the measurement began.
   int64_t steps_ = 0;
 };
 

@@ -37,11 +37,11 @@ struct ScheduleOptions {
   // to `max_backoff`, each up to a quarter longer by chance.
   absl::Duration backoff = absl::Milliseconds(50);
   absl::Duration max_backoff = absl::Seconds(2);
-  // How many second copies may be requested, as a fraction of the steps that arrived, and
-  // kHedgeBurst more. 0: none.
+  // Second copies may be requested for this fraction of the steps that arrived, and for kHedgeBurst
+  // steps more. 0: for none.
   double hedge_fraction = 0.02;
-  // How many of the listed servers the feed uses at the beginning, and at most. It adds one more
-  // while the trainer waits, if the server added last has helped.
+  // How many of the listed servers the feed uses: at the beginning (first_servers), and at most
+  // (max_servers). It adds one more while the trainer waits, if the server added last has helped.
   int first_servers = kMostServers;
   int max_servers = kMostServers;
   // Decides the random part of the pauses. Clients with different seeds do not come back together.
@@ -90,7 +90,7 @@ struct ChunkArrived {
 struct StepArrived {
   int lane;
 };
-// A lane's stream has ended: with a failure, or as it was asked to.
+// A lane's stream has ended. Without `failure` it has ended as it was asked to.
 struct StreamEnded {
   int lane;
   std::optional<Failure> failure;

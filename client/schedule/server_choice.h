@@ -71,7 +71,7 @@ class ServerChoice {
   int taken_ = 0;
   int too_busy_ = 0;
   absl::Duration taken_at_ = absl::ZeroDuration();
-  absl::Duration look_at_ = absl::InfiniteDuration();  // When to look around.
+  absl::Duration look_at_ = absl::InfiniteDuration();  // When to ask how busy servers are.
   std::optional<int> spare_;                           // The server asked beside those in use.
   bool looks_ = false;
   absl::Duration swaps_after_ = absl::ZeroDuration();  // When another server may be taken instead.

@@ -67,7 +67,7 @@ class StepSpans {
   bool in_slice_ = false;
   absl::Duration arrived_;                          // The slice's first chunk.
   absl::Duration handled_;                          // Spent in this process for its chunks.
-  absl::Duration end_ = -absl::InfiniteDuration();  // Up to here chunks are handled.
+  absl::Duration end_ = -absl::InfiniteDuration();  // When the last chunk was handled.
 };
 
 }  // namespace systole

@@ -81,7 +81,7 @@ class TrainerWaits {
 
   const MonotonicClock clock_;
   mutable Mutex mu_;
-  std::map<std::string, Peer> peers_ ABSL_GUARDED_BY(mu_);  // None is empty.
+  std::map<std::string, Peer> peers_ ABSL_GUARDED_BY(mu_);  // No peer's map is empty.
   size_t size_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -46,7 +46,8 @@ struct SlowStep : TracedStep {
   std::string dataset;
 };
 
-// Newest minute first, within it by dataset, and then slowest first.
+// The newest minute comes first. The steps of a minute are sorted by dataset. Of a dataset, the
+// slowest step comes first.
 struct SlowStepLists {
   std::vector<SlowStep> made;  // By read + make, which depend on the server and its storage.
   std::vector<SlowStep> sent;  // By send, which depends on the network and the client.

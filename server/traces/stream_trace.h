@@ -44,7 +44,7 @@ class StreamTrace {
  private:
   Tracer& tracer_;
   const CallTrace call_;
-  const TracedStream stream_;  // With a dataset that may be shown.
+  const TracedStream stream_;  // Its dataset's name may be shown.
   int64_t steps_ = 0;          // Sent.
 
   // Of the step that is being sent.
@@ -52,8 +52,8 @@ class StreamTrace {
   StepTimes times_;
   int slowest_core_ = 0;
   absl::Duration begin_;        // When its first slice was begun.
-  absl::Duration slice_begin_;  // When the slice arrived that is being sent.
-  absl::Duration slice_end_;    // When the last one was sent.
+  absl::Duration slice_begin_;  // When the slice that is being sent arrived.
+  absl::Duration slice_end_;    // When the last slice was sent.
 };
 
 }  // namespace systole

@@ -32,7 +32,7 @@ namespace systole {
 
 // The trace that a call belongs to. Thread-compatible.
 struct CallTrace {
-  TraceId trace = {};        // Not set: none.
+  TraceId trace = {};        // Not set: the call belongs to no trace.
   uint64_t span = 0;         // The call's own span. 0: no spans are made of this call.
   uint64_t parent_span = 0;  // The caller's. 0: it has none.
   std::string state = {};

@@ -51,7 +51,7 @@ absl::string_view UnitSplitName(UnitSplit split);
 
 struct GemmCycles {
   int64_t folds = 0;   // F of the whole product.
-  int64_t cycles = 0;  // In SCALE-Sim's dataflows 1 too few: see the - 1 above.
+  int64_t cycles = 0;  // 1 too few in SCALE-Sim's dataflows: see the - 1 above.
   // M * K * N / (cycles * R * C * units), in which 0 cycles count as 1. SCALE-Sim's - 1 can make
   // the quotient larger than 1 on an array of one element.
   double utilisation = 0;

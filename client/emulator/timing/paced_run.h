@@ -44,7 +44,7 @@ struct PacedOptions {
 
 // The emulator's own time, over all steps.
 struct PacingOverhead {
-  absl::Duration noticing;      // From when a step is ready until the loop has it: waking, popping.
+  absl::Duration noticing;      // From a step's readiness until the loop has it: waking, popping.
   absl::Duration max_noticing;  // The longest for one step.
   absl::Duration work;          // The loop's work between having a step and waiting for its end.
   absl::Duration max_late;      // The most by which the loop was late at a step's end.

@@ -23,11 +23,11 @@
 
 namespace systole::emulator {
 
-// Returns a function that calls `pop` and appends to `arrivals.ns` when each slice arrived, in
-// nanoseconds since the call of Recording(). Slices that arrived earlier have 0. The function also
-// sets `arrivals.first_step`, and drops a last step that only some cores got. `clock` is the clock
-// of SliceArrival.arrived_at. The function borrows `arrivals`. It must be called for the cores in
-// order. It returns ResourceExhausted beyond kMaxArrivalTimes.
+// Returns a function that calls `pop` and appends each slice's time of arrival to `arrivals.ns`, in
+// nanoseconds since the call of Recording(). The time of slices that arrived earlier is 0. The
+// function also sets `arrivals.first_step`, and drops a last step that only some cores got. `clock`
+// is the clock of SliceArrival.arrived_at. The function borrows `arrivals`. It must be called for
+// the cores in order. It returns ResourceExhausted beyond kMaxArrivalTimes.
 PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals);
 
 // InvalidArgument if an option is out of range. `options.num_cores` is ignored, because the
