@@ -53,7 +53,7 @@ class Server final : private AdminPort::Source {
   //   InvalidArgument  no valid address, or one beyond loopback without TLS or `insecure`; a field
   //                    out of its bounds.
   //   Unavailable      the address is taken or not this machine's.
-  // and, for a Unix socket, the errors of SocketLock::Take(); with TLS, those of TlsFiles::Open().
+  // Also the errors of SocketLock::Take() for a Unix socket, and of TlsFiles::Open() with TLS.
   static absl::StatusOr<std::unique_ptr<Server>> Start(Catalogue catalogue,
                                                        const v1::ServerConfig& config,
                                                        const FeedServiceOptions& service = {},
@@ -131,8 +131,8 @@ class Server final : private AdminPort::Source {
     return service_->pictures().Look();
   }
 
-  // Declared first, so destroyed last: before that, the listener and the slots remove their socket
-  // files.
+  // Declared first, so that it is destroyed last, after the listener and the slots have removed
+  // their socket files.
   const std::optional<SocketLock> socket_lock_;
   const std::unique_ptr<FeedService> service_;
   std::shared_ptr<CallMetrics> calls_;

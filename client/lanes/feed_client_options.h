@@ -35,8 +35,8 @@ struct FeedClientOptions {
   // Otherwise batches come as bytes. The steps are the same in both cases.
   bool share_memory = true;
 
-  // Which side finishes a tensor, which means: applies its last transforms. The client can do so if
-  // the values are whole numbers before these transforms, and each transform changes every value by
+  // Which side finishes a tensor, that is, applies its last transforms. The client can do so if the
+  // values are whole numbers before these transforms, and each transform changes every value by
   // itself, such as normalize, gamma or the cast to bfloat16. Then the tensor travels as uint8.
   // This takes half or a quarter of the bytes, and some of the trainer's CPU time. The steps are
   // the same in both cases.

@@ -18,7 +18,7 @@ struct ConfigChange {
   std::vector<std::string> removed;
   // Names of datasets that both have, with other shards, compression or expectations.
   std::vector<std::string> changed;
-  // Whether `access` differs, in what a running server can change.
+  // Whether `access` differs in a part that a running server can change.
   bool access = false;
   // The other fields that differ, as a config file names them. A running server cannot change them.
   std::vector<std::string> fixed;

@@ -53,9 +53,9 @@ inline constexpr int64_t kTlsConnectionCost = int64_t{72} << 10;
 inline constexpr int64_t kMaxUnearnedCost = int64_t{24} << 20;
 // The least part of the bound that a peer has: a TLS handshake and a request.
 inline constexpr int64_t kLeastPart = int64_t{128} << 10;
-// A peer has a debt for the memory of its connections that have ended. In bytes: what all peers
-// together pay off in a millisecond, the largest debt of a peer, and the debt above which a peer's
-// new connections wait.
+// A peer has a debt for the memory of its connections that have ended. The next three numbers are
+// in bytes: what all peers together pay off in a millisecond, the largest debt of a peer, and the
+// debt above which a peer's new connections wait.
 inline constexpr int64_t kPaidPerMs = 8 << 10;
 inline constexpr int64_t kMaxDebt = int64_t{32} << 20;
 inline constexpr int64_t kWaitingDebt = int64_t{4} << 20;

@@ -53,7 +53,7 @@ class TrainerWaits {
   void Add(const std::string& peer, uint64_t client, const TrainerReport& report)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The client's last report. Without `waits` if there is none that counts.
+  // The client's last report, if it still counts. Otherwise a report without `waits`.
   TrainerReport Of(const std::string& peer, uint64_t client) const ABSL_LOCKS_EXCLUDED(mu_);
   TrainerTotals totals() const ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -17,7 +17,8 @@ namespace systole {
 // which is normal: less than a second if a server was lost, less than five seconds if not.
 std::string WaitingText(const std::optional<FeedWaiting>& waiting);
 
-// WaitingText() of what `watch` says at each call, for ProgressBarOptions::notice.
+// Returns a function for ProgressBarOptions::notice. Each call returns the WaitingText() of what
+// `watch` says at that time.
 std::function<std::string()> WaitingNotice(std::shared_ptr<const FeedWatch> watch);
 
 }  // namespace systole
