@@ -93,7 +93,7 @@ class FeedServers {
 
  private:
   // FailedPrecondition if `answer` is about another feed than the first answer; Internal if no
-  // correct server gives such an answer for the spec.
+  // correct server could give such an answer for the spec.
   absl::Status CheckAnswer(const v1::ResolveFeedResponse& answer);
 
   const v1::FeedSpec& spec_;

@@ -13,8 +13,8 @@
 
 namespace systole {
 
-// Plain numbers, unlike Histogram: a feed adds under a lock that it holds anyway, and copies them
-// with its other numbers.
+// It has plain numbers, unlike Histogram, because a feed adds to it under a lock that it holds
+// anyway, and copies it with its other numbers.
 class StepWaits {
  public:
   // In seconds. Up to the first bound a trainer hardly waits (client/verdict). A feed gives up

@@ -2,7 +2,7 @@
 // and the page.
 //
 // The headline is "cores fed per server CPU". The cores are the examples that arrived per second,
-// divided by the examples per second that one core of the chip takes. They are divided by the
+// divided by the examples per second that one core of the chip takes. This number is divided by the
 // processors that the servers kept busy in that time. The headline is taken from the largest level
 // that was fed. If not even one trainer was fed, the headline is taken from the level with one
 // trainer. In that case it shows what the servers gave, which was too little. The headline may be a
