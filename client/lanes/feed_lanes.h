@@ -126,8 +126,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   const FeedClientOptions options_;
   const ServerList list_;
   const MonotonicClock clock_;
-  // A number of this client's own. It makes clients choose different servers, and servers tell
-  // trainers apart by it.
+  // A number of this client's own: decides the servers used first, and tells trainers apart.
   const uint64_t client_;
 
   mutable Mutex mu_;
