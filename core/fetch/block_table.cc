@@ -75,7 +75,7 @@ BlockTable::Admission BlockTable::Admit(const BlockWant& want) {
   if (std::optional<std::vector<Handed>> blocks = AdmitFromMemory(want); blocks.has_value()) {
     return {.admitted = true, .want = ++last_number_, .blocks = std::move(blocks)};
   }
-  Want admitted = {.uses = want.uses, .feed = want.feed};
+  PendingWant admitted = {.uses = want.uses, .feed = want.feed};
   std::vector<Entry*> known;
   std::vector<BlockRange> missing;
   std::unordered_set<BlockKey, BlockKeyHash> seen;
@@ -210,7 +210,7 @@ void BlockTable::NoteRoom() {
 void BlockTable::Drop(int64_t want) {
   const auto found = wants_.find(want);
   if (found == wants_.end()) return;
-  const Want dropped = std::move(found->second);
+  const PendingWant dropped = std::move(found->second);
   wants_.erase(found);
   for (size_t use = 0; use < dropped.uses.size(); ++use) {
     Entry* const entry = Find(dropped.blocks[use].key);
@@ -269,7 +269,7 @@ std::vector<BlockTable::Finished> BlockTable::HandToWaiters(
   const std::vector<int64_t> waiters = entry.waiters;
   if (!block->status().ok()) entry.waiters.clear();
   for (const int64_t number : waiters) {
-    Want& want = wants_.at(number);
+    PendingWant& want = wants_.at(number);
     for (Handed& handed : want.blocks) {
       if (handed.key == entry.key) handed.block = block;
     }

@@ -116,8 +116,7 @@ class BlockTable {
  private:
   using Entry = BlockEntry;
   using Read = BlockRead;
-  using Want = PendingWant;
-  using Wants = std::unordered_map<int64_t, Want>;
+  using Wants = std::unordered_map<int64_t, PendingWant>;
 
   Entry* Find(const BlockKey& key) const;
   bool IsFree(const Entry& entry) const;

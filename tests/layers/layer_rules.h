@@ -68,6 +68,8 @@ struct LayerRules {
   int max_lines_of_header_and_sources = 0;
   // Names that no folder may have, because a folder for everything fits into no layer.
   std::vector<std::string> refused_folder_names;
+  // Folders that have such a name because another program calls them so.
+  std::vector<std::string> folders_of_other_programs;
   // All entries of the top level, except dotfiles and `build`. No other entry may be there.
   std::vector<std::string> top_level;
 };

@@ -62,6 +62,8 @@ TEST(FeedFlagsTest, EveryFlagOfTheTableSetsItsFieldAndNoOther) {
     std::vector<std::string> args = {FlagOf(option)};
     if (!option.words.empty()) {
       args.emplace_back(option.words.back());  // The first word is the default.
+    } else if (option.name == "traceparent") {
+      args.push_back("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
     } else if (!option.value.empty()) {
       args.push_back("1");
     }
