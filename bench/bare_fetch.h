@@ -1,5 +1,5 @@
-// Bare libcurl: fetches ranges of objects on many connections at a time, from one thread. The
-// ceiling of everything that reads objects by HTTP.
+// Fetches ranges of objects with bare libcurl, on many connections at a time, from one thread. Its
+// speed is the ceiling of everything that reads objects by HTTP.
 //
 // Single-thread. A request that fails ends the program.
 #ifndef SYSTOLE_BENCH_BARE_FETCH_H_
@@ -28,8 +28,8 @@ class BareFetch {
   BareFetch(const BareFetch&) = delete;
   BareFetch& operator=(const BareFetch&) = delete;
 
-  // Begins the ranges in order, and copies each into memory that the next range of the same
-  // connection takes over.
+  // Begins the ranges in order. Copies each into its connection's memory, over the range that this
+  // connection fetched before.
   void Fetch(absl::Span<const FetchRange> ranges);
 
  private:

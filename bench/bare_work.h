@@ -25,13 +25,13 @@ struct BareExample {
   std::vector<TapsPass> passes = {};
 };
 
-// The place to which finished examples are copied: four slices in turn, as many as an engine makes
-// ahead.
+// Takes copies of finished examples, in four slices that are filled in turn. An engine makes as
+// many slices ahead.
 class SliceStore {
  public:
-  // `kept`: copies from as many different source examples as a slice has, so that they come from
-  // memory. Otherwise copies one example again and again, so that it comes from the processor's
-  // caches.
+  // If `kept`, there are as many different source examples as a slice has, so they come from
+  // memory. Otherwise there is one, which is copied again and again, so it comes from the
+  // processor's caches.
   SliceStore(int64_t example_bytes, int64_t batch, bool kept);
 
   // Copies example `number`. Thread-safe for different numbers.

@@ -17,9 +17,9 @@
 
 namespace systole::bench {
 
-// Eight shards with 1,024 photographs (see photographs.h) in the full run; at least 128, one batch,
-// in any run. Features as `systole pack` writes them: image (JPEG), class, label (below 1,000),
-// size (height, width, channels).
+// Eight shards with 1,024 photographs (see photographs.h) in the full run, and with at least 128
+// (one batch) in any run. The features are those that `systole pack` writes: image (JPEG), class,
+// label (below 1,000), size (height, width, channels).
 std::vector<std::string> PhotographShards();
 
 // Eight shards with 400,000 small records in the full run. Features: image (784 bytes, 28 x 28
@@ -27,9 +27,9 @@ std::vector<std::string> PhotographShards();
 std::vector<std::string> SmallRecordShards();
 constexpr int64_t kSmallRecordBytes = 784;
 
-// Eight shards with 5,120 records (524 MB) in the full run; at least 128, one batch, in any run.
-// Features: blob (102,400 random bytes), label (below 1,000). For reading from far away: each
-// record costs little beside its bytes.
+// Eight shards with 5,120 records (524 MB) in the full run, and with at least 128 (one batch) in
+// any run. Features: blob (102,400 random bytes), label (below 1,000). These are for reading over a
+// network: the work for a record costs little beside its bytes.
 std::vector<std::string> BlobShards();
 constexpr int64_t kBlobBytes = 102'400;
 

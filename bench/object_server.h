@@ -1,7 +1,7 @@
-// A server of objects for benchmarks: a folder by plain HTTP/1.1, behind a link of some latency and
-// rate. It is a process of its own, so the program that measures does not count its CPU time.
+// Serves the files of a folder to benchmarks, by plain HTTP/1.1, as if over a link with a latency
+// and a rate. It is a process of its own, so the program that measures does not count its CPU time.
 //
-// It serves GET and HEAD, one range of bytes, a strong ETag and If-Match, on any number of kept
+// It knows GET, HEAD, one range of bytes, strong ETags and If-Match, on any number of kept
 // connections. Every answer begins after the latency. While an answer waits, others are sent. All
 // bodies share the rate.
 //
@@ -36,11 +36,11 @@ class ObjectServer {
   ObjectServer(const ObjectServer&) = delete;
   ObjectServer& operator=(const ObjectServer&) = delete;
 
-  // The address of a file. REQUIRES: `path` lies in the folder, and has only characters that stand
-  // for themselves in addresses.
+  // The address of a file. REQUIRES: `path` lies in the folder, and has no character that must be
+  // escaped in addresses.
   std::string Url(absl::string_view path) const;
 
-  // The bytes of bodies that were handed to the sockets, and the requests, since the start.
+  // Since the start: the bytes of bodies that were handed to the sockets, and the requests.
   int64_t bytes_sent() const { return shared_->bytes_sent; }
   int64_t requests() const { return shared_->requests; }
 

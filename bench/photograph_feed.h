@@ -24,7 +24,7 @@ struct PhotographFeed {
   v1::DataType dtype = v1::UINT8;
   int64_t global_batch = 128;
   int edge_px = 224;
-  // For a server, two specs that differ in their seeds alone are two feeds.
+  // A server treats two specs that differ only in their seeds as two feeds.
   uint64_t seed = 7;
 };
 

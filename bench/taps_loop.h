@@ -1,6 +1,6 @@
 // Does only the multiplications and additions of a resample. It has no tables and no conversion,
-// and all values stay in the processor's nearest cache. Our output is defined bit by bit, so a
-// resample must round each product and each sum. No such resample can be faster.
+// and all values stay in the processor's nearest cache. Our output is defined bit by bit: a
+// resample must round each product and each sum. So no resample can be faster than this loop.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_BENCH_TAPS_LOOP_H_
@@ -15,8 +15,8 @@
 
 namespace systole::bench {
 
-// Makes `rows` rows of `row_values` values, each the sum of `taps` products. If `taps` is no whole
-// number, it is the mean over the rows.
+// Makes `rows` rows of `row_values` values, each the sum of `taps` products. `taps` need not be a
+// whole number: it is the mean over the rows.
 struct TapsPass {
   int64_t rows = 0;
   int64_t row_values = 0;
@@ -26,9 +26,9 @@ struct TapsPass {
 };
 
 // The passes of a resample of 3 channels, in the order that the references fix. The default method
-// resamples along rows first, each row of the input once. The other methods resample along columns
-// first: all columns that some output pixel needs. REQUIRES: a method other than kNearest and
-// kArea.
+// resamples along rows first, once for each row that an output pixel needs. The other methods
+// resample along columns first, but only those columns that an output pixel needs. REQUIRES: a
+// method other than kNearest and kArea.
 std::vector<TapsPass> PassesOf(const ResampleOptions& options, ImageSize in, ImageSize out);
 
 class TapsLoop {
