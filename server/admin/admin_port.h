@@ -1,5 +1,5 @@
 // The pages of --admin: whether the server runs and is ready, its metrics, its config, and a page
-// for people. It answers before the server serves: reading the shards' indexes may take minutes.
+// for people. It answers before the server serves, because reading the indexes may take minutes.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_ADMIN_ADMIN_PORT_H_
@@ -40,14 +40,14 @@ struct AdminOptions {
   TlsOptions tls;
   // Who may see which page. Null: everybody sees all.
   std::shared_ptr<AccessControl> access;
-  // What /configz shows until ShowConfig(): without secrets.
+  // What /configz shows until ShowConfig() is called. It has no secrets.
   std::string config_text;
   // Why the page for people shows no pictures. Empty: it shows them to those who may read the
   // datasets.
   std::string no_pictures;
   // Gets lines about requests that are refused. Null: no log.
   EventLog* events = nullptr;
-  // What is bounded. `tls` and `only_loopback_names` are set by Open().
+  // Bounds and times. Open() sets `tls` and `only_loopback_names`.
   HttpServerOptions http = {};
 };
 
@@ -62,14 +62,14 @@ class AdminPort {
     virtual bool draining() const = 0;
     virtual std::vector<MetricFamily> Metrics() const = 0;
     virtual SlowStepLists SlowSteps() const { return {}; }
-    // Those of datasets that may be listed with `permissions`.
+    // The streams of those datasets that may be listed with `permissions`.
     virtual StreamSnapshots Streams(const Permissions& permissions) const = 0;
     // See ServedPictures::Look().
     virtual std::shared_ptr<const PictureSheet> Pictures() const = 0;
   };
 
-  // Answers already. /readyz says that the server is starting.
-  //   InvalidArgument  no valid address, or one beyond loopback without TLS or `insecure`.
+  // The port answers at once. /readyz says that the server is starting.
+  //   InvalidArgument  no valid address, or one beyond loopback with neither TLS nor `insecure`.
   //   Unavailable      the address is taken or not this machine's.
   // and the errors of TlsFiles::Open().
   static absl::StatusOr<std::unique_ptr<AdminPort>> Open(AdminOptions options);
@@ -82,7 +82,7 @@ class AdminPort {
   // From now on /configz shows `text`, which has no secrets.
   void ShowConfig(std::string text) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Keeps the numbers of which the page for people shows how they changed. Call it about once a
+  // Keeps a sample of the numbers whose history the page for people shows. Call it about once a
   // second.
   void Tick();
 

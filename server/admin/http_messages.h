@@ -28,7 +28,7 @@ struct PageRequest {
   std::vector<std::string> certificate_names;
   // Written as by gRPC: "ipv4:192.0.2.1:4711", "ipv6:%5B::1%5D:4711".
   std::string peer;
-  // Whether the answer may be a stream of events: not too many are open.
+  // Whether the answer may be a stream of events. False if too many are open.
   bool may_have_events = false;
 };
 
@@ -36,11 +36,11 @@ struct PageAnswer {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
-  // Beside those that every answer has.
+  // Headers beside those that every answer has.
   std::vector<std::pair<std::string, std::string>> headers;
-  // If set, the answer has no end of its own: what this returns follows the body, a piece each
-  // HttpServerOptions::event_interval, until it returns nullopt. Only if the request's
-  // may_have_events.
+  // If set, the answer is a stream of events. After the body, this is called for one event after
+  // the other, HttpServerOptions::event_interval apart, until it returns nullopt. Set it only if
+  // the request has may_have_events.
   std::function<std::optional<std::string>()> next_event = nullptr;
 };
 
@@ -54,12 +54,12 @@ class HttpRequestReader {
   HttpRequestReader& operator=(const HttpRequestReader&) = delete;
 
   // Takes the next bytes of the connection. Returns true if the request is complete, or cannot
-  // become a good one. Then nothing more may be taken.
+  // become a good one. Do not call it again then.
   bool Take(absl::string_view bytes);
 
   // After Take() has returned true: the answer to a request that is refused, or nullopt.
   const std::optional<PageAnswer>& refusal() const { return refusal_; }
-  // .. and if there is none, the request, without `certificate_names` and `peer`.
+  // If there is no refusal: the request, without `certificate_names` and `peer`.
   const PageRequest& request() const { return request_; }
   // Whether the answer must be sent without its body.
   bool is_head() const { return is_head_; }
@@ -80,7 +80,7 @@ class HttpRequestReader {
 };
 
 // The answer as bytes; without its body if `is_head`. Says that the connection ends, and tells
-// browsers to keep, guess, load and run nothing.
+// browsers not to keep, guess, load or run anything.
 std::string BytesOf(const PageAnswer& answer, bool is_head);
 
 }  // namespace systole

@@ -27,7 +27,7 @@ struct HttpServerOptions {
   absl::Duration patience = absl::Seconds(1);
   // From the connection to the last byte of the request's head, the handshake of TLS included.
   absl::Duration request_time = absl::Seconds(5);
-  // From then on to the last byte of the answer; of a stream of events, for each event.
+  // From then on to the last byte of the answer. In a stream of events, each event has this time.
   absl::Duration answer_time = absl::Seconds(10);
   // Most streams of events at once. REQUIRES: fewer than max_connections.
   int max_event_streams = 4;
@@ -48,7 +48,7 @@ struct HttpCounters {
   int64_t refused = 0;    // Closed at once.
   int64_t displaced = 0;  // Closed because another one needed the place.
   int64_t late = 0;       // Request or answer took too long.
-  int64_t bad = 0;  // Requests that were no such HTTP, and answered so, or handshakes that failed.
+  int64_t bad = 0;        // Requests that HttpRequestReader refused, and handshakes that failed.
 };
 
 class HttpServer {
@@ -56,7 +56,7 @@ class HttpServer {
   // Called on the server's thread, one request at a time. So is PageAnswer::next_event.
   using Handler = std::function<PageAnswer(const PageRequest& request)>;
 
-  // Serves already. InvalidArgument if OpenSSL does not take the files of TLS.
+  // Serves at once. InvalidArgument if OpenSSL does not take the files of TLS.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(ListeningSockets sockets,
                                                            HttpServerOptions options,
                                                            Handler handler);

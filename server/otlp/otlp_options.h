@@ -60,8 +60,8 @@ absl::StatusOr<std::optional<OtlpOptions>> OtlpOptionsOf(absl::string_view endpo
                                                          absl::string_view version,
                                                          const Variables& variables);
 
-// "KEY=VALUE,KEY=VALUE" with percent-encoded values, at most 64 pairs and 8 KiB. InvalidArgument
-// with what is wanted for any other text; the message does not show it.
+// "KEY=VALUE,KEY=VALUE" with percent-encoded values, at most 64 pairs and 8 KiB. Any other
+// text is InvalidArgument. The message says what is wanted, and does not show the text.
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParseOtelPairs(
     absl::string_view text);
 

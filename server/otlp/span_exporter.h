@@ -39,9 +39,9 @@ struct SpanCounts {
 
 class SpanExporter {
  public:
-  // Starts the thread. Asks the collector nothing yet: it may come and go while the server runs.
-  // `events` gets a line when spans cannot be sent any more, and one when they can again; null: no
-  // log. It must outlive the exporter.
+  // Starts the thread. Does not contact the collector, which may come and go at any time.
+  // `events` gets a line when spans cannot be sent any more, and one when they can again. It
+  // must outlive the exporter. Null: no log.
   // Errors of HttpClient::Create().
   static absl::StatusOr<std::unique_ptr<SpanExporter>> Create(OtlpOptions options,
                                                               EventLog* events);
@@ -56,8 +56,8 @@ class SpanExporter {
   void CountTooMany() { ++too_many_; }
 
   // Sends what waits, for at most `patience`, and drops the rest. Spans that are added later are
-  // dropped. Returns false if the thread has not ended a moment later. A destructor would then wait
-  // for it.
+  // dropped. Returns false if the thread has not ended a moment later. The destructor would then
+  // wait for it.
   bool End(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);
 
   SpanCounts counts() const;
@@ -69,7 +69,7 @@ class SpanExporter {
                std::unique_ptr<HttpClient> client);
 
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits for the next batch. Empty: there is none any more.
+  // Waits for the next batch. Empty: no further one will come.
   std::vector<Span> NextBatch() ABSL_LOCKS_EXCLUDED(mu_);
   bool HasBatch() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Send(const std::vector<Span>& batch) ABSL_LOCKS_EXCLUDED(mu_);

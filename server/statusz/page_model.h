@@ -1,5 +1,5 @@
-// The server's page, before it is HTML or an event: what stands where, as text. The page's first
-// HTML and the events that change it are made of the same model, so they say the same.
+// The server's page, before it is HTML or an event. The model says what stands where, as text. The
+// page's first HTML and the events that change it come from the same model, so they say the same.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_SERVER_STATUSZ_PAGE_MODEL_H_
@@ -13,8 +13,8 @@
 
 namespace systole {
 
-// The most streams and datasets that the page lists. Further ones are only counted: a page of
-// thousands of rows each second would cost the server and the browser too much.
+// The most streams and datasets that the page lists. Further ones are only counted: thousands
+// of rows with each event would cost the server and the browser too much.
 inline constexpr size_t kMaxRows = 100;
 
 // A text that an event may change.

@@ -24,9 +24,9 @@
 
 namespace systole {
 
-// At least so long passes between two sheets, so that to look costs a server little.
+// At least this time passes between two sheets, so that looking costs a server little.
 inline constexpr absl::Duration kSheetInterval = absl::Seconds(5);
-// A sheet is forgotten after that: its stream may have ended long ago.
+// A sheet is forgotten after this time, because its stream may have ended long ago.
 inline constexpr absl::Duration kSheetLife = absl::Minutes(1);
 inline constexpr int kMaxSheetPictures = 8;
 inline constexpr int64_t kMaxSheetPictureEdge = 96;
@@ -40,8 +40,8 @@ class ServedPictures {
   // The last sheet; null if there is none yet. Asks for the next one, if it is time for it.
   std::shared_ptr<const PictureSheet> Look() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // A stream of `plan` calls what this returns with each slice that it sends. This object must
-  // outlive the stream. `datasets` are those that the stream reads.
+  // Returns a function, which a stream of `plan` calls with each slice that it sends. This object
+  // must outlive the stream. `datasets` are those that the stream reads.
   std::function<void(const CoreSlice&)> TapOf(std::shared_ptr<const FeedPlan> plan,
                                               std::vector<std::string> datasets);
 

@@ -25,8 +25,8 @@ struct PictureSheet {
     int height = 0;
     int64_t slot = 0;  // The example's place in the core's part of the step.
   };
-  int64_t number = 0;  // Another one for each sheet.
-  // Those that may be in the pictures. Only callers who may read all of them may see the sheet.
+  int64_t number = 0;  // Differs from sheet to sheet.
+  // Examples of these may be shown. Only callers who may read all of them may see the sheet.
   std::vector<std::string> datasets;
   int64_t step = 0;
   int core = 0;
@@ -35,7 +35,7 @@ struct PictureSheet {
   std::vector<Picture> pictures;
 };
 
-// The numbers of which the page shows how they changed.
+// The numbers whose history the page shows, at one moment.
 struct HistorySample {
   absl::Duration at;
   double payload_bytes = 0;
@@ -49,7 +49,7 @@ struct ServerView {
   bool draining = false;
   std::vector<MetricFamily> families;
   StreamSnapshots streams;
-  // The streams as they were some seconds ago: the rates of `streams` are since then.
+  // The streams as they were some seconds ago: the rates of `streams` cover the time since.
   std::vector<StreamSnapshot> streams_before;
   std::vector<HistorySample> history;  // Oldest first; the last one is now.
   std::shared_ptr<const PictureSheet> pictures;

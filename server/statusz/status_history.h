@@ -1,5 +1,5 @@
-// How a server's numbers changed in the last minutes. A sample each few seconds is kept, whether or
-// not anybody looks: a page is opened when something has already gone wrong.
+// How a server's numbers changed in the last minutes. A sample is kept each few seconds, even if
+// nobody looks, because people open the page only when something has already gone wrong.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STATUSZ_STATUS_HISTORY_H_
@@ -39,7 +39,7 @@ class StatusHistory {
   std::vector<StreamSnapshot> streams_before_ ABSL_GUARDED_BY(mu_);
 };
 
-// How much of the time trainers wait, on average, as the families say it. Nullopt: none has said.
+// The part of their time that trainers wait, on average. Nullopt: no trainer reports it.
 std::optional<double> MeanWait(const std::vector<MetricFamily>& families);
 
 }  // namespace systole

@@ -1,4 +1,4 @@
-// The server's page as HTML, and what changes it. The page needs no other file. It works without
+// The server's page as HTML, and its events. The page needs no other file. It works without
 // scripts, and then shows the moment at which it was made.
 //
 // All text of peers and of the config is escaped.
@@ -16,8 +16,8 @@ namespace systole {
 
 std::string StatusPage(const ServerView& view);
 
-// The value of the page's header `Content-Security-Policy`: only its own style and script, no
-// foreign request, no frame around it.
+// The value of the page's header `Content-Security-Policy`. It allows only the page's own style
+// and script, no foreign request, and no frame around the page.
 const std::string& StatusPagePolicy();
 
 // An event that brings the page up to `view`: "data: ..", in the format of server-sent events. The

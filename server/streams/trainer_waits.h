@@ -1,4 +1,4 @@
-// What clients say about their trainers' waits: the last report of each, for a while.
+// Keeps the last report of each client about its trainer's waits, for a while.
 //
 // A report is only shown, and changes nothing that a server does. A client is known by its peer and
 // a number of its own, so no peer can speak for another's trainer. How many reports are kept does
@@ -48,7 +48,7 @@ class TrainerWaits {
  public:
   explicit TrainerWaits(MonotonicClock clock) : clock_(std::move(clock)) {}
 
-  // Takes in what the peer's client with this number says. Ignores a report that knows nothing, and
+  // Keeps what the peer's client with this number reports. Ignores a report that knows nothing, and
   // one that comes too soon.
   void Add(const std::string& peer, uint64_t client, const TrainerReport& report)
       ABSL_LOCKS_EXCLUDED(mu_);

@@ -52,8 +52,8 @@ struct TracerOptions {
 class Tracer {
  public:
   // How many calls may have spans: in each second, and at the same moment. Both count all clients
-  // together. Without this limit, calls that are refused at once could push out the spans of
-  // streams.
+  // together. Without this limit, calls that are refused immediately could push out the spans
+  // of streams.
   static constexpr double kCallsPerSecond = 50;
   static constexpr double kCallsAtOnce = 200;
   // How many steps that are not slow have a span: in each second, and at the same moment.
