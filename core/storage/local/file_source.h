@@ -53,7 +53,7 @@ class FileSource final : public ByteSource {
   // Whether its file system is on the network, or is served by a process (FUSE).
   bool may_wait() const override { return may_wait_; }
   std::string identity() const override { return state_.Identity(); }
-  // Compares all fields of FileState, not only those in identity(). Two system calls, no reading. A
+  // Compares all fields of FileState, not only those in identity(). One system call, no reading. A
   // removed file counts as changed, because no other server could open it.
   absl::Status CheckUnchanged() const override;
   // Null if the source may_wait(), because a page that does not come would hold its thread for
