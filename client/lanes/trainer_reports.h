@@ -30,7 +30,7 @@ namespace systole {
 class TrainerReports {
  public:
   // `client`: a number of this client's own. The first reports are due `every` after `now`. `every`
-  // is at least a millisecond, so that the keeper does not spin.
+  // is at least a millisecond, so that the caller of Due() does not spin.
   TrainerReports(uint64_t client, absl::Duration every, absl::Duration now)
       : client_(client == 0 ? 1 : client),
         every_(std::max(every, absl::Milliseconds(1))),

@@ -1,7 +1,7 @@
 // One ReportTrainer call to one server. It reports how long a trainer waits for its steps.
 //
 // Thread-compatible; Cancel() may be called while it runs. Must be destroyed on one of our own
-// threads, as ServerLink, but does not need the link once it has started.
+// threads, like a ServerLink. Once it has started, it does not need the link.
 #ifndef SYSTOLE_CLIENT_SERVERS_REPORT_CALL_H_
 #define SYSTOLE_CLIENT_SERVERS_REPORT_CALL_H_
 

@@ -100,8 +100,8 @@ class Command {
 
 // Parses `args` (without the program's name), runs the command they name, and returns the exit
 // code. The exit code follows from the command's status. If the status is Cancelled because of
-// `console.interrupt`, the exit code is 128 + signal, as in shells. `console.json` is set from the
-// command line, `console.version` from `version`.
+// `console.interrupt`, the exit code is 128 + signal, as in shells. The command gets a copy of
+// `console`, with `json` set from the command line and `version` from the parameter.
 int RunCommandLine(absl::Span<const std::string> args,
                    absl::Span<const std::unique_ptr<Command>> commands, absl::string_view version,
                    const Console& console);
