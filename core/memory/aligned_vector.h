@@ -1,5 +1,5 @@
-// std::vector whose elements start on a 64-byte boundary, so that no vector load of a table crosses
-// a cache line.
+// A std::vector whose first element is on a 64-byte boundary. So a SIMD load from it crosses no
+// cache line, if it begins at a multiple of its own size.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_ALIGNED_VECTOR_H_

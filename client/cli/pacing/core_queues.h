@@ -19,12 +19,12 @@ namespace systole {
 class CoreQueues {
  public:
   // Starts to fill the queues. Each queue has room for `queue_steps` steps.
-  //   InvalidArgument  the feed lacks slices for some cores, or `queue_steps` is not positive.
+  //   InvalidArgument  the feed does not begin at core 0, or `queue_steps` is not positive.
   static absl::StatusOr<std::unique_ptr<CoreQueues>> Create(std::unique_ptr<FeedClient> client,
                                                             int64_t queue_steps);
   ~CoreQueues();
 
-  // Waits for the next slice of `core` and returns it. Returns nullopt at the end of the feed.
+  // Waits for `core`'s part of the next step and returns it; nullopt at the end of the feed.
   absl::StatusOr<std::optional<CoreStep>> Pop(int64_t core) {
     return queues_[static_cast<size_t>(core)]->Pop();
   }

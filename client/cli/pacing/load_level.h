@@ -55,9 +55,9 @@ struct LoadLevel {
   // wall clock (PacedResult::wall_au).
   double lowest_au() const;
   double lowest_wall_au() const;
-  // Whether every trainer's AU is at least 90 %, even by the wall clock, which counts the time that
+  // Whether every trainer's AU is at least 90 %, also by the wall clock, which counts the time that
   // the emulator itself loses. If this machine cannot hold a trainer's pace, the trainer asks less
-  // of the servers than a chip would. Then it proves nothing.
+  // of the servers than a chip would, and a high AU by the emulator's clock proves nothing.
   bool fed() const { return std::min(lowest_au(), lowest_wall_au()) >= emulator::kHighAu; }
   // The waits of all trainers.
   emulator::LatencyHistogram waits() const;
@@ -91,8 +91,8 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
 // error.
 absl::StatusOr<int> LargestFed(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
 
-// Tries all of 1, 2, 4, .. and `most`. Returns the largest of these numbers that is fed together
-// with all smaller ones; 0 if there is none. Returns the first error.
+// Tries all of 1, 2, 4, .. and `most`. Returns the largest of these numbers for which `is_fed` is
+// true, as for all smaller ones; 0 if there is none. Returns the first error.
 absl::StatusOr<int> RampUp(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
 
 }  // namespace systole

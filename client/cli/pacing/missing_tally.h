@@ -1,5 +1,5 @@
-// Counts the examples that feeds did not deliver, and describes them in text. These are masked
-// examples, whose records are damaged, and padding.
+// Counts the examples that feeds did not deliver, and describes them in text. There are two kinds:
+// masked examples (their records are damaged) and padding.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_CLI_PACING_MISSING_TALLY_H_

@@ -55,8 +55,8 @@ class InfeedClock {
   // REQUIRES: arrived.size() == num_cores.
   StepRecord Step(absl::Span<const absl::Duration> arrived);
 
-  // Moves the clock forward by time that the emulator lost and real chips would not have lost. The
-  // next step records this time as its `overhead`.
+  // Moves the clock forward by a time that the emulator lost, but that real chips would not have
+  // lost. The next step records this time as its `overhead`.
   void Slip(absl::Duration overhead);
 
   // The end of the last step, plus any Slip() since then. It is 0 at the beginning.
@@ -75,7 +75,7 @@ class InfeedClock {
   int64_t steps_ = 0;
   absl::Duration end_;
   absl::Duration overhead_;                // Since the last step.
-  std::vector<absl::Duration> starts_;     // When the last queue_depth steps started, a ring.
+  std::vector<absl::Duration> starts_;     // A ring: the starts of the last queue_depth steps.
   std::vector<absl::Duration> link_free_;  // Per chip: when its link is free.
   std::vector<absl::Duration> ready_;      // Per core, of the current step.
   std::vector<int> order_;                 // Scratch.
