@@ -132,7 +132,7 @@ TEST_F(MetricsTest, EachStepCountsOnceAndTheTimesAgree) {
 TEST_F(MetricsTest, StorageThatAnswersLateCountsAsRead) {
   StubObjects objects;
   constexpr int kSteps = 12;
-  constexpr absl::Duration kLate = absl::Milliseconds(150);
+  static constexpr absl::Duration kLate = absl::Milliseconds(150);
   std::vector<std::string> args;
   for (int i = 0; i < kSteps; ++i) {
     args.push_back("--dataset");
