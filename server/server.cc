@@ -19,6 +19,7 @@
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/text/foreign_text.h"
+#include "core/text/loopback_host.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "proto/framing/guarded_message.h"
@@ -123,9 +124,24 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ListeningCredentials(co
 // Why the admin port shows no pictures. Empty: it shows them to those who may read their datasets.
 std::string NoPictures(const v1::ServerConfig& config, bool has_access) {
   if (!config.admin_pictures()) return "Pictures are switched off (--no-admin-pictures).";
-  if (!IsUnix(config.listen()) || has_access) return "";
-  return "There are no pictures: the mode of the Unix socket says who may read the datasets, and "
-         "this page does not know who its viewer is. A block `access` in the config says it.";
+  if (has_access) return "";
+  constexpr char kWhere[] =
+      "this page does not know who its viewer is. A block `access` in the config says it.";
+  if (IsUnix(config.listen())) {
+    return absl::StrCat(
+        "There are no pictures: the mode of the Unix socket says who may read the datasets, and ",
+        kWhere);
+  }
+  // Both addresses were parsed when they were opened.
+  const auto host = [](const std::string& address) {
+    return address.substr(0, address.rfind(':'));
+  };
+  const std::string listen = host(config.listen());
+  const std::string admin = host(config.admin());
+  if (IsLoopbackHost(admin) || admin == listen || listen == "0.0.0.0" || listen == "[::]")
+    return "";
+  return absl::StrCat(
+      "There are no pictures: this port answers where the datasets are not served, and ", kWhere);
 }
 
 // The shards that take a descriptor: files of this machine. Others take none while nobody reads

@@ -123,7 +123,9 @@ class Server final : private AdminPort::Source {
   std::string name() const override;
   bool draining() const override { return service_->draining(); }
   std::vector<MetricFamily> Metrics() const override;
-  SlowStepLists SlowSteps() const override { return service_->ReadSlowSteps(); }
+  SlowStepLists SlowSteps(const Permissions& permissions) const override {
+    return service_->ReadSlowSteps(permissions);
+  }
   StreamSnapshots Streams(const Permissions& permissions) const override {
     return service_->ReadStreams(permissions);
   }

@@ -54,6 +54,7 @@ std::vector<std::unique_ptr<ReportCall>> TrainerReports::TakeEnded() {
 }
 
 std::vector<ReportCall*> TrainerReports::CancelAll() {
+  due_at_ = absl::InfiniteDuration();
   std::vector<ReportCall*> calls;
   for (auto& [server, call] : calls_) {
     if (!call.ended && !std::exchange(call.cancelled, true)) calls.push_back(call.call.get());

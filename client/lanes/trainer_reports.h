@@ -50,7 +50,8 @@ class TrainerReports {
   void Ended(int server, const absl::Status& status);
   // The calls that have ended, for the caller to destroy.
   std::vector<std::unique_ptr<ReportCall>> TakeEnded();
-  // The calls under way that were not cancelled yet. The caller cancels them.
+  // The calls under way that were not cancelled yet. The caller cancels them. From now on no server
+  // is to be told.
   std::vector<ReportCall*> CancelAll();
   // The server is used no more. A call to it may still be under way.
   void Forget(int server);

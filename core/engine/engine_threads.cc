@@ -159,6 +159,11 @@ StepEngineStats EngineThreads::GetStats() const {
           .step_waits = totals_.step_waits()};
 }
 
+double EngineThreads::busy() const {
+  MutexLock lock(mu_);
+  return busy_.At(clock_());
+}
+
 void EngineThreads::Work(int index) {
   ScratchAccount scratch(scratch_);
   ExampleMaker maker(&scratch);

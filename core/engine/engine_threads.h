@@ -62,6 +62,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
   StepEngineStats GetStats() const ABSL_LOCKS_EXCLUDED(mu_);
+  double busy() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   // For reads_.

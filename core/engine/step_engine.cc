@@ -62,4 +62,6 @@ bool StepEngine::CancelAll(absl::Duration patience) { return engine_->CancelAll(
 
 StepEngine::Stats StepEngine::GetStats() const { return engine_->GetStats(); }
 
+double StepEngine::busy() const { return engine_->busy(); }
+
 }  // namespace systole

@@ -57,8 +57,8 @@ const std::vector<AdminPort::Page>& AdminPort::Pages() {
       {"/statusz/events", "what changes on that page, as server-sent events", "status",
        &Permissions::MaySeeStatus, nullptr, &AdminPort::StatusEvents},
       {"/tracez", "the slowest steps of the last minutes, with the times of their stages", "status",
-       &Permissions::MaySeeStatus, &AdminPort::SlowSteps},
-      {"/tracez.json", "the same as JSON", "status", &Permissions::MaySeeStatus,
+       &Permissions::MaySeeStatus, nullptr, &AdminPort::SlowSteps},
+      {"/tracez.json", "the same as JSON", "status", &Permissions::MaySeeStatus, nullptr,
        &AdminPort::SlowStepsAsJson},
   };
   return pages;
@@ -240,20 +240,20 @@ PageAnswer AdminPort::Config() const {
   return Text(200, config_text_);
 }
 
-PageAnswer AdminPort::SlowSteps() const {
+PageAnswer AdminPort::SlowSteps(const PageRequest&, const Permissions& permissions) const {
   const Source* const source = source_;
   if (source == nullptr) return Text(503, kStarting);
   return {.status = 200,
           .content_type = "text/html; charset=utf-8",
-          .body = SlowStepsHtml(source->SlowSteps())};
+          .body = SlowStepsHtml(source->SlowSteps(permissions))};
 }
 
-PageAnswer AdminPort::SlowStepsAsJson() const {
+PageAnswer AdminPort::SlowStepsAsJson(const PageRequest&, const Permissions& permissions) const {
   const Source* const source = source_;
   if (source == nullptr) return Text(503, kStarting);
   return {.status = 200,
           .content_type = "application/json",
-          .body = SlowStepsJson(source->SlowSteps())};
+          .body = SlowStepsJson(source->SlowSteps(permissions))};
 }
 
 std::vector<MetricFamily> AdminPort::OwnMetrics() const {

@@ -61,9 +61,9 @@ class AdminPort {
     virtual std::string name() const = 0;
     virtual bool draining() const = 0;
     virtual std::vector<MetricFamily> Metrics() const = 0;
-    virtual SlowStepLists SlowSteps() const { return {}; }
     // The streams of those datasets that may be listed with `permissions`.
     virtual StreamSnapshots Streams(const Permissions& permissions) const = 0;
+    virtual SlowStepLists SlowSteps(const Permissions& permissions) const = 0;
     // See ServedPictures::Look().
     virtual std::shared_ptr<const PictureSheet> Pictures() const = 0;
   };
@@ -113,8 +113,8 @@ class AdminPort {
   PageAnswer Ready() const;
   PageAnswer Metrics() const ABSL_LOCKS_EXCLUDED(mu_);
   PageAnswer Config() const ABSL_LOCKS_EXCLUDED(mu_);
-  PageAnswer SlowSteps() const;
-  PageAnswer SlowStepsAsJson() const;
+  PageAnswer SlowSteps(const PageRequest& request, const Permissions& permissions) const;
+  PageAnswer SlowStepsAsJson(const PageRequest& request, const Permissions& permissions) const;
   PageAnswer StatusForPeople(const PageRequest& request, const Permissions& permissions) const;
   PageAnswer StatusEvents(const PageRequest& request, const Permissions& permissions) const;
   ServerView View(const Source& source, const Permissions& permissions) const;

@@ -39,8 +39,7 @@ constexpr int64_t kMinSlotBytes = int64_t{256} << 10;
 // size. HTTP/2's windows and the socket's buffers let a stream of bytes run ahead about as far.
 constexpr int64_t kSlotWindowBytes = int64_t{16} << 20;
 
-// gRPC's metadata key that tells a client without a place when to ask again. The value is one
-// second, because streams come and go within seconds.
+// gRPC's metadata for a client without a place: when to ask again. Streams come and go in seconds.
 constexpr const char* kPushbackKey = "grpc-retry-pushback-ms";
 constexpr const char* kPushbackMs = "1000";
 
@@ -230,7 +229,7 @@ absl::Status FeedService::Resolve(const Permissions& permissions,
   SYSTOLE_ASSIGN_OR_RETURN(const std::shared_ptr<const ServedFeed> feed,
                            feeds_.Find(request.spec()));
   DescribeFeed(*feed, request.compact(), response);
-  response.mutable_load()->set_busy(engine_.GetStats().busy);
+  response.mutable_load()->set_busy(engine_.busy());
   response.mutable_load()->set_free_places(running_.free_places());
   return absl::OkStatus();
 }
@@ -293,6 +292,11 @@ std::vector<MetricFamily> FeedService::ReadFamilies() const {
     families.push_back(std::move(family));
   }
   return families;
+}
+
+SlowStepLists FeedService::ReadSlowSteps(const Permissions& permissions) const {
+  return tracer_.slow_steps().Read(
+      [&](const std::string& name) { return permissions.MayList(name); });
 }
 
 StreamSnapshots FeedService::ReadStreams(const Permissions& permissions) const {
@@ -386,8 +390,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
                      .step = parsed.first_step(),
                      .trace = trace.id()};
   if (!permissions.ok()) return Refuse(*context, permissions.status(), about, trace);
-  // Plans before a place is taken: a request that cannot be served must not end another peer's
-  // stream.
+  // Plans before it takes a place: a request that cannot be served must not end another's stream.
   const absl::StatusOr<std::shared_ptr<const ServedFeed>> feed = PlanStream(parsed, *permissions);
   if (!feed.ok()) return Refuse(*context, feed.status(), about, trace);
   about.feed = (*feed)->plan->fingerprint();
@@ -427,6 +430,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* FeedService::StreamSteps(
   handle->Began(number);
   const FeedPlan& plan = *(*feed)->plan;
   TracedStream traced = {.dataset = about.dataset,
+                         .datasets = DatasetsOf(parsed.spec()),
                          .feed = plan.fingerprint(),
                          .first_step = range.first_step,
                          .core_begin = range.core_begin,

@@ -114,8 +114,8 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   // The streams that run now, with what their clients say about their trainers (RunningStreams).
   // Only streams of datasets that may be listed with `permissions`.
   StreamSnapshots ReadStreams(const Permissions& permissions) const;
-  // The slowest steps of the last minutes.
-  SlowStepLists ReadSlowSteps() const { return tracer_.ReadSlowSteps(); }
+  // The slowest steps of the last minutes, of such streams.
+  SlowStepLists ReadSlowSteps(const Permissions& permissions) const;
 
   // Pictures of what streams send.
   ServedPictures& pictures() { return pictures_; }
@@ -149,8 +149,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
 
  private:
   // OK if the caller may read all of `datasets`.
-  //   Unauthenticated  the caller is anonymous and may not read a dataset, whether or not it
-  //                    exists.
+  //   Unauthenticated  the caller is anonymous and may not read one, whether it exists or not.
   //   NotFound         one of them does not exist, or the caller may not read it.
   // Also the errors of Catalogue::Find.
   absl::Status CheckMayRead(const Permissions& permissions,
@@ -178,7 +177,6 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   absl::Status Resolve(const Permissions& permissions, const v1::ResolveFeedRequest& request,
                        v1::ResolveFeedResponse& response);
   absl::Status Tell(const Permissions& permissions, v1::ServerStatusResponse& response) const;
-
   ServerNumbers Numbers() const;
 
   // Writes a line for each record of these datasets that will be masked.

@@ -11,32 +11,39 @@ absl::Duration MadeIn(const StepTimes& times) { return times.read + times.make; 
 absl::Duration SentIn(const StepTimes& times) { return times.send; }
 
 // Puts the step into `list`, slowest first, unless `most` others took longer by `time`.
-bool Insert(const TracedStep& step, absl::Duration (*time)(const StepTimes&), size_t most,
-            std::vector<TracedStep>& list) {
+bool Insert(const TracedStep& step, const std::string& dataset,
+            const std::vector<std::string>& datasets, absl::Duration (*time)(const StepTimes&),
+            size_t most, std::vector<SlowStep>& list) {
   const auto place = std::find_if(list.begin(), list.end(), [&](const TracedStep& other) {
     return time(other.times) < time(step.times);
   });
   if (place == list.end() && list.size() == most) return false;
-  list.insert(place, step);
+  list.insert(place, {step, dataset, datasets});
   if (list.size() > most) list.pop_back();
   return true;
 }
 
-void Append(const std::string& dataset, const std::vector<TracedStep>& from,
+void Append(const std::vector<SlowStep>& from, SlowSteps::MayList may_list,
             std::vector<SlowStep>& to) {
-  for (const TracedStep& step : from) to.push_back({step, dataset});
+  for (const SlowStep& step : from) {
+    if (std::all_of(step.datasets.begin(), step.datasets.end(), may_list)) to.push_back(step);
+  }
 }
 
 }  // namespace
 
 SlowSteps::OfDataset& SlowSteps::ListsOf(absl::string_view dataset, absl::Time time) {
   const int64_t number = absl::ToInt64Minutes(time - absl::UnixEpoch());
-  // If the clock was set, minutes do not come in order. They are kept in the order they came in.
-  if (minutes_.empty() || minutes_.back().number != number) {
+  // Minutes are kept in the order they came in. A step may come after one of the next minute,
+  // because it took its time before it waited for the lock, or because the clock was set.
+  auto minute = std::find_if(minutes_.rbegin(), minutes_.rend(),
+                             [&](const Minute& known) { return known.number == number; });
+  if (minute == minutes_.rend()) {
     minutes_.push_back({.number = number, .datasets = {}});
     if (minutes_.size() > kMinutes) minutes_.pop_front();
+    minute = minutes_.rbegin();
   }
-  std::vector<OfDataset>& datasets = minutes_.back().datasets;
+  std::vector<OfDataset>& datasets = minute->datasets;
   for (OfDataset& lists : datasets) {
     if (lists.name == dataset) return lists;
   }
@@ -46,15 +53,16 @@ SlowSteps::OfDataset& SlowSteps::ListsOf(absl::string_view dataset, absl::Time t
   return datasets.back();
 }
 
-bool SlowSteps::Add(absl::string_view dataset, const TracedStep& step) {
+bool SlowSteps::Add(absl::string_view dataset, const std::vector<std::string>& datasets,
+                    const TracedStep& step) {
   MutexLock lock(mu_);
   OfDataset& lists = ListsOf(dataset, step.ended);
-  const bool made = Insert(step, MadeIn, kSlowestMade, lists.made);
-  const bool sent = Insert(step, SentIn, kSlowestSent, lists.sent);
+  const bool made = Insert(step, lists.name, datasets, MadeIn, kSlowestMade, lists.made);
+  const bool sent = Insert(step, lists.name, datasets, SentIn, kSlowestSent, lists.sent);
   return made || sent;
 }
 
-SlowStepLists SlowSteps::Read() const {
+SlowStepLists SlowSteps::Read(MayList may_list) const {
   SlowStepLists all;
   MutexLock lock(mu_);
   for (auto minute = minutes_.rbegin(); minute != minutes_.rend(); ++minute) {
@@ -63,8 +71,8 @@ SlowStepLists SlowSteps::Read() const {
     std::stable_sort(by_name.begin(), by_name.end(),
                      [](const OfDataset* a, const OfDataset* b) { return a->name < b->name; });
     for (const OfDataset* const lists : by_name) {
-      Append(lists->name, lists->made, all.made);
-      Append(lists->name, lists->sent, all.sent);
+      Append(lists->made, may_list, all.made);
+      Append(lists->sent, may_list, all.sent);
     }
   }
   return all;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/concurrency/mutex.h"
@@ -43,7 +44,8 @@ struct TracedStep {
 };
 
 struct SlowStep : TracedStep {
-  std::string dataset;
+  std::string dataset;  // To be shown; "other" for datasets without a list of their own.
+  std::vector<std::string> datasets;  // All that the stream reads.
 };
 
 // The newest minute comes first. The steps of a minute are sorted by dataset. Of a dataset, the
@@ -65,17 +67,20 @@ class SlowSteps {
   static constexpr size_t kSlowestSent = 3;
 
   // Returns whether the step is now one of the slowest of its dataset in this minute. `dataset` is
-  // as ForeignName() makes it: of bounded length.
-  bool Add(absl::string_view dataset, const TracedStep& step) ABSL_LOCKS_EXCLUDED(mu_);
+  // as ForeignName() makes it: of bounded length. `datasets` are served by this server.
+  bool Add(absl::string_view dataset, const std::vector<std::string>& datasets,
+           const TracedStep& step) ABSL_LOCKS_EXCLUDED(mu_);
 
-  SlowStepLists Read() const ABSL_LOCKS_EXCLUDED(mu_);
+  // The steps of streams of which all datasets may be listed.
+  using MayList = absl::FunctionRef<bool(const std::string& dataset)>;
+  SlowStepLists Read(MayList may_list) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   // A step is in each list at most once. The slowest step comes first.
   struct OfDataset {
     std::string name;
-    std::vector<TracedStep> made;
-    std::vector<TracedStep> sent;
+    std::vector<SlowStep> made;
+    std::vector<SlowStep> sent;
   };
   struct Minute {
     int64_t number;  // Since 1970.

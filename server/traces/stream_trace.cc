@@ -15,10 +15,15 @@ TracedStream Shown(TracedStream stream) {
   return stream;
 }
 
+CallTrace OfStream(CallTrace call) {
+  call.is_stream = true;
+  return call;
+}
+
 }  // namespace
 
 StreamTrace::StreamTrace(Tracer& tracer, CallTrace call, TracedStream stream)
-    : tracer_(tracer), call_(std::move(call)), stream_(Shown(std::move(stream))) {}
+    : tracer_(tracer), call_(OfStream(std::move(call))), stream_(Shown(std::move(stream))) {}
 
 void StreamTrace::BeginSlice(int core, const StageTimes& stages) {
   slice_begin_ = tracer_.Now();
@@ -40,7 +45,7 @@ void StreamTrace::EndSlice() {
 
 void StreamTrace::EndStep(int64_t step) {
   ++steps_;
-  tracer_.AddStep(call_, stream_.dataset,
+  tracer_.AddStep(call_, stream_.dataset, stream_.datasets,
                   {.step = step,
                    .core_begin = stream_.core_begin,
                    .core_end = stream_.core_end,

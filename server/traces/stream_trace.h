@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -20,7 +21,8 @@ namespace systole {
 // What a stream sends.
 struct TracedStream {
   std::string dataset;  // For a mixture its members, separated by commas. Foreign text.
-  uint64_t feed = 0;    // The fingerprint of its spec.
+  std::vector<std::string> datasets;
+  uint64_t feed = 0;  // The fingerprint of its spec.
   int64_t first_step = 0;
   int core_begin = 0;
   int core_end = 0;

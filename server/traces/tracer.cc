@@ -88,6 +88,11 @@ CallTrace Tracer::Begin(const std::optional<TraceContext>& parent) {
 void Tracer::End(const CallTrace& call, const char* method, const absl::Status& status,
                  std::vector<SpanAttribute> attributes) {
   if (call.span == 0) return;
+  if (!status.ok() && !call.is_stream) {
+    MutexLock lock(mu_);
+    calls_.GiveBack();
+    if (!refused_.Take(options_.clock())) return options_.spans->CountTooMany();
+  }
   attributes.insert(attributes.begin(),
                     {{"rpc.system", "grpc"},
                      {"rpc.service", kService},
@@ -108,9 +113,10 @@ void Tracer::End(const CallTrace& call, const char* method, const absl::Status& 
                                     : ""});
 }
 
-void Tracer::AddStep(const CallTrace& call, absl::string_view dataset, const TracedStep& step,
+void Tracer::AddStep(const CallTrace& call, absl::string_view dataset,
+                     const std::vector<std::string>& datasets, const TracedStep& step,
                      absl::Duration took) {
-  const bool is_slow = slow_steps_.Add(dataset, step);
+  const bool is_slow = slow_steps_.Add(dataset, datasets, step);
   if (call.span == 0) return;
   if (!is_slow) {
     MutexLock lock(mu_);

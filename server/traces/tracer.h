@@ -35,6 +35,7 @@ struct CallTrace {
   TraceId trace = {};        // Not set: the call belongs to no trace.
   uint64_t span = 0;         // The call's own span. 0: no spans are made of this call.
   uint64_t parent_span = 0;  // The caller's. 0: it has none.
+  bool is_stream = false;    // A stream began; else the call ends with its first answer.
   std::string state = {};
   absl::Time begin = {};
 
@@ -52,8 +53,8 @@ struct TracerOptions {
 class Tracer {
  public:
   // How many calls may have spans: in each second, and at the same moment. Both count all clients
-  // together. Without this limit, calls that are refused immediately could push out the spans
-  // of streams.
+  // together. Calls that are refused are counted apart from others, by the same numbers, so that
+  // they cannot push out the spans of streams.
   static constexpr double kCallsPerSecond = 50;
   static constexpr double kCallsAtOnce = 200;
   // How many steps that are not slow have a span: in each second, and at the same moment.
@@ -67,17 +68,18 @@ class Tracer {
   // Makes the call's span. `method` is one of our own service, such as "StreamSteps". Does nothing
   // for a call without spans.
   void End(const CallTrace& call, const char* method, const absl::Status& status,
-           std::vector<SpanAttribute> attributes);
+           std::vector<SpanAttribute> attributes) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // A step of `call` was sent. It began `took` before its end. `dataset` is as ForeignName() makes
-  // it.
-  void AddStep(const CallTrace& call, absl::string_view dataset, const TracedStep& step,
+  // A step of `call` was sent. It began `took` before its end. `dataset` and `datasets` are as
+  // SlowSteps wants them.
+  void AddStep(const CallTrace& call, absl::string_view dataset,
+               const std::vector<std::string>& datasets, const TracedStep& step,
                absl::Duration took) ABSL_LOCKS_EXCLUDED(mu_);
 
   absl::Duration Now() const { return options_.clock(); }
   absl::Time TimeOfDay() const { return options_.time_of_day(); }
 
-  SlowStepLists ReadSlowSteps() const { return slow_steps_.Read(); }
+  const SlowSteps& slow_steps() const { return slow_steps_; }
   SpanCounts span_counts() const {
     return options_.spans == nullptr ? SpanCounts() : options_.spans->counts();
   }
@@ -92,6 +94,7 @@ class Tracer {
     absl::Duration since = -absl::InfiniteDuration();
 
     bool Take(absl::Duration now);
+    void GiveBack() { left += 1; }  // Take() holds it to `at_once`.
   };
 
   uint64_t NewId();
@@ -102,6 +105,7 @@ class Tracer {
   std::atomic<uint64_t> ids_ = 0;
   Mutex mu_;
   Rate calls_ ABSL_GUARDED_BY(mu_) = {.per_second = kCallsPerSecond, .at_once = kCallsAtOnce};
+  Rate refused_ ABSL_GUARDED_BY(mu_) = {.per_second = kCallsPerSecond, .at_once = kCallsAtOnce};
   Rate steps_ ABSL_GUARDED_BY(mu_) = {.per_second = kStepSpansPerSecond,
                                       .at_once = kStepSpansAtOnce};
 };

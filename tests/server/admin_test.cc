@@ -204,6 +204,14 @@ TEST_F(AdminTest, PicturesCanBeSwitchedOffAndAreOffIfASocketsModeSaysWhoMayRead)
   config = config_;
   config.set_admin_pictures(false);
   EXPECT_NE(page(config).find("(--no-admin-pictures)"), std::string::npos);
+  // Datasets are for this machine, and the page is not.
+  config = config_;
+  config.set_admin("0.0.0.0:0");
+  config.set_insecure(true);
+  EXPECT_NE(page(config).find("this port answers where the datasets are not served"),
+            std::string::npos);
+  config.set_listen("0.0.0.0:0");
+  EXPECT_NE(page(config).find("No stream has sent anything"), std::string::npos);
 }
 
 TEST_F(AdminTest, WithoutTheFlagThereIsNoPort) {

@@ -41,8 +41,11 @@ Rates RatesOf(const v1::StreamStatus& now, const StreamsByNumber& earlier) {
   }
   const double seconds = now.seconds() - begin.seconds();
   if (!(seconds > 0)) return {};
-  return {.steps = static_cast<double>(now.steps() - begin.steps()) / seconds,
-          .bytes = static_cast<double>(now.payload_bytes() - begin.payload_bytes()) / seconds};
+  const auto grown = [](int64_t from, int64_t to) {
+    return static_cast<double>(to) - static_cast<double>(from);  // Of any numbers.
+  };
+  return {.steps = grown(begin.steps(), now.steps()) / seconds,
+          .bytes = grown(begin.payload_bytes(), now.payload_bytes()) / seconds};
 }
 
 std::string WaitsText(const TrainerReport& trainer) {

@@ -70,16 +70,26 @@ TEST_F(TrainerReportsTest, AFailedCallIsForgotten) {
 
 TEST_F(TrainerReportsTest, AServerHasOneCallAtATime) {
   ASSERT_THAT(reports_.Due({1}, kBegin + absl::Seconds(10)), ElementsAre(1));
-  ReportCall* const call = reports_.Tell(1, {.waits = 0.5}, [](const absl::Status&) {});
+  reports_.Tell(1, {.waits = 0.5}, [](const absl::Status&) {});
   EXPECT_THAT(reports_.Due({1}, kBegin + absl::Seconds(20)), IsEmpty());
   EXPECT_THAT(reports_.TakeEnded(), IsEmpty());
-  EXPECT_THAT(reports_.CancelAll(), ElementsAre(call));
-  EXPECT_THAT(reports_.CancelAll(), IsEmpty());
   // The server leaves while its call is under way. It does not stay in any list.
   reports_.Forget(1);
   reports_.Ended(1, absl::UnimplementedError(""));
   EXPECT_THAT(reports_.TakeEnded(), SizeIs(1));
   EXPECT_THAT(TellAt(30, {1}), ElementsAre(1));
+}
+
+TEST_F(TrainerReportsTest, AfterTheEndNoServerIsDueEverAgain) {
+  ASSERT_THAT(reports_.Due({1}, kBegin + absl::Seconds(10)), ElementsAre(1));
+  ReportCall* const call = reports_.Tell(1, {.waits = 0.5}, [](const absl::Status&) {});
+  EXPECT_THAT(reports_.CancelAll(), ElementsAre(call));
+  EXPECT_THAT(reports_.CancelAll(), IsEmpty());
+  // Who waits until the next report waits for ever, and not for no time again and again.
+  EXPECT_EQ(reports_.due_at(), absl::InfiniteDuration());
+  EXPECT_THAT(reports_.Due({1, 2}, kBegin + absl::Hours(100)), IsEmpty());
+  reports_.Ended(1, absl::CancelledError(""));
+  EXPECT_THAT(reports_.TakeEnded(), SizeIs(1));
 }
 
 TEST_F(TrainerReportsTest, TheClientsNumberIsInEachMessageAndNeverZero) {

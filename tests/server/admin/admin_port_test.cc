@@ -36,7 +36,8 @@ class FakeSource final : public AdminPort::Source {
              .help = "Counts.",
              .samples = {{.value = 1}}}};
   }
-  SlowStepLists SlowSteps() const override {
+  SlowStepLists SlowSteps(const Permissions& permissions) const override {
+    if (!permissions.MayList("classified")) return {};
     SlowStep step;
     step.dataset = "classified<";
     return {.made = {step}, .sent = {}};

@@ -86,7 +86,7 @@ TEST_F(StreamTraceTest, AStepHasTheStagesOfItsSlowestSliceAndTheSendingOfAll) {
   stream.EndSlice();
   stream.EndStep(8);
   SendStep(stream, 9, Ms(1));
-  const SlowStepLists lists = tracer->ReadSlowSteps();
+  const SlowStepLists lists = tracer->slow_steps().Read([](const std::string&) { return true; });
   ASSERT_THAT(lists.made, SizeIs(2));
   const SlowStep& step = lists.made[0];
   EXPECT_EQ(step.step, 8);
@@ -111,7 +111,7 @@ TEST_F(StreamTraceTest, ADatasetsNameIsEscapedAndCut) {
     StreamTrace stream(*tracer, {}, {.dataset = "\n" + std::string(10'000, 'x'), .core_end = 1});
     SendStep(stream, i);
   }
-  const SlowStepLists lists = tracer->ReadSlowSteps();
+  const SlowStepLists lists = tracer->slow_steps().Read([](const std::string&) { return true; });
   ASSERT_THAT(lists.made, SizeIs(SlowSteps::kSlowestMade));
   EXPECT_LE(lists.made[0].dataset.size(), 160u);
   EXPECT_THAT(lists.made[0].dataset, AllOf(HasSubstr("\\nxxx"), Not(HasSubstr("\n"))));
@@ -154,7 +154,7 @@ TEST_F(StreamTraceTest, ACallThatItsClientDoesNotRecordHasNoSpansButATrace) {
   SendStep(stream, 0);
   stream.End(absl::OkStatus());
   EXPECT_EQ(tracer->Begin(Parent(false)).id(), "4bf92f3577b34da6a3ce929d0e0e4736");
-  EXPECT_THAT(tracer->ReadSlowSteps().made, SizeIs(1));
+  EXPECT_THAT(tracer->slow_steps().Read([](const std::string&) { return true; }).made, SizeIs(1));
   EXPECT_THAT(Sent(), IsEmpty());
 }
 
@@ -210,6 +210,18 @@ TEST_F(StreamTraceTest, CallsThatComeTooFastAreCountedInsteadOfTraced) {
   now_ += absl::Seconds(1);
   for (int i = 0; i < 1000; ++i) traced += tracer->Begin(Parent(true)).span != 0 ? 1 : 0;
   EXPECT_EQ(traced, static_cast<int>(Tracer::kCallsAtOnce + Tracer::kCallsPerSecond));
+}
+
+TEST_F(StreamTraceTest, CallsThatAreRefusedDoNotPushOutStreams) {
+  const auto tracer = MakeTracer(true);
+  for (int i = 0; i < 1000; ++i) {
+    tracer->End(tracer->Begin(Parent(true)), "StreamSteps", absl::UnauthenticatedError(""), {});
+  }
+  const CallTrace call = tracer->Begin(Parent(true));
+  EXPECT_NE(call.span, 0u);
+  StreamTrace(*tracer, call, {.dataset = "a", .core_end = 1}).End(absl::CancelledError(""));
+  EXPECT_EQ(tracer->span_counts().too_many, 1000 - static_cast<int>(Tracer::kCallsAtOnce));
+  EXPECT_THAT(Sent(), SizeIs(static_cast<size_t>(Tracer::kCallsAtOnce) + 1));
 }
 
 }  // namespace
