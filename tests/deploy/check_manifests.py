@@ -25,8 +25,8 @@ from manifests import (
 # The oldest Kubernetes that has all that the manifests use (preStop's sleep), and a current one.
 _KUBERNETES = ("1.30", "1.37")
 
-# Kinds that a cluster has only with an operator. PyPI has no schemas of them. By kind, the fields of
-# `spec` that we use and where they stand in the operator's documentation.
+# Kinds that a cluster has only with an operator. PyPI has no schemas of them. By kind, the fields
+# of `spec` that we use and where they stand in the operator's documentation.
 _CUSTOM = {
     ("cert-manager.io/v1", "Issuer"): {"selfSigned", "ca"},
     ("cert-manager.io/v1", "Certificate"): {
@@ -155,7 +155,9 @@ def _check_ports(rendered):
     server = rendered.server()
     flags = flags_of(server)
     ports = {p["name"]: p["containerPort"] for p in server["ports"]}
-    wanted = {n: int(flags[f].rsplit(":", 1)[1]) for n, f in (("grpc", "--listen"), ("admin", "--admin"))}
+    wanted = {
+        n: int(flags[f].rsplit(":", 1)[1]) for n, f in (("grpc", "--listen"), ("admin", "--admin"))
+    }
     _need(ports == wanted, f"{rendered.name}: ports {ports} and flags {wanted}")
     service = rendered.one("Service")["spec"]
     _need(service["clusterIP"] == "None", "the service is not headless")
@@ -173,7 +175,9 @@ def _check_ports(rendered):
     open_ports = [p["port"] for rule in rules for p in rule["ports"]]
     _need(sorted(open_ports) == sorted(ports.values()), f"{rendered.name}: policy {open_ports}")
     for monitor in rendered.all("ServiceMonitor"):
-        _need(monitor["spec"]["endpoints"][0]["port"] in {p["name"] for p in service["ports"]}, "port")
+        _need(
+            monitor["spec"]["endpoints"][0]["port"] in {p["name"] for p in service["ports"]}, "port"
+        )
         chosen = monitor["spec"]["selector"]["matchLabels"].items()
         _need(chosen <= rendered.one("Service")["metadata"]["labels"].items(), f"{monitor}")
 
@@ -203,7 +207,10 @@ def _check_selectors(rendered):
     }
     for job in rendered.all("Job"):
         of_job = job["spec"]["template"]["metadata"]["labels"]
-        _need(dict(trainers).items() <= of_job.items(), f"{rendered.name}: the policy shuts out {of_job}")
+        _need(
+            dict(trainers).items() <= of_job.items(),
+            f"{rendered.name}: the policy shuts out {of_job}",
+        )
 
 
 def _check_room(rendered):
@@ -284,7 +291,9 @@ def main():
             _check_certificates(rendered)
     _check_alerts(options, all_rendered["monitoring"])
     versions = " and ".join(_KUBERNETES)
-    print(f"{objects} objects of {len(all_rendered)} trees fit Kubernetes {versions}, and each other")
+    print(
+        f"{objects} objects of {len(all_rendered)} trees fit Kubernetes {versions}, and each other"
+    )
 
 
 if __name__ == "__main__":

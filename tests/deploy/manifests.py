@@ -35,7 +35,9 @@ class Rendered:
 
     def config(self, name):
         """The data of the config map with this name, however its hash is."""
-        (found,) = (o for o in self.all("ConfigMap") if o["metadata"]["name"].startswith(name + "-"))
+        (found,) = (
+            o for o in self.all("ConfigMap") if o["metadata"]["name"].startswith(name + "-")
+        )
         return found["data"]
 
     def workloads(self):

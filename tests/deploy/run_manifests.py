@@ -1,8 +1,8 @@
-"""Runs what rendered manifests say, without a cluster: containers' commands, probes, and the ends of pods.
+"""Runs what rendered manifests say, without a cluster: commands, probes, and the ends of pods.
 
-A volume is a folder of its own, and a container's paths are put into these folders. As root, the programs run
-as the manifests' user, with no capability. Every check fails the program with a line that says what is
-wrong.
+A volume is a folder of its own, and a container's paths are put into these folders. As root, the
+programs run as the manifests' user, with no capability. Every check fails the program with a line
+that says what is wrong.
 """
 
 import argparse
@@ -74,7 +74,9 @@ class Pod:
         containers = [container] if container else self.pod["containers"]
         mounts = {m["mountPath"]: m["name"] for c in containers for m in c["volumeMounts"]}
         for path in sorted(mounts, key=len, reverse=True):
-            text = re.sub(rf"(?<![\w.]){re.escape(path)}(?=[/\"]|$)", str(self.folder / mounts[path]), text)
+            text = re.sub(
+                rf"(?<![\w.]){re.escape(path)}(?=[/\"]|$)", str(self.folder / mounts[path]), text
+            )
         return text
 
     def command(self, container, programs, words=None, replaced=None):
@@ -261,7 +263,10 @@ def _check_index_job(options, data):
     rules = job["spec"]["podFailurePolicy"]["rules"]
     (fails,) = (rule for rule in rules if rule["action"] == "FailIndex")
     _need(code == 1 and code in fails["onExitCodes"]["values"], f"damage: exit code {code}")
-    print(f"the job's {job['spec']['completions']} pods index and verify {shards} shards, and see damage")
+    print(
+        f"the job's {job['spec']['completions']} pods index and verify {shards} shards, "
+        "and see damage"
+    )
 
 
 def _check_config_of_base(options, data):
