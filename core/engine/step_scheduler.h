@@ -178,9 +178,9 @@ class StepScheduler {
   bool TakeBackLookAhead(const ScheduledStream& starved);
   // Throws away the last pending slice. It may be begun again.
   void TakeBackLast(ScheduledStream& stream) { ReleaseIfLeft(stream.TakeBackLast()); }
-  // A stream has left `slice`. If no stream has it any more, its memory comes back at once, with two
-  // exceptions. If a task still writes there, the memory comes back when the last such task is done.
-  // If another stream has yet to reach the slice, the slice may be kept for that stream.
+  // A stream has left `slice`. If no stream has it any more, its memory comes back at once, with
+  // two exceptions. If a task still writes there, it comes back when the last such task is done.
+  // And the slice may be kept for a stream that has yet to reach it.
   void ReleaseIfLeft(const SharedSlicePtr& slice);
 
   bool Shares(const ScheduledStream& stream) const;
