@@ -692,6 +692,22 @@ TEST(StepSchedulerTest, RecordsOfFarShardsAreMadeOnlyOnceTheyAreRead) {
   EXPECT_NE(Deliver(scheduler, stream), nullptr);
 }
 
+// Nobody looks for reads in vain, or misses that there is one or that one is not wanted any more.
+TEST(StepSchedulerTest, ItSaysWhetherThereMayBeSomethingToRead) {
+  StepScheduler scheduler({.threads = 1});
+  MustAdd(scheduler, MakePlan(4));
+  EXPECT_FALSE(scheduler.TakeReadsChanged());  // Records of this machine are not read ahead.
+  const Stream stream = MustAdd(scheduler, MakeFarPlan(8), {.count = 2});
+  EXPECT_TRUE(scheduler.TakeReadsChanged());
+  const Task first = MustTakeToRead(scheduler);
+  EXPECT_TRUE(scheduler.TakeReadsChanged());
+  const Task second = MustTakeToRead(scheduler);
+  EXPECT_FALSE(scheduler.TakeReadsChanged());
+  scheduler.Cancel(stream);
+  EXPECT_TRUE(scheduler.TakeReadsChanged());  // Its two reads are not wanted any more.
+  EXPECT_FALSE(scheduler.TakeReadsChanged());
+}
+
 TEST(StepSchedulerTest, SlicesThatHaveOnlyPaddingNeedNoRead) {
   StepScheduler scheduler({.threads = 1});
   // 20 records in steps of 16, so the second step of an epoch is 4 records and padding.

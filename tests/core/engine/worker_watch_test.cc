@@ -54,6 +54,14 @@ TEST(WorkerWatchTest, ThreadsThatDoNotWaitAreAsManyAsTheyShallBe) {
   EXPECT_TRUE(machine.watch.MayBegin());
 }
 
+TEST(WorkerWatchTest, ThreadsThatAreAboutToBeginCount) {
+  Machine machine(2, 8);
+  EXPECT_TRUE(machine.watch.MayBegin(1));
+  EXPECT_FALSE(machine.watch.MayBegin(2));
+  machine.watch.Begin(0, machine.now);
+  EXPECT_FALSE(machine.watch.MayBegin(1));
+}
+
 TEST(WorkerWatchTest, WhoIsNotLookedAtForAWhileIsNotStuckAfterwards) {
   Machine machine(1, 1);
   machine.BeginAll();
