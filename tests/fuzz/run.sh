@@ -28,8 +28,9 @@ declare -A inputs=(
   [frame_scanner]=1000000 [hash_file]=400000 [http_headers]=250000 [http_request]=100000 [http_url]=40000
   [image_index]=800000 [index]=2000000 [ini_file]=400000
   [jpeg]=9000 [labels]=60000
-  [manifest]=100000 [model]=120000 [operations]=6000 [pattern]=150000 [png]=250000 [record]=9000 [restart_table]=2000000
+  [manifest]=100000 [model]=120000 [operations]=6000 [otel_pairs]=80000 [pattern]=150000 [png]=250000 [record]=9000 [restart_table]=2000000
   [resume_token]=500000 [server_file]=120000 [slot_message]=600000 [spec]=80000 [token_file]=700000
+  [trace_context]=1500000
   [webdataset]=6000
 )
 
