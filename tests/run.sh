@@ -111,29 +111,6 @@ check_format() {
     xargs -0 -n 16 -P "$jobs" clang-format --dry-run -Werror
 }
 
-# list_compiled BUILD_DIR PATTERN: prints the files that this build compiles into objects whose
-# paths there begin with PATTERN, each with a NUL after it. Generated messages are left out. Where
-# several sources are compiled together, it prints one file for them.
-list_compiled() {
-  python3 - "$@" <<'END'
-import json, re, sys
-for entry in json.load(open(sys.argv[1] + "/compile_commands.json")):
-    made = re.search(r" -o (\S+)", entry["command"])[1]
-    if re.match(sys.argv[2], made) and not entry["file"].endswith(".pb.cc"):
-        print(entry["file"], end="\0")
-END
-}
-
-# check_tidy BUILD_DIR PATTERN: runs clang-tidy over the files that list_compiled prints. clang-tidy
-# reads g++'s options, too. It counts warnings in other libraries' headers and does not show them.
-# The lines with these counts are dropped, because they would drown what clang-tidy finds.
-check_tidy() {
-  list_compiled "$@" |
-    xargs -0 -n 1 -P "$jobs" clang-tidy -p "$1" --quiet --extra-arg=-Werror \
-      --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-unused-command-line-argument 2>&1 |
-    sed '/^[0-9]* warnings\{0,1\} generated\.$/d'
-}
-
 section_format() {
   run check_format
   run cmake --preset programs
@@ -168,9 +145,9 @@ section_tidy() {
   # headers takes most of the time. Tests and benchmarks are left out, because gMock's templates
   # would take most of it.
   build asan
-  run check_tidy build/asan '(core|proto|server|client)/'
+  run tests/tidy.py build/asan '(core|proto|server|client)/' "$jobs"
   run tests/client/python/install.sh jax
-  run check_tidy build/package client/python/CMakeFiles/_systole.dir/
+  run tests/tidy.py build/package client/python/CMakeFiles/_systole.dir/ "$jobs"
 }
 section_asan() { build_and_test asan; }
 section_tsan() { build_and_test tsan; }
