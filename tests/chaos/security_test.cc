@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/chaos/chaos_feed.h"
+#include "tests/folders.h"
 #include "tests/wait_until.h"
 
 namespace systole {
@@ -50,7 +51,7 @@ class SecurityTest : public ChaosTest {
   // Makes certificates in FOLDER/`name`. The authority in that folder signs them, or a new
   // authority if there is none.
   void MakeCertificates(const std::string& name) const {
-    RunShell(absl::StrCat(SYSTOLE_SOURCE_DIR "/deploy/make_certificates.sh ", folder_ / name));
+    RunShell(absl::StrCat(SourceFolder(), "/deploy/make_certificates.sh ", folder_ / name));
   }
 
   // Adds a server that asks each client for a certificate and for the token of "first" or "second".

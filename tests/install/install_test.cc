@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/folders.h"
 #include "tests/status_matchers.h"
 #include "tests/system/process.h"
 #include "tests/system/served_feed.h"
@@ -32,13 +33,13 @@ void RunWell(const std::vector<std::string>& args) {
 
 // Installs this build below `prefix`.
 void Install(const std::string& prefix) {
-  RunWell({SYSTOLE_CMAKE, "--install", SYSTOLE_BUILD_DIR, "--prefix", prefix});
+  RunWell({SYSTOLE_CMAKE, "--install", BuildFolder(), "--prefix", prefix});
 }
 
 // Configures `project`, a folder of tests/install, with this build's settings.
 void Configure(const std::string& project, const std::string& build,
                const std::string& definition) {
-  RunWell({SYSTOLE_CMAKE, "-S", absl::StrCat(SYSTOLE_SOURCE_DIR "/tests/install/", project), "-B",
+  RunWell({SYSTOLE_CMAKE, "-S", absl::StrCat(SourceFolder(), "/tests/install/", project), "-B",
            build, "-G", SYSTOLE_GENERATOR, "-DCMAKE_CXX_COMPILER=" SYSTOLE_COMPILER, definition});
 }
 
@@ -47,7 +48,7 @@ TEST(ConfigureTest, ALibraryThatIsMissingNamesTheScriptThatInstallsIt) {
   // In this folder pkg-config finds nothing. libjpeg is the first library that CMake asks it for.
   const Finished finished =
       RunToEnd({SYSTOLE_CMAKE, "-E", "env", absl::StrCat("PKG_CONFIG_LIBDIR=", folder.path()),
-                SYSTOLE_CMAKE, "-S", SYSTOLE_SOURCE_DIR, "-B", folder / "build", "-G",
+                SYSTOLE_CMAKE, "-S", SourceFolder(), "-B", folder / "build", "-G",
                 SYSTOLE_GENERATOR, "-DCMAKE_CXX_COMPILER=" SYSTOLE_COMPILER});
   EXPECT_NE(finished.exit_code, 0);
   EXPECT_THAT(finished.err, testing::AllOf(HasSubstr("does not find libjpeg"),
@@ -145,7 +146,7 @@ TEST(InstallTest, TheLibraryHasNoDecoderAndNoOperation) {
 
 TEST(InstallTest, AProjectMayHaveTheTreeAsAFolder) {
   const TempFolder build;
-  Configure("subproject", build.path(), "-DSYSTOLE_SOURCE_DIR=" SYSTOLE_SOURCE_DIR);
+  Configure("subproject", build.path(), "-DSYSTOLE_SOURCE_DIR=" + SourceFolder());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/folders.h"
 #include "tests/layers/layer_check.h"
 #include "tests/layers/layer_rules.h"
 #include "tests/layers/room_picture.h"
@@ -20,7 +21,7 @@ namespace {
 class TreeTest : public testing::Test {
  protected:
   void SetUp() override {
-    absl::StatusOr<Tree> tree = ReadTree(SYSTOLE_SOURCE_DIR);
+    absl::StatusOr<Tree> tree = ReadTree(SourceFolder());
     ASSERT_THAT(tree, IsOk());
     tree_ = *std::move(tree);
     // An empty tree would obey every rule.
@@ -48,7 +49,7 @@ TEST_F(TreeTest, PrecompiledHeadersAreIncludedWhereTheyAreUsed) {
   ExpectNone(CheckPrecompiledNames(rules_, tree_.sources));
 }
 TEST_F(TreeTest, EachPrecompiledHeaderHasARow) {
-  const std::string list = ReadWholeFile(SYSTOLE_SOURCE_DIR "/CMakeLists.txt");
+  const std::string list = ReadWholeFile(SourceFolder() + "/CMakeLists.txt");
   const size_t begin = list.find("set(systole_precompiled_headers");
   ASSERT_NE(begin, std::string::npos);
   std::vector<std::string> headers;
@@ -64,7 +65,7 @@ TEST_F(TreeTest, EachPrecompiledHeaderHasARow) {
 TEST_F(TreeTest, FilesAreShort) { ExpectNone(CheckSizes(rules_, tree_.programs)); }
 TEST_F(TreeTest, FoldersAreTheFixedOnes) { ExpectNone(CheckFolders(rules_, tree_)); }
 TEST_F(TreeTest, PictureOfTheRoomsIsOfTheTable) {
-  EXPECT_EQ(ReadWholeFile(SYSTOLE_SOURCE_DIR "/deploy/images/rooms.svg"), RoomPicture(rules_))
+  EXPECT_EQ(ReadWholeFile(SourceFolder() + "/deploy/images/rooms.svg"), RoomPicture(rules_))
       << "draw it again: build/release/tests/draw_rooms >deploy/images/rooms.svg";
 }
 

@@ -20,6 +20,7 @@
 #include "systole/v1/service.grpc.pb.h"
 #include "tests/core/dataset/test_dataset.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/folders.h"
 #include "tests/server/listen_on.h"
 #include "tests/server/rpc/test_catalogue.h"
 #include "tests/status_matchers.h"
@@ -36,7 +37,7 @@ class TlsServerTest : public testing::Test {
   }
   static void MakeCertificates(const std::string& folder) {
     const std::string command =
-        absl::StrCat(SYSTOLE_SOURCE_DIR "/deploy/make_certificates.sh ", folder, " 2>/dev/null");
+        absl::StrCat(SourceFolder(), "/deploy/make_certificates.sh ", folder, " 2>/dev/null");
     ASSERT_EQ(std::system(command.c_str()), 0);
   }
   void Serve(const std::string& listen, bool verify_clients,

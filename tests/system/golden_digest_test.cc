@@ -16,6 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/record/tfrecord/shard_builder.h"
+#include "tests/folders.h"
 #include "tests/sanitizers.h"
 #include "tests/status_matchers.h"
 #include "tests/system/served_feed.h"
@@ -44,7 +45,7 @@ std::string FirstSteps(const std::string& golden) {
 
 std::set<std::string> NamesIn(const std::string& folder, const std::string& extension) {
   std::set<std::string> names;
-  const auto path = std::filesystem::path(SYSTOLE_SOURCE_DIR) / folder;
+  const auto path = std::filesystem::path(SourceFolder()) / folder;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
     if (entry.path().extension() == extension) names.insert(entry.path().stem().string());
   }
@@ -52,7 +53,7 @@ std::set<std::string> NamesIn(const std::string& folder, const std::string& exte
 }
 
 std::string Path(const std::string& relative) {
-  return (std::filesystem::path(SYSTOLE_SOURCE_DIR) / relative).string();
+  return (std::filesystem::path(SourceFolder()) / relative).string();
 }
 
 // A shard without pictures, for the specs that want such a data set. The values follow from the

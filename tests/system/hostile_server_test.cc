@@ -13,6 +13,7 @@
 #include "tests/client/feed/fake_server.h"
 #include "tests/client/feed/flooding_server.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/folders.h"
 #include "tests/sanitizers.h"
 #include "tests/system/served_feed.h"
 
@@ -72,7 +73,7 @@ TEST_F(SystemHostileServerTest, AGiantMessageIsCutOffOnTheWay) {
 TEST_F(SystemHostileServerTest, AGiantMessageIsCutOffOnTheWayOverTls) {
   const std::string tls = folder_ / "tls";
   const std::string command =
-      absl::StrCat(SYSTOLE_SOURCE_DIR "/deploy/make_certificates.sh ", tls, " 2>/dev/null");
+      absl::StrCat(SourceFolder(), "/deploy/make_certificates.sh ", tls, " 2>/dev/null");
   ASSERT_EQ(std::system(command.c_str()), 0);
   const auto pem = [&tls](const char* name) { return ReadWholeFile(absl::StrCat(tls, "/", name)); };
   grpc::SslServerCredentialsOptions certificate;

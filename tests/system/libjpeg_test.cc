@@ -12,6 +12,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "systole/v1/service.grpc.pb.h"
+#include "tests/folders.h"
 #include "tests/status_matchers.h"
 #include "tests/system/served_feed.h"
 
@@ -63,10 +64,11 @@ std::string LibjpegTest::spec_;
 TEST_F(LibjpegTest, OneThatOurDecoderDoesNotFitIntoIsLeftAloneAndToldOf) {
   const auto ordinary = Serve();
   ASSERT_THAT(ordinary, IsOk());
-  const auto unfit = Serve({absl::StrCat("LD_PRELOAD=", SYSTOLE_OTHER_LIBJPEG),
-                            // In a build with AddressSanitizer, LD_PRELOAD puts another library
-                            // before the sanitizer's.
-                            "ASAN_OPTIONS=verify_asan_link_order=0:allocator_may_return_null=1"});
+  const auto unfit = Serve(
+      {absl::StrCat("LD_PRELOAD=", BuildFolder(), "/tests/system/libsystole_other_libjpeg.so"),
+       // In a build with AddressSanitizer, LD_PRELOAD puts another library
+       // before the sanitizer's.
+       "ASAN_OPTIONS=verify_asan_link_order=0:allocator_may_return_null=1"});
   ASSERT_THAT(unfit, IsOk());
 
   const v1::ServerStatusResponse status = StatusOf(**unfit);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/folders.h"
 #include "tests/status_matchers.h"
 #include "tests/system/served_feed.h"
 
@@ -27,7 +28,7 @@ constexpr int kImages = 150;  // Two full batches of 64, and one of 22.
 constexpr int kBatch = 64;
 
 std::string Shipped(const std::string& name) {
-  return (std::filesystem::path(SYSTOLE_SOURCE_DIR) / "deploy" / name).string();
+  return (std::filesystem::path(SourceFolder()) / "deploy" / name).string();
 }
 
 class OrderTest : public testing::Test {

@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "systole/v1/config.pb.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/folders.h"
 #include "tests/status_matchers.h"
 #include "tests/system/process.h"
 #include "tests/system/served_feed.h"
@@ -29,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kTree = SYSTOLE_SOURCE_DIR;
+const fs::path kTree = SourceFolder();
 
 // A block of a README: ```LANGUAGE .. ```
 struct Block {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/folders.h"
 #include "tests/status_matchers.h"
 #include "tests/system/served_feed.h"
 
@@ -28,7 +29,7 @@ class SecurityTest : public testing::Test {
 
   static void MakeCertificates(const std::string& folder) {
     const std::string command =
-        absl::StrCat(SYSTOLE_SOURCE_DIR "/deploy/make_certificates.sh ", folder, " 2>/dev/null");
+        absl::StrCat(SourceFolder(), "/deploy/make_certificates.sh ", folder, " 2>/dev/null");
     ASSERT_EQ(std::system(command.c_str()), 0);
   }
 

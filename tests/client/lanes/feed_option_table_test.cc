@@ -14,6 +14,7 @@
 #include "client/lanes/feed_client_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/folders.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -96,7 +97,7 @@ TEST(FeedOptionTableTest, AWordThatIsNoneOfTheOptionsIsRefusedWithAllOfThem) {
 }
 
 TEST(FeedOptionTableTest, TheReadmeHasItsRows) {
-  std::ifstream file(SYSTOLE_SOURCE_DIR "/client/feed/README.md");
+  std::ifstream file(SourceFolder() + "/client/feed/README.md");
   const std::string readme((std::istreambuf_iterator<char>(file)), {});
   std::string rows;
   for (const FeedOption& option : FeedOptionTable()) {

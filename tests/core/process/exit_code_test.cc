@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/folders.h"
 
 namespace systole {
 namespace {
@@ -30,7 +31,7 @@ TEST(ExitCodeTest, FollowsTheTableInTheHeader) {
 }
 
 TEST(ExitCodeTest, TheReadmeHasTheTableOfTheHelp) {
-  std::string readme = ReadWholeFile(SYSTOLE_SOURCE_DIR "/core/process/README.md");
+  std::string readme = ReadWholeFile(SourceFolder() + "/core/process/README.md");
   std::replace(readme.begin(), readme.end(), '\n', ' ');
   const std::string codes = kExitCodesText;
   EXPECT_NE(readme.find(codes.substr(codes.find("0 ok"))), std::string::npos);

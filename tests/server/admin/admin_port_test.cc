@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "tests/core/metrics/exposition_parser.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/folders.h"
 #include "tests/server/admin/http_client.h"
 #include "tests/status_matchers.h"
 #include "tests/wait_until.h"
@@ -81,7 +82,7 @@ class AdminPortTest : public testing::Test {
     port_->Serve(source_);
   }
   void MakeCertificates() {
-    const std::string command = absl::StrCat(SYSTOLE_SOURCE_DIR "/deploy/make_certificates.sh ",
+    const std::string command = absl::StrCat(SourceFolder(), "/deploy/make_certificates.sh ",
                                              certificates_.path(), " 2>/dev/null");
     ASSERT_EQ(std::system(command.c_str()), 0);
   }

@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/core/storage/temp_folder.h"
+#include "tests/folders.h"
 #include "tests/status_matchers.h"
 
 namespace systole {
@@ -28,7 +29,7 @@ class TlsFilesTest : public testing::Test {
  protected:
   void SetUp() override { MakeCertificates(); }
   void MakeCertificates() const {
-    ASSERT_EQ(Shell(absl::StrCat(SYSTOLE_SOURCE_DIR "/deploy/make_certificates.sh ", folder_.path(),
+    ASSERT_EQ(Shell(absl::StrCat(SourceFolder(), "/deploy/make_certificates.sh ", folder_.path(),
                                  " 2>/dev/null")),
               0);
   }
@@ -122,7 +123,7 @@ TEST_F(TlsFilesTest, AChangeIsTakenOnceAndABadOneKeepsTheOld) {
 }
 
 TEST(MakeCertificatesTest, WithoutAFolderItSaysHowItIsUsed) {
-  EXPECT_NE(Shell(SYSTOLE_SOURCE_DIR "/deploy/make_certificates.sh 2>/dev/null"), 0);
+  EXPECT_NE(Shell(SourceFolder() + "/deploy/make_certificates.sh 2>/dev/null"), 0);
 }
 
 }  // namespace
