@@ -92,15 +92,18 @@ def _check_names(scraped, folder):
 
 
 def _check_paragraphs(folder):
-    """Every alert has its paragraph, under the address that the alert gives."""
+    """Every alert has its paragraph, under the address that it gives, and a row in the guide."""
     alerts = (folder / "prometheus/alerts.yml").read_text()
     page = (folder / "prometheus/README.md").read_text()
+    guide = (folder / "README.md").read_text()
     named = re.findall(r"- alert: (\w+)", alerts)
     for name in named:
         if f"\n## {name}\n" not in page:
             sys.exit(f"deploy/prometheus/README.md has no paragraph about {name}")
         if f"deploy/prometheus/README.md#{name.lower()}" not in alerts:
             sys.exit(f"alerts.yml: the runbook of {name} leads elsewhere")
+        if f"| [{name}](prometheus/README.md#{name.lower()}) |" not in guide:
+            sys.exit(f"deploy/README.md: the table of alerts has no row for {name}")
     if extra := sorted(set(re.findall(r"\n## (\w+)\n", page)) - set(named)):
         sys.exit(f"deploy/prometheus/README.md: there is no alert {', '.join(extra)}")
     print(f"{len(named)} alerts have their paragraphs")
