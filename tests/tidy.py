@@ -3,14 +3,15 @@
 
     tests/tidy.py BUILD_FOLDER PATTERN [JOBS]
 
-The sources are those whose objects' paths in BUILD_FOLDER begin with the regular expression PATTERN.
-Generated messages are left out. Where several sources are compiled together, clang-tidy checks them
-together. BUILD_FOLDER must be built, by Ninja.
+It checks the sources whose objects' paths in BUILD_FOLDER begin with PATTERN, a regular expression.
+Generated messages are left out. Sources that are compiled together are checked together. Ninja must
+have built BUILD_FOLDER.
 
-A source that passed is not checked again while nothing changed that clang-tidy reads: the source and
-every file that it includes, its compile command, .clang-tidy and clang-tidy itself. What passed is
-kept in ~/.cache/systole/tidy (or under $XDG_CACHE_HOME), in empty files named by the SHA-256 of all
-that. A file is removed 30 days after its last use. To check everything anew, remove the folder.
+A source that passed is checked again only after a change of something that clang-tidy reads: the
+source, a file that it includes, its compile command, .clang-tidy or clang-tidy itself. For each
+source that passed there is an empty file in ~/.cache/systole/tidy (or under $XDG_CACHE_HOME). Its
+name is the SHA-256 of all that. The file is removed 30 days after its last use. To check everything
+anew, remove the folder.
 
 Exit status: 0 if there is no finding, 1 if there is one, 2 for wrong arguments.
 """
@@ -46,7 +47,7 @@ def digest_of(path: str) -> bytes:
 
 
 def files_read(build: str, made: str) -> list[str]:
-    """The files that Ninja saw the compiler read for an object; empty if Ninja has none on record."""
+    """The files that the compiler read for an object; empty if Ninja has none on record."""
     printed = subprocess.run(
         ["ninja", "-C", build, "-t", "deps", made], capture_output=True, text=True, check=True
     ).stdout.splitlines()
@@ -122,7 +123,7 @@ def main() -> int:
     for kept in cache.iterdir():
         if kept.stat().st_mtime < time.time() - KEPT_SECONDS:
             kept.unlink(missing_ok=True)
-    print(f"clang-tidy: {len(to_check)} sources checked, {unchanged} passed before and are unchanged")
+    print(f"clang-tidy: {len(to_check)} sources checked, {unchanged} unchanged since they passed")
     return 1 if failed else 0
 
 
