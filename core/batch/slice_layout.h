@@ -58,7 +58,7 @@ struct SliceTensor {
   // The shape of one example, and its bytes: without the batch, and without the padding of tiles.
   std::vector<int64_t> example_shape() const;
   int64_t example_bytes() const;
-  // Bytes of all examples. spec.num_bytes() is more only in tiles.
+  // Bytes of all examples. Only in tiles is spec.num_bytes() larger.
   int64_t useful_bytes() const { return example_bytes() * per_core_batch(); }
 
   // Calls visit(offset, bytes) for each piece of an example, in the order of the example's
@@ -115,8 +115,8 @@ inline constexpr int kMaxSliceTensors = 65;
 // A slice of 64 GiB is a mistake in a spec, or an attack.
 inline constexpr int64_t kMaxSliceBytes = int64_t{64} << 30;
 
-// Zeros the places in tiles after the last example. These places and the places of the examples
-// together are every byte of the tensors.
+// Zeros the places in tiles after the last example. These places and those of the examples cover
+// every byte of the tensors.
 void ClearTilePadding(const SliceLayout& layout, uint8_t* slice);
 
 // Zeros the place of example `slot` in every tensor of the slice, `valid` included.

@@ -6,8 +6,8 @@
 // Measuring a piece costs about 1.3 us. A piece of less than 20 us counts as a piece without sleep,
 // and measuring it costs only 0.1 us. Only the kernel can tell sleep from waiting for a processor,
 // and asking it costs 7 us. So it is asked only after pieces that did not run all the time, and at
-// most every 2 ms. In between, the meter takes the part that was sleep to be the same as at the
-// last answer.
+// most every 2 ms. In between, the meter assumes the same part of sleep as at the last
+// answer.
 //
 // Single-thread: it measures the thread that made it.
 #ifndef SYSTOLE_CORE_CONCURRENCY_SLEEP_METER_H_

@@ -30,7 +30,7 @@ absl::StatusOr<std::string> StsEndpointOfEnvironment(
 
 // The domain of AWS's servers in a region. A server's name is SERVICE.REGION.DOMAIN.
 //   FailedPrecondition   a region whose domain is not known here, or one such as aws-global.
-//                        `endpoint_variable` is what to set then: "AWS_ENDPOINT_URL_S3".
+//                        `endpoint_variable` names the variable to set then: "AWS_ENDPOINT_URL_S3".
 absl::StatusOr<std::string> AwsDomainOfRegion(absl::string_view region,
                                               absl::string_view endpoint_variable);
 

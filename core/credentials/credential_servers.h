@@ -41,7 +41,7 @@ HttpRequest FormRequest(const CredentialSurroundings& surroundings, std::string 
 absl::Status CheckSecretAddress(absl::string_view url);
 
 // Thread-safe. The client is made at the first request, so a process that needs no server has no
-// thread for one.
+// client thread.
 class CredentialServers {
  public:
   // HttpOptionsOfEnvironment() gets `first_ca_variable`, if the surroundings have no options for

@@ -26,9 +26,9 @@ using IniSection = std::map<std::string, std::string>;
 using IniFile = std::map<std::string, IniSection>;
 
 // Parses `text`. A second section with the same name continues the first one. The last value of a
-// key counts. Lines that begin with '#' or ';' are comments, and so is the rest of a value from a
-// '#' or ';' after a blank. A line that is indented deeper than the key above it belongs to that
-// key and is skipped.
+// key counts. Lines that begin with '#' or ';' are comments. In a value, a '#' or ';' after a blank
+// begins a comment. A line that is indented deeper than the key above it belongs to that key and is
+// skipped.
 //   DataLoss           "SOURCE:LINE: .." for any other line. The message never shows the line: it
 //                      may be a secret.
 //   ResourceExhausted  more than kMaxIniBytes.

@@ -164,7 +164,7 @@ class Dataset {
 
  private:
   Dataset(std::string name, std::vector<std::shared_ptr<const RecordSource>> shards, ShardMap map);
-  // Create() without the sample and the sizes of payloads.
+  // Like Create(), but without the sample and the sizes of payloads.
   static absl::StatusOr<std::shared_ptr<Dataset>> Of(
       std::string name, std::vector<std::shared_ptr<const RecordSource>> shards);
 

@@ -63,8 +63,8 @@ struct ListedShard {
   int64_t records = 0;
   int64_t bytes = -1;  // -1: not given.
 };
-// The entries of a manifest's text. `source` is the file's base name, which decides what kind it
-// is.
+// The entries of a manifest's text. `source` is the file's base name. The name decides the
+// manifest's kind.
 absl::StatusOr<std::vector<ListedShard>> ParseManifest(absl::string_view text,
                                                        absl::string_view source);
 

@@ -9,8 +9,8 @@
 
 namespace systole {
 
-// Whether others than `reader`, the user of this process, may use the secret in `file`. A file of
-// root's that its group may read is no such file: root gave it to this group, because `reader`
+// Whether others than `reader`, the user of this process, may use the secret in `file`. False if
+// root owns the file and only its group may read it: root gave it to this group, because `reader`
 // could not read it otherwise. That is how Kubernetes mounts a secret for a pod that does not run
 // as root (fsGroup), and how Debian keeps keys for its services.
 inline bool OthersMayUse(const struct stat& file, uid_t reader) {

@@ -1,8 +1,8 @@
 // Bounds how much of an engine one dataset may hold. So if the storage of a dataset hangs, feeds of
-// other datasets go on. A dataset gets four sevenths of the threads that do not hang for other
-// datasets. The slices of a dataset whose reads hang get at most a quarter of the
-// memory budget. The share of the threads is the same whether the dataset hangs or not, because a
-// read that hangs looks like a slow read during its first second.
+// other datasets go on. A dataset gets four sevenths of the threads, not counting those that hang
+// for other datasets. The slices of a dataset whose reads hang get at most a quarter of the memory
+// budget. The share of the threads is the same whether the dataset hangs or not, because a read
+// that hangs looks like a slow read during its first second.
 //
 // Counts tasks; has no thread and no clock. Thread-compatible.
 #ifndef SYSTOLE_CORE_ENGINE_DATASET_SHARES_H_

@@ -114,8 +114,8 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   // already.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Wakes what reads ahead, if there may be something to read. For that thread to look in vain
-  // would cost about as much as to read a task's blocks from memory.
+  // Wakes the thread that reads ahead, if there may be something to read. To look in vain would
+  // cost that thread about as much as to read a task's blocks from memory.
   void WakeReads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // The body of one more thread: looks at the workers now and then while they work.

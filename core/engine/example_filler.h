@@ -52,7 +52,7 @@ class ExampleFiller {
   // Every later call must pass a plan equal to `plan`, and a scratch with room for it. `decoders`
   // has one decoder for each JPEG of an example. Create adds decoders that are missing. Fillers
   // whose examples do not overlap in time may share them. `cache` may be null: then outputs are
-  // made as if they did not ask for it. Otherwise it must outlive the filler.
+  // made as if they asked for no cache. Otherwise it must outlive the filler.
   static absl::StatusOr<ExampleFiller> Create(
       const FeedPlan& plan, std::vector<std::shared_ptr<HuffmanDecoder>>& decoders,
       ValueCache* cache);
@@ -93,7 +93,8 @@ class ExampleFiller {
   absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice,
                     const MonotonicClock* timed_by = nullptr);
 
-  // What is wrong with the record, if Begin() or Fill() returned an error that is its fault.
+  // What is wrong with the record, if Begin() or Fill() returned an error that is the record's
+  // fault.
   DamageCause damage() const { return damage_; }
 
  private:
@@ -141,8 +142,8 @@ class ExampleFiller {
   absl::Status FillInt64s(const OutputPlan& output, ProgramRunner& runner,
                           absl::Span<const int64_t> values, FillerScratch& scratch,
                           absl::Span<uint8_t> out) const;
-  // Call this when the output's feature has the right kind and size. Later errors are those of its
-  // value.
+  // Call this when the output's feature has the right kind and size. Later errors are about the
+  // feature's value.
   void HasFeature(const OutputPlan& output) {
     damage_ = output.is_image() ? DamageCause::kImage : DamageCause::kValue;
   }

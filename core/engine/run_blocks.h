@@ -34,8 +34,8 @@ class RunBlocks {
   // reading the run's UnreadIndexesOf().
   explicit RunBlocks(std::vector<BlockPtr> blocks, std::vector<absl::Status> index_errors = {});
 
-  // The bytes of a span of `source`, which is a record or a piece, or the error of reading them.
-  // The view is valid as long as this object. If the run has no such block, returns the error of an
+  // The bytes of `span` (a record or a piece) of `source`, or the error of reading these bytes. The
+  // view is valid as long as this object. If the run has no such block, returns the error of an
   // index that could not be read, perhaps of another shard of the run. If all indexes were read,
   // returns Internal.
   absl::StatusOr<absl::string_view> Find(const ByteSource& source, const RecordSpan& span) const;

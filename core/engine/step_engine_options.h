@@ -35,8 +35,8 @@ struct StepEngineOptions {
   // (core/memory/scratch_budget.h). A larger bound lets more threads make large examples at a time.
   // 0: a third of memory_budget_bytes, but at least what `threads` need for ordinary images.
   int64_t scratch_budget_bytes = 0;
-  // How many reads may run at a time that read records ahead from other machines. Each takes a
-  // thread, which only waits.
+  // The most reads that may run at a time to read records ahead from other machines. Each read
+  // takes a thread, which only waits.
   int reads = 64;
   // Bound on the memory for reading ahead. It covers bytes that are being read, that wait for
   // threads, and that are kept for later. With WINDOW it should hold a window. 0: a quarter of
@@ -58,7 +58,7 @@ struct StepEngineStats {
   // Memory that threads hold beside slices.
   int64_t scratch_used_bytes = 0;
   int64_t active_streams = 0;
-  // The part of their time that the threads worked lately, 0 to 1. Threads that storage holds up
+  // The part of the recent time in which the threads worked, 0 to 1. Threads that storage holds up
   // count as working.
   double busy = 0;
   // Threads that may work at a time now.

@@ -1,7 +1,7 @@
 // Reads the protobuf wire format in place. Accepts and refuses what protobuf's own C++ parser
-// accepts and refuses, odd corners included. Tags and lengths have at most 5 bytes. Surplus bits
-// are dropped in a tag, but are an error in a length. Varints have at most 10 bytes. Field number 0
-// is an error. Groups are skipped, with a bounded nesting.
+// accepts and refuses, odd cases included. Tags and lengths have at most 5 bytes. Surplus bits are
+// dropped in a tag, but are an error in a length. Varints have at most 10 bytes. Field number 0 is
+// an error. Groups are skipped, with a bounded nesting.
 //
 // Thread-compatible. Borrows the bytes.
 #ifndef SYSTOLE_CORE_EXAMPLE_WIRE_READER_H_

@@ -138,7 +138,7 @@ class BlockReader {
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Collects the work to do after a change of the table. Only for the reader's own threads.
   Later Collect(std::vector<BlockTable::Finished> finished) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The same for any thread. The thread that watches then calls `room`.
+  // Like Collect(), but for any thread. The thread that watches then calls `room`.
   BlockTable::Freed CollectFreed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Call(Later later) ABSL_LOCKS_EXCLUDED(mu_);
   // The threads' code.

@@ -129,8 +129,8 @@ class BlockTable {
   // Drops unused blocks until `bytes` more fit or no unused block is left.
   void MakeRoom(int64_t bytes);
   Entry& AddToQueue(const BlockKey& key, const BlockWant& want, const BlockRange& range);
-  // The entry whose read may begin next. Each dataset has a queue. Among the datasets that may
-  // begin a read, the oldest first entry of a queue is taken.
+  // The entry whose read may begin next. Each dataset has a queue. Of the datasets that may begin a
+  // read, the one whose first entry is oldest has its turn.
   Entry* NextQueued() const;
   // Whether a read that was slow at the last look may be hedged now.
   bool IsStillSlow(const Read& read) const;
@@ -162,7 +162,7 @@ class BlockTable {
   int64_t last_number_ = 0;  // The last number given to an entry, a read or a want.
   int64_t held_bytes_ = 0;   // Memory of entries and reads.
   int64_t free_bytes_ = 0;   // The part of held_bytes_ that is kept and not in use.
-  int64_t hung_bytes_ = 0;   // The part of held_bytes_ that reads hold that hang.
+  int64_t hung_bytes_ = 0;   // The part of held_bytes_ that hanging reads hold.
   bool refused_ = false;     // Whether a want was refused since the last NoteRoom().
   bool has_room_ = false;
   Freed freed_;

@@ -37,7 +37,7 @@ class DatasetParts {
   void Unqueue(uint64_t dataset, int64_t bytes);
   // A queued block's read begins.
   void BeginQueued(uint64_t dataset);
-  // A read begins that was not queued.
+  // A read that was not queued begins.
   void Begin(uint64_t dataset, int64_t bytes);
   // A read turns out to hang. `bytes` is its memory.
   void Hang(uint64_t dataset, int64_t bytes);

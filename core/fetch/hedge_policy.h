@@ -32,8 +32,8 @@ class HedgePolicy {
   // reads of about its size are known.
   bool IsSlow(uint64_t size, absl::Duration taken) const;
 
-  // Whether second reads, with one more, would still be at most a twentieth of all reads. Call this
-  // right before the second read begins, and then count the read.
+  // Whether, after one more second read, second reads are still at most a twentieth of all reads.
+  // Call this right before the second read begins, and then count the read.
   bool MayHedge() const { return (hedges_ + 1) * kReadsForEachHedge <= reads_; }
   void CountHedge() { ++hedges_; }
 

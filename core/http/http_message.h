@@ -92,7 +92,7 @@ struct HttpRequest {
   // If it is not empty, the body of an answer 2xx is written here, and may have at most this many
   // bytes. The memory must live until Fetch() returns. Nothing is written after that.
   absl::Span<char> into = {};
-  // If an answer is not 2xx, how many bytes of its body are kept at most. The server chooses these
+  // The most bytes that are kept of the body of an answer that is not 2xx. The server chooses these
   // bytes. So a message may show values that were read from them and checked, but never the text
   // itself.
   size_t refusal_bytes = 0;

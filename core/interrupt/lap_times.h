@@ -61,7 +61,7 @@ class LapTimes {
 
   const std::function<absl::Duration()>& clock_;
   LapTimes* const before_;
-  absl::Duration begun_;  // The lap.
+  absl::Duration begun_;  // When this lap began.
   Times times_;
 };
 

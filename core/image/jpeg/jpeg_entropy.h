@@ -41,10 +41,10 @@ class JpegEntropyDecoder {
   // expected.
   static bool Knows(j_decompress_ptr cinfo);
 
-  // For a caller that transforms the coefficients itself, at an eighth of the size. It calls this
-  // in place of Replace() and does not ask libjpeg for rows. If a block becomes one pixel, only its
-  // first coefficient is decoded. `mcus` are the MCUs of the scan that are wanted. REQUIRES:
-  // Knows(cinfo).
+  // For a caller that transforms the coefficients itself, at an eighth of the size. The caller
+  // calls this in place of Replace() and does not ask libjpeg for rows. If a block becomes one
+  // pixel, only its first coefficient is decoded. `mcus` are the MCUs of the scan that are wanted.
+  // REQUIRES: Knows(cinfo).
   void StartAlone(j_decompress_ptr cinfo, const CropRect& mcus);
   // Takes the next MCU, as HuffmanDecoder::Take(). Returns false if the decoder gave up: then
   // gave_up() is true. The decoder also gives up if the last MCU is not followed by the marker that

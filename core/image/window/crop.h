@@ -48,8 +48,8 @@ struct RandomResizedCropOptions {
   // The crop's width / height, drawn uniformly on a log scale. 0.001 <= min <= max <= 1000.
   float min_aspect = 3.0f / 4.0f;
   float max_aspect = 4.0f / 3.0f;
-  // How many times at most a crop is drawn, 1 to 1000. If none of them fits the image, the fallback
-  // is taken.
+  // The most crops that are drawn, 1 to 1000. If none of them fits the image, the fallback is
+  // taken.
   int attempts = 10;
 };
 
