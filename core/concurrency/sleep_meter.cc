@@ -13,11 +13,11 @@ constexpr absl::Duration kAskEvery = absl::Milliseconds(2);
 // A read that waits for a disk takes longer than this. Most tasks of small records take less time.
 constexpr absl::Duration kShortPiece = absl::Microseconds(20);
 
-// The work of a thread between so many pieces takes about as long as a piece.
+// Between this many pieces, the thread's other work takes about as long as one piece.
 constexpr int kShortPieces = 16;
 
-// If a thread did not run for less than 1 / kNoticeable of the time, it counts as if it had run all
-// the time.
+// If a thread was off the processors for less than 1 / kNoticeable of the time, it counts as if it
+// had run all the time.
 constexpr int kNoticeable = 32;
 
 }  // namespace

@@ -125,7 +125,7 @@ absl::StatusOr<CredentialLease<AwsCredentials>> ParseStsXml(absl::string_view te
                .secret_access_key = std::string(TextOfElement(text, "SecretAccessKey")),
                .session_token = std::string(TextOfElement(text, "SessionToken"))},
               source));
-  // Keys of STS always end. The date comes last, so an answer that was cut has none.
+  // Keys of STS always expire. The date comes last, so an answer that was cut has none.
   SYSTOLE_ASSIGN_OR_RETURN(lease.life, LifeUntil(TextOfElement(text, "Expiration"), now, source));
   return lease;
 }

@@ -42,9 +42,9 @@ constexpr int64_t kReadBytes = 256 << 10;
 // requests directly follow each other.
 constexpr size_t kPrefetchedRecords = 16;
 
-// This many records are looked up in the cache before they are read. What the cache keeps of them
-// is held until their examples are made. A smaller number would make the reads of neighbours
-// smaller while the cache is filled.
+// This many records are looked up in the cache before they are read. The values that the cache
+// keeps of these records are held until their examples are made. A smaller number would make the
+// reads of neighbours smaller while the cache is filled.
 constexpr size_t kLookedUpRecords = 16;
 
 // Of kTimedEvery examples that a thread makes of a plan, one is timed, output by output and

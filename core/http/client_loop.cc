@@ -193,8 +193,8 @@ void ClientLoop::Run() {
     curl_multi_perform(multi_, &running);
     const int freed = EndFinished() + EndAbandoned() + EndInterrupted();
     // A transfer that has just ended may have made room for a waiting transfer. In this case the
-    // poll does not wait. A Call may begin after the length of this poll was decided. It wakes the
-    // poll up.
+    // poll does not wait. A Call may begin after the length of this poll was decided. Such a Call
+    // wakes the poll up.
     curl_multi_poll(multi_, nullptr, 0, freed > 0 ? 0 : LongestPollMs(), nullptr);
   }
   while (!active_.empty()) Remove(active_.begin()->first)->EndWith(ClientEnded());

@@ -52,7 +52,7 @@ bool Append(curl_slist*& lines, const std::string& line) {
   return true;
 }
 
-// No call waits for as long as the longest time that libcurl can count.
+// Cut to a day, because libcurl cannot count all times. No call waits for a day.
 long Milliseconds(absl::Duration time) {
   return static_cast<long>(
       absl::ToInt64Milliseconds(std::clamp(time, absl::Milliseconds(1), absl::Hours(24))));
@@ -266,7 +266,8 @@ absl::Status Transfer::ErrorOf(CURLcode code) const {
   curl_easy_getinfo(handle_, CURLINFO_OS_ERRNO, &facts.system_error);
   curl_easy_getinfo(handle_, CURLINFO_SSL_VERIFYRESULT, &facts.tls_verdict);
   curl_easy_getinfo(handle_, CURLINFO_HTTP_CONNECTCODE, &facts.proxy_status);
-  // A reused connection took no time to connect. But then a request was sent over it.
+  // For a reused connection libcurl reports a connect time of 0, but such a connection has sent a
+  // request.
   curl_off_t connect_us = 0;
   long request_bytes = 0;
   curl_easy_getinfo(handle_, CURLINFO_CONNECT_TIME_T, &connect_us);

@@ -15,8 +15,8 @@ std::string WhyNotConnected(const TransferFacts& facts) {
                       ")");
 }
 
-// Whether the cause of this connection error is the server or the way to it, and not that this
-// process has too many files or too little memory.
+// Whether this connection error comes from the server or from the way to it. Other causes are too
+// many files or too little memory in this process.
 bool NobodyIsThere(long system_error) {
   switch (system_error) {
     case EACCES:  // A firewall of this machine.

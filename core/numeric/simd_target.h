@@ -1,6 +1,6 @@
-// Which SIMD instruction set the vectorised kernels of the whole program run on. Highway picks the
-// best the CPU has. Bytes are the same on every instruction set. Tests force one set after the
-// other to prove this.
+// The SIMD instruction set that the vectorised kernels of the whole program use. Highway picks the
+// best one that the CPU has. Bytes are the same on every instruction set. Tests force one set after
+// the other to prove this.
 //
 // Thread-safe to read; force a target before other threads start.
 #ifndef SYSTOLE_CORE_NUMERIC_SIMD_TARGET_H_

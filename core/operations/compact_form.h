@@ -1,5 +1,5 @@
-// The rule for which values may travel as uint8 (v1::CompactForm). The client then does as many of
-// the program's last steps as possible. Each of these steps changes every value by itself
+// Decides which values may travel as uint8 (v1::CompactForm). The client then does as many of the
+// program's last steps as possible. Each of these steps changes every value by itself
 // (Operation::RulesByValue), and the values before the first of them are uint8. The client uses
 // factors, or a table with the result of the reference operations for each value.
 //

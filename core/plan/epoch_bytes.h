@@ -67,8 +67,8 @@ struct EpochBytes {
   bool by_record = false;
   // Whether all of the set is kept.
   bool keeps_all = false;
-  // Whether first_bytes and later_bytes are exact. Even then they ignore that `tail: DROP` leaves
-  // records out, and later_bytes is exact only to within a block and the rounding of files on disk.
+  // Whether first_bytes and later_bytes are exact. Even then they include the records that `tail:
+  // DROP` leaves out, and later_bytes may be off by a block and by the rounding of files on disk.
   // The numbers are estimates if shards are compressed, if the feed selects or mixes records, or if
   // bytes are fetched again. The estimate looks at a sample of a selection's records, and takes all
   // windows to have the mean size.

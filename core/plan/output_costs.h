@@ -1,5 +1,5 @@
 // The times that the outputs of a plan and their transforms take, measured on a few examples.
-// People read these times to see which one to look at. The program decides nothing by them.
+// People read these times to see which output to look at. The program decides nothing by them.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CORE_PLAN_OUTPUT_COSTS_H_

@@ -44,7 +44,7 @@ struct KeptForm {
   // Hash of all that decides the value of a record: the feature, the transforms up to the value,
   // the type of a finished example, and the content version.
   uint64_t made_by = 0;
-  // The `user` for ValueCache. All feeds of this dataset that keep this value have the same.
+  // The `user` for ValueCache. All feeds of this dataset that keep this value have the same number.
   uint64_t user = 0;
   // The steps after the value, if the value is an image of uint8. After an image of floats, the
   // steps run one after the other (ProgramRunner::RunFrom). The fused pass would treat the floats

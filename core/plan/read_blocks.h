@@ -71,7 +71,7 @@ class ReadBlocks {
 
   // The records that may share blocks with the one at `place`.
   Records SharingWith(const ShardPlace& place, int64_t record) const;
-  // The blocks of one kind of a record's pieces.
+  // Adds the blocks of a record's pieces of one kind.
   void AddBlocks(const ShardPlace& place, const Records& sharing, size_t kind,
                  Blocks& blocks) const;
 

@@ -18,9 +18,9 @@ namespace systole {
 // jemalloc or tcmalloc do not need this call. With other C libraries it has no effect.
 //
 // The cost is memory. Blocks of 128 KiB and more go back to the kernel when they are freed. For
-// smaller blocks, a heap keeps as much memory as they ever took at the same time. The free memory
-// at the heap's end is limited to 256 MiB. The free memory between blocks in use has no limit.
-// ReturnFreedMemory() gives the free memory back.
+// smaller blocks, a heap keeps as much memory as these blocks ever took at the same time. The free
+// memory at the heap's end is limited to 256 MiB. The free memory between blocks in use has no
+// limit. ReturnFreedMemory() gives the free memory back.
 //
 // One arena is best for a client. For threads that decode images, one arena each is best. README.md
 // has figures. REQUIRES: arenas > 0.

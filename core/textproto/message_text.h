@@ -22,8 +22,8 @@ namespace systole {
 absl::Status ParseTextproto(absl::string_view text, absl::string_view source,
                             google::protobuf::Message& message);
 
-// Does the same with protobuf's JSON mapping. Its parser gives no line, so the message quotes the
-// place.
+// Does the same with protobuf's JSON mapping. protobuf's JSON parser gives no line, so the message
+// quotes the place.
 absl::Status ParseJson(absl::string_view text, absl::string_view source,
                        google::protobuf::Message& message);
 

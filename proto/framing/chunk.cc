@@ -150,7 +150,7 @@ bool ReadStageTime(CodedInputStream& in, absl::Duration& time) {
   return true;
 }
 
-// Reads a number that is 1 more than the index that it means. What means none gives -1.
+// Reads a number that is 1 more than an index, and returns the index. No index gives -1.
 bool ReadIndex(CodedInputStream& in, int& index) {
   int32_t number = 0;
   if (!ReadVarint(in, number)) return false;

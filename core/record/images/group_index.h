@@ -47,8 +47,8 @@ class GroupIndex {
   // image keeps the line that was read, if there is one. Lines of files that are not in the group
   // stay, because another glob over the same folder uses them. But in a local folder, the line of a
   // file that no longer exists is dropped. Other stores are not asked whether the files exist.
-  // There, all such lines are dropped if they are more than kMostOtherFarLines, and more than twice
-  // as many as the files in the group.
+  // There, all lines of files outside the group are dropped if they are more than
+  // kMostOtherFarLines, and more than twice as many as the files in the group.
   //   ResourceExhausted  the file would have more than kMaxImageIndexBytes. Nothing is written.
   // Also the errors of the store.
   absl::Status Write(absl::Span<const std::string> lines) const;

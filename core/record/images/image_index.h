@@ -30,7 +30,7 @@ inline constexpr uint64_t kMaxImageIndexBytes = uint64_t{4} << 30;
 // The most bytes of a cause.
 inline constexpr size_t kMaxImageCauseBytes = 256;
 
-// What is known of the content of a file.
+// The known facts about a file's content.
 struct ImageFacts {
   uint64_t bytes = 0;
   uint32_t crc = 0;  // CRC-32C of all bytes.

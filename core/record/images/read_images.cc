@@ -30,8 +30,8 @@
 namespace systole {
 namespace {
 
-// The bytes of files that are looked at at a time. Each of 16 threads could otherwise hold a file
-// of max_record_bytes.
+// The most bytes of files that are looked at together. Each of 16 threads could otherwise hold a
+// file of max_record_bytes.
 constexpr uint64_t kMostBytesInFlight = uint64_t{256} << 20;
 
 constexpr ImageSize kNoImage = {.height = 0, .width = 0, .channels = 0};

@@ -113,8 +113,9 @@ class RecordSource {
   // records in the same order, whatever the names and times of files are.
   virtual uint64_t content_hash() const = 0;
   // The facts that may be kept, so that a start need not open the shard. Nullopt: nothing may be
-  // kept. The shard is on this machine, compressed, a group of files or damaged; or its state has
-  // no identity; or its index is not kept and would have to be made while records are read.
+  // kept, for one of these reasons. The shard is on this machine, compressed, a group of files or
+  // damaged. Or its state has no identity. Or its index is not kept, and would have to be made
+  // while records are read.
   virtual std::optional<ShardFacts> facts() const { return std::nullopt; }
   // Records that were found unreadable when the file was opened. `damaged` has the first of them,
   // by number, kMaxDamagedListed at most.
@@ -133,11 +134,11 @@ class RecordSource {
   virtual absl::StatusOr<absl::string_view> ReadRecord(int64_t record,
                                                        AlignedBuffer& scratch) const = 0;
 
-  // ReadRecords calls it for each record, with the record's place in `records` and its payload
-  // (valid only during the call) or the error that ReadRecord would return. If the callback returns
-  // an error, ReadRecords ends and returns this error, unless the bytes that the callback saw may
-  // have been wrong. If the storage fails (IsOutage), ReadRecords ends with that error after the
-  // callback for the record at which it failed.
+  // ReadRecords calls this function for each record, with the record's place in `records` and its
+  // payload (valid only during the call) or the error that ReadRecord would return. If the callback
+  // returns an error, ReadRecords ends and returns this error, unless the bytes that the callback
+  // saw may have been wrong. If the storage fails (IsOutage), ReadRecords ends with that error
+  // after the callback for the record at which it failed.
   using RecordCallback =
       absl::FunctionRef<absl::Status(size_t place, absl::StatusOr<absl::string_view> payload)>;
 

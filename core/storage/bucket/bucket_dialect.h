@@ -1,9 +1,9 @@
 // The rules that S3 and Cloud Storage have in common.
 //
-// A request's url is the name of an object, or "s3://bucket?QUERY" for a request to the bucket
-// itself, or "s3://bucket?QUERY/key" for a request that is about an object, but does not ask for
-// its bytes. No object's name has these forms, because the name has a '/' right after the bucket,
-// and these forms have a '?' there.
+// A request's url is the name of an object. It is "s3://bucket?QUERY" if the request is to the
+// bucket itself, and "s3://bucket?QUERY/key" if the request is about an object but does not ask for
+// its bytes. Names of objects differ from these forms: they have a '/' right after the bucket, not
+// a '?'.
 #ifndef SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_
 #define SYSTOLE_CORE_STORAGE_BUCKET_BUCKET_DIALECT_H_
 

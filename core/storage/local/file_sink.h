@@ -55,7 +55,7 @@ class FileSink final : public ByteSink {
   // Writes buffer_ and as many of the first bytes as may bypass the page cache, and removes these
   // from `bytes`. Writes none if they are less than a page.
   absl::Status WriteDirect(absl::string_view& bytes);
-  // False: the file system does not have it.
+  // False: the file system cannot bypass the page cache.
   bool SetDirect(bool direct);
   // Keeps `status`, which every later call returns.
   absl::Status Fail(absl::Status status);

@@ -156,8 +156,8 @@ class WebSource final : public ByteSource {
   // Times on WebStoreOptions::now. The time of the last question whose answer said that the object
   // is unchanged. An answer to a read counts, too.
   mutable std::atomic<int64_t> confirmed_ns_;
-  // The time at which the last read ended whose answers did not say that the object is unchanged.
-  // An earlier answer does not prove anything about this read.
+  // The end of the last read whose answers did not say that the object is unchanged. An earlier
+  // answer does not prove anything about this read.
   mutable std::atomic<int64_t> unproven_ns_;
 };
 
