@@ -68,8 +68,8 @@ class KeptSet {
     std::list<CacheKey>::iterator place;  // The key's place in the user's list of keys.
   };
 
-  // Returns the user of this name, adding it if it is new, and notes that it has just asked for
-  // something.
+  // Returns the user of this name, which is added if it is new. Notes that the user has just asked
+  // for something.
   Users::iterator Ask(uint64_t name);
   bool IsGone(const User& user) const;
 

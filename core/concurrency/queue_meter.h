@@ -1,6 +1,6 @@
-// How much earlier a thread could have begun its next piece of work. During this time it was ready
-// to run, but other threads had the processors, or its process had used up its share of processor
-// time.
+// How much earlier a thread could have begun its next piece of work. During this time the thread
+// was ready to run, but other threads had the processors, or the process had used up its share of
+// processor time.
 //
 //   | work |   sleeps   | ready to run | work |
 //        End()                       Begin()    returns about the time between the bars

@@ -31,8 +31,8 @@ class SleepMeter {
 
  private:
   absl::Duration began_;
-  // The processor time that the thread had used at an earlier moment. Since then it has had this
-  // many short pieces, and they took ran_. It ran only little between the pieces.
+  // The processor time that the thread had used at an earlier moment. Since then the thread has had
+  // this many short pieces, which took ran_ together. It ran only little between the pieces.
   absl::Duration cpu_;
   int short_pieces_ = 0;
   absl::Duration ran_;

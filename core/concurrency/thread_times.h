@@ -16,7 +16,7 @@ namespace systole {
 using ThreadId = int64_t;
 ThreadId OwnThreadId();
 
-// Times since the thread began. When the thread was not running and not queued, it slept.
+// Times since the thread began. In the rest of the time the thread slept.
 struct ThreadTimes {
   absl::Duration running;  // On a processor.
   absl::Duration queued;   // Ready to run, while others had the processors.

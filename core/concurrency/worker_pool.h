@@ -22,8 +22,8 @@ namespace systole {
 class WorkerPool {
  public:
   // Starts `threads` threads. REQUIRES: threads > 0. If the system gives fewer, the pool ends those
-  // and throws std::system_error. Use this constructor for tasks that need a thread each, in code
-  // that cannot work without them.
+  // and throws std::system_error. Use this constructor if each task needs a thread of its own, and
+  // the caller cannot do without these threads.
   explicit WorkerPool(int threads);
   // Starts `threads` threads, or fewer if the system does not give so many. Use it for tasks that a
   // single thread could run, too. ResourceExhausted if the system gives none. REQUIRES: threads >

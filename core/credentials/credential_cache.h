@@ -22,7 +22,7 @@
 
 namespace systole {
 
-// What a renewal brings. Thread-compatible: a value.
+// The result of a renewal. Thread-compatible: a value.
 template <typename T>
 struct CredentialLease {
   T value;
@@ -77,8 +77,8 @@ class CredentialCache {
   // The value, renewed if necessary, within `timeout`. Returns the errors of the renewal,
   // DeadlineExceeded if the renewal takes too long, and Cancelled if this thread is interrupted.
   // After an error, calls return this error until the pause is over. If the renewing thread is
-  // interrupted, or has no more time and no value, its renewal has no outcome, and another thread
-  // asks again.
+  // interrupted, or if its time is over and there is no value, its renewal has no outcome, and
+  // another thread asks again.
   absl::StatusOr<T> Get(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_) {
     const absl::Duration deadline = surroundings_.now() + timeout;
     while (true) {

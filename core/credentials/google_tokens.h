@@ -12,7 +12,7 @@
 
 namespace systole {
 
-// What a token is for. The token of a login can do what the login can.
+// The use of a token. The token of a login can do what the login can.
 enum class GoogleAccess {
   kRead,   // To read buckets, and no more.
   kWrite,  // To read and to write objects of buckets.

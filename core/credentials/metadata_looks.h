@@ -21,7 +21,7 @@ namespace systole {
 template <typename Value>
 class MetadataLooks {
  public:
-  // What one look finds. Nullopt: the service that answers has no value.
+  // The result of one look. Nullopt: the service that answers has no value.
   using Found = absl::StatusOr<std::optional<CredentialLease<Value>>>;
 
   // `maker` makes the cloud's machines, as in IsMachineOfOther(). `variable` is the environment
@@ -30,11 +30,11 @@ class MetadataLooks {
                 const char* maker, const char* variable)
       : surroundings_(surroundings), servers_(servers), maker_(maker), variable_(variable) {}
 
-  // Calls `ask`. The first time, calls it several times while it returns an error IsNoServer(),
-  // because the service may start later than this process. On a machine of another maker it calls
-  // `ask` once, unless the variable is set. Nullopt also if there is no service. But a missing
-  // service is an error if it gave a value before, or if `must_be_there`. Also returns the errors
-  // of `ask`.
+  // Calls `ask`. The first look calls `ask` several times while `ask` returns an error
+  // IsNoServer(), because the service may start later than this process. On a machine of another
+  // maker it calls `ask` once, unless the variable is set. Nullopt also if there is no service. But
+  // a missing service is an error if it gave a value before, or if `must_be_there`. Also returns
+  // the errors of `ask`.
   Found Ask(bool must_be_there, absl::FunctionRef<Found()> ask) {
     std::optional<CredentialLease<Value>> given;
     const absl::Status outcome = servers_.AskUntilSomebodyIsThere(Times(), [&] {

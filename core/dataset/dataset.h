@@ -94,8 +94,8 @@ class Dataset {
                                                        absl::Span<const std::string> patterns,
                                                        const ShardOptions& options = {},
                                                        const ExpectedContent& expected = {});
-  // Makes a dataset of shards that are open already. Compares them with nothing. If storage fails
-  // (IsOutage) before the features of a record are known, returns its error.
+  // Makes a dataset of shards that are open already. Compares them with nothing. Returns the error
+  // of the storage if it fails (IsOutage) before the features of a record are known.
   static absl::StatusOr<std::shared_ptr<Dataset>> Create(
       std::string name, std::vector<std::unique_ptr<const RecordSource>> shards);
   // Makes a dataset of the records of all `members`, one member after the other. The new dataset

@@ -22,7 +22,8 @@ constexpr absl::string_view kMagic = "systole-shards-1 ";
 // FolderIndexPath() adds ".idx".
 constexpr absl::string_view kIndexBase = "shards.manifest";
 constexpr size_t kMaxFormatBytes = 32;
-// A line has more than this, so a text has fewer lines than its bytes divided by this.
+// A line has more bytes than this. So the bytes of a text, divided by this, bound the number of its
+// lines.
 constexpr size_t kMinLineBytes = 32;
 
 absl::Status Wrong(absl::string_view what) {

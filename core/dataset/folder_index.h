@@ -1,6 +1,6 @@
-// The index of a folder of shards as text, shards.manifest.idx: for each shard, what a dataset must
-// know before it reads a record (ShardFacts), and the state of the file for which these facts are
-// true.
+// The index of a folder of shards as text, shards.manifest.idx. For each shard it has the facts
+// that a dataset must know before it reads a record (ShardFacts), and the state of the file for
+// which these facts are true.
 //   systole-shards-1 <shards> <XXH3-64 of all that follows, 16 hex>\n
 // and for each shard, sorted by name by bytes, a line
 //   <bytes> <records> <least payload> <most payload> <content hash, 16 hex> <sizes of the three

@@ -36,7 +36,7 @@ class CoreSlice {
 
   int64_t step() const { return step_; }
   int core() const { return core_; }
-  // How long its stages took, up to its delivery, for the stream that delivered it.
+  // How long the slice's stages took until its delivery, for the stream that delivered it.
   const StageTimes& stages() const { return stages_; }
   const SliceLayout& layout() const { return plan_->layout(); }
   const uint8_t* data() const { return buffer_.data(); }

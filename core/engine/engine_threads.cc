@@ -125,7 +125,8 @@ bool EngineThreads::CancelAll(absl::Duration patience) {
 
 void EngineThreads::Stop() {
   CancelAll(absl::ZeroDuration());
-  std::unique_ptr<ReadAhead> reads;  // Its threads call this engine until it is gone.
+  std::unique_ptr<ReadAhead> reads;  // Its threads call this engine while `reads`
+                                     // exists.
   {
     MutexLock lock(mu_);
     stopping_ = true;

@@ -108,8 +108,8 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   StepScheduler::Work Wait(int index) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Call this if there may be work. Wakes reads_, and the waiting thread with the lowest number.
-  // That thread wakes the next one. So a thread with a high number holds no scratch memory as long
-  // as it is not needed. Threads that were woken count as working already. Otherwise each piece of
+  // That thread wakes the next one. So a thread with a high number holds scratch memory only if the
+  // thread is needed. Threads that were woken count as working already. Otherwise each piece of
   // work would wake a thread, and most of these threads would find that enough threads work
   // already.
   void Wake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

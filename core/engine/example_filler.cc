@@ -171,7 +171,7 @@ absl::StatusOr<ImageTransformer*> ExampleFiller::BeginOutput(const OutputPlan& o
   damage_ = DamageCause::kFeature;
   SYSTOLE_ASSIGN_OR_RETURN(const absl::string_view bytes, BytesOf(output));
   HasFeature(output);
-  // A default value is not kept, because it is not from the record.
+  // A default value is not kept, because it does not come from the record.
   const bool keeps =
       cached.form.has_value() &&
       (output.feature < 0 || !UsesDefault(output, features_[static_cast<size_t>(output.feature)]));

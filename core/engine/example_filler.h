@@ -93,7 +93,7 @@ class ExampleFiller {
   absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice,
                     const MonotonicClock* timed_by = nullptr);
 
-  // What is wrong with the record, if Begin() or Fill() returned an error that is the record's
+  // The kind of damage, if Begin() or Fill() returned an error that is the record's
   // fault.
   DamageCause damage() const { return damage_; }
 

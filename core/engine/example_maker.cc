@@ -47,7 +47,7 @@ constexpr size_t kPrefetchedRecords = 16;
 // reads of neighbours smaller while the cache is filled.
 constexpr size_t kLookedUpRecords = 16;
 
-// Of kTimedEvery examples that a thread makes of a plan, one is timed, output by output and
+// A thread times one of every kTimedEvery examples that it makes of a plan, output by output and
 // transform by transform (FeedPlan::output_costs()). Its images are not decoded together with
 // another's. This costs little time for so few examples. At the beginning more are timed, because
 // the first one takes its memory from the kernel.

@@ -127,7 +127,7 @@ class ExampleMaker {
   // groups. False: the turn is over.
   absl::StatusOr<bool> MakeWanted(Task& task);
   bool MixGroups(Task& task);
-  // Whether records of `shard` are taken from what was read ahead.
+  // Whether records of `shard` are taken from bytes that were read ahead.
   static bool IsFetched(const Task& task, const RecordSource& shard) {
     return task.run.blocks != nullptr && shard.far_bytes() != nullptr;
   }

@@ -79,8 +79,8 @@ class FairClock {
     }
 
     bool wants() const { return wants_; }
-    // Whether the stream wants work from now on. A stream that wanted no work gets no credit for
-    // that time.
+    // Whether the stream wants work from now on. A stream gets no credit for time in which it
+    // wanted no work.
     void SetWants(bool wants) {
       if (wants_ == wants) return;
       wants_ = wants;
@@ -145,8 +145,8 @@ class FairClock {
     ForgetPeers();
   }
 
-  // Forgets peers that have no stream and whose time is not beyond now_. If too many other peers
-  // without a stream are left, forgets the least advanced of these.
+  // Forgets peers without a stream whose time is at most now_. If too many other peers without a
+  // stream are left, forgets the least advanced of these.
   void ForgetPeers() {
     const auto idle = [](const Peer& peer) { return peer.streams == 0 && peer.under_way == 0; };
     std::erase_if(peers_, [&](const auto& known) {

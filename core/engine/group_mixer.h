@@ -16,9 +16,9 @@ namespace systole {
 // Mixes the examples in slots [begin, begin + places.size()) of `slice`, a block of
 // plan.layout().slice_bytes(). `places` are their places in the feed. An example's partner is the
 // next example of its group. The partner of the last example is the first one. An example stays as
-// it is if it or its partner is not valid. REQUIRES: these examples are made, and their flags in
-// the `valid` tensor are set. plan.mix() has a value. Both bounds of the slots are multiples of
-// plan.mix()->group.
+// it is if the example or its partner is not valid. REQUIRES: these examples are made, and their
+// flags in the `valid` tensor are set. plan.mix() has a value. Both bounds of the slots are
+// multiples of plan.mix()->group.
 void MixExamples(const FeedPlan& plan, int64_t begin, absl::Span<const Place> places,
                  uint8_t* slice);
 

@@ -16,8 +16,8 @@
 namespace systole {
 namespace {
 
-// The order in which RunBlocks keeps blocks. Of blocks that begin at the same byte, the largest is
-// last. std::less can compare pointers into different arrays.
+// The order in which RunBlocks keeps blocks. If several blocks begin at the same byte, the largest
+// is last. std::less can compare pointers into different arrays.
 bool IsBefore(const BlockRange& a, const BlockRange& b) {
   if (a.source != b.source) return std::less<>()(a.source, b.source);
   return a.offset != b.offset ? a.offset < b.offset : a.size < b.size;

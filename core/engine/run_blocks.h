@@ -23,8 +23,8 @@ namespace systole {
 std::vector<BlockUse> UnreadIndexesOf(const FeedPlan& plan, int64_t step, int core,
                                       const ExampleRange& examples);
 
-// The blocks that a run needs, each once. `keeps_all` as in ReadBlocks. Records of shards on this
-// machine need no block, and neither do records of shards whose index could not be read.
+// The blocks that a run needs, each once. `keeps_all` as in ReadBlocks. Some records need no block:
+// those of shards on this machine, and those of shards whose index could not be read.
 std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
                                const ExampleRange& examples, bool keeps_all);
 

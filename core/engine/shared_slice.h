@@ -74,7 +74,7 @@ class SharedSlice : public PendingSlice {
   std::vector<ScheduledStream*> makers_;
 };
 
-// Shared by its streams, the tasks that make it, its consumers, and the shelf.
+// The streams and consumers of a slice share it, and so do the tasks that make it, and the shelf.
 using SharedSlicePtr = std::shared_ptr<SharedSlice>;
 
 }  // namespace systole

@@ -1,5 +1,5 @@
-// When a slice was begun and when it was done, and how long no work on it could go on because all
-// of it waited for storage.
+// When a slice was begun, when it was done, and how long all work on the slice waited for
+// storage.
 //
 //   begun          records are read        examples are made        done       delivered
 //   |--- only reads: read ---|-- a thread works, or could work: make --|--- wait ---|

@@ -44,8 +44,8 @@ struct StreamMemory {
   int64_t ahead_bytes = std::numeric_limits<int64_t>::max();
   // Whether a slice leaves the budget when the consumer gets it. True is for a consumer in this
   // process, which may keep as many slices as it likes. But slices that are made ahead for such a
-  // consumer have a bound. While the consumer does not wait, it does not need these slices yet. So
-  // the stream gives them up if another stream with gives_away has no room for a slice that its own
+  // consumer have a bound. A consumer that does not wait needs these slices only later. So the
+  // stream gives them up if another stream with gives_away has no room for a slice that its own
   // consumer waits for.
   bool gives_away = false;
 };

@@ -113,7 +113,7 @@ class StepScheduler {
 
   // `task` is under way and may never be finished. The streams that have its slice get the slices
   // before it, and then fail with `status`. The slice's memory stays charged, and no stream gets
-  // it, unless Finish() is called for the task later.
+  // this memory until Finish() is called for the task.
   Answers Abandon(const SliceTask& task, const absl::Status& status);
 
   // Asks `blocked` about the plan of each stream. If `blocked` returns a status, no task is taken

@@ -58,9 +58,9 @@ class WorkerWatch {
   void Begin(int worker, absl::Duration now);
   void End(int worker, absl::Duration now);
 
-  // `times` are the kernel's times of each worker at `now`; nullopt if they are not known, or if
-  // the worker must not count as stuck. Returns the workers whose task has timed out since the last
-  // call. If the whole process was stopped for a while, that time does not count.
+  // `times` are the kernel's times of each worker at `now`. Nullopt: a worker's times are not
+  // known, or the worker must not count as stuck. Returns the workers whose task has timed out
+  // since the last call. If the whole process was stopped for a while, that time does not count.
   std::vector<int> Look(absl::Duration now, absl::Span<const std::optional<ThreadTimes>> times);
 
   // How many workers may have a task, not counting those that are stuck. At least `threads`, at

@@ -36,7 +36,7 @@ class ExampleBuilder {
   // The record. May be called again after adding more.
   std::string Serialize() const;
 
-  // What Serialize() would return after AddBytes(name, value), but without the value, which has
+  // The result of Serialize() after AddBytes(name, value), but without the value, which has
   // `value_bytes` bytes. So a caller can read a large value straight to its place in the record.
   RecordAround SerializeAround(absl::string_view name, uint64_t value_bytes) const;
 

@@ -14,8 +14,8 @@
 
 namespace systole {
 
-// The bytes [offset, offset + size) of a source. A value type. A range of no bytes is read only to
-// make its source load something (RecordSource::unread_index()), and is not kept.
+// The bytes [offset, offset + size) of a source. A value type. A range of no bytes is read to make
+// its source load something (RecordSource::unread_index()). It is never kept.
 struct BlockRange {
   const ByteSource* source = nullptr;
   uint64_t offset = 0;

@@ -1,4 +1,5 @@
-// What a BlockTable keeps about blocks, reads and wants, and what it hands out.
+// The facts that a BlockTable keeps about blocks, reads and wants, and the things that it hands
+// out.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_ENTRY_H_

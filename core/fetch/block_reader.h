@@ -75,7 +75,7 @@ class BlockTicket {
   const int64_t want_;
 };
 
-// What TryRead() has done.
+// The result of TryRead().
 struct BlockReading {
   enum class State {
     kNoRoom,         // No read was begun. There is no room now in the memory or the queue.

@@ -1,5 +1,5 @@
-// Checks and adds what is needed before libcurl signs a request for AWS. For http_client.cc and
-// transfer.cc.
+// Checks the values that libcurl needs to sign a request for AWS, and adds the headers that are
+// missing. For http_client.cc and transfer.cc.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_HTTP_AWS_SIGNATURE_H_

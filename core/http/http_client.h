@@ -33,8 +33,8 @@ class HttpClient {
   // closes all connections.
   ~HttpClient();
   // Ends the thread. All calls end with Cancelled, and so do later ones. Call End() for a client
-  // that is never destroyed: at exit OpenSSL cleans up, and the thread must not be in a TLS
-  // connection then. So register an exit handler that calls End(), after Create() has let OpenSSL
+  // that is never destroyed. At exit OpenSSL cleans up, and by then the thread must have left all
+  // TLS connections. So register an exit handler that calls End(), after Create() has let OpenSSL
   // register its own. Exit handlers run in reverse order. Does nothing in a child of fork().
   void End();
   HttpClient(const HttpClient&) = delete;

@@ -61,7 +61,7 @@ struct AwsSigning {
   SigningScheme scheme = SigningScheme::kAws;
 };
 
-// What happens to an answer that redirects. Redirects of POST, PUT and DELETE are never followed.
+// The handling of an answer that redirects. Redirects of POST, PUT and DELETE are never followed.
 enum class Redirects {
   kFollow,
   kReturn,  // The answer is returned like any other. For requests that must not be sent elsewhere.
@@ -86,8 +86,8 @@ struct HttpRequest {
   // Replaces HttpClientOptions::stall_timeout if it is longer. For requests that take a server a
   // long time.
   absl::Duration stall_timeout = absl::ZeroDuration();
-  // The most bytes of the body. A server could send without end, and this limit bounds what is
-  // kept.
+  // The most bytes of the body. A server could send without end, and this limit bounds the bytes
+  // that are kept.
   uint64_t max_body_bytes = uint64_t{1} << 20;
   // If it is not empty, the body of an answer 2xx is written here, and may have at most this many
   // bytes. The memory must live until Fetch() returns. Nothing is written after that.

@@ -46,7 +46,8 @@ bool MayBeTriedAgain(const absl::StatusOr<HttpResponse>& outcome);
 absl::Duration WaitBeforeRetry(const RetryOptions& options, int attempt,
                                const absl::StatusOr<HttpResponse>& outcome, double draw);
 
-// What HttpRetrier takes from its surroundings. So tests need no clock and no random numbers.
+// The functions that HttpRetrier takes from its surroundings. So tests need neither a clock nor
+// random numbers.
 struct RetrySurroundings {
   MonotonicClock now = SteadyClock();
   // Waits for the given time, like HttpClient::SleepFor(). An error ends the request.

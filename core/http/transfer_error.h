@@ -1,4 +1,4 @@
-// What libcurl's results mean to a person. For transfer.cc.
+// Explains libcurl's results to a person. For transfer.cc.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_HTTP_TRANSFER_ERROR_H_

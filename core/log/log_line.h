@@ -41,7 +41,8 @@ enum class LogCause {
 };
 inline constexpr size_t kNumLogCauses = 14;
 
-// What a line is about. Fields that are not set are left out. A field may hold foreign text.
+// The subject of a line, as data. Fields that are not set are left out. A field may hold foreign
+// text.
 struct LogFields {
   std::optional<uint64_t> feed;  // The fingerprint of the feed's spec.
   std::string client;            // A peer's address, or on a Unix socket its path or its user.
@@ -74,7 +75,7 @@ std::string TextOf(const LogLine& line);
 // `message` is TextOf(). Time is UTC.
 std::string JsonOf(const LogLine& line, absl::Time time);
 
-// What this cause's events are called in the plural. The line that counts left-out lines uses it.
+// The name of this cause's events, in the plural. The line that counts left-out lines uses it.
 absl::string_view PluralOf(LogCause cause);
 
 }  // namespace systole

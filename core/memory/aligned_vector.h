@@ -1,5 +1,5 @@
-// A std::vector whose first element is on a 64-byte boundary. So a SIMD load from it crosses no
-// cache line, if it begins at a multiple of its own size.
+// A std::vector whose first element is on a 64-byte boundary. So a SIMD load that begins at a
+// multiple of its own size crosses no cache line.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_MEMORY_ALIGNED_VECTOR_H_

@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// What the memory is for. Each use is counted separately, as the most that was needed at once.
+// The use of the memory. Each use is counted separately, as the most that was needed at once.
 enum class ScratchUse {
   kPlan,          // Memory whose size the spec decides: decoders, tables, an unfinished example.
   kReads,         // Buffers for records that are read.

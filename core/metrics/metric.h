@@ -45,7 +45,7 @@ template <typename Source>
 struct MetricPart {
   absl::string_view label_value;
   double (*read)(const Source& source);
-  // What the label's value means, if that is not obvious. A few words, not a sentence.
+  // The meaning of the label's value, if it is not obvious. A few words, not a sentence.
   absl::string_view help = "";
 };
 
@@ -54,7 +54,7 @@ template <typename Source>
 struct MetricLine {
   absl::string_view name;
   MetricKind kind;
-  // What is counted, in one or more sentences that are clear on their own.
+  // The meaning of the metric, in one or more sentences that are clear on their own.
   absl::string_view help;
   double (*read)(const Source& source) = nullptr;
   // The label in which the parts differ. The number of parts is fixed: a label's value never comes

@@ -17,7 +17,7 @@
 
 namespace systole {
 
-// What a pixel pipeline writes.
+// The type of the values that a pixel pipeline writes.
 enum class PixelType {
   kUint8,     // Round half to even, then saturate to [0, 255]; NaN gives 0.
   kFloat32,   // The value as it was computed.

@@ -28,8 +28,8 @@ absl::StatusOr<ProgramRunner> ProgramRunner::Create(const LoweredProgram& progra
                                                     std::shared_ptr<HuffmanDecoder> decoder) {
   if (program.way == Way::kInterpreter && program.program != nullptr &&
       program.program->input().element == ElementType::kBytes) {
-    // Checks libjpeg before any record is read. If libjpeg can decode nothing, no record is at
-    // fault.
+    // Checks libjpeg before any record is read. Otherwise a libjpeg that cannot decode would look
+    // like a fault of the records.
     SYSTOLE_RETURN_IF_ERROR(JpegDecoder::Create().status());
   }
   if (!program.decodes_jpeg() && program.way != Way::kPixels) return ProgramRunner(std::nullopt);

@@ -62,8 +62,8 @@ void Mixture::MakeTable() {
     // numbers are multiplied by period * (2k - 2), so that they are whole. Products stay below
     // 2^41.
     std::optional<size_t> chosen;
-    // How much further `chosen` may fall behind before it is late. This number divided by its
-    // weight is the time until it is late.
+    // How much further `chosen` may fall behind before it is late. This number, divided by the
+    // weight of `chosen`, is the time until `chosen` is late.
     int64_t least = 0;
     for (size_t i = 0; i < weights_.size(); ++i) {
       const int64_t behind = (2 * k - 2) * (weights_[i] * (turn + 1) - period * had[i]);

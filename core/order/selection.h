@@ -81,7 +81,7 @@ class Selection {
 
   // Selects by `steps` from the records of `members`, one member after the other. At least one
   // member must have a selection. Otherwise use Create() over the shards of all members.
-  //   InvalidArgument  as Create(); a step takes whole shards; the members have no record.
+  //   InvalidArgument  as Create(), or a step takes whole shards, or the members have no record.
   static absl::StatusOr<Selection> Concatenate(std::vector<SelectedRecords> members,
                                                absl::Span<const SelectionStep> steps);
 

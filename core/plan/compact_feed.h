@@ -31,8 +31,8 @@ struct CompactFeed {
 };
 
 // nullopt if all tensors of `plan` are sent as they are (see CompactFormOf()). Tensors in tiles are
-// sent as they are, because uint8 would be packed in another way. Tensors that `mix` mixes are also
-// sent as they are, because they must be finished before they are mixed. REQUIRES: `dataset` is the
+// sent as they are, because uint8 would be packed in another way. Tensors that `mix` mixes are
+// also sent as they are, because mixing takes finished values. REQUIRES: `dataset` is the
 // plan's.
 std::optional<CompactFeed> CompactFeedOf(const FeedPlan& plan,
                                          std::shared_ptr<const Dataset> dataset);

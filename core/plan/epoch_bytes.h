@@ -90,8 +90,8 @@ struct WindowProposal {
   // memory nothing is fetched twice, and the next windows come in time. It is more than the given
   // memory if 16 blocks do not fit there.
   int64_t memory_bytes = 0;
-  // What an epoch fetches with these numbers, and with memory_bytes or the given memory, whichever
-  // is more.
+  // The bytes that an epoch fetches with these numbers, and with memory_bytes or the given memory,
+  // whichever is more.
   EpochBytes epoch;
 };
 
@@ -109,7 +109,7 @@ std::string EpochText(const FeedPlan& plan, const EpochBytes& epoch);
 
 // The part of a spec: "shuffle { mode: WINDOW block_records: 96 window_records: 4096 }".
 std::string SpecText(const WindowProposal& window);
-// What SpecText() costs: "fetches 117.2 GB in about 30000 requests, and holds 480.0 MB in memory
+// The cost of SpecText(): "fetches 117.2 GB in about 30000 requests, and holds 480.0 MB in memory
 // (--read-budget 960MB)".
 std::string CostText(const WindowProposal& window);
 

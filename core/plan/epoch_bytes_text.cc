@@ -24,7 +24,7 @@ std::string RequestsText(int64_t requests) {
   return absl::StrCat("about ", requests, requests == 1 ? " request" : " requests");
 }
 
-// Why the epoch fetches what it does.
+// Why the epoch fetches these bytes.
 std::string WhyText(ShuffleMode mode, const EpochBytes& epoch) {
   if (epoch.keeps_all) return "all of the set is kept";
   if (!epoch.holds) {

@@ -1,4 +1,4 @@
-// What a spec says about records whose features differ: values for records that lack a feature
+// The parts of a spec for records whose features differ: values for records that lack a feature
 // (DefaultValue), and room for lists of any length (Padded).
 //
 // Thread-safe: no state.

@@ -60,9 +60,9 @@ class FeedPlan {
   // mixed, otherwise 1. The number divides the per-core batch.
   int64_t group() const { return mix_.has_value() ? mix_->group : 1; }
   int num_cores() const { return NumCoresOf(spec_); }
-  // What an example costs, in values computed (example_cost.h).
+  // The cost of an example: how many values are computed for it (example_cost.h).
   int64_t example_elements() const { return example_elements_; }
-  // What the outputs cost, as far as it was measured. The threads that make examples add to it.
+  // The cost of the outputs, as far as it was measured. The threads that make examples add to it.
   OutputCosts& output_costs() const { return output_costs_; }
   // How the transforms of each output run, in the order of spec().outputs().
   SpecRuns runs() const;

@@ -21,7 +21,7 @@ namespace systole {
 inline constexpr char kRecordIdFeature[] = "record_id";
 inline constexpr char kRecordFeature[] = "record";
 
-// What v1::Padded asks for, checked.
+// The content of v1::Padded, checked.
 struct PaddedPlan {
   int64_t length = 0;         // Items.
   int64_t item_elements = 1;  // Elements of an item.
@@ -53,7 +53,7 @@ struct KeptForm {
   int64_t known_rest_bytes = 0;  // LoweredProgram::known_rest_bytes of these steps.
 };
 
-// What Output.cache asks for, checked.
+// The meaning of Output.cache, checked.
 struct CachePlan {
   CacheStore store = CacheStore::kMemory;
   // At least one, in the order of KeptValues::values. Only one form is kept. The size of the cache

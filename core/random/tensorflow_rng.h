@@ -16,7 +16,7 @@
 
 namespace systole {
 
-// What TensorFlow takes as `seed`: a tensor of shape [2]. An int32 seed gives the same draws as the
+// TensorFlow's argument `seed`: a tensor of shape [2]. An int32 seed gives the same draws as the
 // int64 seed with the same numbers.
 using TensorFlowSeed = std::array<int64_t, 2>;
 

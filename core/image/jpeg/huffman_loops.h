@@ -43,7 +43,7 @@ struct Position {
   }
 };
 
-// What a loop does with the blocks of an MCU. Each mode has a loop of its own, and changing loops
+// The work of a loop on the blocks of an MCU. Each mode has a loop of its own, and changing loops
 // costs as much as several symbols.
 enum class Mode : uint8_t {
   kSkip,   // Counts their bits.
@@ -77,7 +77,7 @@ struct ScanState {
   }
   size_t mcu_values() const { return scan.num_blocks * kBlockValues; }
 
-  // What to do with a block of the MCU at `decoded`.
+  // The mode for a block of the MCU at `decoded`.
   Mode ModeOf(const HuffmanScan::Block& block) const {
     if (!wanted) return Mode::kSkip;
     if (has_dc_only) return Mode::kMixed;

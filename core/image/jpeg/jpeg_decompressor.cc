@@ -14,9 +14,9 @@ namespace {
 // columns beside it, and libjpeg treats the first and last column it decodes as the image's edge.
 constexpr int kMarginColumns = 2;
 
-// Whether libjpeg will smooth block borders. It does so if a progressive image lacks low bits,
-// because it is damaged or was written without them. Smoothing reads blocks two away, which the
-// decode of a part does not have, so the pixels would depend on the part.
+// Whether libjpeg will smooth block borders. It does so if a progressive image lacks low bits: the
+// image is damaged, or was written without them. Smoothing reads blocks two away, which the decode
+// of a part does not have, so the pixels would depend on the part.
 bool WillSmooth(const jpeg_decompress_struct& cinfo) {
   if (cinfo.coef_bits == nullptr) return false;  // Not progressive.
   for (int component = 0; component < cinfo.num_components; ++component) {

@@ -43,7 +43,7 @@ void StoreRgb(size_t width, uint8_t* out, const PixelOf& pixel_of) {
   std::memcpy(out + 3 * (width - 1), pixel.data(), 3);
 }
 
-// Stores an unfiltered row. Of a sample of 16 bits, the first byte is kept.
+// Stores an unfiltered row. A sample of 16 bits keeps its first byte.
 void StoreRow(const uint8_t* row, const PngLayout& layout, int channels, uint8_t* out) {
   const size_t width = layout.width;
   const size_t sample = static_cast<size_t>(layout.bit_depth) / 8;

@@ -15,7 +15,7 @@
 
 namespace systole {
 
-// What the chunks before the palette and the pixels say about a file's colours.
+// The facts about a file's colours that the chunks before the palette and the pixels state.
 struct PngColours {
   // The exponent of the file's values in units of 1/100000, from gAMA, sRGB or a profile that is
   // known to be sRGB. 0 if the file has none of them.

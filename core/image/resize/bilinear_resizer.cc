@@ -94,7 +94,7 @@ HWY_INLINE void WindowLines(const uint8_t* HWY_RESTRICT row, const uint8_t* HWY_
   const hn::RebindToUnsigned<decltype(d)> du;
   const hn::Repartition<uint8_t, decltype(d)> d8;
   const size_t lanes = hn::Lanes(d);
-  // A copy, because the compiler cannot know that stores to a line change no pointer in memory.
+  // A copy: for all that the compiler knows, stores to a line could change pointers in memory.
   const ColumnTables tables = tables_in_memory;
   for (size_t i = 0; i < tables.values; i += lanes) {
     const auto lower_shuffle = hn::BitCast(d8, hn::Load(du, tables.lower_shuffle + i));
@@ -200,7 +200,7 @@ HWY_EXPORT(FinishRowKernel);
 constexpr int kPrefetchedRows = 8;
 constexpr size_t kCacheLineBytes = 64;
 // Images of float32 of this size and more are written past the caches. Their batches have left the
-// caches before they are read, and a store that fetches its cache line first takes twice the memory
+// caches before they are read. A store that first fetches its cache line takes twice the memory
 // traffic.
 constexpr int64_t kMinStreamedBytes = 256 << 10;
 constexpr int kMaxOutputSide = 16384;

@@ -27,8 +27,8 @@ void FastResample(const ResampleOptions& options, const PixelView<const T>& in,
 // the call.
 using TakeRows = absl::FunctionRef<void(int first, int count, const float* rows)>;
 
-// Makes the rows of a height x width result of FastResample() without holding them all, and gives
-// them to `take` in their order. If `mirrored`, each row is from right to left. If the thread is
+// Makes the rows of a height x width result of FastResample(), and gives them to `take` in order.
+// Holds only a few rows at a time. If `mirrored`, each row is from right to left. If the thread is
 // interrupted, `take` does not get the last rows. REQUIRES: as for Resample(), and GivesRows().
 void FastResampleRows(const ResampleOptions& options, const PixelView<const uint8_t>& in,
                       int height, int width, bool mirrored, TakeRows take);

@@ -60,7 +60,7 @@ void WriteMixDefaults(v1::Mix& mix) {
 
 // Student's t of 2 * alpha degrees of freedom is sqrt(2 alpha * q) with a random sign, where q =
 // (U^(-1/alpha) - 1) * cos^2(pi V) (Bailey 1994). With this t, 1/2 + 1/2 * t / sqrt(2 alpha + t^2)
-// is Beta(alpha, alpha). Unlike a quotient of two gamma draws, this method needs no attempts and no
+// is Beta(alpha, alpha). A quotient of two gamma draws would need several attempts, and the
 // logarithm of a number that underflows. The code computes q * w with w = U^(1/alpha), because w
 // may be 0.
 float SymmetricBeta(float alpha, CounterRng& rng) {

@@ -35,8 +35,8 @@ struct OperationGuide {
   // why. Empty if TensorFlow has no such operation. parity_test checks each "exact" and each
   // number.
   absl::string_view parity = "";
-  // A function of TensorFlow that does the work of this operation and the transform before it in
-  // one call, and how its values compare with ours. Empty: there is none.
+  // A function of TensorFlow that does the work of this operation and of the transform before it in
+  // one call. The text says how the function's values compare with ours. Empty: there is none.
   absl::string_view combined_tensorflow = "";
   absl::string_view combined_parity = "";
 };

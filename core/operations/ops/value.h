@@ -64,8 +64,8 @@ absl::Status WantOffsets(int64_t height, int64_t width);
 // The most bytes of a value whose size is known only from its record.
 inline constexpr int64_t kMaxValueBytes = int64_t{16} << 20;
 
-// The values of one example. Of `bytes`, `uint8s`, `floats` and `int64s`, only the one for
-// type.element is used.
+// The values of one example. Only one of `bytes`, `uint8s`, `floats` and `int64s` is used: the one
+// for type.element.
 struct Value {
   ValueType type;           // has_size(), except for kBytes.
   absl::string_view bytes;  // Borrowed.
