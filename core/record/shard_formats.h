@@ -56,8 +56,8 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(const std::string& path,
                                                         const ShardOptions& options = {});
 
 // The shard `path`, whose `facts` are known. Sends no request: the shard is opened when it is first
-// read. Null if the facts are not enough and the shard must be opened now, because `options` say
-// how to treat indexes or compression, or because no format has such facts. Returns the errors of
+// read. Null if the shard must be opened now, because the facts are not enough: `options` say how
+// to treat indexes or compression, or no format has such facts. Returns the errors of
 // Store::OpenInState(). Errors of opening the shard come when it is read.
 absl::StatusOr<std::unique_ptr<RecordSource>> DeferShard(const std::string& path,
                                                          const ShardFacts& facts,

@@ -21,8 +21,8 @@ namespace systole {
 // ReadAt() copies fastest if the address equals the offset modulo this many bytes (a cache line):
 // 23 GB/s from the page cache instead of 20.
 inline constexpr uint64_t kCopyAlignment = 64;
-// Bytes may bypass the page cache if their place in the file and their address are multiples of
-// this.
+// Bytes may bypass the page cache if both their place in the file and their address in memory are
+// multiples of this.
 inline constexpr uint64_t kFilePageBytes = 4096;
 
 // For code that walks through a source that is not local, where each read may be a request. The
@@ -103,7 +103,7 @@ absl::string_view NameForClients(absl::string_view path);
 
 // Whether `name` names an object on a server: an address of the web, or a name in a bucket.
 // Errors of such a store name its servers. If such a server answers that the object may not be
-// read, the object may not exist.
+// read, perhaps the object does not exist.
 bool IsOnServer(absl::string_view name);
 
 // Reads exactly out.size() bytes at `offset`. DataLoss, with source and offset, if the source ends

@@ -44,7 +44,7 @@ struct ListedFile {
   StoredState state = {};
 };
 
-// What ListFolder() returns of a folder, with states.
+// The result of ListFolder(), with the files' states.
 struct FolderList {
   std::string folder;  // Ends with '/'.
   std::vector<ListedFile> files;
@@ -96,8 +96,8 @@ class Store {
   // must be written as List() returns it.
   virtual bool Takes(const std::string& pattern, const std::string& name) const = 0;
 
-  // The names of all files and folders in a folder that are not hidden, in no order. `folder` ends
-  // with '/', or is empty for the folder of names without '/'.
+  // The names of all files and folders in `folder`, in no order. Hidden ones are left out. `folder`
+  // ends with '/', or is empty for the folder of names without '/'.
   virtual absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& folder) const = 0;
 
   // NotFound, PermissionDenied, or InvalidArgument if `name` is not a file. Each message has the

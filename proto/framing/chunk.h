@@ -66,8 +66,8 @@ class ReceivedChunk {
   //   InvalidArgument  `message` is not a Chunk.
   static absl::StatusOr<ReceivedChunk> Parse(const grpc::ByteBuffer& message);
 
-  // Whether the header is as the server wrote it: it has a header_crc32c that matches the bytes
-  // before it, and only `data` follows. Call this before you trust the header.
+  // Whether the header is as the server wrote it: it has a header_crc32c, this CRC matches the
+  // bytes before it, and only `data` follows. Call this before you trust the header.
   //   DataLoss  the header is damaged.
   absl::Status CheckHeader() const;
 

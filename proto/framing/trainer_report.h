@@ -1,4 +1,5 @@
-// A client's report to its servers about its trainer's waits, as both ends see it.
+// The report that a client sends to its servers: how long its trainer waits. Both ends use this
+// form.
 //
 // Thread-compatible value type; functions without state.
 #ifndef SYSTOLE_PROTO_FRAMING_TRAINER_REPORT_H_

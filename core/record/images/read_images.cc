@@ -36,7 +36,7 @@ constexpr uint64_t kMostBytesInFlight = uint64_t{256} << 20;
 
 constexpr ImageSize kNoImage = {.height = 0, .width = 0, .channels = 0};
 
-// What was found in a file.
+// The result of a look at a file.
 struct Found {
   std::string identity;
   ImageFacts facts;

@@ -1,4 +1,4 @@
-// What every RecordSource needs to read a record into the caller's scratch.
+// Functions that every RecordSource needs to read a record into the caller's scratch.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_RECORD_SOURCE_READ_SCRATCH_H_

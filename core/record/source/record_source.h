@@ -39,11 +39,11 @@ enum class RecordBytes {
   kInPlace,
 };
 
-// Whether `error`, from reading a record, is an error of the storage and not of the record: a
-// server that does not answer, a signed address that has expired, a file that was replaced, or an
-// interruption. All other records would fail in the same way, each perhaps after minutes of
-// retries. A bad sector is not such an error (EIO is Unknown), because the records beside it can
-// perhaps be read.
+// Whether `error`, from reading a record, is an error of the storage and not of the record.
+// Examples are a server that does not answer, a signed address that has expired, a file that was
+// replaced, and an interruption. All other records would fail in the same way, each perhaps after
+// minutes of retries. A bad sector is not such an error (EIO is Unknown), because the records
+// beside it can perhaps be read.
 inline bool IsOutage(const absl::Status& error) {
   switch (error.code()) {
     case absl::StatusCode::kCancelled:

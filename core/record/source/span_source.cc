@@ -182,8 +182,8 @@ absl::Status SpanSource::ReadInPlace(absl::Span<const int64_t> records, const Ma
           Check(record, mapped.bytes().substr(at.offset, at.size));
       if (payload.ok() && !mapped.failed()) {
         const absl::Status wants_more = callback(place, payload);
-        // If the mapping has failed meanwhile, the callback's result for this record must not be
-        // used, even if the callback wants no more records.
+        // If the mapping has failed meanwhile, the callback's result for this record is not used.
+        // This holds even if the callback wants no more records.
         if (!mapped.failed()) {
           SYSTOLE_RETURN_IF_ERROR(wants_more);
           continue;

@@ -40,9 +40,9 @@ std::string TooLongCause(uint64_t length, uint64_t left);
 // The cause if only `left` bytes are left, fewer than a header has.
 std::string NoHeaderCause(uint64_t left);
 
-// What is wrong with the framing of a record that has `frame_bytes` bytes according to an index.
-// `header` points to the first kRecordHeaderBytes of them, or to all if there are fewer. Empty:
-// nothing is wrong.
+// The fault in the framing of a record that has `frame_bytes` bytes according to an index. `header`
+// points to the first kRecordHeaderBytes of them, or to all if there are fewer. Empty: nothing is
+// wrong.
 std::string FramingCause(const char* header, uint64_t frame_bytes);
 
 // Writes kRecordHeaderBytes bytes to `header`.

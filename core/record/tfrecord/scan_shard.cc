@@ -178,9 +178,9 @@ class Scanner {
   }
 
   // Whether the payload after the header at `offset` has the CRC that follows it. If so, the record
-  // is good although damage follows. All these checks together read no more bytes than the shard
-  // has, because a shard full of false headers must not cost the square of its size. Once that many
-  // bytes are read, the result is always false.
+  // is good although damage follows. All these checks together read at most as many bytes as the
+  // shard has. After that many bytes the result is always false. Otherwise a shard full of false
+  // headers would cost the square of its size.
   absl::StatusOr<bool> PayloadHolds(uint64_t offset, uint64_t length) {
     if (length > unproven_bytes_) return false;
     unproven_bytes_ -= length;

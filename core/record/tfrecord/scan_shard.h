@@ -28,9 +28,9 @@ struct ScanOptions {
 
 struct ScannedShard {
   RecordIndex index;
-  // A hash of the shard's content: XXH3-64 over, for each record in order, the size of its frame
-  // (u64le) and the payload CRC stored in its last 4 bytes (u32le; 0 for a stretch too short to be
-  // a record). Names and times do not count.
+  // A hash of the shard's content: XXH3-64 over two numbers for each record, in order. They are the
+  // size of its frame (u64le), and the payload CRC in its last 4 bytes (u32le; 0 for a stretch too
+  // short to be a record). Names and times do not count.
   uint64_t content_hash = 0;
 };
 

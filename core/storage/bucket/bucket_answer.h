@@ -55,8 +55,8 @@ inline constexpr size_t kMaxUploadIdBytes = 1024;
 absl::StatusOr<std::string> ParseUploadId(absl::string_view body);
 
 // Reads the body of an answer 200 to a request that ends an upload. Nullopt: the object exists. A
-// refusal: it does not exist. This can happen because the server sends 200 before it knows whether
-// it can make the object. DataLoss or ResourceExhausted if the body is neither.
+// refusal: it does not exist. The second case can happen because the server sends 200 before it
+// knows whether the object can be made. DataLoss or ResourceExhausted if the body is neither.
 absl::StatusOr<std::optional<BucketRefusal>> ParseUploadEnd(absl::string_view body);
 
 // Whether `text` can be the name of a region, which becomes a part of a host's name.

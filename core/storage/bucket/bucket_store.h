@@ -24,7 +24,7 @@
 
 namespace systole {
 
-// What a store of buckets needs.
+// The parts that a store of buckets needs.
 struct BucketService {
   std::unique_ptr<BucketDialect> dialect;
   WebStoreOptions web = {};

@@ -14,8 +14,8 @@
 namespace systole {
 namespace {
 
-// The most bytes of one request. A retry asks again for no more than this, and a long read does not
-// hold its connection while others wait.
+// The most bytes of one request. So a retry asks again for this many bytes at most, and a long read
+// lets others use the connection in between.
 constexpr size_t kPieceBytes = size_t{8} << 20;
 
 // How often the server is asked about an object that seems empty but is replaced between two

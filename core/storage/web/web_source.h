@@ -92,7 +92,7 @@ class WebConnection {
   }
 
   // This process has written or removed the object. Earlier answers about the object no longer
-  // count, not even for sources that are open.
+  // count. This holds for open sources, too.
   void NoteWrite(const std::string& name) { recent_.NoteWrite(name, options_.now()); }
   absl::Duration LastWrite(const std::string& name) const { return recent_.LastWrite(name); }
 
@@ -156,7 +156,7 @@ class WebSource final : public ByteSource {
   // Times on WebStoreOptions::now. The time of the last question whose answer said that the object
   // is unchanged. An answer to a read counts, too.
   mutable std::atomic<int64_t> confirmed_ns_;
-  // The end of the last read whose answers did not say that the object is unchanged. An earlier
+  // The end of the last read whose answers left open whether the object is unchanged. An earlier
   // answer does not prove anything about this read.
   mutable std::atomic<int64_t> unproven_ns_;
 };
