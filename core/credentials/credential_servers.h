@@ -65,9 +65,8 @@ class CredentialServers {
   // The error that Ask() returns for an answer that is not 2xx.
   static absl::Status Refusal(const HttpRequest& request, int status, absl::string_view remedy);
 
-  // Calls `ask`, and calls it again while it returns an error IsNoServer(), up to `times` calls in
-  // all. The reason: a machine's metadata service may start later than this process. Returns the
-  // last outcome.
+  // Calls `ask`, and again while it returns an error IsNoServer(), up to `times` calls in all. A
+  // machine's metadata service may start later than this process. Returns the last outcome.
   absl::Status AskUntilSomebodyIsThere(int times, absl::FunctionRef<absl::Status()> ask);
 
   // For a CredentialCache: the given surroundings, with this client's sleep. The result must not

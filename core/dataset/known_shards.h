@@ -50,9 +50,8 @@ class KnownShards {
 
   // Writes a folder's index anew if the index differs from what is known now. `shards` are all
   // shards of the list that may be kept, in any order. Other lines stay if their file is still
-  // there, because they belong to other globs over the same folder. Returns the first error of
-  // writing an index or of CheckMayKeep(), which names the index. The other folders are written all
-  // the same.
+  // there: they belong to other globs over the same folder. Returns the first error of writing an
+  // index or of CheckMayKeep(), which names the index. Other folders are written all the same.
   absl::Status Keep(absl::Span<const KnownShard> shards, bool write_index) const;
 
   // For a person: why an index was not used. Empty: all were.

@@ -93,8 +93,7 @@ class ExampleFiller {
   absl::Status Fill(const FeedPlan& plan, int64_t slot, FillerScratch& scratch, uint8_t* slice,
                     const MonotonicClock* timed_by = nullptr);
 
-  // The kind of damage, if Begin() or Fill() returned an error that is the record's
-  // fault.
+  // The kind of damage, if Begin() or Fill() returned an error of the record.
   DamageCause damage() const { return damage_; }
 
  private:

@@ -1,5 +1,4 @@
-// The facts that a BlockTable keeps about blocks, reads and wants, and the things that it hands
-// out.
+// The entries of a BlockTable for blocks, reads and wants, and the blocks that it hands out.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_ENTRY_H_

@@ -46,8 +46,7 @@ bool MayBeTriedAgain(const absl::StatusOr<HttpResponse>& outcome);
 absl::Duration WaitBeforeRetry(const RetryOptions& options, int attempt,
                                const absl::StatusOr<HttpResponse>& outcome, double draw);
 
-// The functions that HttpRetrier takes from its surroundings. So tests need neither a clock nor
-// random numbers.
+// Functions that a test can replace, so that it needs neither a clock nor random numbers.
 struct RetrySurroundings {
   MonotonicClock now = SteadyClock();
   // Waits for the given time, like HttpClient::SleepFor(). An error ends the request.

@@ -41,8 +41,7 @@ enum class LogCause {
 };
 inline constexpr size_t kNumLogCauses = 14;
 
-// The subject of a line, as data. Fields that are not set are left out. A field may hold foreign
-// text.
+// The subject of a line. Fields that are not set are left out. A field may hold foreign text.
 struct LogFields {
   std::optional<uint64_t> feed;  // The fingerprint of the feed's spec.
   std::string client;            // A peer's address, or on a Unix socket its path or its user.

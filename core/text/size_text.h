@@ -18,8 +18,7 @@ inline constexpr char kSizeText[] =
 
 // The number of bytes that `text` means. `text` is a whole number, and may end with a unit: B, or
 // one of K, M, G, T and P, with or without B or iB after it. White space may stand before the unit.
-// Upper and lower case mean the same. Nullopt for any other text, and for numbers beyond an
-// int64_t.
+// Upper and lower case mean the same. Nullopt for other text, and for numbers beyond an int64_t.
 std::optional<int64_t> ParseSizeText(absl::string_view text);
 
 // "512 bytes", "1.5 KB", "117.2 GB": in the largest unit in which the number is at least 1,

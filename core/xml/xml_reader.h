@@ -21,9 +21,8 @@ struct XmlBounds {
 };
 
 // Called at the end of each element. `path` has the names of the elements around this element, and
-// then its own, with '/' between them: "List/Item/Name". `text` is the element's own text, without
-// the text of elements inside it, as UTF-8. Both are valid during the call. An error ends the
-// reading.
+// then its own, with '/' between them: "List/Item/Name". `text` is this element's own text, without
+// that of elements inside it, in UTF-8. Both are valid during the call. An error ends the reading.
 using TakeXmlElement =
     absl::FunctionRef<absl::Status(absl::string_view path, absl::string_view text)>;
 

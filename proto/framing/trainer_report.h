@@ -1,5 +1,4 @@
-// The report that a client sends to its servers: how long its trainer waits. Both ends use this
-// form.
+// The report in which a client tells its servers how long its trainer waits. Used by both ends.
 //
 // Thread-compatible value type; functions without state.
 #ifndef SYSTOLE_PROTO_FRAMING_TRAINER_REPORT_H_

@@ -3,9 +3,8 @@
 //   systole-images-1 <files> <XXH3-64 of all that follows, 16 hex>\n
 // and for each file, sorted by class and then by base name, a line
 //   <bytes> <CRC-32C, 8 hex> <height> <width> <channels> <sizes of the three texts> <texts>\n
-// The texts follow each other: the file's identity (StoredState), the file's name "rose/1.jpg", and
-// the cause if no image can be read from the file. A file with such a cause has 0 channels, any
-// other 1 or 3.
+// The texts follow each other: the file's identity (StoredState), its name "rose/1.jpg", and the
+// cause if no image can be read. A file with a cause has 0 channels, any other 1 or 3.
 //
 // Lines are read and written one by one, so that an index takes little more memory than its text.
 //

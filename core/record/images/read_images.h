@@ -42,9 +42,8 @@ struct ReadImages {
 //   PermissionDenied    with IndexUse::kRebuild: the index cannot be written.
 //   FailedPrecondition  a file changed while it was read.
 //   Cancelled           InterruptRequested().
-// Other errors are those of opening and reading files. They name the file as it was given. They
-// also have a reason for clients (core/record/source/client_reason.h), which calls the file
-// "rose/1.jpg".
+// Other errors are those of opening and reading files. They name the file as it was given. Their
+// reason for clients (core/record/source/client_reason.h) calls it "rose/1.jpg".
 absl::StatusOr<ReadImages> ReadAllImages(const ImageGroup& group, const ShardOptions& options);
 
 }  // namespace systole

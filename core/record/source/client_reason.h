@@ -21,8 +21,7 @@ absl::Status WithLogAsReason(const absl::Status& error, absl::string_view what_c
 
 bool HasClientReason(const absl::Status& error);
 
-// The text of `error` that clients may see: the error's reason for clients or, without such a
-// reason, its message.
+// The text of `error` that clients may see: its reason for clients or, without one, its message.
 std::string ReasonForClients(const absl::Status& error);
 
 }  // namespace systole

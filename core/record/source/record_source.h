@@ -113,9 +113,8 @@ class RecordSource {
   // records in the same order, whatever the names and times of files are.
   virtual uint64_t content_hash() const = 0;
   // The facts that may be kept, so that a start need not open the shard. Nullopt: nothing may be
-  // kept, for one of these reasons. The shard is on this machine, compressed, a group of files or
-  // damaged. Or its state has no identity. Or its index is not kept, and would have to be made
-  // while records are read.
+  // kept, because the shard is on this machine, compressed, a group of files or damaged. Or its
+  // state has no identity. Or its index is not kept: reads would have to make it.
   virtual std::optional<ShardFacts> facts() const { return std::nullopt; }
   // Records that were found unreadable when the file was opened. `damaged` has the first of them,
   // by number, kMaxDamagedListed at most.

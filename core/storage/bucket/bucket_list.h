@@ -31,8 +31,7 @@ struct BucketListOptions {
   // were deleted.
   int max_idle_pages = 16;
   // The time for all pages together. Without this bound a server could send one name a minute, and
-  // a start would take a week. An honest server sends 1,000,000 names in 1,000 pages of some 100 ms
-  // each.
+  // a start would take a week. Usually 1,000,000 names are 1,000 pages of some 100 ms each.
   absl::Duration max_time = absl::Minutes(10);
 };
 

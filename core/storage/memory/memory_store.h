@@ -31,8 +31,7 @@ class MemoryStore final : public Store {
 
   // Puts `bytes` under `name`, and replaces an earlier object. This makes a new state, even if the
   // bytes are equal.
-  //   InvalidArgument  `name` is not "mem://" followed by parts with '/' between them, or a part is
-  //                    empty.
+  //   InvalidArgument  `name` is not "mem://" followed by parts between '/', or a part is empty.
   absl::Status Put(const std::string& name, std::string bytes) ABSL_LOCKS_EXCLUDED(mu_);
 
   absl::StatusOr<std::vector<std::string>> List(const std::string& pattern,
