@@ -1,5 +1,5 @@
-// The limit of a feed's speed. Clients find it out and tell it to servers. client/verdict/README.md
-// says what each answer means.
+// Names what limits a feed's speed. Clients find this out and tell it to servers.
+// client/verdict/README.md says what each answer means.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_BATCH_FEED_LIMIT_H_

@@ -128,7 +128,7 @@ void ClearExample(const SliceTensor& tensor, int64_t slot, uint8_t* values);
 // tiles. REQUIRES: sizes fit.
 void PlaceExample(const SliceTensor& tensor, int64_t slot, const uint8_t* example, uint8_t* slice);
 
-// XXH3-128 (32 hex digits) over the tensors of a slice, sorted by name. Of each tensor it covers
+// XXH3-128 (32 hex digits) over the tensors of a slice, sorted by name. For each tensor it covers
 // the length of its name, the name, dtype, rank, dimensions and bytes. Numbers are 8 bytes, least
 // significant first.
 std::string SliceDigest(const SliceLayout& layout, const uint8_t* slice);

@@ -12,8 +12,8 @@
 
 namespace systole {
 
-// The resolution of colour, in this order: full, half width, half width and height, half height,
-// quarter width, quarter width and half height.
+// The resolution of colour, in this order: full; half width; half width and height; half height;
+// quarter width; quarter width and half height.
 enum class JpegSampling { k444, k422, k420, k440, k411, k410 };
 
 struct JpegEncoderOptions {
