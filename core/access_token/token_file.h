@@ -39,7 +39,7 @@ absl::StatusOr<TokenTable> ReadTokenFile(const std::string& path);
 // missing file is made with mode 0600. The file is replaced as a whole, under a lock, and keeps its
 // owner, group and mode. So a reader finds the old file or the new one, and tokens that others add
 // at the same time are not lost.
-//   InvalidArgument     `name` is not a token name, or the path is a link or not a regular file.
+//   InvalidArgument     `name` is not a token name, or `path` is a link or no regular file.
 //   Also the errors of ReadTokenFile, and errors of making files in the folder.
 absl::StatusOr<std::string> AddToken(const std::string& path, absl::string_view name,
                                      std::optional<absl::CivilDay> last_day);

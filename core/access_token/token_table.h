@@ -60,12 +60,12 @@ class TokenTable {
 
   //   InvalidArgument    a line is malformed, or a hash occurs twice. The message has the line's
   //                      number, never its text, which may be a token put there in error.
-  //   ResourceExhausted  more than kMaxTokens, or than kMaxTokenFileBytes.
+  //   ResourceExhausted  more than kMaxTokens tokens or kMaxTokenFileBytes bytes.
   static absl::StatusOr<TokenTable> Parse(absl::string_view text);
 
-  // The entry of this hash, if it is good at `now`; else null. Compares with every entry, each in
-  // constant time, so the time reveals nothing about the hashes. The pointer is valid as long as
-  // the table.
+  // The entry of this hash, if it is good at `now`; else null. Compares every entry in constant
+  // time, so the time reveals nothing about the hashes. The pointer is valid as long as the
+  // table.
   const TokenEntry* Find(const TokenHash& hash, absl::Time now) const;
 
   const std::vector<TokenEntry>& entries() const { return entries_; }

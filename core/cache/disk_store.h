@@ -1,6 +1,6 @@
 // Keeps each value in a file of its own (disk_entry.h). The files are in 256 folders by the first
 // two digits of their names: FOLDER/ab/ab... The files outlive the process. Nothing is synced to
-// the device, so a power cut may damage files. A damaged file is found when it is read, and
+// the device, so a power cut may damage files. A damaged file is noticed when it is read, and then
 // removed.
 //
 // Thread-safe. Reads and writes files on the caller's thread, without a lock.
@@ -29,8 +29,8 @@ namespace systole {
 // How the file of a value is written.
 enum class DiskWrite {
   kCached,  // Into the page cache, which writes it later.
-  // Past the page cache (FileSinkOptions::direct), as far as the value's memory allows. If its
-  // address is kDiskEntryHeaderBytes modulo kFilePageBytes, all bytes but the two ends go this way.
+  // Past the page cache (FileSinkOptions::direct), as far as its memory allows. If the value's
+  // address is kDiskEntryHeaderBytes modulo kFilePageBytes, all bytes but the ends go this way.
   kDirect,
 };
 

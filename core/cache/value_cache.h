@@ -26,7 +26,7 @@ enum class CacheStore { kMemory, kDisk };
 using CachedValue = std::shared_ptr<const std::string>;
 
 struct ValueCacheOptions {
-  // Bound on the bytes of values in memory, with the bookkeeping around them. 0: no values in
+  // Bound on the bytes of values in memory, including their bookkeeping. 0: no values in
   // memory.
   int64_t memory_bytes = 0;
   // Folder for values on disk, made if it is missing. No other cache may use it. Empty: no values
@@ -55,9 +55,9 @@ class ValueCache {
   // The errors of DiskStore::Open().
   static absl::StatusOr<std::unique_ptr<ValueCache>> Create(const ValueCacheOptions& options);
 
-  // The value; null if it is not kept. `user` is a number for the feed that asks. It differs
-  // between feeds of different data or values, and is never KeptSet::kNobody. kDisk looks in memory
-  // first. A value that was read from disk is kept in memory too, if there is room.
+  // The value; null if it is not kept. `user` is a number for the feed that asks. The number
+  // differs between feeds of different data or values, and is never KeptSet::kNobody. kDisk looks
+  // in memory first. A value that was read from disk is kept in memory too, if there is room.
   CachedValue Find(const CacheKey& key, CacheStore store, uint64_t user);
   // Looks only in memory. Does not count the look-up if it finds nothing.
   CachedValue FindInMemory(const CacheKey& key, uint64_t user) ABSL_LOCKS_EXCLUDED(mu_);

@@ -1,6 +1,6 @@
-// XXH3 is a fast hash that does not resist an attacker. Its 64 bits name a dataset, an order or a
-// spec (fingerprints). Its 128 bits are the digest of a fed tensor. The values are the same on
-// every machine.
+// XXH3 is a fast hash that does not resist an attacker. The hash of 64 bits names a dataset, an
+// order or a spec (fingerprints). The hash of 128 bits is the digest of a fed tensor. The values
+// are the same on every machine.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_CHECKSUM_XXH3_H_
@@ -19,9 +19,9 @@ namespace systole {
 uint64_t Xxh3(absl::string_view bytes);
 
 // XXH3 of bytes that arrive in pieces. How the bytes are cut into pieces does not matter. So a
-// caller that hashes several fields must mark where each field ends, for example by hashing its
-// length first. Holds about 600 bytes on the heap. Movable, not copyable; a moved-from hasher may
-// only be destroyed or assigned to.
+// caller that hashes several fields must mark where each field ends, for example by hashing the
+// field's length first. Holds about 600 bytes on the heap. Movable, not copyable; a moved-from
+// hasher may only be destroyed or assigned to.
 class Xxh3Hasher {
  public:
   Xxh3Hasher();

@@ -90,7 +90,7 @@ class ChunkCache {
   std::map<Key, Chunk> chunks_ ABSL_GUARDED_BY(mu_);
   std::list<Key> unused_ ABSL_GUARDED_BY(mu_);  // The least recently used first.
   uint64_t unused_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  // The keys that wait for room, the first one first.
+  // The keys that wait for room, in the order in which they came.
   std::list<Key> waiting_ ABSL_GUARDED_BY(mu_);
 };
 

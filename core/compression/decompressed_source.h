@@ -1,7 +1,7 @@
 // The decompressed bytes of a file, read at any offset. Only the chunk around the offset is
-// decompressed. If a read of the file may wait, its bytes can be read ahead as StoredPieces. One
-// kind of piece is the stored bytes of a chunk. The other kind is a chunk's window. There are
-// pieces of this kind only if a read of the windows' file may wait, too.
+// decompressed. If a read of the file may wait, the file's bytes can be read ahead as StoredPieces.
+// One kind of piece is the stored bytes of a chunk. The other kind is a chunk's window. There are
+// pieces of the second kind only if a read of the windows' file may wait, too.
 //
 // Thread-safe. Owns the file; shares the cache.
 #ifndef SYSTOLE_CORE_COMPRESSION_DECOMPRESSED_SOURCE_H_

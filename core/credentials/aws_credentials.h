@@ -21,8 +21,8 @@ class AwsCredentialSource {
   // no credentials anywhere, so its requests go unsigned. May wait for the network, for at most
   // `timeout`.
   //   Unavailable         the server of credentials cannot be reached or fails; a retry may help.
-  //   DeadlineExceeded    it does not answer in time. The message names the server.
-  //   PermissionDenied    it refuses, or a file may not be read.
+  //   DeadlineExceeded    the server does not answer in time. The message names the server.
+  //   PermissionDenied    the server refuses, or a file may not be read.
   //   FailedPrecondition  a variable, a file or a profile is half filled in, or of a kind that is
   //                       not supported.
   //   DataLoss            an answer or a file is damaged.

@@ -21,8 +21,8 @@ namespace systole {
 // The value of a variable of this process's environment, "" if it is not set.
 std::string VariableOfProcess(const char* name);
 
-// What the firmware says of this machine in /sys/class/dmi/id/NAME, "" if it cannot be read: on
-// some virtual machines, and in some containers.
+// The firmware's text about this machine in /sys/class/dmi/id/NAME. "" if it cannot be read, as on
+// some virtual machines and in some containers.
 std::string FactOfMachine(const char* name);
 
 struct CredentialSurroundings {
@@ -32,7 +32,7 @@ struct CredentialSurroundings {
   // HttpOptionsOfEnvironment(), at the first request.
   std::optional<HttpClientOptions> client = {};
   MonotonicClock now = SteadyClock();
-  // Used only to compare with the dates when credentials end, and to date signatures.
+  // Used only to compare with the dates when credentials expire, and to date signatures.
   WallClock time_of_day = SystemWallClock();
   // Uniform in [0, 1), for waits. Null: each process draws other numbers. Called by one thread at a
   // time.

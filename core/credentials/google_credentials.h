@@ -31,7 +31,7 @@ class GoogleTokenSource {
 };
 
 // The HMAC keys that the environment has for Cloud Storage. They sign requests, and are used before
-// any token. They never end. Nullopt: there are none, or SYSTOLE_GS_UNSIGNED is 1.
+// any token. They never expire. Nullopt: there are none, or SYSTOLE_GS_UNSIGNED is 1.
 //   FailedPrecondition   one key without the other, or a malformed variable.
 absl::StatusOr<std::optional<AwsCredentials>> GoogleHmacKeysOfEnvironment(
     const CredentialSurroundings& surroundings = {});

@@ -50,7 +50,7 @@ struct ExampleRun {
   int64_t units_left() const { return std::max<int64_t>(1, examples.size() - done); }
 };
 
-// The most examples of a run, for runs of examples with records and for runs of padding.
+// The most examples of a run: one number for runs with records, and one for runs of padding.
 struct TaskSize {
   int64_t records = 1;
   int64_t padding = 1;
@@ -135,7 +135,7 @@ class PendingSlice {
     returned_.clear();
   }
   bool is_dropped() const { return unwanted_.is_raised(); }
-  // Drop() raises it. Then threads that work at the slice give up. Any thread may read it.
+  // Raised by Drop(). Threads that work at the slice then give up. Any thread may read the flag.
   const InterruptFlag& unwanted() const { return unwanted_; }
 
   // Whether runs are being read, and no thread works or could work at the slice.

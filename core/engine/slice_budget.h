@@ -26,9 +26,9 @@
 
 namespace systole {
 
-// The budget is charged with this many bytes for each slice, beside the slice's own. It is about
-// the memory that a slice needs for bookkeeping: its entries in the scheduler, its shared pointers,
-// the allocator's headers.
+// The budget is charged with this many bytes for each slice, beside the slice's own. A slice needs
+// roughly this much memory for bookkeeping: its entries in the scheduler, its shared pointers, the
+// allocator's headers.
 inline constexpr int64_t kSliceOverheadBytes = 1024;
 
 // Counts the slices that one stream has in flight. It does not own them. All slices of a stream

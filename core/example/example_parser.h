@@ -33,9 +33,9 @@ class ExampleParser {
 
   const std::vector<std::string>& names() const { return names_; }
 
-  // Sets out[i] to the feature names()[i], of kind kMissing if the record lacks it; `out` has
-  // names().size() elements (CHECK). The views borrow `record`, `made` and the parser. On error
-  // `out` is undefined.
+  // Sets out[i] to the feature names()[i]. Its kind is kMissing if the record lacks the feature.
+  // `out` has names().size() elements (CHECK). The views borrow `record`, `made` and the parser. On
+  // error `out` is undefined.
   absl::Status Parse(const ExampleFormat& format,
                      absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND,
                      MadeText& made ABSL_ATTRIBUTE_LIFETIME_BOUND,
@@ -62,7 +62,7 @@ class ExampleView {
   static absl::StatusOr<ExampleView> Parse(absl::string_view record ABSL_ATTRIBUTE_LIFETIME_BOUND,
                                            const ExampleFormat& format = TensorFlowExample());
 
-  // The feature, of kind kMissing if there is none. If it is missing, it also borrows `name`.
+  // The feature. Its kind is kMissing if there is none. A missing feature also borrows `name`.
   FeatureView Find(absl::string_view name ABSL_ATTRIBUTE_LIFETIME_BOUND) const;
 
   // All features, sorted by name, each name once. Features that are present without a list are

@@ -1,5 +1,5 @@
-// The errors of blocks that could not be had from their storage. Each names the source by its base
-// name, and the bytes.
+// The errors of blocks that did not come from their storage. Each names the source by its base
+// name, and the bytes of the block.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_FETCH_BLOCK_ERRORS_H_

@@ -61,10 +61,10 @@ class KeptOrder {
   // The block, which is added if it is new. A new block is in use.
   Kept& Of(int64_t block);
 
-  // A feed reads `records` of a block. In a whole pass it reads `records_in_block` of it. If the
-  // feed had read all its records of the block, its next pass begins.
+  // A feed reads `records` records of a block, and `records_in_block` of them in a whole pass. If
+  // the feed had read all its records of the block, its next pass begins.
   void Read(Kept& kept, uint64_t feed, int64_t records, int64_t records_in_block);
-  // Takes back a Read() that did not happen.
+  // Takes back a Read() whose read did not happen.
   void Unread(Kept& kept, uint64_t feed, int64_t records);
 
   // Says whether the block is unused.

@@ -44,7 +44,7 @@ class ClientLoop {
   void End() ABSL_LOCKS_EXCLUDED(mu_);
 
   // While this object lives, its thread is in a call of the client. When that thread has to wait,
-  // it sleeps, and the loop's thread looks at its InterruptFlag.
+  // it sleeps, and the loop's thread looks at the InterruptFlag of the sleeping thread.
   class Call {
    public:
     explicit Call(ClientLoop& loop);

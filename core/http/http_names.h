@@ -1,5 +1,5 @@
-// How messages name the object of a request and the servers that are asked for it, and which
-// details they may show.
+// Says how messages name the object of a request and its servers, and which details messages may
+// show.
 //
 // Thread-compatible: a value.
 #ifndef SYSTOLE_CORE_HTTP_HTTP_NAMES_H_

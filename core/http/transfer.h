@@ -33,7 +33,7 @@ namespace systole {
 class Transfer {
  public:
   // Makes the handle on the thread that waits. The other thread uses it. ResourceExhausted without
-  // memory. `url`, `headers` and `sign` are used instead of the request's. If `sign` is null, the
+  // memory. `url`, `headers` and `sign` replace those of the request. If `sign` is null, the
   // request goes unsigned.
   static absl::StatusOr<std::shared_ptr<Transfer>> Create(
       const HttpClientOptions& options, const HttpRequest& request, const HttpNames& names,

@@ -71,7 +71,7 @@ class ImageTransformer {
   // Gives the image up and frees its memory. May be called at any time instead of Finish().
   void Drop() { decoder_.EndImage(); }
 
-  // Transform() of `pixels`, [height, width, channels] uint8.
+  // Like Transform(), but from `pixels`, [height, width, channels] uint8.
   //   InvalidArgument  pixels.size() or the crop does not fit the size.
   absl::Status TransformPixels(absl::Span<const uint8_t> pixels, int height, int width,
                                const CropRect& crop, bool flip, absl::Span<uint8_t> out);

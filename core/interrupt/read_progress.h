@@ -26,7 +26,7 @@ class ReadProgress {
   std::atomic<int64_t> bytes_ = 0;
 };
 
-// While the scope lives, what its thread reads is added to `progress` and not to the previous one.
+// While the scope lives, the bytes that its thread reads are added to `progress`, and to no other.
 // Single-thread.
 class ReadProgressScope {
  public:

@@ -51,7 +51,7 @@ class EventLog {
       : sink_(std::move(sink)), options_(std::move(options)) {}
 
   // Writes one line, unless its cause has used up its lines. `fields` say what the line is about.
-  // LogFormat::kText does not show them, so `text` must say what a reader needs of them.
+  // LogFormat::kText does not show them, so `text` must have the facts that a reader needs.
   void Add(LogCause cause, LogLevel level, absl::string_view text, const LogFields& fields = {})
       ABSL_LOCKS_EXCLUDED(mu_);
 

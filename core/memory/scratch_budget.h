@@ -1,6 +1,6 @@
 // Counts the scratch memory that threads share. Decides how much each thread may take, and which
 // threads wait. Each thread has an account and a turn, in which it takes more and more. At the end
-// of the turn it gives back everything except what it keeps for the next turn.
+// of the turn it gives everything back, except a part that it keeps for the next turn.
 //
 //   Take() -> true                         .. EndTurn()
 //   Take() -> false, .. again .. -> true   .. EndTurn()    or Leave(), if not needed any more
@@ -15,9 +15,9 @@
 // does not end. StepDown() lets another thread become the elder.)
 //
 // The bound: used <= capacity + the bytes that the elder holds. All other threads together hold at
-// most the capacity. They take no memory that would exceed it, and an elder joins them only when
-// its memory fits. Threads that stepped down count as elders here, until they end their turns or
-// fit.
+// most the capacity. They take no memory that would exceed the capacity, and an elder joins them
+// only when its memory fits. Threads that stepped down count as elders here, until they end their
+// turns or fit.
 //
 // A thread that needs only the memory of ordinary images (kOrdinaryBytes) does not wait for the
 // elder. Threads that need more leave a quarter of the capacity to threads that need only this
@@ -97,7 +97,7 @@ class ScratchBudget {
   int64_t first_bytes_ = 0;  // The first kOrdinaryBytes of each account, summed.
   int64_t kept_ = 0;
   Account* elder_ = nullptr;
-  std::list<Account*> line_;  // The longest wait is first. There is an elder if it is not empty.
+  std::list<Account*> line_;  // The longest wait is first. If it is not empty, there is an elder.
 };
 
 }  // namespace systole

@@ -12,7 +12,7 @@
 namespace systole {
 
 // SumOf() and SumOfSquares() add in double precision, to eight sums. Value i is added to sum i mod
-// 8. At the end the eight sums are added in order, to 0. So the order of the additions does not
+// 8. At the end the eight sums are added to 0, in order. So the order of the additions does not
 // depend on the CPU, and no addition waits for the one before.
 double SumOf(absl::Span<const float> values);
 double SumOf(absl::Span<const uint8_t> values);

@@ -29,8 +29,8 @@ namespace systole {
 
 class ProgramRunner {
  public:
-  // The input of a program. The program reads `floats` or `int64s` if its input is of that type,
-  // otherwise `bytes`. If its input is of uint8, `bytes` are pixels of `shape`.
+  // The input of a program. A program for floats reads `floats`, one for int64 reads `int64s`, and
+  // any other reads `bytes`. If its input is of uint8, `bytes` are pixels of `shape`.
   struct Input {
     absl::string_view bytes;
     absl::Span<const int64_t> shape;

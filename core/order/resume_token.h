@@ -33,8 +33,8 @@ struct ResumeToken {
   // name or a JSON string. CHECKs the bounds of content_version and next_step.
   std::string Encode() const;
 
-  // InvalidArgument if `text` is not what Encode() writes. The message says what is wrong: not a
-  // token, a newer format, cut short, or a wrong character (checksum).
+  // InvalidArgument if Encode() never writes `text`. The message says what is wrong: not a token, a
+  // newer format, cut short, or a wrong character (checksum).
   static absl::StatusOr<ResumeToken> Decode(absl::string_view text);
 };
 

@@ -30,9 +30,8 @@ struct JpegErrors {
   bool in_image_data;  // Past the header.
 };
 
-// Returns the pointer that belongs into `err` of a libjpeg object. `errors` must outlive that
-// object. The fields of `errors` that the user sets may have any values, and all its other fields
-// must be zero.
+// Returns the pointer for `err` of a libjpeg object. `errors` must outlive that object. The fields
+// of `errors` that the user sets may have any values, and all its other fields must be zero.
 jpeg_error_mgr* InitErrors(JpegErrors* errors);
 
 // The inverse of InitErrors(), for callbacks.

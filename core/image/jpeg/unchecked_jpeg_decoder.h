@@ -57,13 +57,13 @@ class UncheckedJpegDecoder {
   //   Unavailable        no memory; the image itself may be good.
   absl::StatusOr<ImageInfo> ReadHeader(absl::string_view jpeg);
 
-  // Decodes `crop` of the image whose header was read last into `out`: [height, width, channels]
-  // uint8. One call per header. If the crop reaches the last row, the file is read up to its
+  // Decodes `crop` to `out`: [height, width, channels] uint8. The image is the one whose header was
+  // read last. One call per header. If the crop reaches the last row, the file is read up to its
   // end-of-image marker, so decoding a whole image checks the whole file. With a smaller `scale`
   // the crop is a part of the smaller image, whose sides are ScaledSide().
   //   InvalidArgument     the crop is not inside the image, or `out` has another size.
   //   FailedPrecondition  no header was read.
-  //   DataLoss            libjpeg's error or, with fail_on_warning, warning.
+  //   DataLoss            an error of libjpeg or, with fail_on_warning, a warning.
   //   ResourceExhausted   more scans than max_scans.
   //   Unavailable         no memory; the image itself may be good.
   absl::Status Decode(const CropRect& crop, absl::Span<uint8_t> out,

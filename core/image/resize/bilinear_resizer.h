@@ -118,7 +118,7 @@ class BilinearResizer {
   std::vector<float> scale_pattern_;  // Per-channel factors repeated to whole vectors.
   std::vector<float> bias_pattern_;
   // The last lines, which are rows resized horizontally. Line n is at index n mod kLines. Two more
-  // lines can be made before a line that an output row still needs is overwritten.
+  // lines can be made without overwriting a line that an output row still needs.
   static constexpr int kLines = 4;
   AlignedVector<float> lines_[kLines];
 

@@ -33,8 +33,8 @@ struct ResampleOptions {
   ResampleMethod method = ResampleMethod::kBilinear;
   // Widens the kernel if the image shrinks. For kNearest and kArea this has no effect.
   bool antialias = false;
-  // False takes output pixel i at i * in / out, which is TensorFlow 1's rule. Only for kBilinear,
-  // kNearest and kBicubic, without antialias.
+  // False: output pixel i is taken at i * in / out, which is TensorFlow 1's rule. Only for
+  // kBilinear, kNearest and kBicubic, without antialias.
   bool half_pixel_centres = true;
 
   friend bool operator==(const ResampleOptions&, const ResampleOptions&) = default;

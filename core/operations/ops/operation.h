@@ -48,7 +48,7 @@ struct ResamplePart {
   ResampleOptions options;
   int height = 0;
   int width = 0;
-  // Whether the result can be had row by row, mirrored or not (ResampleRows() in plain_image.h).
+  // Whether the result can be made row by row, mirrored or not (ResampleRows() in plain_image.h).
   bool gives_rows = false;
 };
 struct MirrorPart {

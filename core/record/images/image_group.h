@@ -57,11 +57,11 @@ struct ImageGroup {
 //   InvalidArgument    an image lies in no class folder, class folders lie in different folders, a
 //                      name is too long, a decoded name has a '/' or a zero byte, or two names in
 //                      another store differ only in a part that is not compared, such as their
-//                      queries. The message has what a client may know of the names.
+//                      queries. The message has only the parts of names that a client may know.
 //   ResourceExhausted  too many files.
 absl::StatusOr<ImageGroup> GroupImages(std::vector<std::string> names);
 
-// "rose/1.jpg": what messages and the index call an image. The base name is decoded.
+// The name of an image in messages and in the index: "rose/1.jpg". The base name is decoded.
 std::string ImageNameInGroup(absl::string_view class_name, absl::string_view name);
 
 }  // namespace systole

@@ -17,8 +17,8 @@
 
 namespace systole {
 
-// How many damaged records of a file are listed at most. The others are only counted, because a
-// badly damaged file must not fill the memory.
+// The most damaged records of a file that are listed. The others are only counted, because a badly
+// damaged file must not fill the memory.
 inline constexpr size_t kMaxDamagedListed = 100;
 
 // The most records of a file whose index is read from another file. Their places take 4 GiB of
@@ -56,8 +56,8 @@ class RecordIndex {
 
   // `ends[i]` is where record i ends and record i + 1 begins. Record 0 begins at 0. `num_damaged`
   // records are known to be unreadable. `damaged` has the first of them, at most kMaxDamagedListed.
-  // REQUIRES: `ends` strictly increasing from above 0, `damaged` sorted by record and, if it has
-  // fewer entries than the limit, it has `num_damaged` entries.
+  // REQUIRES: `ends` rises strictly, from above 0. `damaged` is sorted by record, and has
+  // `num_damaged` entries or kMaxDamagedListed.
   explicit RecordIndex(std::vector<uint64_t> ends, std::vector<DamagedRecord> damaged = {},
                        int64_t num_damaged = 0);
 
@@ -71,7 +71,7 @@ class RecordIndex {
     return {.offset = begin, .size = ends_[record] - begin};
   }
 
-  // A hint that makes the processor load what span() reads into its cache. REQUIRES: as for span().
+  // A hint: the processor loads the memory of span() into its cache. REQUIRES: as for span().
   void PrefetchSpan(int64_t record) const { __builtin_prefetch(&ends_[record]); }
 
   // Records known to be unreadable.

@@ -94,9 +94,9 @@ struct ShardFormat {
   // Whether a file that begins with `begin`, decompressed, is surely a shard of this format.
   // `begin` is kFormatMagicBytes long, or the whole file. Null: bytes do not show the format.
   bool (*begins)(absl::string_view begin);
-  // How names of its files end, before ".gz" and the like: ".tar". The ending decides if no format
-  // knows the first bytes, so that a shard with a damaged beginning is still recognised. Empty:
-  // names do not show the format.
+  // The ending of its files' names, before ".gz" and the like: ".tar". The ending decides if no
+  // format knows the first bytes, so that a shard with a damaged beginning is still recognised.
+  // Empty: names do not show the format.
   absl::string_view ending;
   // The shard in `file`. Errors are those of reading it and its index. A shard whose records are
   // damaged is opened; see RecordSource::CheckHoldsRecords(). Null if records are whole files.

@@ -1,7 +1,7 @@
 // Index files keep a shard's index on disk, so that a server starts without scanning. The index
-// file is text in the format of DALI's tfrecord2idx. The file `<index>.hash` beside it keeps what
-// this format cannot hold: the state of the shard that was indexed, the content hash, and the
-// damage.
+// file is text in the format of DALI's tfrecord2idx. The file `<index>.hash` beside it keeps the
+// facts that this format cannot hold: the state of the shard that was indexed, the content hash,
+// and the damage.
 //
 // Thread-safe: no state. Several processes may use the same files: each write is a rename.
 #ifndef SYSTOLE_CORE_RECORD_TFRECORD_INDEX_FILE_H_

@@ -47,8 +47,8 @@ std::string EncodedKey(absl::string_view key);
 // "?a=1&b=2", percent-encoded ('/' too) and sorted by name, as signatures require.
 std::string EncodedQuery(std::vector<std::pair<std::string, std::string>> parameters);
 
-// Undoes the encoding of keys in an answer with `encoding-type=url`. A '+' is a blank. Text with a
-// malformed "%" stays there as it is.
+// Undoes the encoding of keys in an answer with `encoding-type=url`. A '+' is a blank. A malformed
+// "%" stays as it is.
 std::string DecodedKey(absl::string_view encoded);
 
 }  // namespace systole

@@ -22,7 +22,7 @@ namespace systole {
 
 // The most parts of an object, in S3 and in Cloud Storage.
 inline constexpr int kMaxUploadParts = 10'000;
-// How long ObjectUpload::Abort() takes at most.
+// The most time that ObjectUpload::Abort() takes.
 inline constexpr absl::Duration kMaxAbortTime = absl::Seconds(10);
 
 // Thread-compatible; calls of PutPart() may be concurrent. Borrows connection and dialect. Requests
@@ -57,7 +57,7 @@ class ObjectUpload {
   // `query` is empty for a request about the object itself.
   HttpRequest RequestFor(HttpMethod method,
                          std::vector<std::pair<std::string, std::string>> query) const;
-  // A request that sends `bytes`. More bytes have more time.
+  // A request that sends `bytes`. More bytes get more time.
   HttpRequest SendRequestFor(std::vector<std::pair<std::string, std::string>> query,
                              HttpBody bytes) const;
   absl::StatusOr<HttpResponse> Fetch(

@@ -56,8 +56,8 @@ class FileSource final : public ByteSource {
   // Compares all fields of FileState, not only those in identity(). One system call, no reading. A
   // removed file counts as changed, because no other server could open it.
   absl::Status CheckUnchanged() const override;
-  // Null if the source may_wait(), because a page that does not come would hold its thread for
-  // ever.
+  // Null if the source may_wait(), because a page that does not come would hold the reading thread
+  // for ever.
   Mapping* mapping() const override { return may_wait_ ? nullptr : &mapping_; }
   absl::string_view name() const override { return path_; }
 

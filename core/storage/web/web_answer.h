@@ -42,7 +42,7 @@ std::optional<WebObject> ObjectOfIdentity(uint64_t size_bytes, absl::string_view
 
 // The object of an answer to HEAD. Nullopt: the answer does not describe the object, but a GET may.
 // A length of 0 does not describe it either, because some servers answer every HEAD with 0. In
-// these functions `called` is what messages call the object, fit to be shown.
+// these functions `called` is the object's name in messages, fit to be shown.
 absl::StatusOr<std::optional<WebObject>> ObjectOfHead(absl::string_view called,
                                                       const HttpResponse& response);
 
@@ -57,8 +57,8 @@ using WebRefusal =
 // The length of the object, as an answer to HEAD gives it. Nullopt: the answer does not give it.
 std::optional<uint64_t> LengthOfHead(const HttpResponse& head);
 
-// The object of an answer to a GET of its first byte, sent because `head` did not describe the
-// object. It is empty if `head` has the length 0 and there is no first byte (416).
+// The object, by an answer to a GET of its first byte, sent because `head` did not describe the
+// object. The object is empty if `head` has the length 0 and there is no first byte (416).
 absl::StatusOr<WebObject> ObjectOfFirstByte(absl::string_view called, const HttpResponse& head,
                                             const HttpResponse& response,
                                             WebRefusal refusal = RefusalOf);
