@@ -141,8 +141,8 @@ absl::Status ScanDeflate(const ByteSource& file, Compression compression, Restar
       return Damaged(compression, inflater.position(), why);
     }
     has_begun = has_begun || (stream.data_type & 128) != 0;  // zlib sets 128 after a header, too.
-    // zlib sets 128 at a block's end, and 64 in the last block. The rest of data_type is the number
-    // of bits of the last byte that are not used yet.
+    // zlib sets 128 at a block's end, and 64 in the last block. The rest of data_type says how many
+    // bits of the last byte are unused so far.
     const bool at_end_of_block = (stream.data_type & 128) != 0 && (stream.data_type & 64) == 0;
     if (!at_end_of_block || !scan.Wants(done)) continue;
     uInt known = 0;

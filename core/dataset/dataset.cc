@@ -40,8 +40,8 @@ absl::Status CannotOpen(const absl::Status& error, const std::string& path) {
       error, absl::StrCat("shard \"", ForeignName(NameForClients(path)), "\" cannot be opened"));
 }
 
-// The error of CompareWithManifests() if any shard is on a server. It may name what CannotOpen()
-// names.
+// The error of CompareWithManifests() if any shard is on a server. It may name the same things as
+// CannotOpen().
 absl::Status CannotCompare(const absl::Status& error) {
   return WithLogAsReason(error, "a manifest beside its shards cannot be read");
 }

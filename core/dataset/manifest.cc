@@ -23,12 +23,12 @@ namespace systole {
 namespace {
 
 constexpr absl::string_view kTfdsInfoName = "dataset_info.json";
-// The template of a TFDS split that names none.
+// The template of a TFDS split that has none of its own.
 constexpr absl::string_view kTfdsTemplate = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}";
 
 // The most shards that a file may list. They take some 100 MB.
 constexpr size_t kMaxListed = 1'000'000;
-// The most bytes of a dataset_info.json. Most files of TFDS have less than 100 KB. They take
+// The most bytes of a dataset_info.json. Most files of TFDS have less than 100 KB. Such a file has
 // some 20 bytes for each shard. For lists in lists, Protobuf's JSON parser may take 75 times as
 // much memory as the text.
 constexpr uint64_t kMaxTfdsInfoBytes = uint64_t{4} << 20;

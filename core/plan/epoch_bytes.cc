@@ -141,7 +141,7 @@ double BytesBetween(const RecordSource& shard, int64_t first, int64_t end) {
 
 // The `size` records of a selection, estimated from a sample of at most `most`. A selection may
 // have only some records of a run. Then a selected record costs the bytes up to the next selected
-// record, or the run.
+// record, but at most a run.
 template <typename RecordAt>
 Part SampleOf(const Dataset& dataset, int64_t size, RecordAt record_at, int64_t most, double run) {
   Part part = {.positions = static_cast<double>(size)};

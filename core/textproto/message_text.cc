@@ -78,7 +78,7 @@ std::optional<std::string> Between(absl::string_view message, absl::string_view 
   return std::string(message.substr(0, end));
 }
 
-// A text to append to an error message of protobuf, which says what to do. This function looks at
+// A text that says what to do, for the end of an error message of protobuf. This function looks at
 // the words of the message, because protobuf gives nothing else. If the words change, only the help
 // is lost.
 std::string Help(absl::string_view message, const google::protobuf::Descriptor* root) {

@@ -40,7 +40,7 @@ absl::Status InNoClass(absl::string_view name) {
                    "for its class"));
 }
 
-// Whether the base name of `name` is not the name that the file has in other stores.
+// Whether the base name of `name` is encoded, and so differs from the file's name in other stores.
 bool HasEncodedBaseName(absl::string_view name) {
   return IsWebAddress(name) && absl::StrContains(BaseName(name), '%');
 }
