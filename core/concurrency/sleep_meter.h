@@ -42,7 +42,7 @@ class SleepMeter {
   absl::Duration asked_ = -absl::InfiniteDuration();
   std::optional<absl::Duration> queued_;
   absl::Duration off_;
-  double slept_part_ = 0;  // The part of the time without running in which the thread sleeps.
+  double slept_part_ = 0;  // Of the time without running, the part spent asleep.
 };
 
 }  // namespace systole

@@ -37,7 +37,7 @@ struct CredentialLease {
 // whether there are some now.
 inline constexpr absl::Duration kLookAgain = absl::Minutes(1);
 
-// What CredentialCache takes from its surroundings. No function may be null.
+// The functions that CredentialCache takes from its surroundings. None may be null.
 struct CacheSurroundings {
   MonotonicClock now;
   // Uniform in [0, 1). Called by one thread at a time.
@@ -181,7 +181,7 @@ class CredentialCache {
     ++failures_;
     error_ = std::move(lease).status();
     pause_ends_ = now + pause * (1 + surroundings_.draw() / 4);
-    // Once the old value has ended, there is no time for a long pause.
+    // Once the old value has expired, there is no time for a long pause.
     if (valid) pause_ends_ = std::min(pause_ends_, ends_);
     return Answer(now);
   }

@@ -60,7 +60,7 @@ class CredentialServers {
   // Returns the body of an answer 2xx. Sends the request up to three times if the server fails.
   // `remedy` says what to do if the server refuses. Errors of Fetch() are returned, too.
   //   PermissionDenied   the server refuses.
-  //   Unavailable        it fails.
+  //   Unavailable        the server fails.
   absl::StatusOr<std::string> Ask(const HttpRequest& request, absl::string_view remedy);
   // The error that Ask() returns for an answer that is not 2xx.
   static absl::Status Refusal(const HttpRequest& request, int status, absl::string_view remedy);

@@ -64,7 +64,7 @@ class DamageLog {
   std::set<int64_t> records_ ABSL_GUARDED_BY(mu_);  // The records of entries_.
 };
 
-// What a dataset should hold, so that a lost shard or record is noticed.
+// The content a dataset should have, so that a lost shard or record is noticed.
 struct ExpectedContent {
   // Records of all shards together. 0: any number.
   int64_t records = 0;
@@ -146,7 +146,7 @@ class Dataset {
   // is not an error. Empty: there is none.
   const std::string& note() const { return note_; }
 
-  // What the first shard calls a record, such as "tf.train.Example".
+  // The first shard's word for a record, such as "tf.train.Example".
   absl::string_view example_name() const { return shards_.front()->examples().name(); }
   // The features of the first readable record; empty if no record can be read as features.
   const std::vector<FeatureDescription>& features() const { return sample_.features(); }

@@ -2,7 +2,7 @@
 // writes the outputs into their places in the slice. Each example is made in two halves. Between
 // them the images of two examples can be decoded together.
 //
-// Single-thread. What it writes depends on the arguments alone.
+// Single-thread. Its output depends on the arguments alone.
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_FILLER_H_
 #define SYSTOLE_CORE_ENGINE_EXAMPLE_FILLER_H_
 
@@ -117,7 +117,7 @@ class ExampleFiller {
 
   static CacheKey KeyOf(const KeptForm& form, const Record& record);
   // Begins output `i`, an image or one that asks for the cache. Returns the image that was started,
-  // or null. `kept` is what FindKept() found.
+  // or null. `kept` comes from FindKept().
   absl::StatusOr<ImageTransformer*> BeginOutput(const OutputPlan& output, size_t i,
                                                 CachedValue kept);
   // Makes the output from the value that was found, or makes and keeps an image. False: the caller

@@ -4,7 +4,7 @@
 // text that the record's format makes (some MiB at most: ExampleFormat) and for its images. Between
 // tasks it holds at most 55 MiB, or nothing if other makers need the memory (scratch_account.h).
 //
-// Single-thread. What it writes depends on the arguments alone.
+// Single-thread. Its output depends on the arguments alone.
 #ifndef SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_
 #define SYSTOLE_CORE_ENGINE_EXAMPLE_MAKER_H_
 

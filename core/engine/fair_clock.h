@@ -62,7 +62,7 @@ class FairClock {
   // The account of one stream.
   class Account {
    public:
-    // A new stream of `peer`. `unit_cost` is a guess at what a unit of its work costs.
+    // A new stream of `peer`. `unit_cost` is a guess at the cost of a unit of its work.
     Account(FairClock& clock, const std::string& peer, double unit_cost)
         : clock_(&clock), peer_(clock.Enter(peer)), unit_cost_(unit_cost) {}
     Account(Account&&) = default;

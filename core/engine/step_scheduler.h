@@ -89,8 +89,8 @@ class StepScheduler {
   // plan `may_read`. Begins a slice if the stream needs one.
   using MayRead = absl::FunctionRef<bool(const FeedPlan& plan)>;
   Work TakeToRead(MayRead may_read);
-  // Whether to look at reads again: TakeToRead() may have a task now, or since the last call a
-  // slice was thrown away, whose reads may be unwanted. May be true without need. O(streams).
+  // Whether to look at reads again. TakeToRead() may have a task now, or a slice was thrown away
+  // since the last call, and its reads may be unwanted. May be true without need. O(streams).
   bool TakeReadsChanged();
   // The records of a task from TakeToRead() are read, and `run` has their bytes. Any thread may
   // take the run.
@@ -102,7 +102,7 @@ class StepScheduler {
   }
 
   // `task` is done. `run` is its run, with the error if there was one. A thread worked at it for
-  // `cost` nanoseconds, the unit of all costs. Before this, tell SliceTimes of its sleep.
+  // `cost` nanoseconds, the unit of all costs. Before this, tell SliceTimes of the thread's sleep.
   Answers Finish(const SliceTask& task, const ExampleRun& run, double cost);
 
   // The thread ends its turn before the task is done. `run` says how far the thread came. Any
@@ -179,8 +179,8 @@ class StepScheduler {
   // Throws away the last pending slice. It may be begun again.
   void TakeBackLast(ScheduledStream& stream) { ReleaseIfLeft(stream.TakeBackLast()); }
   // A stream has left `slice`. If no stream has it any more, its memory comes back at once, with
-  // two exceptions. If a task still writes there, it comes back when the last such task is done.
-  // And the slice may be kept for a stream that has yet to reach it.
+  // two exceptions. If a task still writes there, the memory comes back when the last such task is
+  // done. And the slice may be kept for a stream that has yet to reach it.
   void ReleaseIfLeft(const SharedSlicePtr& slice);
 
   bool Shares(const ScheduledStream& stream) const;

@@ -87,7 +87,7 @@ class KeptOrder {
   };
   static Rank RankOf(const Kept& kept);
   static Place PlaceOf(const Kept& kept);
-  // Records that the feed reads now, and forgets feeds that are gone.
+  // Notes that the feed reads now, and forgets feeds that are gone.
   void Touch(uint64_t feed);
   void Forget(uint64_t feed);
   // The block's place has changed.

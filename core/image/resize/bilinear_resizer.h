@@ -67,7 +67,7 @@ class BilinearResizer {
   void AddRows(const uint8_t* rows, size_t stride_bytes, int count);
   void AddRow(const uint8_t* row) { AddRows(row, 0, 1); }
 
-  // Whether the output is complete. This may be so before the last input rows are added.
+  // Whether the output is complete. It may be complete before the last input rows are added.
   bool done() const { return next_out_ == options_.height; }
 
   // Gives the image up: done() becomes true without the last rows. Call it before another thread
