@@ -26,7 +26,7 @@ constexpr size_t kMaxScratches = 16;
 constexpr int64_t kMaxKeptTableBytes = int64_t{16} << 20;    // The tables of all plans.
 constexpr int64_t kMaxKeptDecoderBytes = int64_t{32} << 20;  // All plans share them.
 constexpr int64_t kMaxKeptExampleBytes = int64_t{4} << 20;
-constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // For each of three copies.
+constexpr int64_t kMaxKeptRecordBytes = int64_t{1} << 20;  // This much for each of three copies.
 
 // Copies of records have room for a multiple of this, so that a record that is a little larger than
 // all earlier ones fits as well.
@@ -237,7 +237,7 @@ absl::StatusOr<bool> ExampleMaker::MakeWanted(Task& task) {
   };
   const bool has_images = task.plan.decodes_images();
   ExampleFiller& filler = task.scratch.makings[0].filler;
-  size_t first = static_cast<size_t>(task.run.done);  // Beyond the end once groups are mixed.
+  size_t first = static_cast<size_t>(task.run.done);  // No record is left once groups are mixed.
   if (!has_images) prefetch(first);
   bool over = false;
   while (first < wanted_.size() && !over) {

@@ -78,8 +78,8 @@ class ExampleMaker {
   // Two examples are made at a time, because two images decoded together take less time than one
   // after the other. A lane has the memory that one of the two examples needs for any plan.
   struct Lane {
-    std::vector<std::shared_ptr<HuffmanDecoder>> decoders;  // For its images.
-    std::string payload;                                    // A copy, while the example waits.
+    std::vector<std::shared_ptr<HuffmanDecoder>> decoders;  // For the lane's images.
+    std::string payload;                                    // Of a record that waits.
   };
 
   // A record and where its example belongs.

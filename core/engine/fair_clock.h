@@ -40,7 +40,7 @@ namespace systole {
 class FairClock {
  private:
   struct Peer {
-    double time = 0;        // Among peers.
+    double time = 0;        // The peer's virtual time.
     double now = 0;         // The largest time of a stream when work was taken for it.
     int64_t streams = 0;    // Open streams.
     int64_t wanting = 0;    // Open streams that want work.

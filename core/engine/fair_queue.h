@@ -49,7 +49,7 @@ class FairQueue {
   // `first` and `starved` are indexes of candidates.
   struct Choice {
     std::optional<size_t> first;    // nullopt: there is no work.
-    std::optional<size_t> starved;  // The first, by turn, that is empty_handed without room.
+    std::optional<size_t> starved;  // The first stream, by turn, that is empty_handed without room.
     int64_t wanting = 0;            // Streams that could go on.
   };
 

@@ -175,7 +175,7 @@ class PendingSlice {
   int64_t next_ = 0;
   int64_t end_;
   int64_t running_ = 0;  // Runs that were handed out, and neither finished nor given back.
-  int64_t reading_ = 0;  // Those of them that are being read.
+  int64_t reading_ = 0;  // How many of running_ are being read now.
   std::vector<ExampleRun> returned_;
   InterruptFlag unwanted_;
   FirstError error_;

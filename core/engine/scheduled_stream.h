@@ -159,7 +159,7 @@ class ScheduledStream {
   absl::Status failed_;
   absl::Status ended_;
   DeliveryWaiter waiter_;
-  absl::Duration waits_since_;  // If there is a waiter.
+  absl::Duration waits_since_;  // When the waiter came, if there is one.
 };
 
 }  // namespace systole

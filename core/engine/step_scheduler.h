@@ -207,7 +207,7 @@ class StepScheduler {
   std::vector<FairQueue::Candidate> candidates_;  // For Choose(): one for each of streams_.
   int64_t examples_made_ = 0;
   int64_t slices_shared_ = 0;
-  bool dropped_slices_ = false;        // Since TakeReadsChanged() was called.
+  bool dropped_slices_ = false;        // True if any was dropped since TakeReadsChanged().
   bool kept_may_be_unwanted_ = false;  // A stream has ended.
   absl::Duration now_;
 };

@@ -38,7 +38,7 @@ class ReadWatch {
   absl::Duration timeout_;
   absl::Duration began_;
   absl::Duration moved_;     // The time of the last look that found enough new bytes.
-  int64_t moved_bytes_ = 0;  // How many bytes had come then.
+  int64_t moved_bytes_ = 0;  // How many bytes had come at moved_.
   bool was_late_ = false;    // Whether the read was late at the last look.
   std::shared_ptr<ReadProgress> progress_ = std::make_shared<ReadProgress>();
 };

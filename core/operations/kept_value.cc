@@ -65,7 +65,7 @@ double WorkFrom(const Program& program, absl::Span<const ValueType> types, size_
   for (size_t i = first; i < program.steps().size(); ++i) {
     const Operation& operation = *program.steps()[i].operation;
     if (types[i].element == ElementType::kBytes) {
-      if (operation.InputBytes().has_value()) continue;  // It only copies.
+      if (operation.InputBytes().has_value()) continue;  // The operation only copies.
       work += kDecodeWork * static_cast<double>(types[i + 1].num_elements());
     } else if (i >= first + fused || Resizes(operation)) {
       work += static_cast<double>(operation.Work(types[i], types[i + 1]));

@@ -93,7 +93,7 @@ struct Fusion {
   std::vector<Move> moves;
   std::optional<ResizePart> resize;
   std::optional<ResamplePart> resample;
-  std::vector<Move> mirrors;    // After `resample`.
+  std::vector<Move> mirrors;    // The mirrorings after `resample`.
   bool reads_any_size = false;  // Whether only the record gives the size that the operation reads.
   bool rounds = false;
   std::optional<NormaliseFactors> normalise;

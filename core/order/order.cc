@@ -156,9 +156,9 @@ class EpochOrder {
 
   const OrderSpec& spec_;
   const int64_t epoch_;
-  std::optional<PassOrder> order_;  // Without a mixture.
-  // With a mixture: the number of positions in all earlier epochs, and the order of each member in
-  // one pass, made when a place needs it.
+  std::optional<PassOrder> order_;  // Set if there is no mixture.
+  // If there is a mixture: the number of positions in all earlier epochs, and the order of each
+  // member in one pass, made when a place needs it.
   absl::uint128 begin_ = 0;
   std::vector<std::optional<PassOrder>> members_;
 };

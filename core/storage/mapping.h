@@ -60,7 +60,7 @@ class Mapping {
   bool ReplaceByZeros(uintptr_t address);
 
   const uint64_t bytes_;
-  std::atomic<char*> data_ = nullptr;  // MAP_FAILED if they cannot be mapped.
+  std::atomic<char*> data_ = nullptr;  // MAP_FAILED if the bytes cannot be mapped.
   std::atomic<bool> failed_ = false;
 };
 

@@ -46,8 +46,8 @@ struct Position {
 // The work of a loop on the blocks of an MCU. Each mode has a loop of its own, and changing loops
 // costs as much as several symbols.
 enum class Mode : uint8_t {
-  kSkip,   // Counts their bits.
-  kStore,  // Stores them.
+  kSkip,   // Only counts the bits of the blocks.
+  kStore,  // Stores the blocks.
   kMixed,  // Decides for each block: only the first coefficient of some blocks is wanted.
 };
 

@@ -16,7 +16,7 @@ namespace systole {
 namespace {
 
 // Whether libjpeg makes one pixel of each of the component's blocks. For this it needs only the
-// first coefficient. At an eighth of the size this is so for all components but colour that is
+// first coefficient. At an eighth of the size this holds for all components except colour that is
 // subsampled both ways. From a block of such colour, libjpeg makes more than one pixel, instead of
 // interpolating.
 bool IsOnePixel(const jpeg_decompress_struct& cinfo, const jpeg_component_info& info,

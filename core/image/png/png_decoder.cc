@@ -86,7 +86,7 @@ PngLayout LayoutOf(const OpenPng& opened) {
   spng_plte palette;
   if (layout.colour_type == PngColourType::kPalette &&
       spng_get_plte(opened.context.get(), &palette) == 0) {
-    // libspng has black for indices beyond the file's palette.
+    // libspng gives black for indices beyond the file's palette.
     for (size_t i = 0; i < layout.palette.size(); ++i) {
       const spng_plte_entry& entry = palette.entries[i];
       layout.palette[i] = {entry.red, entry.green, entry.blue, 0};

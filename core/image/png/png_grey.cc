@@ -26,7 +26,7 @@ int32_t Reciprocal(int32_t x) { return Rounded(1e10 / x); }
 bool IsRgbProfile(absl::string_view profile) {
   constexpr size_t kHeader = 132, kTag = 12;
   if (profile.size() < kHeader || BigEndian(profile, 0) != profile.size()) return false;
-  if (profile[8] > 3 && profile.size() % 4 != 0) return false;  // A rule since version 4.
+  if (profile[8] > 3 && profile.size() % 4 != 0) return false;  // Only since version 4.
   const size_t tags = BigEndian(profile, 128);
   if (tags > (profile.size() - kHeader) / kTag || BigEndian(profile, 64) >= 0xffff) return false;
   const absl::string_view device = profile.substr(12, 4), space = profile.substr(20, 4);

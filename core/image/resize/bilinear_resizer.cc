@@ -94,7 +94,7 @@ HWY_INLINE void WindowLines(const uint8_t* HWY_RESTRICT row, const uint8_t* HWY_
   const hn::RebindToUnsigned<decltype(d)> du;
   const hn::Repartition<uint8_t, decltype(d)> d8;
   const size_t lanes = hn::Lanes(d);
-  // A copy: for all that the compiler knows, stores to a line could change pointers in memory.
+  // A copy, because the compiler assumes that a store to a line may change pointers in memory.
   const ColumnTables tables = tables_in_memory;
   for (size_t i = 0; i < tables.values; i += lanes) {
     const auto lower_shuffle = hn::BitCast(d8, hn::Load(du, tables.lower_shuffle + i));
@@ -205,7 +205,7 @@ constexpr size_t kCacheLineBytes = 64;
 constexpr int64_t kMinStreamedBytes = 256 << 10;
 constexpr int kMaxOutputSide = 16384;
 constexpr int kMaxInputSide = 65535;
-// 255 times this, plus this, is finite in float32. So no output is infinite or NaN.
+// 255 * kMaxFactor + kMaxFactor is finite in float32. So no output is infinite or NaN.
 constexpr float kMaxFactor = 1e30f;
 // The byte shuffle that makes a 32-bit lane of one byte: it clears the three upper bytes.
 constexpr uint32_t kWiden = 0x80808000u;

@@ -108,7 +108,7 @@ ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, Read
       note_(std::move(read.note)),
       max_record_bytes_(max_record_bytes) {
   std::vector<uint64_t> class_hashes;
-  ImageClass longest;  // With the largest label.
+  ImageClass longest;  // Its label is the largest one.
   for (const ImageClass& each : classes_) {
     class_hashes.push_back(Xxh3(absl::StrCat(each.label, " ", each.name)));
     if (each.name.size() > longest.name.size()) longest.name = each.name;

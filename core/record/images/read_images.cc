@@ -40,7 +40,7 @@ constexpr ImageSize kNoImage = {.height = 0, .width = 0, .channels = 0};
 struct Found {
   std::string identity;
   ImageFacts facts;
-  std::string cause;  // If the file is damaged.
+  std::string cause;  // Not empty if the file is damaged.
 };
 
 // The facts of a file that is too large to be read.
@@ -62,7 +62,7 @@ absl::StatusOr<Found> ReadSource(absl::StatusOr<std::unique_ptr<ByteSource>> ope
   found.facts.crc = Crc32c(bytes);
   const absl::StatusOr<ImageSize> read =
       bytes.empty() ? absl::DataLossError("the file is empty") : ReadImageSize(bytes);
-  if (absl::IsUnavailable(read.status())) return read.status();  // No memory: no damage.
+  if (absl::IsUnavailable(read.status())) return read.status();  // A lack of memory is no damage.
   if (read.ok()) {
     found.facts.size = *read;
   } else {
