@@ -3,7 +3,8 @@
 //   FeedClient::Next() -> step -> slice of core a -> queue 0
 //                              -> slice of core b -> queue 1 ..
 //
-// The slices of a step share its memory. It goes back to the client when the last slice is dropped.
+// The slices of a step share its memory. The client gets the memory back when the last slice is
+// dropped.
 //
 // Thread-compatible, except Metrics(), which any thread may call. Borrows the client and the
 // queues. Nothing else may use the client, except for Cancel(), stats() and Metrics().
@@ -34,8 +35,8 @@ class InfeedPump {
   InfeedPump& operator=(const InfeedPump&) = delete;
 
   // The client's metrics, and how many steps are ready for the cores. For the client, this pump is
-  // the trainer. The pump may wait for a step while the queues still have steps. The cores wait
-  // only for an empty queue.
+  // the trainer. The pump may wait for a step while the queues still have steps. A core waits only
+  // while its queue is empty.
   std::vector<MetricFamily> Metrics() const;
 
  private:

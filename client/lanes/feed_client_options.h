@@ -81,7 +81,7 @@ struct FeedClientOptions {
   // in which the trainer does not wait, or its process is stopped, does not count either.
   absl::Duration retry_for = absl::Minutes(10);
   // A server counts as lost if it sends nothing for this long while the client wants a step from
-  // it. Must be longer than a server takes for one step.
+  // it. The time must be longer than a server takes for one step.
   absl::Duration silence_timeout = absl::Seconds(60);
   // A step that is late, and that the trainer waits for, is also requested from another server. At
   // most this part of all steps (0 to 1), plus two, are requested twice. A larger part hides more
@@ -96,11 +96,12 @@ struct FeedClientOptions {
   // Whether Create() begins to ask for steps, so that the first steps are there when the trainer
   // needs them. If false, the first call of Next() or WaitForNext() begins.
   bool start_at_once = true;
-  // How often the servers that send steps are told how long the trainer waits. The request for each
-  // stream tells it, too. A report takes at most a few dozen bytes. Servers only show it.
+  // How often the client tells the servers that send steps how long the trainer waits. The request
+  // for each stream tells them, too. A report takes a few dozen bytes at most. Servers only show
+  // it.
   absl::Duration report_every = absl::Seconds(10);
   // Called every 50 ms by the thread that waits in Create() or Resume(); may be null. If it returns
-  // true, they return Cancelled.
+  // true, Create() or Resume() returns Cancelled.
   std::function<bool()> interrupted;
 
   // Accept servers whose content versions differ from each other or from the resume token's. Steps

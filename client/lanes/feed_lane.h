@@ -37,7 +37,8 @@ struct FeedLane {
   // memory.
   StepBuffer buffer;
   StepSpans spans;                   // Of that step.
-  std::optional<LaneEnding> reason;  // Why we end the stream. Counts more than gRPC's status.
+  std::optional<LaneEnding> reason;  // Why the client ends the stream. Takes precedence over gRPC's
+                                     // status.
   std::optional<StreamEnd> ended;
 
   // Notes why the lane ends its stream; returns the verdict that ends it.

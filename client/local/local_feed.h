@@ -33,9 +33,9 @@ struct LocalFeedOptions {
   std::shared_ptr<LocalEngine> engine = nullptr;
   // Threads of the feed's own engine; not used with `engine`.
   int threads = 1;
-  // Memory for steps that are made before they are asked for, in bytes. If two steps need more, the
-  // feed takes that much, as far as the engine's budget allows. Steps that Next() has returned do
-  // not count.
+  // Memory for steps that are made before they are asked for, in bytes. The feed takes the memory
+  // of two steps even if that is more, as far as the engine's budget allows. Steps that Next() has
+  // returned do not count.
   int64_t prefetch_bytes = int64_t{256} << 20;
 
   // Where the feed keeps values of the outputs that the spec marks with `cache`. Feeds may share

@@ -16,8 +16,8 @@ enum class FailureKind {
   kLost,
   // The server said that it is draining. It may still answer questions.
   kLeaving,
-  // A torn connection looks like this, and so does a bit that was flipped on the way. A bug in the
-  // server may look like this, too, so there are few attempts.
+  // The cause may be a torn connection, or a bit that was flipped on the way. It may also be a bug
+  // in the server, so there are few attempts.
   kSuspect,
   // A request, an answer or a chunk was damaged on the way. There are few attempts, but more than a
   // bad path uses up by chance. If one step in eight is damaged, eight damaged steps in a row come

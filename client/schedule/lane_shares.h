@@ -1,7 +1,7 @@
 // Which part of its lane's steps each server of a plan gets. With n servers each lane has every
 // n-th step. So the slowest server would set the pace: the window fills with the steps of the
-// others, and they pause. Such a server gets every second or every fourth step of its lane only,
-// and the other steps of the lane go to the servers that pause most.
+// others, and they pause. Such a server gets only every second or fourth step of its lane. The
+// other steps of the lane go to the servers that pause most.
 //
 //   A, B, C alike:     A B C A B C A B C A B C
 //   B is slow:         A B C A A C A B C A A C      half of B's lane

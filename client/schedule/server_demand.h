@@ -5,9 +5,9 @@
 //   measure the trainer's wait and rate -> waits: add one -> measure -> faster: go on
 //                                                                    -> not:    give it back
 //
-// Each server that did not help doubles the time until the next one is tried. Each server that was
-// missed after it was given up doubles the time until another one is given up. So the number comes
-// to rest.
+// Each server that did not help doubles the time until the next one is tried. If a server was given
+// up and the trainer then waits, the time until another one is given up doubles. So the number of
+// servers settles.
 //
 // Times are those of StepSchedule. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_SERVER_DEMAND_H_

@@ -41,7 +41,7 @@ class ServerSubset {
   // Takes the first server that is not taken. Those that were given back in the last minute come
   // last; if `rested`, they are left out.
   std::optional<int> Take(absl::Duration now, bool rested = false);
-  // Whether Take() would take one.
+  // Whether Take() would return a server.
   bool CanTake(absl::Duration now, bool rested = false) const;
   // Gives a server back that was taken.
   void GiveBack(int server, absl::Duration now);

@@ -23,7 +23,7 @@ namespace systole {
 // feed need if each has a table of 8 channels. Lists of shards and of damaged records may be as
 // large as a chunk's message.
 inline constexpr int kMaxFeedAnswerBytes = 1 << 20;
-// Largest answer to ReportTrainer that is taken. It is empty today.
+// The largest answer to ReportTrainer that the client accepts. The answer is empty today.
 inline constexpr int kMaxReportAnswerBytes = 1 << 10;
 
 // Larger counts and sizes are taken for mistakes. Sums of a few smaller ones do not overflow.

@@ -16,7 +16,7 @@ struct TraceHeaders {
   std::string parent;  // Empty: the calls belong to no trace.
   std::string state;
 
-  // Adds them to a call that has not begun.
+  // Adds the trace to a call that has not begun.
   void AddTo(grpc::ClientContext& context) const;
 };
 

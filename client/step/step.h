@@ -84,8 +84,8 @@ class Step {
   // The tensor called `name`. REQUIRES: there is one.
   TensorView Tensor(int core, absl::string_view name) const;
 
-  // Keep copies of both to use views of this step after the Step is destroyed. The copies share its
-  // memory.
+  // To use views of this step after the Step is destroyed, keep copies of both of these pointers.
+  // The copies share the step's memory.
   std::shared_ptr<const StepShape> shape() const { return shape_; }
   std::shared_ptr<const uint8_t> memory() const { return buffer_; }
 

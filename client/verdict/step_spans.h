@@ -6,8 +6,8 @@
 // The server says only how long each stage of a slice took (StageTimes). So the spans of a slice
 // are laid back from the moment when its first chunk arrives, and no clock of a server is needed. A
 // step waits for its last slice, so where the stages of two slices meet, those of the later slice
-// count. But if a slice was done before the slice ahead of it had arrived in full, it waited for
-// that slice, and its own stages held up nothing. A moment in no span belongs to no stage. An
+// count. But a slice may be done before the slice ahead of it has arrived in full. Then it waited
+// for that slice, and its own stages held up nothing. A moment in no span belongs to no stage. An
 // example is the time in which the request is on its way.
 //
 // All times are since one fixed moment. Thread-compatible.
@@ -45,9 +45,9 @@ class StepSpans {
   void Clear();
   // The step's last chunk was handled. Called once.
   void Complete() { EndSlice(); }
-  // `other` has the spans of another copy of the same step, which came too late. Its stages before
-  // the first of these spans held up the step. REQUIRES: Complete() was called on this object, and
-  // not on `other`.
+  // `other` has the spans of another copy of the same step, which came too late. The stages of that
+  // copy count up to the first span of this object, because they held up the step. REQUIRES:
+  // Complete() was called on this object, and not on `other`.
   void AddBefore(StepSpans other);
 
   using Spans = absl::InlinedVector<StageSpan, 6>;

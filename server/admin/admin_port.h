@@ -1,5 +1,6 @@
 // The pages of --admin: whether the server runs and is ready, its metrics, its config, and a page
-// for people. It answers before the server serves, because reading the indexes may take minutes.
+// for people. It answers even before the server serves, because reading the indexes may take
+// minutes.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_ADMIN_ADMIN_PORT_H_

@@ -20,9 +20,9 @@
 namespace systole {
 
 struct HttpServerOptions {
-  // Most connections at once. A further one takes the place of the oldest one, if that is older
-  // than `patience`; else it is closed. A request takes some milliseconds, so slow peers cannot
-  // keep probes out. Streams of events keep their places: they are few.
+  // Most connections at once. If one more comes and the oldest is older than `patience`, the oldest
+  // is closed. Otherwise the new one is closed. A request takes some milliseconds, so slow peers
+  // cannot keep probes out. Streams of events keep their places: they are few.
   int max_connections = 16;
   absl::Duration patience = absl::Seconds(1);
   // From the connection to the last byte of the request's head, the handshake of TLS included.
@@ -36,7 +36,8 @@ struct HttpServerOptions {
   // Null: plain text.
   std::unique_ptr<TlsFiles> tls;
   // Answers only requests whose `Host` is this machine by its own names: 127.0.0.1, localhost,
-  // [::1]. So a page of the web whose name leads here cannot read the answers through a browser.
+  // [::1]. So a web page whose host name leads to this machine cannot read the answers through a
+  // browser.
   bool only_loopback_names = false;
   MonotonicClock clock = SteadyClock();
 };

@@ -84,8 +84,8 @@ class Listener {
  public:
   // Gets a descriptor of the connection, non-blocking and close-on-exec, and must close it. On a
   // Unix socket it also gets the peer's user, as the kernel knows it. The calls come one after the
-  // other, on a thread of their own, because gRPC may read what has come before a call returns. TLS
-  // must begin within the call. Must not call the listener.
+  // other. They have a thread of their own, because gRPC may read from the connection before a call
+  // returns. TLS must begin within the call. Must not call the listener.
   using HandOver = std::function<void(int connection, std::optional<uid_t> user)>;
 
   // InvalidArgument if a cap is below 1; Internal if `options.calls` is set but reads cannot be

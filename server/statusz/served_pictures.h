@@ -1,6 +1,7 @@
 // A few pictures of what streams send, for people who look at the server's page. While nobody
-// looks, a slice costs one look at a flag. While somebody looks, each few seconds one slice becomes
-// small pictures. Nothing is read or decoded for them: they are made of the tensors that are sent.
+// looks, a slice costs one look at a flag. While somebody looks, every few seconds one slice
+// becomes small pictures. They are made of the tensors that are sent, so nothing is read or decoded
+// for them.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STATUSZ_SERVED_PICTURES_H_

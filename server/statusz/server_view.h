@@ -49,7 +49,7 @@ struct ServerView {
   bool draining = false;
   std::vector<MetricFamily> families;
   StreamSnapshots streams;
-  // The streams as they were some seconds ago: the rates of `streams` cover the time since.
+  // The streams as they were some seconds ago: the rates of `streams` cover the time since then.
   std::vector<StreamSnapshot> streams_before;
   std::vector<HistorySample> history;  // Oldest first; the last one is now.
   std::shared_ptr<const PictureSheet> pictures;

@@ -51,7 +51,7 @@ class StreamHandle {
   void SharesThrough(std::shared_ptr<SlotSession> session) ABSL_LOCKS_EXCLUDED(mu_);
 
   // How long the client has not taken what the stream offers, or has held slots and given none
-  // back. Zero if the client does neither.
+  // back. Zero if neither is the case.
   absl::Duration stalled() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Ends the call with `status` at once. gRPC drops the data that it still holds, so the client

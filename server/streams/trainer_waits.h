@@ -2,7 +2,8 @@
 //
 // A report is only shown, and changes nothing that a server does. A client is known by its peer and
 // a number of its own, so no peer can speak for another's trainer. How many reports are kept does
-// not depend on what clients send: if there are too many, the peer that has most loses its oldest.
+// not depend on what clients send. If there are too many, the peer that has most loses the oldest
+// one.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_STREAMS_TRAINER_WAITS_H_

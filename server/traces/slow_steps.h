@@ -71,7 +71,7 @@ class SlowSteps {
   bool Add(absl::string_view dataset, const std::vector<std::string>& datasets,
            const TracedStep& step) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The steps of streams of which all datasets may be listed.
+  // The steps of those streams whose datasets may all be listed.
   using MayList = absl::FunctionRef<bool(const std::string& dataset)>;
   SlowStepLists Read(MayList may_list) const ABSL_LOCKS_EXCLUDED(mu_);
 

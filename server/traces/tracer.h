@@ -94,7 +94,7 @@ class Tracer {
     absl::Duration since = -absl::InfiniteDuration();
 
     bool Take(absl::Duration now);
-    void GiveBack() { left += 1; }  // Take() holds it to `at_once`.
+    void GiveBack() { left += 1; }  // Take() limits `left` to `at_once`.
   };
 
   uint64_t NewId();

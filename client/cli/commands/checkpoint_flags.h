@@ -42,9 +42,9 @@ class CheckpointFlags {
   //                      --initial-checkpoint with --resume, or a file that is no checkpoint.
   //   ResourceExhausted  a file larger than any trainer's memory.
   //   DataLoss           a damaged file.
-  // Also the errors of opening the file to read and of creating the files to write. This function
-  // creates the files to write once as a trial, so that these errors come before the run and not
-  // after an epoch. Errors of files name the file.
+  // Also the errors of opening the file to read and of creating the files to write. As a trial,
+  // this function creates the files to write once. So these errors come before the run, not after
+  // an epoch. Errors of files name the file.
   absl::StatusOr<std::optional<ResumedRun>> Load() const;
 
   bool saves() const { return !file_.empty(); }

@@ -1,5 +1,6 @@
 // Handles Ctrl-C (SIGINT), SIGTERM and SIGHUP, which ask a program to end. A command that must
-// clean up or print something holds an InterruptCallback. Without one the program ends at once.
+// clean up or print something holds an InterruptCallback. Without an InterruptCallback a signal
+// ends the program at once.
 //
 // Thread-safe.
 #ifndef SYSTOLE_CLIENT_CLI_CONSOLE_INTERRUPT_H_

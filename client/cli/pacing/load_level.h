@@ -55,9 +55,10 @@ struct LoadLevel {
   // wall clock (PacedResult::wall_au).
   double lowest_au() const;
   double lowest_wall_au() const;
-  // Whether every trainer's AU is at least 90 %, also by the wall clock, which counts the time that
-  // the emulator itself loses. If this machine cannot hold a trainer's pace, the trainer asks less
-  // of the servers than a chip would, and a high AU by the emulator's clock proves nothing.
+  // Whether every trainer's AU is at least 90 %, by the emulator's clock and by the wall clock.
+  // Only the wall clock counts the time that the emulator itself loses. A trainer that cannot hold
+  // its pace on this machine asks less of the servers than a chip would. Then a high AU by the
+  // emulator's clock proves nothing.
   bool fed() const { return std::min(lowest_au(), lowest_wall_au()) >= emulator::kHighAu; }
   // The waits of all trainers.
   emulator::LatencyHistogram waits() const;
@@ -91,8 +92,8 @@ absl::StatusOr<LoadLevel> RunLoadLevel(const LoadOptions& options, int trainers,
 // error.
 absl::StatusOr<int> LargestFed(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
 
-// Tries all of 1, 2, 4, .. and `most`. Returns the largest of these numbers for which `is_fed` is
-// true, as for all smaller ones; 0 if there is none. Returns the first error.
+// Tries all of 1, 2, 4, .. and `most`. Returns the largest number tried that is fed, if all smaller
+// numbers tried are fed, too. Returns 0 if there is none. Returns the first error.
 absl::StatusOr<int> RampUp(int most, const std::function<absl::StatusOr<bool>(int)>& is_fed);
 
 }  // namespace systole

@@ -24,7 +24,7 @@
 
 namespace systole::emulator {
 
-// The largest message of a file. A format cuts larger values into several messages, so writing and
+// The largest message of a file. A format cuts larger values into several messages. So writing and
 // reading take little memory besides the values, and no message comes near protobuf's 2 GiB.
 inline constexpr int64_t kMaxMessageBytes = (int64_t{1} << 20) + (int64_t{64} << 10);
 
