@@ -28,8 +28,8 @@ struct ObjectServerLink {
 
 class ObjectServer {
  public:
-  // Serves the files under `folder` on a free port of 127.0.0.1, and makes the environment's
-  // proxies leave this address out. REQUIRES: no other thread runs, because this forks.
+  // Serves the files under `folder` on a free port of 127.0.0.1, and sets the environment so that
+  // no proxy is used for this address. REQUIRES: no other thread runs, because this forks.
   ObjectServer(std::string folder, const ObjectServerLink& link);
   // Ends the process.
   ~ObjectServer();

@@ -113,7 +113,7 @@ absl::Status ConfigReload::Apply(const Catalogue& added) {
   for (const auto& [name, dataset] : added.datasets()) LogServed(*dataset, events_);
   for (const auto& [name, refusal] : added.refused()) LogRefused(name, refusal, events_);
   LogWhatStays(change_);
-  // What stays as it was is compared with the next config again.
+  // Fields that stay as they were are compared with the next config again.
   v1::ServerConfig now = running_;
   *now.mutable_datasets() = next_.datasets();
   for (const std::string& name : change_.changed) {

@@ -17,7 +17,7 @@
 namespace systole {
 namespace {
 
-// A feed begins with so many servers: if one fails, another serves already.
+// A feed begins with this many servers: if one fails, another serves already.
 constexpr int kFirstServers = 2;
 
 ScheduleOptions ScheduleOptionsOf(const FeedClientOptions& options, absl::Duration now) {
@@ -216,7 +216,8 @@ void FeedLanes::EndEarly(const GiveUp& action, const absl::Status& cause) {
 ReadVerdict FeedLanes::OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& received,
                                SlotReader* slots) {
   const ArrivedChunk chunk(received, slots);
-  // One of gRPC's threads calls this, for any feed. If it had no processor, the chunk was there.
+  // One of gRPC's threads calls this, for any feed. A chunk counts as arrived even while the thread
+  // waited for a processor.
   thread_local QueueMeter meter;
   const absl::Duration begin = clock_();
   const absl::Duration arrived = begin - meter.Begin(begin);

@@ -202,7 +202,7 @@ class LocalFeed::Impl {
  private:
   static constexpr int64_t kDoesNotWait = std::numeric_limits<int64_t>::min();
 
-  // Both return the time now. stats() shows meanwhile how long the trainer waits.
+  // Both return the time now. Between the two, stats() shows how long the trainer has waited.
   absl::Duration BeginWait() {
     const absl::Duration now = clock_();
     waits_since_ns_.store(absl::ToInt64Nanoseconds(now - waited_), std::memory_order_relaxed);
@@ -237,7 +237,8 @@ class LocalFeed::Impl {
     return cancelled_;
   }
 
-  // What the engine did for a step. Once a slice is done, only the trainer's own thread is left.
+  // What the engine did for a step. Once a slice is done, it waits only for the trainer's own
+  // thread.
   static StepSpans SpansOf(const std::vector<SliceSource::Delivered>& slices) {
     StepSpans spans;
     for (const auto& [slice, at] : slices) {

@@ -8,12 +8,13 @@ namespace {
 // The least share is a quarter of a lane. An even slower server is late, and rests.
 constexpr int kLeastShare = 4;
 
-// A measurement has at least so many steps for each lane, and takes at least so long.
+// A measurement has at least this many steps for each lane, and takes at least this long.
 constexpr int64_t kStepsForLane = 4;
 constexpr absl::Duration kShortestJudgement = absl::Seconds(2);
 
-// The parts of the time in which a step is awaited. A server that reaches kAlways holds up one that
-// does not exceed kOften. A server with a smaller share that does not exceed kSeldom gets more.
+// Parts of the time in which a step is awaited from a server. A server that reaches kAlways holds
+// up one that does not exceed kOften. A server with a smaller share that does not exceed kSeldom
+// gets more.
 constexpr double kAlways = 0.9;
 constexpr double kOften = 0.6;
 constexpr double kSeldom = 0.4;

@@ -7,8 +7,8 @@
 namespace systole {
 namespace {
 
-// If servers that are taken fail one after the other, so many of them beyond those that are wanted
-// are taken at once. Then there are pauses like those before a server that failed is asked again.
+// If servers that are taken fail one after the other, this many more than wanted are taken at once.
+// After that there are pauses, as before a server that failed is asked again.
 constexpr int kTakenAtOnce = 2;
 
 // A server that is taken in place of another may have too much to do as well. This many are given
@@ -73,8 +73,9 @@ void ServerChoice::TakeAndPart(absl::Duration now, ServerRoster& roster, Schedul
   while (expected < wanted && TakeServer(now, roster, actions)) ++expected;
   const std::vector<int> serving = roster.AllServing();
   const std::vector<int> resting = roster.AllResting();
-  // Those that rest have been replaced once enough others serve. Until then there are as many of
-  // them as of those that are wanted: they may come back before another server answers.
+  // Once enough servers serve, those that rest are given back, because others have replaced them.
+  // Until then as many of them stay as servers are wanted: they may come back before another server
+  // answers.
   const size_t kept = serving.size() >= wanted ? 0 : wanted;
   for (size_t i = 0; i + kept < resting.size(); ++i) roster.Part(resting[i]);
   // More than are wanted: the busiest goes.

@@ -5,12 +5,12 @@
 namespace systole {
 namespace {
 
-// A measurement has at least so many steps for each server, and takes at least so long.
+// A measurement has at least this many steps for each server, and takes at least this long.
 constexpr int64_t kStepsForEach = 8;
 constexpr absl::Duration kShortestMeasure = absl::Seconds(2);
 
-// The trainer waits if it waits for more than this part of its time; and it does not wait if that
-// is less than kNoWait. In between the number of servers stays.
+// The trainer counts as waiting if it waits for more than kWaits of its time, and as not waiting if
+// for less than kNoWait. In between the number of servers stays.
 constexpr double kWaits = 0.05;
 constexpr double kNoWait = 0.01;
 

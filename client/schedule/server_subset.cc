@@ -7,10 +7,10 @@
 namespace systole {
 namespace {
 
-// For this long a server that was given back comes after all others.
+// A server that was given back comes after all others for this long.
 constexpr absl::Duration kRest = absl::Minutes(1);
 
-// For this long an answer counts. There are some twenty of them then, so that their average says
+// An answer counts for this long. So some twenty answers count at a time, and their average says
 // something about all servers.
 constexpr absl::Duration kMemory = absl::Minutes(3);
 

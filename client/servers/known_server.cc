@@ -9,7 +9,7 @@
 namespace systole {
 namespace {
 
-// So many servers are named in an error.
+// An error names at most this many servers.
 constexpr int kMostNamed = 16;
 
 // Whether a connection was accepted, and closed before any data came.

@@ -11,12 +11,12 @@ namespace {
 // After this time, what was recent counts half as much.
 constexpr double kHalfLifeSeconds = 5;
 
-// A trainer that waits less than this hardly waits: part of its time, and seconds for a step. To
-// hand a step to a thread that sleeps takes some of these 50 us.
+// A trainer hardly waits if it waits for less than this part of its time, or less than this many
+// seconds for a step. Handing a step to a thread that sleeps takes some of these 50 us.
 constexpr double kHardlyPart = 0.01;
 constexpr double kHardlySeconds = 50e-6;
 
-// A spec has fewer outputs. Bounds a vector by what a server says.
+// A spec has fewer outputs. Bounds a vector whose size a server decides.
 constexpr int kMaxOutputs = 1024;
 
 FeedLimit LimitOf(WaitCause cause) {
@@ -89,7 +89,7 @@ void WaitShares::Take(const StepWait& wait, const StepSpans::Spans& spans) {
       step.outputs[output].seconds += seconds;
       if (span.operation >= 0) step.outputs[output].operation = span.operation;
     }
-    // Once the step is complete, only this process is left.
+    // A step that is complete waits only for this process.
     if (!spans.empty()) count(WaitCause::kClient, spans.back().end, wait.at);
     step.times.waited[static_cast<size_t>(rest_)] += std::max(0.0, absl::ToDoubleSeconds(left));
   }

@@ -33,14 +33,15 @@ namespace beast = boost::beast;
 using boost::system::error_code;
 using tcp = asio::ip::tcp;
 
-// After accept() has failed, most likely for lack of descriptors, it is tried again so much later.
+// After accept() has failed, most likely for lack of descriptors, the server tries again after this
+// time.
 constexpr std::chrono::milliseconds kAcceptAgain(100);
 
 // How long a peer has to answer the end of TLS.
 constexpr std::chrono::seconds kFarewell(1);
 
-// What the kernel keeps of a stream of events. By itself it would keep megabytes, and it would be
-// an hour until a peer that does not read is seen.
+// How many bytes of a stream of events the kernel keeps. By default it would keep megabytes, and it
+// would take an hour to notice a peer that does not read.
 constexpr int kEventBufferBytes = 64 << 10;
 
 std::string PeerOf(const tcp::socket& socket) {

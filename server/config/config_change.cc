@@ -48,7 +48,7 @@ void CompareAccess(const v1::ServerConfig& before, const v1::ServerConfig& now,
   if (before.has_access() != now.has_access()) {
     change.fixed.push_back("access");
   } else if (UnixUsersOf(before.access()) != UnixUsersOf(now.access())) {
-    // Each of these users has a way in of its own, which is made when the server begins to listen.
+    // Each of these users has an acceptor of its own, made when the server begins to listen.
     change.fixed.push_back("access.identities.unix_users");
   } else {
     change.access = !MessageDifferencer::Equals(before.access(), now.access());

@@ -168,7 +168,8 @@ void SpanExporter::Send(const std::vector<Span>& batch) {
     const absl::Duration wait = absl::IsDeadlineExceeded(outcome.status())
                                     ? absl::ZeroDuration()
                                     : WaitBeforeRetry(options_.retry, attempt, outcome, draw_());
-    // While the server ends, nobody waits. A wait that End() has ended gets one more attempt.
+    // While the server ends, there is no wait. After a wait that End() cut short, there is one more
+    // attempt.
     const bool may_wait =
         !ending_ && attempt < options_.retry.max_attempts && wait < DeadlineFrom(begin) - now_();
     if (!may_wait || !client_->SleepWhile([this] { return !ending_.load(); }, wait).ok()) {

@@ -25,8 +25,8 @@ constexpr absl::string_view kServerPrefix = "systole_server_";
 constexpr absl::string_view kDatasetPrefix = "systole_server_dataset_";
 constexpr absl::string_view kUnknown = "–";
 
-// Which table shows which metrics: those whose name, without kServerPrefix, begins so. The last
-// table takes all others, so a new metric is on the page by itself.
+// A table of the page. It shows the metrics whose name, without kServerPrefix, begins with one of
+// `prefixes`. The last table takes all others, so a new metric is on the page by itself.
 struct MetricGroup {
   const char* id;
   const char* title;
@@ -153,10 +153,10 @@ PageTable MetricTable(const ServerView& view, const MetricGroup& group,
   return table;
 }
 
-// What a list says of the rows that it has not.
+// What a list says about the rows that it leaves out.
 std::string More(size_t count) { return count > 0 ? absl::StrCat("and ", count, " more") : ""; }
 
-// What a client says limits it: "decode (image)".
+// What limits a stream, as its client says: "decode (image)".
 std::string Limit(const StreamSnapshot& stream) {
   if (!stream.trainer.waits.has_value()) return std::string(kUnknown);
   const absl::string_view limit = LimitName(stream.trainer.limit);
@@ -234,7 +234,7 @@ std::vector<PlotPoint> Rates(const std::vector<HistorySample>& history,
   std::vector<PlotPoint> points;
   for (size_t i = 1; i < history.size(); ++i) {
     const double seconds = absl::ToDoubleSeconds(history[i].at - history[i - 1].at);
-    // The last sample may be as of the one before.
+    // The last sample may be hardly newer than the one before.
     if (seconds < 0.5) continue;
     points.push_back({absl::ToDoubleSeconds(history.back().at - history[i].at),
                       std::max(0.0, history[i].*number - history[i - 1].*number) / seconds});

@@ -34,8 +34,8 @@ void Append(const std::vector<SlowStep>& from, SlowSteps::MayList may_list,
 
 SlowSteps::OfDataset& SlowSteps::ListsOf(absl::string_view dataset, absl::Time time) {
   const int64_t number = absl::ToInt64Minutes(time - absl::UnixEpoch());
-  // Minutes are kept in the order they came in. A step may come after one of the next minute,
-  // because it took its time before it waited for the lock, or because the clock was set.
+  // Minutes are kept in the order they came in. A step may come after a step of the next minute,
+  // because its time was read before it waited for the lock, or because the clock was set.
   auto minute = std::find_if(minutes_.rbegin(), minutes_.rend(),
                              [&](const Minute& known) { return known.number == number; });
   if (minute == minutes_.rend()) {

@@ -21,15 +21,15 @@ constexpr char kService[] = "systole.v1.Systole";
 
 uint64_t Seed() {
   uint64_t seed = 0;
-  // Without it ids differ from those of other servers only by the time and chance of the address.
+  // The kernel's random numbers, or else the time: ids of two servers must differ.
   if (::getrandom(&seed, sizeof(seed), 0) != static_cast<ssize_t>(sizeof(seed))) {
     seed = static_cast<uint64_t>(absl::ToInt64Nanoseconds(SteadyClock()()));
   }
   return seed;
 }
 
-// Whether an RPC that ends so counts as failed for the server, by OpenTelemetry's conventions: the
-// others are the client's mistakes.
+// Whether an RPC that ends with this code counts as failed for the server, by OpenTelemetry's
+// conventions. All other codes are the client's mistakes.
 bool IsServersFault(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kUnknown:

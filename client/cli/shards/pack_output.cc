@@ -47,8 +47,9 @@ PackOutput::PackOutput(const std::string& prefix)
 
 absl::StatusOr<PackOutput> PackOutput::Create(const std::string& prefix) {
   PackOutput output(prefix);
-  // A sink that is dropped leaves nothing. In a folder of this machine the file may be there, and
-  // the folder need not be.
+  // This only checks that the store can be written: a sink that is dropped leaves nothing. In a
+  // folder of this machine the check would not work, because the file may be there, and the folder
+  // need not be.
   if (!output.is_local_) SYSTOLE_RETURN_IF_ERROR(CreateStored(output.manifest_path_).status());
   return output;
 }

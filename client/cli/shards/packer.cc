@@ -81,8 +81,8 @@ absl::Status AboutFile(const ImageFile& file, const absl::Status& error) {
 }
 
 // Whether `error`, from reading the file `path`, is about this file alone. A server may fail in
-// many ways that say nothing of the file, and in the same way for many of them. Only that a file is
-// too large is certain.
+// ways that say nothing about the file, and that affect many files. Only the error that a file is
+// too large is certain to be about the file.
 bool IsOfFileAlone(const absl::Status& error, const std::string& path) {
   return IsOnServer(path) ? absl::IsResourceExhausted(error) : !IsOutage(error);
 }
@@ -237,7 +237,7 @@ absl::Status TakeOutBadFiles(const PackOptions& options, const PackObserver& obs
   return absl::OkStatus();
 }
 
-// Pack() without its end after an error.
+// Packs. After an error it removes nothing; its caller does that.
 absl::Status PackInto(PackOutput& output, const std::string& images, const std::string& out_prefix,
                       const PackOptions& options, const PackObserver& observer,
                       PackReport& report) {
@@ -268,7 +268,7 @@ absl::StatusOr<PackReport> Pack(const std::string& images, const std::string& ou
   PackReport report;
   absl::Status packed = PackInto(output, images, out_prefix, options, observer, report);
   if (!packed.ok()) {
-    // An interruption may have been taken for anything else.
+    // After an interruption, `packed` may be any other error.
     if (InterruptRequested()) packed = absl::CancelledError("interrupted");
     return output.Undo(packed, report.shards);
   }

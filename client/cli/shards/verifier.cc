@@ -96,7 +96,8 @@ absl::Status CheckBlock(bool framing_only, Block& block) {
       });
 }
 
-// The share of a file's bytes that is checked when its group is opened. Then it is read again.
+// The share of a file's bytes that is checked when its group is opened. Later the file is read
+// again.
 int64_t BytesOfFirstLook(uint64_t file_bytes) { return static_cast<int64_t>(file_bytes / 2); }
 
 // The block's share of its shard's bytes. The shares of all blocks add up to the shard's size.

@@ -201,8 +201,8 @@ std::shared_ptr<Dataset> JoinDatasets(const std::vector<std::shared_ptr<Dataset>
   return ValueOrRaise(Dataset::Join({members.begin(), members.end()}));
 }
 
-// Remarks on the shards' indexes. Each begins with the shard's path or address. One on the index of
-// their folder is first.
+// Remarks on the shards' indexes. Each begins with the shard's path or address. A remark on the
+// index of the folder comes first.
 std::vector<std::string> IndexNotesOf(const Dataset& dataset) {
   std::vector<std::string> notes;
   if (!dataset.note().empty()) notes.push_back(dataset.note());
@@ -343,7 +343,7 @@ nb::dict FeedHandle::Stats() {
   dict["limit_output"] = if_known(OutputName(verdict, shape_->layout));
   dict["limit_operation"] = if_known(CostliestOperation(verdict, shape_->layout, spec_));
   dict["limit_share"] = verdict.share;
-  // In place of the numbers that a monitor draws.
+  // A word, in place of the numbers that a monitor draws.
   dict["recent_limit"] = std::string(LimitName(stats.waits.recent.limit));
   return dict;
 }

@@ -49,7 +49,7 @@ void Configure(std::optional<int> threads, std::optional<int64_t> memory_budget,
   if (const std::shared_ptr<LocalEngine> engine = known.engine.lock(); engine != nullptr) {
     const int64_t budget = engine->memory_budget_bytes();
     const LocalEngineOptions& in_use = engine->options();
-    // What was left out, the engine may have as it likes.
+    // If an option was left out, the engine may have any value for it.
     const bool same = (!threads.has_value() || *threads == engine->threads()) &&
                       (!memory_budget.has_value() || *memory_budget == budget) &&
                       (read_budget == 0 || read_budget == in_use.read_budget_bytes) &&

@@ -111,7 +111,7 @@ class _FeedCollector(Collector):
                 yield feed, labels
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: which feeds there are, and with them the metrics, changes."""
+        """Describes nothing, because the feeds change, and the metrics with them."""
         return []
 
     def collect(self) -> Iterable[Metric]:
