@@ -192,7 +192,7 @@ def _compare(feed, builds, rounds, scale, data):
     steps = max(1, int(feed.steps * scale))
     costs = ([], [])
     for number in range(rounds):
-        for side in (0, 1) if number % 2 == 0 else (1, 0):  # Neither always comes first.
+        for side in (0, 1) if number % 2 == 0 else (1, 0):  # The builds take turns at being first.
             costs[side].append(_run(builds[side], feed, steps, side == 1, data))
     print(f"{feed.what} ({steps} steps, {rounds} rounds):")
     for name, side in zip(("BASE", "BUILD"), costs, strict=True):

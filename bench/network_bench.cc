@@ -325,7 +325,7 @@ void BM_FarGlobal(benchmark::State& state, Work work) {
   const double bytes = shards.bytes();
   const std::shared_ptr<const FeedPlan> far = shards.Far(v1::Shuffle::GLOBAL);
   const std::shared_ptr<const FeedPlan> near = shards.Near(v1::Shuffle::GLOBAL);
-  // Half of it is for what is kept, so all of the set is.
+  // Half of the read budget is for records that are kept, so all of the set is kept.
   const std::unique_ptr<StepEngine> far_engine =
       ColdEngine(near, {.read_budget_bytes = 3 * static_cast<int64_t>(bytes)});
   const std::unique_ptr<StepEngine> near_engine = ColdEngine(near);

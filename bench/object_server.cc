@@ -36,7 +36,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What is sent of one answer before the next answer has its turn.
+// The bytes of one answer that are sent before the next answer has its turn.
 constexpr int64_t kTurnBytes = 128 << 10;
 constexpr size_t kMostHeadBytes = 64 << 10;
 // The link's rate holds over times longer than this. So it also holds on a busy machine, where the

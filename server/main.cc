@@ -286,7 +286,7 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
       break;  // SIGHUP without a file: the server runs by hand, and its terminal was closed.
     }
     reload.Tick();
-    // For the caches, what they hold counts. Their bounds may be far larger.
+    // The caches count with the bytes that they hold now. Their bounds may be far larger.
     KeepMemoryBounded(idle_bytes + budget + static_cast<int64_t>(chunks->held_bytes()) +
                           cache->stats().memory_bytes + server->read_ahead_bytes(),
                       trim, events);

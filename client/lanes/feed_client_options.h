@@ -35,11 +35,11 @@ struct FeedClientOptions {
   // Otherwise batches come as bytes. The steps are the same in both cases.
   bool share_memory = true;
 
-  // Which side finishes a tensor, that is, applies its last transforms. The client can do so if the
-  // values are whole numbers before these transforms, and each transform changes every value by
-  // itself, such as normalize, gamma or the cast to bfloat16. Then the tensor travels as uint8.
-  // This takes half or a quarter of the bytes, and some of the trainer's CPU time. The steps are
-  // the same in both cases.
+  // Which side finishes a tensor, that is, applies its last transforms. The client can do so on two
+  // conditions. Before these transforms the values are whole numbers. And each transform changes
+  // every value by itself, as normalize, gamma and the cast to bfloat16 do. Then the tensor travels
+  // as uint8. This takes half or a quarter of the bytes, and some of the trainer's CPU time. The
+  // steps are the same in both cases.
   //   auto    the client over a network, the server on the same machine (unix:PATH)
   //   server  always the server: for trainers that are short of CPU
   //   client  the client, except for what comes through shared memory

@@ -31,7 +31,7 @@ ChunkStream* LaneTable::Open(const OpenStream& action, const ServerLink& link,
                              v1::StreamStepsRequest request) {
   FeedLane& lane = lanes_[action.lane];
   lane.server = action.server;
-  lane.spans.Clear();  // What an earlier stream did for a step is lost with that stream.
+  lane.spans.Clear();  // An earlier stream's work on a step is lost with that stream.
   lane.compact = finisher_ != nullptr && (always_compact_ || !link.is_same_host());
   request.set_compact(lane.compact);
   request.set_first_step(action.first_step);

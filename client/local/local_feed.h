@@ -55,9 +55,10 @@ struct LocalFeedOptions {
 
 class LocalFeed final : public Feed {
  public:
-  // Steps have placement kTensorMajor. They are made in place, without a copy, if the wanted cores
-  // are an aligned part of all cores (their number divides num_cores and core_begin), and no output
-  // has the examples in its last dimension. Otherwise each slice is copied once.
+  // Steps have placement kTensorMajor. They are made in place, without a copy, on two conditions.
+  // The wanted cores are an aligned part of all cores: their number divides num_cores and
+  // core_begin. And no output has the examples in its last dimension. Otherwise each slice is
+  // copied once.
   //   InvalidArgument    an option is out of range, or the spec is wrong; names the field.
   //   NotFound           the spec names another dataset.
   //   ResourceExhausted  a step is larger than the budget of options.engine.

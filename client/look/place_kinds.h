@@ -33,7 +33,7 @@ class PlaceKinds {
   KnownPlace At(int64_t step, int core, int64_t slot, bool is_valid) const;
 
  private:
-  PlaceKind invalid_;  // The kind of a place that is not valid, if only the spec is known.
+  PlaceKind invalid_;  // The kind of an invalid place, if only the spec is known.
   std::optional<Order> order_;
 };
 

@@ -60,9 +60,9 @@ class ServerLink {
   // Adds the trace to a call that has not begun.
   void AddTrace(grpc::ClientContext& context) const { trace_.AddTo(context); }
 
-  // A connection for the shared memory of one stream. Null if the stream has to come as bytes.
-  // Reasons are that the server is not on this machine, belongs to another user, or does not share
-  // its memory, or that this client does not share (StopSharing(), or its options).
+  // A connection for the shared memory of one stream. Null if the stream has to come as bytes: the
+  // server is not on this machine, belongs to another user, or does not share its memory. Or this
+  // client does not share (StopSharing(), or its options).
   std::unique_ptr<SlotReader> OpenSlots() ABSL_LOCKS_EXCLUDED(mu_);
   // From now on every stream comes as bytes. `why` is the reason.
   void StopSharing(absl::string_view why) ABSL_LOCKS_EXCLUDED(mu_);

@@ -38,8 +38,8 @@ class ServerList {
   // How often to call Read(): every few seconds if there are names or files, never otherwise.
   absl::Duration period() const { return period_; }
 
-  // The addresses as of now, each once, 1 to kMaxServers. Looking up a name waits for the name
-  // service.
+  // The present addresses, each once: 1 to kMaxServers of them. Looking up a name waits for the
+  // name service.
   //   Unavailable         a name has no address now; the error contains the name.
   //   InvalidArgument     a file has a line that is not an address, or no address at all; names
   //                       the file and the line.

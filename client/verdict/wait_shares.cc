@@ -8,7 +8,7 @@
 namespace systole {
 namespace {
 
-// After this time, what was recent counts half as much.
+// After this time, recent waits count half as much.
 constexpr double kHalfLifeSeconds = 5;
 
 // A trainer hardly waits if it waits for less than this part of its time, or less than this many

@@ -44,7 +44,7 @@ class AccessControl {
   absl::Time Now() const { return clock_(); }
 
   // Replaces the configuration. If that fails, everything stays as it was. Only the thread that
-  // calls Reload() may call it. Errors as of Create().
+  // calls Reload() may call it. The errors are those of Create().
   absl::Status Configure(const v1::AccessConfig& config, std::set<std::string> datasets)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -28,8 +28,8 @@ using TlsContext = std::unique_ptr<ssl_ctx_st, FreeTlsContext>;
 //   InvalidArgument  OpenSSL does not take a part of `material`, although ReadTlsFiles() did.
 absl::StatusOr<TlsContext> MakeTlsContext(const TlsMaterial& material);
 
-// The DNS and URI names (SAN) of the certificate by which the client was verified. Empty without
-// one. `connection` is OpenSSL's SSL, after its handshake.
+// The DNS and URI names (SAN) of the certificate by which the client was verified. Empty if there
+// was no certificate. `connection` is OpenSSL's SSL, after its handshake.
 std::vector<std::string> CertificateNames(const ssl_st* connection);
 
 }  // namespace systole

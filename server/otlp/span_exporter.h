@@ -28,7 +28,7 @@
 
 namespace systole {
 
-// What became of the spans, since the start. Thread-compatible.
+// How many spans were sent or dropped, since the start. Thread-compatible.
 struct SpanCounts {
   int64_t sent = 0;
   int64_t no_room = 0;      // Dropped: too many waited.

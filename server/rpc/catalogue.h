@@ -42,7 +42,7 @@ class Catalogue {
   // Opens every dataset of `config`. A dataset that cannot be served (a glob that matches nothing,
   // shards without records, files that are no shards, ..) is refused. All other datasets are
   // served.
-  //   InvalidArgument  as of CheckNames().
+  //   InvalidArgument  the cases of CheckNames().
   //   Cancelled        InterruptRequested().
   static absl::StatusOr<Catalogue> Open(const v1::ServerConfig& config,
                                         const ShardOptions& options);

@@ -196,7 +196,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
   StepEngine engine_;
   const std::unique_ptr<SlotServer> slots_;  // After the engine: sessions hold its memory.
   ServedFeeds feeds_;
-  // What was masked in datasets that have been removed, by cause.
+  // Examples masked in datasets that have been removed, by cause.
   std::array<std::atomic<int64_t>, kNumDamageCauses> masked_in_removed_ = {};
 };
 

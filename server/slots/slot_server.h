@@ -1,4 +1,4 @@
-// Shares memory with clients of the same machine: listens beside the server's own Unix socket
+// Shares memory with clients of the same machine. Listens beside the server's own Unix socket
 // (proto/slots), finds the connection that belongs to a stream, and receives the slots that clients
 // return.
 //

@@ -32,7 +32,7 @@ struct PageTable {
   std::vector<std::string> headers;
   // The first cell is the row's header.
   std::vector<std::vector<PageCell>> rows;
-  // What is not in the rows, such as "and 12 more". Empty: nothing.
+  // A note about what is left out of the rows, such as "and 12 more". Empty: nothing.
   std::string rest = "";
 };
 

@@ -141,7 +141,7 @@ struct ServerUse {
   int64_t resident_bytes = 0;
 };
 
-// What all servers together use; nullopt if a server does not report what it uses.
+// The use of all servers together; nullopt if a server does not report its use.
 std::optional<ServerUse> AskServers(const FeedClientOptions& options) {
   ServerUse sum;
   for (const std::string& server : options.servers) {

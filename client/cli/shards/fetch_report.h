@@ -16,14 +16,14 @@
 
 namespace systole {
 
-// What a spec's epochs fetch from the shards.
+// The bytes and requests of a spec's epochs.
 struct FetchReport {
   EpochBytes epoch;
   std::optional<WindowProposal> window;
   std::string text;
 };
 
-// What a feed of `spec` over these shards fetches. `room` is the space for bytes that were read.
+// The report on a feed of `spec` over these shards. `room` is the space for bytes that were read.
 // nullopt: the shards are on this machine.
 //   InvalidArgument  the spec names several datasets, or does not suit the shards.
 absl::StatusOr<std::optional<FetchReport>> ReportFetches(

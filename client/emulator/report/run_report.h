@@ -82,7 +82,7 @@ struct LevelReport {
   double lowest_wall_au = 0;
   absl::Duration window;  // The time over which rates are taken.
   double steps_per_second = 0;
-  double wanted_steps_per_second = 0;  // What the trainers take if they never wait.
+  double wanted_steps_per_second = 0;  // The trainers' rate if they never wait.
   double examples_per_second = 0;
   double cores_worth = 0;  // Cores that these examples could have kept busy.
   double cores_busy = 0;   // Cores that computed, on average.

@@ -28,7 +28,7 @@ struct StepEntry {
   double learning_rate = 0;
 };
 
-// Mean, smallest and largest of the finite values. Without any, all three are NaN.
+// Mean, smallest and largest of the finite values. If there are none, all three are NaN.
 struct Spread {
   double mean = 0;
   double min = 0;

@@ -59,8 +59,8 @@ class Layer {
   virtual void Backward(int phase, const StepContext<T>& step, absl::Span<const T* const> in,
                         const T* d_out, T* d_in) = 0;
 
-  // What must be summed after the phase that has just run: over all shards, or over the shards of
-  // this core if sums_on_core_only().
+  // The partial sums to add up after the phase that has just run: over all shards, or over the
+  // shards of this core if sums_on_core_only().
   virtual absl::Span<T> Partials() { return {}; }
   virtual bool sums_on_core_only() const { return false; }
 

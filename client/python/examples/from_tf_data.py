@@ -4,8 +4,8 @@
     systole pack DATA/images DATA/flowers --shards 16 --resize-short 80
     python from_tf_data.py DATA
 
-The shards stay as they are. What was a chain of maps is now a spec; the order, the crops and the
-flips follow from its seed alone, so a run can go on after any step.
+The shards stay as they are. A spec replaces the chain of maps. The order, the crops and the flips
+follow from the spec's seed alone, so a run can go on after any step.
 """
 
 from __future__ import annotations
