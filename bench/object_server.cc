@@ -320,7 +320,7 @@ ObjectServer::ObjectServer(std::string folder, const ObjectServerLink& link)
                                         MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
   SYSTOLE_CHECK(shared_ != MAP_FAILED);
   new (shared_) Shared;
-  // A proxy of the environment does not lead to this machine.
+  // A proxy that the environment names does not reach this machine.
   setenv("no_proxy", "127.0.0.1", 1);
   const int listener = ListenOnLoopback(port_);
   process_ = fork();

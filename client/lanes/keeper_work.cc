@@ -12,7 +12,7 @@ bool KeeperWork::empty() const {
 void KeeperWork::Do() {
   for (ResolveCall* call : start_calls) call->Start();
   for (const auto& [stream, link] : start_streams) stream->Start(*link);
-  // After the streams, which somebody waits for.
+  // After the streams, because a trainer may wait for these.
   for (const auto& [report, link] : start_reports) report->Start(*link);
   // Calls and streams that were just started may already be among those to cancel.
   for (ChunkStream* stream : cancel_reading) stream->Cancel(/*paused=*/false);

@@ -1,6 +1,6 @@
 // A process's own time: the caller's time without the pauses in which the process was stopped or
-// the machine slept. If the caller wakes up much later than it was due, there was a pause. So
-// deadlines in this time move on by the pause.
+// the machine slept. If the caller wakes up much later than planned, there was a pause. So
+// deadlines in this time are put off by the pause.
 //
 // Reads no clock. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_RUNNING_CLOCK_H_

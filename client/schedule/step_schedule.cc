@@ -79,7 +79,7 @@ void StepSchedule::On(const StepArrived& event) {
   lane.lost.reset();
   servers_.StepArrived(lane.server);
   if (!steps_.Has(step)) {
-    steps_.Add(step);  // In the window: a stream is paused before a step outside.
+    steps_.Add(step);  // It is in the window: a stream is paused before it leaves the window.
     lane.won = lane.hedge;
     ++arrived_;
     arrived_at_ = now_;

@@ -35,7 +35,7 @@ struct AdminPort::Page {
   // The permission's name in the config.
   const char* permission;
   bool (Permissions::*may)() const;
-  // One of these.
+  // One of the two makes the page.
   PageAnswer (AdminPort::*make)() const = nullptr;
   PageAnswer (AdminPort::*make_for)(const PageRequest& request,
                                     const Permissions& permissions) const = nullptr;

@@ -55,7 +55,7 @@ std::string PeerOf(const tcp::socket& socket) {
 
 }  // namespace
 
-// Everything here but the counters belongs to the one thread.
+// Only the server's one thread uses the members, except for the counters.
 class HttpServer::Connections {
  public:
   Connections(HttpServerOptions options, Handler handler)
@@ -120,7 +120,7 @@ class HttpServer::Connections {
   std::atomic<int64_t> bad_ = 0;
   OpenConnections connections_;  // Oldest first.
   std::optional<asio::ssl::context> tls_;
-  // Connections belong to the operations under way in it, and end before the members above.
+  // The operations of `io_` own the connections. So these end before the members above.
   asio::io_context io_{1};
   std::list<Door> doors_;
   std::unique_ptr<WorkerPool> thread_;
@@ -226,8 +226,8 @@ class HttpServer::Connections::Connection
     ++all_.event_streams_;
     error_code ignored;
     tcp_.socket().set_option(asio::socket_base::send_buffer_size(kEventBufferBytes), ignored);
-    // A read that never ends by itself tells when the peer goes. A peer that says more than its
-    // request is closed, too.
+    // This read ends only when the peer goes or sends more than its request. In both cases the
+    // connection is closed.
     tcp_.expires_never();
     WithStream([this](auto& stream) {
       stream.async_read_some(
@@ -293,7 +293,7 @@ class HttpServer::Connections::Connection
   HttpRequestReader reader_;
   std::array<char, 4096> buffer_;
   std::string answer_;
-  // Of a stream of events; null: this is none.
+  // Makes the next event; null: the answer is no stream of events.
   std::function<std::optional<std::string>()> next_event_;
   asio::steady_timer until_event_;
 };

@@ -40,7 +40,7 @@ std::vector<MetricFamily> DatasetFamilies(const std::vector<DatasetNumbers>& dat
     bool has_other = false;
     for (const DatasetNumbers& dataset : datasets) {
       const auto value = static_cast<double>(dataset.*line.number);
-      // A dataset of this name must not make a second series of the others' name.
+      // A dataset that is called kOther must not make a second series of that name.
       if (family.samples.size() < kMaxDatasetSeries && dataset.name != kOther) {
         family.samples.push_back({.labels = {{"dataset", dataset.name}}, .value = value});
       } else {

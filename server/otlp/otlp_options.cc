@@ -43,7 +43,7 @@ absl::Status Bad(absl::string_view source, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(source, ": ", why));
 }
 
-// The address of spans under the endpoint `base` of all of OTLP.
+// The address of spans under `base`, which is the endpoint for all of OTLP.
 absl::StatusOr<std::string> UrlUnder(absl::string_view source, absl::string_view base) {
   const absl::StatusOr<HttpUrl> url = ParseHttpUrl(base);
   if (!url.ok()) return Bad(source, url.status().message());

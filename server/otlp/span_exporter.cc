@@ -24,7 +24,8 @@ constexpr uint64_t kMaxAnswerBytes = 64 << 10;
 // How long a thread may take to see that its work is not wanted any more (kInterruptLook is 20 ms).
 constexpr absl::Duration kEndGrace = absl::Milliseconds(200);
 
-// Whether OTLP allows another attempt. Fewer answers do than MayBeTriedAgain() knows.
+// Whether OTLP allows another attempt. OTLP allows it for fewer answers than MayBeTriedAgain()
+// does.
 bool MayBeSentAgain(const absl::StatusOr<HttpResponse>& outcome) {
   if (!outcome.ok()) {
     return absl::IsUnavailable(outcome.status()) || absl::IsDeadlineExceeded(outcome.status());

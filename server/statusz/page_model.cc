@@ -103,7 +103,7 @@ const MetricFamily* Find(const ServerView& view, absl::string_view name) {
   return nullptr;
 }
 
-// The value of the family whose label has this value. An unknown one if there is none.
+// The value of the family's sample with this value of its label. Unknown if there is none.
 PageCell CellOf(const ServerView& view, absl::string_view name, absl::string_view label_value) {
   const MetricFamily* const family = Find(view, name);
   if (family == nullptr) return {.text = std::string(kUnknown)};

@@ -25,8 +25,8 @@ StepWriter* StepWriter::Start(std::unique_ptr<StepStream> stream, const StepRang
   auto* writer =
       new StepWriter(std::move(stream), range, std::move(slots), std::move(handle), running,
                      counters, not_shared, std::move(log), std::move(trace), std::move(tap));
-  // The metadata is sent on its own. Otherwise gRPC would keep it back with a small first chunk,
-  // and report neither as sent, until something else is sent.
+  // The metadata is sent on its own. Otherwise gRPC would keep it back together with a small first
+  // chunk, and would not report them as sent until something else is sent.
   writer->StartSendInitialMetadata();
   writer->AskForSlice();
   return writer;

@@ -192,7 +192,7 @@ class InspectCommand final : public Command {
   }
 
   absl::Status Run(const Console& console) override {
-    // Before shards are looked at, which may take long.
+    // The options are checked before the shards are read, because reading may take long.
     v1::FeedSpec spec;
     ReadRoom room;
     for (const auto& [option, text] : {std::pair("--read-budget", &read_budget_),
@@ -260,7 +260,7 @@ class InspectCommand final : public Command {
   }
 
  private:
-  // A quarter of the server's default --memory-budget, as there.
+  // A quarter of the server's default --memory-budget, as in the server.
   static constexpr int64_t kDefaultReadBudget = int64_t{256} << 20;
 
   static absl::StatusOr<int64_t> ParseSize(absl::string_view option, absl::string_view text,

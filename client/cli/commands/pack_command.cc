@@ -99,7 +99,7 @@ class PackCommand final : public Command {
     SYSTOLE_ASSIGN_OR_RETURN(options_.compression, CompressionToWrite(compression_));
     absl::StatusOr<PackReport> report;
     {
-      InterruptFlag unwanted;  // Also for what takes long between two files: lists, servers.
+      InterruptFlag unwanted;  // Also ends long waits between two files.
       const InterruptCallback interrupt(console.interrupt, [&unwanted] { unwanted.Raise(); });
       const InterruptScope scope(unwanted);
       std::optional<ProgressBar> bar;
