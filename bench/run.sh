@@ -110,8 +110,8 @@ for i in "${!programs[@]}"; do
 done
 
 if [[ $amount == smoke ]]; then
-  # Ratios of next to no work must not be read as results, so the table is not shown. But it is
-  # made, to show that this works.
+  # Ratios of next to no work must not be read as results, so the table is not shown. But the table
+  # is made, to show that making it works.
   exec 3>/dev/null
 else
   exec 3>&1

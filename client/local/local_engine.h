@@ -50,8 +50,8 @@ class LocalEngine {
   // InvalidArgument if an option is out of range. The message names the option.
   static absl::StatusOr<std::shared_ptr<LocalEngine>> Create(const LocalEngineOptions& options);
 
-  // Joins the threads, even those whose reads hang. The engine's streams must be destroyed before.
-  // Their slices may outlive the engine.
+  // Joins the threads, even those whose reads hang. The engine's streams must be destroyed before
+  // the engine. Their slices may outlive the engine.
   ~LocalEngine() = default;
   LocalEngine(const LocalEngine&) = delete;
   LocalEngine& operator=(const LocalEngine&) = delete;

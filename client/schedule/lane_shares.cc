@@ -36,7 +36,7 @@ std::vector<LaneShare> LaneShares::SharesOf(const std::vector<int>& servers) con
     shares.push_back({.server = server, .every = known == nullptr ? 1 : known->share.every});
     whole = whole || shares.back().every == 1;
   }
-  // Those with whole lanes may be gone.
+  // The servers with whole lanes may be gone.
   if (!whole) {
     for (LaneShare& share : shares) share.every = 1;
   }

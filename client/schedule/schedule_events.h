@@ -58,7 +58,7 @@ struct ServerLoad {
 
 // What has happened. Servers have numbers that are never used twice.
 
-// The server is in the list of servers now. Those of the lowest `rank` are used first
+// The server is in the list of servers now. Servers of the lowest `rank` are used first
 // (server_subset.h).
 struct ServerJoined {
   int server;

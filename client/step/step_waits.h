@@ -13,8 +13,8 @@
 
 namespace systole {
 
-// It has plain numbers, unlike Histogram, because a feed adds to it under a lock that it holds
-// anyway, and copies it with its other numbers.
+// Unlike Histogram, this class has plain numbers. A feed holds a lock anyway when it adds a wait,
+// and when it copies its numbers.
 class StepWaits {
  public:
   // In seconds. Up to the first bound a trainer hardly waits (client/verdict). A feed gives up

@@ -1,5 +1,5 @@
 // The pages of --admin: whether the server runs and is ready, its metrics, its config, and a page
-// for people. It answers even before the server serves, because reading the indexes may take
+// for people. The port answers before the server serves, because reading indexes may take
 // minutes.
 //
 // Thread-safe.

@@ -1,6 +1,6 @@
 // Counts the streams that a client opens over one HTTP/2 connection, from the heads of its frames
 // (RFC 9113, section 4.1). Nothing is decoded. Counts only streams with numbers as a gRPC client
-// chooses them. These are odd, and each is higher than all before.
+// chooses them: odd numbers, each higher than all before.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_LISTENER_FRAME_SCANNER_H_

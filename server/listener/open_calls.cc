@@ -42,7 +42,7 @@ class CountedCall final : public grpc::experimental::Interceptor {
   }
 
   const std::shared_ptr<OpenCalls::Connection> connection_;
-  bool will_be_served_ = false;  // It counts as served once its answer has gone.
+  bool will_be_served_ = false;  // The call counts as served once its answer has gone.
   bool served_ = false;
 };
 

@@ -33,8 +33,8 @@ class ReadObserver {
 // the socket uses TLS, this shows only the number of bytes. HandedOver shows the plain text.
 void ObserveReads(int fd, std::shared_ptr<ReadObserver> observer);
 
-// If a TLS connection begins on a thread while a HandedOver lives there, it belongs to the observed
-// socket `fd`. Its plain text is shown to the socket's observer.
+// If a TLS connection begins on a thread while a HandedOver lives there, the connection belongs to
+// the observed socket `fd`. Its plain text is shown to the socket's observer.
 class HandedOver {
  public:
   explicit HandedOver(int fd);

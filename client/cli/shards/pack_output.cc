@@ -161,7 +161,7 @@ absl::Status PackOutput::Undo(const absl::Status& error,
     const absl::StatusOr<bool> is_alone =
         outage.ok() ? IsAloneInFolder(names) : absl::StatusOr<bool>(outage);
     const bool is_needed = is_alone.ok() && !*is_alone;
-    // If it is not known who else needs it, it stays, too.
+    // If it is not known whether another run needs the file, the file stays, too.
     const bool is_gone = is_alone.ok() && *is_alone && IsGoneAfter(RemoveStored(labels_path_));
     if (!is_needed && !is_gone) left.push_back(ForeignText(ShownName(labels_path_)));
   }

@@ -38,7 +38,8 @@ struct PackOptions {
   bool raw = false;
   // How each shard is compressed, as a whole.
   Compression compression = Compression::kNone;
-  // Leaves out files that are not whole JPEGs or PNGs, and lists them. Otherwise they are an error.
+  // Leaves out files that are not whole JPEGs or PNGs, and lists them. Otherwise such files are an
+  // error.
   bool skip_bad = false;
   int threads = 1;  // At least 1.
 };

@@ -1,5 +1,5 @@
-// How a core's slice of a batch lies in the accelerator's memory. That decides how many bytes cross
-// from the host.
+// How a core's slice of a batch lies in the accelerator's memory. The layout decides how many bytes
+// cross from the host.
 //
 //   nhwc, hwcn              examples outermost or innermost, without padding
 //   nhwc-tiled, hwcn-tiled  the last two dimensions are cut into tiles of 8 x 128 and padded to

@@ -7,7 +7,7 @@
 //   ready(i,c)    = max(enqueued(i,c), link free) + transfer_time
 //   start(i)      = max over c of max(ready(i,c), end(i-1))      all cores meet: the barrier
 //   end(i)        = start(i) + step_time
-// With one core per chip, "link free" is ready(i-1,c). That is the queue model of TensorFlow's
+// With one core per chip, "link free" is ready(i-1,c). Then this is the queue model of TensorFlow's
 // infeed.
 //
 // The PCIe link belongs to a chip. The slices of the chip's cores cross the link one at a time,

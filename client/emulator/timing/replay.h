@@ -26,7 +26,7 @@ namespace systole::emulator {
 // Returns a function that calls `pop` and appends each slice's time of arrival to `arrivals.ns`, in
 // nanoseconds since the call of Recording(). The time of slices that arrived earlier is 0. The
 // function also sets `arrivals.first_step`, and drops a last step that only some cores got. `clock`
-// is the clock of SliceArrival.arrived_at. The function borrows `arrivals`. It must be called for
+// is the clock of SliceArrival.arrived_at. The function borrows `arrivals`. Call the function for
 // the cores in order. It returns ResourceExhausted beyond kMaxArrivalTimes.
 PopArrival Recording(PopArrival pop, const MonotonicClock& clock, Arrivals& arrivals);
 

@@ -1,7 +1,7 @@
 // The memory of one step, for Python. NumPy arrays are views of it, and array libraries get it by
-// DLPack. The memory goes back to its feed when the last array is gone. Neither giving it back nor
-// DLPack's deleter needs Python. So both may run on any thread, even after the interpreter has
-// ended.
+// DLPack. The memory goes back to its feed when the last array is gone. Giving memory back needs no
+// Python, and DLPack's deleter needs none. So both may run on any thread, even after the
+// interpreter has ended.
 //
 // Thread-compatible value type; copies share the memory.
 #ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_MEMORY_H_
