@@ -8,7 +8,7 @@
 # Runs the benchmarks of each commit five times, in turns (A B A B ..). A run has the rounds of
 # `bench/run.sh --quick`. For each figure the script prints both medians, and the median, min and
 # max of the ratio B / A. The commits are checked out and built under a temporary folder that is
-# removed at the end. This tree, whatever its state, is not touched.
+# removed at the end. The script does not touch this tree, whatever its state.
 set -euo pipefail
 
 readonly runs=5

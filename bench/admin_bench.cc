@@ -41,7 +41,7 @@ void BM_Scrape(benchmark::State& state) {
   absl::StatusOr<Catalogue> catalogue = OpenTestCatalogue(folder / "a.tfrecord");
   SYSTOLE_CHECK(admin.ok() && catalogue.ok());
   const int port = (*admin)->port();
-  const FeedServiceOptions service;  // As an argument, g++ 12 would warn of it.
+  const FeedServiceOptions service;  // g++ 12 would warn of a temporary.
   absl::StatusOr<std::unique_ptr<Server>> server =
       Server::Start(*std::move(catalogue), config, service, *std::move(admin));
   SYSTOLE_CHECK(server.ok());

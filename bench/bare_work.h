@@ -29,9 +29,9 @@ struct BareExample {
 // many slices ahead.
 class SliceStore {
  public:
-  // If `kept`, there are as many different source examples as a slice has, so they come from
-  // memory. Otherwise there is one, which is copied again and again, so it comes from the
-  // processor's caches.
+  // If `kept`, there are as many source examples as a slice has examples, so they come from memory.
+  // Otherwise one source example is copied again and again, so it comes from the processor's
+  // caches.
   SliceStore(int64_t example_bytes, int64_t batch, bool kept);
 
   // Copies example `number`. Thread-safe for different numbers.

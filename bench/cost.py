@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what a step costs two builds in processor time, all of server and client together.
+"""Compares two builds by the processor time of a step, server and client together.
 
   bench/cost.py BASE BUILD [--rounds N] [--scale X]
 
@@ -11,7 +11,7 @@ scraped every second. BASE's has none. The builds take turns. Each run feeds a f
 steps from a new server to `systole feed`, and counts the processor time of both, user and system
 (the process clock of the server, getrusage of the client). Prints the medians, and the ratio BUILD
 / BASE of each round: median, smallest and largest. Processor time depends little on what else the
-machine does, but caches are shared: for figures to rely on, use a quiet machine.
+machine does, but caches are shared. For figures that you rely on, use a quiet machine.
 """
 
 import argparse
@@ -152,7 +152,7 @@ def _scraped(port):
 
 
 def _run(build, feed, steps, with_admin, data):
-    """One run; what a step costs."""
+    """Runs once. Returns the cost of a step."""
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
         spec = work / "spec.textproto"

@@ -1,7 +1,7 @@
 // Measures the feed through links that limit it: one of 1 Gbit/s, and one of 20 ms round trip
 // (bench/link.h). The ceiling is a raw TCP socket that moves the same bytes over the same link.
-// Also measures what is gained over the link of 1 Gbit/s if the client, and not the server,
-// finishes the steps: normalises and casts the pixels.
+// Also measures the gain over the link of 1 Gbit/s if the client finishes the steps in place of the
+// server. To finish a step is to normalise and cast its pixels.
 //
 // Needs root. Without root every figure is reported as not measured.
 #include <arpa/inet.h>
@@ -112,7 +112,7 @@ void Serve(int control) {
   SYSTOLE_CHECK(catalogue.ok());
   config.set_listen("0.0.0.0:0");
   config.set_insecure(true);
-  // An object: for a default argument g++ 12 warns of members that are not set.
+  // A variable, because g++ 12 warns of unset members in a default argument.
   const FeedServiceOptions options;
   const auto pixels = Server::Start(*std::move(catalogue), config, options);
   SYSTOLE_CHECK(pixels.ok());

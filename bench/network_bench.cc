@@ -1,10 +1,10 @@
 // Measures feeds whose shards lie behind a network: 20 ms of latency, and 400 MB/s for all
 // connections together (object_server.h). The ceilings are bare libcurl, which fetches the same
 // bytes through the same server, and the same feeds with the shards on this machine.
-//   BM_FarBlocks   the blocks that a feed reads ahead, without a feed, and what CPU time a GB takes
-//   BM_FarInOrder  cold, and what CPU time a GB takes
-//   BM_FarWindow   cold, shuffled by WINDOW, and how many bytes it fetches
-//   BM_FarGlobal   shuffled by GLOBAL, in epochs after the first
+//   BM_FarBlocks   the blocks of a feed, read ahead without the feed; the CPU time of a GB
+//   BM_FarInOrder  a feed in order, from a cold start; the CPU time of a GB
+//   BM_FarWindow   a feed shuffled by WINDOW, from a cold start; the bytes that it fetches
+//   BM_FarGlobal   a feed shuffled by GLOBAL, in epochs after the first
 //
 // A feed does next to nothing with its records: a checksum, and a copy into the step.
 #include <algorithm>
@@ -40,7 +40,7 @@ namespace systole::bench {
 namespace {
 
 constexpr int kConnections = 64;  // As many as an HttpClient has.
-// From memory an epoch that only copies takes a tenth of a second.
+// An epoch that only copies from memory takes a tenth of a second.
 constexpr int64_t kWarmEpochs = 10;
 constexpr int64_t kWarmEpochsDecoded = 1;
 
@@ -152,7 +152,7 @@ class BlocksInOrder {
   CondVar changed_;
   bool woken_ ABSL_GUARDED_BY(mu_) = false;        // A request that was refused may succeed now.
   std::vector<size_t> come_ ABSL_GUARDED_BY(mu_);  // Blocks whose tickets may go.
-  BlockReader reader_;                             // Last: it calls what uses the rest.
+  BlockReader reader_;                             // Last: it calls functions that use the rest.
 };
 
 std::vector<double> CpuPerGb(const std::vector<Sample>& samples) {
@@ -161,7 +161,7 @@ std::vector<double> CpuPerGb(const std::vector<Sample>& samples) {
   return cpu;
 }
 
-// CPU seconds for a GB that may be used beyond those of bare libcurl.
+// The CPU seconds for a GB that a feed may use beyond bare libcurl's.
 double AllowedCpu(bool on_disk) { return on_disk ? 0.4 : 0.15; }
 
 void BM_FarBlocks(benchmark::State& state, bool on_disk) {

@@ -1,8 +1,8 @@
 // Measures what pacing costs. Eight cores, whose queues are always full, take steps of a given time
 // by the wall clock. Real chips would be busy all the time: their utilisation (AU) would be 1.
-// `wall_au` is below 1 by what the emulator itself costs. The steps of 272 to 29 ms are ResNet-50's
-// on v2, v3, v4, v5e, v5p and v6e, at 128 examples a core. The step of 375 us is the shortest one
-// that we want to pace.
+// `wall_au` is below 1 by the emulator's own share of the time. The steps of 272 to 29 ms are
+// ResNet-50's on v2, v3, v4, v5e, v5p and v6e, at 128 examples a core. The step of 375 us is the
+// shortest one that we want to pace.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

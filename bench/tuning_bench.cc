@@ -1,6 +1,6 @@
 // Measures what tuning by hand still gains. The gain should be zero. BM_Defaults compares the
-// defaults with the best of several numbers of threads and budgets. BM_DistantStorage reads from
-// slow storage, whose reads wait, and compares it with the page cache.
+// defaults with the best of several numbers of threads and budgets. BM_DistantStorage compares slow
+// storage, whose reads wait, with the page cache.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kUserProperty[] = "systole_unix_user";
 
-// Marks with the user every call of a connection that has these credentials.
+// Adds the user to every call of a connection that has these credentials.
 class UserMark final : public grpc::AuthMetadataProcessor {
  public:
   explicit UserMark(uid_t user) : user_(absl::StrCat(user)) {}

@@ -1,4 +1,5 @@
-// Which feed a run read, from which servers and when, for its report and its recording.
+// The feed that a run read: its spec, its servers and the date. For the run's report and its
+// recording.
 //
 // Thread-compatible value type.
 #ifndef SYSTOLE_CLIENT_EMULATOR_TIMING_FEED_ORIGIN_H_

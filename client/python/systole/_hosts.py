@@ -19,7 +19,7 @@ def share_of_cores(
     """The cores, [first, last + 1), and the name of the source that says so.
 
     The source is the first of these that exists: the arguments; JAX, if it runs on several
-    processes; RANK and WORLD_SIZE of the environment. Without any, they are all cores.
+    processes; RANK and WORLD_SIZE of the environment. If none exists, the result is all cores.
     """
     if cores is not None:
         if process_index is not None or process_count is not None:
