@@ -172,7 +172,7 @@ absl::StatusOr<std::unique_ptr<AdminPort>> OpenAdmin(const v1::ServerConfig& con
 }
 
 // Where spans go, if anywhere. A flag that is no address is an error. Variables of the environment
-// may be meant for other programs, so a server starts even if it can make nothing of them.
+// may be meant for other programs, so a server starts even if it cannot use them.
 absl::StatusOr<std::optional<OtlpOptions>> SpansOf(const v1::ServerConfig& config,
                                                    EventLog& events) {
   absl::StatusOr<std::optional<OtlpOptions>> options =

@@ -1,4 +1,4 @@
-// Which part of its lane's steps each server of a plan gets. With n servers each lane has every
+// Decides which part of a lane's steps the lane's server gets. With n servers each lane has every
 // n-th step. So the slowest server would set the pace: the window fills with the steps of the
 // others, and they pause. Such a server gets only every second or fourth step of its lane. The
 // other steps of the lane go to the servers that pause most.

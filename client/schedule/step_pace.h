@@ -1,4 +1,4 @@
-// How long a lane takes for a step, on average, and after what time it counts as late.
+// The average time that a lane takes for a step, and the time after which a lane is late.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CLIENT_SCHEDULE_STEP_PACE_H_
