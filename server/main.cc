@@ -135,7 +135,7 @@ void KeepMemoryBounded(int64_t given_bytes, MemoryTrim& trim, EventLog& events) 
                           given_bytes >> 20, " MiB are for budget, caches and idle memory"));
 }
 
-// At the end, how long the collector has to take the last spans, within --drain-timeout.
+// How long the collector has at the end to take the last spans. A part of --drain-timeout.
 constexpr absl::Duration kLastSpansTimeout = absl::Seconds(2);
 
 // The signals that the server waits for.

@@ -13,8 +13,8 @@ constexpr int64_t kStepsForLane = 4;
 constexpr absl::Duration kShortestJudgement = absl::Seconds(2);
 
 // Parts of the time in which a step is awaited from a server. A server that reaches kAlways holds
-// up one that does not exceed kOften. A server with a smaller share that does not exceed kSeldom
-// gets more.
+// up one that does not exceed kOften. If a server with a smaller share does not exceed kSeldom, its
+// share grows.
 constexpr double kAlways = 0.9;
 constexpr double kOften = 0.6;
 constexpr double kSeldom = 0.4;

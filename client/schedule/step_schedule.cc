@@ -106,7 +106,7 @@ void StepSchedule::On(const StreamEnded& event) {
   const FailureKind kind = event.failure->kind;
   // Another process may listen at the address now. So the server must answer a question before it
   // gets steps, even if the stream had sent all of its steps. Streams that shared a connection end
-  // together, and that is one failure of their server.
+  // together, and count as one failure of their server.
   servers_.StreamFailed(lane.server, *event.failure, now_);
   if (IsOver(lane)) return;
   Lost(lane);

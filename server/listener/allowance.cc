@@ -114,7 +114,7 @@ bool Allowances::MayComeIn(const std::string& peer, absl::Duration now) {
 
 std::optional<int64_t> Allowances::FindExcess(absl::Duration now) {
   if (cost_ <= kMaxUnearnedCost) return std::nullopt;
-  // Connections that were silent since they were last counted have earned something by time.
+  // Connections that have been silent since the last count have earned something with time.
   Recount(now);
   if (cost_ <= kMaxUnearnedCost) return std::nullopt;
   const auto cost_of = [this](const std::pair<const int64_t, Connection>& entry) {

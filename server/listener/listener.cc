@@ -28,8 +28,8 @@ namespace {
 // How many connections are taken from one listening socket before the other sockets have their
 // turn.
 constexpr int kMaxAcceptsAtOnce = 64;
-// How long the listening sockets are not watched if no connection can be accepted, not even to be
-// closed. Otherwise the sockets would be ready all the time, and the thread would spin.
+// If no connection can be accepted, not even to be closed, the listening sockets are not watched
+// for this long. Otherwise the sockets would be ready all the time, and the thread would spin.
 constexpr int kPauseMs = 100;
 // How often the listener tries to let waiting connections in.
 constexpr int kWaitingMs = 2;
@@ -383,7 +383,7 @@ void Listener::DropExcess() {
 
 void Listener::Forget(int own) {
   meter_->Remove(own);
-  // The meter may have closed this connection already. That has to be counted before the erase.
+  // The meter may have closed this connection already. That must be counted before the erase.
   DropExcess();
   // Ends the watch before the descriptor is closed. The connection may live on in its owner's
   // descriptor, and epoll would still report it. If there is no watch, this does nothing.

@@ -33,7 +33,7 @@ std::vector<Certificate> CertificatesIn(const std::string& pem) {
   while (X509* const next = PEM_read_bio_X509(reader.get(), nullptr, NoPassword, nullptr)) {
     all.emplace_back(next);
   }
-  ERR_clear_error();  // Of the read that found no more.
+  ERR_clear_error();  // The error of the last read, which found no more.
   return all;
 }
 

@@ -9,11 +9,11 @@
 namespace systole {
 namespace {
 
-// Of opentelemetry.proto.trace.v1.Span.SpanKind and Status.StatusCode.
+// Values of opentelemetry.proto.trace.v1.Span.SpanKind and Status.StatusCode.
 constexpr int kKindInternal = 1;
 constexpr int kKindServer = 2;
 constexpr int kStatusError = 2;
-// Of SpanFlags. Spans are only made of traces that are sampled.
+// A value of SpanFlags. Spans are only made of traces that are sampled.
 constexpr int kSampled = 0x1;
 constexpr int kKnowsWhetherRemote = 0x100;
 constexpr int kParentIsRemote = 0x200;

@@ -15,7 +15,7 @@
 namespace systole {
 namespace {
 
-// Tells that a draw is for server/otlp.
+// Marks random draws as those of server/otlp.
 constexpr uint32_t kPurpose = 0x6f746c70;
 
 // A collector's answer says little, and is not read.

@@ -12,7 +12,7 @@
 namespace systole {
 namespace {
 
-// Tells that a draw is for server/traces.
+// Marks random draws as those of server/traces.
 constexpr uint32_t kPurpose = 0x74726163;
 
 constexpr size_t kMaxErrorBytes = 256;

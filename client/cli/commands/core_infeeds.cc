@@ -10,7 +10,7 @@ namespace systole {
 namespace {
 
 // Steps in each core's queue: the core works on one, and one waits. The steps that the client
-// fetches ahead hide longer hiccups.
+// fetches ahead hide longer interruptions.
 constexpr int64_t kQueueSteps = 2;
 
 absl::StatusOr<int> IndexOf(const SliceLayout& layout, const std::string& name,

@@ -71,7 +71,7 @@ class IndexCommand final : public Command {
     const auto total = static_cast<int64_t>(paths.size());
     SYSTOLE_ASSIGN_OR_RETURN(int threads, ThreadCount(threads_));
     if (threads_ == 0 && IsOnServer(paths.front())) {
-      threads = std::max(threads, kShardsOpenedAtOnce);  // Most of them wait.
+      threads = std::max(threads, kShardsOpenedAtOnce);  // Most of the threads wait.
     }
     absl::StatusOr<std::vector<IndexedShard>> shards;
     {

@@ -70,8 +70,8 @@ std::string NotDecodedText(const VerifyReport& report, bool framing_only) {
   return text.empty() ? "" : text + "\n";
 }
 
-// The bytes of all files. In a store far away each of them is a request, so several are asked for
-// at once.
+// The bytes of all files. In a store far away each file costs a request, so several requests run at
+// once.
 absl::StatusOr<int64_t> TotalBytes(const std::vector<std::string>& paths, int threads) {
   std::vector<absl::StatusOr<StoredState>> states(paths.size());
   WorkerPool pool(threads);

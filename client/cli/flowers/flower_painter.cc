@@ -288,7 +288,7 @@ FlowerPhoto PaintFlower(FlowerKind kind, uint64_t seed, int64_t number, const Fl
   if (!style.photo_texture) {
     return {canvas.width(), canvas.height(), canvas.ToBytes(noise, dice.Bits())};
   }
-  // The texture is noise enough.
+  // No sensor noise, because the texture is noise already.
   FlowerPhoto photo = {canvas.width(), canvas.height(), canvas.ToBytes(/*noise=*/0, 0)};
   AddTexture(seed, number, photo);
   return photo;

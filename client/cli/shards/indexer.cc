@@ -75,7 +75,7 @@ absl::StatusOr<std::vector<IndexedShard>> IndexShards(
         if (!is_group) progress(1);
         return absl::OkStatus();
       });
-  if (InterruptRequested()) {  // The error may be any other one.
+  if (InterruptRequested()) {  // An interruption may look like any error.
     return absl::CancelledError(absl::StrCat("interrupted: ", finished.load(), " of ",
                                              shards.size(),
                                              " shards have an index; index them again to go on"));

@@ -76,7 +76,7 @@ absl::Status PackOutput::BeginWith(const std::string& labels) {
                      " names other classes: another data set was packed into this folder. Pack "
                      "into another folder, or remove that file"));
   }
-  // A file that may not be read (IsAbsent) may be another's, so it is not replaced.
+  // A file that may not be read (IsAbsent) may belong to another user, so it is not replaced.
   if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
   if (is_local_ || there.ok()) return absl::OkStatus();
   return WriteWhole(labels_path_, labels_, wrote_labels_);
@@ -145,7 +145,7 @@ absl::Status PackOutput::Undo(const absl::Status& error,
   std::vector<std::string> names;
   for (const ShardCount& shard : shards) names.push_back(shard.path);
   if (wrote_manifest_) names.push_back(manifest_path_);
-  std::vector<char> removed(names.size());  // Not bool: threads write beside each other.
+  std::vector<char> removed(names.size());  // Not vector<bool>: threads write neighbours.
   const absl::Status outage = ForEachShard(
       static_cast<int64_t>(names.size()), kShardsOpenedAtOnce, [&](int64_t i) -> absl::Status {
         const absl::Status status = RemoveStored(names[i]);

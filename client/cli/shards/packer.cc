@@ -268,7 +268,7 @@ absl::StatusOr<PackReport> Pack(const std::string& images, const std::string& ou
   PackReport report;
   absl::Status packed = PackInto(output, images, out_prefix, options, observer, report);
   if (!packed.ok()) {
-    // After an interruption, `packed` may be any other error.
+    // An interruption may look like any error.
     if (InterruptRequested()) packed = absl::CancelledError("interrupted");
     return output.Undo(packed, report.shards);
   }
