@@ -14,9 +14,9 @@
 namespace systole::emulator {
 
 struct GemmCheck {
-  int64_t counted_cycles = 0;  // What the cycle model says.
-  // What the array took, by the dataflow's own way of counting. The scalesim dataflows give the
-  // last cycle's index, and scalesim-os does not count the R cycles in which a fold's sums move
+  int64_t counted_cycles = 0;  // By the cycle model.
+  // The cycles that the array took, counted in the dataflow's own way. The scalesim dataflows give
+  // the last cycle's index, and scalesim-os does not count the R cycles in which a fold's sums move
   // out.
   int64_t stepped_cycles = 0;
   int64_t values = 0;            // M * N.
