@@ -98,7 +98,7 @@ struct FeedClientOptions {
   bool start_at_once = true;
   // How often the client tells the servers that send steps how long the trainer waits. The request
   // for each stream tells them, too. A report takes a few dozen bytes at most. Servers only show
-  // it.
+  // reports.
   absl::Duration report_every = absl::Seconds(10);
   // Called every 50 ms by the thread that waits in Create() or Resume(); may be null. If it returns
   // true, Create() or Resume() returns Cancelled.

@@ -1,4 +1,4 @@
-// Decides when to tell which server how long the trainer waits (ReportTrainer), and keeps the calls
+// Decides when each server is told how long the trainer waits (ReportTrainer), and keeps the calls
 // that tell it.
 //
 // Only servers that send steps now are told, each by one call at a time. Failures of calls are

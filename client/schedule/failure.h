@@ -19,7 +19,7 @@ enum class FailureKind {
   // The cause may be a torn connection, or a bit that was flipped on the way. It may also be a bug
   // in the server, so there are few attempts.
   kSuspect,
-  // A request, an answer or a chunk was damaged on the way. There are few attempts, but more than a
+  // A request, an answer or a chunk was damaged on the way. The attempts are few, but more than a
   // bad path uses up by chance. If one step in eight is damaged, eight damaged steps in a row come
   // once in 2^24 steps.
   kDamaged,
@@ -40,11 +40,11 @@ struct Failure {
   absl::Duration pushback = absl::ZeroDuration();
 };
 
-// What kind of failure an error of a server or of the connection is. `pushback`: how long the
-// server asked to be left alone, if it did (the trailing metadata "grpc-retry-pushback-ms").
-// `running`: whether a server has served the feed already. If so, three errors are kSuspect and
-// not kFinal: an unknown method, a message that is too large, a caller that is not let in. If they
-// were real, the feed could not have been served before.
+// The kind of failure that an error of a server or of the connection means. `pushback`: how long
+// the server asked to be left alone, if it did (the trailing metadata "grpc-retry-pushback-ms").
+// `running`: whether a server has served the feed already. If so, three errors are kSuspect and not
+// kFinal: an unknown method, a message that is too large, a caller that is not let in. If they were
+// real, the feed could not have been served before.
 Failure FailureOf(absl::StatusCode code, std::optional<absl::Duration> pushback, bool running);
 
 }  // namespace systole
