@@ -1,6 +1,6 @@
-// Brings a config that was read again into force while the server serves. A thread of its own opens
-// the datasets that were added. ConfigReload takes away the datasets that were removed, and says in
-// the log what a running server cannot change.
+// Brings into force a config that was read again, while the server serves. A thread of its own
+// opens the datasets that were added. ConfigReload takes away the datasets that were removed, and
+// says in the log what a running server cannot change.
 //
 //   Begin(config) -> a thread opens what was added -> Tick() brings it into force, or drops it
 //

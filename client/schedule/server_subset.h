@@ -1,5 +1,5 @@
-// Which servers of a long list a client uses. Every client puts the servers into an order of its
-// own (rendezvous hashing), and takes them in this order:
+// Chooses the servers of a long list that a client uses. Every client puts the servers into an
+// order of its own (rendezvous hashing), and takes them in this order:
 //
 //   rank(server) = hash(client, name)        the lowest rank is first
 //   listed --Take()--> taken --GiveBack()--> listed, and for a minute behind all others --> ..

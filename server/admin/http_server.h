@@ -1,6 +1,6 @@
 // A small HTTP/1.1 server for pages: one request a connection, GET and HEAD, no bodies. It has one
-// thread, which also makes the answers. All that a peer can make it hold or wait for is bounded. An
-// answer may be a stream of events that goes on for as long as the peer takes them.
+// thread, which also makes the answers. Everything that a peer can make the server hold or wait for
+// is bounded. An answer may be a stream of events that goes on for as long as the peer takes them.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_SERVER_ADMIN_HTTP_SERVER_H_
@@ -35,7 +35,7 @@ struct HttpServerOptions {
   absl::Duration event_interval = absl::Seconds(2);
   // Null: plain text.
   std::unique_ptr<TlsFiles> tls;
-  // Answers only requests whose `Host` is this machine by its own names: 127.0.0.1, localhost,
+  // Answers only requests whose `Host` is one of this machine's own names: 127.0.0.1, localhost,
   // [::1]. So a web page whose host name leads to this machine cannot read the answers through a
   // browser.
   bool only_loopback_names = false;

@@ -1,5 +1,5 @@
-// The gRPC service: translates messages into calls of core/plan and core/engine and back. Besides
-// that it only counts, admits streams and sends the drain notice.
+// The gRPC service: translates messages into calls of core/plan and core/engine, and results into
+// messages. Besides that it only counts, admits streams and sends the drain notice.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_RPC_FEED_SERVICE_H_

@@ -1,4 +1,4 @@
-// How a server's numbers changed in the last minutes. A sample is kept each few seconds, even if
+// How a server's numbers changed in the last minutes. A sample is kept every few seconds, even if
 // nobody looks, because people open the page only when something has already gone wrong.
 //
 // Thread-safe.

@@ -1,9 +1,9 @@
 // The running streams of this server. Each has one of max_streams places. RunningStreams shares the
 // places between peers, and lets other threads end streams.
 //
-// While a place is free, any peer gets it. When all are taken, the peer that asks is compared with
-// the peer that has the most places. If the peer that asks has at least two places fewer, it gets
-// the newest place of the other peer, and the stream there ends. So
+// While a place is free, any peer gets it. When all places are taken, the peer that asks is
+// compared with the peer that has the most places. If the peer that asks has at least two places
+// fewer, it gets the newest place of the other peer, and the stream there ends. So
 //   * a newcomer is refused only if no peer has two places: a peer cannot keep others out.
 //   * a peer that has fewer places than its share always gets another. The share is max_streams
 //     divided by the number of peers, including this one, and rounded down. The other peers have

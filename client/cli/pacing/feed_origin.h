@@ -1,4 +1,4 @@
-// What a report says about the feed that a command read. It comes from the command line, the
+// The facts of a report about the feed that a command read. They come from the command line, the
 // server's answer and today's date.
 //
 // Thread-safe: no state.

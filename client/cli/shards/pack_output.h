@@ -46,7 +46,7 @@ class PackOutput {
   // Removes the shards, and what BeginWith() and Finish() wrote in a bucket. The labels.txt stays
   // if the folder has shards or a manifest of another run, which may need it. Returns `error`, the
   // reason for the removal, with a list of what could not be removed. Goes on even if the thread is
-  // interrupted. If a server does not answer, asks it no more.
+  // interrupted. If a server does not answer, it is not asked again.
   absl::Status Undo(const absl::Status& error, absl::Span<const ShardCount> shards) const;
 
  private:
