@@ -190,7 +190,8 @@ class BaseFeed(Iterator[Batch]):
         self.load_state_dict(state_dict)
 
     def start_prefetch(self) -> None:
-        """Begins to fetch now, not only with the first batch. Grain calls it after set_state()."""
+        """Begins to fetch now, not only with the first batch. Grain calls this after
+        set_state()."""
         self._handle.start()
 
     def _go_to(self, token: str, step: int) -> None:
@@ -235,10 +236,10 @@ class BaseFeed(Iterator[Batch]):
         `waited_seconds` is the time spent waiting for batches, `total_seconds` all time since the
         first batch was asked for. If the two are nearly equal, the feed limits the training.
 
-        `limit` says what limits the feed: "storage", "decode" (then `limit_output` is the output
-        that costs most and `limit_operation` its operation that costs most, each None if it is not
-        known), "wire", "client", "trainer", "nothing", or "unknown" before the
-        second batch. `limit_share` is its part of the waits, `recent_limit` is the limit of the
+        `limit` says what limits the feed: "storage", "decode", "wire", "client", "trainer",
+        "nothing", or "unknown" before the second batch. With "decode", `limit_output` is the
+        costliest output and `limit_operation` its costliest operation, each None if it is not
+        known. `limit_share` is the limit's part of the waits. `recent_limit` is the limit of the
         last half minute or so. `trainer_wait_seconds` has the waits by cause. The README says what
         to do about each, in "When it is slow".
         """
