@@ -18,8 +18,8 @@ namespace systole {
 enum class WaitCause {
   kStorage,  // Its records were read.
   kDecode,   // Its examples were made, or waited for a processor.
-  kWire,     // It, or the request for it, was on its way.
-  kClient,   // This process checked, copied or finished it.
+  kWire,     // The step, or the request for it, was on its way.
+  kClient,   // This process checked, copied or finished the step.
   kUnknown,  // The server does not say: it is of an older release.
 };
 inline constexpr size_t kNumWaitCauses = 5;
@@ -28,7 +28,7 @@ inline constexpr size_t kNumWaitCauses = 5;
 struct WaitTimes {
   // From the moment when the trainer got its first step to the moment when it got its last one.
   double seconds = 0;
-  // The part of it in which the trainer waited.
+  // The part of this time in which the trainer waited.
   std::array<double, kNumWaitCauses> waited = {};
 
   double of(WaitCause cause) const { return waited[static_cast<size_t>(cause)]; }

@@ -74,7 +74,7 @@ struct Console {
   std::ostream& err;
   bool err_is_terminal = false;  // Progress bars are drawn only then.
   bool json = false;             // `--json`: `out` gets one JSON object and nothing else.
-  absl::string_view version;     // The program's.
+  absl::string_view version;     // The program's version.
   // How wide the terminal is now, in columns; null: 80.
   std::function<int()> terminal_columns;
   Interrupt* interrupt = nullptr;  // May be null.
