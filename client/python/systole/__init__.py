@@ -30,15 +30,16 @@ def _load() -> None:
 _load()
 
 from systole import _systole  # noqa: E402
+from systole._any_feed import AnyFeed, Steps  # noqa: E402
 from systole._arguments import checks_names, count_of_bytes, path, whole_number  # noqa: E402
 from systole._array import Array  # noqa: E402
-from systole._base_feed import Steps  # noqa: E402
-from systole._batch import ArraySpec, Batch, Page, Ragged  # noqa: E402
+from systole._batch import AnyBatch, ArraySpec, Batch, Page, Ragged  # noqa: E402
 from systole._errors import (  # noqa: E402
     Cancelled,
     DataLoss,
     Error,
     FailedPrecondition,
+    FunctionError,
     Internal,
     InvalidSpec,
     NotFound,
@@ -47,6 +48,8 @@ from systole._errors import (  # noqa: E402
     Unavailable,
 )
 from systole._feed import LocalFeed  # noqa: E402
+from systole._map import MappedBatch, MappedFeed  # noqa: E402
+from systole._map import map as map  # noqa: E402
 from systole._metrics import Metric, Sample  # noqa: E402
 from systole._serve import serve  # noqa: E402
 from systole._served_feed import Feed  # noqa: E402
@@ -98,7 +101,10 @@ def configure(
 content_version = _systole.content_version
 keep_freed_memory = _systole.keep_freed_memory
 
+# `map` is left out: `from systole import *` must not hide Python's own.
 __all__ = [
+    "AnyBatch",
+    "AnyFeed",
     "Array",
     "ArraySpec",
     "Batch",
@@ -107,9 +113,12 @@ __all__ = [
     "Error",
     "FailedPrecondition",
     "Feed",
+    "FunctionError",
     "Internal",
     "InvalidSpec",
     "LocalFeed",
+    "MappedBatch",
+    "MappedFeed",
     "Metric",
     "NotFound",
     "Page",

@@ -47,7 +47,7 @@ class Array(np.ndarray[Any, Any]):
         array: np.ndarray[Any, Any] = self
         if memory is None or copy:
             if copy is False:
-                raise BufferError("an array computed from a feed's arrays can only be copied")
+                raise BufferError("an array that is not in a feed's memory can only be copied")
             memory, array = _copied(self)
         if array.dtype == _BFLOAT16:
             code = _CODE_BFLOAT16

@@ -1,36 +1,18 @@
-"""What every feed can do: an iterator of batches with a state."""
+"""What Feed and LocalFeed have in common."""
 
 from __future__ import annotations
 
 import atexit
-import json
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
-from systole import _errors, _systole
-from systole._arguments import whole_number
+from systole import _systole
+from systole._any_feed import STATE_VERSION, AnyFeed
 from systole._batch import ArraySpec, Batch, Layout, Page
 from systole._metrics import Metric, metrics_of
 
-_STATE_VERSION = 1
-
-# Methods of tf.data's and other datasets, and what to use here.
-_NOT_HERE = {
-    "take": "itertools.islice(feed.steps(), n) gives n batches",
-    "skip": "skip_to(step) goes on with another step; the spec's select=[Select(skip=n)] leaves "
-    "out records",
-    "map": "use the spec's transforms=, or work on the batches that you get",
-    "filter": "use the spec's select= to pick records, or leave out batches that you get",
-    "batch": "its elements are batches; the spec's global_batch is their number of examples",
-    "repeat": "use the spec's epochs=; feed.steps() goes on over all epochs",
-    "shuffle": "use the spec's shuffle=Shuffle('global')",
-    "prefetch": "use prefetch_bytes=; for devices, systole.jax.device_prefetch()",
-    "shard": "process_index= and process_count= give this process its part",
-    "as_numpy_iterator": "its batches are NumPy arrays already",
-}
 _open_feeds: weakref.WeakSet[BaseFeed] = weakref.WeakSet()
 
 
@@ -44,15 +26,8 @@ def _close_feeds() -> None:
             pass  # In a child of fork(): the feed is the parent's.
 
 
-class BaseFeed(Iterator[Batch]):
-    """The base of Feed and LocalFeed: an iterator of batches with a state.
-
-    `for batch in feed` gives one epoch, or what is left of it. The next loop goes on with the next
-    epoch. After the feed's last epoch a loop is empty. len(feed) is the number of steps of an
-    epoch. `for batch in feed.steps()` gives all that is left, over all epochs. `next(feed)` raises
-    StopIteration at the end of the epoch. `next(feed.steps())` raises it only at the end of the
-    feed.
-    """
+class BaseFeed(AnyFeed[Batch]):
+    """The base of Feed and LocalFeed."""
 
     # `open_at(token, first_step)` opens the extension's feed.
     def __init__(
@@ -62,145 +37,50 @@ class BaseFeed(Iterator[Batch]):
         said_by: str,
         open_at: Callable[[str | None, int], _systole.FeedHandle],
     ) -> None:
+        super().__init__()
         self._spec = spec
         self._said_by = said_by
         self._open_at = open_at
         self._handle = open_at(None, 0)
         sheets = self._handle.sheets(spec, self._source())
         self._layout = Layout(self._handle.shape(), num_cores, sheets)
-        self._next_step = 0
-        self._epoch_end: int | None = None
-        self._peeked: Batch | None = None
         self._closed = False
         self._waited = 0.0
         self._began: float | None = None
         _open_feeds.add(self)
 
-    # ---- Batches ----
+    def _taker(self) -> Callable[[], Batch | None]:
+        handle = self._handle
 
-    def __iter__(self) -> BaseFeed:
-        """This feed, for the rest of its current epoch."""
-        epoch = self._next_step // self._layout.steps_per_epoch
-        self._epoch_end = (epoch + 1) * self._layout.steps_per_epoch
-        return self
+        def take() -> Batch | None:
+            begin = time.monotonic()
+            if self._began is None:
+                self._began = begin
+            try:
+                step = handle.next()
+            finally:
+                self._waited += time.monotonic() - begin
+            return None if step is None else Batch(step[0], step[1], self._layout)
 
-    def __next__(self) -> Batch:
-        """The next batch. StopIteration at the end of the epoch. Ctrl-C ends the wait.
-
-        Raises DataLoss, FailedPrecondition, Unavailable and other kinds of systole.Error.
-        """
-        if self._epoch_end is None:
-            iter(self)
-        assert self._epoch_end is not None
-        if self._next_step >= self._epoch_end:
-            raise StopIteration
-        batch = self._peeked or self._take()
-        self._peeked = None
-        if batch is None:
-            raise StopIteration
-        self._next_step = batch.step + 1
-        return batch
-
-    def steps(self) -> Steps:
-        """The rest of the feed, over all epochs. For a training that counts steps."""
-        return Steps(self)
-
-    def _take(self) -> Batch | None:
-        begin = time.monotonic()
-        if self._began is None:
-            self._began = begin
-        try:
-            step = self._handle.next()
-        finally:
-            self._waited += time.monotonic() - begin
-        return None if step is None else Batch(step[0], step[1], self._layout)
-
-    def peek(self) -> Batch:
-        """The next batch, even of the next epoch. It still counts as not consumed."""
-        if self._peeked is None:
-            self._peeked = self._take()
-        if self._peeked is None:
-            raise StopIteration("the feed has ended: there is no next batch")
-        return self._peeked
+        return take
 
     def __len__(self) -> int:
         """Steps of an epoch."""
         return self._layout.steps_per_epoch
 
-    # ---- Position ----
-
-    @property
-    def step(self) -> int:
-        """The number of the batch that comes next, counted over all epochs."""
-        return self._next_step
-
-    @property
-    def epoch(self) -> int:
-        """The epoch of the batch that comes next."""
-        return self._next_step // self._layout.steps_per_epoch
-
-    def skip_to(self, step: int) -> None:
-        """Goes to step number `step`, forwards or back. Costs as much as opening the feed."""
-        step = whole_number("step", step)
-        if step < 0:
-            raise _errors.InvalidSpec(f"step is {step}, want 0 or more")
-        self._go_to(self._handle.token_at(step), step)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state after the last batch that was taken. It is the same on every host of a job. A
-        job with another number of hosts can load it, in a Feed and in a LocalFeed. This works
-        before the first batch, too. Part of PyTorch's protocol Stateful.
-        """
-        return self.state_at(self._next_step)
-
     def state_at(self, step: int) -> dict[str, Any]:
         """The state to go on with step `step`. For callers that have taken batches ahead."""
-        return {"version": _STATE_VERSION, "step": step, "token": self._handle.token_at(step)}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on where state_dict() was taken.
-
-        Raises FailedPrecondition if the data, their order or the content version differ. The
-        message says which of them.
-        """
-        if (
-            not isinstance(state_dict, Mapping)
-            or state_dict.get("version") != _STATE_VERSION
-            or not {"token", "step"} <= state_dict.keys()
-        ):
-            raise _errors.WrongType(
-                f"this is not a state of a feed, or one of a newer release: want a result of "
-                f"state_dict(), with version {_STATE_VERSION}, a step and a token, got "
-                f"{state_dict!r:.200}"
-            )
-        self._go_to(str(state_dict["token"]), whole_number("step", state_dict["step"]))
-
-    def get_state(self) -> bytes:
-        """state_dict() as JSON. Grain's and Orbax's protocol."""
-        return json.dumps(self.state_dict()).encode()
-
-    def set_state(self, state: bytes) -> None:
-        """load_state_dict() of JSON."""
-        try:
-            state_dict = json.loads(state)
-        except (TypeError, ValueError):
-            raise _errors.WrongType(
-                f"this is not a state of a feed: want a result of get_state(), got {state!r:.200}"
-            ) from None
-        self.load_state_dict(state_dict)
+        return {"version": STATE_VERSION, "step": step, "token": self._handle.token_at(step)}
 
     def start_prefetch(self) -> None:
         """Begins to fetch now, not only with the first batch. Grain calls this after
         set_state()."""
         self._handle.start()
 
-    def _go_to(self, token: str, step: int) -> None:
+    def _move(self, token: str, step: int) -> None:
         handle = self._open_at(token, step)
         self._handle.close()
         self._handle = handle
-        self._next_step = step
-        self._epoch_end = None
-        self._peeked = None
 
     # ---- Properties ----
 
@@ -280,32 +160,8 @@ class BaseFeed(Iterator[Batch]):
         self._handle.close()
         _open_feeds.discard(self)
 
-    def __enter__(self) -> BaseFeed:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _source(self) -> str:
         raise NotImplementedError
-
-    if not TYPE_CHECKING:  # mypy finds such mistakes by itself.
-
-        def __getattr__(self, name: str) -> Any:
-            if name in _NOT_HERE:
-                raise _errors.WrongName(f"a feed has no {name}(): {_NOT_HERE[name]}")
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-        def __getitem__(self, index: object) -> Any:
-            raise _errors.WrongType(
-                "a feed has no elements by number: loop over it, go to a step by skip_to(step), "
-                "and give a DataLoader systole.torch.FeedDataset(..)"
-            )
 
     def __repr__(self) -> str:
         layout = self._layout
@@ -335,20 +191,3 @@ class BaseFeed(Iterator[Batch]):
             f"{layout.steps_per_epoch} steps an epoch, {steps}; cores {first} to {end - 1} "
             f"({self._said_by}); {where}{slow}>"
         )
-
-
-class Steps(Iterator[Batch]):
-    """The rest of a feed, epoch after epoch. Ends with the feed, which may have no end.
-
-    It has no position of its own. Its next batch follows the last batch that was taken, from here
-    or from the feed.
-    """
-
-    def __init__(self, feed: BaseFeed) -> None:
-        self.feed = feed
-
-    def __next__(self) -> Batch:
-        batch = next(self.feed, None)
-        if batch is None:  # The end of an epoch, or of the feed.
-            batch = next(iter(self.feed))
-        return batch

@@ -97,76 +97,68 @@ class Ragged(NamedTuple):
     row_splits: np.ndarray[Any, np.dtype[np.int64]]
 
 
-class Batch(Mapping[str, Array]):
-    """One step: a mapping from names to arrays, `valid` among them.
+class AnyBatch(Mapping[str, Array]):
+    """One step, of a feed or of systole.map: a mapping from names to arrays, `valid` among them.
 
-    batch["image"]      the examples of all cores that this feed has, in order, as one array
+    batch["image"]      the examples of all cores that this process has, in order, as one array
     batch.per_core()    the same, one mapping for each core; views, no copies
     batch.step          counts global batches from 0 over all epochs
     batch.epoch         the epoch that the step belongs to
+    batch.cores         the cores of the batch, [first, last + 1)
+    batch.total_cores   the cores of the whole feed, those of other processes included
     """
 
-    def __init__(self, step: int, memory: _systole.Memory, layout: Layout) -> None:
+    def __init__(
+        self,
+        step: int,
+        epoch: int,
+        specs: Mapping[str, ArraySpec],
+        cores: tuple[int, int],
+        total_cores: int,
+    ) -> None:
         self.step = step
-        self.epoch = step // layout.steps_per_epoch
-        self._memory = memory
-        self._layout = layout
-        self._arrays: dict[str, Array] = {}
-
-    @property
-    def cores(self) -> tuple[int, int]:
-        """The cores of the batch, [first, last + 1)."""
-        return self._layout.cores
-
-    @property
-    def total_cores(self) -> int:
-        """The cores of the whole feed, those of other processes included."""
-        return self._layout.total_cores
+        self.epoch = epoch
+        self.cores = cores
+        self.total_cores = total_cores
+        self._specs = specs
 
     @property
     def element_spec(self) -> dict[str, ArraySpec]:
         """The properties of the arrays, by name."""
-        return dict(self._layout.tensors)
+        return dict(self._specs)
 
-    def __getitem__(self, name: str) -> Array:
-        array = self._arrays.get(name)
-        if array is None:
-            spec = self._layout.tensors.get(name)
-            if spec is None:
-                raise KeyError(f"{name!r}: the batch has {', '.join(self._layout.tensors)}")
-            if spec.shape is None:
-                where = "in its last dimension" if spec.untiled_shape is None else "in tiles"
-                raise _errors.InvalidSpec(
-                    f"{name!r} has the examples {where}, so the parts of "
-                    f"{self._layout.num_cores} cores are not one array: take batch.per_core()"
-                )
-            array = array_at(self._memory, spec.offset, spec.dtype, spec.shape)
-            self._arrays[name] = array
-        return array
+    def _spec_of(self, name: str) -> ArraySpec:
+        spec = self._specs.get(name)
+        if spec is None:
+            raise KeyError(f"{name!r}: the batch has {', '.join(self._specs)}")
+        return spec
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._layout.tensors)
+        return iter(self._specs)
 
     def __len__(self) -> int:
-        return len(self._layout.tensors)
+        return len(self._specs)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._layout.tensors
+        return name in self._specs
 
     def per_core(self) -> list[dict[str, Array]]:
         """A mapping from names to arrays for each core, in order."""
         return [
-            {name: self.core_array(name, core) for name in self._layout.tensors}
-            for core in range(*self._layout.cores)
+            {name: self.core_array(name, core) for name in self._specs}
+            for core in range(*self.cores)
         ]
 
     def core_array(self, name: str, core: int) -> Array:
         """One core's part of `name`. `core` is absolute: one of range(*batch.cores)."""
-        spec = self._layout.tensors[name]
-        if core not in range(*self._layout.cores):
-            raise IndexError(f"core {core}: the batch has cores {self._layout.cores}")
-        at = spec.offset + (core - self._layout.cores[0]) * spec.per_core_bytes
-        return array_at(self._memory, at, spec.dtype, spec.per_core_shape)
+        spec = self._spec_of(name)
+        if core not in range(*self.cores):
+            raise IndexError(f"core {core}: the batch has cores {self.cores}")
+        return self._part(name, spec, core - self.cores[0])
+
+    def _part(self, name: str, spec: ArraySpec, index: int) -> Array:
+        """The part of core number `index` of this batch."""
+        raise NotImplementedError
 
     def ragged(self, name: str) -> Ragged:
         """A padded output without its padding: all values, and where each example begins."""
@@ -177,15 +169,44 @@ class Batch(Mapping[str, Array]):
         kept = np.arange(array.shape[1]) < np.asarray(lengths)[:, None]
         return Ragged(np.asarray(array)[kept], row_splits)
 
+    def __repr__(self) -> str:
+        arrays = ", ".join(
+            f"{spec.name} {spec.dtype}{list(spec.shape or spec.per_core_shape)}"
+            for spec in self._specs.values()
+        )
+        return f"<systole.{type(self).__name__} step {self.step}, epoch {self.epoch}: {arrays}>"
+
+
+class Batch(AnyBatch):
+    """One step of a feed, in the feed's memory."""
+
+    def __init__(self, step: int, memory: _systole.Memory, layout: Layout) -> None:
+        epoch = step // layout.steps_per_epoch
+        super().__init__(step, epoch, layout.tensors, layout.cores, layout.total_cores)
+        self._memory = memory
+        self._layout = layout
+        self._arrays: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        array = self._arrays.get(name)
+        if array is None:
+            spec = self._spec_of(name)
+            if spec.shape is None:
+                where = "in its last dimension" if spec.untiled_shape is None else "in tiles"
+                raise _errors.InvalidSpec(
+                    f"{name!r} has the examples {where}, so the parts of "
+                    f"{self._layout.num_cores} cores are not one array: take batch.per_core()"
+                )
+            array = array_at(self._memory, spec.offset, spec.dtype, spec.shape)
+            self._arrays[name] = array
+        return array
+
+    def _part(self, name: str, spec: ArraySpec, index: int) -> Array:
+        at = spec.offset + index * spec.per_core_bytes
+        return array_at(self._memory, at, spec.dtype, spec.per_core_shape)
+
     def show(self, n: int = 16) -> Page:
         """The first `n` examples as a page: images with their normalisation undone, labels, record
         ids, masked and padded places, the range of every output.
         """
         return Page(self._layout.sheets.page([(self.step, self._memory)], n))
-
-    def __repr__(self) -> str:
-        arrays = ", ".join(
-            f"{spec.name} {spec.dtype}{list(spec.shape or spec.per_core_shape)}"
-            for spec in self._layout.tensors.values()
-        )
-        return f"<systole.Batch step {self.step}, epoch {self.epoch}: {arrays}>"

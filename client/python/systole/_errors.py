@@ -52,6 +52,10 @@ class Cancelled(Error):
     """The feed was closed while a call waited for it."""
 
 
+class FunctionError(Error):
+    """A function of the user's own failed. The message names the step; __cause__ is its error."""
+
+
 class Internal(Error):
     """A bug, here or in a server."""
 

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 from systole import _errors
+from systole._any_feed import AnyFeed, Steps
 from systole._arguments import whole_number
-from systole._base_feed import BaseFeed, Steps
-from systole._batch import ArraySpec, Batch
+from systole._batch import AnyBatch, ArraySpec
 
 
 class Device(Protocol):
@@ -26,6 +26,8 @@ class Device(Protocol):
     @property
     def platform(self) -> str: ...
 
+
+Batches = AnyFeed[Any] | Steps[Any]
 
 # One sharding for all arrays, or a dict of shardings by the names of arrays. Arrays that the dict
 # does not name are left out of the batch. A device means a sharding that puts everything on it.
@@ -63,7 +65,7 @@ class DeviceBatch(Mapping[str, jax.Array]):
         return len(self._arrays)
 
 
-def to_devices(batch: Batch, shardings: Shardings) -> DeviceBatch:
+def to_devices(batch: AnyBatch, shardings: Shardings) -> DeviceBatch:
     """Puts a batch on devices. Returns before the transfers are done. Keeps the memory until then.
 
     The sharding's own index map says which examples go to which device. Each device gets a view of
@@ -82,7 +84,7 @@ def to_devices(batch: Batch, shardings: Shardings) -> DeviceBatch:
     return DeviceBatch(batch.step, batch.epoch, arrays)
 
 
-def _global_array(batch: Batch, spec: ArraySpec, sharding: jax.sharding.Sharding) -> jax.Array:
+def _global_array(batch: AnyBatch, spec: ArraySpec, sharding: jax.sharding.Sharding) -> jax.Array:
     axis = spec.batch_axis
     per_core = spec.per_core_shape[axis]
     shape = list(spec.per_core_shape)
@@ -100,7 +102,7 @@ def _global_array(batch: Batch, spec: ArraySpec, sharding: jax.sharding.Sharding
 
 
 def _examples(
-    batch: Batch, spec: ArraySpec, begin: int, end: int, device: Any
+    batch: AnyBatch, spec: ArraySpec, begin: int, end: int, device: Any
 ) -> np.ndarray[Any, Any]:
     """The examples [begin, end) of the global batch, as a view if they are in one piece.
 
@@ -136,14 +138,14 @@ class DevicePrefetch(Iterator[DeviceBatch]):
     this object. Another DevicePrefetch over the same feed would skip the batches under way.
     """
 
-    def __init__(self, batches: BaseFeed | Steps, shardings: Shardings, size: int = 2) -> None:
+    def __init__(self, batches: Batches, shardings: Shardings, size: int = 2) -> None:
         size = whole_number("size", size, "2")
         if size < 1:
             raise _errors.InvalidSpec(f"size is {size}, want 1 or more")
-        if not isinstance(batches, (BaseFeed, Steps)):
+        if not isinstance(batches, (AnyFeed, Steps)):
             raise _errors.WrongType(
                 f"batches is a {type(batches).__name__}; want a feed, or feed.steps(); apply your "
-                "functions to the batches that come from here"
+                "functions by systole.map(feed, function), or to the batches that come from here"
             )
         given = shardings if isinstance(shardings, Mapping) else {"shardings": shardings}
         for name, one in given.items():
@@ -178,7 +180,7 @@ class DevicePrefetch(Iterator[DeviceBatch]):
         return len(self._feed)
 
     @property
-    def feed(self) -> BaseFeed:
+    def feed(self) -> AnyFeed[Any]:
         """The feed below, for its stats() and metrics(). It is ahead by the batches under way."""
         return self._feed
 
@@ -192,9 +194,7 @@ class DevicePrefetch(Iterator[DeviceBatch]):
         self._next_step = self._feed.step
 
 
-def device_prefetch(
-    batches: BaseFeed | Steps, shardings: Shardings, size: int = 2
-) -> DevicePrefetch:
+def device_prefetch(batches: Batches, shardings: Shardings, size: int = 2) -> DevicePrefetch:
     """Double-buffered transfer: batch n + 1 travels while the trainer works on batch n.
 
     batches:   a feed: each loop is one epoch; or feed.steps(): one loop gives all that is left

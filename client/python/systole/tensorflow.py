@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from systole._any_feed import AnyFeed
 from systole._array import Array
-from systole._base_feed import BaseFeed
-from systole._batch import Batch
+from systole._batch import AnyBatch
 from systole._errors import InvalidSpec
 
 
@@ -21,7 +21,7 @@ def _spec(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
     return tf.TensorSpec(shape, tf.dtypes.as_dtype(dtype), name)
 
 
-def dataset(feed: BaseFeed) -> Any:
+def dataset(feed: AnyFeed[Any]) -> Any:
     """The feed as a tf.data.Dataset of dicts. An iteration is one epoch of the feed.
 
     tf.data copies each batch once. In a loop in eager Python, to_tensors() avoids that copy. The
@@ -54,7 +54,7 @@ def to_tensor(array: Array) -> Any:
     return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
 
 
-def to_tensors(batch: Batch) -> dict[str, Any]:
+def to_tensors(batch: AnyBatch) -> dict[str, Any]:
     """The batch's arrays as eager tensors, without a copy.
 
     With the examples in the last dimension, the parts of several cores are not one array. Then use
@@ -63,7 +63,7 @@ def to_tensors(batch: Batch) -> dict[str, Any]:
     return {name: to_tensor(batch[name]) for name in batch}
 
 
-def per_replica(batch: Batch, strategy: Any) -> dict[str, Any]:
+def per_replica(batch: AnyBatch, strategy: Any) -> dict[str, Any]:
     """One core's part for each of the strategy's local replicas, in order, for strategy.run().
 
     Raises InvalidSpec if the feed does not have as many cores as there are local replicas.

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.utils.data
 from systole._base_feed import BaseFeed
-from systole._batch import Batch
+from systole._batch import AnyBatch
 from systole._caller import makes_batches
 from systole._errors import FailedPrecondition, InvalidSpec
 from systole._feed import Datasets, LocalFeed, addresses_of
@@ -42,7 +42,7 @@ def _no_batches_of_batches(batch: Any, *, collate_fn_map: Any = None) -> Any:
 torch.utils.data._utils.collate.default_collate_fn_map[Tensors] = _no_batches_of_batches
 
 
-def to_tensors(batch: Batch) -> dict[str, torch.Tensor]:
+def to_tensors(batch: AnyBatch) -> dict[str, torch.Tensor]:
     """The batch's arrays as tensors, in the feed's own memory, without a copy."""
     return {name: torch.from_dlpack(batch[name]) for name in batch}  # type: ignore[attr-defined]
 

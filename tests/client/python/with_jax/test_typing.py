@@ -31,6 +31,9 @@ with systole.LocalFeed({"photos": "photos-*"}, spec, threads=2) as feed:
         state: dict[str, object] = feed.state_dict()
     for batch in feed.steps():
         step = batch.step
+    mapped = systole.map(feed, lambda batch: {"image": batch["image"] * 2}, workers=2)
+    for changed in mapped:
+        image = changed["image"]
     systole.prometheus.register(feed, labels={"feed": "train"})
     numbers: list[float] = [sample.value for one in feed.metrics() for sample in one.samples]
 """

@@ -1,0 +1,231 @@
+"""What every source of batches can do: a feed, and a feed whose batches a function changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from systole import _errors
+from systole._arguments import whole_number
+from systole._batch import AnyBatch
+
+BatchT = TypeVar("BatchT", bound=AnyBatch)
+FeedT = TypeVar("FeedT", bound="AnyFeed[Any]")
+STATE_VERSION = 1
+
+# Methods of tf.data's and other datasets, and what to use here.
+_NOT_HERE = {
+    "take": "itertools.islice(feed.steps(), n) gives n batches",
+    "skip": "skip_to(step) goes on with another step; the spec's select=[Select(skip=n)] leaves "
+    "out records",
+    "map": "systole.map(feed, function) applies a function of yours; the spec's transforms= are "
+    "faster",
+    "filter": "use the spec's select= to pick records, or leave out batches that you get",
+    "batch": "its elements are batches; the spec's global_batch is their number of examples",
+    "repeat": "use the spec's epochs=; feed.steps() goes on over all epochs",
+    "shuffle": "use the spec's shuffle=Shuffle('global')",
+    "prefetch": "use prefetch_bytes=; for devices, systole.jax.device_prefetch()",
+    "shard": "process_index= and process_count= give this process its part",
+    "as_numpy_iterator": "its batches are NumPy arrays already",
+}
+
+
+class AnyFeed(Iterator[BatchT], Generic[BatchT]):
+    """An iterator of batches with a state.
+
+    `for batch in feed` gives one epoch, or what is left of it. The next loop goes on with the next
+    epoch. After the feed's last epoch a loop is empty. len(feed) is the number of steps of an
+    epoch. `for batch in feed.steps()` gives all that is left, over all epochs. `next(feed)` raises
+    StopIteration at the end of the epoch. `next(feed.steps())` raises it only at the end of the
+    feed.
+    """
+
+    def __init__(self, next_step: int = 0) -> None:
+        self._next_step = next_step
+        self._epoch_end: int | None = None
+        self._peeked: BatchT | None = None
+
+    # ---- What a kind of feed has of its own ----
+
+    def __len__(self) -> int:
+        """Steps of an epoch."""
+        raise NotImplementedError
+
+    def state_at(self, step: int) -> dict[str, Any]:
+        """The state to go on with step `step`. For callers that have taken batches ahead."""
+        raise NotImplementedError
+
+    def start_prefetch(self) -> None:
+        """Begins to fetch now, not only with the first batch. Grain calls it after set_state()."""
+        raise NotImplementedError
+
+    @property
+    def cores(self) -> tuple[int, int]:
+        """The cores of this feed, [first, last + 1)."""
+        raise NotImplementedError
+
+    @property
+    def num_steps(self) -> int | None:
+        """Steps of the whole feed; None if it has no end."""
+        raise NotImplementedError
+
+    def stats(self) -> dict[str, Any]:
+        """Counts since the feed was opened, or since skip_to() or load_state_dict()."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends the feed. A wait on another thread raises Cancelled. Batches stay valid."""
+        raise NotImplementedError
+
+    def _taker(self) -> Callable[[], BatchT | None]:
+        """A function that gives the next batch, or None at the end of the feed. It raises Cancelled
+        once _move() or close() was called, so that a thread cannot take what is not meant for it.
+        """
+        raise NotImplementedError
+
+    def _move(self, token: str, step: int) -> None:
+        """Lets a new _taker() begin with step `step`."""
+        raise NotImplementedError
+
+    # ---- Batches ----
+
+    def __iter__(self: FeedT) -> FeedT:
+        """This feed, for the rest of its current epoch."""
+        self._epoch_end = (self.epoch + 1) * len(self)
+        return self
+
+    def __next__(self) -> BatchT:
+        """The next batch. StopIteration at the end of the epoch. Ctrl-C ends the wait.
+
+        Raises DataLoss, FailedPrecondition, Unavailable and other kinds of systole.Error.
+        """
+        if self._epoch_end is None:
+            iter(self)
+        assert self._epoch_end is not None
+        if self._next_step >= self._epoch_end:
+            raise StopIteration
+        batch = self._peeked or self._taker()()
+        self._peeked = None
+        if batch is None:
+            raise StopIteration
+        self._next_step = batch.step + 1
+        return batch
+
+    def steps(self) -> Steps[BatchT]:
+        """The rest of the feed, over all epochs. For a training that counts steps."""
+        return Steps(self)
+
+    def peek(self) -> BatchT:
+        """The next batch, even of the next epoch. It still counts as not consumed."""
+        if self._peeked is None:
+            self._peeked = self._taker()()
+        if self._peeked is None:
+            raise StopIteration("the feed has ended: there is no next batch")
+        return self._peeked
+
+    # ---- Position ----
+
+    @property
+    def step(self) -> int:
+        """The number of the batch that comes next, counted over all epochs."""
+        return self._next_step
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the batch that comes next."""
+        return self._next_step // len(self)
+
+    def skip_to(self, step: int) -> None:
+        """Goes to step number `step`, forwards or back. Costs as much as opening the feed."""
+        step = whole_number("step", step)
+        if step < 0:
+            raise _errors.InvalidSpec(f"step is {step}, want 0 or more")
+        self.load_state_dict(self.state_at(step))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state after the last batch that was taken. It is the same on every host of a job. A
+        job with another number of hosts can load it, in a Feed and in a LocalFeed. This works
+        before the first batch, too. Part of PyTorch's protocol Stateful.
+        """
+        return self.state_at(self._next_step)
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes on where state_dict() was taken.
+
+        Raises FailedPrecondition if the data, their order or the content version differ. The
+        message says which of them.
+        """
+        if (
+            not isinstance(state_dict, Mapping)
+            or state_dict.get("version") != STATE_VERSION
+            or not {"token", "step"} <= state_dict.keys()
+        ):
+            raise _errors.WrongType(
+                f"this is not a state of a feed, or one of a newer release: want a result of "
+                f"state_dict(), with version {STATE_VERSION}, a step and a token, got "
+                f"{state_dict!r:.200}"
+            )
+        self._go_to(str(state_dict["token"]), whole_number("step", state_dict["step"]))
+
+    def get_state(self) -> bytes:
+        """state_dict() as JSON. Grain's and Orbax's protocol."""
+        return json.dumps(self.state_dict()).encode()
+
+    def set_state(self, state: bytes) -> None:
+        """load_state_dict() of JSON."""
+        try:
+            state_dict = json.loads(state)
+        except (TypeError, ValueError):
+            raise _errors.WrongType(
+                f"this is not a state of a feed: want a result of get_state(), got {state!r:.200}"
+            ) from None
+        self.load_state_dict(state_dict)
+
+    def _go_to(self, token: str, step: int) -> None:
+        self._move(token, step)
+        self._next_step = step
+        self._epoch_end = None
+        self._peeked = None
+
+    if not TYPE_CHECKING:  # mypy finds such mistakes by itself.
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _NOT_HERE:
+                raise _errors.WrongName(f"a feed has no {name}(): {_NOT_HERE[name]}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+        def __getitem__(self, index: object) -> Any:
+            raise _errors.WrongType(
+                "a feed has no elements by number: loop over it, go to a step by skip_to(step), "
+                "and give a DataLoader systole.torch.FeedDataset(..)"
+            )
+
+    def __enter__(self: FeedT) -> FeedT:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Steps(Iterator[BatchT], Generic[BatchT]):
+    """The rest of a feed, epoch after epoch. Ends with the feed, which may have no end.
+
+    It has no position of its own. Its next batch follows the last batch that was taken, from here
+    or from the feed.
+    """
+
+    def __init__(self, feed: AnyFeed[BatchT]) -> None:
+        self.feed = feed
+
+    def __next__(self) -> BatchT:
+        batch = next(self.feed, None)
+        if batch is None:  # The end of an epoch, or of the feed.
+            batch = next(iter(self.feed))
+        return batch

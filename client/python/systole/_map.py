@@ -1,0 +1,460 @@
+"""systole.map: a function of the user's own, applied to each batch or example of a feed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
+from typing import Any, Literal, cast
+
+import numpy as np
+from systole import _errors
+from systole._any_feed import AnyFeed
+from systole._arguments import checks_names, whole_number
+from systole._array import Array
+from systole._batch import AnyBatch, ArraySpec
+from systole._map_process import RemoteFunction
+
+# What a function gives: arrays, or what NumPy makes arrays of.
+Arrays = Mapping[str, Any]
+Function = Callable[[Any], Arrays]
+
+_MAX_WORKERS = 256
+
+
+class MappedBatch(AnyBatch):
+    """One step of a mapped feed: the arrays that the function gave, and `valid`."""
+
+    def __init__(
+        self, batch: AnyBatch, specs: Mapping[str, ArraySpec], arrays: Mapping[str, Array]
+    ) -> None:
+        super().__init__(batch.step, batch.epoch, specs, batch.cores, batch.total_cores)
+        self._arrays = arrays
+
+    def __getitem__(self, name: str) -> Array:
+        self._spec_of(name)
+        return self._arrays[name]
+
+    def _part(self, name: str, spec: ArraySpec, index: int) -> Array:
+        examples = spec.per_core_shape[0]
+        return cast(Array, self._arrays[name][index * examples : (index + 1) * examples])
+
+
+class _Shapes:
+    """Takes the arrays of the first batch for a pattern, and holds all others against it.
+
+    Thread-safe.
+    """
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._lock = threading.Lock()
+        self._specs: dict[str, ArraySpec] | None = None
+
+    def specs(self) -> dict[str, ArraySpec] | None:
+        """None before the first batch."""
+        return self._specs
+
+    def batch_of(self, batch: AnyBatch, given: Arrays) -> MappedBatch:
+        examples = len(batch["valid"])
+        arrays = {name: np.asarray(value).view(Array) for name, value in given.items()}
+        if "valid" not in arrays:
+            arrays["valid"] = batch["valid"]
+        with self._lock:
+            if self._specs is None:
+                self._specs = {
+                    name: self._spec(name, array, examples, batch) for name, array in arrays.items()
+                }
+        specs = self._specs
+        if arrays.keys() != specs.keys():
+            raise _errors.InvalidSpec(
+                f"{self._function} gave the arrays {', '.join(sorted(arrays))} for step "
+                f"{batch.step}, but {', '.join(sorted(specs))} for an earlier step: give the same "
+                "arrays for each"
+            )
+        for name, array in arrays.items():
+            spec = specs[name]
+            if array.shape != spec.shape or array.dtype != spec.dtype:
+                assert spec.shape is not None
+                raise _errors.InvalidSpec(
+                    f"{self._function} gave {name!r} as {_shown(array.dtype, array.shape)} for "
+                    f"step {batch.step}, but as {_shown(spec.dtype, spec.shape)} for an earlier "
+                    "step: give the same shape and dtype for each"
+                )
+        return MappedBatch(batch, specs, arrays)
+
+    def _spec(self, name: str, array: Array, examples: int, batch: AnyBatch) -> ArraySpec:
+        if array.dtype.hasobject:
+            raise _errors.InvalidSpec(
+                f"{self._function} gave {name!r} as Python objects for step {batch.step}: give an "
+                "array of numbers, bytes or strings of one size"
+            )
+        if array.ndim == 0 or array.shape[0] != examples:
+            want = (examples, *array.shape[1:])
+            raise _errors.InvalidSpec(
+                f"{self._function} gave {name!r} in the shape {list(array.shape)} for step "
+                f"{batch.step}; want {list(want)}, because the batch has {examples} examples"
+            )
+        cores = batch.cores[1] - batch.cores[0]
+        per_core = (examples // cores, *array.shape[1:])
+        return ArraySpec(name, array.dtype, array.shape, per_core, 0, None, 0)
+
+
+def _shown(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    return f"{dtype}{list(shape)}"
+
+
+class PerExample:
+    """A function of examples as a function of batches. It is not called for padding."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self.__name__ = name_of(function)
+
+    def __call__(self, batch: Mapping[str, Any]) -> Arrays:
+        arrays = {name: np.asarray(batch[name]) for name in batch}
+        valid = arrays["valid"]
+        # The arrays need a shape, so a batch of padding alone calls the function once.
+        called = np.flatnonzero(valid) if valid.any() else np.arange(1)
+        made: dict[str, np.ndarray[Any, Any]] = {}
+        for i in called:
+            example = self._function({name: array[i] for name, array in arrays.items()})
+            if not isinstance(example, Mapping):
+                raise _no_mapping(self.__name__, example)
+            parts = {name: np.asarray(value) for name, value in example.items()}
+            if not made:
+                made = {
+                    name: np.zeros((len(valid), *part.shape), part.dtype)
+                    for name, part in parts.items()
+                }
+            if parts.keys() != made.keys():
+                raise ValueError(
+                    f"gave {', '.join(sorted(parts))} for example {i} of the batch, but "
+                    f"{', '.join(sorted(made))} for another: give the same arrays for each"
+                )
+            for name, part in parts.items():
+                rows = made[name]
+                if part.shape != rows.shape[1:] or part.dtype != rows.dtype:
+                    raise ValueError(
+                        f"gave {name!r} as {_shown(part.dtype, part.shape)} for example {i} of the "
+                        f"batch, but as {_shown(rows.dtype, rows.shape[1:])} for another: give the "
+                        "same shape and dtype for each"
+                    )
+                rows[i] = part
+        return made
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _no_mapping(function: str, given: object) -> _errors.WrongType:
+    return _errors.WrongType(
+        f"{function} gave a {type(given).__name__}; want a dict of arrays by their names"
+    )
+
+
+# None: the feed has ended.
+Result = MappedBatch | BaseException | None
+
+
+class _Applied:
+    """The function of one worker, with its errors and shapes told in our words."""
+
+    def __init__(self, function: Function, name: str, shapes: _Shapes) -> None:
+        self._function = function
+        self._name = name
+        self._shapes = shapes
+        self.seconds = 0.0
+
+    def __call__(self, batch: AnyBatch) -> MappedBatch:
+        begin = time.monotonic()
+        try:
+            given = self._function(batch)
+        except Exception as error:
+            raise _errors.FunctionError(
+                f"{self._name}, the function of systole.map, failed at step {batch.step}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        finally:
+            self.seconds += time.monotonic() - begin
+        if not isinstance(given, Mapping):
+            raise _no_mapping(self._name, given)
+        return self._shapes.batch_of(batch, given)
+
+
+def _first_then(
+    first: AnyBatch | None, take: Callable[[], AnyBatch | None]
+) -> Callable[[], AnyBatch | None]:
+    """Gives `first`, if there is one, and then what take() gives."""
+    waiting = [] if first is None else [first]
+    return lambda: waiting.pop() if waiting else take()
+
+
+class _Row:
+    """Workers that take batches in order, and results that come back in the same order.
+
+    A worker holds `_taking` only while it takes a batch, so the order needs no thread of its own.
+    SimpleQueue is written in C. With it a batch costs a few microseconds, and with Condition some
+    fifty.
+    """
+
+    def __init__(
+        self, take: Callable[[], AnyBatch | None], functions: list[_Applied], ahead: int
+    ) -> None:
+        self._take = take
+        self._taking = threading.Lock()
+        self._taken = 0  # Batches that workers have taken from the feed; `_taking` guards it.
+        # A worker needs one of these for each batch. None ends a worker.
+        self._permits: SimpleQueue[Literal[True] | None] = SimpleQueue()
+        self._results: SimpleQueue[tuple[int, Result]] = SimpleQueue()
+        # The rest is the trainer's alone.
+        self._given = 0
+        self._early: dict[int, Result] = {}  # Results that came before their turn.
+        self._owed = 0  # Permits to give back.
+        # Several permits at once wake a worker only once.
+        self._least_owed = max(1, ahead // 2)
+        for _ in range(ahead):
+            self._permits.put(True)
+        self._threads = [
+            threading.Thread(target=self._work, args=(one,), name=f"systole.map {i}", daemon=True)
+            for i, one in enumerate(functions)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self, function: _Applied) -> None:
+        while True:
+            result: Result = None
+            with self._taking:
+                if self._permits.get() is None:
+                    return
+                number = self._taken
+                self._taken += 1
+                try:
+                    batch = self._take()
+                except BaseException as error:
+                    batch = None
+                    result = error
+                if batch is None:  # No worker takes anything after it.
+                    self._end_workers()
+            if batch is not None:
+                try:
+                    result = function(batch)
+                except BaseException as error:
+                    result = error
+            self._results.put((number, result))
+            del batch, result  # They hold the feed's memory.
+
+    def _end_workers(self) -> None:
+        # Permits that are left would come first.
+        while not self._permits.empty():
+            try:
+                self._permits.get_nowait()
+            except Empty:
+                break
+        for _ in self._threads:
+            self._permits.put(None)
+
+    def next(self) -> MappedBatch | None:
+        """The next result, or None at the end of the feed. An error stays the next result."""
+        while self._given not in self._early:
+            number, result = self._results.get()
+            self._early[number] = result
+        result = self._early[self._given]
+        if isinstance(result, BaseException):
+            raise result
+        if result is None:
+            return None
+        del self._early[self._given]
+        self._given += 1
+        self._owed += 1
+        if self._owed >= self._least_owed:
+            for _ in range(self._owed):
+                self._permits.put(True)
+            self._owed = 0
+        return result
+
+    def stop(self) -> None:
+        """Lets workers end after what they are doing. Does not wait for them. A trainer that waits
+        on another thread gets Cancelled.
+        """
+        self._end_workers()
+        self._results.put((self._given, _errors.Cancelled("the feed was closed")))
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+
+class MappedFeed(AnyFeed[MappedBatch]):
+    """A feed whose batches a function has changed. systole.map() makes it.
+
+    It has the order, the position and the state of the feed below. Batches that workers have
+    taken ahead of the trainer count as not consumed, so save this object's state and not that of
+    the feed below. Do not take batches from the feed below any more.
+    """
+
+    def __init__(
+        self, feed: AnyFeed[Any], function: Function, workers: int, processes: int, ahead: int
+    ) -> None:
+        super().__init__(feed.step)
+        self._below = feed
+        self._name = name_of(function)
+        self._shapes = _Shapes(self._name)
+        self._ahead = ahead
+        self._waited = 0.0
+        # A batch that was looked at is the first one.
+        self._first, feed._peeked = feed._peeked, None
+        self._row: _Row | None = None
+        self._closed = False
+        self._remote = [RemoteFunction(function, self._name) for _ in range(processes)]
+        given: list[Function] = list(self._remote) if processes else [function] * workers
+        self._applied = [_Applied(one, self._name, self._shapes) for one in given]
+
+    # ---- What AnyFeed asks for ----
+
+    def _taker(self) -> Callable[[], MappedBatch | None]:
+        if self._closed:
+            raise _errors.FailedPrecondition("the feed is closed: open another")
+        if self._row is None:
+            first, self._first = self._first, None
+            self._row = _Row(_first_then(first, self._below._taker()), self._applied, self._ahead)
+            # Its threads end also if nobody calls close().
+            weakref.finalize(self, self._row.stop)
+        row = self._row
+
+        def take() -> MappedBatch | None:
+            begin = time.monotonic()
+            try:
+                return row.next()
+            finally:
+                self._waited += time.monotonic() - begin
+
+        return take
+
+    def _move(self, token: str, step: int) -> None:
+        if self._row is not None:
+            self._row.stop()
+        self._row = None
+        self._first = None
+        self._below._go_to(token, step)
+
+    def __len__(self) -> int:
+        """Steps of an epoch."""
+        return len(self._below)
+
+    def state_at(self, step: int) -> dict[str, Any]:
+        """The state to go on with step `step`. For callers that have taken batches ahead."""
+        return self._below.state_at(step)
+
+    def start_prefetch(self) -> None:
+        """Begins to fetch and to apply the function now, not only with the first batch."""
+        self._below.start_prefetch()
+        self._taker()
+
+    @property
+    def cores(self) -> tuple[int, int]:
+        """The cores of this feed, [first, last + 1)."""
+        return self._below.cores
+
+    @property
+    def num_steps(self) -> int | None:
+        """Steps of the whole feed; None if it has no end."""
+        return self._below.num_steps
+
+    @property
+    def element_spec(self) -> dict[str, ArraySpec]:
+        """The arrays of every batch, by name. Before the first batch it waits for that one."""
+        specs = self._shapes.specs()
+        return dict(specs) if specs is not None else self.peek().element_spec
+
+    @property
+    def feed(self) -> AnyFeed[Any]:
+        """The feed below, for its stats() and metrics(). It is ahead of this one."""
+        return self._below
+
+    def stats(self) -> dict[str, Any]:
+        """The counts of the feed below. But `waited_seconds` is the time that the trainer waited
+        for this feed, and `function_seconds` the time that workers spent in the function, over
+        all workers.
+        """
+        return {
+            **self._below.stats(),
+            "waited_seconds": self._waited,
+            "function_seconds": sum(one.seconds for one in self._applied),
+        }
+
+    def close(self) -> None:
+        """Ends this feed and the feed below. Waits until the function has returned."""
+        self._closed = True
+        self._peeked = None
+        row, self._row = self._row, None
+        if row is not None:
+            row.stop()
+        self._below.close()
+        for remote in self._remote:
+            remote.close()
+        if row is not None:
+            row.join()
+
+    def __repr__(self) -> str:
+        return f"<systole.map of {self._name} over {self._below!r}, at step {self._next_step}>"
+
+
+@checks_names("map")
+def map(
+    feed: AnyFeed[Any],
+    function: Function,
+    *,
+    per_example: bool = False,
+    workers: int | None = None,
+    processes: int | None = None,
+    ahead: int | None = None,
+) -> MappedFeed:
+    """Applies a function of your own to each batch of a feed, in the trainer, in parallel.
+
+    The batches keep their order, and the state is that of the feed. The function may be called for
+    several batches at the same time. It may change the arrays that it gets.
+
+    feed:        a Feed, a LocalFeed, or the result of another map()
+    function:    takes a batch (a mapping from names to arrays, with `step` and `epoch`) and gives a
+                 dict of arrays. Their first dimension counts the batch's examples. The first batch
+                 decides the shapes and dtypes; a later batch with others is an error. `valid` comes
+                 from the batch, unless the function gives it
+    per_example: the function takes one example, a dict of arrays without that dimension, and gives
+                 a dict. It is not called for padding, whose arrays are zeros
+    workers:     threads, for functions that release the GIL, as NumPy does in large arrays.
+                 Default: one for each CPU, 8 at most
+    processes:   processes in place of threads, for functions that hold the GIL. They are started by
+                 `spawn`, so the function must be defined in a module, and a script needs
+                 `if __name__ == "__main__":`. Arrays travel through shared memory
+    ahead:       results that may wait for the trainer, those in work included; default: two for
+                 each worker, 4 at least
+
+    Raises FunctionError if the function fails; the message names the step. skip_to() goes on after
+    it.
+    """
+    if not isinstance(feed, AnyFeed):
+        raise _errors.WrongType(
+            f"feed is a {type(feed).__name__}; want a Feed, a LocalFeed or the result of map()"
+        )
+    if not callable(function):
+        raise _errors.WrongType(f"function is {function!r}; want a function of a batch")
+    if workers is not None and processes is not None:
+        raise _errors.InvalidSpec("give workers (threads) or processes, not both")
+    count = processes if processes is not None else workers
+    if count is None:
+        count = min(len(os.sched_getaffinity(0)), 8)
+    word = "workers" if processes is None else "processes"
+    count = whole_number(word, count)
+    if not 1 <= count <= _MAX_WORKERS:
+        raise _errors.InvalidSpec(f"{word} is {count}, want 1 to {_MAX_WORKERS}")
+    ahead = max(2 * count, 4) if ahead is None else whole_number("ahead", ahead)
+    if ahead < 1:
+        raise _errors.InvalidSpec(f"ahead is {ahead}, want 1 or more")
+    used = PerExample(function) if per_example else function
+    return MappedFeed(feed, used, count, 0 if processes is None else count, ahead)
