@@ -13,8 +13,8 @@
 #     chaos     faults on purpose, the quick part (tests/chaos/run.sh)
 #     prometheus  alerts and dashboard, with Debian's Prometheus beside a real server
 #     python    the Python package, installed as pip does it, with NumPy and JAX; shards in a bucket of
-#               moto, a server of AWS's interfaces; the wheel where no library of Debian's is; and the
-#               client that is written from the .proto files alone
+#               moto, a server of AWS's interfaces; the wheel on a system without Debian's libraries;
+#               and the client that is written from the .proto files alone
 #     torch     the Python package with Debian's PyTorch
 #     asan      AddressSanitizer and UndefinedBehaviorSanitizer over everything, in a build by clang with
 #               thread-safety analysis, where warnings are errors
@@ -23,21 +23,21 @@
 #     tidy      clang-tidy (checks: .clang-tidy)
 #
 #   tests/run.sh search      every fuzzer over new inputs, for an equal share of SYSTOLE_FUZZ_SECONDS
-#                            (default: 600). It finds by chance, so --all leaves it out; what it finds
-#                            becomes an input of a corpus and a mended bug
+#                            (default: 600). What it finds depends on chance, so --all leaves it out. If
+#                            an input fails, add it to the corpus and mend the bug
 #
 #   tests/run.sh dev         builds the preset dev, in which each source and header is compiled alone, so
 #                            that none lacks an include. The other builds compile sources together, in
 #                            half the time; --all leaves this one out
 #
 #   tests/run.sh buckets     reads shards from servers of S3 and of Cloud Storage that others wrote
-#                            (versitygw, fake-gcs-server), and packs into the first. Builds them, which
-#                            needs Go 1.24 or newer; --all leaves it out
+#                            (versitygw, fake-gcs-server), and packs into versitygw. Builds both servers,
+#                            which needs Go 1.24 or newer; --all leaves it out
 #
 #   tests/run.sh frameworks  the Python package with the current PyTorch, TensorFlow and Grain: takes
 #                            gigabytes from the package index, so --all leaves it out
 #
-#   tests/run.sh deploy      deploy/kubernetes: renders it, holds it against Kubernetes' schemas, and runs its
+#   tests/run.sh deploy      deploy/kubernetes: renders it, compares it with Kubernetes' schemas, and runs its
 #                            containers' commands without a cluster. Takes the schemas from PyPI and, where
 #                            no kubectl is, Kustomize from Go's proxy, so --all leaves it out
 #
@@ -45,8 +45,8 @@
 # the number of CPUs).
 set -euo pipefail
 
-# The sections to run: the first and the last ones one after the other, those between in two rows side by
-# side. The row that mostly waits leaves the processors to the row that computes.
+# The sections to run. Those in `first` and in `last` run one after the other. Between them `waiting` and
+# `computing` run side by side: the row that mostly waits leaves the processors to the row that computes.
 first=() waiting=() computing=() last=()
 case "$*" in
   "") first=(build) waiting=(python) computing=(release bench) ;;
@@ -142,8 +142,8 @@ section_deploy() {
 section_tidy() {
   # The builds make the message headers that the sources include, and the lists of sources.
   # clang-tidy checks the sources of a room together, as they are compiled, because reading their
-  # headers takes most of the time. Tests and benchmarks are left out, because gMock's templates
-  # would take most of it.
+  # headers takes most of the time. Tests and benchmarks are left out, because reading gMock's
+  # templates would take even longer.
   build asan
   run tests/tidy.py build/asan '(core|proto|server|client)/' "$jobs"
   run tests/client/python/install.sh jax
@@ -174,8 +174,8 @@ run_sections() {
   done
 }
 
-# Runs two rows side by side, and prints what the waiting one said after the computing one's end. If a
-# computing section fails, the waiting row is ended.
+# Runs two rows side by side. Prints the waiting row's output after the computing row has ended. If
+# a computing section fails, the waiting row is ended.
 run_side_by_side() {
   local log=build/waiting_sections.log row status=0
   mkdir -p build

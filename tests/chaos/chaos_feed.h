@@ -55,7 +55,7 @@ class ChaosTest : public testing::Test {
     return places_[static_cast<size_t>(i)].server->address();
   }
   int num_servers() const { return static_cast<int>(places_.size()); }
-  // The proxies' addresses, as --server takes them.
+  // The proxies' addresses, in the form that --server takes.
   std::string Servers() const;
   // Sets the faults of all proxies.
   void SetAll(const Faults& faults);
@@ -66,7 +66,7 @@ class ChaosTest : public testing::Test {
   // example. `more` are further flags.
   std::unique_ptr<Process> StartFeed(int steps, const std::vector<std::string>& more = {});
   // Starts such a feed and waits until it has printed its first line, which is added to `printed`.
-  // The feed then waits until the test reads more of its output, so it cannot end before that.
+  // The feed then waits until the test reads more of its output, so the feed cannot end before.
   std::unique_ptr<Process> FeedInMidStream(int steps, std::string& printed,
                                            const std::vector<std::string>& more = {});
   // Waits for the end of `feed`. `printed` and what the feed printed after it must be the lines of

@@ -27,7 +27,7 @@
 namespace systole {
 
 // The faults of all connections from now on, also of open ones. `delay` and `bytes_per_second` hold
-// for each direction by itself.
+// for each direction separately.
 struct Faults {
   // Each piece (64 KiB at most) waits this long before it is passed on.
   absl::Duration delay = absl::ZeroDuration();
@@ -59,7 +59,7 @@ class FaultProxy {
   // closed.
   void LeadTo(const std::string& address) ABSL_LOCKS_EXCLUDED(mu_);
   void Set(const Faults& faults) ABSL_LOCKS_EXCLUDED(mu_);
-  // From now on only granted bytes from the server pass, on all connections together: `bytes` more.
+  // Grants `bytes` more bytes from the server, over all connections. From now on others must wait.
   void Grant(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // Cuts every open connection.
   void CutAll() ABSL_LOCKS_EXCLUDED(mu_);
@@ -86,7 +86,7 @@ class FaultProxy {
 
   // Waits for bytes and takes them. Returns how many, 0 at the end.
   int64_t Receive(int from, bool from_server, std::vector<char>& piece) ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits until some of `bytes` may pass, and takes as many of what is granted.
+  // Waits until some of `bytes` may pass. Takes these from the granted bytes, and returns how many.
   int64_t TakeGranted(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void CountPassed(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void Accept() ABSL_LOCKS_EXCLUDED(mu_);

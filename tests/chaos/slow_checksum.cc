@@ -1,6 +1,6 @@
-// A library preloaded into a client. It makes the client's processor slow at what the client does
-// with each byte that arrives: the check of the byte costs two microseconds of processor time
-// more.
+// A library preloaded into a client. It makes the client's processor slow at one thing that the
+// client does with each byte that arrives. The check of a byte costs two microseconds more of
+// processor time.
 #include <dlfcn.h>
 
 #include <cstdint>

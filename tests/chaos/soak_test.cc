@@ -20,10 +20,10 @@ namespace systole {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// In bytes: how far the median memory of the last quarter of the measurements may lie above that of
-// the second quarter. If each fault leaked a chunk or a connection, memory would grow by many times
-// as much within minutes. Smaller growth is memory that malloc and gRPC keep from their busiest
-// moment.
+// The most bytes by which the median memory of the last quarter of the measurements may exceed that
+// of the second quarter. If each fault leaked a chunk or a connection, memory would grow by many
+// times as much within minutes. Smaller growth is memory that malloc and gRPC keep from their
+// busiest moment.
 constexpr int64_t kMostGrowth = 16 * kMiB;
 
 struct Look {

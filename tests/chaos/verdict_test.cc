@@ -67,7 +67,7 @@ class VerdictTest : public ChaosTest {
     return finished.out;
   }
   void ExpectLimit(const std::string& limit, const ProcessOptions& options = {}) {
-    // If another server brings a late step, what the late one did is known only in part.
+    // If another server brings a late step, the feed knows only in part what the late server did.
     EXPECT_THAT(Feed({"--spec", spec_path_, "--json", "--hedge-fraction", "0"}, options).out,
                 HasSubstr(absl::StrCat("\"limit\":\"", limit, "\"")));
     Process feed(FeedArgs(/*steps=*/2, {}), options);
@@ -92,7 +92,7 @@ class VerdictTest : public ChaosTest {
     EXPECT_THAT(finished.err, HasSubstr(remark));
     EXPECT_EQ(printed + finished.out, Unthrottled(address(0), spec_path_, "--print=bytes"));
   }
-  // Whether so many bytes have come to the trainer's machine.
+  // Whether this many bytes have come to the trainer's machine.
   bool HasCome(int64_t bytes) { return proxy(0).passed() >= bytes; }
 };
 

@@ -108,7 +108,7 @@ def _check_schemas(rendered):
 
 
 def _check_names(rendered):
-    """Whatever names another object names one that is there; all is in one namespace."""
+    """Each name of another object is that of an object that exists, in the same namespace."""
     for thing in rendered.objects:
         if thing["kind"] != "Namespace":
             _need(thing["metadata"].get("namespace") == "systole", f"{rendered.name}: {thing}")
@@ -214,13 +214,13 @@ def _check_selectors(rendered):
 
 
 def _check_room(rendered):
-    """What the server may take fits into what its pod has; its end fits into the grace period."""
+    """The server's memory and cache fit into its pod, and its end into the grace period."""
     pod = pod_of(rendered.one("Deployment"))
     server = rendered.server()
     config = rendered.config("systole-config")["server.textproto"]
     where = rendered.name
     budget = size(config_field(config, "memory_budget") or "1GB")
-    memory = budget + 2 * (64 << 20)  # 64 MiB beside the sum, and as much when idle.
+    memory = budget + 2 * (64 << 20)  # 64 MiB more than the budget, and 64 MiB when idle.
     memory += size(config_field(config, "read_budget") or str(budget // 4))
     memory += size(config_field(config, "decompression_cache") or "256MB")
     memory += size(config_field(config, "cache_memory") or "0")

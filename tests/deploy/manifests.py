@@ -34,7 +34,7 @@ class Rendered:
         return found
 
     def config(self, name):
-        """The data of the config map with this name, however its hash is."""
+        """The data of the config map with this name, whatever its hash is."""
         (found,) = (
             o for o in self.all("ConfigMap") if o["metadata"]["name"].startswith(name + "-")
         )
@@ -57,7 +57,7 @@ def containers_of(workload):
 
 
 def flags_of(server):
-    """The server's arguments that have a value; of the same flag the last."""
+    """The server's arguments that have a value. If a flag comes twice, its last value counts."""
     return dict(arg.split("=", 1) for arg in server["args"] if "=" in arg)
 
 

@@ -42,7 +42,7 @@ def _wait_for(what, holds):
 
 
 def _as_user(pod):
-    """The command's first words: they take from it what the pod's security context takes."""
+    """The first words of a command: they drop the rights that the pod's security context drops."""
     if os.geteuid() != 0:
         return []
     user, group = pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsGroup"]
@@ -80,7 +80,7 @@ class Pod:
         return text
 
     def command(self, container, programs, words=None, replaced=None):
-        """The command line of a container, or of its probe (`words`)."""
+        """The command line of a container, or of its probe if `words` are the probe's."""
         line = words or container["command"] + container["args"]
         line = [self._with_paths(word, container) for word in line]
         for flag, value in (replaced or {}).items():
@@ -113,7 +113,7 @@ def _serving(pod, server, programs):
 
 
 def _end(process, pod, rendered):
-    """The pod ends as kubelet ends it, within what is left of the grace period after preStop."""
+    """The pod ends as kubelet ends it, in the part of the grace period that preStop leaves."""
     pause = rendered.server()["lifecycle"]["preStop"]["sleep"]["seconds"]
     process.send_signal(signal.SIGTERM)
     code = process.wait(pod.pod["terminationGracePeriodSeconds"] - pause)
@@ -220,7 +220,7 @@ def _check_mtls(options, data):
 
 
 def _check_index_job(options, data):
-    """Its pods together index and verify each shard once; damage is what its policy expects."""
+    """The job's pods index and verify each shard once. Damage gives the code of the policy."""
     rendered = Rendered(options.work / "index-job.yaml")
     job = rendered.one("Job", "systole-index")
     pod = Pod(rendered, job, options.work / "index")

@@ -92,7 +92,7 @@ def _check_names(scraped, folder):
 
 
 def _check_paragraphs(folder):
-    """Every alert has its paragraph, under the address that it gives, and a row in the guide."""
+    """Each alert's address leads to a paragraph about it, and the guide has a row for it."""
     alerts = (folder / "prometheus/alerts.yml").read_text()
     page = (folder / "prometheus/README.md").read_text()
     guide = (folder / "README.md").read_text()

@@ -1,5 +1,5 @@
-// Rewrites lengths and checksums in any bytes, so that they are valid TFRecords. So what a fuzzer
-// changed in a payload reaches the code behind the checks of the framing.
+// Rewrites lengths and checksums in any bytes, so that the bytes are valid TFRecords. The code
+// behind the checks of the framing then gets the payload that a fuzzer has changed.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_TESTS_FUZZ_RESEALED_RECORDS_H_

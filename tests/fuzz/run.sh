@@ -5,8 +5,8 @@
 #   tests/fuzz/run.sh --fixed [NAME..]     tries the same inputs each time, for some five seconds per
 #                                          fuzzer. NAME is `jpeg` for jpeg_fuzzer.cc (default: all)
 #   tests/fuzz/run.sh [SECONDS [NAME..]]   searches for new inputs: SECONDS of fuzzing in all (default
-#                                          120), an equal share for each fuzzer. Add an input that
-#                                          fails to tests/fuzz/corpus/NAME and mend the bug
+#                                          120), an equal share for each fuzzer. If an input fails, add
+#                                          it to tests/fuzz/corpus/NAME and mend the bug
 #
 # Each fuzzer starts from tests/fuzz/corpus/NAME and leaves that folder as it is. New inputs are dropped
 # at the end. SYSTOLE_JOBS fuzzers run at a time (default: the number of CPUs). Reproducers and logs are
@@ -17,7 +17,7 @@
 # (no -max_total_time, -reload=0) and does not mix compared values, such as pointers and times, into its
 # inputs (-use_cmp=0). Some tables of Abseil and protobuf are ordered by addresses, so addresses are
 # fixed, too (setarch -R, the same environment and arguments). Each line ends with a digest of the kept
-# inputs, which is the same each time. Other code has other inputs, but if it fails, it always fails.
+# inputs, which is the same each time. Changed code gets other inputs. Code that fails, always fails.
 set -euo pipefail
 
 # The number of inputs that each fuzzer tries in about ten seconds on one core. --fixed tries half of

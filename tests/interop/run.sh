@@ -97,8 +97,8 @@ outputs { name: "id" feature: "record_id" dtype: INT64 }
 SPEC
 
   # Every epoch ends with a core that is partly padding, and one that is all padding. `systole feed`
-  # takes uint8 and normalizes itself, and so does the client in proto/README.md. feed_client.py
-  # gets finished values.
+  # and the client in proto/README.md take uint8 and normalize it themselves. feed_client.py gets
+  # finished values.
   cat >"$work/pad.textproto" <<'SPEC'
 dataset: "flowers" seed: 3 epochs: 2
 shuffle { mode: GLOBAL }

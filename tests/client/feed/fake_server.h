@@ -70,8 +70,8 @@ struct FakeFeed {
   std::function<absl::Status(v1::ServerStatusResponse& answer)> status;
   std::function<absl::Status(v1::ListDatasetsResponse& answer)> datasets;
   std::function<absl::Status(v1::DescribeDatasetResponse& answer)> dataset;
-  // Called with each report of a trainer. Null: the server does not have the method, as an older
-  // one.
+  // Called with each report of a trainer. Null: the server is an older one, which does not have the
+  // method.
   std::function<absl::Status(const v1::TrainerReport& report)> report;
   // Whether gRPC compresses the server's messages.
   bool compresses = false;

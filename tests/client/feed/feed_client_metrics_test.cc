@@ -1,4 +1,4 @@
-// The metrics of a client of servers: each moves for what it is about.
+// The metrics of a client of servers: each one changes when the thing that it counts happens.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -37,7 +37,7 @@ TEST(FeedClientMetricsTest, EveryStepThatIsTakenCounts) {
     EXPECT_EQ(MetricOf(metrics, "step_wait_seconds_count"), taken == 0 ? 0 : taken - 1);
     ASSERT_THAT(client->Next(), IsOk());
   }
-  for (int ended = 0; ended < 2; ++ended) {  // To ask again at the end moves nothing.
+  for (int ended = 0; ended < 2; ++ended) {  // Asking again at the end changes nothing.
     EXPECT_THAT(client->Next(), IsOkAndHolds(testing::Eq(std::nullopt)));
     const std::vector<MetricFamily> metrics = client->Metrics();
     EXPECT_EQ(MetricOf(metrics, "next_step"), 12);

@@ -239,7 +239,7 @@ TEST(FeedClientServersTest, SixtyFourServersTakeNoMoreMemoryThanFour) {
     for (const auto& server : servers) used += server->requests().empty() ? 0 : 1;
     EXPECT_GE(used, 4u);
     EXPECT_LE(used, 17u);  // One was used above.
-    // Each server was asked before it was used. A server that does not say how busy it is is not
+    // Each server was asked before it was used. If a server does not say how busy it is, it is not
     // asked again, and no other server is asked.
     EXPECT_LE(answers, 2 + 2 * 16);
     // The steps in the window, two that come twice, and the one that the trainer has.

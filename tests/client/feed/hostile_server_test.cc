@@ -1,5 +1,5 @@
 // A server that says what no honest server says, in every field of every answer. The client must
-// neither crash nor hang, and none of it may reach a terminal unescaped.
+// neither crash nor hang, and no such value may reach a terminal unescaped.
 #include <functional>
 #include <memory>
 #include <string>

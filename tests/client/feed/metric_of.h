@@ -21,7 +21,7 @@ inline Exposition Exposed(const std::vector<MetricFamily>& families) {
   return read.ok() ? *read : Exposition();
 }
 
-// `series` has the feeds' prefix left out, and its labels as they are written.
+// `series` is a series' name without the feeds' prefix, with labels in the form of the text.
 inline double MetricOf(const std::vector<MetricFamily>& families, absl::string_view series) {
   const Exposition read = Exposed(families);
   const auto found = read.series.find(absl::StrCat(kFeedMetricPrefix, series));

@@ -93,8 +93,8 @@ TEST(FeedWatchTest, TheNextServerIsNamedAndALaneThatMovesAgainWaitsForNothing) {
   Mutex mu;
   CondVar changed;
   bool go = false;
-  // The lost server has the even steps, which move to this server. It holds them back until the
-  // test has looked.
+  // The lost server has the even steps, which move to this server. This server holds them back
+  // until the test has looked.
   FakeFeed feed = LargeSteps();
   feed.spoil = [&](int, int, FakeChunk& piece) {
     if (piece.header.step % 2 == 1) return;  // This server's own steps.

@@ -1,4 +1,4 @@
-// When which server is told. The calls themselves are tested in tests/client/feed.
+// Tests when each server is told. The calls themselves are tested in tests/client/feed.
 #include "client/lanes/trainer_reports.h"
 
 #include <set>
@@ -43,7 +43,7 @@ TEST_F(TrainerReportsTest, EachServerThatSendsStepsIsToldEvery10Seconds) {
   EXPECT_EQ(reports_.due_at(), kBegin + absl::Seconds(20));
   EXPECT_THAT(TellAt(11, {1, 2, 3}), IsEmpty());
   EXPECT_THAT(TellAt(20, {2, 3}), ElementsAre(2, 3));
-  // A client that was stopped for a while does not make up for it.
+  // A client that was stopped for a while does not send the missed reports later.
   EXPECT_THAT(TellAt(95, {3}), ElementsAre(3));
   EXPECT_EQ(reports_.due_at(), kBegin + absl::Seconds(105));
 }
@@ -85,7 +85,7 @@ TEST_F(TrainerReportsTest, AfterTheEndNoServerIsDueEverAgain) {
   ReportCall* const call = reports_.Tell(1, {.waits = 0.5}, [](const absl::Status&) {});
   EXPECT_THAT(reports_.CancelAll(), ElementsAre(call));
   EXPECT_THAT(reports_.CancelAll(), IsEmpty());
-  // Who waits until the next report waits for ever, and not for no time again and again.
+  // A wait for the next report lasts for ever. It does not end at once, again and again.
   EXPECT_EQ(reports_.due_at(), absl::InfiniteDuration());
   EXPECT_THAT(reports_.Due({1, 2}, kBegin + absl::Hours(100)), IsEmpty());
   reports_.Ended(1, absl::CancelledError(""));

@@ -144,7 +144,7 @@ TEST(LocalFeedTest, AShardThatIsReplacedOnItsWebServerEndsTheFeed) {
   const std::string name = objects.Put("/d/a.tfrecord", shards[0]);
   const auto dataset = Dataset::Open("test", {name});
   ASSERT_THAT(dataset, IsOk());
-  // An engine that keeps nothing of what it reads, and a feed without end.
+  // An engine that keeps no byte that it has read, and a feed without end.
   absl::StatusOr<std::shared_ptr<LocalEngine>> engine =
       LocalEngine::Create({.read_budget_bytes = 1});
   ASSERT_THAT(engine, IsOk());
@@ -244,8 +244,8 @@ TEST(LocalFeedTest, KnowsItsNumbers) {
   EXPECT_FALSE(endless->has_end());
 }
 
-// A shard in memory, each read of which takes a while once `slow` is set: far longer than all else
-// that a step needs.
+// A shard in memory. Once `slow` is set, each read takes far longer than all else that a step
+// needs.
 class SlowSource final : public ByteSource {
  public:
   SlowSource(std::string bytes, std::string name, const std::atomic<bool>& slow, bool is_local)

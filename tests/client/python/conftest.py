@@ -1,6 +1,6 @@
 """What the tests of the Python package share: a data set, servers, specs.
 
-They test the package that is installed in their environment; tests/client/python/run.sh makes it.
+They test the package that is installed in their environment. tests/client/python/run.sh makes both.
 """
 
 from __future__ import annotations

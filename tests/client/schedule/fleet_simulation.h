@@ -28,8 +28,8 @@ namespace systole {
 struct FleetOptions {
   uint64_t seed = 0;
   int servers = 1000;
-  // Jobs of so many hosts, each host a client. One job in 20 takes twice the servers' time of the
-  // others.
+  // How many jobs there are, and how many hosts each has. Each host is a client. One job in 20
+  // takes twice as much of the servers' time as the others.
   int jobs = 40;
   int hosts = 100;
   // How many steps each client has room for.
@@ -59,8 +59,8 @@ class FleetSimulation {
   int num_servers() const { return static_cast<int>(servers_.size()); }
   int64_t RandomServer() { return rng_.UniformInt(0, num_servers()); }
 
-  // Of the time since the last call: the part in which the busiest server was busy, relative to the
-  // average server. Servers that were disturbed since the last call but one do not count.
+  // How long the busiest server was busy since the last call, relative to the average server.
+  // Servers that were disturbed since the last call but one do not count.
   double BusiestToAverage();
   double average_busy() const { return average_busy_; }
   // The longest that a trainer waited for a step since the last call.

@@ -91,7 +91,7 @@ TEST(ServerSubsetTest, WhoIsBusierThanTheOthersHasTooMuchToDo) {
   EXPECT_EQ(subset.LoadOf(0, At(200)), std::nullopt);
 }
 
-// Takes steps for a while, at `rate` steps a second; the trainer waits for this part of the time.
+// Takes `rate` steps a second for a while. The trainer waits for the part `waits` of the time.
 void TakeSteps(ServerDemand& demand, absl::Duration& now, double rate, double waits,
                absl::Duration time) {
   const absl::Duration end = now + time;

@@ -13,8 +13,8 @@ namespace {
 
 absl::Duration Ms(double milliseconds) { return absl::Milliseconds(milliseconds); }
 
-// How a step comes: it arrives `late` after the trainer asks for it, or waits for the trainer if
-// this is negative. It is then `handled` for so long.
+// How a step comes: it arrives `late` after the trainer asks for it, or before that if `late` is
+// negative. It is then handled for the time `handled`.
 struct Arrival {
   absl::Duration late;
   StageTimes stages;
@@ -26,7 +26,7 @@ class Simulation {
  public:
   explicit Simulation(WaitCause rest = WaitCause::kWire) : shares_(rest) {}
 
-  // The trainer works for `work` on each of so many steps.
+  // The trainer works for `work` on each of `steps` steps.
   void Run(int steps, absl::Duration work, const Arrival& arrival) {
     for (int i = 0; i < steps; ++i) {
       now_ += work;
@@ -42,7 +42,7 @@ class Simulation {
     }
   }
   FeedWaits waits() const { return shares_.waits(); }
-  // What is known if the trainer has worked and then `waited` since its last step.
+  // What is known if the trainer has worked for `worked` and then waited, since its last step.
   std::optional<LatelyWaited> Lately(absl::Duration worked, absl::Duration waited) const {
     return shares_.Lately({.at = now_ + worked + waited, .waited = waited, .ready_at = now_});
   }

@@ -63,7 +63,7 @@ TEST_F(DiskStoreTest, AValueIsReadIntoMemoryOfItsSize) {
   EXPECT_EQ(out, "the value");
   EXPECT_FALSE(store->FindInto(Key(2), 1, absl::MakeSpan(out)));
   EXPECT_EQ(store->damaged_entries(), 0);
-  // Memory of another size means that the file has not what it should have.
+  // If the memory has another size, the file does not have the expected content.
   std::string longer(10, '?');
   EXPECT_FALSE(store->FindInto(Key(1), 1, absl::MakeSpan(longer)));
   EXPECT_EQ(store->damaged_entries(), 1);

@@ -30,7 +30,7 @@ struct Case {
   std::string compressed;
 };
 
-// Of three parts.
+// Part `part` of three.
 inline std::string Part(const std::string& bytes, int part) {
   return bytes.substr(part * kBytes / 3, kBytes / 3);
 }

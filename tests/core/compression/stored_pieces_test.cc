@@ -39,7 +39,7 @@ Opened OpenFar(const std::string& compressed, const DecompressedOptions& options
   return opened;
 }
 
-// What is made of the pieces of [offset, offset + size), which are read here.
+// Reads the pieces of [offset, offset + size), and returns what is made of them.
 std::string Made(const StoredPieces& pieces, uint64_t offset, size_t size) {
   const PieceRanges wanted = pieces.PiecesOf({.begin = offset, .end = offset + size});
   std::map<uint64_t, std::string> fetched;

@@ -1,4 +1,4 @@
-// Which place of AWS's credentials counts, and what its faults become.
+// Tests which of the places of AWS's credentials is used, and which errors its faults become.
 #include "core/credentials/aws_credentials.h"
 
 #include <sys/stat.h>
@@ -165,7 +165,7 @@ TEST_F(AwsCredentialsTest, DamagedLargeAndClosedFilesAreErrors) {
   EXPECT_THAT(Get(), FailsWith(absl::StatusCode::kResourceExhausted, HasSubstr("1048576")));
   fake_.Set("AWS_CONFIG_FILE", fake_.folder().path());
   EXPECT_THAT(Get(), FailsWith(kFailedPrecondition, HasSubstr("not a regular file")));
-  if (::geteuid() == 0) return;  // Who may read everything.
+  if (::geteuid() == 0) return;  // Root may read everything.
   fake_.Set("AWS_CONFIG_FILE", "");
   ASSERT_EQ(::chmod((fake_.folder() / ".aws/credentials").c_str(), 0), 0);
   EXPECT_THAT(Get(), FailsWith(kPermissionDenied, HasSubstr("AWS_SHARED_CREDENTIALS_FILE")));

@@ -1,5 +1,5 @@
-// What the metadata service of an EC2 instance gives, when a machine counts as none, and what
-// faults of the service become.
+// Tests what the metadata service of an EC2 instance gives, when a machine counts as no instance,
+// and which errors the service's faults become.
 #include <atomic>
 #include <functional>
 #include <optional>

@@ -1,4 +1,4 @@
-// What STS and a container's server give, what they are asked, and what their faults become.
+// Tests what STS and a container's server give, what they are asked, and what errors they cause.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -54,7 +54,7 @@ TEST(CredentialFileTest, OtherFilesAreErrorsThatNameThePath) {
   ASSERT_EQ(::mkfifo((folder / "fifo").c_str(), 0600), 0);
   EXPECT_THAT(ReadCredentialFile(folder / "fifo", "file", 5),
               FailsWith(absl::StatusCode::kFailedPrecondition, HasSubstr("is not a regular file")));
-  if (::geteuid() == 0) return;  // Who may read everything.
+  if (::geteuid() == 0) return;  // Root may read everything.
   ASSERT_EQ(::chmod(folder.Write("closed", "x").c_str(), 0), 0);
   EXPECT_THAT(ReadCredentialFile(folder / "closed", "file", 5),
               FailsWith(absl::StatusCode::kPermissionDenied, HasSubstr("closed")));

@@ -1,4 +1,4 @@
-// Which place of Google's credentials counts, what is asked of servers, and what faults become.
+// Tests which of the places of Google's credentials is used, the requests to servers, and errors.
 #include "core/credentials/google_credentials.h"
 
 #include <atomic>

@@ -20,8 +20,8 @@
 
 namespace systole {
 
-// The dataset of these shards, compressed. Nothing of them is decompressed already. The restart
-// points of shard i are in the file `<restart_prefix><i>.restart`; none are kept if the prefix is
+// The dataset of these shards, compressed. No part of them is decompressed yet. The restart points
+// of shard i are in the file `<restart_prefix><i>.restart`; none are kept if the prefix is
 // empty.
 inline std::shared_ptr<Dataset> OpenFarCompressed(const std::vector<std::string>& shard_bytes,
                                                   Compression compression,

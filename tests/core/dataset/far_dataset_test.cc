@@ -59,8 +59,8 @@ absl::StatusOr<std::shared_ptr<Dataset>> Open(const TempFolder& indexes) {
   return Dataset::Open("far", {Bucket().Name(Folder() + "shard-*")}, {.index_dir = indexes.path()});
 }
 
-// The reads of each object since the last call, without those of its first byte. These say how the
-// object is, and are repeated after a second.
+// The reads of each object since the last call, without those of its first byte. Reads of a first
+// byte bring the object's size and version, and are repeated after a second.
 std::map<std::string, int> ReadsOfObjects() {
   static size_t seen = 0;
   std::map<std::string, int> reads;
@@ -73,7 +73,7 @@ std::map<std::string, int> ReadsOfObjects() {
   return reads;
 }
 
-// Requests since the last call: lists, and reads that are no looks (of first bytes).
+// Requests since the last call: lists, and reads of more than an object's first byte.
 struct Asked {
   int lists = 0;
   int reads = 0;
@@ -87,7 +87,7 @@ Asked AskedSince() {
   return asked;
 }
 
-// Opens the shards, which are `count`. The reads that describe their features are a few.
+// Opens the `count` shards. A few reads describe their features.
 std::shared_ptr<Dataset> OpenAll(const TempFolder& indexes, int count) {
   const absl::StatusOr<std::shared_ptr<Dataset>> dataset = Open(indexes);
   EXPECT_THAT(dataset, IsOk());

@@ -24,7 +24,7 @@ namespace {
 using ::testing::ElementsAre;
 
 // The costliest output and its operation, as "output: operation", of a feed whose first example is
-// made `times` times. All time passes just before the clock is asked for the time number `moment`.
+// made `times` times. All time passes just before the clock is asked for the `moment`-th time.
 // `asked`: how often it was asked.
 std::string CostliestIf(const std::string& outputs, bool caches, int times, int moment,
                         int& asked) {
@@ -51,7 +51,7 @@ std::string CostliestIf(const std::string& outputs, bool caches, int times, int 
   return absl::StrCat(output, ": ", TransformName(spec, output, most.transform));
 }
 
-// What can be found to cost most: all that time is measured for.
+// Everything that can be found to cost most, because its time is measured.
 std::set<std::string> Measured(const std::string& outputs, bool caches = false, int times = 1) {
   std::set<std::string> found;
   int asked = 0;

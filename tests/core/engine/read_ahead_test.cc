@@ -67,7 +67,7 @@ const std::vector<std::string>& Shards() {
   return *shards;
 }
 
-// A sanitizer sees the two that differ most in what they read.
+// All orders. Under a sanitizer, only the two that differ most in what they read.
 std::vector<std::string> Orders() {
   const std::string window = "shuffle { mode: WINDOW block_records: 5 window_records: 40 }";
   const std::string selected = "shuffle { mode: GLOBAL } select { shard { count: 2 index: 1 } }";
@@ -310,7 +310,7 @@ TEST(ReadAheadTest, AReadThatNeverReturnsFailsItsStepAndOtherFarDatasetsGoOn) {
   }
   // All tries together hold no more than one dataset's share of the requests.
   EXPECT_LE(gate->waiting(), 6);
-  // What they would have made takes no memory.
+  // The slices that they would have made take no memory.
   EXPECT_EQ(engine.GetStats().memory_used_bytes, 0);
   gate->Open();
   ASSERT_TRUE(WaitUntil([&] { return gate->waiting() == 0; }));

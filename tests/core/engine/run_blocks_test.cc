@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 TEST(RunBlocksTest, OfBlocksThatBeginAtOneByteTheOneThatHoldsTheSpanIsFound) {
   const MemorySource source("0123456789", "a");
-  // Blocks that could not be read say by their errors which one was found.
+  // If a block could not be read, its error tells which block was found.
   const auto block = [&source](uint64_t offset, uint64_t size, const char* name) {
     return std::make_shared<const Block>(
         BlockRange{.source = &source, .offset = offset, .size = size},

@@ -137,7 +137,7 @@ TEST_F(ScheduledTimesTest, TheWaitForAStepIsThatForAllOfItsCores) {
   }
 }
 
-// What it waits for then is itself.
+// The consumer then waits for itself.
 TEST_F(ScheduledTimesTest, AConsumerThatHoldsItsFillWaitsForNoStep) {
   const Stream stream = Add(/*steps=*/10, /*cores=*/1, {.window_bytes = 1});
   for (int i = 0; i < 3; ++i) Make(100, 110);

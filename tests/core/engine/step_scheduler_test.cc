@@ -692,7 +692,7 @@ TEST(StepSchedulerTest, RecordsOfFarShardsAreMadeOnlyOnceTheyAreRead) {
   EXPECT_NE(Deliver(scheduler, stream), nullptr);
 }
 
-// Nobody looks for reads in vain, or misses that there is one or that one is not wanted any more.
+// Nobody looks for reads in vain. Nobody misses a new read, or that a read is not wanted any more.
 TEST(StepSchedulerTest, ItSaysWhetherThereMayBeSomethingToRead) {
   StepScheduler scheduler({.threads = 1});
   MustAdd(scheduler, MakePlan(4));

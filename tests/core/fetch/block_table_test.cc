@@ -227,7 +227,7 @@ TEST_F(BlockTableTest, QueuedBlocksFailWhenAllReadsOfTheirDatasetHang) {
   ASSERT_THAT(finished, SizeIs(1));
   EXPECT_THAT(finished[0].blocks[4].block->status(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("were not asked for")));
-  // Those that are wanted now fail at once, and other datasets go on.
+  // Blocks that are wanted now fail at once, and other datasets go on.
   const BlockTable::Admission next = table.Admit(WantOf({1}));
   ASSERT_TRUE(next.blocks.has_value());
   EXPECT_THAT((*next.blocks)[0].block->status(), testing::Not(IsOk()));

@@ -85,7 +85,7 @@ TEST(KeptOrderTest, BlocksInUseDoNotGo) {
   EXPECT_EQ(order.First(), std::nullopt);
 }
 
-// The order is made only when somebody asks, and what happens between is the same.
+// The order is made only when somebody asks for it. How often they ask must not change it.
 TEST(KeptOrderTest, ItDoesNotMatterHowOftenTheFirstIsAskedFor) {
   KeptOrder asked;
   KeptOrder order;

@@ -255,8 +255,8 @@ TEST(HttpClientTest, TheDestructorEndsCallsThatRunAndCallsThatWait) {
                   StatusIs(absl::StatusCode::kCancelled, HasSubstr("has ended")));
     });
   }
-  // One call has the connection when its request has come. The other then has the only place to
-  // wait once a third one gets none: nobody else could have it.
+  // One call has the connection when its request has come. Once a third call gets no place to wait,
+  // the second call must have the only place.
   EXPECT_TRUE(WaitUntil([&] { return server.requests().size() == 1; }));
   HttpRequest third = Get(server.Url("/"));
   third.timeout = absl::Milliseconds(50);

@@ -60,8 +60,8 @@ class StubHttpServer {
   // Called on many threads at a time. A HEAD must be answered without a body.
   using Handler = std::function<StubAnswer(const StubRequest&)>;
 
-  // Listens on a free port of 127.0.0.1, and makes the environment's proxies leave this address
-  // out. With a certificate it speaks TLS.
+  // Listens on a free port of 127.0.0.1, and excludes this address from the environment's proxies.
+  // With a certificate it speaks TLS.
   explicit StubHttpServer(Handler handler, const StubCertificate* certificate = nullptr);
   // Closes all connections.
   ~StubHttpServer();

@@ -84,7 +84,7 @@ TEST(BufferPoolTest, LargeBuffersAskForHugePagesIfTheyAreNotMany) {
   const bool are_there = access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0;
   EXPECT_EQ(AsksForHugePages(MustAcquire(pool, kLarge)), are_there);
   EXPECT_FALSE(AsksForHugePages(MustAcquire(pool, kLarge / 8)));
-  // As many mappings as such buffers make, a process may not have.
+  // A process may not have as many mappings as such buffers make.
   BufferPool large_pool({.budget_bytes = 100'000 * kLarge});
   EXPECT_FALSE(AsksForHugePages(MustAcquire(large_pool, kLarge)));
 }

@@ -1,6 +1,6 @@
-// For which of a spec's operations the time of an example counts, on each way of making it. The
-// clock goes on by one whenever it is asked. So an operation's time is its number of laps, and only
-// the order of the code decides it.
+// Tests for which of a spec's operations the time of an example counts, for each way in which an
+// example is made. The clock goes on by one whenever it is asked. So an operation's time is its
+// number of laps, and only the order of the code decides it.
 #include <algorithm>
 #include <cstdint>
 #include <functional>

@@ -1,5 +1,5 @@
-// Compares the arithmetic with epochs that are gone through record by record, over real datasets,
-// with a model of what is fetched and kept.
+// Compares the arithmetic with a model that goes through epochs of real datasets, record by record,
+// and knows what is fetched and kept.
 #include "core/plan/epoch_bytes.h"
 
 #include <algorithm>
@@ -81,8 +81,8 @@ const char kGlobal[] = "dataset: 'test' global_batch: 64 shuffle { mode: GLOBAL 
 using BlockKey = std::tuple<int64_t, uint64_t, uint64_t>;
 BlockKey KeyOf(const ReadBlock& block) { return {block.shard, block.offset, block.size}; }
 
-// What is at hand of a feed's blocks. The memory has blocks of which records are still needed in
-// this pass and, in the room that these leave, what came first. The disk has what came first.
+// The blocks of a feed that are at hand. The memory has the blocks whose records are still needed in
+// this pass. In the rest of the memory, and on the disk, are the blocks that came first.
 class ModelCache {
  public:
   explicit ModelCache(int64_t memory, int64_t disk) : memory_(memory), disk_(disk) {}
@@ -189,8 +189,8 @@ class EpochBytesTest : public testing::Test {
     return dataset;
   }
 
-  // Expects that the first epoch fetches what the model does, and that the third does to within
-  // `block` bytes.
+  // Expects that the first epoch fetches what the model does, and that the third epoch does so to
+  // within `block` bytes.
   static EpochBytes ExpectExact(const std::string& order, const ReadRoom& room, int64_t block) {
     SCOPED_TRACE(order);
     const auto plan = PlanOf(Photos(), order);
@@ -283,7 +283,7 @@ TEST_F(EpochBytesTest, SelectedRecordsAreEstimatedByASample) {
       const EpochBytes epoch = EpochBytesOf(*plan, room);
       EXPECT_FALSE(epoch.exact);
       const std::vector<Fetched> fetched = GoThrough(*plan, room, 1);
-      // Of the first and the last run more is fetched than is selected.
+      // From the first and the last run, more bytes are fetched than are selected.
       ExpectNear(epoch.first_bytes, fetched[0].bytes, 0.2);
     }
   }

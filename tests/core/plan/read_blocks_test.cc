@@ -218,7 +218,7 @@ TEST(ReadBlocksTest, OfACompressedShardEachRecordHasWhatItNeedsInEveryOrder) {
   }
 }
 
-// A run of images would fail for each of them that fails, and take a request for each.
+// A run of images would fail if one of them fails, and would take a request for each image.
 TEST(ReadBlocksTest, RecordsThatAreFilesAreReadAlone) {
   StubObjects objects;
   std::vector<std::string> names;

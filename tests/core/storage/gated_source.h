@@ -46,7 +46,7 @@ class Gate {
     MutexLock lock(mu_);
     return reads_;
   }
-  // The number of questions whether a source is unchanged.
+  // How often a source was asked whether it is unchanged.
   int checks() const ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     return checks_;

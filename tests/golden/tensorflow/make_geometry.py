@@ -3,8 +3,8 @@
 usage: make_geometry.py OUT    (with TensorFlow and NumPy; tests/golden/tensorflow/README.md)
 
 Each record is a tf.train.Example. The first one names the version of TensorFlow. The others are
-cases (`output`, a systole.v1.Output in textproto, applied to `stored` or `floats`, gives
-`want_uint8` or `want_floats` of `want_shape`), or lists of boxes.
+cases or lists of boxes. In a case, `output` (a systole.v1.Output in textproto), applied to `stored`
+or `floats`, gives `want_uint8` or `want_floats` of `want_shape`.
 """
 
 import os

@@ -19,7 +19,7 @@
 
 namespace systole {
 
-// `name` is a dataset's, and begins a client's.
+// `name` is the name of a dataset, and the beginning of a client's name.
 inline ServerView SampleView(const std::string& name = "flowers") {
   ServiceCounters counters;
   counters.active_streams = 2;

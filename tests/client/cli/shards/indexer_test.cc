@@ -61,8 +61,8 @@ std::map<std::string, std::string> FilesIn(const TempFolder& folder) {
   return files;
 }
 
-// The shards that were scanned while `work` ran, by the last two digits of their names. All others
-// were only asked for their first byte, which says how they are, and for how they begin.
+// The shards that were scanned while `work` ran, by the last two digits of their names. From all
+// others only the first byte was read, which gives size and version, and the first 512 bytes.
 template <typename Work>
 std::set<std::string> ScannedIn(const Work& work) {
   const size_t before = Bucket().server().requests().size();

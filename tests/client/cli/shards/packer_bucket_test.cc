@@ -47,7 +47,7 @@ class PackerBucketTest : public testing::Test {
   PackerBucketTest() { FillImageFolder(images_, {"a", "b"}, 4); }
   ~PackerBucketTest() override { Bucket().SetFault(nullptr); }
 
-  // Of this test, in the bucket.
+  // A key of this test in the bucket.
   static std::string Key(const std::string& name) {
     return absl::StrCat(testing::UnitTest::GetInstance()->current_test_info()->name(), "/", name);
   }

@@ -1,5 +1,5 @@
-// Numerics `fast` on a CPU without bf16 products. ONEDNN_MAX_CPU_ISA makes oneDNN treat any CPU
-// like such a one.
+// Numerics `fast` on a CPU without bf16 products. With ONEDNN_MAX_CPU_ISA, oneDNN uses only the
+// instructions that such a CPU has.
 #include <random>
 #include <vector>
 

@@ -203,7 +203,7 @@ TEST(MatrixUnitTest, PatchesGatheredInPlaceEqualPatchesCopiedOut) {
 }
 
 // A bf16 product is exact in f32, so a fused and an unfused step agree while the product is a
-// normal number. Below that range they differ, so targets without FMA check for it.
+// normal number. Below that range they differ, so targets without FMA check for such products.
 TEST(MatrixUnitTest, UnfusedStepEqualsFusedStepWhileTheProductIsNormal) {
   const FlushScope flush;
   std::mt19937 random(7);

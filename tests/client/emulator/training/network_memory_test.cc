@@ -1,5 +1,5 @@
-// A memory limit is compared with Network::Bytes, so it must be what a network really takes. The
-// test counts that with an aligned operator new, which only DeviceArray uses.
+// A memory limit is compared with Network::Bytes, which must be the memory that a network takes.
+// The test counts this memory with an aligned operator new, which only DeviceArray uses.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

@@ -1,6 +1,6 @@
 """LocalFeed reads shards from versitygw, a server of S3, and from fake-gcs-server.
 
-The programs also write into the first. The second knows no uploads of the XML API.
+The programs also write into versitygw. fake-gcs-server knows no uploads of the XML API.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ import systole
 from conftest import systole as program
 from systole import FeedSpec, Output
 
-# Enlarged and shrunk again: an example takes a tenth of a second, a hundred times all else that a
-# batch needs.
+# The picture is enlarged and shrunk again. So an example takes a tenth of a second, a hundred times
+# as long as all else that a batch needs.
 COSTLY = """
 dataset: "flowers" select { take: 12 } epochs: 1 global_batch: 2 num_cores: 2
 outputs { name: "label" feature: "label" dtype: INT32 }

@@ -87,7 +87,7 @@ TEST_F(FarImagesTest, ImagesOfAServerAreReadAheadWithTheSameRecords) {
   }
 }
 
-// What is kept of such files could be that of others.
+// Bytes that are kept of such files could be those of other files.
 TEST_F(FarImagesTest, ImagesWhoseStatesCannotBeToldApartHaveNoIdentityForACache) {
   StubObjects objects;
   objects.SetFault([&](const StubRequest& request) -> std::optional<StubAnswer> {

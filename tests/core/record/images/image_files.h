@@ -1,4 +1,4 @@
-// Image files in class folders, and the shard that they are, for tests.
+// Image files in class folders, and the shard that they form, for tests.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_TESTS_CORE_RECORD_IMAGES_IMAGE_FILES_H_

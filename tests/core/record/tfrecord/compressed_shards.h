@@ -72,7 +72,7 @@ inline std::shared_ptr<ChunkCache> SmallChunkCache() {
   return std::make_shared<ChunkCache>(uint64_t{16} << 20);
 }
 
-// Makes the cache forget what a scan has left in it: what is read next is decompressed.
+// Removes from the cache what a scan has left in it, so that the next read decompresses.
 inline void Evict(ChunkCache& chunks) {
   const uint64_t file = chunks.NewFile();
   for (const size_t chunk : {0, 1}) {

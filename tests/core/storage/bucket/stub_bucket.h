@@ -114,8 +114,8 @@ StubAnswer RefuseInXml(int status, absl::string_view code, absl::string_view mor
                        const HttpHeaders& headers = {});
 
 // A bucket of S3 that needs no credentials, for tests of code that opens stores by itself. The
-// process' environment names it, and all tests of the process share it, because a store keeps its
-// first server. Call this function before the store of s3:// is used.
+// process' environment names this bucket. All tests of the process share it, because a store keeps
+// its first server. Call this function before the store of s3:// is used.
 StubBucket& UnsignedBucketOfProcess();
 
 }  // namespace systole
