@@ -1,6 +1,6 @@
 // Reads any bytes as a gzip, zlib or zstd file. The first byte chooses the format. If a scan
-// accepts the file, reads from every restart point, with nothing behind the next one, must equal
-// reads from the beginning.
+// accepts the file, each restart point is tried: a read from there, without the bytes behind the
+// next point, must equal a read from the beginning.
 #include <cstddef>
 #include <cstdint>
 #include <string>

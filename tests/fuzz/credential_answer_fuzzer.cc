@@ -1,5 +1,5 @@
 // Reads any bytes as each kind of answer of a service of credentials, and as a key file. Accepted
-// keys and tokens can stand in a header, and count for more than no time.
+// keys and tokens can stand in a header, and are good for some time.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,6 +1,6 @@
 // Reads any bytes as a request of HTTP, at once and in two pieces. Both accept the same requests
-// (garbage may be noticed sooner or later). A request that is accepted is within bounds, and
-// whatever else comes can be answered.
+// (garbage may be noticed sooner or later). A request that is accepted is within bounds. Everything
+// else can be answered.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// Reads any bytes as a configuration file of AWS's tools. What is accepted has clean keys and
-// values, and reads back the same; what is refused is named by its line and not shown.
+// Reads any bytes as a configuration file of AWS's tools. An accepted file has clean keys and
+// values, and reads back the same. A refusal names the line and does not show it.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
 // Reads any bytes as a variable of OpenTelemetry with pairs of keys and values: headers of requests
-// and attributes of a resource. What is accepted is bounded, and an error shows none of it.
+// and attributes of a resource. Accepted pairs are bounded, and an error shows none of the bytes.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -146,8 +146,8 @@ TEST_F(AdminTest, CallsAreCountedByMethodAndStatus) {
       1);
 }
 
-// Calls may also end because the listener drops a connection whose calls are all refused, so the
-// statuses that there have been vary. They are gRPC's codes, whatever is sent.
+// Calls may also end because the listener drops a connection whose calls are all refused. So the
+// statuses of calls vary, but they are always gRPC's codes, whatever is sent.
 TEST_F(AdminTest, NothingThatAClientSendsMakesASeries) {
   Serve();
   const auto send = [this](int i) {

@@ -212,7 +212,7 @@ TEST_F(ConfigReloadTest, AConfigThatCannotComeIntoForceChangesNothing) {
   EXPECT_THAT(Log(), HasSubstr("nothing of the new config comes into force: no dataset to serve"));
   Begin(absl::StrCat(kDogs, kDogs));
   EXPECT_THAT(Log(), HasSubstr("dataset 'dogs' is named twice"));
-  // All that would be left is refused.
+  // Every dataset of the new config is refused, so nothing would be left.
   Begin("datasets { name: 'none' shards: 'DIR/none*' }");
   ASSERT_TRUE(TickUntil("dataset 'none' cannot be served"));
   EXPECT_THAT(Served(), ElementsAre("cats 12"));

@@ -240,7 +240,7 @@ TEST(BucketTest, InspectSaysWhatAFeedFetchesOfABucketAndProposesNumbersOfWindow)
       environment);
   EXPECT_THAT(disk.out, HasSubstr("each later one 0 bytes"));
 
-  // Of shards on this machine it says what it says without a spec.
+  // For shards on this machine it prints the same with and without a spec.
   const std::string files = folder / "train-*.tfrecord";
   EXPECT_EQ(RunSystole({"inspect", files, "--spec", spec}).out, RunSystole({"inspect", files}).out);
   EXPECT_EQ(RunSystole({"inspect", files, "--spec", spec, "--json"}).out,
@@ -357,7 +357,7 @@ TEST(BucketTest, WhyNoManifestsCanBeLookedForIsTold) {
   StubBucket bucket({.sign = kSign});
   PutShards(bucket, folder);
   bucket.SetFault([](const StubRequest& request) -> std::optional<StubAnswer> {
-    // The list of the folder. The pattern's begins with more of the name.
+    // This is the list of the folder. The list for the pattern has a longer prefix.
     if (!absl::EndsWith(request.target, "prefix=d%2F")) return std::nullopt;
     return RefuseInXml(400, "OddRefusal");
   });
@@ -446,7 +446,7 @@ TEST(BucketTest, AFeedInTheProcessHasTheSameStepsAndReadsNothingOfAReplacedObjec
     }
   };
   for (int i = 0; i < 50; ++i) {
-    // From here on a feed that keeps all goes on with what was opened.
+    // From here on, a feed that keeps everything goes on with the shards that were opened.
     if (i == 8) bucket.Put("d/train-1.tfrecord", Shard(16, 16));
     const auto want = from_files->Next();
     ASSERT_THAT(want, IsOk());

@@ -1,5 +1,5 @@
 // Folders of images through the real programs: served, inspected, indexed, verified, shown. They
-// give what the shards that `systole pack` makes of them give.
+// give the same as the shards that `systole pack` makes of them.
 #include <algorithm>
 #include <filesystem>
 #include <memory>

@@ -123,8 +123,8 @@ constexpr char kGiantSlice[] =
     "dataset: 'raw' global_batch: 16777216 num_cores: 1 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";
 
-// Slices of one example take 128 bytes. The budget holds a thousand times as many of them as of
-// slices of 128 KiB.
+// Slices of one example take 128 bytes. The budget has room for a thousand times as many of these
+// as of slices of 128 KiB.
 constexpr char kTinySlices[] =
     "dataset: 'raw' global_batch: 65536 num_cores: 65536 tail: PAD "
     "outputs { name: 'i' feature: 'record_id' dtype: INT32 }";

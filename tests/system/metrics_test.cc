@@ -1,4 +1,4 @@
-// Metrics of a real server move for what they are about, and for nothing else.
+// Each metric of a real server changes when the thing that it counts happens, and only then.
 #include <cstdint>
 #include <map>
 #include <memory>

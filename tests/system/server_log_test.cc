@@ -206,7 +206,7 @@ TEST_F(ServerLogTest, AsJsonAnEndByAnErrorIsAnObjectToo) {
   EXPECT_THAT(lines, Each(AllOf(StartsWith(R"({"time":")"), HasSubstr(R"("level":"error")"))));
 }
 
-// Its terminal was closed.
+// The server gets a hang-up when its terminal is closed.
 TEST_F(ServerLogTest, AHangUpDrainsAServerWithoutAConfigFile) {
   const auto server = Serve();
   ASSERT_NE(server, nullptr);

@@ -81,8 +81,8 @@ const char kGlobal[] = "dataset: 'test' global_batch: 64 shuffle { mode: GLOBAL 
 using BlockKey = std::tuple<int64_t, uint64_t, uint64_t>;
 BlockKey KeyOf(const ReadBlock& block) { return {block.shard, block.offset, block.size}; }
 
-// The blocks of a feed that are at hand. The memory has the blocks whose records are still needed in
-// this pass. In the rest of the memory, and on the disk, are the blocks that came first.
+// The blocks of a feed that are at hand. The memory has the blocks whose records are still needed
+// in this pass. In the rest of the memory, and on the disk, are the blocks that came first.
 class ModelCache {
  public:
   explicit ModelCache(int64_t memory, int64_t disk) : memory_(memory), disk_(disk) {}

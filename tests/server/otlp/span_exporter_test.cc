@@ -176,7 +176,7 @@ TEST_F(SpanExporterTest, ACollectorThatHangsCostsBoundedMemoryAndNoTime) {
   exporter_->Add(SpanNumber(0));
   exporter_->Add(SpanNumber(1));
   ASSERT_TRUE(WaitUntil([this] { return collector_.requests().size() == 1; }));
-  // The timeout of the request is minutes: this would take as long if Add() waited.
+  // The request times out after minutes. If Add() waited for it, this loop would take as long.
   for (int i = 0; i < 1000; ++i) exporter_->Add(SpanNumber(i));
   EXPECT_EQ(exporter_->counts().no_room, 990);
   EXPECT_TRUE(exporter_->End(absl::Milliseconds(1)));

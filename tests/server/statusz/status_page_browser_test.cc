@@ -175,7 +175,7 @@ TEST_F(StatusPageBrowserTest, ItsNumbersAreThoseOfTheMetrics) {
   ASSERT_THAT(metrics, IsOk());
   int compared = 0;
   for (const auto& [series, value] : metrics->series) {
-    // These never rest, or are no numbers of the page.
+    // These change all the time, or are not on the page.
     if (absl::StrContains(series, "cpu_seconds") || absl::StrContains(series, "resident") ||
         absl::StrContains(series, "admin_answers") || absl::StrContains(series, "grpc_server") ||
         absl::StrContains(series, "build_info") || absl::StrContains(series, "step_wait_seconds")) {
@@ -254,7 +254,7 @@ constexpr char kContrast[] = R"js(
   return least[0] >= 4.5 ? 'readable' : least.join(' ');
 )js";
 
-// What a screen reader needs, and what is not there.
+// What a screen reader needs but the page does not have.
 constexpr char kAccess[] = R"js(
   const missing = [];
   const want = (selector, test) => {
@@ -276,7 +276,7 @@ constexpr char kAccess[] = R"js(
   return 'missing:' + missing.join(' ');
 )js";
 
-// The page as it is without its script, which would ask a server that a frame has not.
+// The page without its script. The script would ask a server, and a frame has none.
 std::string Still(const ServerView& view) {
   std::string page = StatusPage(view);
   const size_t script = page.find("<script>");

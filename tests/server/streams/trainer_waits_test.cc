@@ -75,7 +75,7 @@ TEST_F(TrainerWaitsTest, AReportThatKnowsNothingIsNotKept) {
   waits_.Add("a", 1, {});
   Say("a", 0, 0.5);  // The client has no number.
   EXPECT_EQ(waits_.size(), 0u);
-  // It does not hide the last one that knew something either.
+  // Such a report does not hide an earlier one that knew something.
   Say("a", 1, 0.5);
   now_ += absl::Seconds(10);
   waits_.Add("a", 1, {});

@@ -174,7 +174,7 @@ TEST(BucketStoreTest, OddKeysAreSignedAskedForAndListedAsTheyAre) {
                           "a\"<>\\^`{|}", "x//y", "/x", "x/./y", "x/../y", "d/odd[1]*?"}) {
     const std::string name = bucket.Put(key, key);
     EXPECT_THAT(ReadWhole(*MustOpen(store, name), 100), IsOkAndHolds(key));
-    if (absl::StrContains(key, '\\')) continue;  // Means itself only after another one.
+    if (absl::StrContains(key, '\\')) continue;  // A backslash means itself only after another one.
     EXPECT_THAT(store.List(name, [](absl::string_view) { return true; }),
                 IsOkAndHolds(testing::ElementsAre(name)))
         << key;

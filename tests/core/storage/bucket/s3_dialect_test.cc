@@ -123,8 +123,8 @@ TEST(S3DialectTest, ABucketElsewhereIsAskedThereFromThenOn) {
     EXPECT_EQ(next.url, "https://data.s3.eu-west-1.amazonaws.com/b");
     EXPECT_EQ(next.sign->region, "eu-west-1");
     EXPECT_EQ(Prepared(*dialect, "s3://other/b").sign->region, "us-east-1");
-    // The same again teaches nothing, so nobody goes in circles. A late answer to a request that
-    // was sent before may be asked again.
+    // The same answer again teaches nothing, so no request goes in circles. A late answer to a
+    // request that was sent before may be asked again.
     EXPECT_FALSE(dialect->LearnsFrom("s3://data/b", next, Redirect(status, "eu-west-1")));
     EXPECT_TRUE(dialect->LearnsFrom("s3://data/a", sent, Redirect(status, "eu-west-1")));
   }
@@ -246,7 +246,7 @@ TEST(S3DialectTest, ARefusalSaysWhatToDoAndShowsNoWordsOfTheServer) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("AWS_REGION")));
   EXPECT_THAT(says(418, "Teapot"),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("want 200 or 206")));
-  // versitygw says so of a key that it does not know. It must not look like a missing index.
+  // versitygw answers so if it does not know the key. It must not look like a missing index.
   EXPECT_THAT(says(404, "XAdminUserNotFound"),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        AllOf(HasSubstr("does not accept"), HasSubstr("AWS_PROFILE"))));
@@ -266,8 +266,8 @@ TEST(S3DialectTest, WithoutCredentialsARefusalSaysSo) {
   EXPECT_THAT(dialect->RefusalOf("it", Refusal(403, "AccessDenied")),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr("had no credentials"), HasSubstr("AWS_PROFILE"))));
-  // versitygw says InvalidArgument. The others are what a server may say that shows nobody what it
-  // has.
+  // versitygw says InvalidArgument. The others are answers of servers that show nobody what they
+  // have.
   const struct {
     int status;
     const char* code;

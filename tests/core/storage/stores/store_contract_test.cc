@@ -1,4 +1,4 @@
-// The behaviour that stores of the table share: all that have lists. They can be written, too.
+// The behaviour that all stores of the table with lists share. All of them can be written, too.
 // For a new store, FreshFolder() says where tests may write.
 #include <algorithm>
 #include <cstdlib>
@@ -67,7 +67,7 @@ class StoreContractTest : public testing::TestWithParam<StoreRow> {
     StubBucket gs{{.is_gcs = true, .page_keys = 2}};
   };
 
-  // Null: the store is none of buckets.
+  // Null: the store is not one of buckets.
   StubBucket* Bucket() const {
     if (GetParam().scheme == "s3") return &buckets_->s3;
     return GetParam().scheme == "gs" ? &buckets_->gs : nullptr;

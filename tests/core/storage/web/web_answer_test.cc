@@ -102,7 +102,7 @@ TEST(WebAnswerTest, TheFirstByteTellsTheSize) {
   EXPECT_THAT(size(Answer(200, {}, 1)), IsOkAndHolds(1u));
   EXPECT_THAT(size(Answer(403, {})),
               StatusIs(absl::StatusCode::kPermissionDenied, HasSubstr("status 403")));
-  // A server that does not say it is empty where there is no first byte has said so before.
+  // A 416 need not say that the object is empty. An earlier answer of the server has said it.
   const HttpResponse empty = Answer(200, {{"content-length", "0"}});
   EXPECT_THAT(size(Answer(416, {}), empty), IsOkAndHolds(0u));
   EXPECT_THAT(size(Answer(416, {})), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("416")));
