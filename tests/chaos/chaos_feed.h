@@ -88,7 +88,7 @@ class ChaosTest : public testing::Test {
     std::unique_ptr<ServerProcess> server;
   };
 
-  // What the undisturbed run prints for its first `steps` steps, a line for each example.
+  // The lines that the undisturbed run prints for its first `steps` steps, one for each example.
   std::string Undisturbed(int steps);
   // Each step is an epoch, so each record must be in each step once.
   void ExpectEachRecordOnce(const std::string& printed, int steps);

@@ -163,7 +163,7 @@ int64_t FaultProxy::TakeGranted(int64_t bytes) {
 int64_t FaultProxy::Receive(int from, bool from_server, std::vector<char>& piece) {
   size_t most = piece.size();
   if (from_server) {
-    // What is not granted stays in the socket.
+    // Bytes that are not granted stay in the socket.
     const ssize_t there = ::recv(from, piece.data(), most, MSG_PEEK);
     if (there <= 0) return 0;
     most = static_cast<size_t>(TakeGranted(there));

@@ -58,7 +58,7 @@ class VerdictTest : public ChaosTest {
     EXPECT_EQ(finished.exit_code, 0) << finished.err;
     return finished;
   }
-  // What the feed of this spec prints without a throttle between it and `server`.
+  // The lines that the feed of this spec prints without a throttle between it and `server`.
   std::string Unthrottled(const std::string& server, const std::string& spec,
                           const std::string& what) const {
     const Finished finished = RunSystole(

@@ -214,13 +214,13 @@ def _check_selectors(rendered):
 
 
 def _check_room(rendered):
-    """The server's memory and cache fit into its pod, and its end into the grace period."""
+    """The server's memory and cache fit into its pod; its shutdown fits into the grace period."""
     pod = pod_of(rendered.one("Deployment"))
     server = rendered.server()
     config = rendered.config("systole-config")["server.textproto"]
     where = rendered.name
     budget = size(config_field(config, "memory_budget") or "1GB")
-    memory = budget + 2 * (64 << 20)  # 64 MiB more than the budget, and 64 MiB when idle.
+    memory = budget + 2 * (64 << 20)  # 64 MiB beside the limits, and 64 MiB when idle.
     memory += size(config_field(config, "read_budget") or str(budget // 4))
     memory += size(config_field(config, "decompression_cache") or "256MB")
     memory += size(config_field(config, "cache_memory") or "0")

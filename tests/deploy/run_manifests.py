@@ -220,7 +220,7 @@ def _check_mtls(options, data):
 
 
 def _check_index_job(options, data):
-    """The job's pods index and verify each shard once. Damage gives the code of the policy."""
+    """The job's pods index and verify each shard once. Damage has the policy's exit code."""
     rendered = Rendered(options.work / "index-job.yaml")
     job = rendered.one("Job", "systole-index")
     pod = Pod(rendered, job, options.work / "index")

@@ -1,4 +1,4 @@
-// What a server shows of its streams and of their trainers, over real connections.
+// Tests what a server shows of its streams and of their trainers, over real connections.
 #include <grpc/grpc.h>
 
 #include <atomic>

@@ -31,7 +31,7 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kBudget = 512 * kMiB;
-// What the server may take beside its budget: gRPC, plans, stacks and the program.
+// The memory that the server may take beside its budget: for gRPC, plans, stacks and the program.
 constexpr int64_t kBeside = 64 * kMiB;
 constexpr int kRecordBytes = 300;
 

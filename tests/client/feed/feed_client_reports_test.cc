@@ -1,4 +1,4 @@
-// What a client tells its servers of its trainer.
+// Tests the reports of a client about its trainer.
 #include <cstddef>
 #include <memory>
 #include <string>

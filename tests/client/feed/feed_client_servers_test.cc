@@ -150,7 +150,7 @@ TEST(FeedClientServersTest, AServerAddedToTheFileIsUsedAndOneRemovedIsLeft) {
     take_one();
     return client->stats().membership_changes == 2;
   }));
-  // What the first server has sent may still come. After that it gets no more requests.
+  // Steps that the first server has sent may still come. After that it gets no more requests.
   const size_t asked = a.requests().size();
   for (int i = 0; i < 200; ++i) take_one();
   EXPECT_EQ(a.requests().size(), asked);

@@ -130,8 +130,8 @@ int64_t FloodingServer::Answer(int fd) const {
   int64_t sent = 0;
   for (const std::string* bytes = &flood_.begin; sent < flood_bytes_; bytes = &flood_.again) {
     for (size_t begin = 0; begin < bytes->size();) {
-      // What the client sends (acknowledgements of settings and pings) is read too, because a
-      // client that cannot send it reads no further.
+      // The client's acknowledgements of settings and pings are read too, because a client that
+      // cannot send them reads no further.
       pollfd ready = {.fd = fd, .events = POLLIN | POLLOUT, .revents = 0};
       ::poll(&ready, 1, -1);
       char answer[4096];

@@ -48,7 +48,7 @@ class FleetSimulation {
   // Lets `time` pass.
   void Run(absl::Duration time);
 
-  // What can happen. `server` is a number below num_servers().
+  // Events that a test causes. `server` is a number below num_servers().
   void Kill(int server, absl::Duration down);
   // The server sends no more steps, ends its streams, and is back after `down`.
   void Restart(int server, absl::Duration down);

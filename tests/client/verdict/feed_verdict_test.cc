@@ -73,7 +73,7 @@ TEST(FeedVerdictTest, AnOperationThatTheSpecDoesNotHaveIsNotNamed) {
     EXPECT_EQ(VerdictRemark(Decoding(0, operation), layout, spec),
               "waits 12 % for decode (output image)");
   }
-  // `valid` is a tensor, and no output of the spec. The last tensors do not exist.
+  // `valid` is a tensor, but no output of the spec. The last tensors do not exist.
   EXPECT_EQ(VerdictRemark(Decoding(1, 0), layout, spec), "waits 12 % for decode (output valid)");
   for (const int output : {-1, 2, INT_MAX, INT_MIN}) {
     EXPECT_EQ(VerdictRemark(Decoding(output, 0), layout, spec), "waits 12 % for decode");

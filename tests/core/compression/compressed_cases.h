@@ -52,7 +52,7 @@ inline std::vector<Case> Cases(const std::string& bytes) {
           {"zstd tiny frames", Compression::kZstd, Zstd(bytes, 5'000)}};
 }
 
-// What DecompressedSource::Open() returned.
+// The result of DecompressedSource::Open().
 struct Opened {
   absl::StatusOr<std::unique_ptr<DecompressedSource>> source = absl::UnknownError("not opened");
   std::string note;

@@ -38,7 +38,7 @@ class AwsCredentialsTest : public testing::Test {
   void WriteConfig(const std::string& text) { fake_.folder().Write(".aws/config", text); }
   void WriteCredentials(const std::string& text) { fake_.folder().Write(".aws/credentials", text); }
 
-  // What a new process would get.
+  // The result for a new process.
   absl::StatusOr<std::optional<AwsCredentials>> Get() {
     return AwsCredentialsOfEnvironment(fake_.Get())->Get(kLongTime);
   }

@@ -47,7 +47,7 @@ class FakeSurroundings {
     MutexLock lock(mu_);
     variables_[variable] = value;
   }
-  // What the firmware says of the machine. At first it says nothing.
+  // A fact that the firmware tells about the machine. At first it tells none.
   void SetFact(const std::string& name, const std::string& value) ABSL_LOCKS_EXCLUDED(mu_) {
     MutexLock lock(mu_);
     facts_[name] = value;

@@ -526,7 +526,7 @@ TEST(StepEngineTest, ADecoderWithoutMemoryIsNoDamageAndNeverMasked) {
 
 // Limits and life cycle.
 
-// What a slice costs in the budget.
+// The cost of a slice in the budget.
 int64_t BudgetBytesOf(const FeedPlan& plan) {
   return plan.layout().slice_bytes() + kSliceOverheadBytes;
 }

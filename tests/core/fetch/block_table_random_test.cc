@@ -139,7 +139,7 @@ class RandomUse {
     ASSERT_EQ(stats.reads_under_way, static_cast<int64_t>(jobs_.size()));
     ASSERT_LE(stats.reads_under_way, kRequests);
     ASSERT_LE(stats.reads_hung, stats.reads_under_way);
-    // What is held is in memory, and in use.
+    // A block that is held is in memory, and in use.
     std::set<std::pair<uint64_t, uint64_t>> held;
     for (const auto& blocks : held_) {
       for (const BlockTable::Handed& handed : blocks) {

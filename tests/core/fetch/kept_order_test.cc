@@ -119,7 +119,7 @@ TEST(KeptOrderTest, OnlyTheLastFeedsOfABlockAreCounted) {
   EXPECT_TRUE(KeptOrder::IsSpent(order.Of(1)));
 }
 
-// What a cache with room for `room` of `blocks` blocks finds in each epoch.
+// How many blocks a cache with room for `room` of `blocks` blocks finds in each epoch.
 std::vector<int> HitsOf(int blocks, size_t room) {
   KeptOrder order;
   std::set<int64_t> kept;

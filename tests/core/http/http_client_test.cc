@@ -1,4 +1,4 @@
-// What the client does with servers that behave. http_faults_test.cc has the others.
+// Tests the client with servers that behave well. http_faults_test.cc has the other servers.
 #include "core/http/http_client.h"
 
 #include <sys/wait.h>

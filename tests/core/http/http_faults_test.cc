@@ -1,4 +1,4 @@
-// What the client makes of servers and networks that fail or mean harm.
+// Tests the client with servers and networks that fail or mean harm.
 #include <atomic>
 #include <cerrno>
 #include <memory>

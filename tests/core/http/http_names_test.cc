@@ -1,5 +1,5 @@
-// What messages name. If an object has a name of its own, they name only this name. Otherwise they
-// name the object's address, and the address that it leads to.
+// Tests the names in messages. If an object has a name of its own, messages have only this name.
+// Otherwise they have the object's address, and the address that it leads to.
 #include <memory>
 #include <string>
 #include <vector>

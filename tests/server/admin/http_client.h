@@ -31,9 +31,9 @@ class TestHttpConnection {
   bool ok() const { return ok_; }
   // False if the server has hung up.
   bool Send(absl::string_view bytes);
-  // What comes until it contains `text`, or until the server closes the connection.
+  // The bytes that come until they contain `text`, or until the server closes the connection.
   std::string ReadUntil(absl::string_view text);
-  // All that comes until the server closes the connection.
+  // All bytes that come until the server closes the connection.
   std::string ReadAll();
 
  private:

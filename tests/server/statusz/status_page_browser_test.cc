@@ -128,7 +128,7 @@ class StatusPageBrowserTest : public testing::Test {
     return answer;
   }
 
-  // Between two events.
+  // Called between two events.
   void OnEvent() {
     if (at_event_ != nullptr) at_event_();
   }

@@ -215,7 +215,7 @@ TEST(IndexerTest, TheFolderOfABucketGetsAnIndexOfItsShardsToo) {
   Bucket().SetFault(nullptr);
 }
 
-// What was done is written into the bucket although the run is interrupted.
+// The finished part is written into the bucket although the run is interrupted.
 TEST(IndexerTest, AnInterruptedRunOverImagesInABucketGoesOnWhereItWas) {
   const std::string root =
       absl::StrCat(testing::UnitTest::GetInstance()->current_test_info()->name(), "/");

@@ -12,7 +12,7 @@ namespace systole::emulator {
 struct WorkedExample {
   ArrayShape array;
   GemmShape gemm;
-  // What SCALE-Sim prints. SCALE-Sim's own golden files contain all three numbers of {32, 32},
+  // The cycles that SCALE-Sim prints. Its own golden files contain all three numbers of {32, 32},
   // {256, 256, 128}, and ws of {3025, 363, 96}.
   int64_t os, ws, is;
   int64_t ws_folds;

@@ -31,7 +31,7 @@ namespace systole {
 inline constexpr Compression kCompressions[] = {Compression::kGzip, Compression::kZlib,
                                                 Compression::kZstd};
 
-// As `systole pack` would write it.
+// The bytes, compressed as `systole pack` would compress them.
 inline std::string Compressed(absl::string_view bytes, Compression compression) {
   std::string out;
   absl::StatusOr<std::unique_ptr<ByteSink>> sink =

@@ -32,7 +32,7 @@ std::string Unescaped(absl::string_view text) {
   return bytes;
 }
 
-// As S3 encodes keys in lists: blanks as '+'.
+// Encodes a key as S3 does in lists: blanks as '+'.
 std::string EscapedForList(const std::string& key) {
   std::string escaped;
   for (const char c : key) {
