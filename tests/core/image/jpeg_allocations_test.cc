@@ -1,6 +1,6 @@
 // Counts how often an image needs memory that takes malloc's lock: pieces larger than those that
 // malloc keeps for each thread. libjpeg allocates such pieces for each image. Our code keeps its
-// own from image to image.
+// own pieces from image to image.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
