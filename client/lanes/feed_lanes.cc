@@ -216,8 +216,7 @@ void FeedLanes::EndEarly(const GiveUp& action, const absl::Status& cause) {
 ReadVerdict FeedLanes::OnChunk(int lane, const absl::StatusOr<ReceivedChunk>& received,
                                SlotReader* slots) {
   const ArrivedChunk chunk(received, slots);
-  // One of gRPC's threads calls this, for any feed. A chunk counts as arrived even while the thread
-  // waited for a processor.
+  // One of gRPC's threads calls this, for any feed. While it has no processor, the chunk is here.
   thread_local QueueMeter meter;
   const absl::Duration begin = clock_();
   const absl::Duration arrived = begin - meter.Begin(begin);

@@ -85,8 +85,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   struct Told {
     // What to do next with the stream whose callback runs.
     ReadVerdict verdict = ReadVerdict::kRead;
-    // The streams whose Read() is to be called, without the lock. Only the event StepTaken yields
-    // such streams.
+    // The streams whose Read() is to be called, without the lock. Only StepTaken gives streams.
     std::vector<ChunkStream*> resumed;
   };
 
