@@ -51,7 +51,7 @@ struct RetrySurroundings {
   MonotonicClock now = SteadyClock();
   // Waits for the given time, like HttpClient::SleepFor(). An error ends the request.
   std::function<absl::Status(absl::Duration)> sleep = {};
-  // Uniform in [0, 1). Null: each process draws other numbers. Called by one thread at a time.
+  // Uniform in [0, 1). Null: each process draws numbers of its own. Called by one thread at a time.
   std::function<double()> draw = {};
 };
 

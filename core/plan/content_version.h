@@ -1,4 +1,4 @@
-// The version of the bytes that this program makes of feeds.
+// The version of the bytes that the feeds of this program have.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CORE_PLAN_CONTENT_VERSION_H_

@@ -59,7 +59,7 @@ class FaultProxy {
   // closed.
   void LeadTo(const std::string& address) ABSL_LOCKS_EXCLUDED(mu_);
   void Set(const Faults& faults) ABSL_LOCKS_EXCLUDED(mu_);
-  // Grants `bytes` more bytes from the server, over all connections. From now on others must wait.
+  // Lets `bytes` more bytes of the server pass, over all connections. All later bytes must wait.
   void Grant(int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // Cuts every open connection.
   void CutAll() ABSL_LOCKS_EXCLUDED(mu_);

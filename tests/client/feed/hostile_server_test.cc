@@ -36,7 +36,7 @@ FeedClientOptions Wary(const FakeServer& server) {
 }
 
 struct Taking {
-  bool any_bytes = false;  // The tensors may have any bytes: the server describes them wrongly.
+  bool any_bytes = false;  // Bytes are not checked, because the server describes tensors wrongly.
   bool patient = false;    // The client does not give up: the server's answers end the feed.
 };
 

@@ -27,7 +27,7 @@ class ShardBuilder {
     return *this;
   }
 
-  // Appends only a header, of any length, with a good CRC.
+  // Appends only a header, which says that `length` bytes follow. Its CRC is right.
   ShardBuilder& AddHeader(uint64_t length) {
     const size_t begin = bytes_.size();
     AppendLe(length, 8);
