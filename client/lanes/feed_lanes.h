@@ -77,7 +77,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   void Cancel(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);
   int64_t next_step() const ABSL_LOCKS_EXCLUDED(mu_);
   FeedClientStats stats() const ABSL_LOCKS_EXCLUDED(mu_);
-  // The longest wait of the lanes that hold up the trainer now or will soon. See FeedWatch.
+  // The longest wait of those lanes that the trainer waits for, or soon will. See FeedWatch.
   std::optional<FeedWaiting> waiting() const override ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -85,7 +85,7 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   struct Told {
     // What to do next with the stream whose callback runs.
     ReadVerdict verdict = ReadVerdict::kRead;
-    // The streams whose Read() is to be called, without the lock. Only StepTaken gives streams.
+    // Call Read() of these streams, without the lock. Empty after all events except StepTaken.
     std::vector<ChunkStream*> resumed;
   };
 

@@ -31,7 +31,8 @@ class Meter : public std::enable_shared_from_this<Meter> {
  public:
   struct Excess {
     int fd = -1;
-    // True: it sent too much by itself. False: it cost most when all together cost too much.
+    // Why it is closed. True: it sent more than one connection may. False: all connections together
+    // cost too much, and this one was chosen (allowance.h).
     bool alone = false;
     std::string what;  // What it has sent, for the log.
   };

@@ -1,7 +1,7 @@
 // Counts each connection's open calls and served calls. From the open calls the listener learns
-// which connections have had no call for too long, and drops these. The served calls account for
-// what a connection sends. gRPC hands a call over when its request is complete. So a connection
-// whose requests never end has no call here, but gRPC considers it busy.
+// which connections have had no call for too long, and drops these. A served call allows its
+// connection to have sent some bytes (allowance.h). gRPC hands a call over when its request is
+// complete. So a connection whose requests never end has no call here, but gRPC considers it busy.
 //
 // Thread-safe.
 #ifndef SYSTOLE_SERVER_LISTENER_OPEN_CALLS_H_
@@ -47,7 +47,7 @@ class OpenCalls {
     const MonotonicClock clock_;
     mutable Mutex mu_;
     Counts counts_ ABSL_GUARDED_BY(mu_);
-    // When the last open call ended; before the first call, when the connection came.
+    // When the last open call ended. If there was no call yet: when the connection came.
     absl::Duration since_ ABSL_GUARDED_BY(mu_);
   };
 
