@@ -55,10 +55,10 @@ struct FeedClientOptions {
   int core_begin = 0;
   int core_end = 0;
 
-  // How many of the servers are used at a time, at most. A feed begins with two. It adds one more
-  // while the trainer waits, if the server added last has helped. If the list is long, different
-  // clients use different servers, so that the servers share the work. More servers cost a
-  // connection each, and no memory for steps.
+  // The most servers that are used at a time. A feed begins with two. It adds one more while the
+  // trainer waits, if the server added last has helped. If the list is long, different clients use
+  // different servers, so that the servers share the work. Each further server costs a connection,
+  // but no memory for steps.
   int64_t max_servers = 16;
 
   // Memory for steps that wait to be taken, in bytes. More memory hides longer interruptions.

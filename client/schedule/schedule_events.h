@@ -18,9 +18,9 @@ namespace systole {
 // The most steps that one stream is asked for. After them, the lane opens a new stream. So a server
 // that wants to stop need not wait long.
 inline constexpr int64_t kStepsPerStream = 1024;
-// How many second copies are allowed beyond `hedge_fraction`: steps may be late when only few have
-// arrived. Also the most steps that are on the way twice at a time, because each takes memory
-// outside of the window.
+// How many second copies are allowed beyond `hedge_fraction`, because steps may be late when only
+// few have arrived. It is also the most second copies that are on the way at a time, because each
+// takes memory outside of the window.
 inline constexpr int64_t kHedgeBurst = 2;
 // The most servers that a feed uses at a time, unless its options say otherwise.
 inline constexpr int kMostServers = 16;

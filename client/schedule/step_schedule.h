@@ -59,7 +59,7 @@ class StepSchedule {
   int64_t next_step() const { return steps_.next(); }
   // How many servers serve the feed now.
   int64_t servers_in_use() const { return static_cast<int64_t>(servers_.AllServing().size()); }
-  // The longest wait that holds up the trainer now or will soon.
+  // The longest wait that holds up the trainer now, or that soon will.
   std::optional<ScheduleWaiting> Waiting(absl::Duration now) const;
 
  private:

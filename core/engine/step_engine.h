@@ -9,8 +9,8 @@
 // slice that a stream needs, or the engine may keep it. Then the stream gets this slice.
 //
 // A read that hangs keeps its thread and its slice's memory until the read returns. The step that
-// needs the read fails. The hanging reads of a dataset get no more than a share of the threads, so
-// streams of other datasets go on.
+// needs the read fails. The hanging reads of a dataset hold only a part of the threads, so streams
+// of other datasets go on.
 //
 // A slice is cut into tasks of a few examples. A task is cut off the slice only when a thread takes
 // it. Start-time fair queueing (fair_clock.h) decides among peers, and among the streams of each
@@ -46,8 +46,7 @@ class EngineThreads;
 class ScheduledStream;
 
 // Delivers one consumer's slices in order: steps in the order of the StepRange, and in each step
-// the cores in ascending order. Single-thread, except Cancel()
-// and CountReady().
+// the cores in ascending order. Single-thread, except Cancel() and CountReady().
 class StepStream {
  public:
   using Result = SliceResult;

@@ -2,8 +2,8 @@
 // feed. The numbers are computed. Nothing is read, and no epoch is simulated.
 //
 //   no shuffle   each run of neighbours is fetched once.
-//   WINDOW       the same, if memory holds the blocks of a window. Otherwise the run of a record
-//                may be gone when its window needs it, and is fetched again.
+//   WINDOW       each run is fetched once, too, if memory holds the blocks of a window. Otherwise
+//                the run of a record may be gone when its window needs it, and is fetched again.
 //   GLOBAL       each record is fetched by itself, once. If all of the set is kept, runs are
 //                fetched instead, each once.
 //   images       each file is fetched by itself, once, in any order.

@@ -3,8 +3,8 @@
 // depend on the order, because a block is worth fetching as a whole only if all of it is needed
 // soon:
 //   no shuffle   runs of some MiB: the feed needs the whole run next.
-//   WINDOW       the same, but a run also ends where a block of the order ends. So a run has no
-//                bytes that only another window needs.
+//   WINDOW       such runs, too, but a run also ends where a block of the order ends. So a run has
+//                no bytes that only another window needs.
 //   GLOBAL       the record alone. If all fetched bytes are kept, runs of some 100 KiB, because the
 //                neighbours are needed later, and small requests are slow.
 //

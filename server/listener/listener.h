@@ -44,7 +44,8 @@
 namespace systole {
 
 struct ListenerOptions {
-  // Most connections at once; each costs two descriptors. Further ones are closed at once.
+  // The most connections that are open at a time. Each costs two descriptors. Further connections
+  // are closed when they come.
   int64_t max_connections = 4096;
   // Most connections of one peer. A peer is an address, or on a Unix socket a user. This limit
   // stops one machine from taking every place.

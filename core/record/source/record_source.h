@@ -112,9 +112,9 @@ class RecordSource {
   // A hash of the file's content, for its dataset's fingerprint. It is the same for the same
   // records in the same order, whatever the names and times of files are.
   virtual uint64_t content_hash() const = 0;
-  // The facts that may be kept, so that a start need not open the shard. Nullopt: nothing may be
-  // kept, because the shard is on this machine, compressed, a group of files or damaged. Or its
-  // state has no identity. Or its index is not kept: reads would have to make it.
+  // The facts that may be kept, so that a start need not open the shard. Nullopt if nothing may be
+  // kept: the shard is on this machine, compressed, damaged or a group of files, its state has no
+  // identity, or its index is not kept and reads would have to make it.
   virtual std::optional<ShardFacts> facts() const { return std::nullopt; }
   // Records that were found unreadable when the file was opened. `damaged` has the first of them,
   // by number, kMaxDamagedListed at most.

@@ -38,8 +38,8 @@ struct WebStoreOptions {
   // The time for a request with all of its retries. With a shorter time, failures of the network
   // become errors of the feed sooner.
   absl::Duration timeout = absl::Minutes(5);
-  // The same for the requests of Open() and Stat(). Few shards are opened at a time. If the server
-  // of one shard does not answer, other shards wait.
+  // As `timeout`, for the requests of Open() and Stat(). It is shorter, because few shards are
+  // opened at a time. If the server of one shard does not answer, other shards wait.
   absl::Duration open_timeout = absl::Minutes(1);
   // A server's answer about an object is used again until it is as old as this. A shard's first
   // questions come within milliseconds. A feed calls CheckUnchanged() after each group of reads,
