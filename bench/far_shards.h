@@ -40,7 +40,7 @@ class FarShards {
   // The blocks of the far shards that a feed without shuffling reads, in order. They have all
   // bytes of all records.
   std::vector<ReadBlock> Blocks() const;
-  // The same for bare libcurl.
+  // These blocks as ranges, for bare libcurl.
   std::vector<FetchRange> Ranges() const;
   // The want that asks a BlockReader for the block.
   BlockWant WantOf(const ReadBlock& block) const;

@@ -48,7 +48,7 @@ class FeedServers {
   // Closes the link to a server that stays in the list, and returns it. The caller destroys it.
   // Null if the server has no link. REQUIRES: nothing is under way with the server.
   std::unique_ptr<ServerLink> Release(int server);
-  // The same, and forgets the server.
+  // Like Release(), but also forgets the server.
   std::unique_ptr<ServerLink> Forget(int server);
 
   // Makes the call that asks the server what the feed yields. The caller starts the call. `ended`

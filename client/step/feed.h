@@ -67,8 +67,8 @@ class Feed {
   virtual std::string Explain() const = 0;
 
   virtual FeedClientStats stats() const = 0;
-  // The same numbers for a monitor. ExpositionOf() (core/metrics/exposition.h) writes them in
-  // Prometheus' text format. A process with several feeds gives each a label of its own.
+  // The numbers of stats(), for a monitor. ExpositionOf() (core/metrics/exposition.h) writes them
+  // in Prometheus' text format. A process with several feeds gives each a label of its own.
   std::vector<MetricFamily> Metrics() const { return FeedFamilies(stats()); }
 };
 

@@ -62,7 +62,7 @@ class WorkerPool {
 // task.
 void ParallelFor(WorkerPool& pool, int64_t n, absl::FunctionRef<void(int64_t)> body);
 
-// The same on `threads` threads. The calling thread is one of them. The others live until
+// As above, on `threads` threads. The calling thread is one of them. The others live until
 // ParallelFor returns. If the system gives fewer threads, ParallelFor uses these, perhaps only the
 // calling thread. REQUIRES: threads > 0.
 void ParallelFor(int threads, int64_t n, absl::FunctionRef<void(int64_t)> body);

@@ -24,7 +24,8 @@ absl::StatusOr<std::string> AwsRegionOfEnvironment(const CredentialSurroundings&
 absl::StatusOr<std::string> S3EndpointOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 
-// The same for the service that gives credentials for a web identity, by AWS_ENDPOINT_URL_STS.
+// Like S3EndpointOfEnvironment(), for the service that gives credentials for a web identity. Its
+// variable is AWS_ENDPOINT_URL_STS.
 absl::StatusOr<std::string> StsEndpointOfEnvironment(
     const CredentialSurroundings& surroundings = {});
 

@@ -60,9 +60,9 @@ class HttpClient {
 
   // Sleeps for `time`. Returns early, with Cancelled, when Fetch() would return Cancelled.
   absl::Status SleepFor(absl::Duration time);
-  // The same, but returns OK as soon as waits() is false. waits() is called under a lock: now, and
-  // after each call of WakeSleepers(). waits() must not call this client. FailedPrecondition in a
-  // child of fork(), because the awaited event may never come there.
+  // Like SleepFor(), but returns OK as soon as waits() is false. waits() is called under a lock:
+  // now, and after each call of WakeSleepers(). waits() must not call this client.
+  // FailedPrecondition in a child of fork(), because the awaited event may never come there.
   absl::Status SleepWhile(absl::FunctionRef<bool()> waits, absl::Duration time);
   void WakeSleepers();
 

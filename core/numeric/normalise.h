@@ -79,8 +79,8 @@ absl::Status NormaliseFloat(absl::Span<const float> in, int channels,
                             const Normalisation& normalisation, PixelType type,
                             absl::Span<uint8_t> out);
 
-// The same with owned factors. There are as many channels as `factors` has scales. With one scale,
-// all values belong to one channel.
+// NormaliseUint8() and NormaliseFloat() with owned factors. There are as many channels as `factors`
+// has scales. With one scale, all values belong to one channel.
 inline absl::Status NormaliseUint8(absl::Span<const uint8_t> in, const NormaliseFactors& factors,
                                    PixelType type, absl::Span<uint8_t> out) {
   return NormaliseUint8(in, static_cast<int>(factors.scale.size()),

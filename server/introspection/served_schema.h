@@ -26,7 +26,7 @@ class ServedSchema {
   // Serialised FileDescriptorProtos: the file, then all that it imports, each once.
   //   NotFound  no such file among those that the services need.
   absl::StatusOr<std::vector<std::string>> FileNamed(const std::string& name) const;
-  // The same for the file that declares a service, method, message, field or enum.
+  // Like FileNamed(), for the file that declares a service, method, message, field or enum.
   absl::StatusOr<std::vector<std::string>> FileWithSymbol(const std::string& symbol) const;
   //   NotFound  no such message, or no such extension of it.
   absl::StatusOr<std::vector<std::string>> FileWithExtension(const std::string& message,

@@ -108,7 +108,7 @@ class FeedService final : public v1::Systole::WithCallbackMethod_ListDatasets<
 
   // All that this server itself counts, as it is now.
   std::vector<MetricReading> ReadMetrics() const;
-  // The same for a monitor, with the metrics of trainers, of each dataset and of the build.
+  // These numbers for a monitor, with the metrics of trainers, of each dataset and of the build.
   std::vector<MetricFamily> ReadFamilies() const;
 
   // The streams that run now, with what their clients say about their trainers (RunningStreams).

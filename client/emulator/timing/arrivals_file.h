@@ -17,7 +17,7 @@
 namespace systole::emulator {
 
 // Writes and closes the file. `systole_version` is the version of this program. Returns the errors
-// of the sink, and those of CheckArrivals(). In the latter case nothing was written.
+// of the sink and of CheckArrivals(). After an error of CheckArrivals(), nothing was written.
 absl::Status WriteArrivals(const Arrivals& arrivals, absl::string_view systole_version,
                            std::unique_ptr<ByteSink> sink);
 

@@ -57,7 +57,7 @@ class BilinearResizer {
   absl::Status Start(int in_height, int in_width, bool flip, absl::Span<uint8_t> out) {
     return Start(WholeSide(in_height), WholeSide(in_width), flip, out);
   }
-  // The same, but the output shows only the part of the image that the two sides give.
+  // As above, but the output shows only the part of the image that the two sides give.
   absl::Status Start(const SourceSide& in_rows, const SourceSide& in_columns, bool flip,
                      absl::Span<uint8_t> out);
 

@@ -15,8 +15,8 @@ namespace systole {
 // `error`, with `reason` as the text that clients see instead of its message.
 absl::Status WithClientReason(absl::Status error, absl::string_view reason);
 
-// The same, with a text that says what cannot be done and the code of the error: `the image
-// "rose/1.jpg" cannot be read (NOT_FOUND); the server's log says why`.
+// `error`, with a text for clients. The text says what cannot be done, and has the code: `the
+// image "rose/1.jpg" cannot be read (NOT_FOUND); the server's log says why`.
 absl::Status WithLogAsReason(const absl::Status& error, absl::string_view what_cannot_be_done);
 
 bool HasClientReason(const absl::Status& error);

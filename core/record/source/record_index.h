@@ -25,8 +25,9 @@ inline constexpr size_t kMaxDamagedListed = 100;
 // memory. A file of more records is scanned each time.
 inline constexpr uint64_t kMaxIndexedRecords = uint64_t{1} << 29;
 
-// The same limit for a file that is not on this machine: the places take 256 MiB. A scan of such a
-// file also ends at this limit, because a server could claim, and send, records without end.
+// The limit for a file that is not on this machine: the places of its records take 256 MiB. A scan
+// of such a file also ends at this limit, because a server could claim, and send, records without
+// end.
 inline constexpr uint64_t kMaxFarRecords = uint64_t{1} << 25;
 
 // The error ResourceExhausted: the file `name` has more than `max_records` records. The message has

@@ -96,7 +96,7 @@ class SpanSource : public RecordSource {
   // (IsOutage).
   absl::StatusOr<absl::string_view> ReadSpans(int64_t first, int64_t last, AlignedBuffer& scratch,
                                               bool& outage) const;
-  // The same bytes, made of pieces that were read before. Reads nothing.
+  // The bytes that ReadSpans() gives, made of pieces that were read before. Reads nothing.
   absl::StatusOr<absl::string_view> MakeSpans(int64_t first, int64_t last, FetchedBytes fetched,
                                               AlignedBuffer& scratch, bool& outage) const;
   // Either ReadSpans() or MakeSpans(). `asks`: bytes that fail their check may come from a file
@@ -112,7 +112,7 @@ class SpanSource : public RecordSource {
   // ReadRecord() of a record that exists. `outage` says whether an error is an outage.
   absl::StatusOr<absl::string_view> ReadOne(int64_t record, const SpanReader& reader,
                                             bool& outage) const;
-  // The same with ReadSpans().
+  // ReadOne() with ReadSpans() as the reader.
   absl::StatusOr<absl::string_view> ReadOne(int64_t record, AlignedBuffer& scratch,
                                             bool& outage) const;
   // Check(). If the record is damaged, also asks whether the file was replaced.

@@ -24,7 +24,7 @@ class RecordWriter {
   static absl::StatusOr<RecordWriter> Create(const std::string& path,
                                              Compression compression = Compression::kNone);
 
-  // The same for any sink.
+  // Writes to any sink.
   static absl::StatusOr<RecordWriter> Create(std::unique_ptr<ByteSink> sink,
                                              Compression compression);
 

@@ -38,7 +38,7 @@ class BucketDialect : public WebDialect {
  public:
   absl::Status RefusalOf(absl::string_view called, const HttpResponse& response) const override;
 
-  // The same for a request that writes or removes an object.
+  // Like RefusalOf(), for a request that writes or removes an object.
   absl::Status WriteRefusalOf(absl::string_view called, const HttpResponse& response) const;
 
   // The beginning of the names of the headers that hold an object's metadata: "x-amz-meta-".
@@ -96,8 +96,9 @@ void SetBucketRules(HttpRequest& request);
 // any more. Then renewed credentials may help.
 bool RefusesCredentials(const HttpResponse& response);
 
-// The same for a request that may have had no credentials. `had_any` says whether it had some. A
-// server may refuse all requests without credentials, and this process may have credentials now.
+// Like RefusesCredentials(), for a request that may have had no credentials. `had_any` says whether
+// it had some. A server may refuse all requests without credentials, and this process may have
+// credentials now.
 bool MayNeedOtherCredentials(const HttpResponse& response, bool had_any);
 
 }  // namespace systole

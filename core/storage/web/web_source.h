@@ -65,7 +65,7 @@ class WebConnection {
   // PermissionDenied, Unavailable, and others of HttpClient::Fetch() and of ObjectOfFirstByte().
   absl::StatusOr<SeenObject> Look(const std::string& name, const std::string& called,
                                   absl::Duration timeout);
-  // The same with WebStoreOptions::open_timeout. Returns an answer that is younger than `trust`
+  // Like Look(), with WebStoreOptions::open_timeout. Returns an answer that is younger than `trust`
   // without asking again.
   absl::StatusOr<SeenObject> LookIfNotSeen(const std::string& name, const std::string& called);
 
@@ -86,7 +86,8 @@ class WebConnection {
   // After this call, LookIfNotSeen() asks the server again.
   void Forget(const std::string& name) { recent_.Forget(name); }
 
-  // The same, unless the server has said before that the object has this identity.
+  // Like Forget(), but does nothing if the server has said before that the object has this
+  // identity.
   void ForgetOther(const std::string& name, absl::string_view identity) {
     recent_.ForgetOther(name, identity);
   }
