@@ -2,8 +2,8 @@
 // feed, written as a pure state machine. It has no thread, no clock and no connection. Events go in
 // with the time at which they happened. Actions come out, and the caller carries them out.
 //
-//   servers 0, 1, ..   a few of them are used; each is asked what the feed yields, and gets steps once
-//                      it answered
+//   servers 0, 1, ..   a few of them are used; each is asked what the feed yields, and gets steps
+//                      once it has answered
 //   lanes              each has the steps begin, begin + stride, .., below its end. At any time it
 //                      has one server, and at most one stream
 //   plan               n lanes for n serving servers: lane j has the steps cut + j, cut + j + n, ..

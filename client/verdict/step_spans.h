@@ -5,10 +5,10 @@
 //
 // The server says only how long each stage of a slice took (StageTimes). So the spans of a slice
 // are laid back from the moment when its first chunk arrives, and no clock of a server is needed. A
-// step waits for its last slice, so where the stages of two slices meet, those of the later slice
-// count. But a slice may be done before the slice ahead of it has arrived in full. Then it waited
-// for that slice, and its own stages held up nothing. A moment in no span belongs to no stage. An
-// example is the time in which the request is on its way.
+// step waits for its last slice. So where stages of two slices fall on the same time, the stages of
+// the later slice count. But a slice may be done before the slice ahead of it has arrived in full.
+// Then it waited for that slice, and its own stages held up nothing. A moment in no span belongs to
+// no stage. An example is the time in which the request is on its way.
 //
 // All times are since one fixed moment. Thread-compatible.
 #ifndef SYSTOLE_CLIENT_VERDICT_STEP_SPANS_H_
