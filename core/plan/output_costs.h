@@ -20,7 +20,7 @@ class OutputCosts {
  public:
   explicit OutputCosts(size_t outputs) : costs_(outputs) {}
 
-  // Output `output` of an example took `times` to make. The parts are its transforms.
+  // Output `output` of an example took `times` to make. `times` has a part for each transform.
   void Add(size_t output, const LapTimes::Times& times) {
     Cost& cost = costs_[output];
     Add(times.all, cost.all);

@@ -1,5 +1,5 @@
-// Paced mode. The cores' steps take the chip's time by the wall clock, so that real servers have
-// the load of the real chip. Nothing is computed.
+// Paced mode. Each step of the cores lasts as long as on the real chip, by the wall clock. So real
+// servers have the load that the real chip would give them. Nothing is computed.
 //
 // There are two clocks. The virtual clock (infeed_clock.h) says when steps start and end. The
 // virtual ends of steps are the deadlines of this loop, so its lateness does not add up. The wall

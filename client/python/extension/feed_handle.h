@@ -48,7 +48,7 @@ class FeedHandle {
   std::string TokenAt(int64_t next_step);
   // The numbers of FeedClientStats, by name. After Close() they are the last numbers of the feed.
   nanobind::dict Stats();
-  // The same numbers as a monitor collects them: FamiliesList().
+  // These numbers in the form that a monitor collects: FamiliesList().
   nanobind::list Metrics();
   // What every step has in common, and how long the feed is.
   nanobind::dict Shape() const;
