@@ -113,20 +113,18 @@ int64_t EngineThreads::CountReady(const ScheduledStream& stream) const {
 bool EngineThreads::CancelAll(absl::Duration patience) {
   while (const StreamPtr stream = AnyStream()) Cancel(stream);
   const absl::Duration deadline = clock_() + patience;
-  ReadAhead* reads = nullptr;
   {
     MutexLock lock(mu_);
     while (watch_.busy() > 0 && clock_() < deadline) rests_.WaitFor(mu_, deadline - clock_());
     if (watch_.busy() > 0) return false;
-    reads = reads_.get();
   }
+  ReadAhead* const reads = Reads();
   return reads == nullptr || reads->WaitUntilIdle(deadline - clock_());
 }
 
 void EngineThreads::Stop() {
   CancelAll(absl::ZeroDuration());
-  std::unique_ptr<ReadAhead> reads;  // Its threads call this engine while `reads`
-                                     // exists.
+  std::unique_ptr<ReadAhead> reads;  // Its threads call this engine while it exists.
   {
     MutexLock lock(mu_);
     stopping_ = true;
@@ -179,7 +177,8 @@ void EngineThreads::Work(int index) {
       const absl::Duration begin = clock_();
       meter.Begin(begin);
       ExampleRun run = task->run();
-      const bool done = Make(maker, *task, begin, run);
+      const bool has_records = HasRecords(*task, run);
+      const bool done = has_records && Make(maker, *task, begin, run);
       const absl::Duration slept = meter.End(clock_()) - scratch.TakeWaited();
       StepScheduler::Answers answers;
       {
@@ -194,8 +193,13 @@ void EngineThreads::Work(int index) {
         worker.task.reset();
         const double cost = absl::ToDoubleNanoseconds(now - begin);
         task->slice().times().AddWork(now - begin, slept);
-        answers = done ? scheduler_.Finish(*task, run, cost)
-                       : scheduler_.Return(*task, std::move(run), cost);
+        if (!has_records && reads_ != nullptr) {
+          scheduler_.ReadFirst(*task);
+          reads_->Read(*task);
+        } else {
+          answers = done ? scheduler_.Finish(*task, run, cost)
+                         : scheduler_.Return(*task, std::move(run), cost);
+        }
         if (datasets_.End(*task->plan()) || was_stuck) Append(BlockDatasets(), answers);
         // The slice may be done or dropped, so that others may be begun.
         WakeReads();
@@ -212,6 +216,12 @@ EngineThreads::StreamPtr EngineThreads::AnyStream() const {
   MutexLock lock(mu_);
   const absl::Span<const StreamPtr> streams = scheduler_.streams();
   return streams.empty() ? nullptr : streams.front();
+}
+
+bool EngineThreads::HasRecords(const SliceTask& task, ExampleRun& run) const {
+  if (run.blocks != nullptr || !task.stream().is_far()) return true;
+  ReadAhead* const reads = Reads();
+  return reads != nullptr && reads->FindInMemory(task, run);
 }
 
 bool EngineThreads::Make(ExampleMaker& maker, const SliceTask& task, absl::Duration begin,
@@ -425,12 +435,12 @@ std::optional<SliceTask> EngineThreads::TakeToRead(StepScheduler::MayRead may_re
   }
 }
 
-void EngineThreads::Arrive(const SliceTask& task, ExampleRun run) {
+void EngineThreads::Arrive(const SliceTask& task, ExampleRun run, bool warm) {
   StepScheduler::Answers answers;
   {
     MutexLock lock(mu_);
     scheduler_.SetTime(clock_());
-    answers = scheduler_.Arrive(task, std::move(run));
+    answers = scheduler_.Arrive(task, std::move(run), warm);
     Wake();
   }
   StepScheduler::TellAll(std::move(answers));

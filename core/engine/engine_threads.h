@@ -68,7 +68,7 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   // For reads_.
   std::optional<SliceTask> TakeToRead(StepScheduler::MayRead may_read) override
       ABSL_LOCKS_EXCLUDED(mu_);
-  void Arrive(const SliceTask& task, ExampleRun run) override ABSL_LOCKS_EXCLUDED(mu_);
+  void Arrive(const SliceTask& task, ExampleRun run, bool warm) override ABSL_LOCKS_EXCLUDED(mu_);
 
   struct Worker {
     CondVar wakes;
@@ -85,6 +85,16 @@ class EngineThreads : public std::enable_shared_from_this<EngineThreads>,
   void Work(int index) ABSL_LOCKS_EXCLUDED(mu_);
 
   StreamPtr AnyStream() const ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Null before the first far stream, and once the engine stops. It outlives the threads.
+  ReadAhead* Reads() const ABSL_LOCKS_EXCLUDED(mu_) {
+    MutexLock lock(mu_);
+    return reads_.get();
+  }
+
+  // Whether the records of `run` are there. If it needs blocks and has none, because its stream is
+  // warm, looks for them in memory.
+  bool HasRecords(const SliceTask& task, ExampleRun& run) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Works at `run` of the task until the run is done or the thread's turn is over. A turn does not
   // end while the thread waits for storage. False: something is left.

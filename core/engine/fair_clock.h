@@ -118,6 +118,13 @@ class FairClock {
       unit_cost_ += kWeight * (cost / static_cast<double>(units) - unit_cost_);
     }
 
+    // The piece was not begun. It costs nothing.
+    void Undo(double charged) {
+      --peer_->under_way;
+      peer_->time -= charged;
+      time_ -= charged;
+    }
+
    private:
     FairClock* clock_;
     std::shared_ptr<Peer> peer_;  // Shared by its streams and, until ForgetPeers(), by the clock.

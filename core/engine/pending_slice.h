@@ -5,7 +5,9 @@
 // rest of its run back.
 //
 // If records are read ahead, a run is first taken to be read, and given back when its bytes are
-// there. Threads that compute get only such runs, and padding.
+// there. Threads that compute get only such runs, and padding. If the bytes are expected in memory
+// (WarmFeeds), a thread that computes takes the run at once. It calls ReadFirst() if they are not
+// there.
 //
 // Thread-compatible, but any thread may use unwanted().
 #ifndef SYSTOLE_CORE_ENGINE_PENDING_SLICE_H_
@@ -122,7 +124,9 @@ class PendingSlice {
     Stop();
     if (!is_dropped() && !IsBehindError(run)) returned_.push_back(std::move(run));
   }
-  // Gives back a run from TakeToRead().
+  // Says that a run from Take() must be read before it is made.
+  void ReadFirst() { ++reading_; }
+  // Gives back a run from TakeToRead(), or from Take() and ReadFirst().
   void ReturnRead(ExampleRun run) {
     --reading_;
     Return(std::move(run));
@@ -139,7 +143,7 @@ class PendingSlice {
   const InterruptFlag& unwanted() const { return unwanted_; }
 
   // Whether runs are being read, and no thread works or could work at the slice.
-  bool only_reads() const { return reading_ > 0 && reading_ == running_ && returned_.empty(); }
+  bool only_reads() const { return reading_ > 0 && reading_ == running_ && !has_more(); }
   // Whether all runs that were handed out are done, and no run is left.
   bool is_done() const { return !has_untaken() && returned_.empty() && running_ == 0; }
   // The error of the lowest example; OK if there was none.

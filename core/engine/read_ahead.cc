@@ -4,8 +4,6 @@
 #include <iterator>
 #include <utility>
 
-#include "core/engine/run_blocks.h"
-
 namespace systole {
 namespace {
 
@@ -42,9 +40,51 @@ ReadAhead::~ReadAhead() {
 
 void ReadAhead::Wake() {
   MutexLock lock(mu_);
-  if (due_) return;
-  due_ = true;
-  wakes_.Signal();
+  if (!std::exchange(due_, true)) wakes_.Signal();
+}
+
+RunUses ReadAhead::UsesOf(const SliceTask& task) const {
+  const FeedPlan& plan = *task.plan();
+  const bool keeps_all = static_cast<int64_t>(plan.dataset().far_bytes()) <= memory_bytes_;
+  return systole::UsesOf(plan, task.step(), task.core(), task.examples(), keeps_all);
+}
+
+BlockWant ReadAhead::WantOf(const SliceTask& task, std::vector<BlockUse> uses) {
+  const std::shared_ptr<const FeedPlan>& plan = task.plan();
+  return {.uses = std::move(uses),
+          .feed = plan->fingerprint(),
+          .dataset = DatasetOf(*plan),
+          .owner = plan};
+}
+
+bool ReadAhead::FindInMemory(const SliceTask& task, ExampleRun& run) {
+  RunUses uses = UsesOf(task);
+  if (!uses.indexes.empty()) return false;
+  if (uses.blocks.empty()) return true;
+  {
+    MutexLock lock(mu_);
+    if (lacks_room_) return false;
+  }
+  std::optional<std::vector<BlockPtr>> blocks =
+      reader_.FindInMemory(WantOf(task, std::move(uses.blocks)));
+  if (!blocks.has_value()) return false;
+  run.blocks = std::make_shared<RunBlocks>(*std::move(blocks));
+  return true;
+}
+
+void ReadAhead::Read(const SliceTask& task) {
+  MutexLock lock(mu_);
+  located_.push_back({.task = task});
+  if (!std::exchange(due_, true)) wakes_.Signal();
+}
+
+void ReadAhead::GiveBack(const SliceTask& task) {
+  engine_.Arrive(task, task.run(), /*warm=*/false);
+}
+
+void ReadAhead::SetLacksRoom(bool lacks_room) {
+  MutexLock lock(mu_);
+  lacks_room_ = lacks_room;
 }
 
 bool ReadAhead::WaitUntilIdle(absl::Duration patience) {
@@ -73,13 +113,13 @@ void ReadAhead::Run() {
       ReadAll();
     } while (DropUnwanted());
   }
-  for (const auto& [dataset, of] : held_) engine_.Arrive(of.task, of.task.run());
+  for (const auto& [dataset, of] : held_) GiveBack(of.task);
   held_.clear();
   ReturnLocated();
 }
 
 void ReadAhead::ReturnLocated() {
-  while (const std::optional<Located> of = TakeLocated()) engine_.Arrive(of->task, of->task.run());
+  while (const std::optional<Located> of = TakeLocated()) GiveBack(of->task);
 }
 
 std::optional<ReadAhead::Located> ReadAhead::TakeLocated() {
@@ -100,6 +140,7 @@ void ReadAhead::ReadAll() {
     if (state == State::kNoRoom) return;
     it = state == State::kDatasetIsFull ? std::next(it) : held_.erase(it);
   }
+  SetLacksRoom(false);
   while (true) {
     std::optional<Located> of = TakeLocated();
     if (!of.has_value()) {
@@ -112,48 +153,55 @@ void ReadAhead::ReadAll() {
     if (state == State::kReady || state == State::kReading) continue;
     const uint64_t dataset = DatasetOf(*of->task.plan());
     held_.emplace(dataset, *std::move(of));
-    if (state == State::kNoRoom) return;
+    if (state == State::kNoRoom) return SetLacksRoom(true);
   }
 }
 
 BlockReading::State ReadAhead::Start(const Located& of) {
   const SliceTask& task = of.task;
   if (task.unwanted().is_raised()) {
-    engine_.Arrive(task, task.run());
+    GiveBack(task);
     return BlockReading::State::kReady;
   }
-  const FeedPlan& plan = *task.plan();
-  if (!of.indexes_were_read) {
-    std::vector<BlockUse> indexes =
-        UnreadIndexesOf(plan, task.step(), task.core(), task.examples());
-    if (!indexes.empty()) return Start(of, std::move(indexes), /*reads_indexes=*/true);
+  RunUses uses = UsesOf(task);
+  if (!of.indexes_were_read && !uses.indexes.empty()) {
+    return Start(of, WantOf(task, std::move(uses.indexes)), /*reads_indexes=*/true);
   }
-  const bool keeps_all = static_cast<int64_t>(plan.dataset().far_bytes()) <= memory_bytes_;
-  std::vector<BlockUse> blocks =
-      BlocksOf(plan, task.step(), task.core(), task.examples(), keeps_all);
-  if (!blocks.empty()) return Start(of, std::move(blocks), /*reads_indexes=*/false);
-  // All records of the run are on this machine, or cannot be read.
+  std::optional<std::vector<BlockPtr>> blocks;
+  if (uses.blocks.empty()) {
+    // All records of the run are on this machine, or cannot be read.
+    blocks.emplace();
+  } else {
+    BlockWant want = WantOf(task, std::move(uses.blocks));
+    blocks = reader_.FindInMemory(want);
+    if (!blocks.has_value()) {
+      Count(task, /*found=*/false);
+      return Start(of, std::move(want), /*reads_indexes=*/false);
+    }
+  }
   ExampleRun run = task.run();
-  if (!of.index_errors.empty()) {
-    run.blocks = std::make_shared<RunBlocks>(std::vector<BlockPtr>(), of.index_errors);
+  const bool warm = Count(task, of.index_errors.empty());
+  if (!blocks->empty() || !of.index_errors.empty()) {
+    run.blocks = std::make_shared<RunBlocks>(*std::move(blocks), of.index_errors);
   }
-  engine_.Arrive(task, std::move(run));
+  engine_.Arrive(task, std::move(run), warm);
   return BlockReading::State::kReady;
 }
 
-BlockReading::State ReadAhead::Start(const Located& of, std::vector<BlockUse> uses,
-                                     bool reads_indexes) {
-  const std::shared_ptr<const FeedPlan>& plan = of.task.plan();
-  BlockWant want = {.uses = std::move(uses),
-                    .feed = plan->fingerprint(),
-                    .dataset = DatasetOf(*plan),
-                    .owner = plan};
+bool ReadAhead::Count(const SliceTask& task, bool found) {
+  MutexLock lock(mu_);
+  if (found) return warm_.Found(*task.plan(), task.examples().size());
+  warm_.Missed(*task.plan());
+  return false;
+}
+
+BlockReading::State ReadAhead::Start(const Located& of, BlockWant want, bool reads_indexes) {
   uint64_t number = 0;
   {
     // Added before TryRead(), because the blocks may come before it returns.
     MutexLock lock(mu_);
     number = next_number_++;
-    reads_.emplace(number, Read{.of = of, .reads_indexes = reads_indexes, .ticket = nullptr});
+    reads_.emplace(number, Reading{.of = of, .reads_indexes = reads_indexes, .ticket = nullptr});
   }
   BlockReading reading = reader_.TryRead(
       std::move(want),
@@ -169,7 +217,7 @@ BlockReading::State ReadAhead::Start(const Located& of, std::vector<BlockUse> us
 }
 
 void ReadAhead::Done(uint64_t number, std::vector<BlockPtr> blocks) {
-  std::map<uint64_t, Read>::node_type read;
+  std::map<uint64_t, Reading>::node_type read;
   {
     MutexLock lock(mu_);
     read = reads_.extract(number);
@@ -187,11 +235,11 @@ void ReadAhead::Done(uint64_t number, std::vector<BlockPtr> blocks) {
   Located& of = read.mapped().of;
   ExampleRun run = of.task.run();
   run.blocks = std::make_shared<RunBlocks>(std::move(blocks), std::move(of.index_errors));
-  engine_.Arrive(of.task, std::move(run));
+  engine_.Arrive(of.task, std::move(run), /*warm=*/false);
 }
 
 bool ReadAhead::DropUnwanted() {
-  std::vector<Read> unwanted;
+  std::vector<Reading> unwanted;
   {
     MutexLock lock(mu_);
     for (auto it = reads_.begin(); it != reads_.end();) {
@@ -203,9 +251,9 @@ bool ReadAhead::DropUnwanted() {
       }
     }
   }
-  for (Read& read : unwanted) {
+  for (Reading& read : unwanted) {
     read.ticket.reset();
-    engine_.Arrive(read.of.task, read.of.task.run());
+    GiveBack(read.of.task);
   }
   return !unwanted.empty();
 }

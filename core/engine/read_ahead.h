@@ -4,6 +4,9 @@
 //   Wake() -> the engine's next task to be read -> its blocks (run_blocks.h) -> BlockReader
 //                                            the run, with its blocks -> the engine <-+
 //
+// The task of a warm feed (WarmFeeds) does not come here, unless a thread that computes has not
+// found its records in memory.
+//
 // If a shard's index is unread (RecordSource::unread_index()), the places of its records are not
 // known. So the BlockReader reads the index first, and then the task comes here again.
 //
@@ -30,8 +33,10 @@
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/mutex.h"
 #include "core/concurrency/worker_pool.h"
+#include "core/engine/run_blocks.h"
 #include "core/engine/slice_task.h"
 #include "core/engine/step_scheduler.h"
+#include "core/engine/warm_feeds.h"
 #include "core/fetch/block_reader.h"
 
 namespace systole {
@@ -45,7 +50,7 @@ class ReadAhead {
     // StepScheduler::TakeToRead(). When it returns, consumers have their answers.
     virtual std::optional<SliceTask> TakeToRead(StepScheduler::MayRead may_read) = 0;
     // StepScheduler::Arrive().
-    virtual void Arrive(const SliceTask& task, ExampleRun run) = 0;
+    virtual void Arrive(const SliceTask& task, ExampleRun run, bool warm) = 0;
   };
 
   // Starts a thread. `engine` must outlive this. `options.room` is set here.
@@ -58,6 +63,14 @@ class ReadAhead {
   // Says that there may be a task to be read, or a task that is no longer wanted. May be called
   // under any lock.
   void Wake() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Fills in the run's blocks if its records are all in memory or on this machine. False: call
+  // Read(). Any thread may call this. While a task waits for room for its blocks, all runs that
+  // need blocks are refused. Otherwise they could hold that room for ever.
+  bool FindInMemory(const SliceTask& task, ExampleRun& run) ABSL_LOCKS_EXCLUDED(mu_);
+  // Reads the records of a task that a thread took, and gives it back with Arrive(). May be called
+  // under any lock.
+  void Read(const SliceTask& task) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Waits for `patience` at most until no read is under way. False: a read is still under way.
   bool WaitUntilIdle(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mu_);
@@ -72,7 +85,7 @@ class ReadAhead {
     std::vector<absl::Status> index_errors = {};
   };
   // A task whose blocks, or indexes, are being read.
-  struct Read {
+  struct Reading {
     Located of;
     bool reads_indexes = false;
     std::unique_ptr<BlockTicket> ticket;  // Null until TryRead() has returned.
@@ -80,13 +93,20 @@ class ReadAhead {
 
   void Run();
   bool WaitForWork() ABSL_LOCKS_EXCLUDED(mu_);
+  RunUses UsesOf(const SliceTask& task) const;
+  static BlockWant WantOf(const SliceTask& task, std::vector<BlockUse> uses);
   // Begins as many reads as there is room for.
   void ReadAll();
   // Begins to read the task's indexes or blocks. kReady: the engine has the task again, or it is in
   // located_.
   BlockReading::State Start(const Located& of) ABSL_LOCKS_EXCLUDED(mu_);
-  BlockReading::State Start(const Located& of, std::vector<BlockUse> uses, bool reads_indexes)
+  BlockReading::State Start(const Located& of, BlockWant want, bool reads_indexes)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Gives a task back whose records were not read, because no stream wants them.
+  void GiveBack(const SliceTask& task);
+  // Counts whether the task's records were in memory. Returns whether its feed is warm.
+  bool Count(const SliceTask& task, bool found) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetLacksRoom(bool lacks_room) ABSL_LOCKS_EXCLUDED(mu_);
   // Takes the first task of located_ whose dataset has no task in held_. Nullopt: there is none.
   std::optional<Located> TakeLocated() ABSL_LOCKS_EXCLUDED(mu_);
   // Gives all tasks of located_ back to the engine.
@@ -104,8 +124,11 @@ class ReadAhead {
   bool due_ ABSL_GUARDED_BY(mu_) = false;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<uint64_t, Read> reads_ ABSL_GUARDED_BY(mu_);
-  std::list<Located> located_ ABSL_GUARDED_BY(mu_);  // Tasks whose indexes were read.
+  std::map<uint64_t, Reading> reads_ ABSL_GUARDED_BY(mu_);
+  // Tasks whose indexes were read, and tasks from Read().
+  std::list<Located> located_ ABSL_GUARDED_BY(mu_);
+  bool lacks_room_ ABSL_GUARDED_BY(mu_) = false;  // A task waits for room for its blocks.
+  WarmFeeds warm_ ABSL_GUARDED_BY(mu_);
   BlockReader reader_;
   std::map<uint64_t, Located> held_;  // By dataset: tasks that found no room. Only thread_ uses it.
   std::unique_ptr<WorkerPool>

@@ -5,7 +5,6 @@
 #include <limits>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "core/order/order.h"
@@ -23,67 +22,49 @@ bool IsBefore(const BlockRange& a, const BlockRange& b) {
   return a.offset != b.offset ? a.offset < b.offset : a.size < b.size;
 }
 
-// Calls `see` for each record of a far shard in the run.
-void ForEachFarRecord(
-    const FeedPlan& plan, int64_t step, int core, const ExampleRange& examples,
-    absl::FunctionRef<void(const RecordSource& shard, const ShardPlace& place, int64_t record)>
-        see) {
-  const Dataset& dataset = plan.dataset();
-  std::vector<Place> places(static_cast<size_t>(examples.size()));
-  plan.order().PlacesOnCore(step, core, examples.begin, absl::MakeSpan(places));
-  for (const Place& place : places) {
-    if (!place.record.has_value()) continue;
-    const ShardPlace in_shard = dataset.map().Find(*place.record);
-    const RecordSource& shard = *dataset.shards()[static_cast<size_t>(in_shard.shard)];
-    if (shard.far_bytes() != nullptr) see(shard, in_shard, *place.record);
-  }
-}
-
-}  // namespace
-
-std::vector<BlockUse> UnreadIndexesOf(const FeedPlan& plan, int64_t step, int core,
-                                      const ExampleRange& examples) {
-  std::vector<BlockUse> uses;
-  ForEachFarRecord(plan, step, core, examples,
-                   [&uses](const RecordSource& shard, const ShardPlace& /*place*/, int64_t) {
-                     const ByteSource* const index = shard.unread_index();
-                     if (index != nullptr) uses.push_back({.range = {.source = index}});
-                   });
+// Puts the uses in order. Several uses of one range become one, and their records are added up.
+void Join(std::vector<BlockUse>& uses) {
   std::sort(uses.begin(), uses.end(),
             [](const auto& a, const auto& b) { return IsBefore(a.range, b.range); });
-  uses.erase(std::unique(uses.begin(), uses.end(),
-                         [](const auto& a, const auto& b) { return a.range == b.range; }),
-             uses.end());
-  return uses;
-}
-
-std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
-                               const ExampleRange& examples, bool keeps_all) {
-  const ReadBlocks blocks(plan.order(), plan.dataset(), keeps_all);
-  std::vector<BlockUse> uses;
-  ForEachFarRecord(
-      plan, step, core, examples,
-      [&](const RecordSource& shard, const ShardPlace& place, int64_t record) {
-        if (shard.unread_index() != nullptr || shard.IsTooLarge(place.index)) return;
-        for (const ReadBlock& block : blocks.BlocksOf(place, record)) {
-          uses.push_back(
-              {.range = {.source = shard.far_bytes(), .offset = block.offset, .size = block.size},
-               .records = 1,
-               .records_in_block = block.num_records()});
-        }
-      });
-  std::sort(uses.begin(), uses.end(),
-            [](const auto& a, const auto& b) { return IsBefore(a.range, b.range); });
-  // Several records of one block become one use.
   size_t kept = 0;
   for (const BlockUse& use : uses) {
     if (kept > 0 && uses[kept - 1].range == use.range) {
-      ++uses[kept - 1].records;
+      uses[kept - 1].records += use.records;
     } else {
       uses[kept++] = use;
     }
   }
   uses.resize(kept);
+}
+
+}  // namespace
+
+RunUses UsesOf(const FeedPlan& plan, int64_t step, int core, const ExampleRange& examples,
+               bool keeps_all) {
+  const Dataset& dataset = plan.dataset();
+  const ReadBlocks blocks(plan.order(), dataset, keeps_all);
+  std::vector<Place> places(static_cast<size_t>(examples.size()));
+  plan.order().PlacesOnCore(step, core, examples.begin, absl::MakeSpan(places));
+  RunUses uses;
+  for (const Place& place : places) {
+    if (!place.record.has_value()) continue;
+    const ShardPlace in_shard = dataset.map().Find(*place.record);
+    const RecordSource& shard = *dataset.shards()[static_cast<size_t>(in_shard.shard)];
+    if (shard.far_bytes() == nullptr) continue;
+    if (const ByteSource* const index = shard.unread_index(); index != nullptr) {
+      uses.indexes.push_back({.range = {.source = index}});
+      continue;
+    }
+    if (shard.IsTooLarge(in_shard.index)) continue;
+    for (const ReadBlock& block : blocks.BlocksOf(in_shard, *place.record)) {
+      uses.blocks.push_back(
+          {.range = {.source = shard.far_bytes(), .offset = block.offset, .size = block.size},
+           .records = 1,
+           .records_in_block = block.num_records()});
+    }
+  }
+  Join(uses.indexes);
+  Join(uses.blocks);
   return uses;
 }
 

@@ -18,20 +18,23 @@
 
 namespace systole {
 
-// The indexes that must be read before BlocksOf() is called for the run; see
-// RecordSource::unread_index(). Each index is listed once, as a block of 0 bytes.
-std::vector<BlockUse> UnreadIndexesOf(const FeedPlan& plan, int64_t step, int core,
-                                      const ExampleRange& examples);
-
-// The blocks that a run needs, each once. `keeps_all` as in ReadBlocks. Some records need no block:
-// those of shards on this machine, and those of shards whose index could not be read.
-std::vector<BlockUse> BlocksOf(const FeedPlan& plan, int64_t step, int core,
-                               const ExampleRange& examples, bool keeps_all);
+// What must be read for a run, each range once.
+struct RunUses {
+  // The indexes that must be read first; see RecordSource::unread_index(). Each is a block of 0
+  // bytes.
+  std::vector<BlockUse> indexes;
+  // The blocks of the records whose places are known. Records of shards on this machine need no
+  // block, and neither do records of shards whose index could not be read.
+  std::vector<BlockUse> blocks;
+};
+// `keeps_all` as in ReadBlocks.
+RunUses UsesOf(const FeedPlan& plan, int64_t step, int core, const ExampleRange& examples,
+               bool keeps_all);
 
 class RunBlocks {
  public:
-  // `blocks`: the run's BlocksOf(), as BlockReader has read them. `index_errors`: the errors of
-  // reading the run's UnreadIndexesOf().
+  // `blocks`: of the run's uses, as BlockReader has read them. `index_errors`: the errors of
+  // reading its indexes.
   explicit RunBlocks(std::vector<BlockPtr> blocks, std::vector<absl::Status> index_errors = {});
 
   // The bytes of `span` (a record or a piece) of `source`, or the error of reading these bytes. The

@@ -7,6 +7,14 @@
 #include "core/status/check.h"
 
 namespace systole {
+namespace {
+
+// Guessed nanoseconds to make an example, for each byte of its record and for each value that is
+// computed. They are used until the first task of a stream is done.
+constexpr double kGuessedCostPerByte = 10;
+constexpr double kGuessedCostPerElement = 1;
+
+}  // namespace
 
 ScheduledStream::ScheduledStream(std::shared_ptr<const FeedPlan> plan, const StepRange& range,
                                  const StreamMemory& memory, int64_t num_slices, std::string peer,
@@ -17,8 +25,14 @@ ScheduledStream::ScheduledStream(std::shared_ptr<const FeedPlan> plan, const Ste
       peer_(std::move(peer)),
       cache_(std::move(cache)),
       task_size_(TaskSizeOf(*plan_)),
-      reads_ahead_(plan_->dataset().far_bytes() > 0),
+      is_far_(plan_->dataset().far_bytes() > 0),
       holdings_(plan_->layout().slice_bytes(), range.num_cores(), memory) {}
+
+void ScheduledStream::Open(FairClock& clock) {
+  account_.emplace(clock, peer_,
+                   kGuessedCostPerByte * static_cast<double>(plan_->dataset().mean_record_bytes()) +
+                       kGuessedCostPerElement * static_cast<double>(plan_->example_elements()));
+}
 
 std::pair<int64_t, int> ScheduledStream::PlaceOfNext() const {
   return {range_.first_step + next_to_begin_ / range_.num_cores() * range_.stride,
@@ -60,7 +74,7 @@ SharedSlicePtr ScheduledStream::Deliver(absl::Duration now) {
   pending_.pop_front();
   const absl::Duration wanted = waits() ? std::min(joined_.front(), waits_since_) : joined_.front();
   joined_.pop_front();
-  stages_ = slice->times().For(wanted, reads_ahead_, now);
+  stages_ = slice->times().For(wanted, reads_ahead(), now);
   if (waits()) {
     waited_ += BoundedStageTime(std::min(slice->times().done(), now) - waits_since_);
   }

@@ -35,6 +35,17 @@ namespace systole {
 using Delivery = absl::StatusOr<std::optional<SharedSlicePtr>>;
 using DeliveryWaiter = absl::AnyInvocable<void(Delivery)>;
 
+// The answer to a consumer that waited. Call Tell() without holding a lock, because the waiter may
+// call any function.
+struct StreamAnswer {
+  DeliveryWaiter waiter;  // Null: no consumer waited.
+  Delivery delivery = std::optional<SharedSlicePtr>();
+
+  void Tell() {
+    if (waiter != nullptr) waiter(std::move(delivery));
+  }
+};
+
 class ScheduledStream {
  public:
   // `num_slices` comes from CountSlices(). `peer` is the client that asks. Peers share threads and
@@ -50,10 +61,17 @@ class ScheduledStream {
   const std::string& peer() const { return peer_; }
   ValueCache* cache() const { return cache_.get(); }
   const TaskSize& task_size() const { return task_size_; }
-  // Whether its records are read ahead.
-  bool reads_ahead() const { return reads_ahead_; }
+  // Whether some of its records are on another machine.
+  bool is_far() const { return is_far_; }
   // How many bytes of the budget a slice takes.
   int64_t cost_bytes() const { return holdings_.cost_bytes(); }
+
+  // ---- Its records ----
+
+  // Whether the records of its next slices are read ahead. A far stream whose feed is warm expects
+  // them in memory, and threads that compute look there (WarmFeeds).
+  bool reads_ahead() const { return is_far_ && !is_warm_; }
+  void SetWarm(bool warm) { is_warm_ = warm; }
 
   // ---- Its slices ----
 
@@ -105,7 +123,7 @@ class ScheduledStream {
   // ---- Whose turn it is ----
 
   // Opens the stream's account. Before that, account() must not be called.
-  void Open(FairClock& clock, double unit_cost) { account_.emplace(clock, peer_, unit_cost); }
+  void Open(FairClock& clock);
   FairClock::Account& account() { return *account_; }
   const FairClock::Account& account() const { return *account_; }
 
@@ -143,7 +161,8 @@ class ScheduledStream {
   const std::string peer_;
   const std::shared_ptr<ValueCache> cache_;
   const TaskSize task_size_;
-  const bool reads_ahead_;
+  const bool is_far_;
+  bool is_warm_ = false;
 
   int64_t next_to_begin_ = 0;  // The number of the next slice.
   std::deque<SharedSlicePtr> pending_;

@@ -30,11 +30,12 @@ class SharedSlice : public PendingSlice {
   // Plan, step, core and kind of memory: slices with one key have the same bytes.
   using Key = std::tuple<const FeedPlan*, int64_t, int, BufferKind>;
 
-  // `records` as in PendingSlice. `now`: when it is begun (SliceTimes).
+  // `records` and `reads_ahead` as in PendingSlice. `now`: when it is begun (SliceTimes).
   SharedSlice(std::shared_ptr<const FeedPlan> plan, BufferKind kind, int64_t step, int core,
-              int64_t records, AlignedBuffer buffer, absl::Duration now = absl::ZeroDuration())
-      : PendingSlice(step, core, plan->layout().per_core_batch(), records,
-                     plan->dataset().far_bytes() > 0, std::move(buffer)),
+              int64_t records, bool reads_ahead, AlignedBuffer buffer,
+              absl::Duration now = absl::ZeroDuration())
+      : PendingSlice(step, core, plan->layout().per_core_batch(), records, reads_ahead,
+                     std::move(buffer)),
         plan_(std::move(plan)),
         kind_(kind),
         times_(now) {}

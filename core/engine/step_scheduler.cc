@@ -10,11 +10,6 @@
 namespace systole {
 namespace {
 
-// Guessed nanoseconds to make an example, for each byte of its record and for each value that is
-// computed. They are used until the first task of a stream is done.
-constexpr double kGuessedCostPerByte = 10;
-constexpr double kGuessedCostPerElement = 1;
-
 // At most 1 / kKeptBudgetParts of the budget and kMaxKeptSlices slices are kept for streams that
 // are behind others.
 constexpr int64_t kKeptBudgetParts = 4;
@@ -48,10 +43,7 @@ absl::Status StepScheduler::Add(const StreamPtr& stream) {
         " bytes, more than the whole memory budget of ", budget_.budget_bytes(),
         " for slices; make global_batch smaller, num_cores larger, or raise --memory-budget"));
   }
-  const FeedPlan& plan = *stream->plan();
-  stream->Open(queue_.clock(),
-               kGuessedCostPerByte * static_cast<double>(plan.dataset().mean_record_bytes()) +
-                   kGuessedCostPerElement * static_cast<double>(plan.example_elements()));
+  stream->Open(queue_.clock());
   streams_.push_back(stream);
   return absl::OkStatus();
 }
@@ -108,13 +100,22 @@ StepScheduler::Work StepScheduler::TakeToRead(MayRead may_read) {
 bool StepScheduler::TakeReadsChanged() {
   if (std::exchange(dropped_slices_, false)) return true;
   return std::any_of(streams_.begin(), streams_.end(), [this](const StreamPtr& stream) {
-    if (!stream->reads_ahead() || stream->is_blocked()) return false;
-    return stream->has_unread() || (!stream->has_untaken() && MayBegin(*stream));
+    if (!stream->is_far() || stream->is_blocked()) return false;
+    return stream->has_unread() ||
+           (stream->reads_ahead() && !stream->has_untaken() && MayBegin(*stream));
   });
 }
 
-StepScheduler::Answers StepScheduler::Arrive(const SliceTask& task, ExampleRun run) {
+void StepScheduler::ReadFirst(const SliceTask& task) {
+  task.stream().SetWarm(false);
+  task.stream().account().Undo(task.charged());
+  task.slice().ReadFirst();
+  task.slice().times().SetReads(task.slice().only_reads(), now_);
+}
+
+StepScheduler::Answers StepScheduler::Arrive(const SliceTask& task, ExampleRun run, bool warm) {
   SharedSlice& slice = task.slice();
+  task.stream().SetWarm(warm);
   ChangeRuns(slice, now_, [&] { slice.ReturnRead(std::move(run)); });
   return Settle(task);  // As for Return().
 }
@@ -326,8 +327,9 @@ void StepScheduler::Begin(ScheduledStream& stream) {
   const auto [step, core] = stream.PlaceOfNext();
   // A task has whole groups. So padding in a group that has a record is made with the record.
   const int64_t records = WholeGroups(plan, plan.order().RecordsOnCore(step, core));
-  auto slice = std::make_shared<SharedSlice>(stream.plan(), stream.memory().kind, step, core,
-                                             records, *std::move(buffer), now_);
+  auto slice =
+      std::make_shared<SharedSlice>(stream.plan(), stream.memory().kind, step, core, records,
+                                    stream.reads_ahead(), *std::move(buffer), now_);
   if (Shares(stream)) shelf_.Add(slice);
   Hold(stream, std::move(slice));
 }

@@ -52,18 +52,9 @@ class StepScheduler {
 
   explicit StepScheduler(const StepSchedulerOptions& options);
 
-  // The answer to a consumer that waited. Call Tell() without holding a lock, because the waiter
-  // may call any function.
-  struct Answer {
-    DeliveryWaiter waiter;  // Null: no consumer waited.
-    Delivery delivery = std::optional<SharedSlicePtr>();
-
-    void Tell() {
-      if (waiter != nullptr) waiter(std::move(delivery));
-    }
-  };
+  using Answer = StreamAnswer;
   // The answers to several streams.
-  using Answers = std::vector<Answer>;
+  using Answers = std::vector<StreamAnswer>;
   static void TellAll(Answers answers) {
     for (Answer& answer : answers) answer.Tell();
   }
@@ -92,9 +83,13 @@ class StepScheduler {
   // Whether to look at reads again. TakeToRead() may have a task now, or a slice was thrown away
   // since the last call, and its reads may be unwanted. May be true without need. O(streams).
   bool TakeReadsChanged();
-  // The records of a task from TakeToRead() are read, and `run` has their bytes. Any thread may
-  // take the run.
-  Answers Arrive(const SliceTask& task, ExampleRun run);
+  // The records of `task`, which Take() gave, are in fact not in memory. Its run comes back with
+  // Arrive() once they are. The stream reads ahead again.
+  void ReadFirst(const SliceTask& task);
+  // The records of a task from TakeToRead(), or of one that was to be read first, are read, and
+  // `run` has their bytes. Any thread may take the run. `warm`: the stream's next slices need not
+  // be read ahead.
+  Answers Arrive(const SliceTask& task, ExampleRun run, bool warm = false);
 
   // `task` has become overdue, or is no longer overdue.
   void CountOverdue(const SliceTask& task, bool overdue) {

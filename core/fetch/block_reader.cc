@@ -1,7 +1,5 @@
 #include "core/fetch/block_reader.h"
 
-#include <optional>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -81,6 +79,16 @@ BlockReading BlockReader::TryRead(BlockWant want, Done done) {
   done_.emplace(admission.want, std::move(done));
   Wake();
   return reading;
+}
+
+std::optional<std::vector<BlockPtr>> BlockReader::FindInMemory(const BlockWant& want) {
+  std::optional<std::vector<BlockTable::Handed>> handed;
+  {
+    MutexLock lock(mu_);
+    if (!stopping_) handed = table_.AdmitFromMemory(want);
+  }
+  if (!handed.has_value()) return std::nullopt;
+  return Hand(*std::move(handed));
 }
 
 void BlockReader::Drop(int64_t want) {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -107,6 +108,10 @@ class BlockReader {
   // may have, returns kReady with blocks whose status says so. If the system gives no thread to
   // read, the status of the blocks is ResourceExhausted.
   BlockReading TryRead(BlockWant want, Done done);
+
+  // The blocks of the want, in the order of its uses, if all of them are in memory. Begins no read.
+  // REQUIRES: as TryRead().
+  std::optional<std::vector<BlockPtr>> FindInMemory(const BlockWant& want) ABSL_LOCKS_EXCLUDED(mu_);
 
   BlockReaderStats GetStats() const;
 

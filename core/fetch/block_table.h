@@ -83,6 +83,8 @@ class BlockTable {
 
   // REQUIRES: the want has a use, and its sources live.
   Admission Admit(const BlockWant& want);
+  // The same for a want whose blocks are all in memory; nullopt, and no change, if they are not.
+  std::optional<std::vector<Handed>> AdmitFromMemory(const BlockWant& want);
   // The want does not need its blocks any more. Does nothing if the want has got them, or was
   // dropped.
   void Drop(int64_t want);
@@ -120,8 +122,6 @@ class BlockTable {
 
   Entry* Find(const BlockKey& key) const;
   bool IsFree(const Entry& entry) const;
-  // Admit() for a want whose blocks are all in memory; nullopt if they are not.
-  std::optional<std::vector<Handed>> AdmitFromMemory(const BlockWant& want);
   // Whether `bytes` more fit once all unused blocks are dropped, except the own_free_bytes of
   // unused blocks that the want itself needs. A want that never fits is admitted alone, beside
   // reads that hang.

@@ -62,6 +62,15 @@ class FairClockTest : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Levels, FairClockTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Peers" : "Streams"; });
 
+TEST_P(FairClockTest, APieceThatWasNotBegunCostsNothing) {
+  Party one(clock_, Peer(0), 1);
+  Party other(clock_, Peer(1), 1);
+  one.account.Undo(one.account.Take(100));
+  EXPECT_FALSE(one.account.GoesBefore(other.account));
+  EXPECT_FALSE(other.account.GoesBefore(one.account));
+  EXPECT_EQ(one.account.Take(1), other.account.Take(1));  // It is no guide to the next piece.
+}
+
 TEST_P(FairClockTest, PartiesGetAlikeWhateverTheirPiecesCost) {
   Party cheap(clock_, Peer(0), 1);
   Party dear(clock_, Peer(1), 100);

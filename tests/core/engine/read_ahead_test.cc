@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -13,6 +15,7 @@
 #include "core/cache/disk_store.h"
 #include "core/checksum/xxh3.h"
 #include "core/compression/compression.h"
+#include "core/concurrency/mutex.h"
 #include "core/dataset/dataset.h"
 #include "core/engine/step_engine.h"
 #include "core/plan/feed_plan.h"
@@ -81,7 +84,7 @@ TEST(ReadAheadTest, AFarFeedHasTheBytesOfALocalOneInEveryOrder) {
   for (const std::string& order : Orders()) {
     for (const int64_t budget : {int64_t{1}, int64_t{0}}) {
       const std::string spec =
-          absl::StrCat(order, " global_batch: 24 num_cores: 2 tail: PAD epochs: 2 ", AllOutputs());
+          absl::StrCat(order, " global_batch: 24 num_cores: 2 tail: PAD epochs: 4 ", AllOutputs());
       StepEngine engine({.threads = 2, .reads = 3, .read_budget_bytes = budget});
       const auto near_plan = PlanOf(near, spec);
       const int64_t steps = *near_plan->order().total_steps();
@@ -360,6 +363,119 @@ TEST(ReadAheadTest, OfCompressedShardsEachByteIsReadOnceInOrderAndWhenAllIsKept)
       // Pieces of deflate share a byte.
       EXPECT_LE(stats.bytes_read, far->far_bytes() + stats.blocks_read);
     }
+  }
+}
+
+TEST(ReadAheadTest, AWarmFeedWhoseBlocksWereDroppedMeanwhileReadsThemAgain) {
+  const auto gate = std::make_shared<Gate>();
+  const auto far = OpenFarDataset(Shards(), gate);
+  const auto other = OpenFarDataset(Shards(), std::make_shared<Gate>(), "other");
+  const std::string spec = absl::StrCat("shuffle { mode: GLOBAL } global_batch: 19 ", kId);
+  const auto plan = PlanOf(far, spec);
+  const int64_t epoch = plan->order().steps_per_epoch();
+  int64_t memory_bytes = 0;
+  {
+    StepEngine engine({.threads = 2});
+    ASSERT_THAT(Digest(engine, plan, epoch), IsOk());
+    memory_bytes = engine.GetStats().reads.memory_bytes;
+  }
+  // Room for one of the two sets. After two epochs the feed is warm.
+  StepEngine engine({.threads = 2, .read_budget_bytes = memory_bytes});
+  ASSERT_THAT(Digest(engine, plan, 2 * epoch), IsOk());
+  absl::StatusOr<std::unique_ptr<StepStream>> stream = engine.Open(plan, {.count = 8 * epoch});
+  ASSERT_THAT(stream, IsOk());
+  for (int round = 0; round < 4; ++round) {
+    const int reads = gate->reads();
+    for (int64_t step = 0; step < epoch; ++step) {
+      const StepStream::Result slice = (*stream)->Next();
+      ASSERT_TRUE(slice.ok() && slice->has_value()) << slice.status();
+    }
+    if (round == 0) {
+      EXPECT_EQ(gate->reads(), reads);
+    } else {  // Slices are made ahead, so the reads may be for later ones.
+      EXPECT_TRUE(WaitUntil([&] { return gate->reads() > reads; }));
+    }
+    ASSERT_THAT(Digest(engine, PlanOf(other, spec), epoch), IsOk());
+  }
+  const auto near = PlanOf(OpenTestDataset(Shards()), spec);
+  const absl::StatusOr<uint64_t> want = Digest(engine, near, 3 * epoch);
+  ASSERT_THAT(want, IsOk());
+  EXPECT_THAT(Digest(engine, plan, 3 * epoch), IsOkAndHolds(*want));
+}
+
+// An engine whose threads the test plays.
+class PlayedEngine final : public ReadAhead::Engine {
+ public:
+  explicit PlayedEngine(const std::shared_ptr<const FeedPlan>& plan) : scheduler_({.threads = 1}) {
+    const StepRange range = {.count = 4};
+    EXPECT_THAT(
+        scheduler_.Add(std::make_shared<ScheduledStream>(plan, range, StreamMemory(), range.count)),
+        IsOk());
+  }
+
+  std::optional<SliceTask> TakeToRead(StepScheduler::MayRead may_read) override {
+    MutexLock lock(mu_);
+    return std::move(scheduler_.TakeToRead(may_read).task);
+  }
+  void Arrive(const SliceTask& task, ExampleRun run, bool warm) override {
+    MutexLock lock(mu_);
+    StepScheduler::TellAll(scheduler_.Arrive(task, std::move(run), warm));
+    ++arrived_;
+  }
+  std::optional<SliceTask> Take() {
+    MutexLock lock(mu_);
+    return std::move(scheduler_.Take().task);
+  }
+  // Ends the task, and lets go of its blocks.
+  void Finish(std::optional<SliceTask>& task) {
+    MutexLock lock(mu_);
+    StepScheduler::TellAll(scheduler_.Finish(*task, task->run(), /*cost=*/1));
+    task.reset();
+  }
+  int arrived() const {
+    MutexLock lock(mu_);
+    return arrived_;
+  }
+
+ private:
+  mutable Mutex mu_;
+  StepScheduler scheduler_ ABSL_GUARDED_BY(mu_);
+  int arrived_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// Tasks that find their blocks in memory could hold the room that another task waits for, for ever.
+TEST(ReadAheadTest, WhileATaskWaitsForRoomNoOtherTaskGetsBlocksFromMemory) {
+  const auto plan = PlanOf(OpenFarDataset(Shards(), std::make_shared<Gate>()),
+                           absl::StrCat("shuffle { mode: GLOBAL } global_batch: 8 ", kId));
+  PlayedEngine engine(plan);
+  // A want that is larger than the whole memory is read alone.
+  ReadAhead reads({.requests = 8, .memory_bytes = 1}, engine);
+  reads.Wake();
+  ASSERT_TRUE(WaitUntil([&] { return engine.arrived() == 1; }));
+  std::optional<SliceTask> first = engine.Take();
+  ASSERT_TRUE(first.has_value());
+  ASSERT_NE(first->run().blocks, nullptr);
+  ExampleRun again;
+  // The second task has found no room.
+  ASSERT_TRUE(WaitUntil([&] { return !reads.FindInMemory(*first, again); }));
+  again = {};
+  engine.Finish(first);
+  ASSERT_TRUE(WaitUntil([&] { return engine.arrived() == 2; }));
+  std::optional<SliceTask> second = engine.Take();
+  ASSERT_TRUE(second.has_value());
+  engine.Finish(second);
+  // The others follow in the same way.
+  for (int task = 3; task <= 4; ++task) {
+    ASSERT_TRUE(WaitUntil([&] { return engine.arrived() == task; }));
+    std::optional<SliceTask> next = engine.Take();
+    ASSERT_TRUE(next.has_value());
+    if (task == 4) {
+      // No task waits any more, and the blocks of this one are in memory.
+      EXPECT_TRUE(WaitUntil([&] { return reads.FindInMemory(*next, again); }));
+      EXPECT_NE(again.blocks, nullptr);
+      again = {};
+    }
+    engine.Finish(next);
   }
 }
 

@@ -37,7 +37,8 @@ SharedSlicePtr MakeSlice(const Plan& plan, int64_t step, int core = 0,
                          BufferKind kind = BufferKind::kPrivate) {
   absl::StatusOr<AlignedBuffer> buffer = AlignedBuffer::Create(1);
   EXPECT_THAT(buffer, IsOk());
-  return std::make_shared<SharedSlice>(plan, kind, step, core, 1, *std::move(buffer));
+  return std::make_shared<SharedSlice>(plan, kind, step, core, 1, /*reads_ahead=*/false,
+                                       *std::move(buffer));
 }
 
 // Makes calls in any order and compares the shelf with plain lists.

@@ -708,6 +708,46 @@ TEST(StepSchedulerTest, ItSaysWhetherThereMayBeSomethingToRead) {
   EXPECT_FALSE(scheduler.TakeReadsChanged());
 }
 
+TEST(StepSchedulerTest, RecordsOfAWarmStreamAreTakenAtOnceAndReadFirstIfTheyAreMissing) {
+  StepScheduler scheduler({.threads = 1});
+  const Stream stream = MustAdd(scheduler, MakeFarPlan(8), {.count = 4});
+  const Task first = MustTakeToRead(scheduler);
+  scheduler.Arrive(first, first.run(), /*warm=*/true);
+  // The next slice is begun by a thread that computes, and by nobody else.
+  const auto any = [](const FeedPlan&) { return true; };
+  EXPECT_FALSE(scheduler.TakeReadsChanged());
+  EXPECT_FALSE(scheduler.TakeToRead(any).task.has_value());
+  Finish(scheduler, MustTake(scheduler), 1);
+  EXPECT_NE(Deliver(scheduler, stream), nullptr);
+  const Task second = MustTake(scheduler);
+  EXPECT_EQ(second.examples(), (ExampleRange{0, 8}));
+  scheduler.ReadFirst(second);
+  EXPECT_FALSE(scheduler.Take().task.has_value());
+  EXPECT_TRUE(scheduler.TakeReadsChanged());
+  const Task third = MustTakeToRead(scheduler);
+  EXPECT_EQ(third.step(), second.step() + 1);
+  scheduler.Arrive(second, second.run());
+  const Task made = MustTake(scheduler);
+  EXPECT_EQ(made.step(), second.step());
+  Finish(scheduler, made, 1);
+  EXPECT_NE(Deliver(scheduler, stream), nullptr);
+}
+
+TEST(StepSchedulerTest, ADroppedSliceThatIsReadFirstGivesItsMemoryBackOnceItArrives) {
+  StepScheduler scheduler({.threads = 1});
+  const Stream stream = MustAdd(scheduler, MakeFarPlan(8), {.count = 4});
+  const Task first = MustTakeToRead(scheduler);
+  scheduler.Arrive(first, first.run(), /*warm=*/true);
+  Finish(scheduler, MustTake(scheduler), 1);
+  const Task second = MustTake(scheduler);
+  scheduler.ReadFirst(second);
+  scheduler.Cancel(stream).Tell();
+  EXPECT_TRUE(second.unwanted().is_raised());
+  EXPECT_GT(scheduler.budget().used_bytes(), 0);
+  scheduler.Arrive(second, second.run());
+  EXPECT_EQ(scheduler.budget().used_bytes(), 0);
+}
+
 TEST(StepSchedulerTest, SlicesThatHaveOnlyPaddingNeedNoRead) {
   StepScheduler scheduler({.threads = 1});
   // 20 records in steps of 16, so the second step of an epoch is 4 records and padding.

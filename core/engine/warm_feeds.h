@@ -1,0 +1,43 @@
+// Knows which feeds are warm. A feed is warm if its tasks have found as many records in memory as
+// an epoch has, one after the other, without a miss. Threads that compute find the blocks of such a
+// feed by themselves.
+//
+// Fewer records would not do. A window has thousands of records, which all come before the first
+// one is needed. Whoever takes the feed for warm then begins no slice while threads compute, and so
+// finds too late that the next window is missing.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_CORE_ENGINE_WARM_FEEDS_H_
+#define SYSTOLE_CORE_ENGINE_WARM_FEEDS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/container/flat_hash_map.h"
+#include "core/plan/feed_plan.h"
+
+namespace systole {
+
+class WarmFeeds {
+ public:
+  // Of more feeds than this, all are forgotten. Each is warm again after another epoch.
+  static constexpr size_t kMaxFeeds = 1024;
+
+  // The feed has found a task's `records` in memory. Returns whether the feed is warm now.
+  bool Found(const FeedPlan& plan, int64_t records) {
+    if (found_.size() >= kMaxFeeds && !found_.contains(plan.fingerprint())) found_.clear();
+    int64_t& found = found_[plan.fingerprint()];
+    const int64_t epoch = plan.order().steps_per_epoch() * plan.order().spec().global_batch;
+    if (found < epoch) found += records;
+    return found >= epoch;
+  }
+  // The records of a task were not in memory.
+  void Missed(const FeedPlan& plan) { found_.erase(plan.fingerprint()); }
+
+ private:
+  absl::flat_hash_map<uint64_t, int64_t> found_;  // By fingerprint: records since the last miss.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ENGINE_WARM_FEEDS_H_
