@@ -54,6 +54,9 @@ class ConfigReload {
   // calls Begin() and the server's Tick().
   void Tick();
 
+  // Whether a config that was begun is neither in force nor dropped yet.
+  bool busy() const { return opening_ != nullptr; }
+
   // Gives up what is being opened. Returns false if the thread still works after `patience`, most
   // likely because a read hangs. The destructor would then wait for the thread.
   bool Stop(absl::Duration patience);

@@ -1,5 +1,6 @@
 // systole-server: serves TFRecord shards as ready batches.
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -36,12 +37,15 @@
 #include "core/text/unknown_argument.h"
 #include "core/textproto/message_text.h"
 #include "proto/framing/grpc_log.h"
+#include "proto/slots/slot_socket.h"
 #include "server/config/config_flags.h"
 #include "server/config_reload.h"
 #include "server/dataset_log.h"
 #include "server/otlp/otlp_options.h"
 #include "server/otlp/span_exporter.h"
 #include "server/server.h"
+#include "server/service_manager/passed_socket.h"
+#include "server/service_manager/service_notifier.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 
@@ -188,6 +192,12 @@ absl::StatusOr<std::optional<OtlpOptions>> SpansOf(const v1::ServerConfig& confi
 absl::Status Run(const v1::ServerConfig& config, const std::string& path,
                  const v1::ServerConfig& flags, EventLog& events) {
   SYSTOLE_RETURN_IF_ERROR(ForceSimdTargetFromEnvironment());
+  SYSTOLE_ASSIGN_OR_RETURN(
+      OwnedFd passed,
+      TakePassedSocket(UnixSocketPath(config.listen()).value_or(""), VariableOfServer, ::getpid()));
+  ServiceNotifier notifier = ServiceNotifier::OfEnvironment(
+      VariableOfServer, ::getpid(),
+      [&events](absl::string_view why) { events.Add(LogCause::kProgram, LogLevel::kWarn, why); });
   std::shared_ptr<AccessControl> access;
   if (config.has_access()) {
     SYSTOLE_ASSIGN_OR_RETURN(access,
@@ -200,6 +210,7 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
   options.index_dir = config.index_dir();
   options.write_index = config.write_index();
   options.chunks = chunks;
+  notifier.Starting("opening the datasets");
   SYSTOLE_ASSIGN_OR_RETURN(Catalogue catalogue, Catalogue::Open(config, options));
   for (const auto& [name, dataset] : catalogue.datasets()) LogServed(*dataset, events);
   const absl::Status serves = catalogue.CheckServes();
@@ -240,9 +251,14 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
   if (otlp.has_value()) {
     SYSTOLE_ASSIGN_OR_RETURN(service.spans, SpanExporter::Create(*otlp, &events));
   }
-  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<Server> server,
-                           Server::Start(std::move(catalogue), config, service, std::move(admin)));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Server> server,
+      Server::Start(std::move(catalogue), config, service, std::move(admin), std::move(passed)));
   SYSTOLE_RETURN_IF_ERROR(WritePort(config.port_file(), server->port()));
+  const auto tell_ready = [&] {
+    notifier.Ready(absl::StrCat("serving ", server->catalogue()->datasets().size(), " datasets on ",
+                                server->address()));
+  };
   const auto tell = [&events](LogLevel level, absl::string_view text) {
     events.Add(LogCause::kProgram, level, text);
   };
@@ -275,26 +291,38 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
   // Wakes up with each tick to look at the process's memory, which can grow fast. Each second it
   // also calls the log and the server, which have no thread of their own to look at the time.
   ConfigReload reload(config, options, *server, access, events);
+  bool reloading = false;
+  tell_ready();
   constexpr timespec kTick = {.tv_sec = 0, .tv_nsec = 100'000'000};
   constexpr int kTicksPerSecond = 10;
   int signal;
   for (int tick = 1;; ++tick) {
     signal = sigtimedwait(&signals, nullptr, &kTick);
     if (signal == SIGHUP && !path.empty()) {
+      notifier.Reloading();
+      reloading = true;
       ReadAgain(path, flags, reload, events);
     } else if (signal >= 0) {
       break;  // SIGHUP without a file: the server runs by hand, and its terminal was closed.
     }
     reload.Tick();
+    if (reloading && !reload.busy()) {
+      tell_ready();
+      reloading = false;
+    }
     // The caches count with the bytes that they hold now. Their bounds may be far larger.
     KeepMemoryBounded(idle_bytes + budget + static_cast<int64_t>(chunks->held_bytes()) +
                           cache->stats().memory_bytes + server->read_ahead_bytes(),
                       trim, events);
-    if (tick < kTicksPerSecond) continue;
-    tick = 0;
-    events.Tick();
-    server->Tick();
+    if (tick >= kTicksPerSecond) {
+      tick = 0;
+      events.Tick();
+      server->Tick();
+    }
+    // Comes last: a turn that does not end is no sign of life.
+    notifier.Alive();
   }
+  notifier.Stopping(absl::StrCat("draining for at most ", config.drain_timeout()));
   tell(LogLevel::kInfo,
        absl::StrCat(strsignal(signal), ": draining for at most ", config.drain_timeout()));
   // From here on a second signal ends the process the ordinary way.

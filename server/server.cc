@@ -98,7 +98,13 @@ FeedServiceOptions BoundedSlots(FeedServiceOptions options) {
   return options;
 }
 
-absl::StatusOr<ListeningSockets> Listen(const std::string& listen, const HostAndPort& where) {
+absl::StatusOr<ListeningSockets> Listen(const std::string& listen, const HostAndPort& where,
+                                        OwnedFd passed) {
+  if (passed.ok()) {
+    ListeningSockets sockets;
+    sockets.fds.push_back(std::move(passed));
+    return sockets;
+  }
   if (!IsUnix(listen)) return ListenAt("--listen", listen, where);
   SYSTOLE_ASSIGN_OR_RETURN(const std::string path, UnixSocketPath(listen));
   absl::StatusOr<ListeningSockets> sockets = ListenOnUnix(path);
@@ -185,14 +191,17 @@ absl::StatusOr<std::unique_ptr<AdminPort>> Server::OpenAdmin(const v1::ServerCon
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
                                                       const v1::ServerConfig& given,
                                                       const FeedServiceOptions& service,
-                                                      std::unique_ptr<AdminPort> admin) {
+                                                      std::unique_ptr<AdminPort> admin,
+                                                      OwnedFd passed) {
   SYSTOLE_ASSIGN_OR_RETURN(const v1::ServerConfig config, CompleteConfig(given));
   SYSTOLE_ASSIGN_OR_RETURN(const TlsOptions tls, TlsOf(config));
   // grpc_shutdown() is never called, because it may wait for 10 s (README.md).
   grpc_init();
   HostAndPort where;
   std::optional<SocketLock> socket_lock;
-  if (IsUnix(config.listen())) {
+  if (passed.ok()) {
+    // The service manager keeps other servers off its socket.
+  } else if (IsUnix(config.listen())) {
     SYSTOLE_ASSIGN_OR_RETURN(const std::string path, UnixSocketPath(config.listen()));
     SYSTOLE_ASSIGN_OR_RETURN(SocketLock taken, SocketLock::Take(path));
     socket_lock.emplace(std::move(taken));
@@ -205,7 +214,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Catalogue catalogue,
   EventLog* const events = service.events;
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<grpc::ServerCredentials> credentials,
                            ListeningCredentials(tls, events));
-  SYSTOLE_ASSIGN_OR_RETURN(ListeningSockets listeners, Listen(config.listen(), where));
+  SYSTOLE_ASSIGN_OR_RETURN(ListeningSockets listeners,
+                           Listen(config.listen(), where, std::move(passed)));
   const int port = listeners.port;
 
   absl::StatusOr<std::unique_ptr<SlotServer>> slots = ListenForSlots(config, service);

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "core/concurrency/worker_pool.h"
+#include "core/descriptor/owned_fd.h"
 #include "core/metrics/metric_family.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
@@ -49,7 +50,9 @@ class Server final : private AdminPort::Source {
   // The returned server serves already. It uses the address, TLS and the limits on connections of
   // `config`; a field that is left out has its flag's default. The datasets are in `catalogue`.
   // Threads, memory, timeouts of reads and streams, caches, access and the log are in `service`.
-  // `admin` shows the server from now on; null: nothing does.
+  // `admin` shows the server from now on; null: nothing does. `passed` is a Unix socket that
+  // listens at the address already (TakePassedSocket()). Its file stays at the end, and no lock is
+  // taken. Without a descriptor the server makes its own socket.
   //   InvalidArgument  no valid address, or one beyond loopback without TLS or `insecure`; a field
   //                    out of its bounds.
   //   Unavailable      the address is taken or not this machine's.
@@ -57,7 +60,8 @@ class Server final : private AdminPort::Source {
   static absl::StatusOr<std::unique_ptr<Server>> Start(Catalogue catalogue,
                                                        const v1::ServerConfig& config,
                                                        const FeedServiceOptions& service = {},
-                                                       std::unique_ptr<AdminPort> admin = nullptr);
+                                                       std::unique_ptr<AdminPort> admin = nullptr,
+                                                       OwnedFd passed = OwnedFd());
   // Ends every call at once, unless Drain() has been called.
   ~Server() override;
   Server(const Server&) = delete;

@@ -1,0 +1,146 @@
+#include "server/service_manager/service_notifier.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/status/status_macros.h"
+#include "core/text/foreign_text.h"
+
+namespace systole {
+namespace {
+
+// A manager that does not read must not hold up the server for longer.
+constexpr timeval kSendTimeout = {.tv_sec = 1, .tv_usec = 0};
+
+// A status is one line of `systemctl status`.
+constexpr size_t kMaxStatusBytes = 512;
+
+// So many signs of life may be lost before the manager restarts the server.
+constexpr int kSignsOfLife = 4;
+
+struct Address {
+  sockaddr_un name = {};
+  socklen_t length = 0;
+};
+
+absl::StatusOr<Address> AddressOf(const std::string& socket) {
+  Address address;
+  address.name.sun_family = AF_UNIX;
+  const bool abstract = socket.starts_with('@');
+  // A path needs a NUL at its end. A name in the abstract namespace begins with one instead.
+  const size_t most = sizeof(address.name.sun_path) - (abstract ? 0 : 1);
+  if ((!abstract && !socket.starts_with('/')) || socket.size() < 2 || socket.size() > most) {
+    return absl::InvalidArgumentError(absl::StrCat("$NOTIFY_SOCKET is '", ForeignName(socket),
+                                                   "', want an absolute path or @NAME, of at most ",
+                                                   most, " bytes"));
+  }
+  std::memcpy(address.name.sun_path, socket.data(), socket.size());
+  if (abstract) address.name.sun_path[0] = '\0';
+  address.length =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket.size() + (abstract ? 0 : 1));
+  return address;
+}
+
+// The number above 0 that the variable says; 0 if it is not set.
+absl::StatusOr<int64_t> NumberOf(const char* name, const std::string& value) {
+  int64_t number = 0;
+  if (value.empty() || (absl::SimpleAtoi(value, &number) && number > 0)) return number;
+  return absl::InvalidArgumentError(
+      absl::StrCat("$", name, " is '", ForeignName(value), "', want a number above 0"));
+}
+
+std::string StatusLine(absl::string_view status) {
+  return absl::StrCat("STATUS=", ForeignText(status, kMaxStatusBytes));
+}
+
+}  // namespace
+
+absl::StatusOr<NotifierOptions> NotifierOptionsOf(
+    const std::function<std::string(const char* name)>& variable, pid_t own) {
+  NotifierOptions options = {.socket = variable("NOTIFY_SOCKET")};
+  SYSTOLE_ASSIGN_OR_RETURN(const int64_t pid, NumberOf("WATCHDOG_PID", variable("WATCHDOG_PID")));
+  SYSTOLE_ASSIGN_OR_RETURN(const int64_t us, NumberOf("WATCHDOG_USEC", variable("WATCHDOG_USEC")));
+  // The variables may have been inherited from another process that is watched.
+  if (us > 0 && (pid == 0 || pid == own)) options.watchdog = absl::Microseconds(us);
+  return options;
+}
+
+absl::StatusOr<ServiceNotifier> ServiceNotifier::Create(NotifierOptions options) {
+  if (options.socket.empty()) return ServiceNotifier();
+  SYSTOLE_RETURN_IF_ERROR(AddressOf(options.socket).status());
+  OwnedFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd.ok() ||
+      ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof(kSendTimeout)) != 0) {
+    return absl::ErrnoToStatus(errno, "cannot make a socket for the service manager");
+  }
+  return ServiceNotifier(std::move(options), std::move(fd));
+}
+
+ServiceNotifier ServiceNotifier::OfEnvironment(
+    const std::function<std::string(const char* name)>& variable, pid_t own,
+    std::function<void(absl::string_view why)> untold) {
+  absl::StatusOr<NotifierOptions> options = NotifierOptionsOf(variable, own);
+  if (options.ok()) options->untold = untold;
+  absl::StatusOr<ServiceNotifier> notifier =
+      options.ok() ? Create(*std::move(options)) : options.status();
+  if (notifier.ok()) return *std::move(notifier);
+  untold(
+      absl::StrCat("no service manager is told how the server is: ", notifier.status().message()));
+  return ServiceNotifier();
+}
+
+ServiceNotifier::ServiceNotifier(NotifierOptions options, OwnedFd fd)
+    : options_(std::move(options)), fd_(std::move(fd)) {}
+
+void ServiceNotifier::Send(absl::string_view message) const {
+  if (!fd_.ok()) return;
+  // Create() has parsed the address. The kernel looks it up with each message, so a manager that
+  // was started anew is found.
+  const Address address = *AddressOf(options_.socket);
+  const ssize_t sent = ::sendto(fd_.get(), message.data(), message.size(), MSG_NOSIGNAL,
+                                reinterpret_cast<const sockaddr*>(&address.name), address.length);
+  if (sent == static_cast<ssize_t>(message.size()) || options_.untold == nullptr) return;
+  options_.untold(absl::StrCat("cannot tell the service manager at '", ForeignName(options_.socket),
+                               "' how the server is: ", std::strerror(errno)));
+}
+
+void ServiceNotifier::Starting(absl::string_view status) { Send(StatusLine(status)); }
+
+void ServiceNotifier::Ready(absl::string_view status) {
+  Send(absl::StrCat("READY=1\n", StatusLine(status)));
+}
+
+void ServiceNotifier::Reloading() {
+  // The manager takes only a READY=1 that was sent after this moment for the end of the reload. So
+  // the time must be the kernel's own.
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  Send(absl::StrCat(
+      "RELOADING=1\nMONOTONIC_USEC=", absl::ToInt64Microseconds(absl::DurationFromTimespec(now)),
+      "\n", StatusLine("reading the config again")));
+}
+
+void ServiceNotifier::Stopping(absl::string_view status) {
+  Send(absl::StrCat("STOPPING=1\n", StatusLine(status)));
+}
+
+void ServiceNotifier::Alive() {
+  if (!fd_.ok() || options_.watchdog == absl::InfiniteDuration()) return;
+  const absl::Duration now = options_.clock();
+  if (now < next_alive_) return;
+  next_alive_ = now + options_.watchdog / kSignsOfLife;
+  Send("WATCHDOG=1");
+}
+
+}  // namespace systole

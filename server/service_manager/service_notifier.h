@@ -1,0 +1,72 @@
+// Tells the service manager that started this process how the server is. The protocol is that of
+// sd_notify(3): each message is a datagram to the socket that $NOTIFY_SOCKET names.
+//
+// Thread-compatible.
+#ifndef SYSTOLE_SERVER_SERVICE_MANAGER_SERVICE_NOTIFIER_H_
+#define SYSTOLE_SERVER_SERVICE_MANAGER_SERVICE_NOTIFIER_H_
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/concurrency/monotonic_clock.h"
+#include "core/descriptor/owned_fd.h"
+
+namespace systole {
+
+struct NotifierOptions {
+  // A path, or "@NAME" in Linux's abstract namespace. Empty: there is nobody to tell.
+  std::string socket;
+  // A server that does not say for this long that it is alive is restarted by the manager.
+  // Infinite: the manager does not look.
+  absl::Duration watchdog = absl::InfiniteDuration();
+  // Measures the time between two signs of life.
+  MonotonicClock clock = SteadyClock();
+  // Called with a sentence for people if the manager cannot be told within a second. May be null.
+  std::function<void(absl::string_view why)> untold;
+};
+
+// What $NOTIFY_SOCKET, $WATCHDOG_USEC and $WATCHDOG_PID say to the process `own`. `variable`
+// returns the value of a variable, "" if it is not set.
+//   InvalidArgument  $WATCHDOG_USEC or $WATCHDOG_PID is no number above 0.
+absl::StatusOr<NotifierOptions> NotifierOptionsOf(
+    const std::function<std::string(const char* name)>& variable, pid_t own);
+
+// A status is a short line for people, such as `systemctl status` shows.
+class ServiceNotifier {
+ public:
+  // Nobody is told.
+  ServiceNotifier() = default;
+  // InvalidArgument if `options.socket` is neither empty nor the name of a Unix socket.
+  static absl::StatusOr<ServiceNotifier> Create(NotifierOptions options);
+  // Tells the manager of NotifierOptionsOf(). If a variable is wrong, `untold` is called and nobody
+  // is told: the variables may be meant for another program.
+  static ServiceNotifier OfEnvironment(const std::function<std::string(const char* name)>& variable,
+                                       pid_t own,
+                                       std::function<void(absl::string_view why)> untold);
+
+  void Starting(absl::string_view status);
+  // The server serves: at the start, and after each Reloading().
+  void Ready(absl::string_view status);
+  void Reloading();
+  void Stopping(absl::string_view status);
+  // The server is alive. Call it often: it sends a message only when a quarter of
+  // `options.watchdog` has passed since the last one.
+  void Alive();
+
+ private:
+  ServiceNotifier(NotifierOptions options, OwnedFd fd);
+  void Send(absl::string_view message) const;
+
+  NotifierOptions options_;
+  OwnedFd fd_;  // None: nobody is told.
+  absl::Duration next_alive_ = -absl::InfiniteDuration();
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_SERVER_SERVICE_MANAGER_SERVICE_NOTIFIER_H_
