@@ -38,8 +38,9 @@
 #                            gigabytes from the package index, so --all leaves it out
 #
 #   tests/run.sh deploy      deploy/kubernetes: renders it, compares it with Kubernetes' schemas, and runs its
-#                            containers' commands without a cluster. Takes the schemas from PyPI and, where
-#                            no kubectl is, Kustomize from Go's proxy, so --all leaves it out
+#                            containers' commands without a cluster. deploy/systemd: the units, and the
+#                            server as they run it. Takes packages from PyPI and, where no kubectl is,
+#                            Kustomize from Go's proxy, and needs root, so --all leaves it out
 #
 # SYSTOLE_JOBS is the number of compilers and of fuzzers at a time, and half the number of tests (default:
 # the number of CPUs).
@@ -138,6 +139,7 @@ section_frameworks() { run tests/client/python/run.sh frameworks; }
 section_deploy() {
   build release
   run tests/deploy/kubernetes.sh build/release
+  run tests/deploy/systemd.sh build/release
 }
 section_tidy() {
   # The builds make the message headers that the sources include, and the lists of sources.

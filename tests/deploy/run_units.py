@@ -1,0 +1,244 @@
+"""Runs what the units of deploy/systemd say, without systemd: this program is the service manager.
+
+It sends the server's signals, receives its notifications, passes it the socket and lays out the
+credentials. The server runs as a user without any capability, under the unit's filter of system
+calls. Every check fails the program with a line that says what is wrong.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+
+from checks import need, run, wait_for
+from units import Unit
+
+_FOLDER = pathlib.Path("deploy/systemd")
+# A user that DynamicUser= could draw.
+_USER = 61184
+
+
+def _allowed_calls(unit):
+    """The system calls of SystemCallFilter=, as systemd itself expands its sets."""
+
+    def expand(name):
+        if not name.startswith("@"):
+            return {name}
+        lines = run(["systemd-analyze", "--no-pager", "syscall-filter", name]).splitlines()[1:]
+        members = (line.strip() for line in lines)
+        return set().union(*(expand(m) for m in members if m and not m.startswith("#")))
+
+    allowed = expand("@default")
+    for value in unit.all("SystemCallFilter"):
+        names = set().union(*(expand(name) for name in value.removeprefix("~").split()))
+        allowed = allowed - names if value.startswith("~") else allowed | names
+    # systemd leaves these to every service.
+    return allowed | {"execve"}
+
+
+class Manager:
+    """Starts the unit's command in a folder that stands for /, and hears what the server says."""
+
+    def __init__(self, options, name, config):
+        self.options = options
+        self.unit = Unit(_FOLDER / "systole-server.service")
+        self.root = options.work / name
+        for path in ("etc/systole", "run/credentials", "srv"):
+            (self.root / path).mkdir(parents=True)
+        (self.root / "srv/data").symlink_to(options.work / "data")
+        for kind, path in (("StateDirectory", "var/lib"), ("CacheDirectory", "var/cache")):
+            folder = self.root / path / self.unit.one(kind)
+            folder.mkdir(parents=True)
+            os.chown(folder, _USER, _USER)
+        self.write_config(config)
+        self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._notify.bind(str(self.root / "notify"))
+        # systemd's own is for everybody, too.
+        (self.root / "notify").chmod(0o777)
+        self._notify.settimeout(300)
+        self.log = self.root / "log"
+
+    def in_root(self, text):
+        """Puts paths of the machine into the folder."""
+        return re.sub(r"(?<![\w.-])/(?=(etc|run|srv|var)/)", f"{self.root}/", text)
+
+    def write_config(self, text):
+        # The node's ports are not free here.
+        text = re.sub(r'127\.0\.0\.1:\d+"', '127.0.0.1:0"', self.in_root(text))
+        (self.root / "etc/systole/server.textproto").write_text(text)
+
+    @contextlib.contextmanager
+    def started(self, flags="", passed=None, watchdog_s=None):
+        program, *words = [self.in_root(word) for word in self.unit.command(flags)]
+        ids = [f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups"]
+        line = ["setpriv", *ids, "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
+        line += [sys.executable, "-B", "tests/deploy/confined.py"]
+        line += [",".join(sorted(_allowed_calls(self.unit))), self.options.build / program, *words]
+        watchdog = int((watchdog_s or self.unit.seconds("WatchdogSec")) * 1e6)
+        environment = {
+            "PATH": os.environ["PATH"],
+            "NOTIFY_SOCKET": str(self.root / "notify"),
+            "WATCHDOG_USEC": str(watchdog),
+        }
+        if passed is not None:
+            environment |= {"LISTEN_FDS": "1", "PASSED_SOCKET": str(passed.fileno())}
+        descriptors = (passed.fileno(),) if passed is not None else ()
+        umask = int(self.unit.one("UMask"), 8)
+        more = {"env": environment, "umask": umask, "pass_fds": descriptors}
+        with (
+            open(self.log, "wb") as log,
+            subprocess.Popen(line, stdout=log, stderr=log, **more) as process,
+        ):
+            try:
+                yield process
+            finally:
+                process.kill()
+                process.wait()
+
+    def next(self, process):
+        """The next message of the server, as a dict."""
+        self._notify.settimeout(0.2)
+
+        def received():
+            with contextlib.suppress(TimeoutError):
+                return self._notify.recv(4096).decode()
+            need(process.poll() is None, f"the server ended: {self.log.read_text()}")
+            return None
+
+        return dict(line.split("=", 1) for line in wait_for("a message", received).split("\n"))
+
+    def until(self, process, key):
+        """The messages up to the first one that has `key`; this one comes last."""
+        said = [self.next(process)]
+        while key not in said[-1]:
+            said.append(self.next(process))
+        return said
+
+    def end(self, process):
+        process.send_signal(signal.SIGTERM)
+        said = self.until(process, "STOPPING")
+        code = process.wait(self.unit.seconds("TimeoutStopSec"))
+        need(code == 0, f"the server ended with {code}: {self.log.read_text()}")
+        return said[-1]
+
+
+def _check_service(options):
+    """With the shipped config, all that the unit needs is said, in the right order."""
+    config = (_FOLDER / "server.textproto").read_text()
+    manager = Manager(options, "service", config)
+    with manager.started(watchdog_s=2) as process:
+        ready = manager.until(process, "READY")
+        need(len(ready) == 2 and "STATUS" in ready[0], f"before READY=1 came {ready[:-1]}")
+        address = re.fullmatch(r"serving 1 datasets on (\S+)", ready[-1]["STATUS"])[1]
+        need(manager.until(process, "WATCHDOG")[0] == {"WATCHDOG": "1"}, "no sign of life")
+        spec = options.work / "feed.textproto"
+        said = run([options.build / "systole", "feed", "--server", address, "--spec", spec])
+        need("The trainer waited" in said, f"the feed has no verdict: {said}")
+        reload = manager.unit.one("ExecReload").replace("$MAINPID", str(process.pid))
+        run(reload.split())
+        need("MONOTONIC_USEC" in manager.until(process, "RELOADING")[-1], "a reload has no time")
+        manager.until(process, "READY")
+        need("draining" in manager.end(process)["STATUS"], "no status of the drain")
+    for folder in (manager.root / "var/lib/systole/index", manager.root / "var/cache/systole"):
+        need(any(folder.iterdir()), f"the server left nothing in {folder}")
+    print(f"the service says how it is, under the filter of its unit: {said.splitlines()[-1]}")
+
+
+def _check_socket(options):
+    """A trainer whose group may connect does so, before the server is there and after."""
+    unit = Unit(_FOLDER / "systole-server.socket")
+    config = (_FOLDER / "server.textproto").read_text()
+    path = unit.one("ListenStream")
+    manager = Manager(
+        options, "socket", re.sub(r"(?m)^listen: .*$", f'listen: "unix:{path}"', config)
+    )
+    at = pathlib.Path(manager.in_root(path))
+    # Nothing of the folder is the server's, as nothing of /run is.
+    with socket.socket(socket.AF_UNIX) as passed:
+        passed.bind(str(at))
+        at.chmod(int(unit.one("SocketMode"), 8))
+        passed.listen(64)
+        feed = [options.build / "systole", "feed", f"--server=unix:{at}"]
+        feed += [f"--spec={options.work / 'feed.textproto'}", "--steps=4", "--json"]
+        with subprocess.Popen(feed, stdout=subprocess.PIPE, text=True) as trainer:
+            for _ in range(2):
+                with manager.started(passed=passed) as process:
+                    ready = manager.until(process, "READY")
+                    need(f"unix:{at}" in ready[-1]["STATUS"], f"{ready}")
+                    if trainer.returncode is None:
+                        said = json.loads(trainer.communicate()[0])
+                        need(trainer.returncode == 0, f"the feed that waited failed: {said}")
+                    run(feed)
+                    manager.end(process)
+                need(at.is_socket(), "the server removed the manager's socket")
+        stranger = ["setpriv", "--reuid=61185", "--regid=61185", "--clear-groups", sys.executable]
+        code = f"import socket; socket.socket(socket.AF_UNIX).connect({str(at)!r})"
+        done = subprocess.run([*stranger, "-c", code], capture_output=True, text=True, check=False)
+        need("PermissionError" in done.stderr, f"a user without the group: {done.stderr}")
+    print("the socket is there before the server, waits for it, and stays")
+
+
+def _put_credential(source, folder, name):
+    """Lays a credential out as systemd does: a file of root's that the service's user may read."""
+    path = folder / name
+    path.write_bytes(source.read_bytes())
+    path.chmod(0o400)
+    # An ACL: version, then (tag, permissions, id) of owner, user, group, mask and others.
+    none = 0xFFFFFFFF
+    entries = [(1, 4, none), (2, 4, _USER), (4, 0, none), (16, 4, none), (32, 0, none)]
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    os.setxattr(path, "system.posix_acl_access", acl)
+
+
+def _check_credentials(options):
+    """The drop-in's certificate and key are read from credentials."""
+    drop_in = Unit(_FOLDER / "systole-server.service.d/tls.conf")
+    manager = Manager(options, "tls", (_FOLDER / "server.textproto").read_text())
+    run(["deploy/make_certificates.sh", options.work / "certificates", "localhost"])
+    tls = manager.root / "etc/systole/tls"
+    tls.symlink_to(options.work / "certificates")
+    credentials = manager.root / "run/credentials"
+    for credential in drop_in.all("LoadCredential"):
+        name, path = credential.split(":")
+        _put_credential(pathlib.Path(manager.in_root(path)), credentials, name)
+    # The address of the drop-in, without its port.
+    flags = drop_in.environment()["SYSTOLE_FLAGS"].replace("%d", str(credentials))
+    flags = re.sub(r"--listen=(\S+):\d+", r"--listen=\1:0", flags)
+    with manager.started(flags) as process:
+        status = manager.until(process, "READY")[-1]["STATUS"]
+        port = status.rsplit(":", 1)[1]
+        ca = options.work / "certificates/ca.pem"
+        server = ["--server", f"localhost:{port}", "--tls", "--tls-ca", ca]
+        run([options.build / "systole", "status", *server])
+        manager.end(process)
+    need("PRIVATE" not in manager.log.read_text(), "the log shows the key")
+    print("the drop-in's credentials are read by a user that does not own them")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--work", type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    # Programs of another user find their way to the folders.
+    options.work.chmod(0o755)
+    data = options.work / "data"
+    systole = options.build / "systole"
+    run([systole, "make-flowers", data / "images", "--images=256", "--seed=1"])
+    run([systole, "pack", data / "images", data / "flowers", "--shards=2", "--validation=0.2"])
+    spec = pathlib.Path("deploy/specs/flowers.textproto").read_text()
+    (options.work / "feed.textproto").write_text(spec)
+    _check_service(options)
+    _check_socket(options)
+    _check_credentials(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""How a unit of systemd is read."""
+
+import shlex
+
+
+class Unit:
+    """The settings of a unit's file, by name. An empty one takes back those before it."""
+
+    def __init__(self, path):
+        self.path = path
+        self._settings = {}
+        for line in path.read_text().splitlines():
+            name, is_setting, value = line.partition("=")
+            if line.startswith(("#", "[")) or not is_setting:
+                continue
+            values = self._settings.setdefault(name, [])
+            values.append(value) if value else values.clear()
+
+    def all(self, name):
+        return self._settings.get(name, [])
+
+    def one(self, name):
+        (value,) = self.all(name)
+        return value
+
+    def seconds(self, name):
+        return int(self.one(name).removesuffix("s"))
+
+    def command(self, flags):
+        """The words of ExecStart; `flags` is what $SYSTOLE_FLAGS holds."""
+        words = shlex.split(self.one("ExecStart"))
+        at = words.index("$SYSTOLE_FLAGS")
+        return words[:at] + shlex.split(flags) + words[at + 1 :]
+
+    def environment(self):
+        return dict(word.split("=", 1) for e in self.all("Environment") for word in shlex.split(e))
