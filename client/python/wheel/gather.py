@@ -1,0 +1,118 @@
+"""Prepares a wheel for `auditwheel repair`, which puts the libraries that it needs into it.
+
+usage: gather.py WHEEL REPLACEMENT FOLDER
+
+REPLACEMENT is the library of newer_glibc.c. FOLDER gets a copy of each library that the wheel
+needs, and the changed wheel. Copies and wheel run with an older glibc (symbol_versions.py). The
+wheel also gets the licences of all that is in it. auditwheel must find the copies before the
+originals (AUDITWHEEL_LD_LIBRARY_PATH).
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from auditwheel.wheeltools import InWheel
+from symbol_versions import Glibc, change_versions
+
+GLIBC = r"ld-linux-.*|lib(c|m|dl|rt|util|pthread|resolv)"
+# Every system with such a wheel's tag has these libraries, too (PEP 600).
+_PROVIDED = rf"{GLIBC}|lib(gcc_s|z|expat)"
+# PEP 600 has libstdc++ as well, but an older one. auditwheel takes one with another name along.
+_STDCXX, _OWN_STDCXX = "libstdc++.so.6", "libstdc++-systole.so.6"
+
+# Headers whose functions become part of the programs. Boost's licence need not come with programs.
+_HEADERS = [Path("/usr/include/CLI/CLI.hpp")]
+_COMMON_LICENSES = Path("/usr/share/common-licenses")
+
+
+def main(wheel: Path, replacement: Path, folder: Path) -> None:
+    with InWheel(wheel, folder / wheel.name) as root:
+        files = [path for path in Path(root).rglob("*") if path.is_file() and _is_elf(path)]
+        originals = find_libraries(files, _PROVIDED)
+        for name, original in originals.items():
+            files.append(folder / (_OWN_STDCXX if name == _STDCXX else name))
+            shutil.copyfile(original, files[-1])
+        files.append(folder / replacement.name)
+        shutil.copyfile(replacement, files[-1])
+        change(files, replacement)
+        [information] = Path(root).glob("*.dist-info")
+        _add_licenses(information / "licenses", [*originals.values(), *_HEADERS])
+
+
+def find_libraries(files: list[Path], provided: str) -> dict[str, Path]:
+    """The libraries that these files need, and those that the libraries need, by their names,
+    without those whose names match `provided`. Raises FileNotFoundError if one is missing.
+    """
+    found = {}
+    for name, path in re.findall(r"^\s*(\S+) => (\S+)", _run("ldd", *files), re.MULTILINE):
+        if path == "not":
+            raise FileNotFoundError(f"ldd does not find {name}")
+        if not re.fullmatch(rf"({provided})\.so\.\d+", name):
+            found[name] = Path(path).resolve()
+    return found
+
+
+def change(files: list[Path], replacement: Path) -> None:
+    """Changes programs and libraries so that they run with an older glibc. The loader must find
+    `replacement` by its name, because most of them then need it.
+    """
+    of_glibc = find_libraries([Path(sys.executable).resolve()], provided=r"(?!lib[cm]\.so).*")
+    glibc = Glibc(list(of_glibc.values()), replacement)
+    for path in files:
+        options = ["--replace-needed", _STDCXX, _OWN_STDCXX]
+        if change_versions(path, glibc) and path.name != replacement.name:
+            # patchelf puts it before libc, so that __libc_start_main is found in it.
+            options += ["--add-needed", replacement.name]
+        if path.name == _OWN_STDCXX:
+            options += ["--set-soname", _OWN_STDCXX]
+        _run("patchelf", *options, path)
+
+
+def _run(*command: str | Path) -> str:
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def _is_elf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def _add_licenses(folder: Path, files: list[Path]) -> None:
+    """Adds what Debian says of the copyright of the files' packages, and the texts named there."""
+    folder.mkdir()
+    shutil.copyfile(Path(__file__).parents[3] / "LICENSE", folder / "LICENSE")
+    named = set()
+    packages = sorted(_find_packages(files))
+    for package in packages:
+        text = Path(f"/usr/share/doc/{package}/copyright").read_text()
+        (folder / f"{package}.txt").write_text(text)
+        named.update(re.findall(rf"{_COMMON_LICENSES}/([A-Za-z0-9.-]*[A-Za-z0-9])", text))
+    for name in sorted(named):
+        shutil.copyfile(_COMMON_LICENSES / name, folder / f"{name}.txt")
+    versions = _run("dpkg-query", "--show", "--showformat=${Package} ${Version}\n", *packages)
+    (folder / "debian-packages.txt").write_text(versions)
+    for file in importlib.metadata.files("nanobind") or []:
+        if file.name == "LICENSE":
+            (folder / "nanobind.txt").write_text(file.read_text())
+        if file.name == "robin_map.h":  # Its licence is the comment that it begins with.
+            (folder / "robin-map.txt").write_text(file.read_text().split("*/")[0])
+
+
+def _find_packages(files: list[Path]) -> set[str]:
+    """The names of the Debian packages that have these files."""
+    owners = {}
+    for line in _run("dpkg-query", "--search", *(f"*/{file.name}" for file in files)).splitlines():
+        package, path = line.split(": ", 1)
+        owners[Path(path).resolve()] = package.split(":")[0]
+    return {owners[file] for file in files}
+
+
+if __name__ == "__main__":
+    # InWheel changes the working directory.
+    main(*(Path(argument).resolve() for argument in sys.argv[1:4]))

@@ -1,0 +1,82 @@
+"""Checks what self-contained wheels say of themselves.
+
+usage: check_wheel.py WHEEL..    (it needs Debian's package database, and binutils)
+
+* A wheel is for glibc 2.31 and newer, and for the Pythons that its name says.
+* No file in it asks for a newer version of glibc, or for the system's libstdc++. No symbol of its
+  own is unique in the process, so no other library's can take its place.
+* The licence of every library is in it, with all texts that the licence names.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+TAG = re.compile(r"-(cp310-cp310|cp311-cp311|cp312-abi3)-manylinux_2_31_x86_64\.whl$")
+COMMON_LICENSES = Path("/usr/share/common-licenses")
+
+
+def output_of(*command: str | Path) -> str:
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def owners() -> dict[str, set[str]]:
+    """The Debian packages that have a library, by the library's name up to `.so`."""
+    found: dict[str, set[str]] = {}
+    for line in output_of("dpkg-query", "--search", "*/x86_64-linux-gnu/*.so.*").splitlines():
+        packages, path = line.split(": ", 1)
+        found.setdefault(Path(path).name.split(".so")[0], set()).add(packages.split(":")[0])
+    return found
+
+
+def check_licenses(archive: zipfile.ZipFile, packages: dict[str, set[str]]) -> int:
+    licenses = {
+        name.rpartition("/")[2]: archive.read(name).decode()
+        for name in archive.namelist()
+        if ".dist-info/licenses/" in name and not name.endswith("/")
+    }
+    for library in archive.namelist():
+        if not library.startswith("systole.libs/lib") or "libsystole-glibc" in library:
+            continue  # The latter is our own, so LICENSE has it.
+        # auditwheel puts a part of the file's hash before the first dot.
+        name = re.sub(r"-[0-9a-f]{8}\.", ".", Path(library).name, count=1).split(".so")[0]
+        name = name.removesuffix("-systole")
+        assert any(f"{package}.txt" in licenses for package in packages[name]), library
+    for needed in ("LICENSE", "libcli11-dev.txt", "nanobind.txt", "robin-map.txt"):
+        assert "opyright" in licenses[needed], needed
+    for name, text in licenses.items():
+        for named in re.findall(rf"{COMMON_LICENSES}/([A-Za-z0-9.-]*[A-Za-z0-9])", text):
+            wanted = (COMMON_LICENSES / named).read_text()
+            assert licenses[f"{named}.txt"] == wanted, f"{name} names {named}"
+    return len(licenses)
+
+
+def check_symbols(folder: Path) -> int:
+    paths = [path for path in folder.rglob("*") if ".so" in path.name or path.parent.name == "bin"]
+    for path in paths:
+        symbols = output_of("readelf", "--wide", "--dyn-syms", "--version-info", path)
+        for version in re.findall(r"\bGLIBC_2\.(\d+)", symbols):
+            assert int(version) <= 31, f"{path} needs glibc 2.{version}"
+        assert not re.search(r"GLIBCXX_|CXXABI_|\bUNIQUE\b", symbols), path
+        assert "[libstdc++.so.6]" not in output_of("readelf", "--dynamic", path), path
+    return len(paths)
+
+
+def main(wheels: list[Path]) -> None:
+    packages = owners()
+    for wheel in wheels:
+        assert TAG.search(wheel.name), wheel.name
+        with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+            licenses = check_licenses(archive, packages)
+            archive.extractall(folder)
+            files = check_symbols(Path(folder))
+        print(f"{wheel.name}: {files} programs and libraries, {licenses} texts of licences")
+
+
+if __name__ == "__main__":
+    main([Path(argument) for argument in sys.argv[1:]])
