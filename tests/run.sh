@@ -42,6 +42,11 @@
 #                            server as they run it. Takes packages from PyPI and, where no kubectl is,
 #                            Kustomize from Go's proxy, and needs root, so --all leaves it out
 #
+#   tests/run.sh wheels      the self-contained wheels for all versions of Python, also on Debian 11 and 13,
+#                            which debootstrap takes from Debian's archive. Needs root, and interpreters
+#                            that Debian 12 does not have, so --all leaves it out
+#
+# SYSTOLE_PYTHONS names the interpreters for `wheels` (default: python3.10 /usr/bin/python3 python3.12).
 # SYSTOLE_JOBS is the number of compilers and of fuzzers at a time, and half the number of tests (default:
 # the number of CPUs).
 set -euo pipefail
@@ -63,10 +68,10 @@ readonly sections=("${first[@]}" "${waiting[@]}" "${computing[@]}" "${last[@]}")
 packages=--tests
 for section in "${sections[@]}"; do
   case "$section" in
-    build | release | chaos | bench | prometheus | python | torch | dev | buckets | frameworks | deploy) ;;
+    build | release | chaos | bench | prometheus | python | torch | dev | buckets | frameworks | wheels | deploy) ;;
     format | asan | tidy | tsan | fuzz | search) packages=--checks ;;
     *)
-      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: format build release bench chaos prometheus python torch asan tsan fuzz tidy search dev buckets frameworks deploy" >&2
+      echo "usage: tests/run.sh [--all | SECTION..], where SECTION is one of: format build release bench chaos prometheus python torch asan tsan fuzz tidy search dev buckets frameworks wheels deploy" >&2
       exit 2
       ;;
   esac
@@ -136,6 +141,11 @@ section_prometheus() {
 section_torch() { run tests/client/python/run.sh torch; }
 section_buckets() { run tests/client/python/bucket_servers.sh; }
 section_frameworks() { run tests/client/python/run.sh frameworks; }
+section_wheels() {
+  local pythons
+  read -ra pythons <<<"${SYSTOLE_PYTHONS:-python3.10 /usr/bin/python3 python3.12}"
+  run tests/client/python/wheel_systems.sh "${pythons[@]}"
+}
 section_deploy() {
   build release
   run tests/deploy/kubernetes.sh build/release
