@@ -1,10 +1,12 @@
 """Runs a server for as long as another process needs it. Usage: _guard.py FOLDER COMMAND..
 
 Ends the server (SIGTERM, then SIGKILL) when standard input ends. This means that the process that
-started this one has closed it, or has died. Then removes FOLDER. Needs only the standard library.
-The exit code is the server's.
+started this one has closed it, or has died. Then removes FOLDER. If this process is killed, as Ray
+does with the children of its workers, the kernel kills the server at once. Needs only the standard
+library. The exit code is the server's.
 """
 
+import ctypes
 import os
 import select
 import shutil
@@ -14,15 +16,29 @@ import sys
 
 # How long a server has to drain.
 _SECONDS_TO_DRAIN = 10
+# prctl()'s option: the signal that a process gets when its parent ends.
+_PR_SET_PDEATHSIG = 1
 
 
 def main(folder: str, command: list[str]) -> int:
     # Ctrl-C in a terminal reaches this process, too, but the parent decides when it ends.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    guard = os.getpid()
+    prctl = ctypes.CDLL(None).prctl
+
+    # A preexec_fn is safe here: this process has one thread.
+    def prepare() -> None:
+        # The server handles signals itself.
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != guard:  # The guard has died before the kernel knew what to send.
+            os._exit(1)
+
     try:
         server = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_defaults
+            command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=prepare
         )
         while server.poll() is None:
             readable, _, _ = select.select([0], [], [], 0.1)
@@ -38,12 +54,6 @@ def main(folder: str, command: list[str]) -> int:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return code if code >= 0 else 128 - code
-
-
-def _defaults() -> None:
-    # The server handles signals itself. A preexec_fn is safe here: this process has one thread.
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_DFL)
 
 
 if __name__ == "__main__":

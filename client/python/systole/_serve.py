@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Mapping, Sequence
 from types import TracebackType
 
 from systole import _errors
-from systole._arguments import checks_names, count_of_bytes, path, whole_number
+from systole._arguments import checks_names
 from systole._durations import Duration, seconds
-from systole._programs import path_of
-
-_LOG_BYTES = 4000
+from systole._server_options import ServedDatasets, globs_by_name, server_arguments
+from systole._server_process import ServerProcess
 
 
 class serve:
@@ -51,7 +45,7 @@ class serve:
     @checks_names("serve")
     def __init__(
         self,
-        datasets: Mapping[str, str | os.PathLike[str] | Sequence[str]],
+        datasets: ServedDatasets,
         *,
         threads: int | None = None,
         memory_budget: int = 1 << 30,
@@ -65,75 +59,31 @@ class serve:
         block_cache_bytes: int = 64 << 30,
         start_timeout: Duration = 600,
     ) -> None:
-        if not isinstance(datasets, Mapping):
-            raise _errors.WrongType(
-                f"datasets is {datasets!r}; want a dict, because a server has datasets by name: "
-                f"serve({{'photos': {datasets!r}}}) for a spec with dataset='photos'"
-            )
-        budget = count_of_bytes("memory_budget", memory_budget)
-        kept = count_of_bytes("cache_memory", cache_memory)
-        arguments = [f"--memory-budget={budget}", f"--compression={compression}"]
-        for name, globs in datasets.items():
-            for one in [globs] if isinstance(globs, (str, os.PathLike)) else globs:
-                arguments += ["--dataset", f"{name}={path('datasets', one)}"]
-        arguments += [f"--cache-memory={kept}"]
-        if cache_disk is not None:
-            arguments += ["--cache-disk", path("cache_disk", cache_disk)]
-        if read_budget is not None:
-            arguments += [f"--read-budget={count_of_bytes('read_budget', read_budget)}"]
-        if block_cache is not None:
-            limit = count_of_bytes("block_cache_bytes", block_cache_bytes)
-            arguments += ["--block-cache", path("block_cache", block_cache)]
-            arguments += [f"--block-cache-bytes={limit}"]
-        if threads is not None:
-            arguments += ["--threads", str(whole_number("threads", threads))]
-        if write_index:
-            arguments += ["--write-index"]
-        if index_dir is not None:
-            arguments += ["--index-dir", path("index_dir", index_dir)]
-        self._arguments = arguments
+        self._arguments = server_arguments(
+            globs_by_name(datasets),
+            threads=threads,
+            memory_budget=memory_budget,
+            index_dir=index_dir,
+            write_index=write_index,
+            compression=compression,
+            cache_memory=cache_memory,
+            cache_disk=cache_disk,
+            read_budget=read_budget,
+            block_cache=block_cache,
+            block_cache_bytes=block_cache_bytes,
+        )
         self._start_timeout = seconds("start_timeout", start_timeout)
-        self._guard: subprocess.Popen[bytes] | None = None
-        self._folder = ""
+        self._process: ServerProcess | None = None
 
     @property
     def address(self) -> str:
         """The address that the server listens on: "unix:..."."""
-        if self._guard is None:
-            raise _errors.FailedPrecondition("the server runs only inside the `with` block")
-        return f"unix:{self._folder}/socket"
+        return f"unix:{self._running().socket}"
 
     def __enter__(self) -> serve:
-        # Only this user may enter the folder.
-        self._folder = tempfile.mkdtemp(prefix="systole-")
-        served = os.path.join(self._folder, "port")
-        command = [
-            path_of("systole-server"),
-            "--listen",
-            f"unix:{self._folder}/socket",
-            "--port-file",
-            served,
-            *self._arguments,
-        ]
-        guard = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_guard.py")
-        self._log = tempfile.TemporaryFile()
-        self._guard = subprocess.Popen(
-            [sys.executable, "-I", "-S", guard, self._folder, *command],
-            stdin=subprocess.PIPE,
-            stdout=self._log,
-            stderr=self._log,
-        )
+        self._process = ServerProcess("", self._arguments)
         try:
-            deadline = time.monotonic() + self._start_timeout
-            while not os.path.exists(served):
-                if self._guard.poll() is not None:
-                    raise _errors.Error(f"the server did not start:\n{self.log()}")
-                if time.monotonic() > deadline:
-                    raise _errors.Unavailable(
-                        f"the server does not serve after {self._start_timeout:g} s; its log:\n"
-                        f"{self.log()}"
-                    )
-                time.sleep(0.01)
+            self._process.wait_until_it_serves(self._start_timeout)
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -141,11 +91,7 @@ class serve:
 
     def log(self) -> str:
         """The last lines that the server wrote."""
-        size = os.fstat(self._log.fileno()).st_size
-        begin = max(0, size - _LOG_BYTES)
-        # Leaves the file's position alone, because the server writes there.
-        text = os.pread(self._log.fileno(), _LOG_BYTES, begin)
-        return text.decode(errors="replace").strip()
+        return self._running().log()
 
     def __exit__(
         self,
@@ -153,10 +99,11 @@ class serve:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        guard, self._guard = self._guard, None
-        if guard is None:
-            return
-        assert guard.stdin is not None
-        guard.stdin.close()
-        guard.wait()
-        self._log.close()
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+    def _running(self) -> ServerProcess:
+        if self._process is None:
+            raise _errors.FailedPrecondition("the server runs only inside the `with` block")
+        return self._process

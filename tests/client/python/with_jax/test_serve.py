@@ -100,3 +100,14 @@ def test_it_ends_with_its_parent_however_that_ends(how, shards):
     child.send_signal(how)
     child.wait()
     assert wait_until(lambda: not servers_in(folder) and not os.path.exists(folder))
+
+
+def test_it_ends_with_its_guard(shards):
+    with systole.serve({"flowers": shards}) as server:
+        folder = str(Path(server.address.removeprefix("unix:")).parent)
+        found = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in servers_in(folder)}
+        (guard,) = [pid for pid, words in found.items() if "_guard.py" in words]
+        assert len(found) == 2
+        os.kill(guard, signal.SIGKILL)
+        assert wait_until(lambda: not servers_in(folder))
+    assert not os.path.exists(folder)

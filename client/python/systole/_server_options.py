@@ -1,0 +1,71 @@
+"""The options of a server that systole.serve and systole.ray.serve both have."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from systole import _errors
+from systole._arguments import count_of_bytes, path, whole_number
+
+# The globs of each dataset by its name.
+ServedDatasets = Mapping[str, str | os.PathLike[str] | Sequence[str]]
+
+
+def globs_by_name(datasets: ServedDatasets) -> dict[str, list[str]]:
+    """The argument `datasets`, checked."""
+    if not isinstance(datasets, Mapping):
+        raise _errors.WrongType(
+            f"datasets is {datasets!r}; want a dict, because a server has datasets by name: "
+            f"serve({{'photos': {datasets!r}}}) for a spec with dataset='photos'"
+        )
+    return {
+        str(name): [
+            path("datasets", one)
+            for one in ([globs] if isinstance(globs, (str, os.PathLike)) else globs)
+        ]
+        for name, globs in datasets.items()
+    }
+
+
+def server_arguments(
+    globs: Mapping[str, Sequence[str]],
+    *,
+    threads: int | None = None,
+    memory_budget: int | None = None,
+    index_dir: str | os.PathLike[str] | None = None,
+    write_index: bool = False,
+    compression: str | None = None,
+    cache_memory: int | None = None,
+    cache_disk: str | os.PathLike[str] | None = None,
+    read_budget: int | None = None,
+    block_cache: str | os.PathLike[str] | None = None,
+    block_cache_bytes: int | None = None,
+) -> list[str]:
+    """The command line of `systole-server`. What is None is left to the server."""
+    arguments = []
+    for name, some in globs.items():
+        for one in some:
+            arguments += ["--dataset", f"{name}={one}"]
+    for name, size in (
+        ("memory_budget", memory_budget),
+        ("cache_memory", cache_memory),
+        ("read_budget", read_budget),
+        ("block_cache_bytes", block_cache_bytes),
+    ):
+        if size is not None:
+            arguments += [f"--{name.replace('_', '-')}={count_of_bytes(name, size)}"]
+    for name, place in (
+        ("index_dir", index_dir),
+        ("cache_disk", cache_disk),
+        ("block_cache", block_cache),
+    ):
+        if place is not None:
+            arguments += [f"--{name.replace('_', '-')}", path(name, place)]
+    if compression is not None:
+        arguments += [f"--compression={compression}"]
+    if threads is not None:
+        arguments += ["--threads", str(whole_number("threads", threads))]
+    if write_index:
+        arguments += ["--write-index"]
+    return arguments

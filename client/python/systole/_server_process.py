@@ -1,0 +1,111 @@
+"""A `systole-server` that ends with this process."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+
+from systole import _errors
+from systole._programs import path_of
+
+_LOG_BYTES = 4000
+
+
+class ServerProcess:
+    """A server that runs until close(), or until this process ends, even if it is killed.
+
+    listen:    HOST:PORT, or "" for a Unix socket in a private folder
+    arguments: further ones of `systole-server`
+
+    systole.Error contains the server's log. Thread-compatible; any thread may call the methods that
+    read the log, and has_ended().
+    """
+
+    def __init__(self, listen: str, arguments: Sequence[str]) -> None:
+        # Only this user may enter the folder. The guard removes it.
+        self._folder = tempfile.mkdtemp(prefix="systole-")
+        self._port_file = os.path.join(self._folder, "port")
+        self._socket = "" if listen else os.path.join(self._folder, "socket")
+        command = [
+            path_of("systole-server"),
+            "--listen",
+            listen or f"unix:{self._socket}",
+            "--port-file",
+            self._port_file,
+            *arguments,
+        ]
+        guard = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_guard.py")
+        self._log = tempfile.TemporaryFile()
+        self._log_lock = threading.Lock()
+        self._log_taken = 0
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", guard, self._folder, *command],
+            stdin=subprocess.PIPE,
+            stdout=self._log,
+            stderr=self._log,
+        )
+
+    @property
+    def socket(self) -> str:
+        """The path of the Unix socket; "" if the server listens on a port."""
+        return self._socket
+
+    def wait_until_it_serves(self, timeout: float) -> int:
+        """Returns the port, 0 with a Unix socket. Error if the server ends before it serves,
+        Unavailable if it does not serve within `timeout` seconds."""
+        deadline = time.monotonic() + timeout
+        while not os.path.exists(self._port_file):
+            if self.has_ended():
+                raise _errors.Error(f"the server did not start:\n{self.log()}")
+            if time.monotonic() > deadline:
+                raise _errors.Unavailable(
+                    f"the server does not serve after {timeout:g} s; its log:\n{self.log()}"
+                )
+            time.sleep(0.01)
+        if self._socket:
+            return 0
+        with open(self._port_file) as file:
+            port = int(file.read())
+        # Now, because this process and the guard may be killed.
+        self._remove_folder()
+        return port
+
+    def has_ended(self) -> bool:
+        return self._guard.poll() is not None
+
+    def log(self) -> str:
+        """The last lines that the server wrote. Empty after close()."""
+        return self._log_from(0)[0]
+
+    def new_log(self) -> str:
+        """The last lines that the server wrote since the last call."""
+        text, self._log_taken = self._log_from(self._log_taken)
+        return text
+
+    def close(self) -> None:
+        """Lets the server drain, and waits for its end."""
+        assert self._guard.stdin is not None
+        self._guard.stdin.close()
+        self._guard.wait()
+        self._remove_folder()  # If its guard was killed.
+        with self._log_lock:
+            self._log.close()
+
+    def _remove_folder(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _log_from(self, begin: int) -> tuple[str, int]:
+        """The log from byte `begin` on, or its last bytes if these are fewer, and its size."""
+        with self._log_lock:
+            if self._log.closed:
+                return "", begin
+            size = os.fstat(self._log.fileno()).st_size
+            # Leaves the file's position alone, because the server writes there.
+            text = os.pread(self._log.fileno(), _LOG_BYTES, max(begin, size - _LOG_BYTES))
+        return text.decode(errors="replace").strip(), size
