@@ -23,6 +23,7 @@ tests=(
   iproute2  # Makes the links that link_bench sends through.
   python3  # Tables and plots of the benchmarks; the standard library is enough.
   chromium  # Opens report pages in a test.
+  shellcheck  # Reads the scripts of deploy/slurm.
 )
 checks=(
   clang clang-format clang-tidy libclang-rt-14-dev lld git

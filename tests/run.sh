@@ -34,13 +34,15 @@
 #                            (versitygw, fake-gcs-server), and packs into versitygw. Builds both servers,
 #                            which needs Go 1.24 or newer; --all leaves it out
 #
-#   tests/run.sh frameworks  the Python package with the current PyTorch, TensorFlow and Grain: takes
-#                            gigabytes from the package index, so --all leaves it out
+#   tests/run.sh frameworks  the Python package with Ray, on a cluster of several nodes on this machine, and
+#                            with the current PyTorch, TensorFlow and Grain: takes gigabytes from the package
+#                            index, so --all leaves it out
 #
 #   tests/run.sh deploy      deploy/kubernetes: renders it, compares it with Kubernetes' schemas, and runs its
 #                            containers' commands without a cluster. deploy/systemd: the units, and the
-#                            server as they run it. Takes packages from PyPI and, where no kubectl is,
-#                            Kustomize from Go's proxy, and needs root, so --all leaves it out
+#                            server as they run it. deploy/slurm: a job, with stubs for Slurm's commands.
+#                            Takes packages from PyPI and, where no kubectl is, Kustomize from Go's proxy,
+#                            and needs root, so --all leaves it out
 #
 #   tests/run.sh wheels      the self-contained wheels for all versions of Python, also on Debian 11 and 13,
 #                            which debootstrap takes from Debian's archive. Needs root, and interpreters
@@ -140,16 +142,20 @@ section_prometheus() {
 }
 section_torch() { run tests/client/python/run.sh torch; }
 section_buckets() { run tests/client/python/bucket_servers.sh; }
-section_frameworks() { run tests/client/python/run.sh frameworks; }
 section_wheels() {
   local pythons
   read -ra pythons <<<"${SYSTOLE_PYTHONS:-python3.10 /usr/bin/python3 python3.12}"
   run tests/client/python/wheel_systems.sh "${pythons[@]}"
 }
+section_frameworks() {
+  run tests/client/python/run.sh ray
+  run tests/client/python/run.sh frameworks
+}
 section_deploy() {
   build release
   run tests/deploy/kubernetes.sh build/release
   run tests/deploy/systemd.sh build/release
+  run tests/deploy/slurm.sh build/release
 }
 section_tidy() {
   # The builds make the message headers that the sources include, and the lists of sources.
