@@ -3,7 +3,8 @@
 #
 #   tests/client/python/install.sh KIND    jax: with NumPy and JAX; torch: with Debian's PyTorch;
 #                                          buckets: with moto, a server of AWS's interfaces;
-#                                          frameworks: with the current PyTorch, TensorFlow and Grain
+#                                          frameworks: with the current PyTorch, TensorFlow and Grain;
+#                                          ray: with Ray and Ray Train
 #
 # The environment is build/python/KIND/env. It is made again when its requirements have changed. The
 # package is built as `pip install ./client/python` builds it, but in build/package, so that the next
@@ -18,13 +19,13 @@ readonly python=${SYSTOLE_PYTHON_EXECUTABLE:-/usr/bin/python3}
 readonly folder=$PWD/build/python/$kind
 options=()
 case "$kind" in
-  jax | buckets | frameworks) ;;
+  jax | buckets | frameworks | ray) ;;
   torch)
     deploy/install_dependencies.sh --torch
     options+=(--system-site-packages)
     ;;
   *)
-    echo "usage: $0 jax | torch | buckets | frameworks" >&2
+    echo "usage: $0 jax | torch | buckets | frameworks | ray" >&2
     exit 2
     ;;
 esac

@@ -11,7 +11,7 @@ from pathlib import Path
 from conftest import ROOT, Server, systole
 
 README = ROOT / "client/python/README.md"
-KINDS = {"", "jax", "prometheus", "torch", "tensorflow"}
+KINDS = {"", "jax", "prometheus", "ray", "torch", "tensorflow"}
 # The names that the page introduces for all later blocks. A block must make any other name itself,
 # imports included.
 CARRIED = ("systole", "feed", "spec")

@@ -3,8 +3,8 @@
 #
 #   tests/client/python/run.sh [KIND [PYTEST ARGUMENT..]]
 #
-# KIND is jax (the default), torch, buckets or frameworks. install.sh explains the kinds and makes the
-# environment.
+# KIND is jax (the default), torch, buckets, frameworks or ray. install.sh explains the kinds and makes
+# the environment.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 kind=${1:-jax}
