@@ -1,13 +1,12 @@
 #include "client/emulator/training/trainer.h"
 
-#include <xmmintrin.h>
-
 #include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/emulator/array/flush_scope.h"
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/network.h"
 #include "core/numeric/bf16.h"
@@ -282,10 +281,9 @@ TEST(TrainerTest, DtypesOfTheSameNumbersGiveTheSameRun) {
 
 TEST(TrainerTest, CallersFloatingPointStateIsRestored) {
   Trainer trainer = MakeTrainer(kMlp, {.num_cores = 2, .per_core_batch = 2});
-  const unsigned before = _mm_getcsr();
+  const uint64_t before = FlushScope::ControlBits();
   ASSERT_THAT(trainer.Step(InputsOf(ToyBatch(2, 2, kMlpShape, 4, 1))), IsOk());
-  constexpr unsigned kControlBits = 0xffc0;  // The other bits record what happened.
-  EXPECT_EQ(_mm_getcsr() & kControlBits, before & kControlBits);
+  EXPECT_EQ(FlushScope::ControlBits(), before);
 }
 
 // ---- All the error paths ----
