@@ -109,6 +109,9 @@ class TrainCommand final : public Command {
       report.results.push_back(std::move(fact));
     }
     report.notes = feeds.MaskedNotes();
+    if (std::string note = emulator::MissingNumericsNote(numerics); !note.empty()) {
+      report.notes.push_back(std::move(note));
+    }
     if (console.json) {
       console.out << emulator::ToJson(report) << "\n";
     } else {

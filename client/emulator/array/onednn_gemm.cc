@@ -107,12 +107,16 @@ OneDnnGemm::OneDnnGemm(OneDnnGemm&&) noexcept = default;
 OneDnnGemm& OneDnnGemm::operator=(OneDnnGemm&&) noexcept = default;
 
 bool OneDnnGemm::IsSupported() {
+#if defined(__x86_64__)
   static const bool supported = [] {
     // An instruction set's value is a set of bits.
     const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
     return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
   }();
   return supported;
+#else
+  return false;
+#endif
 }
 
 bool OneDnnGemm::Multiply(const StridedGemm& shape, const uint16_t* a, const uint16_t* b,

@@ -37,8 +37,8 @@ class OneDnnGemm {
   OneDnnGemm(OneDnnGemm&&) noexcept;
   OneDnnGemm& operator=(OneDnnGemm&&) noexcept;
 
-  // Whether the CPU multiplies bf16. False, too, if the variable ONEDNN_MAX_CPU_ISA hides these
-  // instructions from oneDNN.
+  // Whether the CPU multiplies bf16, as far as oneDNN knows: on x86-64 alone. False, too, if the
+  // variable ONEDNN_MAX_CPU_ISA hides these instructions from oneDNN.
   static bool IsSupported();
 
   // Returns false if oneDNN has no code or no memory for this product. Then `out` is unspecified.

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands/commands.h"
+#include "client/emulator/array/numerics.h"
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/checkpoint_file.h"
 #include "client/emulator/training/trainer.h"
@@ -112,9 +113,10 @@ TEST_F(TrainCommandTest, NumericsAreChosenAndNamed) {
   const CommandRun fast =
       Train(Spec("a.textproto", 0), {"--epochs", "1", "--numerics", "fast", "--json"});
   EXPECT_EQ(fast.exit_code, 0) << fast.err;
-  EXPECT_THAT(fast.out, HasSubstr("\"numerics\":\"fast\""));
+  EXPECT_THAT(fast.out, AllOf(HasSubstr("\"numerics\":\"fast\""),
+                              HasSubstr(emulator::MissingNumericsNote(emulator::Numerics::kFast))));
   const CommandRun exact = Train(Spec("a.textproto", 0), {"--epochs", "1"});
-  EXPECT_THAT(exact.out, HasSubstr("numerics exact"));
+  EXPECT_THAT(exact.out, AllOf(HasSubstr("numerics exact"), Not(HasSubstr("note: numerics"))));
   const CommandRun neither = Train(Spec("a.textproto", 0), {"--numerics", "bf16"});
   EXPECT_EQ(neither.exit_code, 2);
   EXPECT_THAT(neither.err, HasSubstr("want exact or fast"));

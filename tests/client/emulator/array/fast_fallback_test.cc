@@ -5,8 +5,10 @@
 
 #include "client/emulator/array/flush_scope.h"
 #include "client/emulator/array/matrix_unit.h"
+#include "client/emulator/array/numerics.h"
 #include "client/emulator/array/onednn_gemm.h"
 #include "core/numeric/bf16.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace systole::emulator {
@@ -33,6 +35,12 @@ std::vector<float> BothProducts(Numerics numerics) {
 TEST(FastFallbackTest, WithoutBf16ProductsFastIsExact) {
   ASSERT_FALSE(OneDnnGemm::IsSupported());
   EXPECT_EQ(BothProducts(Numerics::kFast), BothProducts(Numerics::kExact));
+}
+
+TEST(FastFallbackTest, ANoteSaysThatFastWasExact) {
+  EXPECT_THAT(MissingNumericsNote(Numerics::kFast),
+              testing::HasSubstr("gave the bits and the speed of exact, because"));
+  EXPECT_EQ(MissingNumericsNote(Numerics::kExact), "");
 }
 
 }  // namespace
