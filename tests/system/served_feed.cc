@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -23,6 +24,11 @@ std::vector<std::string> Concatenate(std::vector<std::string> a,
   return a;
 }
 
+std::string ProgramOr(const char* variable, const char* built) {
+  const char* other = std::getenv(variable);
+  return other == nullptr ? built : other;
+}
+
 void RunOrAbort(const std::vector<std::string>& args) {
   const Finished finished = RunSystole(args);
   if (finished.exit_code != 0) {
@@ -34,8 +40,8 @@ void RunOrAbort(const std::vector<std::string>& args) {
 
 }  // namespace
 
-std::string SystoleProgram() { return SYSTOLE_PROGRAM; }
-std::string ServerProgram() { return SYSTOLE_SERVER_PROGRAM; }
+std::string SystoleProgram() { return ProgramOr("SYSTOLE_PROGRAM", SYSTOLE_PROGRAM); }
+std::string ServerProgram() { return ProgramOr("SYSTOLE_SERVER_PROGRAM", SYSTOLE_SERVER_PROGRAM); }
 
 Finished RunSystole(const std::vector<std::string>& args, const ProcessOptions& options) {
   return Process(Concatenate({SystoleProgram()}, args), options).Wait();

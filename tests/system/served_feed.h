@@ -14,7 +14,9 @@
 
 namespace systole {
 
-// The paths of the programs under test.
+// The paths of the programs under test: those of this build, or those that the variables
+// SYSTOLE_PROGRAM and SYSTOLE_SERVER_PROGRAM of the environment name. With the variables, the tests
+// run programs of another architecture (tests/deploy/aarch64.sh).
 std::string SystoleProgram();
 std::string ServerProgram();
 
