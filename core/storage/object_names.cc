@@ -2,6 +2,8 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -35,12 +37,19 @@ bool Matches(const std::string& pattern, const std::string& name) {
 // The objects that match `pattern`, and the folders of objects that match it.
 std::set<std::string> Matching(const ObjectNames& objects, const std::string& pattern) {
   std::set<std::string> found;
+  absl::string_view before;
   for (const std::string& object : objects) {
-    if (!IsFolderName(object) && Matches(pattern, object)) found.insert(object);
-    for (size_t end = object.find('/'); end != std::string::npos; end = object.find('/', end + 1)) {
+    if (!IsFolderName(object) && Matches(pattern, object)) found.insert(found.end(), object);
+    // The folders of the object before this one have been looked at.
+    const auto seen = static_cast<size_t>(
+        std::mismatch(object.begin(), object.end(), before.begin(), before.end()).first -
+        object.begin());
+    for (size_t end = object.find('/', seen); end != std::string::npos;
+         end = object.find('/', end + 1)) {
       std::string folder = object.substr(0, end);
       if (Matches(pattern, folder)) found.insert(std::move(folder));
     }
+    before = object;
   }
   return found;
 }
@@ -56,7 +65,7 @@ std::vector<std::string> ObjectsIn(const ObjectNames& objects, const std::string
         absl::string_view(*at).substr(folder.size(), at->find('/', folder.size()) - folder.size());
     // A folder without a name, as in "data//x", is shown with the '/' after it.
     if (part.empty()) found.insert(folder + "/");
-    if (!part.empty() && part[0] != '.') found.insert(absl::StrCat(folder, part));
+    if (!part.empty() && part[0] != '.') found.insert(found.end(), absl::StrCat(folder, part));
   }
   return {found.begin(), found.end()};
 }

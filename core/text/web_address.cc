@@ -22,7 +22,12 @@ constexpr absl::string_view kBucketSchemes[] = {"s3", "gs", "s3a", "s3n"};
 
 // `text` without blanks and quotes at its front, which people may copy along with an address.
 absl::string_view WithoutFront(absl::string_view text) {
-  return text.substr(std::min(text.size(), text.find_first_not_of(" \t\r\n\v\f\"'")));
+  // find_first_not_of() would make a table of all characters for each name of a list.
+  while (!text.empty() &&
+         (absl::ascii_isspace(text.front()) || text.front() == '"' || text.front() == '\'')) {
+    text.remove_prefix(1);
+  }
+  return text;
 }
 
 // The scheme with all that stands before the host: "https://". Empty if there is none.

@@ -49,6 +49,14 @@ bool IsBefore(absl::string_view a, absl::string_view b) {
   return std::tuple(BaseName(a), a) < std::tuple(BaseName(b), b);
 }
 
+// Sorts `files` unless they are in order, as files of one bucket are.
+template <typename File, typename Before>
+void Sort(std::vector<File>& files, Before is_before) {
+  if (!std::is_sorted(files.begin(), files.end(), is_before)) {
+    std::sort(files.begin(), files.end(), is_before);
+  }
+}
+
 // Adds the files that the pattern names in its store, and returns their number.
 using AddNamed = absl::FunctionRef<absl::StatusOr<size_t>(
     const Store& store, const std::string& pattern, Store::NameFilter wanted)>;
@@ -94,7 +102,7 @@ absl::StatusOr<std::vector<std::string>> ListShards(absl::Span<const std::string
         std::move(named.begin(), named.end(), std::back_inserter(shards));
         return named.size();
       }));
-  std::sort(shards.begin(), shards.end(), IsBefore);
+  Sort(shards, IsBefore);
   shards.erase(std::unique(shards.begin(), shards.end()), shards.end());
   return shards;
 }
@@ -118,8 +126,8 @@ absl::StatusOr<ShardList> ListShardStates(absl::Span<const std::string> patterns
         if (named.folder.has_value()) list.folders.push_back(*std::move(named.folder));
         return named.files.size();
       }));
-  std::sort(list.shards.begin(), list.shards.end(),
-            [](const ListedFile& a, const ListedFile& b) { return IsBefore(a.name, b.name); });
+  Sort(list.shards,
+       [](const ListedFile& a, const ListedFile& b) { return IsBefore(a.name, b.name); });
   const auto same_shard = [](const ListedFile& a, const ListedFile& b) { return a.name == b.name; };
   list.shards.erase(std::unique(list.shards.begin(), list.shards.end(), same_shard),
                     list.shards.end());
