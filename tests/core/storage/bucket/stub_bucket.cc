@@ -236,7 +236,8 @@ StubAnswer StubBucket::ServeList(const std::map<std::string, std::string>& query
   size_t most = page_keys_;
   if (size_t asked = 0; absl::SimpleAtoi(value("max-keys"), &asked)) most = std::min(most, asked);
   // A token is what stands before the next key or folder.
-  const std::string after = absl::HexStringToBytes(value("continuation-token"));
+  const std::string token = absl::HexStringToBytes(value("continuation-token"));
+  const std::string after = token.empty() ? value("start-after") : token;
   std::string entries;
   std::string last;
   size_t count = 0;

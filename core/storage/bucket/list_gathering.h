@@ -1,0 +1,109 @@
+// What a list of a bucket brings: its names and states, gathered page by page, and how many of them
+// are accepted.
+#ifndef SYSTOLE_CORE_STORAGE_BUCKET_LIST_GATHERING_H_
+#define SYSTOLE_CORE_STORAGE_BUCKET_LIST_GATHERING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/storage/bucket/bucket_answer.h"
+#include "core/storage/bucket/bucket_name.h"
+#include "core/storage/object_names.h"
+#include "core/storage/store.h"
+
+namespace systole {
+
+// A server decides how long its list is. The names are kept in memory until the list ends.
+struct BucketListOptions {
+  size_t max_names = 1'000'000;
+  uint64_t max_name_bytes = uint64_t{256} << 20;
+  // The most bytes of the pages that are received at a time. A page is XML: 1,000 keys of 1,024
+  // bytes, encoded, take 4 MB at most, and real pages some 400 kB.
+  uint64_t max_page_bytes = uint64_t{16} << 20;
+  // The most pages. The last page of each range does not count (ranged_list.h), and there are at
+  // most as many ranges as other pages.
+  int max_pages = 10'000;
+  // The most pages in a row that bring no new name. Cloud Storage sends such pages where objects
+  // were deleted.
+  int max_idle_pages = 16;
+  // The time for all pages together. Without this bound a server could send one name a minute, and
+  // a start would take a week. Usually 1,000,000 names are 1,000 pages of some 100 ms each.
+  absl::Duration max_time = absl::Minutes(10);
+};
+
+// The part of a bucket that is listed.
+struct BucketListing {
+  BucketName prefix;          // All keys that begin with its key.
+  bool into_folders = false;  // False: a name ends at the first '/' after the prefix.
+  bool with_states = false;   // Whether BucketContents::states are wanted.
+};
+
+struct BucketContents {
+  // Names with scheme and bucket. Names of folders, and of objects that stand for folders, end with
+  // '/'.
+  ObjectNames names;
+  // The states of objects, as Stat() would return them. The keys are views of `names`. Objects
+  // whose state the list does not show are missing.
+  absl::flat_hash_map<absl::string_view, StoredState> states;
+};
+
+// Adds `more` to `all`. O(names of `more`) if each name of `more` is greater than all names of
+// `all`.
+void AppendContents(BucketContents& all, BucketContents more);
+
+// Names that a page brings and that were not known before.
+struct NewNames {
+  size_t count = 0;
+  uint64_t bytes = 0;
+};
+
+// How many names a list may still bring. Thread-compatible.
+class ListRoom {
+ public:
+  // `prefix` is what the names begin with, for the message.
+  ListRoom(const BucketName& prefix, const BucketListOptions& options)
+      : prefix_(prefix), max_names_(options.max_names), max_name_bytes_(options.max_name_bytes) {}
+
+  // ResourceExhausted, with the remedy, if the list now has more names or bytes than it may have.
+  absl::Status Take(const NewNames& names);
+
+ private:
+  BucketName prefix_;
+  size_t max_names_;
+  uint64_t max_name_bytes_;
+  NewNames taken_;
+};
+
+// The names of a list, or of a part of one, as its pages come. Thread-compatible. Borrows the
+// listing.
+class ListGathering {
+ public:
+  ListGathering(const BucketListing& listing, bool has_generations)
+      : listing_(&listing), has_generations_(has_generations), root_(listing.prefix.Root()) {}
+
+  // Adds what the page has to the contents. DataLoss if a key does not begin like the prefix.
+  absl::StatusOr<NewNames> Add(const ListPage& page);
+
+  BucketContents TakeContents() { return std::move(contents_); }
+
+ private:
+  // `object` is null for a folder.
+  absl::Status AddKey(const std::string& key, const ListedObject* object, NewNames& added);
+  void AddState(const std::string& name, const ListedObject& object);
+
+  const BucketListing* listing_;
+  bool has_generations_;
+  std::string root_;
+  BucketContents contents_;
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_STORAGE_BUCKET_LIST_GATHERING_H_
