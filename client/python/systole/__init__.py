@@ -48,8 +48,9 @@ from systole._errors import (  # noqa: E402
     Unavailable,
 )
 from systole._feed import LocalFeed  # noqa: E402
-from systole._map import MappedBatch, MappedFeed  # noqa: E402
+from systole._map import MappedFeed  # noqa: E402
 from systole._map import map as map  # noqa: E402
+from systole._mapped_batch import MappedBatch  # noqa: E402
 from systole._metrics import Metric, Sample  # noqa: E402
 from systole._serve import serve  # noqa: E402
 from systole._served_feed import Feed  # noqa: E402

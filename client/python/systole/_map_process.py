@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 import traceback
 from collections.abc import Mapping
 from multiprocessing import reduction
@@ -81,7 +82,10 @@ class _SharedMemory:
 
 
 class RemoteFunction:
-    """Calls the function in a process that was started for it. One thread at a time.
+    """Calls the function in a process that was started for it.
+
+    Thread-safe: one call at a time. After skip_to() a new worker may call while an old one still
+    waits for its answer.
 
     Raises InvalidSpec if the function cannot be sent to a process, or the process does not begin.
     """
@@ -105,8 +109,13 @@ class RemoteFunction:
         self._process.start()
         theirs.close()
         self._begun = False
+        self._lock = threading.Lock()
 
     def __call__(self, batch: Any) -> dict[str, np.ndarray[Any, Any]]:
+        with self._lock:
+            return self._call(batch)
+
+    def _call(self, batch: Any) -> dict[str, np.ndarray[Any, Any]]:
         arrays = {name: np.asarray(batch[name]) for name in batch}
         layout, size = _layout_of(arrays)
         try:

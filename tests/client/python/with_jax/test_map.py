@@ -12,6 +12,7 @@ import pytest
 import systole
 import systole.jax
 from conftest import LONGEST_WAIT, RECORDS, python, spec_text
+from systole import _map_process
 
 STEPS = 6  # An epoch has 96 records, and a step 16.
 
@@ -122,6 +123,25 @@ def test_what_cannot_be_sent_from_a_process_is_told_all_the_same(local):
     with systole.map(local(), function, processes=1) as mapped:
         with pytest.raises(systole.FunctionError, match="step 0: RuntimeError: Unpicklable: one"):
             next(mapped)
+
+
+def test_two_threads_may_call_a_process(local):
+    function = _map_process.RemoteFunction(mapped_functions.steps_as_arrays, "steps_as_arrays")
+    batches = list(local().steps())
+    wrong = []
+
+    def call():
+        for batch in batches * 5:
+            if set(function(batch)["step"]) != {batch.step}:
+                wrong.append(batch.step)
+
+    callers = [threading.Thread(target=call) for _ in range(3)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    function.close()
+    assert wrong == []
 
 
 def test_a_process_that_is_killed_is_an_error_of_its_step(local):
