@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from systole import _errors
 from systole._arguments import whole_number
-from systole._batch import AnyBatch
+from systole._batch import AnyBatch, ArraySpec
 
 BatchT = TypeVar("BatchT", bound=AnyBatch)
 FeedT = TypeVar("FeedT", bound="AnyFeed[Any]")
@@ -64,6 +64,11 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
     @property
     def cores(self) -> tuple[int, int]:
         """The cores of this feed, [first, last + 1)."""
+        raise NotImplementedError
+
+    @property
+    def element_spec(self) -> dict[str, ArraySpec]:
+        """The arrays of every batch, by name."""
         raise NotImplementedError
 
     @property

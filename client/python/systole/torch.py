@@ -16,8 +16,9 @@ import torch.utils.data
 from systole._base_feed import BaseFeed
 from systole._batch import AnyBatch
 from systole._caller import makes_batches
+from systole._datasets import Datasets
 from systole._errors import FailedPrecondition, InvalidSpec
-from systole._feed import Datasets, LocalFeed, addresses_of
+from systole._feed import LocalFeed, addresses_of
 from systole._hosts import share_of_cores
 from systole._message import SpecLike, spec_bytes, spec_fields
 from systole._serve import serve

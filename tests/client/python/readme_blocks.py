@@ -11,7 +11,19 @@ from pathlib import Path
 from conftest import ROOT, Server, systole
 
 README = ROOT / "client/python/README.md"
-KINDS = {"", "jax", "prometheus", "ray", "torch", "tensorflow"}
+KINDS = {
+    "",
+    "grain",
+    "jax",
+    "keras",
+    "lightning",
+    "orbax",
+    "prometheus",
+    "ray",
+    "torch",
+    "tensorflow",
+    "transformers",
+}
 # The names that the page introduces for all later blocks. A block must make any other name itself,
 # imports included.
 CARRIED = ("systole", "feed", "spec")

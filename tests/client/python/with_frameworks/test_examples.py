@@ -1,4 +1,5 @@
-"""The examples of moving from tf.data, Grain and DataLoader do the same job before and after."""
+"""The examples of moving from tf.data, Grain and DataLoader do the same job before and after. The
+others do what they say."""
 
 from __future__ import annotations
 
@@ -31,6 +32,9 @@ def test_before_and_after_do_the_same_job(name, flowers):
     assert before.get("resumed", True) and after.get("resumed", True)
 
 
-def test_the_readme_is_true_for_tensorflow_and_torch(tmp_path):
+def test_the_readme_is_true(tmp_path):
     with place(tmp_path) as server:
-        run(blocks("torch", "tensorflow"), server)
+        run(
+            blocks("torch", "lightning", "transformers", "tensorflow", "keras", "grain", "orbax"),
+            server,
+        )

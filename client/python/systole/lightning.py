@@ -1,0 +1,134 @@
+"""Feeds for Lightning's Trainer.
+
+data = systole.lightning.DataModule(lambda **share: systole.LocalFeed(shards, spec, **share))
+trainer.fit(model, datamodule=data)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+try:
+    from lightning.pytorch import LightningDataModule
+except ImportError:
+    try:
+        from pytorch_lightning import LightningDataModule  # type: ignore[assignment]
+    except ImportError as error:
+        raise ImportError("systole.lightning needs Lightning: pip install lightning") from error
+
+import torch
+from systole import _errors
+from systole._any_feed import AnyFeed
+from systole._arguments import checks_names
+from systole.torch import to_tensors
+
+# Opens a feed. Takes the keywords process_index and process_count of systole.Feed and LocalFeed.
+Open = Callable[..., AnyFeed[Any]]
+
+
+class _Loader:
+    """What Lightning takes for a DataLoader: batches of tensors, and the length of an epoch."""
+
+    def __init__(self, feed: AnyFeed[Any], restart: bool) -> None:
+        self._feed = feed
+        self._restart = restart
+
+    def __len__(self) -> int:
+        return len(self._feed)
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        if self._restart and self._feed.step != 0:
+            self._feed.skip_to(0)
+        # Lightning ends the epoch itself. It knows the length, so it takes no batch ahead.
+        for batch in self._feed if self._restart else self._feed.steps():
+            yield to_tensors(batch)
+
+
+class DataModule(LightningDataModule):
+    """The feeds of a training. A batch is a dict of tensors in the feed's memory.
+
+    train, validation, test, predict: functions that open the feeds, such as
+        lambda **share: systole.LocalFeed(shards, spec, **share)
+        `share` gives each process of Trainer(strategy="ddp") its part of a global batch.
+
+    An epoch has as many batches as one of the feed, or limit_train_batches. The next epoch goes on
+    with the next batch. Validation, test and prediction begin with the first step each time.
+
+    Lightning's checkpoints hold the state of the training feed. trainer.fit(.., ckpt_path=..) goes
+    on with the next batch, also in the middle of an epoch.
+    """
+
+    @checks_names("DataModule")
+    def __init__(
+        self,
+        train: Open | None = None,
+        *,
+        validation: Open | None = None,
+        test: Open | None = None,
+        predict: Open | None = None,
+    ) -> None:
+        super().__init__()
+        self._open = {"train": train, "validation": validation, "test": test, "predict": predict}
+        for name, function in self._open.items():
+            if function is not None and not callable(function):
+                raise _errors.WrongType(
+                    f"{name} is a {type(function).__name__}; want a function that opens a feed, "
+                    "such as lambda **share: systole.LocalFeed(shards, spec, **share)"
+                )
+        self._feeds: dict[str, AnyFeed[Any]] = {}
+        self._state: Mapping[str, Any] | None = None
+
+    def feed(self, name: str = "train") -> AnyFeed[Any]:
+        """The feed of that name, opened at the first use. For its stats() and metrics()."""
+        if name not in self._feeds:
+            function = self._open.get(name)
+            if function is None:
+                raise _errors.InvalidSpec(
+                    f"there is no feed for {name!r}: give DataModule(.., {name}=..) a function "
+                    "that opens it"
+                )
+            trainer = self.trainer
+            share = {"process_index": 0, "process_count": 1}
+            if trainer is not None:
+                share = {
+                    "process_index": trainer.global_rank,
+                    "process_count": trainer.world_size,
+                }
+            self._feeds[name] = function(**share)
+            if name == "train" and self._state is not None:
+                self._feeds[name].load_state_dict(self._state)
+        return self._feeds[name]
+
+    def close(self) -> None:
+        """Closes the feeds. Feeds that are not closed are closed at exit."""
+        for feed in self._feeds.values():
+            feed.close()
+        self._feeds.clear()
+
+    # ---- What Lightning asks for ----
+
+    def train_dataloader(self) -> _Loader:
+        return _Loader(self.feed("train"), restart=False)
+
+    def val_dataloader(self) -> _Loader | list[_Loader]:
+        # Lightning takes an empty list for "no validation".
+        if self._open["validation"] is None:
+            return []
+        return _Loader(self.feed("validation"), restart=True)
+
+    def test_dataloader(self) -> _Loader:
+        return _Loader(self.feed("test"), restart=True)
+
+    def predict_dataloader(self) -> _Loader:
+        return _Loader(self.feed("predict"), restart=True)
+
+    def state_dict(self) -> dict[str, Any]:
+        if self._open["train"] is None:
+            return {}
+        return {"train": self.feed("train").state_dict()}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        self._state = state_dict.get("train")
+        if "train" in self._feeds and self._state is not None:
+            self._feeds["train"].load_state_dict(self._state)

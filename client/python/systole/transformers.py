@@ -1,0 +1,131 @@
+"""Feeds for the Trainer of Hugging Face's transformers.
+
+share = {"process_index": args.process_index, "process_count": args.world_size}
+feed = systole.LocalFeed(shards, spec, **share)
+trainer = systole.transformers.Trainer(model, args, train_dataset=feed)
+trainer.train(resume_from_checkpoint=True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+try:
+    import transformers
+    from transformers.trainer_callback import ExportableState
+except ImportError as error:
+    raise ImportError(
+        "systole.transformers needs Hugging Face's Trainer: pip install transformers accelerate"
+    ) from error
+
+import torch
+from systole import _errors
+from systole._any_feed import AnyFeed
+from systole.torch import to_tensors
+
+_CALLBACK = "_FeedState"
+
+
+class _Loader:
+    """What the Trainer takes for a DataLoader: batches of the model's arguments."""
+
+    def __init__(self, feed: AnyFeed[Any], process_count: int, restart: bool) -> None:
+        self._feed = feed
+        self._process_count = process_count
+        self._restart = restart
+
+    def __len__(self) -> int:
+        return len(self._feed)
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        if self._restart and self._feed.step != 0:
+            self._feed.skip_to(0)
+        for batch in self._feed:
+            tensors = to_tensors(batch)
+            valid = tensors.pop("valid") != 0
+            if not bool(valid.all()):
+                if self._process_count > 1:
+                    raise _errors.FailedPrecondition(
+                        f"step {batch.step} has padding or masked examples, and "
+                        f"{self._process_count} processes would get batches of different sizes: "
+                        "use tail='drop' and on_corrupt='fail' in the spec"
+                    )
+                tensors = {name: tensor[valid] for name, tensor in tensors.items()}
+            yield tensors
+
+
+class _FeedState(transformers.TrainerCallback, ExportableState):
+    """Keeps the feed's state in trainer_state.json, which the Trainer writes as one file.
+
+    Each Trainer has a subclass with its feed, because the Trainer may make a new object of the
+    class: that is what restore_callback_states_from_checkpoint means.
+    """
+
+    feed: AnyFeed[Any]
+
+    def state(self) -> dict[str, Any]:
+        return {"args": {}, "attributes": {"saved": self.feed.state_dict()}}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        wanted = state.global_step * args.gradient_accumulation_steps
+        saved = state.stateful_callbacks.get(_CALLBACK)
+        if saved is not None:
+            # Says so if the data are others.
+            self.feed.load_state_dict(saved["attributes"]["saved"])
+        if self.feed.step != wanted:
+            if saved is not None and state.global_step > 0:
+                raise _errors.FailedPrecondition(
+                    f"the checkpoint has {state.global_step} updates, so {wanted} batches, but its "
+                    f"feed stands at step {self.feed.step}: give the training the arguments that "
+                    "it had"
+                )
+            self.feed.skip_to(wanted)
+
+
+class Trainer(transformers.Trainer):
+    """transformers.Trainer whose train_dataset, eval_dataset and the dataset of predict() may be
+    feeds. Other datasets work as they do there.
+
+    The spec's outputs have the names of the model's arguments, such as pixel_values and labels.
+    Padding and masked examples are left out of the batches. The spec decides the batch, and
+    per_device_train_batch_size only what the Trainer prints. Evaluation begins with the feed's
+    first step each time.
+
+    Checkpoints hold the state of the training feed. train(resume_from_checkpoint=..) goes on with
+    the next batch, and reads none of those before it.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        feed = self.train_dataset
+        if not isinstance(feed, AnyFeed):
+            return
+        if len(feed) % self.args.gradient_accumulation_steps != 0:
+            raise _errors.InvalidSpec(
+                f"an epoch has {len(feed)} steps, which is not a multiple of "
+                f"gradient_accumulation_steps={self.args.gradient_accumulation_steps}: choose a "
+                "number that divides it, or another global_batch"
+            )
+        # Otherwise the Trainer would read the batches before the checkpoint and drop them.
+        self.args.ignore_data_skip = True
+        self.add_callback(type(_CALLBACK, (_FeedState,), {"feed": feed})())
+
+    def get_train_dataloader(self) -> Any:
+        if not isinstance(self.train_dataset, AnyFeed):
+            return super().get_train_dataloader()
+        return _Loader(self.train_dataset, self.args.world_size, restart=False)
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
+        own: Any = self.eval_dataset
+        chosen = own if eval_dataset is None else eval_dataset
+        if isinstance(chosen, str):
+            chosen = own[chosen]
+        if not isinstance(chosen, AnyFeed):
+            return super().get_eval_dataloader(eval_dataset)
+        return _Loader(chosen, self.args.world_size, restart=True)
+
+    def get_test_dataloader(self, test_dataset: Any) -> Any:
+        if not isinstance(test_dataset, AnyFeed):
+            return super().get_test_dataloader(test_dataset)
+        return _Loader(test_dataset, self.args.world_size, restart=True)

@@ -1,0 +1,154 @@
+"""systole.keras: datasets for fit(), evaluate() and predict(), and runs that are interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import LONGEST_WAIT, ROOT, python, systole
+
+BACKENDS = ["jax", "torch", "tensorflow"]
+RUNS = Path(__file__).parents[1] / "keras_runs.py"
+
+
+@pytest.fixture
+def found(shards, tmp_path):
+    """Runs one of the functions of keras_runs.py on a backend; returns what it found."""
+
+    def run(name, backend):
+        done = subprocess.run(
+            [sys.executable, str(RUNS), name, shards, str(tmp_path)],
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_WAIT,
+            env={**os.environ, "KERAS_BACKEND": backend},
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_fit_gets_every_batch_once_and_in_order(backend, found):
+    assert found("fit", backend) == {
+        "trained": True,
+        "validated": True,
+        "step": 10,
+        "rows": 100,
+        "weighted": True,
+        "went_on": True,
+        "steps_per_epoch=None": True,
+        "steps_per_epoch=4": True,
+    }
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_killed_fit_goes_on_with_the_next_batch(backend, found):
+    good = {"records": True, "weights": True, "removed": True}
+    results = found("resume", backend)
+    assert len(results) == 6
+    assert results == dict.fromkeys(results, good)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_names_weights_and_types(backend, found):
+    assert found("names", backend) == {
+        "tuple": True,
+        "weights": True,
+        "batch_size": 20,
+        "mapped": True,
+        "inputs_only": True,
+        "dtype": "bfloat16",
+        "epochs": 2,
+    }
+
+
+def test_a_crash_within_a_save_leaves_the_save_before(found):
+    results = found("crash", "jax")
+    assert results["records"]
+    assert "which have had 5 updates: another run has written" in results["foreign"]
+
+
+def test_fit_goes_on_after_a_callback_has_stopped_it(found):
+    assert found("stopped", "jax") == {"records": True}
+
+
+def test_the_devices_of_a_process_share_a_batch(found):
+    assert found("devices", "jax") == {"losses": 2, "devices": 8}
+
+
+def test_what_does_not_fit_is_refused(shards):
+    done = python(
+        """
+        import os, sys
+        os.environ["KERAS_BACKEND"] = "jax"
+        import systole, systole.keras
+        image = systole.Image("image", resize=(8, 8), dtype="uint8", layout="hwcn")
+        label = systole.Output(feature="label", dtype="int32")
+        outputs = {"image": image, "label": label}
+        spec = systole.FeedSpec(dataset="flowers", global_batch=16, num_cores=4, outputs=outputs)
+        feed = systole.LocalFeed(sys.argv[1], spec)
+        for options, error, words in [
+            ({"inputs": "picture"}, systole.InvalidSpec, "no array 'picture': it has image, label"),
+            ({"inputs": "image"}, systole.InvalidSpec, "not one array"),
+            ({"inputs": "label", "target": "label"}, TypeError, "did you mean 'targets'?"),
+            ({"inputs": "label", "steps_per_epoch": 0}, ValueError, "want 1 or more"),
+            ({"inputs": "label", "weights": "none"}, ValueError, "no array 'none'"),
+        ]:
+            try:
+                systole.keras.dataset(feed, **options)
+            except error as caught:
+                assert words in str(caught), caught
+            else:
+                raise AssertionError(words)
+        for call in (lambda: systole.keras.dataset([1], "x"),
+                     lambda: systole.keras.BackupAndRestore([1], "folder")):
+            try:
+                call()
+            except TypeError as caught:
+                assert "is a list; want" in str(caught), caught
+            else:
+                raise AssertionError("a list was taken")
+        """,
+        shards,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_missing_keras_is_told():
+    done = python(
+        """
+        import sys
+        sys.modules["keras"] = None
+        import systole
+        try:
+            import systole.keras
+        except ImportError as error:
+            assert "pip install keras" in str(error), error
+        else:
+            raise AssertionError("imported")
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_example_learns(tmp_path):
+    systole("make-flowers", tmp_path / "images", "--images", 3625, "--seed", 1)
+    options = ("--shards", 16, "--resize-short", 80, "--validation", 0.2)
+    systole("pack", tmp_path / "images", tmp_path / "flowers", *options)
+    # In a process of its own, which has its own backend.
+    done = python(
+        """
+        import runpy, sys
+        found = runpy.run_path(sys.argv[1])["main"](sys.argv[2])
+        assert found["accuracy"] >= 0.9 and found["epochs"] == 8, found
+        """,
+        str(ROOT / "client/python/examples/flowers_keras.py"),
+        str(tmp_path),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
