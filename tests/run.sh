@@ -41,7 +41,8 @@
 #   tests/run.sh deploy      deploy/kubernetes: renders it, compares it with Kubernetes' schemas, and runs its
 #                            containers' commands without a cluster. deploy/systemd: the units, and the
 #                            server as they run it. deploy/slurm: a job, with stubs for Slurm's commands.
-#                            Takes packages from PyPI and, where no kubectl is, Kustomize from Go's proxy,
+#                            deploy/Containerfile: builds the images and starts them. Takes packages from
+#                            PyPI and Debian's mirror and, where no kubectl is, Kustomize from Go's proxy,
 #                            and needs root, so --all leaves it out
 #
 #   tests/run.sh wheels      the self-contained wheels for all versions of Python, also on Debian 11 and 13,
@@ -156,6 +157,7 @@ section_deploy() {
   run tests/deploy/kubernetes.sh build/release
   run tests/deploy/systemd.sh build/release
   run tests/deploy/slurm.sh build/release
+  run tests/deploy/container.sh build/release
 }
 section_tidy() {
   # The builds make the message headers that the sources include, and the lists of sources.
