@@ -61,11 +61,11 @@ def _need(holds, text):
 
 
 def _render(options):
-    """Renders each combination into the folder of work, and the one that README.md shows."""
+    """Renders each combination into the folder of work, and the two that README.md shows."""
     tree = options.work / "kubernetes"
     shutil.copytree("deploy/kubernetes", tree)
     page = (tree / "README.md").read_text()
-    (shown,) = re.findall(r"```yaml\n(# kustomization.yaml\n.*?)```", page, re.DOTALL)
+    shown, shown_job = re.findall(r"```yaml\n(# kustomization.yaml\n.*?)```", page, re.DOTALL)
     kustomizations = {
         name: yaml.safe_dump(
             {"resources": [f"../{base}"], "components": [f"../components/{c}" for c in components]}
@@ -78,6 +78,7 @@ def _render(options):
         re.findall(r"```\n(# server.textproto\n.*?)```", page, re.DOTALL)[0]
     )
     kustomizations["shown"] = shown.replace("systole/deploy/kubernetes/", "../")
+    kustomizations["shown_job"] = shown_job.replace("systole/deploy/kubernetes/", "../")
     all_rendered = {}
     for name, text in kustomizations.items():
         (own / "kustomization.yaml").write_text(text)

@@ -48,14 +48,14 @@ def _check_flags(options, service):
     """Every flag is one of the server's, in the unit, the drop-ins and the page."""
     known = set(re.findall(r"--[a-z-]+", run([options.build / "systole-server", "--help"])))
     drop_ins = [Unit(path) for path in (_FOLDER / f"{_SERVICE}.d").iterdir()]
-    lines = [service.command(unit.environment().get("SYSTOLE_FLAGS", "")) for unit in drop_ins]
+    lines = [service.command(unit.environment().get("SYSTOLE_TLS_FLAGS", "")) for unit in drop_ins]
     page = (_FOLDER / "README.md").read_text()
     lines += [flags.split() for flags in re.findall(r"SYSTOLE_FLAGS=([^\"\n]*)", page)]
     for word in (word for line in lines for word in line if word.startswith("--")):
         need(word.split("=")[0] in known, f"there is no flag {word}")
     for unit in drop_ins:
         names = {credential.split(":")[0] for credential in unit.all("LoadCredential")}
-        used = set(re.findall(r"%d/(\S+?)(?= |$)", unit.environment()["SYSTOLE_FLAGS"]))
+        used = set(re.findall(r"%d/(\S+?)(?= |$)", unit.environment()["SYSTOLE_TLS_FLAGS"]))
         need(used == names, f"{unit.path}: credentials {names} and files {used}")
 
 

@@ -209,7 +209,7 @@ def _check_credentials(options):
         name, path = credential.split(":")
         _put_credential(pathlib.Path(manager.in_root(path)), credentials, name)
     # The address of the drop-in, without its port.
-    flags = drop_in.environment()["SYSTOLE_FLAGS"].replace("%d", str(credentials))
+    flags = drop_in.environment()["SYSTOLE_TLS_FLAGS"].replace("%d", str(credentials))
     flags = re.sub(r"--listen=(\S+):\d+", r"--listen=\1:0", flags)
     with manager.started(flags) as process:
         status = manager.until(process, "READY")[-1]["STATUS"]

@@ -27,10 +27,12 @@ class Unit:
         return int(self.one(name).removesuffix("s"))
 
     def command(self, flags):
-        """The words of ExecStart; `flags` is what $SYSTOLE_FLAGS holds."""
+        """The words of ExecStart; `flags` is what $SYSTOLE_TLS_FLAGS and $SYSTOLE_FLAGS hold."""
         words = shlex.split(self.one("ExecStart"))
-        at = words.index("$SYSTOLE_FLAGS")
-        return words[:at] + shlex.split(flags) + words[at + 1 :]
+        variables = ["$SYSTOLE_TLS_FLAGS", "$SYSTOLE_FLAGS"]
+        if words[-2:] != variables:
+            raise ValueError(f"ExecStart ends with {words[-2:]}, want {variables}")
+        return words[:-2] + shlex.split(flags)
 
     def environment(self):
         return dict(word.split("=", 1) for e in self.all("Environment") for word in shlex.split(e))
