@@ -184,8 +184,8 @@ class MappedFeed(AnyFeed[MappedBatch]):
         if self._row is None:
             first, self._first = self._first, None
             self._row = _Row(_first_then(first, self._below._taker()), self._applied, self._ahead)
-            # Its threads end also if nobody calls close().
-            weakref.finalize(self, self._row.stop)
+            # Its threads end also if nobody calls close(). A call stops the row and lets go of it.
+            self._stop_row = weakref.finalize(self, self._row.stop)
         row = self._row
 
         def take() -> MappedBatch | None:
@@ -199,7 +199,7 @@ class MappedFeed(AnyFeed[MappedBatch]):
 
     def _move(self, token: str, step: int) -> None:
         if self._row is not None:
-            self._row.stop()
+            self._stop_row()
         self._row = None
         self._first = None
         self._below._go_to(token, step)
@@ -255,7 +255,7 @@ class MappedFeed(AnyFeed[MappedBatch]):
         self._peeked = None
         row, self._row = self._row, None
         if row is not None:
-            row.stop()
+            self._stop_row()
         self._below.close()
         for remote in self._remote:
             remote.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+import weakref
 
 import mapped_functions
 import numpy as np
@@ -123,6 +124,21 @@ def test_what_cannot_be_sent_from_a_process_is_told_all_the_same(local):
     with systole.map(local(), function, processes=1) as mapped:
         with pytest.raises(systole.FunctionError, match="step 0: RuntimeError: Unpicklable: one"):
             next(mapped)
+
+
+def test_what_workers_made_before_a_move_is_let_go(local):
+    with systole.map(local(), mapped_functions.brighter, workers=2) as mapped:
+        left = []
+        for step in [3, 7, 1]:
+            mapped.skip_to(step)
+            mapped.peek()
+            left.append(weakref.ref(mapped._row))
+        mapped.skip_to(0)
+        deadline = time.monotonic() + LONGEST_WAIT
+        while any(row() is not None for row in left):
+            assert time.monotonic() < deadline
+            gc.collect()
+            time.sleep(0.01)
 
 
 def test_two_threads_may_call_a_process(local):
