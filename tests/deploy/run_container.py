@@ -180,7 +180,7 @@ def _check_server(options, image):
     need("The trainer waited" in said, f"the feed has no verdict: {said}")
     python = Image(options, "python")
     line = [*image.podman, "run", "--rm", "--name=systole-python-test", *_HERE, *_CONFINED]
-    line += [f"--volume={options.work}:/work:ro", python.name, "python", "-c", _TRAINER, address]
+    line += [f"--volume={options.work}:/job:ro", python.name, "python", "-c", _TRAINER, address]
     digests = run(line).split()
     need(len(digests) == 2 and digests[0] == digests[1], f"server and process differ: {digests}")
     run([*image.podman, "stop", "--time=40", "systole-server-test"])
@@ -196,8 +196,8 @@ def _check_server(options, image):
 # One step from the server, and the same step made in the container itself.
 _TRAINER = """
 import hashlib, sys, systole
-spec = "/work/feed.textproto"
-local = systole.LocalFeed({"flowers": "/work/data/flowers-train-*.tfrecord"}, spec)
+spec = "/job/feed.textproto"
+local = systole.LocalFeed({"flowers": "/job/data/flowers-train-*.tfrecord"}, spec)
 for feed in (local, systole.Feed(sys.argv[1], spec)):
     batch = next(feed.steps())
     print(hashlib.sha256(batch["image"].tobytes()).hexdigest())
