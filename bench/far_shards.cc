@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "bench/corpora.h"
 #include "core/record/source/record_source.h"
@@ -75,7 +76,10 @@ FarShards::FarShards(Work work)
 
 void FarShards::OpenFar() {
   std::vector<std::string> urls;
-  for (const std::string& path : paths_) urls.push_back(TheServer().Url(path));
+  ++openings_;
+  for (const std::string& path : paths_) {
+    urls.push_back(absl::StrCat(TheServer().Url(path), "?opening=", openings_));
+  }
   far_ = Open(urls, {.index_dir = indexes_.path()});
 }
 

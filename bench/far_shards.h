@@ -29,7 +29,8 @@ class FarShards {
  public:
   explicit FarShards(Work work = Work::kCopy);
 
-  // Opens the far shards anew, so that no bytes that were read before are used again.
+  // Opens the far shards anew, under other addresses, so that no bytes that were read before are
+  // used again, not even those on disk. Their indexes are made anew, too.
   void OpenFar();
 
   // Feeds of the far shards, and of the same shards on this machine.
@@ -48,6 +49,7 @@ class FarShards {
  private:
   const Work work_;
   const std::vector<std::string> paths_;
+  int openings_ = 0;
   const TempFolder indexes_;  // Of the far shards.
   std::shared_ptr<Dataset> far_;
   std::shared_ptr<Dataset> near_;

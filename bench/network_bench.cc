@@ -32,7 +32,6 @@
 #include "core/plan/read_blocks.h"
 #include "core/process/allocator.h"
 #include "core/status/check.h"
-#include "core/storage/memory_source.h"
 #include "systole/v1/feed.pb.h"
 #include "tests/core/storage/temp_folder.h"
 
@@ -69,10 +68,10 @@ std::unique_ptr<StepEngine> ColdEngine(const std::shared_ptr<const FeedPlan>& ne
   return engine;
 }
 
-// An empty cache of blocks, with room for all of the set.
+// An empty cache of blocks, with room for the set in every round.
 std::shared_ptr<DiskStore> OpenDisk(const TempFolder& folder) {
   absl::StatusOr<std::unique_ptr<DiskStore>> disk =
-      DiskStore::Open(folder.path(), int64_t{1} << 30);
+      DiskStore::Open(folder.path(), int64_t{8} << 30);
   SYSTOLE_CHECK(disk.ok());
   return *std::move(disk);
 }
@@ -92,19 +91,6 @@ class BlocksInOrder {
   void ReadAll(const FarShards& shards, const std::vector<ReadBlock>& blocks) {
     std::vector<BlockWant> wants;
     for (const ReadBlock& block : blocks) wants.push_back(shards.WantOf(block));
-    ReadAll(std::move(wants));
-  }
-
-  // Fills the memory with blocks of this size, which are never written to disk.
-  void TakeMemory(uint64_t block_bytes) {
-    const auto memory_bytes = static_cast<uint64_t>(BlockReaderOptions().memory_bytes);
-    const MemorySource source(std::string(memory_bytes, 'x'), "memory");
-    std::vector<BlockWant> wants;
-    for (uint64_t at = 0; at + block_bytes <= memory_bytes; at += block_bytes) {
-      wants.push_back({.uses = {{.range = {.source = &source, .offset = at, .size = block_bytes}}},
-                       .feed = 1,
-                       .dataset = 1});
-    }
     ReadAll(std::move(wants));
   }
 
@@ -174,17 +160,14 @@ void BM_FarBlocks(benchmark::State& state, bool on_disk) {
   const std::string name = absl::StrCat("blocks read ahead, in order, ",
                                         on_disk ? "into the cache on disk" : "in memory");
   // A server reads for days. So the reader has its memory already.
-  BlocksInOrder in_memory(nullptr);
-  in_memory.ReadAll(shards, blocks);
+  const TempFolder folder;
+  BlocksInOrder reader(on_disk ? OpenDisk(folder) : nullptr);
+  reader.ReadAll(shards, blocks);
   for (auto _ : state) {
     const std::vector<std::vector<Sample>> samples = TakeTurns({
         [&] {
           shards.OpenFar();
-          if (!on_disk) return Measure(bytes, [&] { in_memory.ReadAll(shards, blocks); });
-          const TempFolder folder;
-          BlocksInOrder to_disk(OpenDisk(folder));
-          to_disk.TakeMemory(blocks.front().size);
-          return Measure(bytes, [&] { to_disk.ReadAll(shards, blocks); });
+          return Measure(bytes, [&] { reader.ReadAll(shards, blocks); });
         },
         FetchAll(bare, ranges, bytes),
     });
@@ -227,15 +210,14 @@ void BM_FarInOrder(benchmark::State& state, bool on_disk) {
                                         on_disk ? ", into the cache on disk" : "");
   for (auto _ : state) {
     // A server reads for days. So its engine has its memory already.
-    const std::unique_ptr<StepEngine> in_memory = ColdEngine(near);
-    RunEpochs(*in_memory, shards.Far(v1::Shuffle::NONE), bytes);
+    const TempFolder folder;
+    const std::unique_ptr<StepEngine> engine =
+        ColdEngine(near, {.block_cache = on_disk ? OpenDisk(folder) : nullptr});
+    RunEpochs(*engine, shards.Far(v1::Shuffle::NONE), bytes);
     const std::vector<std::vector<Sample>> samples = TakeTurns({
         [&] {
           shards.OpenFar();
-          const auto far = shards.Far(v1::Shuffle::NONE);
-          if (!on_disk) return RunEpochs(*in_memory, far, bytes);
-          const TempFolder folder;
-          return RunEpochs(*ColdEngine(near, {.block_cache = OpenDisk(folder)}), far, bytes);
+          return RunEpochs(*engine, shards.Far(v1::Shuffle::NONE), bytes);
         },
         FetchAll(bare, ranges, bytes),
         [&] { return RunEpochs(*ColdEngine(near), near, bytes); },

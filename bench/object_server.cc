@@ -208,7 +208,7 @@ class ObjectServer::Loop {
     };
     const bool is_head = words[0] == "HEAD";
     if (words.size() != 3 || (!is_head && words[0] != "GET")) return refuse("405 Method");
-    const File* file = Find(std::string(words[1]));
+    const File* file = Find(words[1]);
     if (file == nullptr) return refuse("404 Not Found");
     const std::string if_match = HeaderValue(request, "If-Match");
     if (!if_match.empty() && if_match != file->etag) return refuse("412 Precondition Failed");
@@ -230,8 +230,9 @@ class ObjectServer::Loop {
     connection.left = last_end - begin;
   }
 
-  // Null: there is no such file.
-  const File* Find(const std::string& target) {
+  // Null: there is no such file. What follows a '?' makes another address of the same file.
+  const File* Find(absl::string_view address) {
+    const std::string target(address.substr(0, address.find('?')));
     const auto known = files_.find(target);
     if (known != files_.end()) return &known->second;
     if (absl::StrContains(target, "..")) return nullptr;
