@@ -130,12 +130,15 @@ absl::StatusOr<std::unique_ptr<RecordSource>> OpenShard(NamedShard shard,
   const bool rebuild = options.index_use == IndexUse::kRebuild;
   const std::string restart_path =
       options.index_use == IndexUse::kIgnore ? "" : RestartPath(IndexPath(path, options.index_dir));
+  const StoredState* const listed =
+      options.listed_state == nullptr ? nullptr : options.listed_state(path);
   SYSTOLE_ASSIGN_OR_RETURN(ShardFile file, OpenShardFile(path,
                                                          {.compression = options.compression,
                                                           .chunks = options.chunks,
                                                           .restart_path = restart_path,
                                                           .rebuild = rebuild,
-                                                          .write_index = options.write_index},
+                                                          .write_index = options.write_index,
+                                                          .state = listed},
                                                          [formats](absl::string_view begin) {
                                                            return FormatThatBegins(
                                                                       formats, begin) != nullptr;

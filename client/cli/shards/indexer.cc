@@ -41,10 +41,22 @@ absl::StatusOr<IndexedShard> IndexShard(NamedShard each, const IndexerOptions& o
       ParallelFor(options.threads, count, work);
     };
   }
+  if (options.list != nullptr) {
+    how.listed_state = [&options](absl::string_view file) { return options.list->StateOf(file); };
+  }
   const std::string shown = ShownName(each.path);
   const std::string index_path = ShownName(IndexPathOf(each, options.index_dir));
-  SYSTOLE_ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> shard,
-                           OpenShard(std::move(each), how));
+  // Without a group this copies one name.
+  const NamedShard again = each.is_group() ? NamedShard() : each;
+  absl::StatusOr<std::unique_ptr<RecordSource>> opened = OpenShard(std::move(each), how);
+  if (absl::IsFailedPrecondition(opened.status()) && !again.path.empty() &&
+      how.listed_state != nullptr) {
+    // The shard may have been replaced since it was listed.
+    how.listed_state = nullptr;
+    opened = OpenShard(again, how);
+  }
+  SYSTOLE_RETURN_IF_ERROR(opened.status());
+  const std::unique_ptr<RecordSource> shard = *std::move(opened);
   SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
   return IndexedShard{.path = shown,
                       .index_path = index_path,

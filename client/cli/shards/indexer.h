@@ -27,6 +27,9 @@ struct IndexerOptions {
   // How many shards are read at a time. For a group of images, how many files are read at a time.
   // Each far shard takes up to 8 MiB of memory, and 8 bytes for each of its records.
   int threads = 1;
+  // The list that the shards come from. Shards and images that are as it says are not asked for
+  // their state. It must outlive the call. Null: each is asked.
+  const ShardList* list = nullptr;
 };
 
 struct IndexedShard {

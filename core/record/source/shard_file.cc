@@ -35,7 +35,9 @@ absl::StatusOr<Compression> Detect(const ByteSource& file, absl::string_view sto
 
 absl::StatusOr<ShardFile> OpenShardFile(const std::string& path, const ShardFileOptions& options,
                                         Begins begins) {
-  SYSTOLE_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> file, OpenStored(path));
+  SYSTOLE_ASSIGN_OR_RETURN(
+      std::unique_ptr<ByteSource> file,
+      options.state == nullptr ? OpenStored(path) : OpenStoredInState(path, *options.state));
   SYSTOLE_ASSIGN_OR_RETURN(const uint64_t size_bytes, file->Size());
   ShardFile opened = {.bytes = nullptr,
                       .state = {.size_bytes = size_bytes, .identity = file->identity()},

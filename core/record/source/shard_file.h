@@ -34,6 +34,8 @@ struct ShardFileOptions {
   std::string restart_path = {};
   bool rebuild = false;
   bool write_index = false;  // ShardOptions::write_index.
+  // The state in which the file is opened. Null: in its present state.
+  const StoredState* state = nullptr;
 };
 
 struct ShardFile {
@@ -50,7 +52,8 @@ struct ShardFile {
 };
 
 // `path` is a name in any store. `begins` gets at most kFormatMagicBytes and says whether a shard
-// of some format begins with them. Returns the errors of OpenStored() and DecompressedSource::Open.
+// of some format begins with them. Returns the errors of OpenStored(),
+// OpenStoredInState() and DecompressedSource::Open.
 absl::StatusOr<ShardFile> OpenShardFile(const std::string& path, const ShardFileOptions& options,
                                         absl::FunctionRef<bool(absl::string_view begin)> begins);
 

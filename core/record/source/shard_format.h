@@ -71,9 +71,10 @@ struct ShardOptions {
   // Called after each file of a group was read, from any thread, with the size of the file. May be
   // null.
   std::function<void(uint64_t bytes)> file_done = {};
-  // For a group of files: the state of the file `name` in a list of its store, which may be a
-  // moment old. The result is null if no list shows the state. If the index of the group has the
-  // file in this state, no request for the state is sent. Null: a request is sent for each file.
+  // The state of the file `name` in a list of its store, which may be a moment old. The result is
+  // null if no list shows the state. Null: a request for the state is sent for each file.
+  //   A file of a group: if the index of the group has the file in this state, no request is sent.
+  //   A shard that is one file: it is opened in this state (Store::OpenInState()).
   std::function<const StoredState*(absl::string_view name)> listed_state = {};
   // For code that needs only one record of a group: the number of this record. No index is read or
   // written. Other records count as empty files, so they cannot be read, and sizes and

@@ -215,6 +215,54 @@ TEST(IndexerTest, TheFolderOfABucketGetsAnIndexOfItsShardsToo) {
   Bucket().SetFault(nullptr);
 }
 
+// Requests for first bytes since the request of this number: each asks for an object's state.
+int AsksForStatesSince(size_t first, absl::string_view ending) {
+  int asks = 0;
+  const std::vector<StubRequest> all = Bucket().server().requests();
+  for (size_t i = first; i < all.size(); ++i) {
+    asks +=
+        absl::EndsWith(all[i].target, ending) && FindHeader(all[i].headers, "range") == "bytes=0-0";
+  }
+  return asks;
+}
+
+TEST(IndexerTest, WhatTheListSaysOfShardsAndImagesIsNotAskedForAgain) {
+  const std::string folder =
+      absl::StrCat(testing::UnitTest::GetInstance()->current_test_info()->name(), "/");
+  for (int i = 0; i < 6; ++i) {
+    Bucket().Put(absl::StrCat(folder, "shards/", i, ".tfrecord"), ShardOf(i + 1));
+    Bucket().Put(absl::StrCat(folder, "images/a/", i, ".jpg"), Jpeg(i));
+  }
+  for (const std::string ending : {".tfrecord", ".jpg"}) {
+    const std::string pattern =
+        Bucket().Name(folder + (ending == ".jpg" ? "images/*/*.jpg" : "shards/*.tfrecord"));
+    const absl::StatusOr<ShardList> list = ListShardStates({pattern});
+    ASSERT_THAT(list, IsOk());
+    const absl::StatusOr<std::vector<std::string>> paths = ListShards({pattern});
+    ASSERT_THAT(paths, IsOk());
+    const auto asks = [&](const ShardList* listed) {
+      const size_t before = Bucket().server().requests().size();
+      EXPECT_THAT(IndexShards(*paths, {.threads = 2, .list = listed}, Ignore), IsOk());
+      return AsksForStatesSince(before, ending);
+    };
+    EXPECT_EQ(asks(&*list), 0) << ending;  // Makes the indexes.
+    EXPECT_EQ(asks(&*list), 0) << ending;  // Looks at them.
+  }
+}
+
+TEST(IndexerTest, AShardThatWasReplacedAfterItWasListedIsIndexedAsItIsNow) {
+  const std::vector<std::string> paths = PutShards(2);
+  const std::string folder =
+      absl::StrCat(testing::UnitTest::GetInstance()->current_test_info()->name(), "/");
+  const absl::StatusOr<ShardList> list = ListShardStates({Bucket().Name(folder + "*")});
+  ASSERT_THAT(list, IsOk());
+  ASSERT_NE(list->StateOf(paths[1]), nullptr);
+  Bucket().Put(folder + NameOf(1), ShardOf(7));
+  const auto indexed = IndexShards(paths, {.threads = 1, .list = &*list}, Ignore);
+  ASSERT_THAT(indexed, IsOk());
+  EXPECT_EQ((*indexed)[1].records, 8);
+}
+
 // The finished part is written into the bucket although the run is interrupted.
 TEST(IndexerTest, AnInterruptedRunOverImagesInABucketGoesOnWhereItWas) {
   const std::string root =
