@@ -1,6 +1,8 @@
 #include "client/feed/feed_client.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -14,9 +16,10 @@
 #include "client/servers/server_answer.h"
 #include "client/servers/server_list.h"
 #include "client/step/feed_range.h"
+#include "core/log/log_line.h"
+#include "core/order/feed_position.h"
 #include "core/spec/order_spec.h"
 #include "core/spec/transform_runs.h"
-#include "core/status/check.h"
 #include "core/status/status_macros.h"
 #include "proto/framing/guarded_message.h"
 #include "proto/framing/layout_description.h"
@@ -81,11 +84,11 @@ SpecRuns RunsOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec)
   return runs;
 }
 
-ResumeToken TokenOf(const v1::FeedIdentity& identity, int64_t next_step) {
+ResumeToken TokenOf(const v1::FeedIdentity& identity, const FeedPosition& position) {
   return {.dataset_fingerprint = identity.dataset_fingerprint(),
           .order_fingerprint = identity.order_fingerprint(),
           .content_version = identity.content_version(),
-          .next_step = next_step};
+          .position = position};
 }
 
 }  // namespace
@@ -102,6 +105,7 @@ class FeedClient::Impl {
   std::string explanation;
   std::shared_ptr<const StepShape> shape;
   std::optional<Order> order;
+  int64_t first_step = 0;
   int64_t end_step = 0;
   int64_t window_steps = 0;
   bool can_be_compact = false;
@@ -110,27 +114,41 @@ class FeedClient::Impl {
   void Start() {
     if (started) return;
     started = true;
-    lanes.Start(shape, std::move(finisher), *order, end_step, window_steps);
+    lanes.Start(shape, std::move(finisher), *order, first_step, end_step, window_steps);
   }
   // Start() hands the finisher to the lanes.
   std::shared_ptr<const StepFinisher> finisher;
-  bool started = false;
+  // Atomic, because any thread may call stats().
+  std::atomic<bool> started = false;
 };
 
 absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec& spec,
                                                              const ResumeToken* token,
                                                              FeedClientOptions options) {
-  if (token != nullptr) options.first_step = token->next_step;
+  if (token != nullptr) options.first_step = 0;  // Known once a server has answered.
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(spec, options));
   SYSTOLE_ASSIGN_OR_RETURN(ServerList server_list, ServerList::Create(options.servers));
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const ChannelSecurity> security,
                            ChannelSecurity::Open(options.security, options.servers));
   auto impl = std::make_unique<Impl>(spec, options, std::move(server_list), std::move(security));
   SYSTOLE_ASSIGN_OR_RETURN(impl->answer, impl->lanes.WaitForAnswer());
+  SYSTOLE_ASSIGN_OR_RETURN(impl->order, OrderOf(impl->answer, spec));
   if (token != nullptr) {
-    SYSTOLE_RETURN_IF_ERROR(CheckToken(*token, TokenOf(impl->answer.identity(), token->next_step),
-                                       options.allow_mixed_content));
+    const v1::FeedIdentity& identity = impl->answer.identity();
+    SYSTOLE_RETURN_IF_ERROR(
+        CheckToken(*token, TokenOf(identity, token->position), options.allow_mixed_content));
+    SYSTOLE_ASSIGN_OR_RETURN(const ResumedStep resumed, StepFrom(*impl->order, token->position));
+    options.first_step = resumed.step;
+    SYSTOLE_RETURN_IF_ERROR(CheckWantedSteps(WantedStepsOf(options)));
+    if (resumed.skipped > 0 && options.log != nullptr) {
+      options.log->Add(LogCause::kProgram, LogLevel::kWarn,
+                       SkippedText(*token, spec.global_batch(), resumed),
+                       {.feed = identity.spec_fingerprint(),
+                        .dataset = DatasetNames(spec),
+                        .step = resumed.step});
+    }
   }
+  impl->first_step = options.first_step;
   SYSTOLE_ASSIGN_OR_RETURN(StepShape shape, ShapeOf(impl->answer, spec, options));
   SYSTOLE_ASSIGN_OR_RETURN(impl->end_step,
                            EndOfWantedSteps(WantedStepsOf(options), impl->answer.total_steps(),
@@ -142,7 +160,6 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
     SYSTOLE_ASSIGN_OR_RETURN(impl->finisher, StepFinisher::Create(impl->answer, impl->shape));
   }
   impl->can_be_compact = impl->finisher != nullptr;
-  SYSTOLE_ASSIGN_OR_RETURN(impl->order, OrderOf(impl->answer, spec));
   impl->explanation = ExplainRuns(spec, RunsOf(impl->answer, spec));
   if (options.start_at_once) impl->Start();
   return std::unique_ptr<FeedClient>(new FeedClient(std::move(impl)));
@@ -177,11 +194,12 @@ void FeedClient::Cancel() {
 }
 
 ResumeToken FeedClient::TokenAt(int64_t next_step) const {
-  SYSTOLE_CHECK(next_step >= 0);
-  return TokenOf(impl_->answer.identity(), next_step);
+  return TokenOf(impl_->answer.identity(), PositionBefore(*impl_->order, next_step));
 }
 
-int64_t FeedClient::next_step() const { return impl_->lanes.next_step(); }
+int64_t FeedClient::next_step() const {
+  return impl_->started ? impl_->lanes.next_step() : impl_->first_step;
+}
 int64_t FeedClient::end_step() const { return impl_->end_step; }
 bool FeedClient::has_end() const { return impl_->end_step < kNoEnd; }
 int64_t FeedClient::steps_per_epoch() const { return impl_->answer.steps_per_epoch(); }
@@ -192,6 +210,11 @@ const v1::ResolveFeedResponse& FeedClient::info() const { return impl_->answer; 
 bool FeedClient::can_be_compact() const { return impl_->can_be_compact; }
 int64_t FeedClient::window_steps() const { return impl_->window_steps; }
 std::string FeedClient::Explain() const { return impl_->explanation; }
-FeedClientStats FeedClient::stats() const { return impl_->lanes.stats(); }
+FeedClientStats FeedClient::stats() const {
+  const bool started = impl_->started;
+  FeedClientStats stats = impl_->lanes.stats();
+  if (!started) stats.next_step = impl_->first_step;
+  return stats;
+}
 
 }  // namespace systole

@@ -54,7 +54,6 @@ FeedLanes::FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options,
       log_(options.log != nullptr, spec),
       servers_(spec_, options_, std::move(security), client_, log_, stats_),
       lanes_(*this),
-      trainer_(options.first_step),
       reports_(client_, options.report_every, clock_()) {
   keeper_ = std::make_unique<WorkerPool>(1);
   keeper_->Submit([this] { Keep(); });

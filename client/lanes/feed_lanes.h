@@ -55,8 +55,8 @@ namespace systole {
 
 class FeedLanes : public ChunkListener, public WatchedFeed {
  public:
-  // Starts to ask the servers. REQUIRES: `options` were checked, and options.first_step is the
-  // first step wanted; `list` was made from options.servers.
+  // Starts to ask the servers. REQUIRES: `options` were checked; `list` was made from
+  // options.servers.
   FeedLanes(const v1::FeedSpec& spec, const FeedClientOptions& options, ServerList list,
             std::shared_ptr<const ChannelSecurity> security);
   // Cancels all calls and streams, and waits until gRPC has ended them. Waits for the name service,
@@ -66,12 +66,14 @@ class FeedLanes : public ChunkListener, public WatchedFeed {
   // Waits for a server's answer. See FeedClient::Create().
   absl::StatusOr<v1::ResolveFeedResponse> WaitForAnswer() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Begins to fill a window of `window_steps`, up to `end_step`. `finisher` is null if nothing
-  // travels compactly; `order` tells masked examples from padding. Called once, after an answer.
+  // Begins to fill a window of `window_steps`, from `first_step` up to `end_step`. `finisher` is
+  // null if nothing travels compactly; `order` tells masked examples from padding. Called once,
+  // after an answer.
   void Start(std::shared_ptr<const StepShape> shape, std::shared_ptr<const StepFinisher> finisher,
-             const Order& order, int64_t end_step, int64_t window_steps) ABSL_LOCKS_EXCLUDED(mu_);
+             const Order& order, int64_t first_step, int64_t end_step, int64_t window_steps)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
-  // See FeedClient.
+  // See FeedClient. REQUIRES: Start(), except for Cancel() and stats().
   absl::StatusOr<std::optional<Step>> Next() ABSL_LOCKS_EXCLUDED(mu_);
   bool WaitForNext(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
   void Cancel(absl::Status status) ABSL_LOCKS_EXCLUDED(mu_);

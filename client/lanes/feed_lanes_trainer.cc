@@ -51,14 +51,13 @@ absl::StatusOr<v1::ResolveFeedResponse> FeedLanes::WaitForAnswer() {
 
 void FeedLanes::Start(std::shared_ptr<const StepShape> shape,
                       std::shared_ptr<const StepFinisher> finisher, const Order& order,
-                      int64_t end_step, int64_t window_steps) {
+                      int64_t first_step, int64_t end_step, int64_t window_steps) {
   MutexLock lock(mu_);
   order_ = std::make_shared<const Order>(order);
   shelf_ = StepShelf::Create(shape->bytes(), window_steps + kStepsInHand, options_.memory);
   lanes_.Start(std::move(shape), std::move(finisher), options_.finish == "client", shelf_);
-  trainer_.Start(end_step, window_steps);
-  Tell(
-      FeedStarted{.first_step = options_.first_step, .end_step = end_step, .window = window_steps});
+  trainer_.Start(first_step, end_step, window_steps);
+  Tell(FeedStarted{.first_step = first_step, .end_step = end_step, .window = window_steps});
 }
 
 absl::StatusOr<std::optional<Step>> FeedLanes::Next() {

@@ -6,7 +6,8 @@
 
 namespace systole {
 
-void TrainerEnd::Start(int64_t end_step, int64_t window_steps) {
+void TrainerEnd::Start(int64_t first_step, int64_t end_step, int64_t window_steps) {
+  first_step_ = first_step;
   window_.emplace(first_step_, window_steps);
   spans_.resize(static_cast<size_t>(window_steps));
   end_step_ = end_step;

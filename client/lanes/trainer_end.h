@@ -30,10 +30,9 @@ class TrainerEnd {
     StepBuffer buffer;
   };
 
-  explicit TrainerEnd(int64_t first_step) : first_step_(first_step) {}
-
-  // Called once. The feed ends before `end_step`. At most `window_steps` complete steps wait here.
-  void Start(int64_t end_step, int64_t window_steps);
+  // Called once. The feed has the steps from `first_step` to `end_step` - 1. At most `window_steps`
+  // complete steps wait here.
+  void Start(int64_t first_step, int64_t end_step, int64_t window_steps);
   // A step is complete. Returns whether it is the next one. `spans`: which stage held up the step,
   // and when.
   bool Put(int64_t step, StepBuffer buffer, StepSpans spans = {});
@@ -64,13 +63,13 @@ class TrainerEnd {
   // The error that ends the feed early, if one does.
   const absl::Status& error() const { return error_; }
   bool cancelled() const { return !cancelled_.ok(); }
-  int64_t next_step() const { return window_.has_value() ? window_->next_step() : first_step_; }
   // As in StepWindow. 0 before Start().
+  int64_t next_step() const { return window_.has_value() ? window_->next_step() : 0; }
   int64_t complete_steps() const { return window_.has_value() ? window_->complete_steps() : 0; }
   int64_t CountReady() const { return window_.has_value() ? window_->CountReady() : 0; }
 
  private:
-  const int64_t first_step_;
+  int64_t first_step_ = 0;
   std::optional<StepWindow> window_;  // Set by Start().
   std::vector<StepSpans> spans_;      // Those of step t are at t mod window size.
   WaitShares shares_ = WaitShares(WaitCause::kWire);

@@ -20,6 +20,7 @@
 #include "core/concurrency/mutex.h"
 #include "core/engine/slice_budget.h"
 #include "core/engine/step_engine.h"
+#include "core/order/feed_position.h"
 #include "core/plan/content_version.h"
 #include "core/plan/feed_plan.h"
 #include "core/spec/transform_runs.h"
@@ -44,11 +45,11 @@ absl::Status CheckOptions(const LocalFeedOptions& options) {
   return CheckWantedSteps(options.wanted);
 }
 
-ResumeToken TokenOf(const FeedPlan& plan, int64_t next_step) {
+ResumeToken TokenOf(const FeedPlan& plan, const FeedPosition& position) {
   return {.dataset_fingerprint = plan.dataset().fingerprint(),
           .order_fingerprint = plan.order_fingerprint(),
           .content_version = ContentVersion(),
-          .next_step = next_step};
+          .position = position};
 }
 
 // A plan of the same feed with fewer, larger cores. One of these cores has the examples of all the
@@ -290,14 +291,22 @@ absl::StatusOr<std::unique_ptr<LocalFeed>> LocalFeed::Make(const v1::FeedSpec& s
                                                            std::shared_ptr<const Dataset> dataset,
                                                            const ResumeToken* token,
                                                            LocalFeedOptions options) {
-  if (token != nullptr) options.wanted.first_step = token->next_step;
+  if (token != nullptr) options.wanted.first_step = 0;  // Known once there is a plan.
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, FeedPlan::Create(spec, dataset));
   SYSTOLE_RETURN_IF_ERROR(
       CheckWantedCores(options.core_begin, options.core_end, plan->num_cores()));
   if (token != nullptr) {
     SYSTOLE_RETURN_IF_ERROR(
-        CheckToken(*token, TokenOf(*plan, token->next_step), options.allow_mixed_content));
+        CheckToken(*token, TokenOf(*plan, token->position), options.allow_mixed_content));
+    SYSTOLE_ASSIGN_OR_RETURN(const ResumedStep resumed, StepFrom(plan->order(), token->position));
+    options.wanted.first_step = resumed.step;
+    SYSTOLE_RETURN_IF_ERROR(CheckWantedSteps(options.wanted));
+    if (resumed.skipped > 0 && options.log != nullptr) {
+      options.log->Add(LogCause::kProgram, LogLevel::kWarn,
+                       SkippedText(*token, spec.global_batch(), resumed),
+                       {.dataset = dataset->name(), .step = resumed.step});
+    }
   }
   SYSTOLE_ASSIGN_OR_RETURN(const int64_t end_step,
                            EndOfWantedSteps(options.wanted, plan->order().total_steps().value_or(0),
@@ -339,7 +348,7 @@ bool LocalFeed::WaitForNext(absl::Duration timeout) {
 }
 void LocalFeed::Cancel() { impl_->Cancel(); }
 ResumeToken LocalFeed::TokenAt(int64_t next_step) const {
-  return TokenOf(impl_->plan(), next_step);
+  return TokenOf(impl_->plan(), PositionBefore(order(), next_step));
 }
 int64_t LocalFeed::next_step() const { return impl_->next_step(); }
 int64_t LocalFeed::end_step() const { return impl_->end_step(); }

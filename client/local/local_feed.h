@@ -49,7 +49,7 @@ struct LocalFeedOptions {
   // Accept a resume token of another content version. Steps may then differ in a few bits from
   // those of the run in which the token was taken.
   bool allow_mixed_content = false;
-  // Next() logs masked examples here. Null: they are not logged.
+  // Next() logs masked examples here, and Resume() skipped ones. Null: they are not logged.
   std::shared_ptr<EventLog> log = nullptr;
 };
 
@@ -66,8 +66,10 @@ class LocalFeed final : public Feed {
                                                            std::shared_ptr<const Dataset> dataset,
                                                            const LocalFeedOptions& options);
 
-  // Like Create(), but begins at the step at which `token` was taken; `options.wanted.first_step`
-  // is not used.
+  // Like Create(), but begins where `token` was taken; `options.wanted.first_step` is not used.
+  // The spec's global_batch may differ from the one with which the token was taken. If no step of
+  // it begins where the token was taken, the feed goes on with the next one, and `options.log` says
+  // how many examples are skipped.
   //   FailedPrecondition  the dataset, the order or the content version is not the token's.
   static absl::StatusOr<std::unique_ptr<LocalFeed>> Resume(const v1::FeedSpec& spec,
                                                            std::shared_ptr<const Dataset> dataset,

@@ -51,8 +51,8 @@ absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own,
     differs = "the dataset's fingerprint differs: its records have changed";
   } else if (token.order_fingerprint != own.order_fingerprint) {
     differs =
-        "the order's fingerprint differs: dataset, seed, shuffle, global_batch or tail of the spec "
-        "have changed";
+        "the order's fingerprint differs: dataset, seed, shuffle, select or tail of the spec have "
+        "changed";
   } else if (!allow_mixed_content && token.content_version != own.content_version) {
     return absl::FailedPreconditionError(
         absl::StrCat("the token cannot be resumed: it was taken at content version '",
@@ -62,6 +62,15 @@ absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own,
   }
   if (differs == nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the token cannot be resumed: ", differs));
+}
+
+std::string SkippedText(const ResumeToken& token, int64_t global_batch,
+                        const ResumedStep& resumed) {
+  return absl::StrCat("examples skipped: ", resumed.skipped, ". The token was taken after ",
+                      token.position.examples, " examples of epoch ", token.position.epoch,
+                      ", where no step of global_batch: ", global_batch,
+                      " begins, so the feed goes on at step ", resumed.step,
+                      ". With the token's own global_batch it would skip none");
 }
 
 }  // namespace systole

@@ -1,13 +1,15 @@
-// Which steps of a feed a trainer gets, and whether a token fits the feed.
+// Which steps of a feed a trainer gets, and whether and how a token fits the feed.
 //
 // Thread-safe: no state.
 #ifndef SYSTOLE_CLIENT_STEP_FEED_RANGE_H_
 #define SYSTOLE_CLIENT_STEP_FEED_RANGE_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/order/feed_position.h"
 #include "core/order/resume_token.h"
 
 namespace systole {
@@ -37,8 +39,12 @@ absl::Status CheckWantedCores(int core_begin, int core_end, int num_cores);
 absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t total_steps,
                                          int64_t steps_per_epoch);
 
-// FailedPrecondition if `token` is from another feed than `own`. Says what differs.
+// FailedPrecondition if `token` is from another feed than `own`, which has the same position. Says
+// what differs.
 absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, bool allow_mixed_content);
+
+// Says how many examples a feed of `global_batch` skips that is resumed from `token`, for the log.
+std::string SkippedText(const ResumeToken& token, int64_t global_batch, const ResumedStep& resumed);
 
 }  // namespace systole
 

@@ -280,14 +280,13 @@ uint64_t Order::Fingerprint(uint64_t dataset_fingerprint) const {
   // Parameters that the mode ignores must not count.
   const bool windowed = spec_.mode == ShuffleMode::kWindow;
   Xxh3Hasher hasher;
-  hasher.Update("systole order 1");
+  hasher.Update("systole order 2");
   hasher.UpdateU64(dataset_fingerprint);
   hasher.UpdateU64(spec_.seed);
   hasher.UpdateU64(static_cast<uint64_t>(spec_.mode));
   hasher.UpdateU64(windowed ? static_cast<uint64_t>(spec_.block_records) : 0);
   hasher.UpdateU64(windowed ? static_cast<uint64_t>(spec_.window_records) : 0);
   hasher.UpdateU64(static_cast<uint64_t>(spec_.num_records));
-  hasher.UpdateU64(static_cast<uint64_t>(spec_.global_batch));
   hasher.UpdateU64(static_cast<uint64_t>(spec_.tail));
   if (spec_.selection != nullptr) hasher.UpdateU64(spec_.selection->fingerprint());
   if (spec_.mixture != nullptr) hasher.UpdateU64(spec_.mixture->fingerprint());

@@ -112,9 +112,9 @@ class Order {
   // Records that `core` has in `step`. They are in the core's first slots.
   int64_t RecordsOnCore(int64_t step, int core) const;
 
-  // Hash of all that decides which record is where: dataset, seed, shuffle with its parameters,
-  // record count, selection, mixture, global batch and tail. The number of epochs does not count,
-  // because a run may get more epochs.
+  // Hash of all that decides the order: dataset, seed, shuffle with its parameters, record count,
+  // selection, mixture and tail. Neither the number of epochs nor the global batch counts, because
+  // a run may go on with others (feed_position.h).
   uint64_t Fingerprint(uint64_t dataset_fingerprint) const;
 
  private:

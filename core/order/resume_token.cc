@@ -11,13 +11,17 @@
 #include "absl/strings/str_split.h"
 #include "core/checksum/crc32c.h"
 #include "core/status/check.h"
+#include "core/status/status_macros.h"
 
 namespace systole {
 namespace {
 
-constexpr absl::string_view kName = "systole1";
+constexpr absl::string_view kName = "systole2";
+// What releases wrote before. It counts steps, and does not say of which batch.
+constexpr absl::string_view kOlderName = "systole1";
 // Far above what Encode() can write. Limits the work if the text is not a token.
 constexpr size_t kMaxTextBytes = 1000;
+constexpr size_t kFields = 7;
 
 std::string Hex(uint64_t value) { return absl::StrCat(absl::Hex(value, absl::kZeroPad16)); }
 
@@ -60,13 +64,19 @@ absl::Status Bad(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("resume token ", what));
 }
 
+absl::Status ReadNumber(absl::string_view name, absl::string_view text, int64_t& number) {
+  if (absl::SimpleAtoi(text, &number) && number >= 0) return absl::OkStatus();
+  return Bad(absl::StrCat("has ", name, " \"", absl::CHexEscape(text), "\", want 0 to 2^63 - 1"));
+}
+
 }  // namespace
 
 std::string ResumeToken::Encode() const {
-  SYSTOLE_CHECK(next_step >= 0);
+  SYSTOLE_CHECK(position.epoch >= 0 && position.examples >= 0);
   SYSTOLE_CHECK(content_version.size() <= kMaxContentVersionBytes);
-  std::string text = absl::StrCat(kName, ":", Hex(dataset_fingerprint), ":", Hex(order_fingerprint),
-                                  ":", next_step, ":", Escape(content_version), ":");
+  std::string text =
+      absl::StrCat(kName, ":", Hex(dataset_fingerprint), ":", Hex(order_fingerprint), ":",
+                   position.epoch, ":", position.examples, ":", Escape(content_version), ":");
   absl::StrAppend(&text, absl::Hex(Crc32c(text), absl::kZeroPad8));
   return text;
 }
@@ -76,6 +86,11 @@ absl::StatusOr<ResumeToken> ResumeToken::Decode(absl::string_view text) {
     return Bad(absl::StrCat("has ", text.size(), " bytes, want at most ", kMaxTextBytes));
   }
   const std::vector<absl::string_view> fields = absl::StrSplit(text, ':');
+  if (fields[0] == kOlderName) {
+    return Bad(absl::StrCat("is an older one: it has format \"", kOlderName,
+                            "\", this release reads \"", kName,
+                            "\"; resume with the release that made it, or start the feed anew"));
+  }
   if (fields[0] != kName) {
     if (absl::StartsWith(fields[0], "systole")) {
       return Bad(absl::StrCat("has format \"", absl::CHexEscape(fields[0]),
@@ -84,14 +99,14 @@ absl::StatusOr<ResumeToken> ResumeToken::Decode(absl::string_view text) {
     return Bad(absl::StrCat("begins with \"", absl::CHexEscape(text.substr(0, 20)), "\", want \"",
                             kName, ":\""));
   }
-  if (fields.size() != 6) {
-    return Bad(
-        absl::StrCat("has ", fields.size(), " fields separated by ':', want 6: was it cut short?"));
+  if (fields.size() != kFields) {
+    return Bad(absl::StrCat("has ", fields.size(), " fields separated by ':', want ", kFields,
+                            ": was it cut short?"));
   }
   uint32_t stored = 0;
-  const uint32_t actual = Crc32c(text.substr(0, text.size() - fields[5].size()));
-  if (fields[5].size() != 8 || !absl::SimpleHexAtoi(fields[5], &stored) || stored != actual) {
-    return Bad(absl::StrCat("ends with checksum \"", absl::CHexEscape(fields[5]),
+  const uint32_t actual = Crc32c(text.substr(0, text.size() - fields[6].size()));
+  if (fields[6].size() != 8 || !absl::SimpleHexAtoi(fields[6], &stored) || stored != actual) {
+    return Bad(absl::StrCat("ends with checksum \"", absl::CHexEscape(fields[6]),
                             "\", its text has ", absl::Hex(actual, absl::kZeroPad8),
                             ": a character is wrong or missing"));
   }
@@ -101,11 +116,9 @@ absl::StatusOr<ResumeToken> ResumeToken::Decode(absl::string_view text) {
       !absl::SimpleHexAtoi(fields[2], &token.order_fingerprint)) {
     return Bad("has a fingerprint that is not 16 hex digits");
   }
-  if (!absl::SimpleAtoi(fields[3], &token.next_step) || token.next_step < 0) {
-    return Bad(
-        absl::StrCat("has next step \"", absl::CHexEscape(fields[3]), "\", want 0 to 2^63 - 1"));
-  }
-  if (!Unescape(fields[4], &token.content_version) ||
+  SYSTOLE_RETURN_IF_ERROR(ReadNumber("epoch", fields[3], token.position.epoch));
+  SYSTOLE_RETURN_IF_ERROR(ReadNumber("examples", fields[4], token.position.examples));
+  if (!Unescape(fields[5], &token.content_version) ||
       token.content_version.size() > kMaxContentVersionBytes) {
     return Bad("has a content version that is not text of at most 200 bytes, %-escaped");
   }

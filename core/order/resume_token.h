@@ -1,6 +1,7 @@
 // A trainer's checkpoint of its input: one line of printable text that any server can resume from.
-//   systole1:<dataset fingerprint, 16 hex>:<order fingerprint, 16 hex>:<next step, decimal>:
-//            <content version, %-escaped>:<crc32c of all before, 8 hex>
+//   systole2:<dataset fingerprint, 16 hex>:<order fingerprint, 16 hex>:<epoch, decimal>:
+//            <examples of the epoch, decimal>:<content version, %-escaped>:
+//            <crc32c of all before, 8 hex>
 // (one line, without blanks).
 //
 // Thread-compatible.
@@ -13,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/order/feed_position.h"
 
 namespace systole {
 
@@ -24,17 +26,17 @@ struct ResumeToken {
   // The servers' content version: any text of at most kMaxContentVersionBytes. Another version
   // may make other bytes.
   std::string content_version;
-  // The first step the trainer has not consumed, >= 0.
-  int64_t next_step = 0;
+  // The examples that the trainer has consumed. Both numbers are >= 0.
+  FeedPosition position;
 
   bool operator==(const ResumeToken&) const = default;
 
   // The token's text: letters, digits and ":.%+-_" only, so it may stand in a command line, a file
-  // name or a JSON string. CHECKs the bounds of content_version and next_step.
+  // name or a JSON string. CHECKs the bounds of content_version and position.
   std::string Encode() const;
 
-  // InvalidArgument if Encode() never writes `text`. The message says what is wrong: not a token, a
-  // newer format, cut short, or a wrong character (checksum).
+  // InvalidArgument if Encode() never writes `text`. The message says what is wrong: not a token,
+  // an older or newer format, cut short, or a wrong character (checksum).
   static absl::StatusOr<ResumeToken> Decode(absl::string_view text);
 };
 

@@ -22,8 +22,8 @@ absl::Status CheckIdentity(const v1::FeedIdentity& expected, const v1::FeedIdent
   if (expected.order_fingerprint() != own.order_fingerprint()) {
     return absl::FailedPreconditionError(
         absl::StrFormat("the order is not the one this feed began with (%016x here, %016x "
-                        "expected): seed, shuffle, "
-                        "global_batch and tail must stay the same",
+                        "expected): seed, shuffle, select "
+                        "and tail must stay the same",
                         own.order_fingerprint(), expected.order_fingerprint()));
   }
   // The expected version is empty if the client was told to accept any.

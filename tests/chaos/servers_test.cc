@@ -58,7 +58,7 @@ class ServersTest : public ChaosTest {
     args.insert(args.end(), {"--steps", absl::StrCat(steps)});
     if (first_step == 0) return args;
     if (!token_.has_value()) {
-      // All tokens of a feed are alike except for the step.
+      // All tokens of a feed are alike except for the position. An epoch of this feed is one step.
       const Finished finished =
           RunSystole({"feed", "--server", servers, "--spec", spec_path_, "--steps", "1"});
       const size_t at = finished.err.rfind("--resume ");
@@ -70,7 +70,7 @@ class ServersTest : public ChaosTest {
       if (!token.ok()) return args;
       token_ = *token;
     }
-    token_->next_step = first_step;
+    token_->position = {.epoch = first_step};
     args.insert(args.end(), {"--resume", token_->Encode()});
     return args;
   }

@@ -274,8 +274,9 @@ std::vector<Room> SystoleRooms() {
       {"client/feed", 10,
        Join({ground,
              messages,
-             {"core/concurrency", "core/metrics", "core/order", "core/batch", "core/spec",
-              "proto/framing", "client/infeed", "client/step", "client/servers", "client/lanes"}})},
+             {"core/concurrency", "core/log", "core/metrics", "core/order", "core/batch",
+              "core/spec", "proto/framing", "client/infeed", "client/step", "client/servers",
+              "client/lanes"}})},
       // The same steps without a server.
       {"client/local", 13,
        Join({ground,

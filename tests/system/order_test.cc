@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -48,11 +50,20 @@ class OrderTest : public testing::Test {
     delete folder_;
   }
 
+  static Finished Feed(const std::string& spec, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> args = {"feed",    "--server", server_->address(), "--spec", spec,
+                                     "--print", "id"};
+    args.insert(args.end(), more.begin(), more.end());
+    return RunSystole(args);
+  }
+
   // The record ids of an epoch in the order of the feed. Padding is "-".
   static std::vector<std::string> Ids(const std::string& spec) {
-    const Finished feed =
-        RunSystole({"feed", "--server", server_->address(), "--spec", spec, "--print", "id"});
+    const Finished feed = Feed(spec);
     EXPECT_EQ(feed.exit_code, 0) << feed.err;
+    return IdsIn(feed);
+  }
+  static std::vector<std::string> IdsIn(const Finished& feed) {
     std::vector<std::string> ids;
     for (const std::string& line : Lines(feed.out)) {
       const std::vector<std::string> words = absl::StrSplit(line, ' ');
@@ -105,6 +116,33 @@ TEST_F(OrderTest, DropFeedsNMinusNModBRecordsAtMostOnce) {
   EXPECT_EQ(ids.size(), size_t{kImages - kImages % kBatch});
   EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), ids.size());
   EXPECT_EQ(std::count(ids.begin(), ids.end(), "-"), 0);
+}
+
+TEST_F(OrderTest, ATokenGoesOnWithAnotherBatchAndSaysWhatItSkips) {
+  const auto spec_of = [](int batch) {
+    return folder_->Write(
+        "batch.textproto",
+        absl::StrCat("dataset: 'flowers' seed: 1 epochs: 1 shuffle { mode: GLOBAL } tail: PAD "
+                     "outputs { name: 'id' feature: 'record_id' } global_batch: ",
+                     batch));
+  };
+  const std::vector<std::string> whole = Ids(spec_of(10));
+  ASSERT_EQ(whole.size(), size_t{kImages});
+  const Finished first = Feed(spec_of(20), {"--steps", "3"});  // 60 examples
+  const size_t at = first.err.rfind("--resume ");
+  ASSERT_NE(at, std::string::npos) << first.err;
+  const std::string token(absl::StripAsciiWhitespace(first.err.substr(at + 9)));
+  for (const int batch : {10, 30, 50}) {
+    const Finished rest = Feed(spec_of(batch), {"--steps", "0", "--resume", token});
+    ASSERT_EQ(rest.exit_code, 0) << rest.err;
+    const int begin = (60 + batch - 1) / batch * batch;
+    EXPECT_EQ(IdsIn(rest), std::vector<std::string>(whole.begin() + begin, whole.end()));
+    const std::string skipped = absl::StrCat("warning: examples skipped: ", begin - 60, ".");
+    EXPECT_EQ(absl::StrContains(rest.err, "skipped"), begin > 60) << rest.err;
+    if (begin > 60) {
+      EXPECT_THAT(rest.err, HasSubstr(skipped));
+    }
+  }
 }
 
 TEST_F(OrderTest, TrainingTwiceGivesTheSameLossesToTheLastBit) {

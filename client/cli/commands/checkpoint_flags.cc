@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/emulator/training/checkpoint_file.h"
 #include "client/emulator/training/trainer.h"
+#include "core/order/core_split.h"
 #include "core/status/status_macros.h"
 #include "core/storage/local/file_sink.h"
 #include "core/storage/local/file_source.h"
@@ -52,6 +53,20 @@ absl::StatusOr<int64_t> ResumedRun::StepsLeft(int64_t epochs) const {
                    " leaves none to train; give --epochs ", taken / per_epoch + 1, " or more"));
 }
 
+absl::Status ResumedRun::CheckFeed(const Feed& feed) const {
+  const CoreSplit split = feed.order().split();
+  SYSTOLE_RETURN_IF_ERROR(
+      Annotate(emulator::CheckGlobalBatch(checkpoint, split.num_cores() * split.per_core_batch())));
+  if (feed.steps_per_epoch() != checkpoint.steps_per_epoch) {
+    return Annotate(absl::FailedPreconditionError(
+        absl::StrCat("an epoch of the saved run has ", checkpoint.steps_per_epoch,
+                     " steps, an epoch of this feed ", feed.steps_per_epoch())));
+  }
+  if (feed.next_step() == checkpoint.trainer.steps) return absl::OkStatus();
+  return Annotate(absl::DataLossError(
+      "the checkpoint is inconsistent: the feed's token in it is not for the trainer's step"));
+}
+
 absl::Status ResumedRun::Restore(emulator::Trainer& trainer) const {
   return Annotate(emulator::RestoreTrainer(checkpoint, trainer));
 }
@@ -88,10 +103,9 @@ absl::StatusOr<std::optional<ResumedRun>> CheckpointFlags::Load() const {
   if (resume_.empty()) return std::optional<ResumedRun>();
   SYSTOLE_ASSIGN_OR_RETURN(emulator::Checkpoint checkpoint, ReadFile(resume_));
   const absl::StatusOr<ResumeToken> token = ResumeToken::Decode(checkpoint.feed_token);
-  if (!token.ok() || token->next_step != checkpoint.trainer.steps) {
-    return In(resume_,
-              absl::DataLossError("the checkpoint is inconsistent: the feed's token in it is "
-                                  "not valid, or is not for the trainer's step"));
+  if (!token.ok()) {
+    return In(resume_, absl::DataLossError(absl::StrCat("the feed's token cannot be used: ",
+                                                        token.status().message())));
   }
   return ResumedRun{.checkpoint = std::move(checkpoint), .token = *token, .file = resume_};
 }
@@ -117,7 +131,8 @@ absl::Status CheckpointFlags::Interrupted(int64_t steps, const std::optional<int
   }
   const std::string old =
       resumed.has_value()
-          ? absl::StrCat(", ", goes_on(resumed->file, resumed->token.next_step), " as before")
+          ? absl::StrCat(", ", goes_on(resumed->file, resumed->checkpoint.trainer.steps),
+                         " as before")
           : "";
   return absl::CancelledError(
       absl::StrCat(after, "no checkpoint was written", old,

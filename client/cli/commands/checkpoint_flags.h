@@ -15,6 +15,7 @@
 #include "client/cli/console/command_line.h"
 #include "client/emulator/training/checkpoint.h"
 #include "client/emulator/training/trainer.h"
+#include "client/step/feed.h"
 #include "core/order/resume_token.h"
 
 namespace systole {
@@ -22,11 +23,17 @@ namespace systole {
 // A checkpoint that was read, and where its feed goes on.
 struct ResumedRun {
   emulator::Checkpoint checkpoint;
-  ResumeToken token;  // Its next_step is the number of steps the trainer has taken.
-  std::string file;   // Its name, for messages.
+  ResumeToken token;
+  std::string file;  // Its name, for messages.
 
   // The steps that are left of `epochs` epochs. InvalidArgument if none are left.
   absl::StatusOr<int64_t> StepsLeft(int64_t epochs) const;
+  // Whether `feed`, which was resumed from the token and has given no step yet, is the one of the
+  // checkpoint.
+  //   InvalidArgument     it has another global batch.
+  //   FailedPrecondition  its epochs have another number of steps.
+  //   DataLoss            the token is not for the trainer's step.
+  absl::Status CheckFeed(const Feed& feed) const;
   // emulator::RestoreTrainer(), with the file's name in front of its errors.
   absl::Status Restore(emulator::Trainer& trainer) const;
   // `status` with the file's name in front.

@@ -34,7 +34,6 @@
 #include "client/feed/feed_client.h"
 #include "client/verdict/feed_verdict.h"
 #include "core/concurrency/monotonic_clock.h"
-#include "core/order/resume_token.h"
 #include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
 
@@ -163,11 +162,7 @@ class TrainCommand final : public Command {
     absl::StatusOr<std::unique_ptr<FeedClient>> client =
         OpenFeed(spec, options, console, resumed->token);
     if (!client.ok()) return resumed->Annotate(client.status());
-    if ((*client)->info().steps_per_epoch() != resumed->checkpoint.steps_per_epoch) {
-      return resumed->Annotate(absl::FailedPreconditionError(
-          absl::StrCat("an epoch of the saved run has ", resumed->checkpoint.steps_per_epoch,
-                       " steps, an epoch of this feed ", (*client)->info().steps_per_epoch())));
-    }
+    SYSTOLE_RETURN_IF_ERROR(resumed->CheckFeed(**client));
     return CoreInfeeds::Create(*std::move(client), outputs_);
   }
 
@@ -212,10 +207,9 @@ class TrainCommand final : public Command {
           1, absl::StrFormat("epoch %d/%d, loss %.3f", progress.epoch + 1, epochs_, progress.loss));
     };
     if (resumed.has_value()) loop.resume_from = resumed->checkpoint.loop;
-    const auto checkpoint = [&, first = client.TokenAt(0)](const emulator::LoopState& state) {
-      ResumeToken token = first;
-      token.next_step = trainer.steps();
-      return emulator::TakeCheckpoint(trainer, state, loop.steps_per_epoch, token.Encode());
+    const auto checkpoint = [&](const emulator::LoopState& state) {
+      return emulator::TakeCheckpoint(trainer, state, loop.steps_per_epoch,
+                                      client.TokenAt(trainer.steps()).Encode());
     };
     if (checkpoints_.saves_initial()) {
       SYSTOLE_RETURN_IF_ERROR(checkpoints_.SaveInitial(checkpoint({}), console.version));

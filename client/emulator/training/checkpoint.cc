@@ -3,6 +3,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "core/status/status_macros.h"
 
 namespace systole::emulator {
 namespace {
@@ -29,6 +30,12 @@ Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, int64_t steps
           .loop = loop};
 }
 
+absl::Status CheckGlobalBatch(const Checkpoint& checkpoint, int64_t global_batch) {
+  if (checkpoint.global_batch == global_batch) return absl::OkStatus();
+  return Differs("global batch", absl::StrCat(checkpoint.global_batch), absl::StrCat(global_batch),
+                 "set the spec's global_batch back");
+}
+
 absl::Status RestoreTrainer(const Checkpoint& checkpoint, Trainer& trainer) {
   const TrainerOptions& options = trainer.options();
   if (checkpoint.model_fingerprint != trainer.model().fingerprint) {
@@ -44,11 +51,7 @@ absl::Status RestoreTrainer(const Checkpoint& checkpoint, Trainer& trainer) {
     return Differs("numerics", NumericsName(checkpoint.numerics), NumericsName(options.numerics),
                    absl::StrCat("give --numerics ", NumericsName(checkpoint.numerics)));
   }
-  const int64_t global_batch = options.num_cores * options.per_core_batch;
-  if (checkpoint.global_batch != global_batch) {
-    return Differs("global batch", absl::StrCat(checkpoint.global_batch),
-                   absl::StrCat(global_batch), "set the spec's global_batch back");
-  }
+  SYSTOLE_RETURN_IF_ERROR(CheckGlobalBatch(checkpoint, options.num_cores * options.per_core_batch));
   return trainer.Restore(checkpoint.trainer);
 }
 

@@ -35,6 +35,10 @@ struct Checkpoint {
 Checkpoint TakeCheckpoint(Trainer& trainer, const LoopState& loop, int64_t steps_per_epoch,
                           const std::string& feed_token);
 
+// InvalidArgument if the checkpoint was saved with another global batch. The message says what to
+// do.
+absl::Status CheckGlobalBatch(const Checkpoint& checkpoint, int64_t global_batch);
+
 // Puts the checkpoint's numbers into `trainer`. The number of cores may differ if the global
 // batch is the same. With another number of cores, sums are grouped differently, unless cores times
 // shards_per_core is unchanged.

@@ -109,13 +109,12 @@ std::optional<ResumeToken> TokenOf(const std::optional<std::string>& text) {
 
 std::unique_ptr<FeedHandle> OpenClient(const nb::bytes& serialized,
                                        std::vector<std::string> servers,
-                                       const std::optional<std::string>& token, int64_t first_step,
+                                       const std::optional<std::string>& token,
                                        std::pair<int, int> cores, const nb::dict& keywords) {
   const v1::FeedSpec spec = ParseSpec(serialized);
   const std::optional<ResumeToken> resumed = TokenOf(token);
   auto lines = std::make_shared<LogLines>();
   FeedClientOptions options = {.servers = std::move(servers),
-                               .first_step = first_step,
                                .core_begin = cores.first,
                                .core_end = cores.second,
                                .placement = StepPlacement::kTensorMajor,
@@ -133,7 +132,7 @@ std::unique_ptr<FeedHandle> OpenClient(const nb::bytes& serialized,
 
 std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
                                       const std::shared_ptr<Dataset>& dataset,
-                                      const std::optional<std::string>& token, int64_t first_step,
+                                      const std::optional<std::string>& token,
                                       std::pair<int, int> cores, std::optional<int> threads,
                                       int processors, int64_t prefetch_bytes,
                                       const std::shared_ptr<ValueCache>& cache,
@@ -144,7 +143,6 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
   LocalFeedOptions options = {.engine = EngineForFeed(threads, processors),
                               .prefetch_bytes = prefetch_bytes,
                               .cache = cache,
-                              .wanted = {.first_step = first_step},
                               .core_begin = cores.first,
                               .core_end = cores.second,
                               .allow_mixed_content = allow_mixed_content,
@@ -156,6 +154,7 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
     return resumed.has_value() ? LocalFeed::Resume(spec, dataset, *resumed, own)
                                : LocalFeed::Create(spec, dataset, own);
   });
+  lines->HandOn();
   return std::make_unique<FeedHandle>(ValueOrRaise(std::move(feed)), spec, std::move(lines));
 }
 
@@ -234,6 +233,7 @@ FeedHandle::FeedHandle(std::unique_ptr<Feed> feed, v1::FeedSpec spec,
       spec_(std::move(spec)),
       lines_(std::move(lines)),
       shape_(std::make_shared<const StepShape>(feed->shape())),
+      first_step_(feed->next_step()),
       end_step_(feed->has_end() ? std::make_optional(feed->end_step()) : std::nullopt),
       steps_per_epoch_(feed->steps_per_epoch()),
       num_records_(feed->num_records()),
@@ -401,12 +401,12 @@ void DeclareFeeds(nb::module_& module) {
       .def("stats", &CacheStats);
   nb::class_<FeedHandle>(module, "FeedHandle", "A feed from servers, or made in this process.")
       .def_static("open_client", &OpenClient, nb::arg("spec"), nb::arg("servers"), nb::kw_only(),
-                  nb::arg("token").none(), nb::arg("first_step"), nb::arg("cores"),
-                  nb::arg("options"))
+                  nb::arg("token").none(), nb::arg("cores"), nb::arg("options"))
       .def_static("open_local", &OpenLocal, nb::arg("spec"), nb::arg("dataset"), nb::kw_only(),
-                  nb::arg("token").none(), nb::arg("first_step"), nb::arg("cores"),
-                  nb::arg("threads").none(), nb::arg("processors"), nb::arg("prefetch_bytes"),
-                  nb::arg("cache"), nb::arg("allow_mixed_content"))
+                  nb::arg("token").none(), nb::arg("cores"), nb::arg("threads").none(),
+                  nb::arg("processors"), nb::arg("prefetch_bytes"), nb::arg("cache"),
+                  nb::arg("allow_mixed_content"))
+      .def("first_step", &FeedHandle::first_step)
       .def("start", &FeedHandle::Start)
       .def("next", &FeedHandle::Next)
       .def("close", &FeedHandle::Close)

@@ -36,6 +36,8 @@ class FeedHandle {
   FeedHandle(const FeedHandle&) = delete;
   FeedHandle& operator=(const FeedHandle&) = delete;
 
+  // The step with which the feed begins. A token says where, in examples.
+  int64_t first_step() const { return first_step_; }
   // Begins to fetch, as the first Next() does, but does not wait.
   void Start();
   // The number and the memory of the next step, nullopt at the end. Raises the feed's errors, and
@@ -74,6 +76,7 @@ class FeedHandle {
   const v1::FeedSpec spec_;
   const std::shared_ptr<LogLines> lines_;
   const std::shared_ptr<const StepShape> shape_;
+  const int64_t first_step_;
   const std::optional<int64_t> end_step_;
   const int64_t steps_per_epoch_;
   const int64_t num_records_;

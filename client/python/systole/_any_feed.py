@@ -90,8 +90,8 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         """
         raise NotImplementedError
 
-    def _move(self, token: str, step: int) -> None:
-        """Lets a new _taker() begin with step `step`."""
+    def _move(self, token: str) -> int:
+        """Lets a new _taker() begin where the token says, and returns the number of that step."""
         raise NotImplementedError
 
     # ---- Batches ----
@@ -157,7 +157,9 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
         return self.state_at(self._next_step)
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Goes on where state_dict() was taken.
+        """Goes on where state_dict() was taken. The state counts examples, so the spec may have
+        another global_batch than that of the state. If no batch of it begins there, the feed goes
+        on with the next batch, and logs how many examples it skips.
 
         Raises FailedPrecondition if the data, their order or the content version differ. The
         message says which of them.
@@ -172,7 +174,8 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
                 f"state_dict(), with version {STATE_VERSION}, a step and a token, got "
                 f"{state_dict!r:.200}"
             )
-        self._go_to(str(state_dict["token"]), whole_number("step", state_dict["step"]))
+        # `step` is for people. It counts batches of the size that the state's feed had.
+        self._go_to(str(state_dict["token"]))
 
     def get_state(self) -> bytes:
         """state_dict() as JSON. Grain's and Orbax's protocol."""
@@ -188,9 +191,8 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
             ) from None
         self.load_state_dict(state_dict)
 
-    def _go_to(self, token: str, step: int) -> None:
-        self._move(token, step)
-        self._next_step = step
+    def _go_to(self, token: str) -> None:
+        self._next_step = self._move(token)
         self._epoch_end = None
         self._peeked = None
 

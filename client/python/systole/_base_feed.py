@@ -29,19 +29,19 @@ def _close_feeds() -> None:
 class BaseFeed(AnyFeed[Batch]):
     """The base of Feed and LocalFeed."""
 
-    # `open_at(token, first_step)` opens the extension's feed.
+    # `open_at(token)` opens the extension's feed, at its first step if `token` is None.
     def __init__(
         self,
         spec: bytes,
         num_cores: int,
         said_by: str,
-        open_at: Callable[[str | None, int], _systole.FeedHandle],
+        open_at: Callable[[str | None], _systole.FeedHandle],
     ) -> None:
         super().__init__()
         self._spec = spec
         self._said_by = said_by
         self._open_at = open_at
-        self._handle = open_at(None, 0)
+        self._handle = open_at(None)
         sheets = self._handle.sheets(spec, self._source())
         self._layout = Layout(self._handle.shape(), num_cores, sheets)
         self._closed = False
@@ -77,10 +77,11 @@ class BaseFeed(AnyFeed[Batch]):
         set_state()."""
         self._handle.start()
 
-    def _move(self, token: str, step: int) -> None:
-        handle = self._open_at(token, step)
+    def _move(self, token: str) -> int:
+        handle = self._open_at(token)
         self._handle.close()
         self._handle = handle
+        return handle.first_step()
 
     # ---- Properties ----
 

@@ -47,13 +47,12 @@ class ServedFeed(BaseFeed):
         share, said_by = share_of_cores(num_cores, cores, process_index, process_count)
         values = _option_values(options)
 
-        def open_at(token: str | None, first_step: int) -> _systole.FeedHandle:
+        def open_at(token: str | None) -> _systole.FeedHandle:
             _check_process()
             return _systole.FeedHandle.open_client(
                 serialized,
                 addresses,
                 token=token,
-                first_step=first_step,
                 cores=share,
                 options=values,
             )
@@ -219,12 +218,11 @@ class LocalFeed(BaseFeed):
         cache = _systole.ValueCache.make(kept, cache_folder, kept_on_disk)
         self._cache = cache
 
-        def open_at(token: str | None, first_step: int) -> _systole.FeedHandle:
+        def open_at(token: str | None) -> _systole.FeedHandle:
             return _systole.FeedHandle.open_local(
                 serialized,
                 dataset,
                 token=token,
-                first_step=first_step,
                 cores=share,
                 threads=threads,
                 processors=len(os.sched_getaffinity(0)),

@@ -197,12 +197,13 @@ class MappedFeed(AnyFeed[MappedBatch]):
 
         return take
 
-    def _move(self, token: str, step: int) -> None:
+    def _move(self, token: str) -> int:
         if self._row is not None:
             self._stop_row()
         self._row = None
         self._first = None
-        self._below._go_to(token, step)
+        self._below._go_to(token)
+        return self._below.step
 
     def __len__(self) -> int:
         """Steps of an epoch."""

@@ -78,7 +78,7 @@ class _FeedState(transformers.TrainerCallback, ExportableState):
                 raise _errors.FailedPrecondition(
                     f"the checkpoint has {state.global_step} updates, so {wanted} batches, but its "
                     f"feed stands at step {self.feed.step}: give the training the arguments that "
-                    "it had"
+                    "it had, and the feed the global_batch"
                 )
             self.feed.skip_to(wanted)
 

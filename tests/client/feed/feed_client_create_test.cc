@@ -3,8 +3,11 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/feed/feed_client.h"
+#include "core/log/event_log.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/framing/guarded_message.h"
@@ -17,7 +20,9 @@ namespace systole {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 TEST(FeedClientCreateTest, TheCallerCanEndTheWaitForAServer) {
   FeedClientOptions options = Quick({DeadAddress()});
@@ -212,7 +217,8 @@ TEST(FeedClientCreateTest, ATokenGoesOnWhereItWasTaken) {
       const auto client = MustCreate(feed, Quick({a.address()}));
       ASSERT_NE(client, nullptr);
       for (int i = 0; i < taken; ++i) ASSERT_THAT(client->Next(), IsOk());
-      EXPECT_EQ(client->Token().next_step, taken);
+      EXPECT_EQ(client->Token().position.epoch, taken / 30);
+      EXPECT_EQ(client->Token().position.examples, taken % 30 * SpecOf(feed).global_batch());
       text = client->Token().Encode();
     }
     const absl::StatusOr<ResumeToken> token = ResumeToken::Decode(text);
@@ -224,13 +230,49 @@ TEST(FeedClientCreateTest, ATokenGoesOnWhereItWasTaken) {
   }
 }
 
+TEST(FeedClientCreateTest, AnotherBatchGoesOnAtTheSameExampleOrSaysHowManyItSkips) {
+  const FakeFeed eight = {.epochs = 1, .steps_per_epoch = 30};
+  const FakeFeed sixteen = {.per_core_batch = 8, .epochs = 1, .steps_per_epoch = 15};
+  const FakeServer before(eight), after(sixteen);
+  ASSERT_EQ(SpecOf(eight).global_batch(), 8);
+  ASSERT_EQ(SpecOf(sixteen).global_batch(), 16);
+  for (int taken = 0; taken <= 30; ++taken) {
+    ResumeToken token;
+    {
+      const auto client = MustCreate(eight, Quick({before.address()}));
+      ASSERT_NE(client, nullptr);
+      token = client->TokenAt(taken);
+    }
+    std::vector<std::string> lines;
+    FeedClientOptions options = Quick({after.address()});
+    options.start_at_once = false;
+    options.log = std::make_shared<EventLog>([&lines](LogLevel level, const std::string& line) {
+      EXPECT_EQ(level, LogLevel::kWarn);
+      lines.push_back(line);
+    });
+    const auto client = FeedClient::Resume(SpecOf(sixteen), token, options);
+    ASSERT_THAT(client, IsOk());
+    EXPECT_EQ((*client)->next_step(), (taken + 1) / 2);
+    EXPECT_EQ((*client)->stats().next_step, (taken + 1) / 2);
+    if (taken % 2 == 0) {
+      EXPECT_THAT(lines, IsEmpty());
+    } else {
+      EXPECT_THAT(lines, ElementsAre(AllOf(
+                             HasSubstr("examples skipped: 8."),
+                             HasSubstr(absl::StrCat("after ", taken * 8, " examples of epoch 0")),
+                             HasSubstr(absl::StrCat("at step ", (taken + 1) / 2)))));
+    }
+    ExpectAllSteps(Drain(**client), (taken + 1) / 2, 15);
+  }
+}
+
 TEST(FeedClientCreateTest, ATokenOfOtherDataIsRefused) {
   const FakeFeed feed;
   const FakeServer server(feed);
   const ResumeToken good = {.dataset_fingerprint = feed.dataset_fingerprint,
                             .order_fingerprint = feed.order_fingerprint,
                             .content_version = feed.content_version,
-                            .next_step = 4};
+                            .position = {.epoch = 0, .examples = 32}};
   const auto resume = [&](const ResumeToken& token, bool allow_mixed_content = false) {
     FeedClientOptions options = Quick({server.address()});
     options.allow_mixed_content = allow_mixed_content;
@@ -251,9 +293,12 @@ TEST(FeedClientCreateTest, ATokenOfOtherDataIsRefused) {
                                       AllOf(HasSubstr("'fake-0'"), HasSubstr("'fake-1'"))));
   EXPECT_THAT(resume(token, /*allow_mixed_content=*/true), IsOk());
   token = good;
-  token.next_step = 21;
+  token.position = {.epoch = 2, .examples = 8};
   EXPECT_THAT(resume(token),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 20 steps")));
+  token.position = {.epoch = 0, .examples = 80};
+  EXPECT_THAT(resume(token),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("80 records an epoch")));
 }
 
 }  // namespace

@@ -37,9 +37,10 @@ class TrainerEndTest : public testing::Test {
 };
 
 TEST_F(TrainerEndTest, StepsComeInOrderAndThenTheEnd) {
-  TrainerEnd trainer(5);
+  TrainerEnd trainer;
+  EXPECT_EQ(trainer.next_step(), 0);
+  trainer.Start(/*first_step=*/5, /*end_step=*/8, /*window_steps=*/3);
   EXPECT_EQ(trainer.next_step(), 5);
-  trainer.Start(/*end_step=*/8, /*window_steps=*/3);
   EXPECT_EQ(Take(trainer), "nothing yet");
   EXPECT_FALSE(trainer.Put(6, Buffer()));
   EXPECT_EQ(Take(trainer), "nothing yet");
@@ -55,8 +56,8 @@ TEST_F(TrainerEndTest, StepsComeInOrderAndThenTheEnd) {
 }
 
 TEST_F(TrainerEndTest, StepsBeforeAnErrorAreHandedOut) {
-  TrainerEnd trainer(0);
-  trainer.Start(/*end_step=*/8, /*window_steps=*/4);
+  TrainerEnd trainer;
+  trainer.Start(/*first_step=*/0, /*end_step=*/8, /*window_steps=*/4);
   trainer.Put(1, Buffer());
   trainer.EndEarly(2, absl::DataLossError("damaged"));
   EXPECT_THAT(trainer.error(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("damaged")));
@@ -69,8 +70,8 @@ TEST_F(TrainerEndTest, StepsBeforeAnErrorAreHandedOut) {
 }
 
 TEST_F(TrainerEndTest, OnceCancelledNothingIsHandedOutAndTheFirstReasonCounts) {
-  TrainerEnd trainer(0);
-  trainer.Start(/*end_step=*/8, /*window_steps=*/4);
+  TrainerEnd trainer;
+  trainer.Start(/*first_step=*/0, /*end_step=*/8, /*window_steps=*/4);
   trainer.Put(0, Buffer());
   EXPECT_FALSE(trainer.cancelled());
   trainer.Cancel(absl::CancelledError("by the trainer"));
@@ -80,8 +81,8 @@ TEST_F(TrainerEndTest, OnceCancelledNothingIsHandedOutAndTheFirstReasonCounts) {
 }
 
 TEST_F(TrainerEndTest, TheLongestWaitForAStepIsCountedButNotForTheFirst) {
-  TrainerEnd trainer(3);
-  trainer.Start(/*end_step=*/20, /*window_steps=*/4);
+  TrainerEnd trainer;
+  trainer.Start(/*first_step=*/3, /*end_step=*/20, /*window_steps=*/4);
   const auto wait_for = [&](int64_t step, absl::Duration waited) {
     for (int part = 0; part < 2; ++part) {  // A wait may come in parts.
       trainer.WaitBegins(now_);
@@ -102,8 +103,8 @@ TEST_F(TrainerEndTest, TheLongestWaitForAStepIsCountedButNotForTheFirst) {
 }
 
 TEST_F(TrainerEndTest, AWaitIsSeenWhileItLasts) {
-  TrainerEnd trainer(0);
-  trainer.Start(/*end_step=*/20, /*window_steps=*/4);
+  TrainerEnd trainer;
+  trainer.Start(/*first_step=*/0, /*end_step=*/20, /*window_steps=*/4);
   EXPECT_EQ(trainer.waiting(absl::Seconds(1)), absl::ZeroDuration());
   trainer.WaitBegins(absl::Seconds(1));
   EXPECT_EQ(trainer.waiting(absl::Seconds(3)), absl::Seconds(2));
@@ -119,10 +120,10 @@ TEST_F(TrainerEndTest, AWaitIsSeenWhileItLasts) {
 }
 
 TEST_F(TrainerEndTest, StepsAreReadyUpToTheFirstThatIsMissing) {
-  TrainerEnd trainer(5);
+  TrainerEnd trainer;
   EXPECT_EQ(trainer.CountReady(), 0);
   EXPECT_EQ(trainer.complete_steps(), 0);
-  trainer.Start(/*end_step=*/20, /*window_steps=*/4);
+  trainer.Start(/*first_step=*/5, /*end_step=*/20, /*window_steps=*/4);
   for (const int64_t step : {5, 6, 8}) trainer.Put(step, Buffer());
   EXPECT_EQ(trainer.CountReady(), 2);
   EXPECT_EQ(trainer.complete_steps(), 3);
@@ -135,8 +136,8 @@ TEST_F(TrainerEndTest, StepsAreReadyUpToTheFirstThatIsMissing) {
 }
 
 TEST_F(TrainerEndTest, AWaitCountsForWhatTheStepDidMeanwhile) {
-  TrainerEnd trainer(0);
-  trainer.Start(/*end_step=*/20, /*window_steps=*/2);
+  TrainerEnd trainer;
+  trainer.Start(/*first_step=*/0, /*end_step=*/20, /*window_steps=*/2);
   for (int64_t step = 0; step < 5; ++step) {
     // It arrives 2 ms before the trainer gets it, and was made just before.
     const absl::Duration arrived = now_ + absl::Milliseconds(8);
@@ -156,9 +157,9 @@ TEST_F(TrainerEndTest, AWaitCountsForWhatTheStepDidMeanwhile) {
 }
 
 TEST_F(TrainerEndTest, ServersAreToldOfTheWaitThatIsUnderWay) {
-  TrainerEnd trainer(0);
+  TrainerEnd trainer;
   EXPECT_EQ(trainer.Report(now_), TrainerReport());  // It has not begun.
-  trainer.Start(/*end_step=*/200, /*window_steps=*/2);
+  trainer.Start(/*first_step=*/0, /*end_step=*/200, /*window_steps=*/2);
   EXPECT_EQ(trainer.Report(now_), TrainerReport());
   // Steps lie ready, and the trainer takes one every 10 ms.
   trainer.Put(0, Buffer());

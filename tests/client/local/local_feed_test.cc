@@ -1,9 +1,12 @@
 #include "client/local/local_feed.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,6 +37,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 v1::FeedSpec SpecOf(const std::string& more, const std::string& outputs = AllOutputs()) {
   return SpecFromText(
@@ -207,13 +211,92 @@ TEST(LocalFeedTest, ATokenGoesOnWhereItWasTaken) {
   const auto dataset = OpenTestDataset(TestShards({37}));
   const auto first = MustCreate(spec, dataset, {.wanted = {.steps = 2}});
   std::vector<std::string> digests = Drain(*first);
-  EXPECT_EQ(first->Token().next_step, 2);
+  EXPECT_EQ(first->Token().position, (FeedPosition{.epoch = 0, .examples = 32}));
   absl::StatusOr<std::unique_ptr<LocalFeed>> second =
       LocalFeed::Resume(spec, dataset, first->Token(), {});
   ASSERT_THAT(second, IsOk());
   EXPECT_EQ((*second)->next_step(), 2);
   for (std::string& digest : Drain(**second)) digests.push_back(std::move(digest));
   EXPECT_EQ(digests, EngineDigests(spec, dataset, 0, 8));
+}
+
+// The record ids of the steps that are left, without padding.
+std::vector<int64_t> DrainIds(Feed& feed) {
+  std::vector<int64_t> ids;
+  while (true) {
+    absl::StatusOr<std::optional<Step>> step = feed.Next();
+    EXPECT_THAT(step, IsOk());
+    if (!step.ok() || !step->has_value()) return ids;
+    const auto valid = (*step)->Tensor(0, feed.layout().valid_index()).bytes();
+    const auto bytes = (*step)->Tensor(0, feed.layout().IndexOf("id")).bytes();
+    for (size_t i = 0; i < valid.size(); ++i) {
+      int64_t id = 0;
+      std::memcpy(&id, bytes.data() + i * sizeof(id), sizeof(id));
+      if (valid[i] != 0) ids.push_back(id);
+    }
+  }
+}
+
+TEST(LocalFeedTest, AnotherBatchGoesOnAtTheSameExampleOrSaysHowManyItSkips) {
+  const auto dataset = OpenTestDataset(TestShards({20, 17}));
+  const auto spec_of = [](int batch, const std::string& tail) {
+    return SpecOf(absl::StrCat("global_batch: ", batch, " epochs: 2 tail: ", tail, " "),
+                  "outputs { name: 'id' feature: 'record_id' }");
+  };
+  std::vector<std::string> lines;
+  const auto log = std::make_shared<EventLog>(
+      [&lines](LogLevel, const std::string& line) { lines.push_back(line); },
+      EventLogOptions{.max_lines = 1000});
+  for (const std::string tail : {"PAD", "DROP"}) {
+    for (const int from : {4, 6, 37}) {
+      for (const int to : {3, 4, 8, 12}) {
+        const int64_t per_epoch = MustCreate(spec_of(from, tail), dataset)->steps_per_epoch();
+        const std::vector<int64_t> all = DrainIds(*MustCreate(spec_of(to, tail), dataset));
+        for (int64_t taken = 1; taken <= 2 * per_epoch; ++taken) {
+          SCOPED_TRACE(absl::StrCat(tail, ", ", from, " to ", to, " after ", taken, " steps"));
+          lines.clear();
+          const auto first = MustCreate(spec_of(from, tail), dataset, {.wanted = {.steps = taken}});
+          std::vector<int64_t> ids = DrainIds(*first);
+          absl::StatusOr<std::unique_ptr<LocalFeed>> second =
+              LocalFeed::Resume(spec_of(to, tail), dataset, first->Token(), {.log = log});
+          ASSERT_THAT(second, IsOk());
+          const std::vector<int64_t> rest = DrainIds(**second);
+          ASSERT_TRUE(std::equal(rest.rbegin(), rest.rend(), all.rbegin()));
+          const int64_t in_epoch = taken % per_epoch * from;
+          ids.erase(ids.begin(), ids.end() - in_epoch);
+          ids.insert(ids.end(), rest.begin(),
+                     rest.end() - (taken < per_epoch ? static_cast<int64_t>(all.size()) / 2 : 0));
+          ASSERT_EQ(std::set<int64_t>(ids.begin(), ids.end()).size(), ids.size());
+          const int64_t skipped = (to - in_epoch % to) % to;
+          if (skipped == 0) {
+            ASSERT_THAT(lines, IsEmpty());
+          } else if (tail == "PAD") {
+            const int64_t most = 37 - in_epoch;
+            ASSERT_THAT(lines, ElementsAre(HasSubstr(absl::StrCat(
+                                   "examples skipped: ", std::min(skipped, most), ". "))));
+            if (taken < 2 * per_epoch) {
+              ASSERT_EQ(static_cast<int64_t>(ids.size()), 37 - std::min(skipped, most));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(LocalFeedTest, ATokenThatNoFeedOfTheDatasetHasIsRefused) {
+  const v1::FeedSpec spec = SpecOf(kEightCores);
+  const auto dataset = OpenTestDataset(TestShards({37}));
+  ResumeToken token = MustCreate(spec, dataset)->Token();
+  token.position.examples = 37;
+  EXPECT_THAT(LocalFeed::Resume(spec, dataset, token, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("37 records an epoch")));
+  token.position = {.epoch = 3};
+  EXPECT_THAT(LocalFeed::Resume(spec, dataset, token, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("has 6 steps")));
+  token.position = {.epoch = int64_t{1} << 60};
+  EXPECT_THAT(LocalFeed::Resume(spec, dataset, token, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("first_step is")));
 }
 
 TEST(LocalFeedTest, ATokenOfOtherDataOrAnotherOrderIsRefused) {

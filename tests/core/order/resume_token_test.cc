@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 const ResumeToken kToken = {.dataset_fingerprint = 0x0123456789abcdef,
                             .order_fingerprint = 0xfedcba9876543210,
                             .content_version = "1+jpeg62",
-                            .next_step = 1000000000};
+                            .position = {.epoch = 1000, .examples = 1000000000}};
 
 auto Invalid(const char* what) {
   return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what));
@@ -32,7 +32,7 @@ std::string Sealed(const std::string& text) {
 
 TEST(ResumeTokenTest, TextIsWhatTheHeaderSays) {
   EXPECT_EQ(kToken.Encode(),
-            Sealed("systole1:0123456789abcdef:fedcba9876543210:1000000000:1+jpeg62:"));
+            Sealed("systole2:0123456789abcdef:fedcba9876543210:1000:1000000000:1+jpeg62:"));
 }
 
 TEST(ResumeTokenTest, DecodeInvertsEncode) {
@@ -41,7 +41,8 @@ TEST(ResumeTokenTest, DecodeInvertsEncode) {
   const ResumeToken extreme = {.dataset_fingerprint = ~uint64_t{0},
                                .order_fingerprint = 0,
                                .content_version = std::string(200, '\xff'),
-                               .next_step = std::numeric_limits<int64_t>::max()};
+                               .position = {.epoch = std::numeric_limits<int64_t>::max(),
+                                            .examples = std::numeric_limits<int64_t>::max()}};
   EXPECT_THAT(ResumeToken::Decode(extreme.Encode()), IsOkAndHolds(extreme));
 }
 
@@ -74,11 +75,13 @@ TEST(ResumeTokenTest, EveryTruncationIsNoticed) {
 }
 
 TEST(ResumeTokenTest, ErrorsSayWhatIsWrong) {
-  EXPECT_THAT(ResumeToken::Decode(""), Invalid("want \"systole1:\""));
+  EXPECT_THAT(ResumeToken::Decode(""), Invalid("want \"systole2:\""));
   EXPECT_THAT(ResumeToken::Decode("ckpt-100\n.index"),
               Invalid("begins with \"ckpt-100\\n.index\""));
-  EXPECT_THAT(ResumeToken::Decode("systole2:x"), Invalid("format \"systole2\""));
-  EXPECT_THAT(ResumeToken::Decode("systole1:0123456789abcdef:fedc"), Invalid("cut short"));
+  EXPECT_THAT(ResumeToken::Decode("systole3:x"), Invalid("format \"systole3\""));
+  EXPECT_THAT(ResumeToken::Decode(Sealed("systole1:0123456789abcdef:fedcba9876543210:5:v:")),
+              Invalid("is an older one"));
+  EXPECT_THAT(ResumeToken::Decode("systole2:0123456789abcdef:fedc"), Invalid("cut short"));
   EXPECT_THAT(ResumeToken::Decode(std::string(5000, 'x')), Invalid("5000 bytes"));
   EXPECT_THAT(
       ResumeToken::Decode(absl::StrReplaceAll(kToken.Encode(), {{"1000000000", "1000000001"}})),
@@ -88,19 +91,22 @@ TEST(ResumeTokenTest, ErrorsSayWhatIsWrong) {
 
 // The checksums are good, as if another program had written the tokens carelessly.
 TEST(ResumeTokenTest, OnlyTheCanonicalTextIsAccepted) {
-  const std::string a = "systole1:0123456789abcdef:fedcba9876543210:";
+  const std::string a = "systole2:0123456789abcdef:fedcba9876543210:3:";
   EXPECT_THAT(ResumeToken::Decode(Sealed(a + "5:v:")), IsOk());
   EXPECT_THAT(ResumeToken::Decode(Sealed(a + "05:v:")), Invalid("form"));
   EXPECT_THAT(ResumeToken::Decode(Sealed(a + "+5:v:")), Invalid("form"));
   EXPECT_THAT(ResumeToken::Decode(Sealed(a + " 5:v:")), Invalid("form"));
-  EXPECT_THAT(ResumeToken::Decode(Sealed(a + "-5:v:")), Invalid("next step \"-5\""));
-  EXPECT_THAT(ResumeToken::Decode(Sealed(a + "9223372036854775808:v:")), Invalid("next step"));
+  EXPECT_THAT(ResumeToken::Decode(Sealed(a + "-5:v:")), Invalid("examples \"-5\""));
+  EXPECT_THAT(ResumeToken::Decode(Sealed(a + "9223372036854775808:v:")), Invalid("examples"));
+  EXPECT_THAT(ResumeToken::Decode(Sealed("systole2:0123456789abcdef:fedcba9876543210:-3:5:v:")),
+              Invalid("epoch \"-3\""));
   EXPECT_THAT(ResumeToken::Decode(Sealed(a + "5:%4:")), Invalid("content version"));
   EXPECT_THAT(ResumeToken::Decode(Sealed(a + "5:%zz:")), Invalid("content version"));
   EXPECT_THAT(ResumeToken::Decode(Sealed(a + "5:%41:")), Invalid("form"));  // 'A' needs no escape.
   EXPECT_THAT(ResumeToken::Decode(Sealed(a + "5:" + std::string(201, 'v') + ":")), Invalid("200"));
-  EXPECT_THAT(ResumeToken::Decode(Sealed("systole1:0123:fedcba9876543210:5:v:")), Invalid("form"));
-  EXPECT_THAT(ResumeToken::Decode(Sealed("systole1:xyz:fedcba9876543210:5:v:")), Invalid("hex"));
+  EXPECT_THAT(ResumeToken::Decode(Sealed("systole2:0123:fedcba9876543210:3:5:v:")),
+              Invalid("form"));
+  EXPECT_THAT(ResumeToken::Decode(Sealed("systole2:xyz:fedcba9876543210:3:5:v:")), Invalid("hex"));
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ TEST_F(FeedCommandTest, DrainsOneEpochAndReportsTheRate) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, AllOf(StartsWith("10 steps, "), HasSubstr(" steps/s, "),
                              HasSubstr(" examples/s, "), HasSubstr(" MB/s\n")));
-  EXPECT_THAT(run.err, StartsWith("--resume systole1:"));
+  EXPECT_THAT(run.err, StartsWith("--resume systole2:"));
 }
 
 TEST_F(FeedCommandTest, DigestLinesAreAllThatStdoutHolds) {
@@ -128,7 +128,7 @@ TEST_F(FeedCommandTest, JsonIsOneObject) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, AllOf(StartsWith("{\"first_step\":0,\"steps\":5,"),
                              HasSubstr("\"megabytes_per_second\":"),
-                             HasSubstr("\"token\":\"systole1:"), EndsWith("}\n")));
+                             HasSubstr("\"token\":\"systole2:"), EndsWith("}\n")));
 }
 
 // Checks every metric of a feed, whatever its name.
@@ -287,7 +287,7 @@ TEST_F(FeedCommandTest, InterruptedItSaysHowToGoOn) {
   const int exit_code = RunCommandLine(args, commands, "test",
                                        {.out = lines_out, .err = err, .interrupt = &interrupt});
   EXPECT_EQ(exit_code, 130);
-  EXPECT_THAT(err.str(), MatchesRegex("after [0-9]+ steps; --resume systole1:[^\n]* goes on there\n"
+  EXPECT_THAT(err.str(), MatchesRegex("after [0-9]+ steps; --resume systole2:[^\n]* goes on there\n"
                                       "systole feed: interrupted\n"));
 }
 
@@ -340,7 +340,7 @@ TEST_F(FeedCommandTest, ExitCodesTellWhatWentWrong) {
     EXPECT_EQ(run.exit_code, test.exit_code) << run.err;
     // stdout has the steps before the error. stderr says how to go on.
     EXPECT_EQ(Lines(run.out).size(), 4u);
-    EXPECT_THAT(run.err, AllOf(HasSubstr("after 2 steps; --resume systole1:"),
+    EXPECT_THAT(run.err, AllOf(HasSubstr("after 2 steps; --resume systole2:"),
                                HasSubstr(std::string(test.status.message()))));
   }
 }

@@ -13,6 +13,7 @@
 #include "client/emulator/model/model.h"
 #include "client/emulator/training/checkpoint_file.h"
 #include "client/emulator/training/trainer.h"
+#include "core/order/resume_token.h"
 #include "core/status/check.h"
 #include "core/storage/byte_sink.h"
 #include "core/storage/memory_source.h"
@@ -330,7 +331,7 @@ TEST_F(TrainCommandTest, ARunThatDoesNotMatchItsCheckpointIsRefused) {
   refused({}, other, 1, "the dataset's fingerprint differs");
   other = BrightOrDark();
   other.order_fingerprint = 23;
-  refused({}, other, 1, "seed, shuffle, global_batch or tail");
+  refused({}, other, 1, "seed, shuffle, select or tail");
   other = BrightOrDark();
   other.content_version = "fake-2";
   refused({}, other, 1, "content version");
@@ -355,11 +356,21 @@ TEST_F(TrainCommandTest, AFileThatIsNoWholeCheckpointIsRefused) {
   refused("damaged.ckpt", damaged, 1, "CRC of the payload");
   refused("other.ckpt", "weights", 2, "no checkpoint");
   emulator::Checkpoint elsewhere = ReadCheckpoint(file);
-  elsewhere.feed_token = "systole1:x";
-  std::string written;
-  ASSERT_THAT(emulator::WriteCheckpoint(elsewhere, "test", std::make_unique<StringSink>(&written)),
-              IsOk());
-  refused("token.ckpt", written, 1, "feed's token");
+  const std::string token = elsewhere.feed_token;
+  const auto with_token = [&elsewhere](const std::string& other) {
+    elsewhere.feed_token = other;
+    std::string written;
+    EXPECT_THAT(
+        emulator::WriteCheckpoint(elsewhere, "test", std::make_unique<StringSink>(&written)),
+        IsOk());
+    return written;
+  };
+  refused("no_token.ckpt", with_token("systole2:x"), 1, "feed's token");
+  refused("older.ckpt", with_token("systole1:x"), 1, "is an older one");
+  ResumeToken elsewhere_in_feed = *ResumeToken::Decode(token);
+  elsewhere_in_feed.position.examples = 8;
+  refused("token.ckpt", with_token(elsewhere_in_feed.Encode()), 1,
+          "the feed's token in it is not for the trainer's step");
   const CommandRun absent = Train(spec, {"--resume", folder_ / "absent.ckpt"});
   EXPECT_EQ(absent.exit_code, 3);
   EXPECT_THAT(absent.err, HasSubstr("absent.ckpt"));

@@ -43,7 +43,7 @@ Checkpoint FullCheckpoint() {
                            .numerics = Numerics::kFast,
                            .global_batch = 8,
                            .steps_per_epoch = 3,
-                           .feed_token = "systole1:x"};
+                           .feed_token = "systole2:x"};
   checkpoint.trainer = {.steps = 5,
                         .tensors = {{"a/weights", {1, 3}, {0.5f, -1.0f, 0x1p-140f}},
                                     {"a/weights/velocity", {1, 3}, {1, 2, 3}}}};

@@ -16,12 +16,20 @@ from systole import _hosts
 STEPS = 6  # An epoch has 96 records, and a step 16.
 
 
+@pytest.fixture
+def open_feed(open_spec):
+    def open_it(more="epochs: 2 tail: PAD", **options):
+        return open_spec(spec_text(more=more), **options)
+
+    return open_it
+
+
 @pytest.fixture(params=["client", "local"])
-def open_feed(request, server, shards, write_spec):
+def open_spec(request, server, shards, write_spec):
     feeds = []
 
-    def open_it(more="epochs: 2 tail: PAD", **options):
-        spec = write_spec(spec_text(more=more))
+    def open_it(text, **options):
+        spec = write_spec(text)
         if request.param == "client":
             feeds.append(systole.Feed(server.address, spec, **options))
         else:
@@ -180,6 +188,62 @@ def test_state_counts_what_was_taken_and_resumes(open_feed):
     assert next(as_bytes)["id"].tolist() == rest[0]
 
 
+def with_batch(size, more="epochs: 2 tail: PAD"):
+    return spec_text(more=more).replace("global_batch: 16", f"global_batch: {size}")
+
+
+def ids_of(batches):
+    """The record ids, without those of padding."""
+    return [int(i) for b in batches for i, valid in zip(b["id"], b["valid"], strict=True) if valid]
+
+
+@pytest.mark.parametrize("tail", ["PAD", "DROP"])
+def test_another_batch_goes_on_at_the_same_example(open_spec, tail, caplog):
+    more = f"epochs: 2 tail: {tail}"
+    whole = ids_of(open_spec(with_batch(8, more)).steps())
+    for size in (8, 16, 24, 48):
+        for taken in range(1, 4):
+            feed = open_spec(with_batch(size, more))
+            steps = feed.steps()
+            before = ids_of([next(steps) for _ in range(taken)])
+            again = open_spec(with_batch(8, more))
+            again.load_state_dict(feed.state_dict())
+            assert (again.step, again.epoch) == (len(before) // 8, len(before) // RECORDS)
+            assert before + ids_of(again.steps()) == whole
+            feed.close()
+            again.close()
+    assert not [one for one in caplog.records if "skipped" in one.getMessage()]
+
+
+def test_a_batch_that_does_not_fit_goes_on_with_the_next_and_says_so_once(open_spec, caplog):
+    small = open_spec(with_batch(8))
+    before = ids_of([next(small) for _ in range(5)])  # 40 examples
+    again = open_spec(with_batch(32))
+    again.load_state_dict(small.state_dict())
+    assert (again.step, len(again)) == (2, 3)
+    skipped = ids_of(small)[: 2 * 32 - 40]
+    assert sorted(before + skipped + ids_of(again)) == list(range(RECORDS))
+    assert [batch.step for batch in again] == [3, 4, 5]  # The other epoch is whole.
+    again.close()
+    told = [one for one in caplog.records if "skipped" in one.getMessage()]
+    assert [one.levelname for one in told] == ["WARNING"]
+    assert "examples skipped: 24. " in told[0].getMessage()
+    assert "after 40 examples of epoch 0" in told[0].getMessage()
+
+
+def test_the_end_of_an_epoch_is_its_end_for_every_batch(open_spec, caplog):
+    for tail in ("PAD", "DROP"):
+        for size, other in ((20, 28), (28, 20), (96, 20)):  # 20 and 28 do not divide 96.
+            feed = open_spec(with_batch(size, f"epochs: 2 tail: {tail}"))
+            again = open_spec(with_batch(other, f"epochs: 2 tail: {tail}"))
+            for epoch in (1, 2):
+                list(feed)
+                again.load_state_dict(feed.state_dict())
+                assert (again.step, again.epoch) == (epoch * len(again), epoch)
+            assert list(again) == []
+    assert not [one for one in caplog.records if "skipped" in one.getMessage()]
+
+
 def test_state_goes_between_servers_and_local_feeds(server, shards, write_spec):
     spec = write_spec()
     with systole.Feed(server.address, spec) as far, systole.LocalFeed(shards, spec) as near:
@@ -213,7 +277,9 @@ def test_state_of_other_data_is_refused_and_says_what_differs(open_feed, write_s
         other.load_state_dict(state)
     assert next(other).step == 0  # Its position did not change.
     with pytest.raises(systole.InvalidSpec, match="token"):
-        other.load_state_dict({**state, "token": "systole1:broken"})
+        other.load_state_dict({**state, "token": "systole2:broken"})
+    with pytest.raises(systole.InvalidSpec, match="is an older one"):
+        other.load_state_dict({**state, "token": "systole1:0:0:5:x:0"})
     with pytest.raises(systole.InvalidSpec, match="not a state of a feed"):
         other.load_state_dict({"something": 1})
 

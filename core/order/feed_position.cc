@@ -1,0 +1,64 @@
+#include "core/order/feed_position.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/numeric/int128.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "core/status/check.h"
+
+namespace systole {
+namespace {
+
+absl::uint128 Wide(int64_t value) { return static_cast<uint64_t>(value); }
+
+int64_t Narrow(absl::uint128 value) { return static_cast<int64_t>(absl::Uint128Low64(value)); }
+
+// The examples that the steps of one epoch have together.
+int64_t ExamplesPerEpoch(const Order& order) {
+  return std::min(order.spec().num_records, order.steps_per_epoch() * order.spec().global_batch);
+}
+
+}  // namespace
+
+FeedPosition PositionBefore(const Order& order, int64_t step) {
+  SYSTOLE_CHECK(step >= 0);
+  const int64_t epoch = step / order.steps_per_epoch();
+  const int64_t examples = step % order.steps_per_epoch() * order.spec().global_batch;
+  if (order.spec().mixture == nullptr) return {.epoch = epoch, .examples = examples};
+  const absl::uint128 turns = Wide(epoch) * Wide(ExamplesPerEpoch(order)) + Wide(examples);
+  const absl::uint128 records = Wide(order.spec().num_records);
+  return {.epoch = Narrow(turns / records), .examples = Narrow(turns % records)};
+}
+
+absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& position) {
+  const int64_t records = order.spec().num_records;
+  if (position.epoch < 0 || position.examples < 0 || position.examples >= records) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a feed of ", records, " records an epoch cannot stand after ",
+                     position.examples, " examples of epoch ", position.epoch));
+  }
+  absl::uint128 epoch = Wide(position.epoch);
+  int64_t examples = position.examples;
+  const int64_t per_epoch = ExamplesPerEpoch(order);
+  if (order.spec().mixture != nullptr) {
+    const absl::uint128 turns = epoch * Wide(records) + Wide(examples);
+    epoch = turns / Wide(per_epoch);
+    examples = Narrow(turns % Wide(per_epoch));
+  }
+  // One more than steps_per_epoch() if `examples` is among those that kDrop leaves out.
+  const int64_t batch = order.spec().global_batch;
+  const int64_t rounded_up = examples / batch + (examples % batch == 0 ? 0 : 1);
+  const int64_t step_in_epoch = std::min(rounded_up, order.steps_per_epoch());
+  const absl::uint128 step = epoch * Wide(order.steps_per_epoch()) + Wide(step_in_epoch);
+  if (step > Wide(std::numeric_limits<int64_t>::max())) {
+    return absl::InvalidArgumentError(absl::StrCat("a feed cannot stand in epoch ", position.epoch,
+                                                   ": its steps would be beyond 2^63 - 1"));
+  }
+  return ResumedStep{
+      .step = Narrow(step),
+      .skipped = std::max<int64_t>(std::min(step_in_epoch * batch, per_epoch) - examples, 0)};
+}
+
+}  // namespace systole

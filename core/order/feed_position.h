@@ -1,0 +1,46 @@
+// Where a feed stands, counted in examples. The number of a step means nothing under another global
+// batch; the number of examples does. So a feed can go on at the same example with another global
+// batch.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_ORDER_FEED_POSITION_H_
+#define SYSTOLE_CORE_ORDER_FEED_POSITION_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "core/order/order.h"
+
+namespace systole {
+
+// `examples` of the epoch's examples were delivered. At the end of an epoch this is 0 of the next
+// epoch, whatever the tail left out. The epochs of a mixture are not passes over its records, and
+// with kDrop their length depends on the batch. So in a mixture `epoch * num_records + examples`
+// counts all examples that were delivered.
+struct FeedPosition {
+  int64_t epoch = 0;     // >= 0
+  int64_t examples = 0;  // 0 .. num_records - 1
+
+  bool operator==(const FeedPosition&) const = default;
+};
+
+// The position before `step`. REQUIRES: step >= 0 (CHECK).
+FeedPosition PositionBefore(const Order& order, int64_t step);
+
+// Where a feed goes on.
+struct ResumedStep {
+  int64_t step = 0;
+  // Examples between the position and the step. 0 if the position was taken with the order's own
+  // global batch. Does not count examples that kDrop leaves out in every epoch.
+  int64_t skipped = 0;
+};
+
+// The first step that has no example from before `position`: the step that begins there, or else
+// the next one, if need be the first of the next epoch.
+//   InvalidArgument  no feed of `order` can stand there, because it has fewer records, or the step's
+//                    number is beyond 2^63 - 1.
+absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& position);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ORDER_FEED_POSITION_H_
