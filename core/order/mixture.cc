@@ -1,15 +1,66 @@
 #include "core/order/mixture.h"
 
+#include <algorithm>
 #include <numeric>
-#include <optional>
+#include <string>
+#include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "core/checksum/xxh3.h"
 #include "core/random/keyed_permutation.h"
 #include "core/status/check.h"
+#include "core/status/status_macros.h"
 
 namespace systole {
+namespace {
+
+// Divides the weights by their greatest common divisor. REQUIRES: one of them is not 0.
+std::vector<int64_t> Reduced(absl::Span<const int64_t> weights) {
+  int64_t divisor = 0;
+  for (const int64_t weight : weights) divisor = std::gcd(divisor, weight);
+  std::vector<int64_t> reduced;
+  for (const int64_t weight : weights) reduced.push_back(weight / divisor);
+  return reduced;
+}
+
+// The hash of a change to `weights`, which are reduced.
+uint64_t HashOf(absl::uint128 from_turn, absl::Span<const int64_t> weights) {
+  Xxh3Hasher hasher;
+  hasher.Update("systole weights 1");
+  hasher.UpdateU64(absl::Uint128High64(from_turn));
+  hasher.UpdateU64(absl::Uint128Low64(from_turn));
+  for (const int64_t weight : weights) hasher.UpdateU64(static_cast<uint64_t>(weight));
+  return hasher.Digest64();
+}
+
+// Checks the weights of a change; `field` names them.
+absl::Status CheckWeights(absl::string_view field, absl::Span<const int64_t> weights,
+                          size_t members) {
+  if (weights.size() != members) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        field, " has ", weights.size(), " weights, want ", members, ", one for each member"));
+  }
+  int64_t total = 0;
+  for (const int64_t weight : weights) {
+    if (weight < 0 || weight > kMaxTotalWeight - total) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, " has a weight of ", weight,
+                       ", want 0 or more, and all weights together at most ", kMaxTotalWeight));
+    }
+    total += weight;
+  }
+  if (total > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " are all 0, want a member with a weight above 0"));
+}
+
+}  // namespace
+
+std::vector<uint16_t> HashesOf(absl::Span<const WeightChange> changes) {
+  std::vector<uint16_t> hashes;
+  for (const WeightChange& change : changes) hashes.push_back(change.hash);
+  return hashes;
+}
 
 absl::StatusOr<Mixture> Mixture::Create(std::vector<MixtureMember> members) {
   if (members.empty() || members.size() > kMaxMembers) {
@@ -18,7 +69,7 @@ absl::StatusOr<Mixture> Mixture::Create(std::vector<MixtureMember> members) {
   }
   Mixture mixture;
   int64_t total = 0;
-  int64_t divisor = 0;
+  std::vector<int64_t> weights;
   for (size_t i = 0; i < members.size(); ++i) {
     const auto& [weight, records] = members[i];
     if (weight < 1 || weight > kMaxTotalWeight - total) {
@@ -27,7 +78,7 @@ absl::StatusOr<Mixture> Mixture::Create(std::vector<MixtureMember> members) {
                        ", want 1 or more, and all weights together at most ", kMaxTotalWeight));
     }
     total += weight;
-    divisor = std::gcd(divisor, weight);
+    weights.push_back(weight);
     if (records.size() < 1) {
       return absl::InvalidArgumentError(absl::StrCat("mixture[", i, "] has no records"));
     }
@@ -36,55 +87,99 @@ absl::StatusOr<Mixture> Mixture::Create(std::vector<MixtureMember> members) {
     }
     mixture.num_records_ += records.size();
   }
-  Xxh3Hasher hasher;
-  hasher.Update("systole mixture 1");
-  for (const MixtureMember& member : members) {
-    mixture.weights_.push_back(member.weight / divisor);
-    hasher.UpdateU64(static_cast<uint64_t>(mixture.weights_.back()));
-    member.records.Hash(hasher);
-  }
-  mixture.fingerprint_ = hasher.Digest64();
   mixture.members_ = std::move(members);
-  mixture.MakeTable();
+  mixture.Begin(Reduced(weights));
   return mixture;
 }
 
-void Mixture::MakeTable() {
-  const auto k = static_cast<int64_t>(weights_.size());
-  const int64_t period = std::accumulate(weights_.begin(), weights_.end(), int64_t{0});
-  turns_.assign(static_cast<size_t>(period), 0);
-  counts_.assign(static_cast<size_t>(period), 0);
-  std::vector<int64_t> had(weights_.size(), 0);
-  for (int64_t turn = 0; turn < period; ++turn) {
-    // A member is behind by its share of turn + 1 turns, minus the turns that it had. A member that
-    // is behind by 1 / (2k - 2) or more may have the turn. A member that gets no turn is late once
-    // it is behind by 1 - 1 / (2k - 2). The turn goes to the member that would be late first. All
-    // numbers are multiplied by period * (2k - 2), so that they are whole. Products stay below
-    // 2^41.
-    std::optional<size_t> chosen;
-    // How much further `chosen` may fall behind before it is late. This number, divided by the
-    // weight of `chosen`, is the time until `chosen` is late.
-    int64_t least = 0;
-    for (size_t i = 0; i < weights_.size(); ++i) {
-      const int64_t behind = (2 * k - 2) * (weights_[i] * (turn + 1) - period * had[i]);
-      if (k > 1 && behind < period) continue;
-      const int64_t missing = period * (2 * k - 3) - behind;
-      if (chosen.has_value() && missing * weights_[*chosen] >= least * weights_[i]) continue;
-      chosen = i;
-      least = missing;
-    }
-    SYSTOLE_CHECK(chosen.has_value());
-    turns_[static_cast<size_t>(turn)] = static_cast<uint8_t>(*chosen);
-    counts_[static_cast<size_t>(turn)] = static_cast<uint32_t>(had[*chosen]++);
+void Mixture::Begin(std::vector<int64_t> weights) {
+  Xxh3Hasher hasher;
+  hasher.Update("systole mixture 1");
+  for (size_t i = 0; i < members_.size(); ++i) {
+    hasher.UpdateU64(static_cast<uint64_t>(weights[i]));
+    members_[i].records.Hash(hasher);
   }
-  SYSTOLE_CHECK(had == weights_);
+  pieces_ = {
+      {.counts = std::vector<absl::uint128>(members_.size(), 0), .fingerprint = hasher.Digest64()}};
+  changes_.clear();
+  tables_.clear();
+  tables_.emplace_back(std::move(weights));
+}
+
+absl::StatusOr<size_t> Mixture::TableOf(std::vector<int64_t> weights) {
+  int64_t turns = std::accumulate(weights.begin(), weights.end(), int64_t{0});
+  for (size_t i = 0; i < tables_.size(); ++i) {
+    if (tables_[i].weights() == weights) return i;
+    turns += tables_[i].period();
+  }
+  if (turns > kMaxTurns) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the weights of the mixture and of all changes up to this one add up to ", turns,
+        ", want at most ", kMaxTurns,
+        " (without common divisors, and equal weights counted once); use smaller weights"));
+  }
+  tables_.emplace_back(std::move(weights));
+  return tables_.size() - 1;
+}
+
+absl::Status Mixture::ChangeWeights(int64_t from_step, absl::uint128 from_turn,
+                                    absl::Span<const int64_t> weights) {
+  const std::string field = absl::StrCat("weights[", num_calls_, "]");
+  if (num_calls_ == kMaxWeightChanges) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " is one too many, want at most ", kMaxWeightChanges));
+  }
+  if (from_step <= last_step_) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        field, ".from_step is ", from_step, ", want ",
+        last_step_ < 0 ? "0 or more"
+                       : absl::StrCat("more than ", last_step_, ", that of the change before it")));
+  }
+  SYSTOLE_RETURN_IF_ERROR(CheckWeights(absl::StrCat(field, ".weights"), weights, members_.size()));
+  std::vector<int64_t> reduced = Reduced(weights);
+  ++num_calls_;
+  last_step_ = from_step;
+  if (from_turn == 0) {
+    Begin(std::move(reduced));
+    return absl::OkStatus();
+  }
+  const Piece& last = pieces_.back();
+  SYSTOLE_CHECK(from_turn > last.from_turn);
+  const uint64_t hash = HashOf(from_turn, reduced);
+  Xxh3Hasher fingerprint;
+  fingerprint.UpdateU64(last.fingerprint);
+  fingerprint.UpdateU64(hash);
+  Piece piece = {.from_turn = from_turn,
+                 .counts = tables_[last.table].CountsBefore(from_turn - last.from_turn),
+                 .fingerprint = fingerprint.Digest64()};
+  for (size_t i = 0; i < members_.size(); ++i) piece.counts[i] += last.counts[i];
+  const absl::StatusOr<size_t> table = TableOf(std::move(reduced));
+  if (!table.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(field, ": ", table.status().message()));
+  }
+  piece.table = *table;
+  pieces_.push_back(std::move(piece));
+  changes_.push_back(
+      {.from_step = from_step, .from_turn = from_turn, .hash = static_cast<uint16_t>(hash)});
+  return absl::OkStatus();
+}
+
+absl::Span<const WeightChange> Mixture::ChangesBefore(absl::uint128 turn) const {
+  const auto end = std::lower_bound(
+      changes_.begin(), changes_.end(), turn,
+      [](const WeightChange& change, absl::uint128 turn) { return change.from_turn < turn; });
+  return absl::MakeConstSpan(changes_).first(static_cast<size_t>(end - changes_.begin()));
 }
 
 Mixture::Turn Mixture::TurnAt(absl::uint128 position) const {
-  const auto turn = static_cast<size_t>(static_cast<uint64_t>(position % turns_.size()));
-  const int member = turns_[turn];
-  const auto weight = static_cast<uint64_t>(weights_[static_cast<size_t>(member)]);
-  return {.member = member, .count = position / turns_.size() * weight + counts_[turn]};
+  const Piece& piece = pieces_[ChangesBefore(position + 1).size()];
+  Turn turn = tables_[piece.table].At(position - piece.from_turn);
+  turn.count += piece.counts[static_cast<size_t>(turn.member)];
+  return turn;
+}
+
+uint64_t Mixture::FingerprintBefore(absl::uint128 turn) const {
+  return pieces_[ChangesBefore(turn).size()].fingerprint;
 }
 
 }  // namespace systole

@@ -1,76 +1,112 @@
 // A mixture: several datasets that take turns by weight. For each position, a pure function says
 // which dataset has the turn there, and how many examples of this dataset came before.
 //
-// The turns are Tijdeman's answer to the chairman assignment problem (R. Tijdeman, "The chairman
-// assignment problem", Discrete Mathematics 32, 1980): each turn goes to a member that has had too
-// few turns for its share. If there are several such members, the turn goes to the member that
-// would first exceed the bound below. After n turns each of k members has had its share of the n
-// turns, with an error of at most 1 - 1 / (2k - 2) turns. No rule can promise a smaller error.
-// After as many turns as the weights add up to, the turns repeat, so a table of this one period is
-// enough.
+// The weights may change at given turns. The turns between two changes are a piece. In each piece
+// members take turns as turn_table.h says, as if the piece were a mixture of its own. So the bound
+// given there holds for every beginning of every piece. The counts go on from piece to piece:
+// a change of weights neither leaves out nor repeats an example of any member.
 //
-// Thread-compatible: const throughout.
+// Thread-compatible. To be shared by threads, it must be const.
 #ifndef SYSTOLE_CORE_ORDER_MIXTURE_H_
 #define SYSTOLE_CORE_ORDER_MIXTURE_H_
 
 #include <cstdint>
-#include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/numeric/int128.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/order/selection.h"
+#include "core/order/turn_table.h"
 
 namespace systole {
 
-// The most datasets in a mixture or a concatenation. The shards of all of them are open at once.
-inline constexpr int kMaxMembers = 64;
-// The most that a mixture's weights may add up to. The table has 5 bytes for each unit of weight,
-// and takes some milliseconds to make.
-inline constexpr int64_t kMaxTotalWeight = 1 << 16;
+// The most changes of a mixture's weights.
+inline constexpr int kMaxWeightChanges = 64;
+// The most turns in the tables of all pieces together, which bounds their memory (640 KiB) and the
+// time to make them. Pieces of equal weights share a table.
+inline constexpr int64_t kMaxTurns = 2 * kMaxTotalWeight;
 
 struct MixtureMember {
   int64_t weight = 0;
   SelectedRecords records;
 };
 
+// A change of a mixture's weights, without the weights.
+struct WeightChange {
+  int64_t from_step = 0;        // For messages.
+  absl::uint128 from_turn = 0;  // The first turn with the new weights.
+  uint16_t hash = 0;            // Of `from_turn` and the new weights. Distinguishes most changes.
+};
+
+// The hashes of `changes`, as a token holds them.
+std::vector<uint16_t> HashesOf(absl::Span<const WeightChange> changes);
+
 class Mixture {
  public:
-  // `count` examples of `member` came before this one.
-  struct Turn {
-    int member = 0;
-    absl::uint128 count = 0;
-  };
+  using Turn = TurnTable::Turn;
 
   //   InvalidArgument  no members or more than kMaxMembers, a weight below 1, weights that add up
   //                    to more than kMaxTotalWeight, a member without records, or more than 2^62
   //                    records in all. The message names the member: "mixture[1].weight".
   static absl::StatusOr<Mixture> Create(std::vector<MixtureMember> members);
 
+  // From turn `from_turn` on, the first turn of step `from_step`, the weights are these. Only
+  // their ratios count. A member of weight 0 has no turn. A change at turn 0 replaces the weights
+  // that the members came with.
+  //   InvalidArgument  `from_step` is below 0 or not above that of the call before, there were
+  //                    kMaxWeightChanges calls before, there is not one weight for each member, a
+  //                    weight is below 0, the weights add up to 0 or to more than kMaxTotalWeight,
+  //                    or all pieces have more than kMaxTurns turns. The message names the change
+  //                    by the number of calls before: "weights[1].from_step".
+  // REQUIRES: a larger `from_step` comes with a larger `from_turn` (CHECK).
+  absl::Status ChangeWeights(int64_t from_step, absl::uint128 from_turn,
+                             absl::Span<const int64_t> weights);
+
   absl::Span<const MixtureMember> members() const { return members_; }
   // Selected records of all members together.
   int64_t num_records() const { return num_records_; }
 
-  // Which member has the turn at `position`. O(1).
+  // The weights at the beginning, divided by their greatest common divisor.
+  const std::vector<int64_t>& first_weights() const { return tables_[pieces_[0].table].weights(); }
+  // The changes of weights, without one at turn 0, in ascending order.
+  absl::Span<const WeightChange> changes() const { return changes_; }
+  // Those at turns before `turn`.
+  absl::Span<const WeightChange> ChangesBefore(absl::uint128 turn) const;
+
+  // Which member has the turn at `position`. O(log(changes)).
   Turn TurnAt(absl::uint128 position) const;
 
   // Hash of everything that decides the turns and the records: the weights divided by their
-  // greatest common divisor, the sizes and the selections.
-  uint64_t fingerprint() const { return fingerprint_; }
+  // greatest common divisor, the turns at which they change, the sizes and the selections.
+  uint64_t fingerprint() const { return pieces_.back().fingerprint; }
+  // Hash of everything that decides the turns before `turn`. Later changes of the weights do not
+  // count. The weights at the beginning do, also if `turn` is 0.
+  uint64_t FingerprintBefore(absl::uint128 turn) const;
 
  private:
+  // The turns from one change of weights to the next one.
+  struct Piece {
+    absl::uint128 from_turn = 0;
+    size_t table = 0;                   // Index into `tables_`.
+    std::vector<absl::uint128> counts;  // The turns that each member had before the piece.
+    uint64_t fingerprint = 0;           // Covers this piece and all earlier ones.
+  };
+
   Mixture() = default;
-  void MakeTable();
+  // Makes the first piece of these weights, and forgets all others.
+  void Begin(std::vector<int64_t> weights);
+  // The index of a table of these weights, which is made if there is none. Counts its turns.
+  absl::StatusOr<size_t> TableOf(std::vector<int64_t> weights);
 
   std::vector<MixtureMember> members_;
-  std::vector<int64_t> weights_;  // Divided by their greatest common divisor.
-  // The turns of one period.
-  std::vector<uint8_t> turns_;    // The member of each turn.
-  std::vector<uint32_t> counts_;  // How many turns that member had before in the period.
+  std::vector<TurnTable> tables_;
+  std::vector<Piece> pieces_;          // At least one; the first one begins at turn 0.
+  std::vector<WeightChange> changes_;  // One for each piece but the first.
+  int num_calls_ = 0;                  // Of ChangeWeights().
+  int64_t last_step_ = -1;             // from_step of the last call.
   int64_t num_records_ = 0;
-  uint64_t fingerprint_ = 0;
 };
 
 }  // namespace systole

@@ -276,7 +276,30 @@ int64_t Order::RecordsOnCore(int64_t step, int core) const {
   return std::clamp(RecordsIn(step) - split.BeginOf(core), int64_t{0}, split.SizeOf(core));
 }
 
+absl::uint128 Order::PositionsBefore(int64_t step) const {
+  SYSTOLE_CHECK(step >= 0);
+  const absl::uint128 epoch = static_cast<uint64_t>(step / steps_per_epoch_);
+  // Cannot overflow: see PlacesOf().
+  const int64_t in_epoch = (step % steps_per_epoch_) * spec_.global_batch;
+  return epoch * static_cast<uint64_t>(UsedPositions()) + static_cast<uint64_t>(in_epoch);
+}
+
 uint64_t Order::Fingerprint(uint64_t dataset_fingerprint) const {
+  return FingerprintOf(dataset_fingerprint,
+                       spec_.mixture == nullptr ? 0 : spec_.mixture->fingerprint());
+}
+
+uint64_t Order::FingerprintBefore(uint64_t dataset_fingerprint, absl::uint128 positions) const {
+  return FingerprintOf(dataset_fingerprint,
+                       spec_.mixture == nullptr ? 0 : spec_.mixture->FingerprintBefore(positions));
+}
+
+absl::Span<const WeightChange> Order::WeightChangesBefore(absl::uint128 positions) const {
+  if (spec_.mixture == nullptr) return {};
+  return spec_.mixture->ChangesBefore(positions);
+}
+
+uint64_t Order::FingerprintOf(uint64_t dataset_fingerprint, uint64_t mixture_fingerprint) const {
   // Parameters that the mode ignores must not count.
   const bool windowed = spec_.mode == ShuffleMode::kWindow;
   Xxh3Hasher hasher;
@@ -289,7 +312,7 @@ uint64_t Order::Fingerprint(uint64_t dataset_fingerprint) const {
   hasher.UpdateU64(static_cast<uint64_t>(spec_.num_records));
   hasher.UpdateU64(static_cast<uint64_t>(spec_.tail));
   if (spec_.selection != nullptr) hasher.UpdateU64(spec_.selection->fingerprint());
-  if (spec_.mixture != nullptr) hasher.UpdateU64(spec_.mixture->fingerprint());
+  if (spec_.mixture != nullptr) hasher.UpdateU64(mixture_fingerprint);
   return hasher.Digest64();
 }
 

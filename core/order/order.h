@@ -9,6 +9,7 @@
 //
 // In a mixture each member goes through its records in passes of its own. A pass does not end with
 // the epoch: each epoch goes on where the previous epoch ended. No position of a pass is left out.
+// The mixture's weights may change between steps.
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_ORDER_H_
@@ -18,6 +19,7 @@
 #include <memory>
 #include <optional>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/order/core_split.h"
@@ -112,10 +114,19 @@ class Order {
   // Records that `core` has in `step`. They are in the core's first slots.
   int64_t RecordsOnCore(int64_t step, int core) const;
 
+  // How many positions all steps before `step` have together. By this number a mixture counts its
+  // turns. REQUIRES: step >= 0 (CHECK).
+  absl::uint128 PositionsBefore(int64_t step) const;
+
   // Hash of all that decides the order: dataset, seed, shuffle with its parameters, record count,
   // selection, mixture and tail. Neither the number of epochs nor the global batch counts, because
   // a run may go on with others (feed_position.h).
   uint64_t Fingerprint(uint64_t dataset_fingerprint) const;
+  // The same for the first `positions` positions alone: later changes of a mixture's weights do not
+  // count. So a run that has taken these positions may get other weights for the rest.
+  uint64_t FingerprintBefore(uint64_t dataset_fingerprint, absl::uint128 positions) const;
+  // The changes of a mixture's weights within the first `positions` positions.
+  absl::Span<const WeightChange> WeightChangesBefore(absl::uint128 positions) const;
 
  private:
   Order(const OrderSpec& spec, int64_t steps_per_epoch)
@@ -123,6 +134,8 @@ class Order {
 
   // Positions of an epoch that kDrop does not leave out.
   int64_t UsedPositions() const;
+  // The fingerprint, if that of the mixture is `mixture_fingerprint`.
+  uint64_t FingerprintOf(uint64_t dataset_fingerprint, uint64_t mixture_fingerprint) const;
 
   OrderSpec spec_;
   int64_t steps_per_epoch_;
