@@ -84,11 +84,19 @@ SpecRuns RunsOf(const v1::ResolveFeedResponse& answer, const v1::FeedSpec& spec)
   return runs;
 }
 
-ResumeToken TokenOf(const v1::FeedIdentity& identity, const FeedPosition& position) {
-  return {.dataset_fingerprint = identity.dataset_fingerprint(),
-          .order_fingerprint = identity.order_fingerprint(),
-          .content_version = identity.content_version(),
-          .position = position};
+ResumeToken TokenOf(const v1::FeedIdentity& identity, const Order& order,
+                    const FeedPosition& position) {
+  ResumeToken token = {.dataset_fingerprint = identity.dataset_fingerprint(),
+                       .order_fingerprint = identity.order_fingerprint(),
+                       .content_version = identity.content_version(),
+                       .position = position};
+  const Mixture* const mixture = order.spec().mixture.get();
+  if (mixture == nullptr || mixture->changes().empty()) return token;
+  // The server's fingerprint covers all changes of the weights, the token's only those of the past.
+  const absl::uint128 turns = TurnsBefore(order, position);
+  token.order_fingerprint = order.FingerprintBefore(identity.dataset_fingerprint(), turns);
+  token.weight_changes = HashesOf(order.WeightChangesBefore(turns));
+  return token;
 }
 
 }  // namespace
@@ -135,8 +143,8 @@ absl::StatusOr<std::unique_ptr<FeedClient>> FeedClient::Make(const v1::FeedSpec&
   SYSTOLE_ASSIGN_OR_RETURN(impl->order, OrderOf(impl->answer, spec));
   if (token != nullptr) {
     const v1::FeedIdentity& identity = impl->answer.identity();
-    SYSTOLE_RETURN_IF_ERROR(
-        CheckToken(*token, TokenOf(identity, token->position), options.allow_mixed_content));
+    SYSTOLE_RETURN_IF_ERROR(CheckToken(*token, TokenOf(identity, *impl->order, token->position),
+                                       *impl->order, options.allow_mixed_content));
     SYSTOLE_ASSIGN_OR_RETURN(const ResumedStep resumed, StepFrom(*impl->order, token->position));
     options.first_step = resumed.step;
     SYSTOLE_RETURN_IF_ERROR(CheckWantedSteps(WantedStepsOf(options)));
@@ -194,7 +202,8 @@ void FeedClient::Cancel() {
 }
 
 ResumeToken FeedClient::TokenAt(int64_t next_step) const {
-  return TokenOf(impl_->answer.identity(), PositionBefore(*impl_->order, next_step));
+  return TokenOf(impl_->answer.identity(), *impl_->order,
+                 PositionBefore(*impl_->order, next_step));
 }
 
 int64_t FeedClient::next_step() const {

@@ -46,8 +46,11 @@ absl::Status CheckOptions(const LocalFeedOptions& options) {
 }
 
 ResumeToken TokenOf(const FeedPlan& plan, const FeedPosition& position) {
+  const Order& order = plan.order();
+  const absl::uint128 turns = TurnsBefore(order, position);
   return {.dataset_fingerprint = plan.dataset().fingerprint(),
-          .order_fingerprint = plan.order_fingerprint(),
+          .order_fingerprint = order.FingerprintBefore(plan.dataset().fingerprint(), turns),
+          .weight_changes = HashesOf(order.WeightChangesBefore(turns)),
           .content_version = ContentVersion(),
           .position = position};
 }
@@ -297,8 +300,8 @@ absl::StatusOr<std::unique_ptr<LocalFeed>> LocalFeed::Make(const v1::FeedSpec& s
   SYSTOLE_RETURN_IF_ERROR(
       CheckWantedCores(options.core_begin, options.core_end, plan->num_cores()));
   if (token != nullptr) {
-    SYSTOLE_RETURN_IF_ERROR(
-        CheckToken(*token, TokenOf(*plan, token->position), options.allow_mixed_content));
+    SYSTOLE_RETURN_IF_ERROR(CheckToken(*token, TokenOf(*plan, token->position), plan->order(),
+                                       options.allow_mixed_content));
     SYSTOLE_ASSIGN_OR_RETURN(const ResumedStep resumed, StepFrom(plan->order(), token->position));
     options.wanted.first_step = resumed.step;
     SYSTOLE_RETURN_IF_ERROR(CheckWantedSteps(options.wanted));

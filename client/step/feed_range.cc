@@ -1,10 +1,46 @@
 #include "client/step/feed_range.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "core/order/mixture.h"
 
 namespace systole {
+namespace {
+
+std::string PlaceOf(const FeedPosition& position) {
+  return absl::StrCat("after ", position.examples, " examples of epoch ", position.epoch);
+}
+
+// Says which change of a mixture's weights before the token's position differs between the token's feed
+// and a feed in `order`. Empty if none does.
+std::string DifferentChange(const ResumeToken& token, const Order& order) {
+  const absl::Span<const WeightChange> own =
+      order.WeightChangesBefore(TurnsBefore(order, token.position));
+  const std::vector<uint16_t>& old = token.weight_changes;
+  size_t i = 0;
+  while (i < own.size() && i < old.size() && own[i].hash == old[i]) ++i;
+  if (i < own.size()) {
+    return absl::StrCat(
+        "the past differs from step ", own[i].from_step, " on: there the spec has `weights` ",
+        i < old.size() ? "other than those of the token's feed"
+                       : "that the token's feed did not have",
+        ". Weights may change where the token was taken, ", PlaceOf(token.position),
+        ", or later; earlier ones must stay as they were. With another global_batch the steps of "
+        "these changes have other numbers");
+  }
+  if (i == old.size()) return "";
+  return absl::StrCat("the past differs: the weights of the token's feed changed ", old.size(),
+                      " times before the token was taken, ", PlaceOf(token.position),
+                      ", those of the spec change ", own.size(),
+                      " times; want the same `weights` before this place");
+}
+
+}  // namespace
 
 absl::Status CheckWantedSteps(const WantedSteps& wanted) {
   if (wanted.first_step < 0 || wanted.first_step > kMaxStep) {
@@ -44,15 +80,18 @@ absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t tota
   return wanted.first_step + wanted.epochs * steps_per_epoch;
 }
 
-absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own,
+absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const Order& order,
                         bool allow_mixed_content) {
-  const char* differs = nullptr;
+  std::string differs;
   if (token.dataset_fingerprint != own.dataset_fingerprint) {
     differs = "the dataset's fingerprint differs: its records have changed";
   } else if (token.order_fingerprint != own.order_fingerprint) {
-    differs =
-        "the order's fingerprint differs: dataset, seed, shuffle, select or tail of the spec have "
-        "changed";
+    differs = DifferentChange(token, order);
+    if (differs.empty()) {
+      differs =
+          "the order's fingerprint differs: dataset, seed, shuffle, select or tail of the spec have "
+          "changed";
+    }
   } else if (!allow_mixed_content && token.content_version != own.content_version) {
     return absl::FailedPreconditionError(
         absl::StrCat("the token cannot be resumed: it was taken at content version '",
@@ -60,7 +99,7 @@ absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own,
                      "'. Use the release that made the token, or give --allow-mixed-content: steps "
                      "may then differ in a few bits"));
   }
-  if (differs == nullptr) return absl::OkStatus();
+  if (differs.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the token cannot be resumed: ", differs));
 }
 

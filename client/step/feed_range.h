@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/order/feed_position.h"
+#include "core/order/order.h"
 #include "core/order/resume_token.h"
 
 namespace systole {
@@ -39,9 +40,11 @@ absl::Status CheckWantedCores(int core_begin, int core_end, int num_cores);
 absl::StatusOr<int64_t> EndOfWantedSteps(const WantedSteps& wanted, int64_t total_steps,
                                          int64_t steps_per_epoch);
 
-// FailedPrecondition if `token` is from another feed than `own`, which has the same position. Says
-// what differs.
-absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, bool allow_mixed_content);
+// FailedPrecondition if `token` is from another feed than `own`, the token that the feed in `order`
+// gives at the same position. Says what differs. If a mixture's weights change, it says which change
+// before that position differs.
+absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const Order& order,
+                        bool allow_mixed_content);
 
 // Says how many examples a feed of `global_batch` skips that is resumed from `token`, for the log.
 std::string SkippedText(const ResumeToken& token, int64_t global_batch, const ResumedStep& resumed);

@@ -32,6 +32,10 @@ FeedPosition PositionBefore(const Order& order, int64_t step) {
   return {.epoch = Narrow(turns / records), .examples = Narrow(turns % records)};
 }
 
+absl::uint128 TurnsBefore(const Order& order, const FeedPosition& position) {
+  return Wide(position.epoch) * Wide(order.spec().num_records) + Wide(position.examples);
+}
+
 absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& position) {
   const int64_t records = order.spec().num_records;
   if (position.epoch < 0 || position.examples < 0 || position.examples >= records) {
@@ -43,7 +47,7 @@ absl::StatusOr<ResumedStep> StepFrom(const Order& order, const FeedPosition& pos
   int64_t examples = position.examples;
   const int64_t per_epoch = ExamplesPerEpoch(order);
   if (order.spec().mixture != nullptr) {
-    const absl::uint128 turns = epoch * Wide(records) + Wide(examples);
+    const absl::uint128 turns = TurnsBefore(order, position);
     epoch = turns / Wide(per_epoch);
     examples = Narrow(turns % Wide(per_epoch));
   }

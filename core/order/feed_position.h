@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/statusor.h"
 #include "core/order/order.h"
 
@@ -26,6 +27,9 @@ struct FeedPosition {
 
 // The position before `step`. REQUIRES: step >= 0 (CHECK).
 FeedPosition PositionBefore(const Order& order, int64_t step);
+
+// The turns that a mixture has taken when the feed stands there.
+absl::uint128 TurnsBefore(const Order& order, const FeedPosition& position);
 
 // Where a feed goes on.
 struct ResumedStep {

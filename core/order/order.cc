@@ -276,14 +276,6 @@ int64_t Order::RecordsOnCore(int64_t step, int core) const {
   return std::clamp(RecordsIn(step) - split.BeginOf(core), int64_t{0}, split.SizeOf(core));
 }
 
-absl::uint128 Order::PositionsBefore(int64_t step) const {
-  SYSTOLE_CHECK(step >= 0);
-  const absl::uint128 epoch = static_cast<uint64_t>(step / steps_per_epoch_);
-  // Cannot overflow: see PlacesOf().
-  const int64_t in_epoch = (step % steps_per_epoch_) * spec_.global_batch;
-  return epoch * static_cast<uint64_t>(UsedPositions()) + static_cast<uint64_t>(in_epoch);
-}
-
 uint64_t Order::Fingerprint(uint64_t dataset_fingerprint) const {
   return FingerprintOf(dataset_fingerprint,
                        spec_.mixture == nullptr ? 0 : spec_.mixture->fingerprint());

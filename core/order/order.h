@@ -114,10 +114,6 @@ class Order {
   // Records that `core` has in `step`. They are in the core's first slots.
   int64_t RecordsOnCore(int64_t step, int core) const;
 
-  // How many positions all steps before `step` have together. By this number a mixture counts its
-  // turns. REQUIRES: step >= 0 (CHECK).
-  absl::uint128 PositionsBefore(int64_t step) const;
-
   // Hash of all that decides the order: dataset, seed, shuffle with its parameters, record count,
   // selection, mixture and tail. Neither the number of epochs nor the global batch counts, because
   // a run may go on with others (feed_position.h).

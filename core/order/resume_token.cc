@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/checksum/crc32c.h"
+#include "core/order/mixture.h"
 #include "core/status/check.h"
 #include "core/status/status_macros.h"
 
@@ -20,7 +21,7 @@ constexpr absl::string_view kName = "systole2";
 // What releases wrote before. It counts steps, and does not say of which batch.
 constexpr absl::string_view kOlderName = "systole1";
 // Far above what Encode() can write. Limits the work if the text is not a token.
-constexpr size_t kMaxTextBytes = 1000;
+constexpr size_t kMaxTextBytes = 2000;
 constexpr size_t kFields = 7;
 
 std::string Hex(uint64_t value) { return absl::StrCat(absl::Hex(value, absl::kZeroPad16)); }
@@ -69,14 +70,37 @@ absl::Status ReadNumber(absl::string_view name, absl::string_view text, int64_t&
   return Bad(absl::StrCat("has ", name, " \"", absl::CHexEscape(text), "\", want 0 to 2^63 - 1"));
 }
 
+// The field of the order's fingerprint.
+std::string OrderText(const ResumeToken& token) {
+  std::string text = Hex(token.order_fingerprint);
+  for (const uint16_t change : token.weight_changes) {
+    absl::StrAppend(&text, "+", absl::Hex(change, absl::kZeroPad4));
+  }
+  return text;
+}
+
+// False if `text` has another form. Other mistakes need no check, as in Unescape().
+bool ReadOrder(absl::string_view text, ResumeToken& token) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, '+');
+  if (!absl::SimpleHexAtoi(parts[0], &token.order_fingerprint)) return false;
+  if (parts.size() - 1 > kMaxWeightChanges) return false;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    uint32_t change = 0;
+    if (!absl::SimpleHexAtoi(parts[i], &change) || change > 0xffff) return false;
+    token.weight_changes.push_back(static_cast<uint16_t>(change));
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string ResumeToken::Encode() const {
   SYSTOLE_CHECK(position.epoch >= 0 && position.examples >= 0);
   SYSTOLE_CHECK(content_version.size() <= kMaxContentVersionBytes);
+  SYSTOLE_CHECK(weight_changes.size() <= kMaxWeightChanges);
   std::string text =
-      absl::StrCat(kName, ":", Hex(dataset_fingerprint), ":", Hex(order_fingerprint), ":",
-                   position.epoch, ":", position.examples, ":", Escape(content_version), ":");
+      absl::StrCat(kName, ":", Hex(dataset_fingerprint), ":", OrderText(*this), ":", position.epoch,
+                   ":", position.examples, ":", Escape(content_version), ":");
   absl::StrAppend(&text, absl::Hex(Crc32c(text), absl::kZeroPad8));
   return text;
 }
@@ -112,9 +136,8 @@ absl::StatusOr<ResumeToken> ResumeToken::Decode(absl::string_view text) {
   }
   // The checksum matches. So an error from here on means that another program wrote the token.
   ResumeToken token;
-  if (!absl::SimpleHexAtoi(fields[1], &token.dataset_fingerprint) ||
-      !absl::SimpleHexAtoi(fields[2], &token.order_fingerprint)) {
-    return Bad("has a fingerprint that is not 16 hex digits");
+  if (!absl::SimpleHexAtoi(fields[1], &token.dataset_fingerprint) || !ReadOrder(fields[2], token)) {
+    return Bad("has a fingerprint that is not 16 hex digits, or a wrong hash after it");
   }
   SYSTOLE_RETURN_IF_ERROR(ReadNumber("epoch", fields[3], token.position.epoch));
   SYSTOLE_RETURN_IF_ERROR(ReadNumber("examples", fields[4], token.position.examples));

@@ -2,7 +2,8 @@
 //   systole2:<dataset fingerprint, 16 hex>:<order fingerprint, 16 hex>:<epoch, decimal>:
 //            <examples of the epoch, decimal>:<content version, %-escaped>:
 //            <crc32c of all before, 8 hex>
-// (one line, without blanks).
+// (one line, without blanks). `+<4 hex>` after the order fingerprint stands for a change of a
+// mixture's weights.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_ORDER_RESUME_TOKEN_H_
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -22,7 +24,12 @@ inline constexpr size_t kMaxContentVersionBytes = 200;
 
 struct ResumeToken {
   uint64_t dataset_fingerprint = 0;
+  // Covers what decides the examples before `position` (Order::FingerprintBefore). So a change of a
+  // mixture's weights at `position` or later does not count.
   uint64_t order_fingerprint = 0;
+  // The hash of each change of a mixture's weights before `position` (WeightChange::hash), at most
+  // kMaxWeightChanges. They decide nothing. If order_fingerprint differs, they help to say where.
+  std::vector<uint16_t> weight_changes = {};
   // The servers' content version: any text of at most kMaxContentVersionBytes. Another version
   // may make other bytes.
   std::string content_version;
@@ -32,7 +39,7 @@ struct ResumeToken {
   bool operator==(const ResumeToken&) const = default;
 
   // The token's text: letters, digits and ":.%+-_" only, so it may stand in a command line, a file
-  // name or a JSON string. CHECKs the bounds of content_version and position.
+  // name or a JSON string. CHECKs the bounds of content_version, position and weight_changes.
   std::string Encode() const;
 
   // InvalidArgument if Encode() never writes `text`. The message says what is wrong: not a token,

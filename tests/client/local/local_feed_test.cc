@@ -311,6 +311,43 @@ TEST(LocalFeedTest, ATokenOfOtherDataOrAnotherOrderIsRefused) {
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("seed")));
 }
 
+TEST(LocalFeedTest, ATokenFitsAFeedWhoseWeightsChangeOtherwiseOnlyLater) {
+  const std::shared_ptr<const Dataset> one = OpenTestDataset(TestShards({37}));
+  const absl::StatusOr<std::shared_ptr<const Dataset>> dataset = Dataset::Join({one, one});
+  ASSERT_THAT(dataset, IsOk());
+  const auto spec = [](const std::string& weights) {
+    return SpecFromText(
+        absl::StrCat("mixture { dataset: 'test' weight: 3 select { take: 20 } } "
+                     "mixture { dataset: 'test' weight: 1 select { skip: 20 } } seed: 3 "
+                     "shuffle { mode: GLOBAL } epochs: 2 global_batch: 8 num_cores: 8 ",
+                     weights, AllOutputs()));
+  };
+  const std::string past = "weights { from_step: 2 weights: [0, 1] } ";
+  const std::string later = past + "weights { from_step: 5 weights: [1, 1] }";
+  const ResumeToken token = MustCreate(spec(past), *dataset)->TokenAt(5);
+  EXPECT_EQ(token.weight_changes.size(), 1u);
+  EXPECT_EQ(MustCreate(spec(later), *dataset)->TokenAt(5), token);
+  // Before the first change the token is that of a feed without changes.
+  EXPECT_EQ(MustCreate(spec(later), *dataset)->TokenAt(2),
+            MustCreate(spec(""), *dataset)->TokenAt(2));
+  const std::vector<std::string> all = Drain(*MustCreate(spec(later), *dataset));
+  absl::StatusOr<std::unique_ptr<LocalFeed>> rest =
+      LocalFeed::Resume(spec(later), *dataset, token, {});
+  ASSERT_THAT(rest, IsOk());
+  EXPECT_EQ(Drain(**rest), std::vector<std::string>(all.begin() + 5 * 8, all.end()));
+  const auto refusal = [&](const std::string& weights) {
+    const absl::Status status = LocalFeed::Resume(spec(weights), *dataset, token, {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal("weights { from_step: 2 weights: [1, 2] }"),
+              AllOf(HasSubstr("the past differs from step 2 on"), HasSubstr("other than those")));
+  EXPECT_THAT(refusal(past + "weights { from_step: 4 weights: [1, 2] }"),
+              AllOf(HasSubstr("the past differs from step 4 on"), HasSubstr("did not have"),
+                    HasSubstr("step 5, where the token was taken")));
+  EXPECT_THAT(refusal(""), HasSubstr("changed 1 times before step 5"));
+}
+
 TEST(LocalFeedTest, KnowsItsNumbers) {
   const auto feed =
       MustCreate(SpecOf(kEightCores), OpenTestDataset(TestShards({37})), {.wanted = {.epochs = 1}});

@@ -46,6 +46,18 @@ TEST(ResumeTokenTest, DecodeInvertsEncode) {
   EXPECT_THAT(ResumeToken::Decode(extreme.Encode()), IsOkAndHolds(extreme));
 }
 
+TEST(ResumeTokenTest, ChangesOfWeightsStandBesideTheOrdersFingerprint) {
+  ResumeToken token = kToken;
+  token.weight_changes = {0x0, 0xfe};
+  EXPECT_EQ(token.Encode(),
+            Sealed("systole1:0123456789abcdef:fedcba9876543210+0000+00fe:1000000000:1+jpeg62:"));
+  EXPECT_THAT(ResumeToken::Decode(token.Encode()), IsOkAndHolds(token));
+  token.weight_changes.assign(64, 0xffff);
+  token.content_version = std::string(200, '\xff');
+  token.next_step = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(ResumeToken::Decode(token.Encode()), IsOkAndHolds(token));
+}
+
 TEST(ResumeTokenTest, AnyContentVersionSurvivesInPlainCharacters) {
   ResumeToken token = kToken;
   token.content_version = std::string("a:b%c d\n\0\x7f\xe9 \"", 13);
@@ -107,6 +119,19 @@ TEST(ResumeTokenTest, OnlyTheCanonicalTextIsAccepted) {
   EXPECT_THAT(ResumeToken::Decode(Sealed("systole2:0123:fedcba9876543210:3:5:v:")),
               Invalid("form"));
   EXPECT_THAT(ResumeToken::Decode(Sealed("systole2:xyz:fedcba9876543210:3:5:v:")), Invalid("hex"));
+  const auto with_changes = [](const std::string& changes) {
+    return ResumeToken::Decode(
+        Sealed(absl::StrCat("systole2:0123456789abcdef:fedcba9876543210", changes, ":3:5:v:")));
+  };
+  EXPECT_THAT(with_changes("+00ff"), IsOk());
+  EXPECT_THAT(with_changes("+"), Invalid("wrong hash"));
+  EXPECT_THAT(with_changes("+xyz1"), Invalid("wrong hash"));
+  EXPECT_THAT(with_changes("+10000"), Invalid("wrong hash"));
+  EXPECT_THAT(with_changes("+ff"), Invalid("form"));
+  EXPECT_THAT(with_changes("+00FF"), Invalid("form"));
+  std::string many;
+  for (int i = 0; i < 65; ++i) many += "+0000";
+  EXPECT_THAT(with_changes(many), Invalid("wrong hash"));
 }
 
 }  // namespace
