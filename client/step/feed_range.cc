@@ -105,9 +105,8 @@ absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const 
 
 std::string SkippedText(const ResumeToken& token, int64_t global_batch,
                         const ResumedStep& resumed) {
-  return absl::StrCat("examples skipped: ", resumed.skipped, ". The token was taken after ",
-                      token.position.examples, " examples of epoch ", token.position.epoch,
-                      ", where no step of global_batch: ", global_batch,
+  return absl::StrCat("examples skipped: ", resumed.skipped, ". The token was taken ",
+                      PlaceOf(token.position), ", where no step of global_batch: ", global_batch,
                       " begins, so the feed goes on at step ", resumed.step,
                       ". With the token's own global_batch it would skip none");
 }

@@ -41,6 +41,25 @@ void WriteWeights(google::protobuf::RepeatedPtrField<v1::Member>& mixture) {
   for (v1::Member& member : mixture) member.set_weight(member.weight() / divisor);
 }
 
+// The same for the changes of the weights. A change at step 0 becomes the weights of the members.
+void WriteWeightChanges(v1::FeedSpec& spec) {
+  for (v1::Weights& change : *spec.mutable_weights()) {
+    int64_t divisor = 0;
+    for (const int64_t weight : change.weights()) {
+      if (weight < 0) return;  // The spec is not valid.
+      divisor = std::gcd(divisor, weight);
+    }
+    if (divisor == 0) return;
+    for (int64_t& weight : *change.mutable_weights()) weight /= divisor;
+  }
+  if (spec.weights().empty() || spec.weights(0).from_step() != 0) return;
+  if (spec.weights(0).weights_size() != spec.mixture_size()) return;
+  for (int i = 0; i < spec.mixture_size(); ++i) {
+    spec.mutable_mixture(i)->set_weight(spec.weights(0).weights(i));
+  }
+  spec.mutable_weights()->DeleteSubrange(0, 1);
+}
+
 }  // namespace
 
 v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
@@ -55,6 +74,7 @@ v1::FeedSpec CanonicalSpec(v1::FeedSpec spec) {
   for (v1::Member& member : *spec.mutable_mixture()) WriteSelection(*member.mutable_select());
   for (v1::Member& member : *spec.mutable_concatenation()) WriteSelection(*member.mutable_select());
   WriteWeights(*spec.mutable_mixture());
+  WriteWeightChanges(spec);
   if (spec.num_cores() == 0) spec.set_num_cores(1);
   // If the number of cores divides the batch, every rule splits the batch in the same way.
   if (spec.num_cores() > 0 && spec.global_batch() % spec.num_cores() == 0) spec.clear_split();

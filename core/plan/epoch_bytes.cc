@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -219,16 +220,15 @@ std::vector<Part> PartsOf(const FeedPlan& plan, double run) {
   }
   const absl::Span<const MixtureMember> members = order.mixture->members();
   const int64_t most = kSampled / std::ssize(members);
-  double weights = 0;
-  for (const MixtureMember& member : members) {
-    weights += static_cast<double>(member.weight);
-  }
+  const std::vector<int64_t>& weights = order.mixture->first_weights();
+  const auto total =
+      static_cast<double>(std::accumulate(weights.begin(), weights.end(), int64_t{0}));
   std::vector<Part> parts;
   for (const MixtureMember& member : members) {
+    const auto weight = static_cast<double>(weights[parts.size()]);
     const Dataset& own = dataset.members().empty() ? dataset : *dataset.members()[parts.size()];
     Part part = PartOf(dataset, own, member.records, most, run);
-    part.passes *= static_cast<double>(order.num_records) * static_cast<double>(member.weight) /
-                   weights / part.positions;
+    part.passes *= static_cast<double>(order.num_records) * weight / total / part.positions;
     parts.push_back(part);
   }
   return parts;

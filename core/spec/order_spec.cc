@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/order/mixture.h"
@@ -99,6 +100,19 @@ absl::StatusOr<std::vector<SelectedRecords>> RecordsOfMembers(
   return records;
 }
 
+// Changes the weights of `mixture`, that of `order`, as the spec says.
+absl::Status ChangeWeights(const v1::FeedSpec& spec, OrderSpec order, Mixture& mixture) {
+  // How many positions there are before a step does not depend on the weights.
+  order.mixture = std::make_shared<const Mixture>(mixture);
+  SYSTOLE_ASSIGN_OR_RETURN(const Order steps, Order::Create(order));
+  for (const v1::Weights& change : spec.weights()) {
+    const int64_t from_step = change.from_step();
+    SYSTOLE_RETURN_IF_ERROR(mixture.ChangeWeights(
+        from_step, steps.PositionsBefore(std::max(from_step, int64_t{0})), change.weights()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetMixture(const v1::FeedSpec& spec, std::vector<SelectedRecords> records,
                         OrderSpec& order) {
   if (!spec.select().empty()) {
@@ -112,6 +126,7 @@ absl::Status SetMixture(const v1::FeedSpec& spec, std::vector<SelectedRecords> r
   }
   SYSTOLE_ASSIGN_OR_RETURN(Mixture mixture, Mixture::Create(std::move(members)));
   order.num_records = mixture.num_records();
+  if (!spec.weights().empty()) SYSTOLE_RETURN_IF_ERROR(ChangeWeights(spec, order, mixture));
   order.mixture = std::make_shared<const Mixture>(std::move(mixture));
   return absl::OkStatus();
 }
@@ -197,6 +212,10 @@ bool SelectsByShards(const v1::FeedSpec& spec, int member) {
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                                       absl::Span<const DatasetRecords> datasets) {
   SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
+  if (!spec.weights().empty() && spec.mixture().empty()) {
+    return absl::InvalidArgumentError(
+        "weights is set, but the spec has no mixture; want a mixture with members, or no weights");
+  }
   ShuffleMode mode = ShuffleMode::kNone;
   if (spec.shuffle().mode() == v1::Shuffle::GLOBAL) mode = ShuffleMode::kGlobal;
   if (spec.shuffle().mode() == v1::Shuffle::WINDOW) mode = ShuffleMode::kWindow;

@@ -50,8 +50,10 @@ bool SelectsByShards(const v1::FeedSpec& spec, int member = 0);
 // The order that the spec asks for. `datasets` has one element, or one for each of MembersOf(spec).
 // REQUIRES: the values of the spec's enumerations are known.
 //   InvalidArgument  the errors of CheckMembers(); `select`, of the feed or of a member, cannot be
-//                    applied; or a mixture cannot be made. The message has the field.
-// This function does not check other numbers of the spec. Order::Create() checks them.
+//                    applied; a mixture cannot be made; or `weights` cannot be applied or is set
+//                    without a mixture. The message has the field.
+// This function does not check other numbers of the spec, except for a spec with `weights`.
+// Order::Create() checks them.
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                                       absl::Span<const DatasetRecords> datasets);
 

@@ -1,4 +1,5 @@
 // Feeds of several datasets: mixtures and concatenations.
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -121,15 +122,33 @@ std::string MixedSpec(const std::string& more) {
 }
 
 TEST(MembersTest, AMixturesBytesDoNotDependOnThreadsOrWhereAStreamBegins) {
-  const auto plan = PlanOf(MixedSpec("global_batch: 6 num_cores: 2 epochs: 4 "), TwoDatasets());
-  ASSERT_THAT(plan, IsOk());
-  const std::vector<std::string> all = Digests(*plan, 0, 100);
-  EXPECT_EQ(all.size(), 4u * 3u * 2u);
-  EXPECT_EQ(Digests(*plan, 0, 100, 8), all);
-  for (int64_t first = 1; first < 12; ++first) {
-    const std::vector<std::string> tail = Digests(*plan, first, 100);
-    EXPECT_EQ(tail, std::vector<std::string>(all.begin() + first * 2, all.end()));
+  for (const std::string weights :
+       {"", "weights { from_step: 2 weights: [1, 0] } weights { from_step: 7 weights: [2, 3] } "}) {
+    const auto plan =
+        PlanOf(MixedSpec("global_batch: 6 num_cores: 2 epochs: 4 " + weights), TwoDatasets());
+    ASSERT_THAT(plan, IsOk());
+    const std::vector<std::string> all = Digests(*plan, 0, 100);
+    EXPECT_EQ(all.size(), 4u * 3u * 2u);
+    EXPECT_EQ(Digests(*plan, 0, 100, 8), all);
+    for (int64_t first = 1; first < 12; ++first) {
+      const std::vector<std::string> tail = Digests(*plan, first, 100);
+      EXPECT_EQ(tail, std::vector<std::string>(all.begin() + first * 2, all.end()));
+    }
   }
+}
+
+TEST(MembersTest, AChangeOfWeightsHoldsFromItsStepOn) {
+  const std::string spec = "global_batch: 6 num_cores: 1 epochs: 4 ";
+  const auto ids = [&](const std::string& weights) {
+    const auto plan = PlanOf(MixedSpec(spec + weights), TwoDatasets());
+    EXPECT_THAT(plan, IsOk());
+    return Values<int64_t>(*plan, "id");
+  };
+  const std::vector<int64_t> never = ids("");
+  const std::vector<int64_t> once = ids("weights { from_step: 4 weights: [1, 0] }");
+  ASSERT_EQ(never.size(), 12u * 6u);
+  EXPECT_TRUE(std::equal(never.begin(), never.begin() + 24, once.begin()));
+  for (size_t i = 24; i < once.size(); ++i) EXPECT_LT(once[i], 9);  // Records of `a` alone.
 }
 
 TEST(MembersTest, RecordIdsCountMemberAfterMemberAndNameTheRightRecords) {

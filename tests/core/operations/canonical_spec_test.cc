@@ -90,6 +90,20 @@ TEST(CanonicalSpecTest, CoresThatAreLeftOutAreOne) {
             SpecFingerprint(FromText<v1::FeedSpec>("global_batch: 4 num_cores: 1")));
 }
 
+TEST(CanonicalSpecTest, OnlyRatiosOfWeightsCount) {
+  const auto fingerprint = [](const std::string& weights) {
+    return SpecFingerprint(FromText<v1::FeedSpec>(
+        "mixture { dataset: 'a' weight: 3 } mixture { dataset: 'b' weight: 6 } " + weights));
+  };
+  const uint64_t first = fingerprint("weights { from_step: 5 weights: [0, 4] }");
+  EXPECT_EQ(fingerprint("weights { from_step: 0 weights: [1, 2] } "
+                        "weights { from_step: 5 weights: [0, 1] }"),
+            first);
+  EXPECT_NE(fingerprint("weights { from_step: 5 weights: [4, 0] }"), first);
+  EXPECT_NE(fingerprint("weights { from_step: 6 weights: [0, 4] }"), first);
+  EXPECT_NE(fingerprint(""), first);
+}
+
 TEST(CanonicalSpecTest, IsItsOwnCanonicalForm) {
   const v1::FeedSpec once =
       CanonicalSpec(FromText<v1::FeedSpec>("outputs { name: 'b' transforms { random_resized_crop "

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/order/selection.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -158,6 +159,77 @@ TEST(OrderSpecOfTest, MembersOfAMixtureTakeTurnsByWeight) {
       "mixture { dataset: 'b' weight: 1 select { skip: 1 } } epochs: 0 "
       "global_batch: 1 num_cores: 1";
   EXPECT_THAT(FirstRecords(mixed, datasets, 9), ElementsAre(0, 5, 1, 2, 6, 3, 0, 5, 1));
+}
+
+constexpr char kMixedHalf[] =
+    "mixture { dataset: 'a' weight: 1 } mixture { dataset: 'b' weight: 1 } epochs: 0 num_cores: 1 ";
+
+TEST(OrderSpecOfTest, WeightsChangeAtStepsOfAnyEpoch) {
+  const std::vector<DatasetRecords> datasets = {{4, {}}, {3, {}}};
+  const auto records = [&](const std::string& more, int64_t first_step, int64_t steps) {
+    const absl::StatusOr<OrderSpec> spec =
+        OrderSpecOf(Parsed(absl::StrCat(kMixedHalf, "global_batch: 2 ", more)), datasets);
+    EXPECT_THAT(spec, IsOk());
+    const absl::StatusOr<Order> order = Order::Create(*spec);
+    EXPECT_THAT(order, IsOk());
+    std::vector<int64_t> records;
+    for (int64_t step = first_step; step < first_step + steps; ++step) {
+      for (int64_t slot = 0; slot < 2; ++slot) {
+        records.push_back(order->PlaceOf(step, slot).record.value_or(-1));
+      }
+    }
+    return records;
+  };
+  const std::string weights =
+      "weights { from_step: 2 weights: [0, 5] } weights { from_step: 4 weights: [2, 1] }";
+  // An epoch has 7 records. With DROP it has 3 steps of 2, with PAD 4. So with PAD step 3 has one
+  // record, and step 4 begins the second epoch. Each member goes on where it was.
+  EXPECT_THAT(records(weights, 0, 7),
+              ElementsAre(0, 4, 1, 5, /**/ 6, 4, 5, 6, /**/ 2, 4, 3, 0, 5, 1));
+  EXPECT_THAT(records("tail: PAD " + weights, 0, 6),
+              ElementsAre(0, 4, 1, 5, /**/ 6, 4, 5, -1, /**/ 2, 6, 3, 0));
+  EXPECT_THAT(records("tail: PAD " + weights, 4, 2), ElementsAre(2, 6, 3, 0));
+  EXPECT_THAT(records("weights { from_step: 0 weights: [0, 1] }", 0, 2), ElementsAre(4, 5, 6, 4));
+  EXPECT_EQ(records("weights { from_step: 9223372036854775807 weights: [0, 1] }", 0, 5),
+            records("", 0, 5));
+}
+
+// The first half of the records of a dataset is fed at first, and then the second half.
+TEST(OrderSpecOfTest, ADatasetThatIsNamedTwiceHasAWeightForEachOfItsSelections) {
+  EXPECT_THAT(FirstRecords("mixture { dataset: 'a' weight: 1 select { take: 2 } } "
+                           "mixture { dataset: 'a' weight: 1 select { skip: 2 } } epochs: 0 "
+                           "global_batch: 1 weights { from_step: 0 weights: [1, 0] } "
+                           "weights { from_step: 3 weights: [0, 1] }",
+                           {{4, {}}, {4, {}}}, 6),
+              ElementsAre(0, 1, 0, 6, 7, 6));
+}
+
+TEST(OrderSpecOfTest, WeightsThatCannotBeAppliedAreRefused) {
+  const std::vector<DatasetRecords> datasets = {{4, {}}, {3, {}}};
+  const auto refusal = [&](const std::string& text) {
+    const absl::StatusOr<OrderSpec> order = OrderSpecOf(Parsed(text), datasets);
+    EXPECT_EQ(order.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(order.status().message());
+  };
+  const auto mixed = [&](const std::string& more) {
+    return refusal(absl::StrCat(kMixedHalf, "global_batch: 2 ", more));
+  };
+  const std::string weights = "weights { from_step: 1 weights: [1, 1] } ";
+  for (const std::string none :
+       {"dataset: 'a' global_batch: 1 ",
+        "concatenation { dataset: 'a' } concatenation { dataset: 'b' } global_batch: 1 "}) {
+    EXPECT_THAT(refusal(none + weights), HasSubstr("weights is set, but the spec has no mixture"));
+  }
+  EXPECT_THAT(mixed(weights + weights), HasSubstr("weights[1].from_step is 1, want more than 1"));
+  EXPECT_THAT(mixed("weights { from_step: -9223372036854775808 weights: [1, 1] }"),
+              HasSubstr("weights[0].from_step is -9223372036854775808, want 0 or more"));
+  EXPECT_THAT(mixed("weights { from_step: 1 }"), HasSubstr("has 0 weights, want 2"));
+  EXPECT_THAT(mixed("weights { from_step: 1 weights: [0, 0] }"), HasSubstr("are all 0"));
+  EXPECT_THAT(mixed("weights { from_step: 1 weights: [65536, 1] }"), HasSubstr("at most 65536"));
+  // The other numbers of the spec are needed to tell which turn begins a step.
+  EXPECT_THAT(refusal(kMixedHalf + weights), HasSubstr("global_batch is 0"));
+  EXPECT_THAT(refusal(absl::StrCat(kMixedHalf, "global_batch: 9 ", weights)),
+              HasSubstr("the members have only 7 records"));
 }
 
 TEST(OrderSpecOfTest, AnErrorNamesTheMember) {
