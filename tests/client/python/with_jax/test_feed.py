@@ -504,7 +504,18 @@ def members(*weights):
     ]
 
 
-@pytest.mark.parametrize("several", [{"concatenation": members(0, 0)}, {"mixture": members(1, 2)}])
+def weights(*changes):
+    return [systole.Weights(from_step, list(values)) for from_step, values in changes]
+
+
+@pytest.mark.parametrize(
+    "several",
+    [
+        {"concatenation": members(0, 0)},
+        {"mixture": members(1, 2)},
+        {"mixture": members(1, 1), "weights": weights((1, (3, 1)), (3, (0, 1)), (6, (1, 1)))},
+    ],
+)
 def test_several_datasets_are_the_same_here_and_from_servers(several, server, shards):
     spec = systole.FeedSpec(
         **several,
@@ -524,6 +535,48 @@ def test_several_datasets_are_the_same_here_and_from_servers(several, server, sh
         assert [batch["id"].tolist() for epoch in range(2) for batch in feed] == here
         assert feed.state_dict() == state
         assert feed.stats()["padded_examples"] == 2 * (64 - 56)
+
+
+def test_a_state_loads_under_other_weights_from_its_step_on(server, shards):
+    def spec(*changes):
+        return systole.FeedSpec(
+            mixture=members(1, 1),
+            weights=weights(*changes),
+            global_batch=16,
+            num_cores=2,
+            outputs={"id": systole.Output(feature="record_id", dtype="int64")},
+        )
+
+    def feeds(*changes):
+        yield systole.LocalFeed({"flowers": shards}, spec(*changes))
+        yield systole.Feed(server.address, spec(*changes))
+
+    def ids(feed, count):
+        return [next(feed)["id"].tolist() for _ in range(count)]
+
+    def taken(feed):
+        with feed:
+            return ids(feed, 5), feed.state_dict()
+
+    here, there = (taken(feed) for feed in feeds((2, (3, 1)), (8, (0, 1))))
+    assert here == there
+    before, state = here
+    for feed in feeds((2, (3, 1)), (5, (0, 1))):
+        with feed:
+            # A member goes on in its pass, also if all turns are now its own.
+            assert ids(feed, 5) == before
+            after = ids(feed, 2)
+            feed.load_state_dict(state)
+            assert ids(feed, 2) == after
+    for feed in feeds((2, (1, 1)), (8, (0, 1))):
+        with feed, pytest.raises(systole.FailedPrecondition, match="differs from step 2 on"):
+            feed.load_state_dict(state)
+    for feed in feeds((2, (3, 1)), (4, (0, 1))):
+        with feed, pytest.raises(systole.FailedPrecondition, match="from step 4 on.* did not have"):
+            feed.load_state_dict(state)
+    for feed in feeds():
+        with feed, pytest.raises(systole.FailedPrecondition, match="changed 1 times before step 5"):
+            feed.load_state_dict(state)
 
 
 def test_several_datasets_need_their_names(shards):
