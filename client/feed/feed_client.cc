@@ -202,8 +202,7 @@ void FeedClient::Cancel() {
 }
 
 ResumeToken FeedClient::TokenAt(int64_t next_step) const {
-  return TokenOf(impl_->answer.identity(), *impl_->order,
-                 PositionBefore(*impl_->order, next_step));
+  return TokenOf(impl_->answer.identity(), *impl_->order, PositionBefore(*impl_->order, next_step));
 }
 
 int64_t FeedClient::next_step() const {

@@ -16,8 +16,8 @@ std::string PlaceOf(const FeedPosition& position) {
   return absl::StrCat("after ", position.examples, " examples of epoch ", position.epoch);
 }
 
-// Says which change of a mixture's weights before the token's position differs between the token's feed
-// and a feed in `order`. Empty if none does.
+// Says which change of a mixture's weights before the token's position differs between the token's
+// feed and a feed in `order`. Empty if none does.
 std::string DifferentChange(const ResumeToken& token, const Order& order) {
   const absl::Span<const WeightChange> own =
       order.WeightChangesBefore(TurnsBefore(order, token.position));
@@ -34,10 +34,10 @@ std::string DifferentChange(const ResumeToken& token, const Order& order) {
         "these changes have other numbers");
   }
   if (i == old.size()) return "";
-  return absl::StrCat("the past differs: the weights of the token's feed changed ", old.size(),
-                      " times before the token was taken, ", PlaceOf(token.position),
-                      ", those of the spec change ", own.size(),
-                      " times; want the same `weights` before this place");
+  return absl::StrCat("the past differs: before the token was taken, ", PlaceOf(token.position),
+                      ", the weights of the token's feed changed more often (", old.size(),
+                      ") than those of the spec (", own.size(),
+                      "); want the same `weights` before this place");
 }
 
 }  // namespace
@@ -89,7 +89,8 @@ absl::Status CheckToken(const ResumeToken& token, const ResumeToken& own, const 
     differs = DifferentChange(token, order);
     if (differs.empty()) {
       differs =
-          "the order's fingerprint differs: dataset, seed, shuffle, select or tail of the spec have "
+          "the order's fingerprint differs: dataset, seed, shuffle, select or tail of the spec "
+          "have "
           "changed";
     }
   } else if (!allow_mixed_content && token.content_version != own.content_version) {

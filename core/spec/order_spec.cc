@@ -8,6 +8,7 @@
 #include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/order/feed_position.h"
 #include "core/order/mixture.h"
 #include "core/order/selection.h"
 #include "core/status/status_macros.h"
@@ -107,8 +108,9 @@ absl::Status ChangeWeights(const v1::FeedSpec& spec, OrderSpec order, Mixture& m
   SYSTOLE_ASSIGN_OR_RETURN(const Order steps, Order::Create(order));
   for (const v1::Weights& change : spec.weights()) {
     const int64_t from_step = change.from_step();
-    SYSTOLE_RETURN_IF_ERROR(mixture.ChangeWeights(
-        from_step, steps.PositionsBefore(std::max(from_step, int64_t{0})), change.weights()));
+    const FeedPosition begin = PositionBefore(steps, std::max(from_step, int64_t{0}));
+    SYSTOLE_RETURN_IF_ERROR(
+        mixture.ChangeWeights(from_step, TurnsBefore(steps, begin), change.weights()));
   }
   return absl::OkStatus();
 }

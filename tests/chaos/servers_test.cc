@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "core/order/resume_token.h"
@@ -84,6 +85,30 @@ TEST_F(ServersTest, OneOfThreeIsKilledAgainAndAgain) {
   const int steps = Times(150, 700);
   Process feed(FeedArgs(steps, kFewAhead), {.stdout_pipe_bytes = 4096});
   ExpectUndisturbedBy([this] { Kill(1); }, Times(5, 20), steps, feed);
+}
+
+TEST_F(ServersTest, WeightsChangeAtTheirStepsWhileServersAreKilled) {
+  for (int i = 0; i < 3; ++i) AddServer();
+  spec_path_ = folder_.Write(
+      "weights.textproto",
+      absl::StrReplaceAll(ChaosSpec(), {{"dataset: \"raw\"",
+                                         "mixture { dataset: 'raw' weight: 1 select { take: 8 } } "
+                                         "mixture { dataset: 'raw' weight: 3 select { skip: 8 } } "
+                                         "weights { from_step: 30 weights: [0, 1] } "
+                                         "weights { from_step: 60 weights: [5, 2] }"}}));
+  const int steps = Times(90, 300);
+  const Finished undisturbed = RunSystole({"feed", "--server", address(0), "--spec", spec_path_,
+                                           "--digest=example", "--steps", absl::StrCat(steps)});
+  ASSERT_EQ(undisturbed.exit_code, 0) << undisturbed.err;
+  SetAll({.bytes_per_second = 60 << 20});
+  Process feed(FeedArgs(steps, kFewAhead), {.stdout_pipe_bytes = 4096});
+  std::string printed;
+  for (int i = 0; i < 3; ++i) {
+    for (int line = 0; line < steps / 4 * kChaosRecords; ++line) printed += feed.ReadLine();
+    Kill(1);
+  }
+  printed += feed.Wait().out;
+  EXPECT_TRUE(printed == undisturbed.out);
 }
 
 TEST_F(ServersTest, TwoOfThreeAreKilledAgainAndAgain) {

@@ -69,6 +69,96 @@ TEST_F(MembersTest, AMixtureIsTheSameFromAnyServersAndFromAnyStep) {
   EXPECT_EQ(lines, std::vector<std::string>(wanted.begin() + 5 * 8, wanted.end()));
 }
 
+// The member `b` comes later, and one half of `a` goes before the other.
+class ChangingWeightsTest : public MembersTest {
+ protected:
+  void SetWeights(const std::string& weights) const {
+    folder_.Write(
+        "spec.textproto",
+        absl::StrReplaceAll(RawSpec(784, 0),
+                            {{"dataset: \"raw\"",
+                              absl::StrCat("mixture { dataset: 'a' weight: 1 select { take: 50 } } "
+                                           "mixture { dataset: 'a' weight: 1 select { skip: 50 } } "
+                                           "mixture { dataset: 'b' weight: 1 } on_corrupt: MASK ",
+                                           weights)}}));
+  }
+
+  // The token that the command printed.
+  static std::string TokenIn(const Finished& feed) {
+    const size_t at = feed.err.rfind("--resume ");
+    EXPECT_NE(at, std::string::npos) << feed.err;
+    if (at == std::string::npos) return "";
+    return feed.err.substr(at + 9, feed.err.find('\n', at) - at - 9);
+  }
+};
+
+constexpr char kTwoChanges[] =
+    "weights { from_step: 0 weights: [1, 0, 0] } weights { from_step: 3 weights: [1, 3, 0] } ";
+
+TEST_F(ChangingWeightsTest, TheFeedIsTheSameFromAnyServersAndFromAnyToken) {
+  const std::string one = servers_[0]->address();
+  const std::string two = absl::StrCat(one, ",", servers_[1]->address());
+  SetWeights(absl::StrCat(kTwoChanges, "weights { from_step: 7 weights: [0, 1, 2] }"));
+  const Finished all = Feed({"--server", one, "--steps", "12"});
+  ASSERT_EQ(all.exit_code, 0) << all.err;
+  const std::vector<std::string> wanted = Lines(SortedByStepAndCore(all.out));
+  ASSERT_THAT(wanted, SizeIs(12 * 8));
+  EXPECT_EQ(Lines(SortedByStepAndCore(Feed({"--server", two, "--steps", "12"}).out)), wanted);
+  for (const int taken : {1, 2, 3, 4, 7, 9}) {
+    SCOPED_TRACE(taken);
+    // A run that knew of no later change gives the same token.
+    SetWeights(taken > 7 ? absl::StrCat(kTwoChanges, "weights { from_step: 7 weights: [0, 3, 6] }")
+               : taken > 3 ? kTwoChanges
+                           : "weights { from_step: 0 weights: [9, 0, 0] } ");
+    const Finished head = Feed({"--server", two, "--steps", absl::StrCat(taken)});
+    ASSERT_EQ(head.exit_code, 0) << head.err;
+    const std::string token = TokenIn(head);
+    SetWeights(absl::StrCat(kTwoChanges, "weights { from_step: 7 weights: [0, 1, 2] }"));
+    const Finished tail =
+        Feed({"--server", two, "--resume", token, "--steps", absl::StrCat(12 - taken)});
+    ASSERT_EQ(tail.exit_code, 0) << tail.err;
+    EXPECT_EQ(Lines(SortedByStepAndCore(tail.out)),
+              std::vector<std::string>(wanted.begin() + taken * 8, wanted.end()));
+  }
+}
+
+TEST_F(ChangingWeightsTest, ATokenOfAnotherPastIsRefusedWithTheChangeThatDiffers) {
+  SetWeights(kTwoChanges);
+  const std::string one = servers_[0]->address();
+  const Finished head = Feed({"--server", one, "--steps", "5"});
+  ASSERT_EQ(head.exit_code, 0) << head.err;
+  const std::string token = TokenIn(head);
+  const auto refusal = [&](const std::string& weights) {
+    SetWeights(weights);
+    const Finished feed = Feed({"--server", one, "--resume", token, "--steps", "1"});
+    EXPECT_NE(feed.exit_code, 0);
+    return feed.err;
+  };
+  const std::string first = "weights { from_step: 0 weights: [1, 0, 0] } ";
+  EXPECT_THAT(
+      refusal(first + "weights { from_step: 3 weights: [1, 1, 0] }"),
+      HasSubstr("the past differs from step 3 on: there the spec has `weights` other than"));
+  EXPECT_THAT(refusal(first + "weights { from_step: 2 weights: [1, 3, 0] }"),
+              HasSubstr("the past differs from step 2 on"));
+  EXPECT_THAT(refusal(absl::StrCat(kTwoChanges, "weights { from_step: 4 weights: [0, 0, 1] }")),
+              HasSubstr("the past differs from step 4 on: there the spec has `weights` that the "
+                        "token's feed did not have"));
+  EXPECT_THAT(refusal(first), HasSubstr("changed more often (1) than those of the spec (0)"));
+  EXPECT_THAT(refusal("weights { from_step: 3 weights: [1, 3, 0] }"),
+              HasSubstr("the order's fingerprint differs"));
+}
+
+TEST_F(ChangingWeightsTest, AServerRefusesWeightsThatCannotBeApplied) {
+  const auto refusal = [&](const std::string& weights) {
+    SetWeights(weights);
+    return Feed({"--server", servers_[0]->address(), "--steps", "1"}).err;
+  };
+  EXPECT_THAT(refusal("weights { from_step: 1 weights: [1, 1] }"),
+              HasSubstr("weights[0].weights has 2 weights, want 3"));
+  EXPECT_THAT(refusal("weights { from_step: -1 weights: [1, 1, 1] }"),
+              HasSubstr("weights[0].from_step is -1"));
+}
+
 TEST_F(MembersTest, PaddingIsToldFromMaskedRecordsOfAMember) {
   const Finished feed = Feed({"--server", servers_[0]->address(), "--steps", "3"});
   // An epoch of 156 examples leaves 36 places empty. Record 30 of b is damaged.

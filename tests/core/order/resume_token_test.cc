@@ -49,12 +49,14 @@ TEST(ResumeTokenTest, DecodeInvertsEncode) {
 TEST(ResumeTokenTest, ChangesOfWeightsStandBesideTheOrdersFingerprint) {
   ResumeToken token = kToken;
   token.weight_changes = {0x0, 0xfe};
-  EXPECT_EQ(token.Encode(),
-            Sealed("systole1:0123456789abcdef:fedcba9876543210+0000+00fe:1000000000:1+jpeg62:"));
+  EXPECT_EQ(
+      token.Encode(),
+      Sealed("systole2:0123456789abcdef:fedcba9876543210+0000+00fe:1000:1000000000:1+jpeg62:"));
   EXPECT_THAT(ResumeToken::Decode(token.Encode()), IsOkAndHolds(token));
   token.weight_changes.assign(64, 0xffff);
   token.content_version = std::string(200, '\xff');
-  token.next_step = std::numeric_limits<int64_t>::max();
+  token.position = {.epoch = std::numeric_limits<int64_t>::max(),
+                    .examples = std::numeric_limits<int64_t>::max()};
   EXPECT_THAT(ResumeToken::Decode(token.Encode()), IsOkAndHolds(token));
 }
 
