@@ -39,6 +39,10 @@ void HashStep(const SelectionStep& step, Xxh3Hasher& hasher) {
   if (const auto* cycle = std::get_if<InterleaveFiles>(&step)) {
     two(cycle->cycle_length, cycle->block_length);
   }
+  if (const auto* listed = std::get_if<ListedRecords>(&step)) {
+    hasher.UpdateU64(listed->list->hash());
+    hasher.UpdateU64(static_cast<uint64_t>(listed->list->size()));
+  }
 }
 
 }  // namespace
@@ -48,7 +52,9 @@ int64_t SelectedRecords::size() const {
 }
 
 int64_t SelectedRecords::RecordAt(int64_t position) const {
-  return begin + (selection == nullptr ? position : selection->RecordAt(position));
+  if (selection == nullptr) return begin + position;
+  const int64_t record = selection->RecordAt(position);
+  return record == kUnknownRecord ? kUnknownRecord : begin + record;
 }
 
 void SelectedRecords::Hash(Xxh3Hasher& hasher) const {
@@ -117,6 +123,12 @@ absl::Status Selection::ApplyRecordStep(const SelectionStep& step) {
           absl::StrCat("take is ", take->count, ", want 0 or more records"));
     }
     num_records_ = std::min(num_records_, take->count);
+  } else if (const auto* listed = std::get_if<ListedRecords>(&step)) {
+    SYSTOLE_CHECK(listed->list->num_positions() == num_records_);
+    filters_.push_back({.begin = begin_, .stride = stride_, .list = listed->list});
+    begin_ = 0;
+    stride_ = 1;
+    num_records_ = listed->list->size();
   } else {
     const auto& shard = std::get<ShardRecords>(step);
     SYSTOLE_RETURN_IF_ERROR(CheckPart("shard", shard.count, shard.index));
@@ -162,8 +174,10 @@ absl::Status Selection::ApplySteps(absl::Span<const int64_t> records_per_shard,
       return absl::InvalidArgumentError(absl::StrCat("select[", i, "] ", applied.message()));
     }
     if (num_records_ == 0 && no_records == NoRecords::kRefused) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("select[", i, "] leaves no record; take or skip less, or split less"));
+      return absl::InvalidArgumentError(absl::StrCat("select[", i, "] leaves no record; ",
+                                                     std::holds_alternative<ListedRecords>(step)
+                                                         ? "none of the records meets the condition"
+                                                         : "take or skip less, or split less"));
     }
   }
   return absl::OkStatus();
@@ -176,6 +190,7 @@ absl::StatusOr<Selection> Selection::Create(absl::Span<const int64_t> records_pe
   Xxh3Hasher hasher;
   selection.num_records_ =
       std::accumulate(records_per_shard.begin(), records_per_shard.end(), int64_t{0});
+  selection.num_dataset_records_ = selection.num_records_;
   SYSTOLE_RETURN_IF_ERROR(selection.ApplySteps(records_per_shard, steps, no_records, hasher));
   if (selection.files_.has_value() && !selection.files_->interleave.has_value()) {
     SYSTOLE_ASSIGN_OR_RETURN(selection.files_->map, ShardMap::Create(selection.files_->sizes));
@@ -208,7 +223,20 @@ absl::StatusOr<Selection> Selection::Concatenate(std::vector<SelectedRecords> me
 
 int64_t Selection::RecordAt(int64_t position) const {
   SYSTOLE_CHECK(position >= 0 && position < num_records_);
-  const int64_t at = begin_ + position * stride_;
+  int64_t at = begin_ + position * stride_;
+  for (auto filter = filters_.rbegin(); filter != filters_.rend(); ++filter) {
+    if (!filter->list->is_known()) return kUnknownRecord;
+    at = filter->begin + filter->list->At(at) * filter->stride;
+  }
+  return BaseRecordAt(at);
+}
+
+bool Selection::is_whole() const {
+  return filters_.empty() && begin_ == 0 && stride_ == 1 && !files_.has_value() &&
+         !members_.has_value() && num_records_ == num_dataset_records_;
+}
+
+int64_t Selection::BaseRecordAt(int64_t at) const {
   if (members_.has_value()) {
     const ShardPlace place = members_->map.Find(at);
     return members_->records[static_cast<size_t>(place.shard)].RecordAt(place.index);

@@ -1,6 +1,6 @@
 // Which records of a dataset a feed has, and their order before the shuffle. The result is that of
-// tf.data's skip, take, shard, interleave and auto-shard on a list of files, as a function of the
-// position. Records are numbered over the dataset's shards in order (shard_map.h).
+// tf.data's skip, take, shard, filter, interleave and auto-shard on a list of files, as a function
+// of the position. Records are numbered over the dataset's shards in order (shard_map.h).
 //
 // Thread-compatible: const throughout.
 #ifndef SYSTOLE_CORE_ORDER_SELECTION_H_
@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "core/checksum/xxh3.h"
 #include "core/order/interleave.h"
+#include "core/order/record_list.h"
 #include "core/order/shard_map.h"
 
 namespace systole {
@@ -42,8 +43,12 @@ struct InterleaveFiles {
   int64_t cycle_length = 0;
   int64_t block_length = 0;
 };
-using SelectionStep =
-    std::variant<SkipRecords, TakeRecords, ShardRecords, ShardFiles, InterleaveFiles>;
+// Keeps the positions of `list`, of those that the steps before have left.
+struct ListedRecords {
+  std::shared_ptr<const RecordList> list;
+};
+using SelectionStep = std::variant<SkipRecords, TakeRecords, ShardRecords, ShardFiles,
+                                   InterleaveFiles, ListedRecords>;
 
 // Most steps of a selection.
 inline constexpr int kMaxSelectionSteps = 32;
@@ -60,7 +65,8 @@ struct SelectedRecords {
   std::shared_ptr<const Selection> selection;
 
   int64_t size() const;
-  // The record at `position`, numbered like `begin`. REQUIRES: 0 <= position < size().
+  // The record at `position`, numbered like `begin`, or kUnknownRecord. REQUIRES: 0 <= position <
+  // size().
   int64_t RecordAt(int64_t position) const;
   // Adds to the hash everything that decides which records these are, except `begin`.
   void Hash(Xxh3Hasher& hasher) const;
@@ -75,6 +81,7 @@ class Selection {
   // Selects by `steps` from all records of the shards.
   //   InvalidArgument  a step is out of range or at a wrong place, or it leaves no record and
   //                    `no_records` is kRefused. The message names the step: "select[1]".
+  // REQUIRES: a ListedRecords has a list of as many positions as the steps before leave.
   static absl::StatusOr<Selection> Create(absl::Span<const int64_t> records_per_shard,
                                           absl::Span<const SelectionStep> steps,
                                           NoRecords no_records = NoRecords::kRefused);
@@ -90,12 +97,14 @@ class Selection {
 
   // Records selected; at least 1 unless NoRecords::kAllowed.
   int64_t num_records() const { return num_records_; }
+  // Whether these are all records of the dataset, in its order.
+  bool is_whole() const;
   // The record at `position`, by its number in the dataset. Each record has at most one position.
-  // O(1), or O(cycle_length) if shards are interleaved. REQUIRES: 0 <= position < num_records()
-  // (CHECK).
+  // O(1), or O(cycle_length) if shards are interleaved. kUnknownRecord if a list is not known in
+  // this process. REQUIRES: 0 <= position < num_records() (CHECK).
   int64_t RecordAt(int64_t position) const;
 
-  // Hash of the steps as they were given.
+  // Hash of the steps as they were given. Of a list the hash of its positions counts.
   uint64_t fingerprint() const { return fingerprint_; }
 
  private:
@@ -109,11 +118,24 @@ class Selection {
                              const SelectionStep& step);
   absl::Status ApplyRecordStep(const SelectionStep& step);
 
-  // Position p of the result is position begin_ + p * stride_ of the records that `files_` or
-  // `members_` give.
+  // A list that chooses from positions: position p of its choice is position begin + list[p] *
+  // stride of what came before the list.
+  struct Filter {
+    int64_t begin = 0;
+    int64_t stride = 1;
+    std::shared_ptr<const RecordList> list;
+  };
+
+  // The record at a position of `files_` or `members_`, or of the whole dataset.
+  int64_t BaseRecordAt(int64_t at) const;
+
+  // Position p of the result is position begin_ + p * stride_ of what the last of `filters_` has
+  // chosen or, without filters, of the records that `files_` or `members_` give.
+  std::vector<Filter> filters_;
   int64_t begin_ = 0;
   int64_t stride_ = 1;
   int64_t num_records_ = 0;
+  int64_t num_dataset_records_ = 0;  // Set by Create().
   // The records of these files, one file after the other or interleaved. Without `files_`: all
   // records of the dataset in its order.
   struct Files {

@@ -1,6 +1,8 @@
 #include "core/order/selection.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -62,6 +64,70 @@ TEST(SelectionTest, PartsCoverEverythingOnce) {
   }
 }
 
+// The list of those of `num_positions` whose number, multiplied by 7, is 0 to 2 modulo 5.
+ListedRecords Some(int64_t num_positions) {
+  std::vector<uint64_t> words(static_cast<size_t>(num_positions / 64 + 1));
+  for (int64_t i = 0; i < num_positions; ++i) {
+    if (i * 7 % 5 < 3) words[static_cast<size_t>(i / 64)] |= uint64_t{1} << (i % 64);
+  }
+  return {std::make_shared<const RecordList>(words, num_positions)};
+}
+
+TEST(SelectionTest, AListChoosesFromWhatTheStepsBeforeHaveLeft) {
+  const std::vector<int64_t> shards = {70, 0, 120, 33};
+  const std::vector<std::vector<SelectionStep>> before = {
+      {},
+      {SkipRecords{11}},
+      {ShardFiles{2, 0}, InterleaveFiles{2, 3}, TakeRecords{90}},
+      {ShardRecords{3, 1}, SkipRecords{2}}};
+  const std::vector<std::vector<SelectionStep>> after = {
+      {}, {SkipRecords{5}, ShardRecords{2, 1}}, {TakeRecords{7}}};
+  for (const std::vector<SelectionStep>& first : before) {
+    for (const std::vector<SelectionStep>& last : after) {
+      std::vector<int64_t> wanted;
+      const std::vector<int64_t> left = Selected(shards, first);
+      for (size_t i = 0; i < left.size(); ++i) {
+        if (i * 7 % 5 < 3) wanted.push_back(left[i]);
+      }
+      std::vector<SelectionStep> steps = first;
+      steps.emplace_back(Some(static_cast<int64_t>(left.size())));
+      // A second list, of the positions in the first one.
+      std::vector<int64_t> twice;
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        if (i * 7 % 5 < 3) twice.push_back(wanted[i]);
+      }
+      steps.emplace_back(Some(static_cast<int64_t>(wanted.size())));
+      EXPECT_EQ(Selected(shards, steps), twice);
+      steps.insert(steps.end(), last.begin(), last.end());
+      const std::vector<int64_t> chosen = Selected({static_cast<int64_t>(twice.size())}, last);
+      wanted.clear();
+      for (const int64_t i : chosen) wanted.push_back(twice[static_cast<size_t>(i)]);
+      EXPECT_EQ(Selected(shards, steps), wanted);
+    }
+  }
+}
+
+TEST(SelectionTest, ThePositionsOfAListCountInTheFingerprint) {
+  const auto fingerprint = [](uint64_t word) {
+    const ListedRecords step = {
+        std::make_shared<const RecordList>(std::vector<uint64_t>{word}, 10)};
+    return Selection::Create({10}, {step})->fingerprint();
+  };
+  EXPECT_EQ(fingerprint(0b11), fingerprint(0b11));
+  EXPECT_NE(fingerprint(0b11), fingerprint(0b101));
+}
+
+TEST(SelectionTest, WhereAListIsNotKnownTheNumberOfRecordsIs) {
+  const ListedRecords step = {std::make_shared<const RecordList>(RecordList::OfUnknown(6, 10))};
+  const absl::StatusOr<Selection> selection = Selection::Create({10}, {step, ShardRecords{2, 1}});
+  ASSERT_THAT(selection, IsOk());
+  EXPECT_EQ(selection->num_records(), 3);
+  EXPECT_EQ(selection->RecordAt(2), kUnknownRecord);
+  const SelectedRecords member = {
+      .begin = 100, .num_records = 10, .selection = std::make_shared<const Selection>(*selection)};
+  EXPECT_EQ(member.RecordAt(0), kUnknownRecord);
+}
+
 TEST(SelectionTest, WhatCannotBeAppliedNamesTheStep) {
   const auto refused = [](const std::vector<SelectionStep>& steps, const std::string& what) {
     SCOPED_TRACE(what);
@@ -76,6 +142,8 @@ TEST(SelectionTest, WhatCannotBeAppliedNamesTheStep) {
   refused({ShardRecords{2, 2}}, "index: 2");
   refused({ShardRecords{2, -1}}, "index: -1");
   refused({ShardRecords{9, 8}}, "leaves no record");
+  refused({{ListedRecords{std::make_shared<const RecordList>(std::vector<uint64_t>{0}, 7)}}},
+          "select[0] leaves no record; none of the records meets the condition");
   refused({ShardFiles{3, 0}}, "only 2 shards; want at least one for each, or policy: DATA");
   refused({SkipRecords{1}, ShardFiles{2, 0}}, "select[1] takes whole shards");
   refused({InterleaveFiles{2, 1}, ShardFiles{2, 0}}, "select[1] takes whole shards");

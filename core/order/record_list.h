@@ -1,0 +1,51 @@
+// A list of positions, in ascending order, that is looked up by rank: the records that meet a
+// condition. It takes a bit for each position, and a fifth more for the look-up.
+//
+// Thread-compatible: const throughout.
+#ifndef SYSTOLE_CORE_ORDER_RECORD_LIST_H_
+#define SYSTOLE_CORE_ORDER_RECORD_LIST_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace systole {
+
+// In place of a record's number, where only a server knows the number (RecordList::OfUnknown()).
+inline constexpr int64_t kUnknownRecord = -1;
+
+class RecordList {
+ public:
+  // Bit i % 64 of words[i / 64] says whether the list has position i, for 0 <= i < num_positions.
+  // Other bits are ignored. REQUIRES: enough words.
+  RecordList(std::vector<uint64_t> words, int64_t num_positions);
+  // A list of `size` positions of which this process knows only how many there are.
+  static RecordList OfUnknown(int64_t size, int64_t num_positions);
+
+  bool is_known() const { return is_known_; }
+  // Of how many positions the list has chosen.
+  int64_t num_positions() const { return num_positions_; }
+  int64_t size() const { return size_; }
+  // Position number `rank` of the list, counted from 0. kUnknownRecord if !is_known(). O(1): the
+  // search is by halves only where the list has few positions. REQUIRES: 0 <= rank < size()
+  // (CHECK).
+  int64_t At(int64_t rank) const;
+
+  // Hash of the positions and of their number. 0 if !is_known().
+  uint64_t hash() const { return hash_; }
+
+ private:
+  RecordList() = default;
+
+  bool is_known_ = true;
+  int64_t num_positions_ = 0;
+  int64_t size_ = 0;
+  uint64_t hash_ = 0;
+  std::vector<uint64_t> words_;
+  std::vector<int64_t> ranks_;  // Per block of positions: how many the list has before the block.
+  std::vector<int64_t>
+      samples_;  // The block of each position whose rank is a multiple of a number.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_ORDER_RECORD_LIST_H_
