@@ -24,7 +24,7 @@ set -euo pipefail
 # them: they are the same each time, so more of them would find a new bug no sooner.
 declare -A inputs=(
   [answer]=600000 [arrivals]=60000 [bucket_list]=200000 [bucket_name]=100000 [cache_entry]=2000000 [checkpoint]=60000
-  [chip]=100000 [chunk]=150000 [compressed]=8000 [credential_answer]=50000 [example]=100000 [folder_index]=800000
+  [chip]=100000 [chunk]=150000 [column_file]=800000 [compressed]=8000 [credential_answer]=50000 [example]=100000 [folder_index]=800000
   [frame_scanner]=1000000 [hash_file]=400000 [http_headers]=250000 [http_request]=100000 [http_url]=40000
   [image_index]=800000 [index]=2000000 [ini_file]=400000
   [jpeg]=9000 [labels]=60000

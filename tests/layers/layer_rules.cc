@@ -105,6 +105,9 @@ std::vector<Room> SystoleRooms() {
        Join({files,
              {"core/compression", "core/record/source", "core/record/tfrecord",
               "core/record/webdataset", "core/record/images"}})},
+      // What single features hold in all records, and conditions on it. It knows no dataset and no
+      // spec.
+      {"core/column", 8, Join({files, {"core/example", "core/record/source"}})},
       {"core/image/window", 3, ground},  // Rectangles of images. No pixels.
       {"core/image/png", 3, ground},
       {"core/image/jpeg", 4, Join({ground, {"core/image/window"}})},
@@ -137,15 +140,16 @@ std::vector<Room> SystoleRooms() {
       {"core/dataset", 10,
        Join({files,
              messages,
-             {"core/textproto", "core/record", "core/record/source", "core/example", "core/image",
-              "core/order"}})},
+             {"core/textproto", "core/record", "core/record/source", "core/column", "core/example",
+              "core/image", "core/order"}})},
       // Checks a feed spec against a dataset and translates it. No thread, no example.
       {"core/plan", 11,
        Join({ground,
              messages,
              operations,
-             {"core/storage", "core/cache", "core/record/source", "core/example", "core/image/jpeg",
-              "core/image", "core/order", "core/batch", "core/spec", "core/dataset"}})},
+             {"core/storage", "core/cache", "core/record/source", "core/column", "core/example",
+              "core/image/jpeg", "core/image", "core/order", "core/batch", "core/spec",
+              "core/dataset"}})},
       // Makes a plan's steps: decides which stream is next, and makes examples.
       {"core/engine", 12,
        Join({ground,
@@ -323,9 +327,9 @@ std::vector<Room> SystoleRooms() {
        Join({files,
              messages,
              {"core/json", "core/compression", "core/record", "core/record/source",
-              "core/record/tfrecord", "core/record/images", "core/example", "core/image/jpeg",
-              "core/image/png", "core/image/resize", "core/image", "core/spec", "core/dataset",
-              "core/plan"}})},
+              "core/record/tfrecord", "core/record/images", "core/column", "core/example",
+              "core/image/jpeg", "core/image/png", "core/image/resize", "core/image", "core/spec",
+              "core/dataset", "core/plan"}})},
       // The work of `systole pace`, `replay` and `load`.
       {"client/cli/pacing", 13,
        Join({files,
@@ -351,6 +355,7 @@ std::vector<Room> SystoleRooms() {
               "core/spec",
               "core/record",
               "core/record/source",
+              "core/column",
               "core/operations/ops",
               "core/dataset",
               "core/plan",

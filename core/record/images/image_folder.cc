@@ -101,6 +101,8 @@ const ShardFormat& ImageFormat() {
   return format;
 }
 
+std::string ImageFolder::indexed_path() const { return absl::StrCat(path_, "/", kImageIndexBase); }
+
 ImageFolder::ImageFolder(ImageGroup group, std::vector<ImageClass> classes, ReadImages read,
                          int64_t max_record_bytes)
     : path_(absl::StripSuffix(group.folder, "/")),

@@ -35,6 +35,7 @@ const ShardFormat& ImageFormat();
 class ImageFolder final : public RecordSource {
  public:
   absl::string_view path() const override { return path_; }
+  std::string indexed_path() const override;
   uint64_t file_bytes() const override { return ends_.empty() ? 0 : ends_.back(); }
   uint64_t size_bytes() const override { return file_bytes(); }
   const std::string& note() const override { return note_; }

@@ -68,6 +68,9 @@ class RecordSource {
 
   // The file, or the common folder of a group of files.
   virtual absl::string_view path() const = 0;
+  // The name to whose file an index belongs (IndexPath()): path() or, in a group of files, a name
+  // in the common folder.
+  virtual std::string indexed_path() const { return std::string(path()); }
   // The part of path() that clients may see.
   absl::string_view base_name() const { return NameForClients(path()); }
   // Bytes of the file as it is stored. If the format has several files, the bytes of all.

@@ -1,0 +1,127 @@
+#include "core/column/column_file.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "core/column/column.h"
+#include "core/example/feature_view.h"
+#include "core/storage/memory_source.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/status_matchers.h"
+
+namespace systole {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr ShardContent kContent = {.hash = 0xabc, .num_records = 3};
+
+// Columns with each form of numbers: equal and different lengths, int64s, floats and none.
+std::vector<Column> Columns() {
+  ColumnBuilder bytes("bytes");
+  ColumnBuilder label("label");
+  ColumnBuilder some("some");
+  ColumnBuilder weight("weight");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(bytes.Add(FeatureView::OfBytes("bytes", "x")), IsOk());
+    EXPECT_THAT(label.Add(FeatureView::OfInt64("label", i - 1)), IsOk());
+    if (i == 1) {
+      some.AddDamaged();
+    } else {
+      EXPECT_THAT(some.Add(i == 0 ? FeatureView("some") : FeatureView::OfInt64("some", 7)), IsOk());
+    }
+    EXPECT_THAT(weight.Add(FeatureView::OfFloat("weight", 0.5F * static_cast<float>(i))), IsOk());
+  }
+  return {std::move(bytes).Build(), std::move(label).Build(), std::move(some).Build(),
+          std::move(weight).Build()};
+}
+
+absl::StatusOr<std::vector<Column>> Read(const std::string& text,
+                                         const ShardContent& content = kContent) {
+  return ReadColumnFile(MemorySource(text), content, nullptr);
+}
+
+TEST(ColumnFileTest, ColumnsAreReadAsTheyWereWritten) {
+  const std::vector<Column> columns = Columns();
+  EXPECT_THAT(columns[1].lengths, IsEmpty());
+  EXPECT_THAT(columns[1].int64s, ElementsAre(-1, 0, 1));
+  EXPECT_THAT(columns[2].lengths, ElementsAre(kAbsentFeature, kDamagedRecord, 1));
+  EXPECT_THAT(columns[3].floats, ElementsAre(0, 0.5F, 1));
+  const std::string text = ColumnFileText(kContent, columns);
+  EXPECT_THAT(Read(text), IsOkAndHolds(columns));
+  EXPECT_THAT(Read(ColumnFileText({}, {}), {}), IsOkAndHolds(IsEmpty()));
+}
+
+TEST(ColumnFileTest, WantedColumnsComeInTheirOrderAndOthersAreLeftOut) {
+  const std::vector<Column> columns = Columns();
+  const std::vector<std::string> wanted = {"weight", "none", "label"};
+  EXPECT_THAT(ReadColumnFile(MemorySource(ColumnFileText(kContent, columns)), kContent, &wanted),
+              IsOkAndHolds(ElementsAre(columns[3], columns[1])));
+}
+
+TEST(ColumnFileTest, ColumnsOfAnotherContentAreRefused) {
+  const std::string text = ColumnFileText(kContent, Columns());
+  for (const ShardContent& other : {ShardContent{.hash = 0xabd, .num_records = 3},
+                                    ShardContent{.hash = 0xabc, .num_records = 4}}) {
+    EXPECT_THAT(Read(text, other),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("another content")));
+  }
+}
+
+TEST(ColumnFileTest, EveryFlippedBitAndEveryCutIsNoticed) {
+  const std::string good = ColumnFileText(kContent, Columns());
+  for (size_t i = 0; i < good.size(); ++i) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string bad = good;
+      bad[i] = static_cast<char>(bad[i] ^ (1 << bit));
+      EXPECT_FALSE(Read(bad).ok()) << i;
+    }
+    EXPECT_FALSE(Read(good.substr(0, i)).ok()) << i;
+  }
+  EXPECT_THAT(Read(good + "x"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bytes, want")));
+}
+
+// A source that claims more bytes than it has.
+class Boasting final : public ByteSource {
+ public:
+  explicit Boasting(std::string bytes, uint64_t claimed)
+      : bytes_(std::move(bytes)), claimed_(claimed) {}
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, absl::Span<char> out) const override {
+    most_ = std::max(most_, out.size());
+    return bytes_.ReadAt(offset, out);
+  }
+  absl::StatusOr<uint64_t> Size() const override { return claimed_; }
+  absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
+  absl::string_view name() const override { return "boasting"; }
+  size_t most() const { return most_; }
+
+ private:
+  const MemorySource bytes_;
+  const uint64_t claimed_;
+  mutable size_t most_ = 0;
+};
+
+TEST(ColumnFileTest, NoMemoryIsTakenForBytesThatHaveNotCome) {
+  constexpr int64_t kRecords = int64_t{1} << 40;
+  const ShardContent content = {.hash = 1, .num_records = kRecords};
+  Column column = {.feature = "n", .num_records = kRecords, .facts = {.first_int64 = 0}};
+  column.length = 1;
+  const std::string head = ColumnFileText(content, {column});
+  // Enough bytes for the reader to take the lines for whole, so that only the numbers lack.
+  const Boasting file(head + std::string(200'000, 'x'), head.size() + uint64_t{8} * kRecords);
+  EXPECT_FALSE(ReadColumnFile(file, content, nullptr).ok());
+  EXPECT_LE(file.most(), size_t{1} << 20);
+}
+
+}  // namespace
+}  // namespace systole
