@@ -1,6 +1,7 @@
 #include "core/dataset/dataset.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -172,6 +173,24 @@ absl::StatusOr<Shards> OpenShards(absl::string_view name, absl::Span<const std::
   return shards;
 }
 
+uint64_t NextNumber() {
+  static std::atomic<uint64_t> made = 0;
+  return made.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Appends the first `num_bits` of `bits` to the first `at` of `all`, which has room for them and 0
+// from bit `at` on.
+void AppendBits(absl::Span<const uint64_t> bits, int64_t num_bits, int64_t at,
+                std::vector<uint64_t>& all) {
+  const auto shift = static_cast<unsigned>(at % 64);
+  auto to = static_cast<size_t>(at / 64);
+  for (int64_t begin = 0; begin < num_bits; begin += 64, ++to) {
+    const uint64_t word = bits[static_cast<size_t>(begin / 64)];
+    all[to] |= word << shift;
+    if (shift > 0 && word >> (64 - shift) != 0) all[to + 1] |= word >> (64 - shift);
+  }
+}
+
 }  // namespace
 
 void DamageLog::Add(Entry entry) {
@@ -202,7 +221,10 @@ std::vector<DamageLog::Entry> DamageLog::entries() const {
 
 Dataset::Dataset(std::string name, std::vector<std::shared_ptr<const RecordSource>> shards,
                  ShardMap map)
-    : name_(std::move(name)), shards_(std::move(shards)), map_(std::move(map)) {}
+    : name_(std::move(name)),
+      shards_(std::move(shards)),
+      map_(std::move(map)),
+      number_(NextNumber()) {}
 
 absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
                                                        absl::Span<const std::string> patterns,
@@ -217,7 +239,9 @@ absl::StatusOr<std::shared_ptr<Dataset>> Dataset::Open(std::string name,
   if (InterruptRequested()) {
     return absl::CancelledError(absl::StrCat("opening dataset '", name, "' was interrupted"));
   }
-  if (dataset.ok()) (*dataset)->note_ = std::move(note);
+  if (!dataset.ok()) return dataset;
+  (*dataset)->note_ = std::move(note);
+  (*dataset)->columns_ = std::make_unique<DatasetColumns>(options.index_dir, options.write_index);
   return dataset;
 }
 
@@ -331,6 +355,42 @@ void Dataset::NoteDamage(DamageLog::Entry entry) const {
   if (member == this) return;
   entry.record = record;
   member->damage_.Add(std::move(entry));
+}
+
+void Dataset::AddNote(absl::string_view note) {
+  if (!note.empty()) absl::StrAppend(&note_, note_.empty() ? "" : "; ", note);
+}
+
+absl::StatusOr<std::string> Dataset::NoteColumns(const std::vector<std::string>& features) const {
+  if (members_.empty()) return columns_->Note(shards_, features);
+  std::string note;
+  for (const std::shared_ptr<const Dataset>& member : members_) {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::string own, member->NoteColumns(features));
+    if (note.empty()) note = own;
+  }
+  return note;
+}
+
+absl::StatusOr<std::vector<uint64_t>> Dataset::RecordsThatMeet(const Condition& condition) const {
+  std::vector<uint64_t> all(static_cast<size_t>((num_records() + 63) / 64));
+  int64_t at = 0;
+  for (const std::shared_ptr<const Dataset>& member : members_) {
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<uint64_t> bits, member->RecordsThatMeet(condition));
+    AppendBits(bits, member->num_records(), at, all);
+    at += member->num_records();
+  }
+  if (!members_.empty()) return all;
+  const absl::StatusOr<std::vector<std::vector<uint64_t>>> bits =
+      columns_->RecordsThatMeet(shards_, condition);
+  if (!bits.ok()) {
+    return absl::Status(bits.status().code(),
+                        absl::StrCat("dataset '", name_, "': ", bits.status().message()));
+  }
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    AppendBits((*bits)[i], shards_[i]->num_records(), at, all);
+    at += shards_[i]->num_records();
+  }
+  return all;
 }
 
 absl::StatusOr<absl::string_view> Dataset::ReadRecord(int64_t record,

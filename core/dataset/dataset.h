@@ -18,8 +18,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/column/condition.h"
 #include "core/concurrency/mutex.h"
 #include "core/dataset/damage_cause.h"
+#include "core/dataset/dataset_columns.h"
 #include "core/dataset/dataset_sample.h"
 #include "core/example/example_parser.h"
 #include "core/order/shard_map.h"
@@ -145,6 +147,18 @@ class Dataset {
   // A note for a person: why the index of the shards' folder was not used, or could not be kept. It
   // is not an error. Empty: there is none.
   const std::string& note() const { return note_; }
+  // Adds to the note. Do not call it once other threads have the dataset.
+  void AddNote(absl::string_view note);
+
+  // Notes columns of these features for conditions on records, where shards have none
+  // (DatasetColumns::Note()). Returns a note for a person, or "". Reads all records of the shards
+  // that lack a column. For joined datasets: of every member.
+  absl::StatusOr<std::string> NoteColumns(const std::vector<std::string>& features) const;
+  // Which records meet the condition: bit i % 64 of word i / 64 for record i. Errors are those of
+  // DatasetColumns::RecordsThatMeet(), and name the dataset.
+  absl::StatusOr<std::vector<uint64_t>> RecordsThatMeet(const Condition& condition) const;
+  // A number that no other dataset of this process has or had.
+  uint64_t number() const { return number_; }
 
   // The first shard's word for a record, such as "tf.train.Example".
   absl::string_view example_name() const { return shards_.front()->examples().name(); }
@@ -182,6 +196,9 @@ class Dataset {
   DatasetSample sample_;                                 // Set by Create() and Join().
   std::vector<std::shared_ptr<const Dataset>> members_;  // Set by Join().
   mutable DamageLog damage_;                             // Written by const methods.
+  // Where shards keep their columns. Set by Open().
+  std::unique_ptr<const DatasetColumns> columns_ = std::make_unique<DatasetColumns>("", false);
+  const uint64_t number_;
 };
 
 }  // namespace systole
