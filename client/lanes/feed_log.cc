@@ -55,7 +55,7 @@ void FeedLog::ListIsUnreadable(const absl::Status& error) {
 }
 
 void FeedLog::Masked(int64_t step, const MissingExamples& missing) {
-  if (missing.masked_records.empty()) return;
+  if (missing.masked() == 0) return;
   Add(LogCause::kDamage, LogLevel::kWarn,
       absl::StrCat(MaskedText(step, missing), "; the servers' logs say where they are"), "", step);
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/order/record_list.h"
 #include "core/spec/order_spec.h"
 
 namespace systole {
@@ -22,6 +23,7 @@ KnownPlace PlaceKinds::At(int64_t step, int core, int64_t slot, bool is_valid) c
   if (!order_.has_value()) return known;
   known.record = order_->PlaceOnCore(step, core, slot).record;
   if (!is_valid) known.kind = known.record.has_value() ? PlaceKind::kMasked : PlaceKind::kPadding;
+  if (known.record == kUnknownRecord) known.record.reset();
   return known;
 }
 

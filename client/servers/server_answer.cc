@@ -1,6 +1,7 @@
 #include "client/servers/server_answer.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "core/numeric/normalise.h"
 #include "core/numeric/value_table.h"
 #include "core/order/core_split.h"
+#include "core/order/record_list.h"
 #include "core/order/resume_token.h"
 #include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
@@ -265,8 +267,25 @@ absl::StatusOr<Order> OrderOf(const v1::ResolveFeedResponse& answer, const v1::F
     records.push_back(
         {.num_records = answer.num_records(), .per_shard = answer.records_per_shard()});
   }
-  const absl::StatusOr<OrderSpec> order_spec = OrderSpecOf(spec, records);
+  int lists = 0;
+  const auto find =
+      [&](const WhereStep& step) -> absl::StatusOr<std::shared_ptr<const RecordList>> {
+    const int64_t positions = step.before.num_records();
+    const int64_t size = lists < answer.where_records_size() ? answer.where_records(lists) : -1;
+    ++lists;
+    if (size < 0 || size > positions) {
+      return absl::InternalError(absl::StrCat(
+          "where_records[", lists - 1, "] is ",
+          size < 0 ? "negative or not there" : absl::StrCat(size, ", more than ", positions)));
+    }
+    return std::make_shared<const RecordList>(RecordList::OfUnknown(size, positions));
+  };
+  const absl::StatusOr<OrderSpec> order_spec = OrderSpecOf(spec, records, find);
   if (!order_spec.ok()) return FitsNoOrder(order_spec.status());
+  if (lists != answer.where_records_size()) {
+    return Refuse(absl::StrCat("where_records has ", answer.where_records_size(), " numbers, want ",
+                               lists, ", one for each `where` of the spec"));
+  }
   absl::StatusOr<Order> order = Order::Create(*order_spec);
   if (!order.ok()) return FitsNoOrder(order.status());
   return order;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "core/order/record_list.h"
 #include "core/tensor/tensor.h"
 
 namespace systole {
@@ -18,6 +19,10 @@ void Note(const Order& order, int64_t step, int core, int64_t slot, MissingExamp
   const Place place = order.PlaceOnCore(step, core, slot);
   if (!place.record.has_value()) {
     ++missing.padded;
+    return;
+  }
+  if (*place.record == kUnknownRecord) {
+    ++missing.masked_unknown;
     return;
   }
   missing.masked_records.push_back(*place.record);
@@ -38,20 +43,21 @@ MissingExamples FindMissing(const Step& step, const Order& order) {
       if (++at == end) break;
     }
   }
-  missing.present -= missing.padded + static_cast<int64_t>(missing.masked_records.size());
+  missing.present -= missing.padded + missing.masked();
   return missing;
 }
 
 std::string MaskedText(int64_t step, const MissingExamples& missing) {
-  const size_t masked = missing.masked_records.size();
+  const size_t known = missing.masked_records.size();
   const auto named =
-      absl::MakeConstSpan(missing.masked_records).first(std::min(masked, kMaxRecordsNamed));
-  return absl::StrCat("step ", step, ": examples masked for damage: ", masked, "; record_id ",
-                      absl::StrJoin(named, ", "), named.size() < masked ? ", .." : "");
+      absl::MakeConstSpan(missing.masked_records).first(std::min(known, kMaxRecordsNamed));
+  return absl::StrCat("step ", step, ": examples masked for damage: ", missing.masked(),
+                      known == 0 ? "" : "; record_id ", absl::StrJoin(named, ", "),
+                      named.size() < known ? ", .." : "");
 }
 
 void AddMissing(const MissingExamples& missing, FeedClientStats& stats) {
-  stats.masked_examples += static_cast<int64_t>(missing.masked_records.size());
+  stats.masked_examples += missing.masked();
   stats.padded_examples += missing.padded;
   std::vector<int64_t>& listed = stats.masked_records;
   for (const int64_t record : missing.masked_records) {

@@ -21,14 +21,18 @@ struct MissingExamples {
   int64_t padded = 0;
   // The record_id of each masked place, sorted by core, then by place.
   std::vector<int64_t> masked_records;
+  // Masked places whose record_id only the servers know, because the spec has a `where`.
+  int64_t masked_unknown = 0;
 
-  bool empty() const { return masked_records.empty() && padded == 0; }
+  int64_t masked() const { return static_cast<int64_t>(masked_records.size()) + masked_unknown; }
+  bool empty() const { return masked() == 0 && padded == 0; }
 };
 
 // Looks at each byte of `valid`, and takes some hundred nanoseconds for each missing example.
 MissingExamples FindMissing(const Step& step, const Order& order);
 
-// "step 1: examples masked for damage: 2; record_id 63, 7", for a log. It names the first records.
+// "step 1: examples masked for damage: 2; record_id 63, 7", for a log. It names the first records
+// that are known.
 // REQUIRES: at least one example is masked.
 std::string MaskedText(int64_t step, const MissingExamples& missing);
 

@@ -57,7 +57,7 @@ std::optional<CompactFeed> CompactFeedOf(const FeedPlan& plan,
   }
   if (!any) return std::nullopt;
   absl::StatusOr<std::shared_ptr<const FeedPlan>> compact =
-      FeedPlan::Create(spec, std::move(dataset));
+      FeedPlan::Create(spec, std::move(dataset), plan.lists());
   // This plan does less than the feed's plan, so it should be valid. If it is not, all tensors are
   // sent as they are.
   if (!compact.ok()) return std::nullopt;

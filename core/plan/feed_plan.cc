@@ -12,6 +12,7 @@
 #include "core/plan/output_compiler.h"
 #include "core/plan/scratch_bytes.h"
 #include "core/plan/spec_text.h"
+#include "core/plan/where_plan.h"
 #include "core/spec/order_spec.h"
 #include "core/status/status_macros.h"
 #include "core/text/foreign_text.h"
@@ -169,12 +170,16 @@ absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spe
   return Dataset::Join(std::move(members));
 }
 
-FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Order order,
-                   SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs,
-                   std::optional<MixPlan> mix, int64_t example_elements)
+FeedPlan::FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset,
+                   std::shared_ptr<RecordLists> lists, Order order,
+                   std::vector<int64_t> where_records, SliceLayout layout, ExampleParser parser,
+                   std::vector<OutputPlan> outputs, std::optional<MixPlan> mix,
+                   int64_t example_elements)
     : spec_(std::move(spec)),
       dataset_(std::move(dataset)),
+      lists_(std::move(lists)),
       order_(std::move(order)),
+      where_records_(std::move(where_records)),
       layout_(std::move(layout)),
       parser_(std::move(parser)),
       outputs_(std::move(outputs)),
@@ -195,15 +200,26 @@ bool FeedPlan::decodes_jpegs() const {
 }
 
 absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
-    const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset) {
+    const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset,
+    std::shared_ptr<RecordLists> lists) {
   SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
+  if (lists == nullptr) lists = std::make_shared<RecordLists>();
   if (DatasetNames(spec) != dataset->name()) {
     return absl::NotFoundError(absl::StrCat("the spec names dataset '",
                                             ForeignName(DatasetNames(spec)), "', not '",
                                             dataset->name(), "'"));
   }
   SYSTOLE_RETURN_IF_ERROR(CheckNumbers(spec));
-  SYSTOLE_ASSIGN_OR_RETURN(const OrderSpec order_spec, OrderSpecOf(spec, RecordsOf(*dataset)));
+  std::vector<int64_t> where_records;
+  const auto find =
+      [&](const WhereStep& step) -> absl::StatusOr<std::shared_ptr<const RecordList>> {
+    SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const RecordList> list,
+                             ListOf(spec, *dataset, step, *lists));
+    where_records.push_back(list->size());
+    return list;
+  };
+  SYSTOLE_ASSIGN_OR_RETURN(const OrderSpec order_spec,
+                           OrderSpecOf(spec, RecordsOf(*dataset), find));
   SYSTOLE_ASSIGN_OR_RETURN(Order order, Order::Create(order_spec));
 
   const int64_t per_core_batch = order.split().per_core_batch();
@@ -247,8 +263,9 @@ absl::StatusOr<std::shared_ptr<const FeedPlan>> FeedPlan::Create(
       const int64_t example_elements,
       CountExampleElements(spec, *dataset, outputs, mix.has_value() ? mix->group : 1));
   std::shared_ptr<const FeedPlan> plan = absl::WrapUnique(
-      new FeedPlan(std::move(typed), std::move(dataset), std::move(order), std::move(layout),
-                   std::move(parser), std::move(outputs), std::move(mix), example_elements));
+      new FeedPlan(std::move(typed), std::move(dataset), std::move(lists), std::move(order),
+                   std::move(where_records), std::move(layout), std::move(parser),
+                   std::move(outputs), std::move(mix), example_elements));
   SYSTOLE_RETURN_IF_ERROR(CheckScratchBytes(ScratchBytesOf(plan->outputs(), plan->layout())));
   // The defaults are checked last, when the work of making an example is known to be bounded.
   int64_t pixels_left = kMaxDefaultPixels;

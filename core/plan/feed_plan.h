@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "core/batch/slice_layout.h"
 #include "core/dataset/dataset.h"
+#include "core/dataset/record_lists.h"
 #include "core/example/example_parser.h"
 #include "core/order/order.h"
 #include "core/plan/mix_plan.h"
@@ -42,15 +43,23 @@ absl::StatusOr<std::shared_ptr<const Dataset>> DatasetOf(const v1::FeedSpec& spe
 class FeedPlan {
  public:
   // Checks `spec` and translates it. Nothing is decoded, but the features of a sample record are
-  // compared with what the outputs need.
+  // compared with what the outputs need. For a `where` the columns of the shards are read, and
+  // `lists` holds the list of records, as long as the plan lives. Null: the plan has lists of its
+  // own. With a `where`, not called from a task of a WorkerPool.
   //   InvalidArgument  the message has the field of the spec, what was seen and what was wanted.
   //   NotFound         the spec names another dataset, or members that `dataset` does not have.
+  // Also the errors of ListOf().
   static absl::StatusOr<std::shared_ptr<const FeedPlan>> Create(
-      const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset);
+      const v1::FeedSpec& spec, std::shared_ptr<const Dataset> dataset,
+      std::shared_ptr<RecordLists> lists = nullptr);
 
   const v1::FeedSpec& spec() const { return spec_; }
   const Dataset& dataset() const { return *dataset_; }
   const Order& order() const { return order_; }
+  // The lengths of the lists of records for each `where`, in the order of FindList.
+  const std::vector<int64_t>& where_records() const { return where_records_; }
+  // For other plans over the same records.
+  const std::shared_ptr<RecordLists>& lists() const { return lists_; }
   const SliceLayout& layout() const { return layout_; }
   const ExampleParser& parser() const { return parser_; }
   const std::vector<OutputPlan>& outputs() const { return outputs_; }
@@ -81,13 +90,16 @@ class FeedPlan {
   uint64_t order_fingerprint() const { return order_.Fingerprint(dataset_->fingerprint()); }
 
  private:
-  FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset, Order order,
+  FeedPlan(v1::FeedSpec spec, std::shared_ptr<const Dataset> dataset,
+           std::shared_ptr<RecordLists> lists, Order order, std::vector<int64_t> where_records,
            SliceLayout layout, ExampleParser parser, std::vector<OutputPlan> outputs,
            std::optional<MixPlan> mix, int64_t example_elements);
 
   const v1::FeedSpec spec_;
   const std::shared_ptr<const Dataset> dataset_;
+  const std::shared_ptr<RecordLists> lists_;
   const Order order_;
+  const std::vector<int64_t> where_records_;
   const SliceLayout layout_;
   const ExampleParser parser_;
   const std::vector<OutputPlan> outputs_;

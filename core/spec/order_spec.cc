@@ -18,11 +18,27 @@ namespace {
 
 using Selects = google::protobuf::RepeatedPtrField<v1::Select>;
 
+// A `select`, of the feed or of a member, and what it is applied to.
+struct SelectOf {
+  const Selects& selects;
+  std::string prefix;  // "mixture[0]." or "", for messages.
+  int member;          // As in WhereStep.
+};
+
+// The selection by these steps. With none: what the steps are applied to.
+using MakeSelection =
+    absl::FunctionRef<absl::StatusOr<Selection>(absl::Span<const SelectionStep> steps)>;
+
+absl::Status Prefixed(const std::string& prefix, const absl::Status& error) {
+  return absl::Status(error.code(), absl::StrCat(prefix, error.message()));
+}
+
 // The steps of `select`. A step of policy OFF is left out.
-absl::StatusOr<std::vector<SelectionStep>> StepsOf(const Selects& selects) {
+absl::StatusOr<std::vector<SelectionStep>> StepsOf(const SelectOf& of, MakeSelection make,
+                                                   FindList find) {
   std::vector<SelectionStep> steps;
-  for (int i = 0; i < selects.size(); ++i) {
-    const v1::Select& select = selects[i];
+  for (int i = 0; i < of.selects.size(); ++i) {
+    const v1::Select& select = of.selects[i];
     switch (select.step_case()) {
       case v1::Select::kSkip:
         steps.emplace_back(SkipRecords{select.skip()});
@@ -49,10 +65,23 @@ absl::StatusOr<std::vector<SelectionStep>> StepsOf(const Selects& selects) {
         }
         break;
       }
+      case v1::Select::kWhere: {
+        const absl::StatusOr<Selection> before = make(steps);
+        if (!before.ok()) return Prefixed(of.prefix, before.status());
+        ListedRecords listed;
+        SYSTOLE_ASSIGN_OR_RETURN(listed.list,
+                                 find({.where = select.where(),
+                                       .field = absl::StrCat(of.prefix, "select[", i, "].where"),
+                                       .member = of.member,
+                                       .step = i,
+                                       .before = *before}));
+        steps.emplace_back(std::move(listed));
+        break;
+      }
       case v1::Select::STEP_NOT_SET:
         return absl::InvalidArgumentError(
-            absl::StrCat("select[", i,
-                         "] names no step; want skip, take, shard, interleave or "
+            absl::StrCat(of.prefix, "select[", i,
+                         "] names no step; want skip, take, shard, where, interleave or "
                          "auto_shard"));
     }
   }
@@ -60,20 +89,27 @@ absl::StatusOr<std::vector<SelectionStep>> StepsOf(const Selects& selects) {
 }
 
 bool NeedShards(const Selects& selects) {
-  const absl::StatusOr<std::vector<SelectionStep>> steps = StepsOf(selects);
-  return steps.ok() && Selection::NeedsShards(*steps);
+  return std::any_of(selects.begin(), selects.end(), [](const v1::Select& select) {
+    const v1::AutoShard::Policy policy = select.auto_shard().policy();
+    return select.has_interleave() || (select.has_auto_shard() && policy != v1::AutoShard::OFF &&
+                                       policy != v1::AutoShard::DATA);
+  });
 }
 
-// The records of one dataset that `selects` leave. Null if they leave all of them.
+// The records of one dataset that `select` leaves. Null if it leaves all of them.
 absl::StatusOr<std::shared_ptr<const Selection>> SelectionOf(
-    const Selects& selects, const DatasetRecords& dataset,
+    const SelectOf& of, const DatasetRecords& dataset, FindList find,
     NoRecords no_records = NoRecords::kRefused) {
-  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<SelectionStep> steps, StepsOf(selects));
-  if (steps.empty()) return nullptr;
   absl::Span<const int64_t> per_shard = dataset.per_shard;
-  if (!Selection::NeedsShards(steps)) per_shard = {&dataset.num_records, 1};
-  SYSTOLE_ASSIGN_OR_RETURN(Selection selection, Selection::Create(per_shard, steps, no_records));
-  return std::make_shared<const Selection>(std::move(selection));
+  if (!NeedShards(of.selects)) per_shard = {&dataset.num_records, 1};
+  const auto make = [&](absl::Span<const SelectionStep> steps) {
+    return Selection::Create(per_shard, steps, no_records);
+  };
+  SYSTOLE_ASSIGN_OR_RETURN(const std::vector<SelectionStep> steps, StepsOf(of, make, find));
+  if (steps.empty()) return nullptr;
+  absl::StatusOr<Selection> selection = make(steps);
+  if (!selection.ok()) return Prefixed(of.prefix, selection.status());
+  return std::make_shared<const Selection>(*std::move(selection));
 }
 
 std::string MemberField(const v1::FeedSpec& spec, int member) {
@@ -82,20 +118,19 @@ std::string MemberField(const v1::FeedSpec& spec, int member) {
 
 // The records that each member contributes.
 absl::StatusOr<std::vector<SelectedRecords>> RecordsOfMembers(
-    const v1::FeedSpec& spec, absl::Span<const DatasetRecords> datasets) {
+    const v1::FeedSpec& spec, absl::Span<const DatasetRecords> datasets, FindList find) {
   std::vector<SelectedRecords> records;
   int64_t begin = 0;
   const NoRecords no_records = spec.mixture().empty() ? NoRecords::kAllowed : NoRecords::kRefused;
   for (int i = 0; i < MembersOf(spec).size(); ++i) {
     const DatasetRecords& dataset = datasets[static_cast<size_t>(i)];
-    absl::StatusOr<std::shared_ptr<const Selection>> selection =
-        SelectionOf(MembersOf(spec)[i].select(), dataset, no_records);
-    if (!selection.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(MemberField(spec, i), ".", selection.status().message()));
-    }
+    SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const Selection> selection,
+                             SelectionOf({.selects = MembersOf(spec)[i].select(),
+                                          .prefix = absl::StrCat(MemberField(spec, i), "."),
+                                          .member = i},
+                                         dataset, find, no_records));
     records.push_back(
-        {.begin = begin, .num_records = dataset.num_records, .selection = *std::move(selection)});
+        {.begin = begin, .num_records = dataset.num_records, .selection = std::move(selection)});
     begin += dataset.num_records;
   }
   return records;
@@ -134,14 +169,18 @@ absl::Status SetMixture(const v1::FeedSpec& spec, std::vector<SelectedRecords> r
 }
 
 absl::Status SetConcatenation(const v1::FeedSpec& spec, absl::Span<const DatasetRecords> datasets,
-                              std::vector<SelectedRecords> records, OrderSpec& order) {
+                              const std::vector<SelectedRecords>& records, FindList find,
+                              OrderSpec& order) {
+  const SelectOf of = {.selects = spec.select(), .prefix = "", .member = kOwnSelect};
   const bool whole = std::all_of(records.begin(), records.end(), [](const SelectedRecords& one) {
     return one.selection == nullptr;
   });
   if (!whole) {
-    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<SelectionStep> steps, StepsOf(spec.select()));
-    SYSTOLE_ASSIGN_OR_RETURN(Selection selection,
-                             Selection::Concatenate(std::move(records), steps));
+    const auto make = [&records](absl::Span<const SelectionStep> steps) {
+      return Selection::Concatenate(records, steps);
+    };
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<SelectionStep> steps, StepsOf(of, make, find));
+    SYSTOLE_ASSIGN_OR_RETURN(Selection selection, make(steps));
     order.selection = std::make_shared<const Selection>(std::move(selection));
   } else {
     // `select` takes records from all members together, as if they were one dataset.
@@ -152,7 +191,7 @@ absl::Status SetConcatenation(const v1::FeedSpec& spec, absl::Span<const Dataset
       per_shard.insert(per_shard.end(), dataset.per_shard.begin(), dataset.per_shard.end());
     }
     all.per_shard = per_shard;
-    SYSTOLE_ASSIGN_OR_RETURN(order.selection, SelectionOf(spec.select(), all));
+    SYSTOLE_ASSIGN_OR_RETURN(order.selection, SelectionOf(of, all, find));
     order.num_records = all.num_records;
   }
   if (order.selection != nullptr) order.num_records = order.selection->num_records();
@@ -211,8 +250,13 @@ bool SelectsByShards(const v1::FeedSpec& spec, int member) {
   return NeedShards(spec.select());
 }
 
+absl::StatusOr<std::shared_ptr<const RecordList>> NoLists(const WhereStep& step) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(step.field, " cannot be answered here, where no record is at hand"));
+}
+
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
-                                      absl::Span<const DatasetRecords> datasets) {
+                                      absl::Span<const DatasetRecords> datasets, FindList find) {
   SYSTOLE_RETURN_IF_ERROR(CheckMembers(spec));
   if (!spec.weights().empty() && spec.mixture().empty()) {
     return absl::InvalidArgumentError(
@@ -231,14 +275,17 @@ absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
                      .num_cores = NumCoresOf(spec),
                      .split = spec.split() == v1::FILL ? SplitRule::kFill : SplitRule::kBalanced};
   if (MembersOf(spec).empty()) {
-    SYSTOLE_ASSIGN_OR_RETURN(order.selection, SelectionOf(spec.select(), datasets[0]));
+    SYSTOLE_ASSIGN_OR_RETURN(
+        order.selection, SelectionOf({.selects = spec.select(), .prefix = "", .member = kOwnSelect},
+                                     datasets[0], find));
     order.num_records =
         order.selection == nullptr ? datasets[0].num_records : order.selection->num_records();
     return order;
   }
-  SYSTOLE_ASSIGN_OR_RETURN(std::vector<SelectedRecords> records, RecordsOfMembers(spec, datasets));
+  SYSTOLE_ASSIGN_OR_RETURN(std::vector<SelectedRecords> records,
+                           RecordsOfMembers(spec, datasets, find));
   SYSTOLE_RETURN_IF_ERROR(spec.mixture().empty()
-                              ? SetConcatenation(spec, datasets, std::move(records), order)
+                              ? SetConcatenation(spec, datasets, records, find, order)
                               : SetMixture(spec, std::move(records), order));
   return order;
 }

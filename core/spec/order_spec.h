@@ -8,13 +8,17 @@
 #define SYSTOLE_CORE_SPEC_ORDER_SPEC_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/order/order.h"
+#include "core/order/record_list.h"
+#include "core/order/selection.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "systole/v1/feed.pb.h"
 
@@ -47,15 +51,36 @@ int NumCoresOf(const v1::FeedSpec& spec);
 // the spec has members.
 bool SelectsByShards(const v1::FeedSpec& spec, int member = 0);
 
+// A `where` of the spec, and the records of which it chooses.
+struct WhereStep {
+  const v1::Where& where;
+  std::string field;  // "select[1].where" or "mixture[0].select[1].where", for messages.
+  // The member in whose `select` it is. kOwnSelect: it is in the feed's own, over all members.
+  int member;
+  int step;  // Its number in this `select`.
+  // What the steps before leave.
+  const Selection& before;
+};
+inline constexpr int kOwnSelect = -1;
+
+// The list of those positions of `step.before` whose records meet the condition. Called for each
+// `where`: for those of the members in order, then for those of the feed's own `select`.
+using FindList =
+    absl::FunctionRef<absl::StatusOr<std::shared_ptr<const RecordList>>(const WhereStep& step)>;
+// Refuses every step.
+absl::StatusOr<std::shared_ptr<const RecordList>> NoLists(const WhereStep& step);
+
 // The order that the spec asks for. `datasets` has one element, or one for each of MembersOf(spec).
 // REQUIRES: the values of the spec's enumerations are known.
 //   InvalidArgument  the errors of CheckMembers(); `select`, of the feed or of a member, cannot be
 //                    applied; a mixture cannot be made; or `weights` cannot be applied or is set
 //                    without a mixture. The message has the field.
-// This function does not check other numbers of the spec, except for a spec with `weights`.
+// Also the errors of `find`. This function does not check other numbers of the spec, except for a
+// spec with `weights`.
 // Order::Create() checks them.
 absl::StatusOr<OrderSpec> OrderSpecOf(const v1::FeedSpec& spec,
-                                      absl::Span<const DatasetRecords> datasets);
+                                      absl::Span<const DatasetRecords> datasets,
+                                      FindList find = NoLists);
 
 }  // namespace systole
 

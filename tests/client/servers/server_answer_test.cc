@@ -2,10 +2,12 @@
 // tests/client/feed/hostile_server_test.cc.
 #include "client/servers/server_answer.h"
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "core/batch/slice_layout.h"
@@ -75,6 +77,27 @@ TEST(ServerAnswerTest, FormsThatCanBeDoneAreTaken) {
         {[](auto& form) { Table(form, 256); }},
         {[](auto& form) { Table(form, 3 * 256, 2); }}}) {
     EXPECT_THAT(CheckFeedAnswer(With(fill), Spec()), IsOk());
+  }
+}
+
+TEST(ServerAnswerTest, EachWhereHasItsNumberOfRecords) {
+  v1::FeedSpec spec = Spec();
+  spec.set_tail(v1::PAD);
+  spec.add_select()->mutable_where()->set_feature("label");
+  const auto check = [&spec](const std::vector<int64_t>& records) {
+    v1::ResolveFeedResponse answer = Answer();
+    for (const int64_t each : records) answer.add_where_records(each);
+    const int64_t steps = records.empty() ? 1 : (records[0] - 1) / spec.global_batch() + 1;
+    answer.set_steps_per_epoch(steps);
+    answer.set_total_steps(steps * spec.epochs());
+    return CheckFeedAnswer(answer, spec);
+  };
+  const int64_t all = Answer().num_records();
+  EXPECT_THAT(check({all}), IsOk());
+  EXPECT_THAT(check({1}), IsOk());
+  for (const std::vector<int64_t>& wrong :
+       {std::vector<int64_t>{}, {-1}, {all + 1}, {1, 1}, {std::numeric_limits<int64_t>::max()}}) {
+    EXPECT_THAT(check(wrong), StatusIs(absl::StatusCode::kInternal, HasSubstr("where_records")));
   }
 }
 

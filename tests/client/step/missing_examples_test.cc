@@ -74,6 +74,18 @@ TEST(MissingExamplesTest, AreMaskedWhereTheOrderHasARecordAndPaddingBehindIt) {
   EXPECT_THAT(stats.masked_records, ElementsAre(order->RecordAt(/*epoch=*/1, /*position=*/10)));
 }
 
+TEST(MissingExamplesTest, AMaskedExampleWithoutAKnownRecordIsCountedAndNotNamed) {
+  MissingExamples missing = {.masked_unknown = 3};
+  EXPECT_FALSE(missing.empty());
+  EXPECT_EQ(MaskedText(1, missing), "step 1: examples masked for damage: 3");
+  missing.masked_records = {7};
+  EXPECT_EQ(MaskedText(1, missing), "step 1: examples masked for damage: 4; record_id 7");
+  FeedClientStats stats;
+  AddMissing(missing, stats);
+  EXPECT_EQ(stats.masked_examples, 4);
+  EXPECT_THAT(stats.masked_records, ElementsAre(7));
+}
+
 TEST(MissingExamplesTest, CoresOfThisClientAlone) {
   const FakeFeed feed =
       FeedWithout(24, [](int64_t, int64_t slot) { return slot == 3 || slot == 4; });

@@ -1,10 +1,12 @@
 #include "core/spec/order_spec.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/order/record_list.h"
 #include "core/order/selection.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -98,6 +100,35 @@ TEST(OrderSpecOfTest, SelectionsAreThoseOfTheMessage) {
   EXPECT_FALSE(SelectsByShards(spec("select { skip: 3 }")));
   EXPECT_THAT(OrderSpecOf(spec("select {}"), {{.num_records = 9, .per_shard = shards}}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("select[0] names no step")));
+}
+
+TEST(OrderSpecOfTest, EachWhereIsAskedForInOrderWithWhatIsLeftBeforeIt) {
+  const std::vector<int64_t> shards = {6, 4};
+  const std::vector<DatasetRecords> datasets = {{10, shards}, {4, {}}};
+  std::vector<std::string> asked;
+  const auto even = [&asked](const WhereStep& step) {
+    asked.push_back(absl::StrCat(step.field, " of ", step.member, ", step ", step.step, ", ",
+                                 step.before.num_records()));
+    std::vector<uint64_t> words(1);
+    for (int64_t i = 0; i < step.before.num_records(); ++i) {
+      words[0] |= static_cast<uint64_t>(step.before.RecordAt(i) % 2 == 0) << i;
+    }
+    return absl::StatusOr<std::shared_ptr<const RecordList>>(
+        std::make_shared<const RecordList>(words, step.before.num_records()));
+  };
+  const v1::FeedSpec spec = Parsed(
+      "concatenation { dataset: 'a' select { skip: 3 } select { where {} } } concatenation { "
+      "dataset: 'b' } select { take: 4 } select { where {} } global_batch: 1");
+  const absl::StatusOr<OrderSpec> order = OrderSpecOf(spec, datasets, even);
+  ASSERT_THAT(order, IsOk());
+  EXPECT_THAT(asked, ElementsAre("concatenation[0].select[1].where of 0, step 1, 7",
+                                 "select[1].where of -1, step 1, 4"));
+  // Of a: 4, 6, 8. Of b: 10, 11, 12, 13. The first 4 of these, and of them the even ones.
+  ASSERT_EQ(order->num_records, 4);
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(order->selection->RecordAt(i), 4 + 2 * i);
+  EXPECT_THAT(OrderSpecOf(spec, datasets),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("concatenation[0].select[1].where cannot be answered here")));
 }
 
 TEST(OrderSpecOfTest, AConcatenationIsOneDatasetOfAllShards) {

@@ -1,0 +1,47 @@
+// The conditions of a spec's `where` steps: checks them, and makes the lists of records that meet
+// them.
+//
+// Thread-safe: no state.
+#ifndef SYSTOLE_CORE_PLAN_WHERE_PLAN_H_
+#define SYSTOLE_CORE_PLAN_WHERE_PLAN_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "core/column/condition.h"
+#include "core/dataset/dataset.h"
+#include "core/dataset/record_lists.h"
+#include "core/order/record_list.h"
+#include "core/spec/order_spec.h"
+#include "systole/v1/feed.pb.h"
+
+namespace systole {
+
+// The bounds of a condition, which a peer may have written.
+inline constexpr int kMaxWhereValues = 1024;    // In `in` and in `not_in`.
+inline constexpr int kMaxWhereConditions = 64;  // Itself and all within it.
+inline constexpr int kMaxWhereLevels = 8;
+
+// The condition `where`, whose place in the spec is `field`.
+//   InvalidArgument  it is not as feed.proto says. The message names the field within `field`.
+absl::StatusOr<Condition> ConditionOf(const v1::Where& where, absl::string_view field);
+
+// For OrderSpecOf(): the list of `step`, a step of `spec` over `dataset`. Feeds of the same
+// datasets and steps share a list of `lists`. Not called from a task of a WorkerPool.
+//   InvalidArgument     the errors of ConditionOf() and CheckComparable().
+//   FailedPrecondition  a shard has no column of a feature; says how to note it.
+//   ResourceExhausted   too many lists are in use (RecordLists).
+// Also the errors of Dataset::RecordsThatMeet().
+absl::StatusOr<std::shared_ptr<const RecordList>> ListOf(const v1::FeedSpec& spec,
+                                                         const Dataset& dataset,
+                                                         const WhereStep& step, RecordLists& lists);
+
+// Notes the columns that the `where` steps of `spec` need and the shards of `dataset` do not have.
+// Without a `where` it does nothing. Errors are those of ConditionOf() and Dataset::NoteColumns().
+absl::Status NoteColumnsFor(const v1::FeedSpec& spec, const Dataset& dataset);
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CORE_PLAN_WHERE_PLAN_H_
