@@ -94,6 +94,15 @@ absl::StatusOr<Catalogue> Catalogue::Open(const v1::ServerConfig& config,
     absl::StatusOr<std::shared_ptr<Dataset>> dataset =
         Dataset::Open(entry.name(), patterns, own,
                       {.records = entry.expect_records(), .bytes = entry.expect_bytes()});
+    if (dataset.ok() && !entry.columns().empty()) {
+      const absl::StatusOr<std::string> note =
+          (*dataset)->NoteColumns({entry.columns().begin(), entry.columns().end()});
+      if (note.ok()) {
+        (*dataset)->AddNote(*note);
+      } else {
+        dataset = note.status();
+      }
+    }
     if (InterruptRequested()) return Interrupted(entry);
     if (!dataset.ok()) {
       const absl::Status& error = dataset.status();

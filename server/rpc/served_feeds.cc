@@ -71,6 +71,17 @@ void ServedFeeds::Replace(std::shared_ptr<const Catalogue> catalogue,
   });
 }
 
+bool ServedFeeds::ForgetIdle() {
+  MutexLock lock(mu_);
+  return feeds_.remove_if([](const auto& entry) {
+    const ServedFeed& feed = *entry.second;
+    // Streams have the plans.
+    return entry.second.use_count() == 1 && feed.plan.use_count() == 1 &&
+           (!feed.compact.has_value() || feed.compact->plan.use_count() == 1) &&
+           !feed.plan->where_records().empty();
+  }) > 0;
+}
+
 void ServedFeeds::TellWhatIsFetched(const FeedPlan& plan) const {
   const EpochBytes epoch = EpochBytesOf(plan, room_);
   if (epoch.set_bytes == 0) return;
@@ -95,7 +106,11 @@ absl::StatusOr<std::shared_ptr<const ServedFeed>> ServedFeeds::Find(const v1::Fe
   SYSTOLE_ASSIGN_OR_RETURN(
       std::shared_ptr<const Dataset> dataset,
       DatasetOf(spec, [&catalogue](const std::string& name) { return catalogue->Find(name); }));
-  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, FeedPlan::Create(spec, dataset));
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> made = FeedPlan::Create(spec, dataset, lists_);
+  if (absl::IsResourceExhausted(made.status()) && ForgetIdle()) {
+    made = FeedPlan::Create(spec, dataset, lists_);
+  }
+  SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, std::move(made));
   std::optional<CompactFeed> compact = CompactFeedOf(*plan, std::move(dataset));
   const auto feed = std::make_shared<const ServedFeed>(
       ServedFeed{.plan = std::move(plan), .compact = std::move(compact)});
@@ -134,6 +149,7 @@ void DescribeFeed(const ServedFeed& feed, bool compact, v1::ResolveFeedResponse&
                       google::protobuf::RepeatedField<int64_t>* to) {
     to->Add(records.begin(), records.end());
   };
+  add(plan.where_records(), response.mutable_where_records());
   const absl::Span<const std::shared_ptr<const Dataset>> members = plan.dataset().members();
   if (members.empty() && SelectsByShards(plan.spec())) {
     add(plan.dataset().records_per_shard(), response.mutable_records_per_shard());

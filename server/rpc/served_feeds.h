@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "core/concurrency/mutex.h"
+#include "core/dataset/record_lists.h"
 #include "core/log/event_log.h"
 #include "core/plan/compact_feed.h"
 #include "core/plan/epoch_bytes.h"
@@ -59,10 +60,15 @@ class ServedFeeds {
  private:
   std::shared_ptr<const ServedFeed> Known(const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Forgets the feeds with a `where` that nobody reads now, so that their lists of records are
+  // freed. Returns whether there was one.
+  bool ForgetIdle() ABSL_LOCKS_EXCLUDED(mu_);
   void TellWhatIsFetched(const FeedPlan& plan) const;
 
   const ReadRoom room_;
   EventLog& events_;
+  // The lists of records of all feeds. They outlive a catalogue.
+  const std::shared_ptr<RecordLists> lists_ = std::make_shared<RecordLists>();
   mutable Mutex mu_;
   std::shared_ptr<const Catalogue> catalogue_ ABSL_GUARDED_BY(mu_);
   // Most recently used first; the key is the spec's serialised form.

@@ -98,5 +98,30 @@ TEST_F(ServedFeedsTest, ManyPlansWriteAFewLines) {
   EXPECT_THAT(lines_.back(), HasSubstr("more feeds planned"));
 }
 
+TEST_F(ServedFeedsTest, ListsOfFeedsThatNobodyReadsMakeRoomForOthers) {
+  const Catalogue catalogue = Open();
+  ASSERT_THAT((*catalogue.Find("near"))->NoteColumns({"label", "weight"}), IsOk());
+  ServedFeeds feeds(catalogue, {}, events_);
+  const auto find = [&feeds](int i) {
+    v1::FeedSpec spec = Spec("near");
+    spec.set_tail(v1::PAD);
+    v1::Where& where = *spec.add_select()->mutable_where();
+    where.set_feature("weight");
+    where.add_not_in(i);
+    return feeds.Find(spec);
+  };
+  std::vector<std::shared_ptr<const ServedFeed>> read;
+  for (int i = 0; i < static_cast<int>(RecordLists::kMost); ++i) {
+    const auto feed = find(i);
+    ASSERT_THAT(feed, IsOk());
+    read.push_back(*feed);
+  }
+  EXPECT_THAT(find(1000), StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("64 lists")));
+  // Feeds of the same conditions find their lists.
+  EXPECT_THAT(find(5), IsOk());
+  read.pop_back();
+  EXPECT_THAT(find(1000), IsOk());
+}
+
 }  // namespace
 }  // namespace systole
