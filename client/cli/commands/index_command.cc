@@ -1,7 +1,9 @@
-// `systole index`: builds the index files that let a server start without scanning. Each file is
-// written as soon as its shard has been read, so a run that was ended is resumed by the next one.
+// `systole index`: builds the index files that let a server start without scanning, and columns of
+// features, from which a spec's `where` is answered. Each file is written as soon as its shard has
+// been read, so a run that was ended is resumed by the next one.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,25 +11,43 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/commands/commands.h"
 #include "client/cli/console/interrupt.h"
 #include "client/cli/console/progress_bar.h"
 #include "client/cli/console/thread_count.h"
 #include "client/cli/shards/indexer.h"
+#include "core/column/shard_columns.h"
 #include "core/interrupt/interrupt.h"
 #include "core/json/json_writer.h"
 #include "core/record/each_shard.h"
 #include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/storage/stores/list_shards.h"
+#include "core/text/foreign_text.h"
 
 namespace systole {
 namespace {
 
-std::string ReportAsJson(const std::vector<IndexedShard>& shards, int64_t records,
-                         int64_t damaged) {
+struct Totals {
+  int64_t records = 0;
+  int64_t damaged = 0;
+  int64_t unlisted = 0;               // With columns.
+  std::vector<int64_t> with_feature;  // By column.
+};
+
+std::string ReportAsJson(const std::vector<IndexedShard>& shards, const Totals& totals,
+                         const std::vector<std::string>& columns) {
   JsonWriter json;
-  json.BeginObject().Field("records", records).Field("damaged", damaged);
+  json.BeginObject().Field("records", totals.records).Field("damaged", totals.damaged);
+  if (!columns.empty()) {
+    json.Field("unlisted", totals.unlisted).Key("columns").BeginArray();
+    for (size_t i = 0; i < columns.size(); ++i) {
+      json.BeginObject().Field("feature", ForeignName(columns[i]));
+      json.Field("records", totals.with_feature[i]).EndObject();
+    }
+    json.EndArray();
+  }
   json.Key("shards").BeginArray();
   for (const IndexedShard& shard : shards) {
     json.BeginObject().Field("path", shard.path).Field("index", shard.index_path);
@@ -51,13 +71,20 @@ class IndexCommand final : public Command {
     options.PositionalList("GLOB", &globs_, "Shards or images: paths or quoted patterns");
     options.Optional("--index-dir", "DIR", &index_dir_,
                      "Folder for the index files, which must exist; default: beside each shard");
-    options.Flag("--rebuild", &rebuild_, "Make valid index files anew, too");
+    options.Optional("--columns", "FEATURES", &columns_,
+                     "Note these features, such as label,width, so that the `where` of a spec can "
+                     "choose records by them; reads all records once");
+    options.Flag("--rebuild", &rebuild_, "Make valid index files and columns anew, too");
     options.Optional("--threads", "N", &threads_,
                      "Shards at a time; 0 = one for each processor, and at least 16 if a server "
                      "has the shards");
   }
 
   absl::Status Run(const Console& console) override {
+    std::vector<std::string> columns;
+    if (!columns_.empty()) {
+      SYSTOLE_ASSIGN_OR_RETURN(columns, CheckColumnNames(absl::StrSplit(columns_, ',')));
+    }
     InterruptFlag unwanted;
     const InterruptCallback interrupt(console.interrupt, [&unwanted] { unwanted.Raise(); });
     const InterruptScope scope(unwanted);
@@ -78,30 +105,40 @@ class IndexCommand final : public Command {
       ProgressBar bar(console, {.label = "indexing", .total = total});
       shards = IndexShards(
           std::move(paths),
-          {.index_dir = index_dir_, .rebuild = rebuild_, .threads = threads, .list = &*listed},
+          {.index_dir = index_dir_,
+           .rebuild = rebuild_,
+           .threads = threads,
+           .columns = columns,
+           .list = &*listed},
           [&bar](int64_t files) { bar.Add(files); });
     }
     SYSTOLE_RETURN_IF_ERROR(shards.status());
     SYSTOLE_RETURN_IF_ERROR(IndexFolders(*listed, *shards, index_dir_));
-    int64_t records = 0;
-    int64_t damaged = 0;
+    Totals totals = {.with_feature = std::vector<int64_t>(columns.size())};
     for (const IndexedShard& shard : *shards) {
       if (!shard.note.empty()) console.err << shard.path << ": " << shard.note << "\n";
-      records += shard.records;
-      damaged += shard.damaged;
+      totals.records += shard.records;
+      totals.damaged += shard.damaged;
+      totals.unlisted += shard.unlisted;
+      for (size_t i = 0; i < columns.size(); ++i) totals.with_feature[i] += shard.with_feature[i];
     }
-    Print(console, *shards, records, damaged);
-    if (damaged == 0) return absl::OkStatus();
-    return absl::DataLossError(
-        absl::StrCat(damaged, damaged == 1 ? " damaged stretch" : " damaged stretches",
-                     " found; `systole verify` checks the payloads too"));
+    Print(console, *shards, totals, columns);
+    if (totals.damaged > 0) {
+      return absl::DataLossError(absl::StrCat(
+          totals.damaged, totals.damaged == 1 ? " damaged stretch" : " damaged stretches",
+          " found; `systole verify` checks the payloads too"));
+    }
+    if (totals.unlisted == 0) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat(
+        totals.unlisted, totals.unlisted == 1 ? " record is" : " records are",
+        " damaged or no example, and no `where` selects them; `systole verify` names them"));
   }
 
  private:
   static void Print(const Console& console, const std::vector<IndexedShard>& shards,
-                    int64_t records, int64_t damaged) {
+                    const Totals& totals, const std::vector<std::string>& columns) {
     if (console.json) {
-      console.out << ReportAsJson(shards, records, damaged) << "\n";
+      console.out << ReportAsJson(shards, totals, columns) << "\n";
       return;
     }
     for (const IndexedShard& shard : shards) {
@@ -112,11 +149,16 @@ class IndexCommand final : public Command {
       const int64_t unlisted = shard.damaged - static_cast<int64_t>(shard.first_damaged.size());
       if (unlisted > 0) console.out << shard.path << ": " << unlisted << " more are damaged\n";
     }
-    console.out << shards.size() << " shards, " << records << " records\n";
+    console.out << shards.size() << " shards, " << totals.records << " records\n";
+    for (size_t i = 0; i < columns.size(); ++i) {
+      console.out << "column " << ForeignName(columns[i]) << ": in " << totals.with_feature[i]
+                  << " records\n";
+    }
   }
 
   std::vector<std::string> globs_;
   std::string index_dir_;
+  std::string columns_;
   bool rebuild_ = false;
   int64_t threads_ = 0;
 };

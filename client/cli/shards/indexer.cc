@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "core/column/shard_columns.h"
 #include "core/concurrency/worker_pool.h"
 #include "core/interrupt/interrupt.h"
 #include "core/record/each_shard.h"
@@ -24,9 +25,29 @@ void RemoveLeftoversOf(const std::vector<NamedShard>& shards, const std::string&
   std::vector<std::string> names;
   for (const NamedShard& each : shards) {
     names.push_back(IndexPathOf(each, index_dir));
-    names.push_back(RestartPath(names.back()));
+    names.push_back(ColumnsPath(names.back()));
+    names.push_back(RestartPath(IndexPathOf(each, index_dir)));
   }
   RemoveLeftovers(names);
+}
+
+absl::Status IndexColumns(const RecordSource& shard, const IndexerOptions& options,
+                          IndexedShard& indexed) {
+  if (options.columns.empty()) return absl::OkStatus();
+  SYSTOLE_ASSIGN_OR_RETURN(const NotedColumns noted, NoteColumns(shard, options.columns,
+                                                                 {.index_dir = options.index_dir,
+                                                                  .rebuild = options.rebuild,
+                                                                  .write_index = true}));
+  if (noted.unkept != nullptr) return absl::PermissionDeniedError(noted.note);
+  if (!noted.note.empty()) {
+    absl::StrAppend(&indexed.note, indexed.note.empty() ? "" : "; ", noted.note);
+  }
+  for (const Column& column : noted.columns) {
+    indexed.unlisted = column.CountOf(kDamagedRecord);
+    indexed.with_feature.push_back(column.num_records - indexed.unlisted -
+                                   column.CountOf(kAbsentFeature));
+  }
+  return absl::OkStatus();
 }
 
 // A server that cannot write an index file logs a note and goes on. Here that is an error, because
@@ -58,14 +79,16 @@ absl::StatusOr<IndexedShard> IndexShard(NamedShard each, const IndexerOptions& o
   SYSTOLE_RETURN_IF_ERROR(opened.status());
   const std::unique_ptr<RecordSource> shard = *std::move(opened);
   SYSTOLE_RETURN_IF_ERROR(shard->CheckHoldsRecords());
-  return IndexedShard{.path = shown,
-                      .index_path = index_path,
-                      .records = shard->num_records(),
-                      .bytes = shard->size_bytes(),
-                      .damaged = shard->num_damaged(),
-                      .first_damaged = FirstDamaged(*shard, kMaxDamagedListed),
-                      .note = shard->note(),
-                      .known = KnownShardOf(*shard)};
+  IndexedShard indexed = {.path = shown,
+                          .index_path = index_path,
+                          .records = shard->num_records(),
+                          .bytes = shard->size_bytes(),
+                          .damaged = shard->num_damaged(),
+                          .first_damaged = FirstDamaged(*shard, kMaxDamagedListed),
+                          .note = shard->note(),
+                          .known = KnownShardOf(*shard)};
+  SYSTOLE_RETURN_IF_ERROR(IndexColumns(*shard, options, indexed));
+  return indexed;
 }
 
 }  // namespace
