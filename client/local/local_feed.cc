@@ -23,6 +23,7 @@
 #include "core/order/feed_position.h"
 #include "core/plan/content_version.h"
 #include "core/plan/feed_plan.h"
+#include "core/plan/where_plan.h"
 #include "core/spec/transform_runs.h"
 #include "core/status/status_macros.h"
 
@@ -68,7 +69,8 @@ std::shared_ptr<const FeedPlan> PlanOfOneSlice(const FeedPlan& plan, const StepS
   }
   v1::FeedSpec merged = plan.spec();
   merged.set_num_cores(plan.num_cores() / cores);
-  absl::StatusOr<std::shared_ptr<const FeedPlan>> one = FeedPlan::Create(merged, dataset);
+  absl::StatusOr<std::shared_ptr<const FeedPlan>> one =
+      FeedPlan::Create(merged, dataset, plan.lists());
   // If the step is too large for one slice, it is made in pieces.
   return one.ok() ? *std::move(one) : nullptr;
 }
@@ -167,7 +169,7 @@ class LocalFeed::Impl {
                            .waited = std::exchange(waited_, absl::ZeroDuration()) + now - begin,
                            .ready_at = spans.complete_at()};
     const MissingExamples missing = FindMissing(*step, plan_->order());
-    if (log_ != nullptr && !missing.masked_records.empty()) {
+    if (log_ != nullptr && missing.masked() > 0) {
       log_->Add(LogCause::kDamage, LogLevel::kWarn, MaskedText(step->number(), missing),
                 {.dataset = plan_->dataset().name(), .step = step->number()});
     }
@@ -296,6 +298,7 @@ absl::StatusOr<std::unique_ptr<LocalFeed>> LocalFeed::Make(const v1::FeedSpec& s
                                                            LocalFeedOptions options) {
   if (token != nullptr) options.wanted.first_step = 0;  // Known once there is a plan.
   SYSTOLE_RETURN_IF_ERROR(CheckOptions(options));
+  SYSTOLE_RETURN_IF_ERROR(NoteColumnsFor(spec, *dataset));
   SYSTOLE_ASSIGN_OR_RETURN(std::shared_ptr<const FeedPlan> plan, FeedPlan::Create(spec, dataset));
   SYSTOLE_RETURN_IF_ERROR(
       CheckWantedCores(options.core_begin, options.core_end, plan->num_cores()));

@@ -58,7 +58,7 @@ class LocalFeed final : public Feed {
   // Steps have placement kTensorMajor. They are made in place, without a copy, on two conditions.
   // The wanted cores are an aligned part of all cores: their number divides num_cores and
   // core_begin. And no output has the examples in its last dimension. Otherwise each slice is
-  // copied once.
+  // copied once. For a `where`, first notes the columns that shards lack: reads all their records.
   //   InvalidArgument    an option is out of range, or the spec is wrong; names the field.
   //   NotFound           the spec names another dataset.
   //   ResourceExhausted  a step is larger than the budget of options.engine.

@@ -4,6 +4,7 @@ comments. A new message, field or operation needs no line here.
 usage: generate_spec.py DESCRIPTORS OUT    (DESCRIPTORS: protoc --include_source_info)
 """
 
+import keyword
 import re
 import sys
 import textwrap
@@ -80,6 +81,11 @@ class File:
 
 def short(type_name):
     return type_name.rsplit(".", 1)[-1]
+
+
+def in_python(name):
+    """The field's name in Python, where a keyword gets a '_': in_ for `in`."""
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def is_named(file, field):
@@ -192,7 +198,7 @@ def write_message(file, name, out):
     shared = file.shared_fields() if is_operation else []
     base = "Operation" if is_operation else "Message"
     out.append(f"\n\nclass {name}({base}):\n")
-    about = [(field.name, file.comment(p)) for field, p in [*fields, *shared]]
+    about = [(in_python(field.name), file.comment(p)) for field, p in [*fields, *shared]]
     out.append(docstring(file.comment(path), about, 4))
     if is_operation:
         kind = next(a for a, b in file.operations() if b == name)
@@ -219,17 +225,17 @@ def write_message(file, name, out):
         out.append(f"\n    _choices = {chosen}\n")
     out.append("\n")
     for field, _ in [*fields, *shared]:
-        out.append(f"    {field.name}: {annotation(file, field)} | None\n")
+        out.append(f"    {in_python(field.name)}: {annotation(file, field)} | None\n")
     signature = ["self"]
     by_position = num_positional(message, is_operation)
     for i, (field, _) in enumerate([*fields, *shared]):
         if i == by_position:
             signature.append("*")
-        signature.append(f"{field.name}: {annotation(file, field)} | None = None")
+        signature.append(f"{in_python(field.name)}: {annotation(file, field)} | None = None")
     out.append(
         "\n    def __init__(\n        " + ",\n        ".join(signature) + ",\n    ) -> None:\n"
     )
-    names = [field.name for field, _ in fields]
+    names = [in_python(field.name) for field, _ in fields]
     given = ", ".join(f"{n}={n}" for n in names)
     out.append(f"        super().__init__({given})\n")
     for field, _ in shared:

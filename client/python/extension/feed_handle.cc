@@ -29,6 +29,8 @@
 #include "core/interrupt/interrupt.h"
 #include "core/metrics/metric.h"
 #include "core/order/resume_token.h"
+#include "core/plan/where_plan.h"
+#include "core/status/status_macros.h"
 #include "core/storage/byte_source.h"
 #include "core/tensor/dtype.h"
 #include "core/text/foreign_text.h"
@@ -139,6 +141,11 @@ std::unique_ptr<FeedHandle> OpenLocal(const nb::bytes& serialized,
                                       bool allow_mixed_content) {
   const v1::FeedSpec spec = ParseSpec(serialized);
   const std::optional<ResumeToken> resumed = TokenOf(token);
+  // This may read all records, so Ctrl-C must be able to end it. LocalFeed then finds the columns.
+  ValueOrRaise(Interruptibly([&]() -> absl::StatusOr<bool> {
+    SYSTOLE_RETURN_IF_ERROR(NoteColumnsFor(spec, *dataset));
+    return true;
+  }));
   auto lines = std::make_shared<LogLines>();
   LocalFeedOptions options = {.engine = EngineForFeed(threads, processors),
                               .prefetch_bytes = prefetch_bytes,

@@ -100,11 +100,12 @@ class Message:
 
     def _json_of(self, where: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         """_json() with these fields instead of the message's own. Only protobuf checks their
-        names, because its JSON mapping also accepts another spelling of them.
+        names, because its JSON mapping also accepts another spelling of them. A field that is a
+        keyword of Python has a "_" at its end there.
         """
         return {
             name: self._json_field(_at(where, name), name, value)
-            for name, value in fields.items()
+            for name, value in ((key.removesuffix("_"), value) for key, value in fields.items())
             if value is not None
         }
 

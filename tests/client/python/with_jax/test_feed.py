@@ -415,6 +415,7 @@ def test_a_default_value_stands_for_what_records_lack(shards):
         [systole.Select(skip=5), systole.Select(shard=systole.Part(3, 1))],
         [systole.Select(interleave=systole.Interleave(2, 3)), systole.Select(take=50)],
         [systole.Select(auto_shard=systole.AutoShard("file", 2, 1))],
+        [systole.Select(skip=2), systole.Where(feature="label", not_in=[3])],
     ],
 )
 def test_a_selection_is_the_same_here_and_from_servers(select, server, shards):

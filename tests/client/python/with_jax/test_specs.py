@@ -174,6 +174,23 @@ def test_a_selection_is_written_as_it_is_meant():
     assert systole.FeedSpec(select=[{"skip": 40}]).to_dict() == {"select": [{"skip": "40"}]}
 
 
+def test_a_condition_is_written_as_it_is_meant():
+    wanted = [
+        {
+            "where": {
+                "any": [{"feature": "label", "in": ["3"]}, {"feature": "width", "less": 0.5}]
+            }
+        }
+    ]
+    for where in (
+        systole.Where(
+            any=[systole.Where(feature="label", in_=3), systole.Where(feature="width", less=0.5)]
+        ),
+        systole.Where(any=[{"feature": "label", "in": [3]}, {"feature": "width", "less": 0.5}]),
+    ):
+        assert systole.FeedSpec(dataset="d", select=[where]).to_dict()["select"] == wanted
+
+
 def test_dicts_stand_for_messages():
     classes = systole.FeedSpec(
         dataset="d",
