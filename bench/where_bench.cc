@@ -165,7 +165,7 @@ void BM_PlacesWhere(benchmark::State& state) {
                      {.figure = "records of a step, shuffled, of a `where` over 10 million",
                       .ceiling = "the same without a `where`",
                       .unit = "s",
-                      .wanted = 2,
+                      .wanted = 4,
                       .bound = bench::Bound::kAtMost},
                      samples[0], samples[1]);
   }

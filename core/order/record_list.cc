@@ -16,21 +16,26 @@ constexpr int64_t kBlockWords = 8;  // A cache line.
 // The search for a position begins at the block of the sample before it.
 constexpr int64_t kRanksPerSample = 512;
 
+// In byte i: how many bits are set in bytes 0 to i of `word`. A processor may lack an instruction
+// that counts bits, and then these steps are faster than the library's function.
+uint64_t BitsUpToEachByte(uint64_t word) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  word -= (word >> 1) & (0x55 * kOnes);
+  word = (word & (0x33 * kOnes)) + ((word >> 2) & (0x33 * kOnes));
+  return ((word + (word >> 4)) & (0x0F * kOnes)) * kOnes;
+}
+
+int64_t BitsIn(uint64_t word) { return static_cast<int64_t>(BitsUpToEachByte(word) >> 56); }
+
 // The place of the bit number `rank` that is set in `word`. REQUIRES: there is one.
 int BitAt(uint64_t word, int64_t rank) {
+  const uint64_t sums = BitsUpToEachByte(word);
   int begin = 0;
-  for (int half = 32; half > 0; half /= 2) {
-    const uint64_t low = word & ((uint64_t{1} << half) - 1);
-    const int64_t ones = std::popcount(low);
-    if (rank < ones) {
-      word = low;
-    } else {
-      rank -= ones;
-      word >>= half;
-      begin += half;
-    }
-  }
-  return begin;
+  while (static_cast<int64_t>((sums >> begin) & 0xFF) <= rank) begin += 8;
+  if (begin > 0) rank -= static_cast<int64_t>((sums >> (begin - 8)) & 0xFF);
+  word >>= begin;
+  for (; rank > 0; --rank) word &= word - 1;
+  return begin + std::countr_zero(word);
 }
 
 }  // namespace
@@ -46,7 +51,7 @@ RecordList::RecordList(std::vector<uint64_t> words, int64_t num_positions)
   for (int64_t begin = 0; begin < num_words; begin += kBlockWords) {
     ranks_.push_back(size_);
     const auto block = absl::MakeConstSpan(words_).subspan(static_cast<size_t>(begin), kBlockWords);
-    for (const uint64_t word : block) size_ += std::popcount(word);
+    for (const uint64_t word : block) size_ += BitsIn(word);
     while (static_cast<int64_t>(samples_.size()) * kRanksPerSample < size_) {
       samples_.push_back(static_cast<int64_t>(ranks_.size()) - 1);
     }
@@ -77,7 +82,7 @@ int64_t RecordList::At(int64_t rank) const {
   int64_t left = rank - *block;
   auto word = static_cast<size_t>((block - ranks_.begin()) * kBlockWords);
   for (;; ++word) {
-    const int64_t ones = std::popcount(words_[word]);
+    const int64_t ones = BitsIn(words_[word]);
     if (left < ones) break;
     left -= ones;
   }

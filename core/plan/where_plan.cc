@@ -165,7 +165,7 @@ std::string MeantFeature(const Condition& condition, const Dataset& dataset) {
   for (const std::string& feature : FeaturesOf(condition)) {
     if (std::find(known.begin(), known.end(), feature) != known.end()) continue;
     if (std::string meant = DidYouMean(feature, known); !meant.empty()) {
-      return absl::StrCat(": there may be no feature '", ForeignName(feature), "'", meant);
+      return absl::StrCat("; there may be no feature '", ForeignName(feature), "'", meant);
     }
   }
   return "";

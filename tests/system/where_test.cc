@@ -47,7 +47,7 @@ std::string Shard(int shard) {
 }
 
 std::string Spec(const std::string& where) {
-  return absl::StrCat("dataset: 'd' seed: 3 epochs: 2 shuffle { mode: GLOBAL } global_batch: 8 ",
+  return absl::StrCat("dataset: 'd' seed: 3 epochs: 1 shuffle { mode: GLOBAL } global_batch: 8 ",
                       "num_cores: 2 tail: PAD on_corrupt: MASK select { where { ", where,
                       " } } outputs { name: 'id' feature: 'record_id' } ",
                       "outputs { name: 'label' feature: 'label' }");
@@ -95,14 +95,14 @@ TEST_F(WhereTest, AFeedHasTheRecordsThatMeetTheConditionFromAnyServersAndSteps) 
       if (absl::SimpleAtoi(words[i], &id)) ids.insert(id);
     }
   }
-  for (int i = 0; i < kRecords; ++i) EXPECT_EQ(ids.count(i), i % 10 == 3 ? 0u : 2u) << i;
+  for (int i = 0; i < kRecords; ++i) EXPECT_EQ(ids.count(i), i % 10 == 3 ? 0u : 1u) << i;
   const Finished one = Feed(first->address(), {"--digest"});
   ASSERT_EQ(one.exit_code, 0) << one.err;
   const std::vector<std::string> wanted = Lines(SortedByStepAndCore(one.out));
   EXPECT_EQ(Lines(SortedByStepAndCore(Feed(both, {"--digest"}).out)), wanted);
-  const Finished later = Feed(both, {"--digest", "--first-step", "40"});
+  const Finished later = Feed(both, {"--digest", "--first-step", "20"});
   EXPECT_EQ(Lines(SortedByStepAndCore(later.out)),
-            std::vector<std::string>(wanted.begin() + 40 * 2, wanted.end()));
+            std::vector<std::string>(wanted.begin() + 20 * 2, wanted.end()));
 }
 
 TEST_F(WhereTest, AFeedWithoutAServerNotesTheColumnsItselfAndIsTheSame) {
@@ -164,13 +164,13 @@ TEST_F(WhereTest, ARecordDamagedLaterKeepsItsPlaceAndADamagedOneIsInNoList) {
   const Finished damaged = Feed(server->address(), {"--digest"});
   ASSERT_EQ(damaged.exit_code, 0) << damaged.err;
   EXPECT_THAT(damaged.err, HasSubstr("masked"));
-  // Only the steps of the damaged record differ: one in each epoch.
+  // Only the step of the damaged record differs, on one core.
   const std::vector<std::string> before = Lines(SortedByStepAndCore(whole.out));
   const std::vector<std::string> after = Lines(SortedByStepAndCore(damaged.out));
   ASSERT_EQ(before.size(), after.size());
   int differ = 0;
   for (size_t i = 0; i < before.size(); ++i) differ += before[i] == after[i] ? 0 : 1;
-  EXPECT_EQ(differ, 2);
+  EXPECT_EQ(differ, 1);
   // If the columns are noted now, the record is in no list.
   const Finished noted = RunSystole({"index", glob(), "--columns", "label", "--rebuild"});
   EXPECT_NE(noted.exit_code, 0);

@@ -77,7 +77,8 @@ TEST(ListShardsTest, PatternThatMatchesIndexFilesOnlyIsNotFound) {
 
 TEST(ListShardsTest, ANamedFolderStandsForItsFiles) {
   const TempFolder folder;
-  for (const char* name : {"b", "a", "a.idx", "a.idx.hash", "a.idx.restart", ".a.tmp"}) {
+  for (const char* name :
+       {"b", "a", "a.idx", "a.idx.hash", "a.idx.restart", "a.idx.columns", ".a.tmp"}) {
     folder.Write(name, "");
   }
   for (const std::string& named : {folder.path(), folder.path() + "/"}) {
