@@ -149,6 +149,12 @@ class AnyFeed(Iterator[BatchT], Generic[BatchT]):
             raise _errors.InvalidSpec(f"step is {step}, want 0 or more")
         self.load_state_dict(self.state_at(step))
 
+    def stand_at(self, step: int) -> None:
+        """skip_to(step), which costs nothing if the feed is there already. For modules that begin
+        each of their loops at a step that they know."""
+        if self._next_step != step:
+            self.skip_to(step)
+
     def state_dict(self) -> dict[str, Any]:
         """The state after the last batch that was taken. It is the same on every host of a job. A
         job with another number of hosts can load it, in a Feed and in a LocalFeed. This works

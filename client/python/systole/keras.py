@@ -157,8 +157,7 @@ class Dataset(DataAdapter):  # type: ignore[misc]
         self._iterations += 1
         this = self._iterations
         begin = 0 if self._restart else self._step
-        if self._feed.step != begin:
-            self._feed.skip_to(begin)
+        self._feed.stand_at(begin)
         end = (begin // self._steps_per_epoch + 1) * self._steps_per_epoch
         batches = self._feed.steps()
         for step in range(begin, end):

@@ -6,7 +6,7 @@ trainer.fit(model, datamodule=data)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 try:
@@ -21,28 +21,12 @@ import torch
 from systole import _errors
 from systole._any_feed import AnyFeed
 from systole._arguments import checks_names
+from systole._loader import Loader
 from systole.torch import to_tensors
 
 # Opens a feed. Takes the keywords process_index and process_count of systole.Feed and LocalFeed.
 Open = Callable[..., AnyFeed[Any]]
-
-
-class _Loader:
-    """What Lightning takes for a DataLoader: batches of tensors, and the length of an epoch."""
-
-    def __init__(self, feed: AnyFeed[Any], restart: bool) -> None:
-        self._feed = feed
-        self._restart = restart
-
-    def __len__(self) -> int:
-        return len(self._feed)
-
-    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
-        if self._restart and self._feed.step != 0:
-            self._feed.skip_to(0)
-        # Lightning ends the epoch itself. It knows the length, so it takes no batch ahead.
-        for batch in self._feed if self._restart else self._feed.steps():
-            yield to_tensors(batch)
+Batches = Loader[dict[str, torch.Tensor]]
 
 
 class DataModule(LightningDataModule):
@@ -108,20 +92,22 @@ class DataModule(LightningDataModule):
 
     # ---- What Lightning asks for ----
 
-    def train_dataloader(self) -> _Loader:
-        return _Loader(self.feed("train"), restart=False)
+    def train_dataloader(self) -> Batches:
+        # Lightning ends the epoch itself. It knows the length, so it takes no batch ahead.
+        return Loader(self.feed("train"), to_tensors, restart=False, without_end=True)
 
-    def val_dataloader(self) -> _Loader | list[_Loader]:
+    def val_dataloader(self) -> Batches | list[Batches]:
         # Lightning takes an empty list for "no validation".
-        if self._open["validation"] is None:
-            return []
-        return _Loader(self.feed("validation"), restart=True)
+        return [] if self._open["validation"] is None else self._from_the_start("validation")
 
-    def test_dataloader(self) -> _Loader:
-        return _Loader(self.feed("test"), restart=True)
+    def test_dataloader(self) -> Batches:
+        return self._from_the_start("test")
 
-    def predict_dataloader(self) -> _Loader:
-        return _Loader(self.feed("predict"), restart=True)
+    def predict_dataloader(self) -> Batches:
+        return self._from_the_start("predict")
+
+    def _from_the_start(self, name: str) -> Batches:
+        return Loader(self.feed(name), to_tensors, restart=True)
 
     def state_dict(self) -> dict[str, Any]:
         if self._open["train"] is None:

@@ -8,7 +8,7 @@ trainer.train(resume_from_checkpoint=True)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
 from typing import Any
 
 try:
@@ -22,37 +22,27 @@ except ImportError as error:
 import torch
 from systole import _errors
 from systole._any_feed import AnyFeed
+from systole._batch import AnyBatch
+from systole._loader import Loader
 from systole.torch import to_tensors
 
+Arguments = dict[str, torch.Tensor]
 _CALLBACK = "_FeedState"
 
 
-class _Loader:
-    """What the Trainer takes for a DataLoader: batches of the model's arguments."""
-
-    def __init__(self, feed: AnyFeed[Any], process_count: int, restart: bool) -> None:
-        self._feed = feed
-        self._process_count = process_count
-        self._restart = restart
-
-    def __len__(self) -> int:
-        return len(self._feed)
-
-    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
-        if self._restart and self._feed.step != 0:
-            self._feed.skip_to(0)
-        for batch in self._feed:
-            tensors = to_tensors(batch)
-            valid = tensors.pop("valid") != 0
-            if not bool(valid.all()):
-                if self._process_count > 1:
-                    raise _errors.FailedPrecondition(
-                        f"step {batch.step} has padding or masked examples, and "
-                        f"{self._process_count} processes would get batches of different sizes: "
-                        "use tail='drop' and on_corrupt='fail' in the spec"
-                    )
-                tensors = {name: tensor[valid] for name, tensor in tensors.items()}
-            yield tensors
+def _arguments_of(batch: AnyBatch, process_count: int) -> Arguments:
+    """The model's arguments: the batch's tensors, without padding and masked examples."""
+    tensors = to_tensors(batch)
+    valid = tensors.pop("valid") != 0
+    if bool(valid.all()):
+        return tensors
+    if process_count > 1:
+        raise _errors.FailedPrecondition(
+            f"step {batch.step} has padding or masked examples, and {process_count} processes "
+            "would get batches of different sizes: use tail='drop' and on_corrupt='fail' in the "
+            "spec"
+        )
+    return {name: tensor[valid] for name, tensor in tensors.items()}
 
 
 class _FeedState(transformers.TrainerCallback, ExportableState):
@@ -73,14 +63,13 @@ class _FeedState(transformers.TrainerCallback, ExportableState):
         if saved is not None:
             # Says so if the data are others.
             self.feed.load_state_dict(saved["attributes"]["saved"])
-        if self.feed.step != wanted:
-            if saved is not None and state.global_step > 0:
-                raise _errors.FailedPrecondition(
-                    f"the checkpoint has {state.global_step} updates, so {wanted} batches, but its "
-                    f"feed stands at step {self.feed.step}: give the training the arguments that "
-                    "it had, and the feed the global_batch"
-                )
-            self.feed.skip_to(wanted)
+        if saved is not None and state.global_step > 0 and self.feed.step != wanted:
+            raise _errors.FailedPrecondition(
+                f"the checkpoint has {state.global_step} updates, so {wanted} batches, but its "
+                f"feed stands at step {self.feed.step}: give the training the arguments that it "
+                "had, and the feed the global_batch"
+            )
+        self.feed.stand_at(wanted)
 
 
 class Trainer(transformers.Trainer):
@@ -114,7 +103,7 @@ class Trainer(transformers.Trainer):
     def get_train_dataloader(self) -> Any:
         if not isinstance(self.train_dataset, AnyFeed):
             return super().get_train_dataloader()
-        return _Loader(self.train_dataset, self.args.world_size, restart=False)
+        return self._loader(self.train_dataset, restart=False)
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
         own: Any = self.eval_dataset
@@ -123,9 +112,13 @@ class Trainer(transformers.Trainer):
             chosen = own[chosen]
         if not isinstance(chosen, AnyFeed):
             return super().get_eval_dataloader(eval_dataset)
-        return _Loader(chosen, self.args.world_size, restart=True)
+        return self._loader(chosen, restart=True)
 
     def get_test_dataloader(self, test_dataset: Any) -> Any:
         if not isinstance(test_dataset, AnyFeed):
             return super().get_test_dataloader(test_dataset)
-        return _Loader(test_dataset, self.args.world_size, restart=True)
+        return self._loader(test_dataset, restart=True)
+
+    def _loader(self, feed: AnyFeed[Any], restart: bool) -> Loader[Arguments]:
+        arguments_of = functools.partial(_arguments_of, process_count=self.args.world_size)
+        return Loader(feed, arguments_of, restart=restart)

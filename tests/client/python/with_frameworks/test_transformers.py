@@ -178,10 +178,11 @@ def test_other_data_are_told(open_feed, new_trainer, tmp_path):
         new_trainer(Net(), feed=open_feed()).train(resume_from_checkpoint=True)
 
 
-def test_several_processes_need_batches_of_one_size(open_feed):
-    loader = systole.transformers._Loader(open_feed(), 2, restart=False)
+def test_several_processes_need_batches_of_one_size(open_feed, new_trainer, monkeypatch):
+    trainer = new_trainer(Net(), feed=open_feed())
+    monkeypatch.setattr(transformers.TrainingArguments, "world_size", 2)
     with pytest.raises(systole.FailedPrecondition, match="step 4 has padding"):
-        list(loader)
+        list(trainer.get_train_dataloader())
 
 
 def test_other_datasets_work_as_before(new_trainer):
