@@ -8,7 +8,7 @@ import orbax.checkpoint as ocp
 import pytest
 import systole
 import systole.grain
-from conftest import image, python, spec_text
+from conftest import image, spec_text
 from orbax.checkpoint.experimental import v1
 
 
@@ -100,20 +100,3 @@ def test_a_feed_in_place_of_a_function_is_refused(shards, spec):
     with systole.LocalFeed(shards, spec, threads=1) as feed:
         with pytest.raises(TypeError, match="open_feed is a LocalFeed; want a function"):
             systole.grain.IterDataset(feed)
-
-
-def test_a_missing_grain_is_told():
-    done = python(
-        """
-        import sys
-        sys.modules["grain"] = None
-        import systole
-        try:
-            import systole.grain
-        except ImportError as error:
-            assert "pip install grain" in str(error), error
-        else:
-            raise AssertionError("imported")
-        """
-    )
-    assert done.returncode == 0, done.stderr

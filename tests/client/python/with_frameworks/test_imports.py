@@ -1,5 +1,6 @@
 """The package is imported beside others that bring their own protobuf, gRPC or JPEG libraries, in
 either order. TensorFlow makes its protobuf visible to the whole process; specs must not use it.
+A module for a framework that is not installed says what to install.
 """
 
 from __future__ import annotations
@@ -54,3 +55,32 @@ def test_all_together(server, shards, write_spec):
     code = "\n".join(["import sys", *imports, USE, *OTHERS.values(), USE])
     done = python(code, server.address, write_spec(), shards)
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stderr}"
+
+
+# The modules for frameworks, the packages that are missing, and what the error says.
+MISSING = [
+    ("keras", ["keras"], "pip install keras"),
+    ("grain", ["grain"], "pip install grain"),
+    ("orbax", ["etils"], "pip install orbax-checkpoint"),
+    ("lightning", ["lightning", "pytorch_lightning"], "pip install lightning"),
+    ("transformers", ["transformers"], "pip install transformers accelerate"),
+]
+
+
+@pytest.mark.parametrize(("module", "packages", "told"), MISSING)
+def test_a_missing_framework_is_told(module, packages, told):
+    done = python(
+        """
+        import importlib, sys
+        module, told, *packages = sys.argv[1:]
+        sys.modules.update(dict.fromkeys(packages))
+        try:
+            importlib.import_module(f"systole.{module}")
+        except ImportError as error:
+            assert told in str(error), error
+        else:
+            raise AssertionError("imported")
+        """,
+        *(module, told, *packages),
+    )
+    assert done.returncode == 0, done.stderr

@@ -13,7 +13,7 @@ import pytest
 import systole
 import systole.lightning
 import torch
-from conftest import LONGEST_WAIT, image, python, spec_text
+from conftest import LONGEST_WAIT, image, spec_text
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 
 STEPS = 6  # The steps of an epoch.
@@ -210,20 +210,3 @@ def test_what_is_missing_is_told(open_feed):
             systole.lightning.DataModule(feed)
     with pytest.raises(TypeError, match="did you mean 'validation'"):
         systole.lightning.DataModule(validatoin=open_feed)
-
-
-def test_a_missing_lightning_is_told():
-    done = python(
-        """
-        import sys
-        sys.modules["lightning"] = sys.modules["pytorch_lightning"] = None
-        import systole
-        try:
-            import systole.lightning
-        except ImportError as error:
-            assert "pip install lightning" in str(error), error
-        else:
-            raise AssertionError("imported")
-        """
-    )
-    assert done.returncode == 0, done.stderr

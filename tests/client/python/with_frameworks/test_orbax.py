@@ -10,7 +10,7 @@ import pytest
 import systole
 import systole.jax
 import systole.orbax
-from conftest import python, spec_text
+from conftest import spec_text
 from orbax.checkpoint.experimental import v1
 
 
@@ -102,20 +102,3 @@ def test_a_damaged_state_is_told(text, open_feed, tmp_path):
 def test_what_has_no_state_is_refused():
     with pytest.raises(TypeError, match="stateful is a list, which has no state_dict"):
         systole.orbax.State([])
-
-
-def test_a_missing_orbax_is_told():
-    done = python(
-        """
-        import sys
-        sys.modules["etils"] = None
-        import systole
-        try:
-            import systole.orbax
-        except ImportError as error:
-            assert "pip install orbax-checkpoint" in str(error), error
-        else:
-            raise AssertionError("imported")
-        """
-    )
-    assert done.returncode == 0, done.stderr
