@@ -52,6 +52,7 @@ _COMBINATIONS = {
     "demo": ("demo", ()),
     "demo-mtls": ("demo", ("mtls",)),
     "index-job": ("index-job", ()),
+    "trainer": ("trainer", ()),
 }
 
 
@@ -183,7 +184,7 @@ def _check_ports(rendered):
         _need(chosen <= rendered.one("Service")["metadata"]["labels"].items(), f"{monitor}")
 
 
-def _check_selectors(rendered):
+def _check_selectors(rendered, trainer):
     """Service, policy and budget choose the server's pods, and no job's."""
     labels = rendered.one("Deployment")["spec"]["template"]["metadata"]["labels"]
     chosen = [
@@ -206,12 +207,26 @@ def _check_selectors(rendered):
         for source in rule["from"]
         if "podSelector" in source
     }
-    for job in rendered.all("Job"):
+    for job in [*rendered.all("Job"), *trainer.all("Job")]:
         of_job = job["spec"]["template"]["metadata"]["labels"]
         _need(
             dict(trainers).items() <= of_job.items(),
             f"{rendered.name}: the policy shuts out {of_job}",
         )
+
+
+def _check_monitored(monitoring, trainer, rule):
+    """A Prometheus chooses monitors and rules by one label; the monitor of trainers finds them."""
+    monitors = [*monitoring.all("ServiceMonitor"), *monitoring.all("PodMonitor")]
+    chosen = {
+        tuple(o["metadata"]["labels"].items()) for o in [*monitors, rule.one("PrometheusRule")]
+    }
+    _need(chosen == {(("release", "kube-prometheus-stack"),)}, f"Prometheus chooses {chosen}")
+    (pods,) = (m["spec"] for m in monitoring.all("PodMonitor"))
+    pod = trainer.one("Job", "systole-trainer")["spec"]["template"]
+    _need(pods["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items(), f"{pods}")
+    (port,) = (p["name"] for p in pod["spec"]["containers"][0]["ports"])
+    _need(port == pods["podMetricsEndpoints"][0]["port"], f"{port} and {pods}")
 
 
 def _check_room(rendered):
@@ -270,6 +285,7 @@ def _check_alerts(options, rendered):
     _need(rule.one("PrometheusRule")["spec"] == alerts, "the rule is not alerts.yml")
     jobs = set(re.findall(r'job="(\w+)"', yaml.safe_dump(alerts)))
     _need(jobs == {rendered.one("Service")["metadata"]["name"]}, f"alerts are about {jobs}")
+    return rule
 
 
 def main():
@@ -286,11 +302,12 @@ def main():
         if not rendered.all("Deployment"):
             continue
         _check_ports(rendered)
-        _check_selectors(rendered)
+        _check_selectors(rendered, all_rendered["trainer"])
         _check_room(rendered)
         if rendered.all("Certificate"):
             _check_certificates(rendered)
-    _check_alerts(options, all_rendered["monitoring"])
+    rule = _check_alerts(options, all_rendered["monitoring"])
+    _check_monitored(all_rendered["monitoring"], all_rendered["trainer"], rule)
     versions = " and ".join(_KUBERNETES)
     print(
         f"{objects} objects of {len(all_rendered)} trees fit Kubernetes {versions}, and each other"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -65,3 +66,22 @@ def test_processes_of_one_job_train_on_one_feed(tmp_path):
     assert len(losses) == 20  # Each epoch has three steps.
     assert losses[-1] < losses[0]
     assert told[0][-1].startswith("state ")
+
+
+def test_the_trainer_of_kubernetes_goes_on_where_it_was_ended(tmp_path, start_server):
+    systole("make-flowers", tmp_path / "images", "--images", 360, "--size", 48)
+    systole("pack", tmp_path / "images", tmp_path / "flowers", "--shards", 2)
+    server = start_server(data=str(tmp_path / "flowers-train-*.tfrecord"))
+    state = tmp_path / "feed.json"
+    # Two epochs of five steps.
+    for begin, examples in ((0, 640), (10, 0)):
+        done = subprocess.run(
+            [sys.executable, ROOT / "deploy/kubernetes/trainer/train.py"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "SERVERS": server.address, "STATE": str(state)},
+        )
+        assert done.returncode == 0, done.stderr
+        wanted = f"begins at step {begin}\n{examples} examples; <systole.Feed "
+        assert done.stdout.startswith(wanted), done.stdout
+        assert json.loads(state.read_text())["step"] == 10

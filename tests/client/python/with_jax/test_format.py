@@ -16,7 +16,7 @@ def test_sources(command):
             *(sys.executable, "-m", "ruff", *command, "--no-cache"),
             *("--config", ROOT / "client/python/ruff.toml"),
             *(ROOT / "client/python", ROOT / "tests/client/python"),
-            *(ROOT / "tests/deploy", ROOT / "tests/tidy.py"),
+            *(ROOT / "tests/deploy", ROOT / "tests/tidy.py", ROOT / "deploy/kubernetes"),
         ],
         capture_output=True,
         text=True,
