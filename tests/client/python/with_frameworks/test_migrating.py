@@ -1,0 +1,134 @@
+"""Both sides of client/python/MIGRATING.md: the other library's code runs, and where both sides
+have a fixed order and no draws, the values are equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import migrating_page
+import numpy as np
+import pytest
+from migrating_page import ICONS, JOBS
+
+THEIRS = [(job, kind) for job, blocks in JOBS.items() for kind, _ in blocks if kind != ""]
+# In these jobs ours is to be the same, row by row, to within this part of the largest value.
+EXACT = {
+    ("2.", "tf"): 5e-7,  # A division is a multiplication here.
+    ("3.", "tf"): 5e-7,
+    ("4.", "tf"): 0,
+    ("5.", "grain"): 1e-6,  # The pixels of the mean are added in another order.
+    ("12", "tf"): 0,
+    ("15", "webdataset"): 0,
+}
+# In these the examples of an epoch, in any order.
+SHUFFLED = {("1.", "tf"), ("8.", "torch"), ("8.", "dali")}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def place(tmp_path_factory):
+    with migrating_page.place(tmp_path_factory.mktemp("migrating")):
+        yield
+
+
+def epoch(batches) -> list[np.ndarray]:
+    """The arrays of all batches together, in the order of their names."""
+    if hasattr(batches, "build"):  # A pipeline of DALI.
+        batches.build()
+        steps = next(iter(batches.reader_meta().values()))["epoch_size"] // 60
+        outputs = (batches.run() for _ in range(steps))
+        batches = [[np.asarray(one.as_tensor()) for one in each] for each in outputs]
+    columns = []
+    for batch in batches:
+        if isinstance(batch, dict):
+            batch = [batch[name] for name in sorted(batch)]
+        if not isinstance(batch, list | tuple):
+            batch = [batch]
+        columns.append([np.asarray(one) for one in batch])
+    return [np.concatenate(column) for column in zip(*columns, strict=True)]
+
+
+def ours(job) -> list[np.ndarray]:
+    with migrating_page.run(job, "")["feed"] as feed:
+        return epoch([{name: batch[name] for name in batch if name != "valid"} for batch in feed])
+
+
+def theirs(job, library) -> list[np.ndarray]:
+    return epoch(migrating_page.run(job, library)["batches"])
+
+
+def rows(arrays) -> Counter[bytes]:
+    return Counter(b"".join(one.tobytes() for one in row) for row in zip(*arrays, strict=True))
+
+
+@pytest.mark.parametrize(("job", "library"), THEIRS)
+def test_theirs_and_ours_are_the_same(job, library):
+    got = theirs(job, library)
+    kind = (job[:2], library)
+    if kind in EXACT:
+        want = ours(job)
+        assert len(got) == len(want)
+        for one, other in zip(got, want, strict=True):
+            assert one.shape == other.shape
+            assert np.abs(one.astype(float) - other).max() <= EXACT[kind] * np.abs(other).max()
+    elif kind in SHUFFLED:
+        pixels, labels = ours(job)
+        if library == "dali":
+            pixels = pixels.transpose(0, 2, 3, 1)
+        assert rows([got[0], got[1].astype(np.int64).reshape(-1)]) == rows([pixels, labels])
+    else:
+        assert kind in OTHERWISE
+        OTHERWISE[kind](job, got)
+
+
+def brightened(job, got):
+    assert got[0].shape == (600, 32, 32, 3) and ours(job)[0].shape == (480, 32, 32, 3)
+
+
+def filtered(job, got):
+    labels, weights = ours(job)
+    assert got[0].tolist() == labels[weights == 1].tolist()
+
+
+def arrays(job, got):
+    assert (got[0] == ICONS).all() and got[1].tolist() == list(range(120))
+
+
+def packed(job, got):
+    # 3 and 5 tokens share a row of 8, and 2 and 6.
+    rows_of_tokens = sorted(row.tolist() for row in got[0])
+    assert rows_of_tokens == [[0, 1, 0, 1, 2, 3, 4, 5], [0, 1, 2, 0, 1, 2, 3, 4]]
+
+
+def by_length(job, got):
+    padded, lengths = ours(job)
+    files = [row[:length].tobytes() for row, length in zip(padded, lengths, strict=True)]
+    assert Counter(got[0].tolist()) == Counter(files)
+
+
+def zipped(job, got):
+    assert [len(one) for one in got] == [120, 120]
+
+
+def alike(job, got):
+    images, masks = (one.transpose(0, 2, 3, 1) for one in got)
+    found = ours(job)
+    # webdataset decodes the mask to three channels, too.
+    assert images.shape == found[0].shape and masks[..., :1].shape == found[1].shape
+    assert (images[..., :1] == masks).all()
+
+
+def weighted(job, got):
+    assert got[0].shape == ours(job)[0].shape
+
+
+OTHERWISE = {
+    ("3.", "dali"): brightened,
+    ("6.", "tf"): filtered,
+    ("7.", "tf"): arrays,
+    ("7.", "torch"): arrays,
+    ("9.", "grain"): packed,
+    ("10", "tf"): by_length,
+    ("11", "tf"): zipped,
+    ("13", "webdataset"): alike,
+    ("14", "tf"): weighted,
+}
