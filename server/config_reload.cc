@@ -143,8 +143,9 @@ void ConfigReload::LogWhatStays(const ConfigChange& change) {
         absl::StrCat("the new config also differs in ", absl::StrJoin(change.fixed, ", "),
                      ": restart the server for that"));
   }
-  Log(LogLevel::kInfo, absl::StrCat("the new config is in force; the server serves ",
-                                    server_.catalogue()->datasets().size(), " datasets"));
+  const size_t served = server_.catalogue()->datasets().size();
+  Log(LogLevel::kInfo, absl::StrCat("the new config is in force; the server serves ", served,
+                                    served == 1 ? " dataset" : " datasets"));
 }
 
 bool ConfigReload::Stop(absl::Duration patience) {

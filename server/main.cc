@@ -256,7 +256,8 @@ absl::Status Run(const v1::ServerConfig& config, const std::string& path,
       Server::Start(std::move(catalogue), config, service, std::move(admin), std::move(passed)));
   SYSTOLE_RETURN_IF_ERROR(WritePort(config.port_file(), server->port()));
   const auto tell_ready = [&] {
-    notifier.Ready(absl::StrCat("serving ", server->catalogue()->datasets().size(), " datasets on ",
+    const size_t served = server->catalogue()->datasets().size();
+    notifier.Ready(absl::StrCat("serving ", served, served == 1 ? " dataset on " : " datasets on ",
                                 server->address()));
   };
   const auto tell = [&events](LogLevel level, absl::string_view text) {

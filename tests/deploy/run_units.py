@@ -136,7 +136,7 @@ def _check_service(options):
     with manager.started(watchdog_s=2) as process:
         ready = manager.until(process, "READY")
         need(len(ready) == 2 and "STATUS" in ready[0], f"before READY=1 came {ready[:-1]}")
-        address = re.fullmatch(r"serving 1 datasets on (\S+)", ready[-1]["STATUS"])[1]
+        address = re.fullmatch(r"serving 1 dataset on (\S+)", ready[-1]["STATUS"])[1]
         need(manager.until(process, "WATCHDOG")[0] == {"WATCHDOG": "1"}, "no sign of life")
         spec = options.work / "feed.textproto"
         said = run([options.build / "systole", "feed", "--server", address, "--spec", spec])

@@ -194,7 +194,7 @@ TEST_F(ConfigReloadTest, ADatasetMayComeBackWithOtherShardsOnceItWasRemoved) {
   Start(absl::StrCat(kCats, kDogs));
   EXPECT_TRUE(Resolve("cats").ok());  // Its feed is known.
   Begin(kDogs);
-  ASSERT_TRUE(TickUntil("the server serves 1 datasets"));
+  ASSERT_TRUE(TickUntil("the server serves 1 dataset"));
   Begin(absl::StrCat(kDogs, "datasets { name: 'cats' shards: 'DIR/b.tfrecord' }"));
   ASSERT_TRUE(TickUntil("the server serves 2 datasets"));
   EXPECT_THAT(Served(), ElementsAre("cats 7", "dogs 7"));
@@ -234,7 +234,7 @@ TEST_F(ConfigReloadTest, OfConfigsThatComeWhileOneIsOpenedTheLastOneCounts) {
   Begin("datasets { name: 'never' shards: 'DIR/a.tfrecord' }");
   Begin(kDogs);
   ASSERT_TRUE(TickUntil("the server serves 2 datasets"));
-  ASSERT_TRUE(TickUntil("the server serves 1 datasets"));
+  ASSERT_TRUE(TickUntil("the server serves 1 dataset"));
   EXPECT_THAT(Served(), ElementsAre("dogs 7"));
   EXPECT_THAT(Log(), Not(HasSubstr("'never'")));
 }

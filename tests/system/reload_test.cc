@@ -54,7 +54,7 @@ TEST_F(ReloadTest, AHangUpBringsANewConfigIntoForceAndAnErrorChangesNothing) {
   EXPECT_THAT(server_->process().err(), HasSubstr("nam"));
   EXPECT_EQ(Feed("raw"), 0);
   WriteConfig(Dataset("new", "new.tfrecord"));
-  ASSERT_TRUE(HangUpUntilLogged("the new config is in force; the server serves 1 datasets"));
+  ASSERT_TRUE(HangUpUntilLogged("the new config is in force; the server serves 1 dataset"));
   EXPECT_EQ(Feed("new"), 0);
   EXPECT_EQ(Feed("raw"), 3);
   server_->process().Signal(SIGTERM);

@@ -55,7 +55,7 @@ TEST_F(ServiceManagerTest, ItIsToldOfTheStartAReloadSignsOfLifeAndTheEnd) {
   ASSERT_NE(server, nullptr);
   EXPECT_EQ(Next(), "STATUS=opening the datasets");
   const std::string ready =
-      absl::StrCat("READY=1\nSTATUS=serving 1 datasets on ", server->address());
+      absl::StrCat("READY=1\nSTATUS=serving 1 dataset on ", server->address());
   EXPECT_EQ(Next(), ready);
   EXPECT_EQ(manager_.Next(), "WATCHDOG=1");
   EXPECT_EQ(manager_.Next(), "WATCHDOG=1");
