@@ -84,9 +84,11 @@ bool StaysOnThisHost(absl::string_view address) {
   return IsLoopbackHost(HostOf(address));
 }
 
-// The name in the certificates of the servers behind "dns:///NAME:PORT". The client connects to
-// their addresses, but no certificate is for an address. Empty if `servers` has no dns:/// entry.
-absl::StatusOr<std::string> NameOf(const std::vector<std::string>& servers) {
+}  // namespace
+
+absl::StatusOr<std::string> NameInCertificates(const ServerSecurity& security,
+                                               const std::vector<std::string>& servers) {
+  if (!security.tls || !security.server_name.empty()) return security.server_name;
   std::set<std::string> names;
   size_t named = 0;
   for (absl::string_view server : servers) {
@@ -101,8 +103,6 @@ absl::StatusOr<std::string> NameOf(const std::vector<std::string>& servers) {
       "for: give it by --tls-server-name");
 }
 
-}  // namespace
-
 absl::StatusOr<std::shared_ptr<const ChannelSecurity>> ChannelSecurity::Open(
     const ServerSecurity& security, const std::vector<std::string>& servers) {
   auto open = std::make_shared<ChannelSecurity>();
@@ -116,9 +116,7 @@ absl::StatusOr<std::shared_ptr<const ChannelSecurity>> ChannelSecurity::Open(
     return absl::InvalidArgumentError(
         "a client's certificate and its key go together (--tls-certificate, --tls-key)");
   }
-  if (security.tls && security.server_name.empty()) {
-    SYSTOLE_ASSIGN_OR_RETURN(open->security_.server_name, NameOf(servers));
-  }
+  SYSTOLE_ASSIGN_OR_RETURN(open->security_.server_name, NameInCertificates(security, servers));
   for (const std::string& server : servers) {
     if (security.tls || security.token_file.empty() || StaysOnThisHost(server)) continue;
     // The addresses in a file are checked when a token is sent there (AddToken()).

@@ -35,6 +35,14 @@ struct ServerSecurity {
   std::string token_file;
 };
 
+// The name to check in the certificates of `servers`, which are FeedClientOptions::servers; empty:
+// the name in each address. Servers behind "dns:///NAME:PORT" are connected to by their addresses,
+// but their certificates are for NAME.
+//   InvalidArgument   TLS without a server_name, although `servers` has two dns:/// names, or a
+//                     dns:/// name and other addresses.
+absl::StatusOr<std::string> NameInCertificates(const ServerSecurity& security,
+                                               const std::vector<std::string>& servers);
+
 // The contents of a ServerSecurity's PEM files; empty for a file that is not named.
 struct TlsTexts {
   std::string ca;
@@ -56,8 +64,7 @@ class ChannelSecurity {
   // `servers` is FeedClientOptions::servers.
   //   InvalidArgument    certificate without key or the reverse; TLS files without `tls`; a file
   //                      without a token, or a token that would go to one of `servers` in plain
-  //                      text; `tls` without `server_name`, although `servers` has two dns:///
-  //                      names, or a dns:/// name and other addresses.
+  //                      text; the error of NameInCertificates().
   //   PermissionDenied   other users can read the token or the key.
   //   Errors of ReadSmallFile(); each names the file.
   static absl::StatusOr<std::shared_ptr<const ChannelSecurity>> Open(

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +20,8 @@
 #include "client/cli/commands/permitted_answer.h"
 #include "client/cli/commands/security_flags.h"
 #include "client/cli/commands/stream_table.h"
+#include "client/servers/server_list.h"
+#include "client/servers/server_security.h"
 #include "client/servers/server_status.h"
 #include "core/concurrency/monotonic_clock.h"
 #include "core/concurrency/pace.h"
@@ -155,8 +158,10 @@ class StatusCommand final : public Command {
   }
 
   void Declare(OptionList& options) override {
-    options.Required("--server", "A[,B..]", &servers_,
-                     "The servers to ask, each HOST:PORT or unix:PATH");
+    options.Required(
+        "--server", "A[,B..]", &servers_,
+        "The servers to ask, each HOST:PORT, unix:PATH, dns:///NAME:PORT (all addresses "
+        "of the name) or file:PATH (one address a line)");
     options.Optional("--interval", &interval_,
                      "Time between the two answers that the rates are taken from; 0 asks once and "
                      "shows no rates");
@@ -169,17 +174,28 @@ class StatusCommand final : public Command {
         CheckDuration("--interval", interval_, absl::ZeroDuration(), kLongestWait));
     SYSTOLE_RETURN_IF_ERROR(
         CheckDuration("--connect-timeout", timeout_, absl::Milliseconds(1), kLongestWait));
-    const std::vector<std::string> servers = absl::StrSplit(servers_, ',');
+    const std::vector<std::string> given = absl::StrSplit(servers_, ',');
+    SYSTOLE_ASSIGN_OR_RETURN(const ServerList list, ServerList::Create(given));
+    ServerSecurity security = security_.security();
+    SYSTOLE_ASSIGN_OR_RETURN(security.server_name, NameInCertificates(security, given));
+    SYSTOLE_ASSIGN_OR_RETURN(const std::vector<std::string> servers, list.Read());
     std::vector<absl::StatusOr<Answer>> before;
     if (interval_ > absl::ZeroDuration()) {
       const absl::Duration end = clock_() + interval_;
-      before = AskAll(servers, before);
+      before = AskAll(servers.size(), [&](size_t i) { return Ask(servers[i], security); });
       const bool any_answered =
           std::any_of(before.begin(), before.end(),
                       [](const absl::StatusOr<Answer>& answer) { return answer.ok(); });
       if (any_answered) PaceUntil(end, {.now = clock_});
     }
-    std::vector<absl::StatusOr<Answer>> after = AskAll(servers, before);
+    std::vector<absl::StatusOr<Answer>> after =
+        AskAll(servers.size(), [&](size_t i) -> absl::StatusOr<Answer> {
+          // A server whose earlier answer is an error is not asked again.
+          if (!before.empty() && !before[i].ok()) return before[i].status();
+          SYSTOLE_ASSIGN_OR_RETURN(Answer answer, Ask(servers[i], security));
+          SYSTOLE_ASSIGN_OR_RETURN(answer.found, AskForDamage(servers[i], security));
+          return answer;
+        });
     std::vector<ServerReport> reports;
     for (size_t i = 0; i < servers.size(); ++i) {
       ServerReport report = {servers[i], std::move(after[i]), std::nullopt, std::nullopt};
@@ -202,34 +218,36 @@ class StatusCommand final : public Command {
   }
 
  private:
-  absl::StatusOr<Answer> Ask(const std::string& server) const {
+  // Without `found`.
+  absl::StatusOr<Answer> Ask(const std::string& server, const ServerSecurity& security) const {
     SYSTOLE_ASSIGN_OR_RETURN(v1::ServerStatusResponse status,
-                             AskServerStatus(server, timeout_, security_.security()));
+                             AskServerStatus(server, timeout_, security));
     const absl::Duration at = clock_();
     SYSTOLE_ASSIGN_OR_RETURN(std::vector<MetricReading> metrics, MetricsOf(status, server));
+    return Answer{std::move(status), std::move(metrics), at, {}};
+  }
+
+  // Answer::found.
+  absl::StatusOr<std::map<std::string, int64_t>> AskForDamage(
+      const std::string& server, const ServerSecurity& security) const {
     // A client that may ask for the status may lack the permission to list datasets. It then sees
     // no damage that was found while indexing.
     SYSTOLE_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse list,
-                             PermittedAnswer(AskDatasets(server, timeout_, security_.security())));
-    Answer answer = {std::move(status), std::move(metrics), at, {}};
+                             PermittedAnswer(AskDatasets(server, timeout_, security)));
+    std::map<std::string, int64_t> found;
     for (const v1::DatasetSummary& dataset : list.datasets()) {
-      answer.found[dataset.name()] = dataset.num_damaged_records();
+      found[dataset.name()] = dataset.num_damaged_records();
     }
-    return answer;
+    return found;
   }
 
-  // `before` is empty, or has the earlier answer of each server. A server whose earlier answer is
-  // an error is not asked again.
+  // The answers of so many servers, which `ask` gives by their numbers.
   std::vector<absl::StatusOr<Answer>> AskAll(
-      const std::vector<std::string>& servers,
-      const std::vector<absl::StatusOr<Answer>>& before) const {
-    std::vector<absl::StatusOr<Answer>> answers(servers.size(), absl::UnknownError("not asked"));
-    WorkerPool threads(static_cast<int>(std::min(servers.size(), kMaxAskedAtOnce)));
-    ParallelFor(threads, static_cast<int64_t>(servers.size()), [&](int64_t i) {
-      const size_t server = static_cast<size_t>(i);
-      const bool failed = !before.empty() && !before[server].ok();
-      answers[server] = failed ? before[server].status() : Ask(servers[server]);
-    });
+      size_t servers, const std::function<absl::StatusOr<Answer>(size_t)>& ask) const {
+    std::vector<absl::StatusOr<Answer>> answers(servers, absl::UnknownError("not asked"));
+    WorkerPool threads(static_cast<int>(std::min(servers, kMaxAskedAtOnce)));
+    ParallelFor(threads, static_cast<int64_t>(servers),
+                [&](int64_t i) { answers[static_cast<size_t>(i)] = ask(static_cast<size_t>(i)); });
     return answers;
   }
 

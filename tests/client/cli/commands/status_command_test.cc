@@ -13,6 +13,7 @@
 #include "systole/v1/service.pb.h"
 #include "tests/client/cli/command_run.h"
 #include "tests/client/feed/fake_server.h"
+#include "tests/core/storage/temp_folder.h"
 #include "tests/dead_address.h"
 #include "tests/status_metrics.h"
 
@@ -202,6 +203,42 @@ TEST(StatusCommandTest, AServerStartedAnewBetweenTheAnswersHasNoRates) {
   const CommandRun run = Status(server.address(), {"--interval", "0.01"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, AllOf(HasSubstr("steps served    3\n"), Not(HasSubstr("/s"))));
+}
+
+TEST(StatusCommandTest, DatasetsAreAskedForOnce) {
+  std::atomic<int> status_asked = 0;
+  std::atomic<int> datasets_asked = 0;
+  const FakeServer server({.status =
+                               [&](v1::ServerStatusResponse& answer) {
+                                 ++status_asked;
+                                 answer = Healthy();
+                                 return absl::OkStatus();
+                               },
+                           .datasets =
+                               [&](v1::ListDatasetsResponse&) {
+                                 ++datasets_asked;
+                                 return absl::OkStatus();
+                               }});
+  EXPECT_EQ(Status(server.address(), {"--interval", "0.01"}).exit_code, 0);
+  EXPECT_EQ(status_asked, 2);
+  EXPECT_EQ(datasets_asked, 1);
+}
+
+TEST(StatusCommandTest, NamesAndFilesOfServersAreLookedUp) {
+  const FakeServer one(Answering(Healthy()));
+  const FakeServer other(Answering(Healthy()));
+  const TempFolder folder;
+  const std::string file = folder.Write("servers", absl::StrCat(other.address(), "  # one\n"));
+  // Each server once, in the order of the list.
+  const CommandRun run =
+      StatusOnce(absl::StrCat("dns:///", one.address(), ",file:", file, ",", one.address()));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const std::vector<std::string> parts = absl::StrSplit(run.out, ": version");
+  EXPECT_EQ(parts.size(), 3u) << run.out;
+  EXPECT_THAT(run.out, AllOf(StartsWith(one.address() + ": version"),
+                             HasSubstr("\n" + other.address() + ": version")));
+  EXPECT_EQ(StatusOnce("dns:///no-such-host.invalid:1").exit_code, 4);
+  EXPECT_EQ(StatusOnce("file:" + (folder / "none")).exit_code, 3);
 }
 
 TEST(StatusCommandTest, AServerThatDoesNotAnswerDoesNotHideTheOthers) {
