@@ -5,6 +5,7 @@ They test the package that is installed in their environment. tests/client/pytho
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -17,6 +18,11 @@ from pathlib import Path
 # This comes before anything imports JAX.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+# PyTorch's compiler and TensorFlow each bring LLVM. If TensorFlow's comes first, LLVM ends the
+# process.
+if importlib.util.find_spec("torch") and importlib.util.find_spec("tensorflow"):
+    import torch._dynamo  # noqa: F401
 
 import pytest
 from systole import _programs

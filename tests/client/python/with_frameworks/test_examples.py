@@ -3,11 +3,12 @@ others do what they say."""
 
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, systole
+from conftest import ROOT, python, systole
 from readme_blocks import blocks, place, run
 
 EXAMPLES = ROOT / "client" / "python" / "examples"
@@ -30,6 +31,50 @@ def test_before_and_after_do_the_same_job(name, flowers):
     # The crops differ, but the pictures are the same.
     assert abs(before["mean"] - after["mean"]) < 0.05
     assert before.get("resumed", True) and after.get("resumed", True)
+
+
+@pytest.fixture(scope="module")
+def whole_flowers(tmp_path_factory) -> Path:
+    """The data set of which flowers-eval.textproto has the validation part."""
+    folder = tmp_path_factory.mktemp("whole-flowers")
+    systole("make-flowers", folder / "images", "--images", 3625, "--seed", 1)
+    options = ("--shards", 16, "--resize-short", 80, "--validation", 0.2)
+    systole("pack", folder / "images", folder / "flowers", *options)
+    return folder
+
+
+def found_by(name, data, *arguments) -> dict[str, object]:
+    """What an example's main() returns. Each runs in a process of its own, as Keras has one backend
+    and torch one seed in a process."""
+    done = python(
+        """
+        import json, runpy, sys
+        program, data, *arguments = sys.argv[1:]
+        sys.path.insert(0, program.rpartition("/")[0])
+        found = runpy.run_path(program)["main"](data, *map(int, arguments))
+        print(json.dumps(found))
+        """,
+        *(str(EXAMPLES / name), str(data), *map(str, arguments)),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_keras_learns(whole_flowers):
+    found = found_by("flowers_keras.py", whole_flowers)
+    assert found["accuracy"] >= 0.9 and found["epochs"] == 8
+
+
+@pytest.mark.parametrize("name", ["flowers_lightning.py", "flowers_transformers.py"])
+def test_a_trainer_learns(name, whole_flowers):
+    found = found_by(name, whole_flowers)
+    assert found["accuracy"] >= 0.9, found
+    assert found["step"] == 8 * 45
+
+
+@pytest.mark.parametrize("name", ["flowers_grain.py", "flowers_orbax.py"])
+def test_a_loop_of_your_own_goes_on_with_the_next_batch(name, whole_flowers):
+    assert found_by(name, whole_flowers) == {"steps": 60, "resumed": True}
 
 
 def test_the_readme_is_true(tmp_path):

@@ -52,6 +52,17 @@ def test_grains_own_test_passes_after_grains_transformations(dataset):
     grain.experimental.assert_equal_output_after_checkpoint(mapped)
 
 
+def test_grains_own_test_passes_under_threads_that_take_batches_ahead(dataset, wanted):
+    # torchtitan's loader puts this around the dataset that it is given.
+    ahead = grain.experimental.ThreadPrefetchIterDataset(dataset, prefetch_buffer_size=8)
+    grain.experimental.assert_equal_output_after_checkpoint(ahead)
+    iterator = iter(ahead)
+    assert ids(next(iterator) for _ in range(3)) == wanted[:3]
+    again = iter(ahead)
+    again.set_state(iterator.get_state())
+    assert ids(again) == wanted[3:]
+
+
 def test_each_iterator_gives_all_epochs_from_the_first_step(dataset, wanted):
     assert len(wanted) == 12
     assert ids(dataset) == wanted

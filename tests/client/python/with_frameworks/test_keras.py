@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import LONGEST_WAIT, ROOT, python, systole
+from conftest import LONGEST_WAIT, python
 
 BACKENDS = ["jax", "torch", "tensorflow"]
 RUNS = Path(__file__).parents[1] / "keras_runs.py"
@@ -118,37 +118,3 @@ def test_what_does_not_fit_is_refused(shards):
         shards,
     )
     assert done.returncode == 0, done.stderr
-
-
-def test_a_missing_keras_is_told():
-    done = python(
-        """
-        import sys
-        sys.modules["keras"] = None
-        import systole
-        try:
-            import systole.keras
-        except ImportError as error:
-            assert "pip install keras" in str(error), error
-        else:
-            raise AssertionError("imported")
-        """
-    )
-    assert done.returncode == 0, done.stderr
-
-
-def test_the_example_learns(tmp_path):
-    systole("make-flowers", tmp_path / "images", "--images", 3625, "--seed", 1)
-    options = ("--shards", 16, "--resize-short", 80, "--validation", 0.2)
-    systole("pack", tmp_path / "images", tmp_path / "flowers", *options)
-    # In a process of its own, which has its own backend.
-    done = python(
-        """
-        import runpy, sys
-        found = runpy.run_path(sys.argv[1])["main"](sys.argv[2])
-        assert found["accuracy"] >= 0.9 and found["epochs"] == 8, found
-        """,
-        str(ROOT / "client/python/examples/flowers_keras.py"),
-        str(tmp_path),
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
