@@ -85,8 +85,9 @@ def brightened(job, got):
 
 
 def filtered(job, got):
-    labels, weights = ours(job)
-    assert got[0].tolist() == labels[weights == 1].tolist()
+    (labels,) = ours(job)  # Without the last batch, which is not full.
+    assert 0 <= len(got[0]) - len(labels) < 60
+    assert got[0][: len(labels)].tolist() == labels.tolist()
 
 
 def arrays(job, got):

@@ -64,6 +64,11 @@ def test_interleaved_shards_take_turns(labels):
     assert (epoch("4. Interleave")["label"] == np.concatenate(turns)).all()
 
 
+def test_a_filter_leaves_records_out(labels):
+    found, wanted = epoch("6. Filter")["label"], labels[labels != 3]
+    assert 0 <= len(wanted) - len(found) < 60 and (found == wanted[: len(found)]).all()
+
+
 def test_skip_take_and_shard_count_records(labels):
     assert (epoch("12. Take, skip, shard")["label"] == labels[40:280][1::2]).all()
 
