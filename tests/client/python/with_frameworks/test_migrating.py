@@ -8,7 +8,7 @@ from collections import Counter
 import migrating_page
 import numpy as np
 import pytest
-from migrating_page import ICONS, JOBS
+from migrating_page import JOBS
 
 THEIRS = [(job, kind) for job, blocks in JOBS.items() for kind, _ in blocks if kind != ""]
 # In these jobs ours is to be the same, row by row, to within this part of the largest value.
@@ -91,7 +91,8 @@ def filtered(job, got):
 
 
 def arrays(job, got):
-    assert (got[0] == ICONS).all() and got[1].tolist() == list(range(120))
+    for one, other in zip(got, ours(job), strict=True):
+        assert one.shape == other.shape and (one == other).all()
 
 
 def packed(job, got):

@@ -58,6 +58,11 @@ def test_raw_values_are_those_that_were_packed():
     assert np.allclose(found, np.sort(ICONS.reshape(120, -1) / 255, axis=0), atol=1e-6)
 
 
+def test_arrays_come_back_as_they_were():
+    found = epoch("7. Arrays")
+    assert (found["image"] == ICONS).all() and found["label"].tolist() == list(range(120))
+
+
 def test_interleaved_shards_take_turns(labels):
     shards = labels.reshape(4, 30, 4)  # Turns of 4 records.
     turns = [shards[pair : pair + 2].swapaxes(0, 1).reshape(-1) for pair in (0, 2)]
