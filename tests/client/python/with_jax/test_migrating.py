@@ -3,6 +3,8 @@ ours, by tests/run.sh frameworks."""
 
 from __future__ import annotations
 
+import itertools
+
 import migrating_page
 import numpy as np
 import pytest
@@ -96,3 +98,7 @@ def test_members_of_a_mixture_have_their_share_of_every_batch(labels):
     with names["feed"] as feed:
         first = next(feed)["label"]
     assert sorted(first) == sorted([*labels[:45], *icons[:15]])
+    names["spec"].outputs = {"id": names["systole"].Output("record_id")}
+    with names["systole"].LocalFeed(names["shards"], names["spec"]) as feed:
+        flowers = [int((batch["id"] < len(labels)).sum()) for batch in itertools.islice(feed, 7)]
+    assert flowers == [45] * 5 + [15] * 2
