@@ -374,6 +374,11 @@ absl::Status ExampleFiller::FillValues(const OutputPlan& output, ProgramRunner& 
         SpreadDefault(output, scratch.lists.floats);
       } else {
         SYSTOLE_RETURN_IF_ERROR(feature.Expect(FeatureKind::kFloat, output.stored_elements));
+        const absl::Span<const float> in_place = feature.FloatsInPlace();
+        if (in_place.data() != nullptr) {
+          HasFeature(output);
+          return runner.Run(output.program, {.floats = in_place}, example_, scratch.pixels, out);
+        }
         scratch.lists.floats.resize(count);
         SYSTOLE_RETURN_IF_ERROR(feature.CopyFloats(absl::MakeSpan(scratch.lists.floats)));
       }

@@ -87,11 +87,13 @@ std::string ExampleBuilder::Serialize() const {
   return example;
 }
 
-RecordAround ExampleBuilder::SerializeAround(absl::string_view name, uint64_t value_bytes) const {
+RecordAround ExampleBuilder::SerializeAround(absl::string_view name, uint64_t value_bytes,
+                                             FeatureKind kind) const {
   // The bytes before the value in its Feature and in its entry. Their lengths include the value.
+  // Packed floats stand where a bytes value stands.
   std::string list, feature, entry;
   AppendFieldHead(1, value_bytes, &list);
-  AppendFieldHead(1, list.size() + value_bytes, &feature);
+  AppendFieldHead(kind == FeatureKind::kFloat ? 2 : 1, list.size() + value_bytes, &feature);
   feature += list;
   AppendField(1, name, &entry);
   AppendFieldHead(2, feature.size() + value_bytes, &entry);

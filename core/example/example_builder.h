@@ -1,6 +1,6 @@
-// Writes a tf.train.Example, for `systole pack` and for tests. Features are sorted by name and
-// numbers packed, so equal content gives equal bytes. They are the bytes of protobuf's
-// deterministic serialisation.
+// Writes a tf.train.Example, for `systole pack`, Python's systole.write and tests. Features are
+// sorted by name and numbers packed, so equal content gives equal bytes. They are the bytes of
+// protobuf's deterministic serialisation.
 //
 // Thread-compatible.
 #ifndef SYSTOLE_CORE_EXAMPLE_EXAMPLE_BUILDER_H_
@@ -13,6 +13,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "core/example/feature_view.h"
 
 namespace systole {
 
@@ -38,7 +39,10 @@ class ExampleBuilder {
 
   // The result of Serialize() after AddBytes(name, value), but without the value, which has
   // `value_bytes` bytes. So a caller can read a large value straight to its place in the record.
-  RecordAround SerializeAround(absl::string_view name, uint64_t value_bytes) const;
+  // With kFloat, the result after AddFloats(name, values), without the values, which have
+  // `value_bytes` bytes. REQUIRES: `kind` is kBytes, or it is kFloat and there are values.
+  RecordAround SerializeAround(absl::string_view name, uint64_t value_bytes,
+                               FeatureKind kind = FeatureKind::kBytes) const;
 
  private:
   std::map<std::string, std::string, std::less<>> features_;  // Name -> encoded Feature.

@@ -68,6 +68,26 @@ FeatureView FeatureView::OfFloat(absl::string_view name, float value) {
   return view;
 }
 
+FeatureView FeatureView::OfInt64Array(absl::string_view name, absl::string_view values) {
+  FeatureView view(name, FeatureKind::kInt64, Form::kArray,
+                   static_cast<int64_t>(values.size() / sizeof(int64_t)));
+  view.list_ = values;
+  return view;
+}
+
+FeatureView FeatureView::OfFloatArray(absl::string_view name, absl::string_view values) {
+  FeatureView view(name, FeatureKind::kFloat, Form::kArray,
+                   static_cast<int64_t>(values.size() / sizeof(float)));
+  view.list_ = values;
+  return view;
+}
+
+absl::Span<const float> FeatureView::FloatsInPlace() const {
+  const bool is_aligned = reinterpret_cast<uintptr_t>(list_.data()) % alignof(float) == 0;
+  if (form_ != Form::kArray || kind_ != FeatureKind::kFloat || !is_aligned) return {};
+  return {reinterpret_cast<const float*>(list_.data()), static_cast<size_t>(count_)};
+}
+
 absl::Status FeatureView::Unexpected(absl::string_view wanted) const {
   return absl::InvalidArgumentError(absl::StrCat(
       "feature \"", ForeignName(name_), "\": want ", wanted, ", ",
@@ -119,7 +139,7 @@ absl::StatusOr<absl::string_view> FeatureView::BytesAt(int64_t index) const {
   if (kind_ != FeatureKind::kBytes || index < 0 || index >= count_) {
     return Unexpected(absl::StrCat("bytes value ", index));
   }
-  if (is_one_value_) return list_;
+  if (form_ == Form::kOneValue) return list_;
   std::optional<absl::string_view> found;
   int64_t at = 0;
   ForEachList([&](absl::string_view list) {
@@ -135,8 +155,33 @@ absl::StatusOr<absl::string_view> FeatureView::BytesAt(int64_t index) const {
   return *found;
 }
 
+absl::Status FeatureView::GetBytes(absl::Span<absl::string_view> out) const {
+  SYSTOLE_RETURN_IF_ERROR(Expect(FeatureKind::kBytes, static_cast<int64_t>(out.size())));
+  if (form_ == Form::kOneValue) {
+    out[0] = list_;
+    return absl::OkStatus();
+  }
+  size_t at = 0;
+  const bool all = ForEachList([&](absl::string_view list) {
+    return ForEachField(list, [&](uint32_t tag, WireReader& reader) {
+      if (tag != WireTag(1, kWireBytes)) return reader.SkipValue(tag);
+      return at < out.size() && reader.ReadBytes(&out[at++]);
+    });
+  });
+  return all && at == out.size() ? absl::OkStatus() : Changed();
+}
+
+template <typename Number>
+FeatureView::Copied FeatureView::CopyArray(absl::Span<Number> out) const {
+  const size_t count = std::min(static_cast<size_t>(count_), out.size());
+  // memcpy must not get the null pointer of an empty span.
+  if (count > 0) std::memcpy(out.data(), list_.data(), count * sizeof(Number));
+  return {.values = count, .all = count == static_cast<size_t>(count_)};
+}
+
 FeatureView::Copied FeatureView::ReadInt64s(absl::Span<int64_t> out) const {
-  if (is_one_value_) {
+  if (form_ == Form::kArray) return CopyArray(out);
+  if (form_ == Form::kOneValue) {
     if (!out.empty()) out[0] = number_.int64;
     return {.values = std::min<size_t>(out.size(), 1), .all = !out.empty()};
   }
@@ -164,7 +209,8 @@ FeatureView::Copied FeatureView::ReadInt64s(absl::Span<int64_t> out) const {
 }
 
 FeatureView::Copied FeatureView::ReadFloats(absl::Span<float> out) const {
-  if (is_one_value_) {
+  if (form_ == Form::kArray) return CopyArray(out);
+  if (form_ == Form::kOneValue) {
     if (!out.empty()) out[0] = number_.float32;
     return {.values = std::min<size_t>(out.size(), 1), .all = !out.empty()};
   }

@@ -33,6 +33,10 @@ class FeatureView {
   static FeatureView OfBytes(absl::string_view name, absl::string_view value);
   static FeatureView OfInt64(absl::string_view name, int64_t value);
   static FeatureView OfFloat(absl::string_view name, float value);
+  // Features of any number of values, which lie one after the other in memory as the processor
+  // holds them, at any address. Borrows the values. The number of bytes is a multiple of a value's.
+  static FeatureView OfInt64Array(absl::string_view name, absl::string_view values);
+  static FeatureView OfFloatArray(absl::string_view name, absl::string_view values);
 
   absl::string_view name() const { return name_; }
   FeatureKind kind() const { return kind_; }
@@ -50,6 +54,10 @@ class FeatureView {
   // the kind differs or `index` is not in [0, count()). O(1) for a single value, else O(index).
   absl::StatusOr<absl::string_view> BytesAt(int64_t index) const;
 
+  // Sets `out` to all values of a bytes list, as BytesAt() does for one of them. `out` must have
+  // exactly count() elements. Errors as above. O(count()).
+  absl::Status GetBytes(absl::Span<absl::string_view> out) const;
+
   // Copies the whole list; `out` must have exactly count() elements. Otherwise InvalidArgument as
   // above, and `out` is left alone. Floats keep every bit (NaN payloads too).
   absl::Status CopyInt64s(absl::Span<int64_t> out) const;
@@ -58,11 +66,23 @@ class FeatureView {
   absl::Status CopyFirstInt64s(absl::Span<int64_t> out) const;
   absl::Status CopyFirstFloats(absl::Span<float> out) const;
 
+  // All values, if they lie in memory as a span has them, so that a caller need not copy them.
+  // Otherwise a span without data.
+  absl::Span<const float> FloatsInPlace() const;
+
  private:
   friend class FeatureDecoder;
 
-  FeatureView(absl::string_view name, FeatureKind kind)
-      : name_(name), count_(1), kind_(kind), is_one_value_(true) {}
+  // What `list_` holds.
+  enum class Form : uint8_t {
+    kEncoded,   // The encoding of a list.
+    kOneValue,  // The only bytes value. Empty if the only value is in `number_`.
+    kArray,     // The values, one after the other.
+  };
+
+  FeatureView(absl::string_view name, FeatureKind kind, Form form = Form::kOneValue,
+              int64_t count = 1)
+      : name_(name), count_(count), kind_(kind), form_(form) {}
 
   // Calls visit(list) with the encoding of each BytesList, FloatList or Int64List that counts.
   // False if visit() returns false, or if the bytes are no longer those that were checked.
@@ -79,6 +99,9 @@ class FeatureView {
     size_t values = 0;
     bool all = false;
   };
+  // Of an array.
+  template <typename Number>
+  Copied CopyArray(absl::Span<Number> out) const;
   Copied ReadInt64s(absl::Span<int64_t> out) const;
   Copied ReadFloats(absl::Span<float> out) const;
 
@@ -91,9 +114,7 @@ class FeatureView {
   int64_t skipped_lists_ = 0;
   int64_t count_ = 0;
   FeatureKind kind_ = FeatureKind::kMissing;
-  // If set, `list_` is not an encoding. It is the bytes value, or empty if the value is in
-  // `number_`.
-  bool is_one_value_ = false;
+  Form form_ = Form::kEncoded;
   union {
     int64_t int64 = 0;
     float float32;

@@ -92,5 +92,20 @@ TEST(ExampleBuilderTest, AroundAValueItWritesTheSameBytes) {
   }
 }
 
+TEST(ExampleBuilderTest, AroundFloatsItWritesTheSameBytes) {
+  for (const size_t count : {1, 31, 32, 5000}) {
+    const std::vector<float> values(count, 1.5f);
+    ExampleBuilder builder;
+    builder.AddBytes("b", "text");
+    const RecordAround around =
+        builder.SerializeAround("f", count * sizeof(float), FeatureKind::kFloat);
+    builder.AddFloats("f", values);
+    EXPECT_EQ(around.before +
+                  std::string(reinterpret_cast<const char*>(values.data()), count * sizeof(float)) +
+                  around.after,
+              builder.Serialize());
+  }
+}
+
 }  // namespace
 }  // namespace systole

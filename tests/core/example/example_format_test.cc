@@ -1,9 +1,12 @@
 // Tests the features that a format other than tf.train.Example can give.
 #include "core/example/example_format.h"
 
+#include <cstring>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/example/example_builder.h"
 #include "core/example/example_parser.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -12,6 +15,7 @@
 namespace systole {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::Eq;
 using ::testing::HasSubstr;
 
@@ -31,6 +35,53 @@ class Letters final : public ExampleFormat {
 };
 
 const Letters kLetters;
+
+TEST(FeatureViewTest, AnArrayIsReadFromAnyAddress) {
+  alignas(8) char memory[40];
+  for (const size_t shift : {0, 1}) {
+    const int64_t ints[] = {-3, 1LL << 40, 7};
+    std::memcpy(memory + shift, ints, sizeof(ints));
+    const FeatureView view =
+        FeatureView::OfInt64Array("i", absl::string_view(memory + shift, sizeof(ints)));
+    EXPECT_THAT(view.Expect(FeatureKind::kInt64, 3), IsOk());
+    std::vector<int64_t> got(3), first(2);
+    ASSERT_THAT(view.CopyInt64s(absl::MakeSpan(got)), IsOk());
+    EXPECT_THAT(got, ElementsAre(-3, 1LL << 40, 7));
+    ASSERT_THAT(view.CopyFirstInt64s(absl::MakeSpan(first)), IsOk());
+    EXPECT_THAT(first, ElementsAre(-3, 1LL << 40));
+    EXPECT_EQ(view.FloatsInPlace().data(), nullptr);
+    EXPECT_THAT(view.BytesAt(0), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("int64")));
+
+    const float floats[] = {0.5f, -2.0f};
+    std::memcpy(memory + shift, floats, sizeof(floats));
+    const FeatureView other =
+        FeatureView::OfFloatArray("f", absl::string_view(memory + shift, sizeof(floats)));
+    std::vector<float> copied(2);
+    ASSERT_THAT(other.CopyFloats(absl::MakeSpan(copied)), IsOk());
+    EXPECT_THAT(copied, ElementsAre(0.5f, -2.0f));
+    EXPECT_EQ(static_cast<const void*>(other.FloatsInPlace().data()),
+              shift == 0 ? memory : nullptr);
+  }
+  const FeatureView empty = FeatureView::OfFloatArray("f", {});
+  EXPECT_THAT(empty.Expect(FeatureKind::kFloat, 0), IsOk());
+  EXPECT_THAT(empty.CopyFloats({}), IsOk());
+}
+
+TEST(FeatureViewTest, AllBytesValuesAreFoundAtOnce) {
+  const std::string record =
+      ExampleBuilder().AddBytes("b", {"one", "", "three"}).AddBytes("c", "x").Serialize();
+  const auto example = ExampleView::Parse(record);
+  ASSERT_THAT(example, IsOk());
+  std::vector<absl::string_view> values(3), one(1);
+  ASSERT_THAT(example->Find("b").GetBytes(absl::MakeSpan(values)), IsOk());
+  EXPECT_THAT(values, ElementsAre("one", "", "three"));
+  ASSERT_THAT(example->Find("c").GetBytes(absl::MakeSpan(one)), IsOk());
+  EXPECT_THAT(one, ElementsAre("x"));
+  EXPECT_THAT(example->Find("b").GetBytes(absl::MakeSpan(one)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("3 values")));
+  ASSERT_THAT(FeatureView::OfBytes("b", "v").GetBytes(absl::MakeSpan(one)), IsOk());
+  EXPECT_THAT(one, ElementsAre("v"));
+}
 
 TEST(FeatureViewTest, OneValueIsReadAsAListOfOne) {
   const FeatureView bytes = FeatureView::OfBytes("b", "value");
