@@ -295,6 +295,11 @@ std::vector<Room> SystoleRooms() {
              {"core/page", "core/batch", "core/order", "core/picture", "core/spec",
               "client/step"}})},
       {"client/texture", 7, ground},  // Also for bench's photographs.
+      // Writes sets of shards, for `systole pack` and for Python.
+      {"client/shard_set", 11,
+       Join({files,
+             {"core/compression", "core/record", "core/record/source", "core/record/tfrecord",
+              "core/dataset"}})},
       {"client/emulator/array", 8, ground},
       // Files of the emulator's rooms on disk.
       {"client/emulator/message_file", 9,
@@ -329,7 +334,7 @@ std::vector<Room> SystoleRooms() {
              {"core/json", "core/compression", "core/record", "core/record/source",
               "core/record/tfrecord", "core/record/images", "core/column", "core/example",
               "core/image/jpeg", "core/image/png", "core/image/resize", "core/image", "core/spec",
-              "core/dataset", "core/plan"}})},
+              "core/dataset", "core/plan", "client/shard_set"}})},
       // The work of `systole pace`, `replay` and `load`.
       {"client/cli/pacing", 13,
        Join({files,

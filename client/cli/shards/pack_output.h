@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "client/shard_set/shard_set.h"
 #include "core/compression/compression.h"
 #include "core/dataset/manifest.h"
 #include "core/record/tfrecord/record_writer.h"
@@ -24,7 +25,7 @@ class PackOutput {
   static absl::StatusOr<PackOutput> Create(const std::string& prefix);
 
   const std::string& labels_path() const { return labels_path_; }
-  const std::string& manifest_path() const { return manifest_path_; }
+  const std::string& manifest_path() const { return set_.manifest_path(); }
 
   // AlreadyExists if there is a labels.txt with another text. In a bucket this function writes the
   // file at once, so that a missing permission shows before all images are read.
@@ -34,11 +35,9 @@ class PackOutput {
   // the folder holds shards of the prefix that are not among `shards`.
   absl::Status MakeRoomFor(const std::vector<std::string>& shards);
 
-  absl::StatusOr<RecordWriter> CreateShard(const std::string& path, Compression compression) const;
-
-  // Whether the file may exist after its writer's Close() returned `closed`. It may exist if
-  // Close() succeeded, or if the server's last answer was lost.
-  static bool MayBeThere(const absl::Status& closed);
+  absl::StatusOr<RecordWriter> CreateShard(const std::string& path, Compression compression) const {
+    return set_.CreateShard(path, compression);
+  }
 
   // Writes labels.txt and the manifest.
   absl::Status Finish(absl::Span<const ShardCount> shards);
@@ -50,24 +49,17 @@ class PackOutput {
   absl::Status Undo(const absl::Status& error, absl::Span<const ShardCount> shards) const;
 
  private:
-  explicit PackOutput(const std::string& prefix);
+  explicit PackOutput(ShardSet set);
 
-  // `may_be_there` says whether the file may be in the bucket now.
-  absl::Status WriteWhole(const std::string& path, absl::string_view text,
-                          bool& may_be_there) const;
-  // Whether no other run has shards or a manifest in the folder. `ours` are the files that this run
-  // has removed.
-  absl::StatusOr<bool> IsAloneInFolder(absl::Span<const std::string> ours) const;
+  // Whether no other run has shards or a manifest in the folder. `ours` are the shards that this
+  // run has removed.
+  absl::StatusOr<bool> IsAloneInFolder(absl::Span<const ShardCount> ours) const;
 
-  const std::string prefix_;
-  const std::string folder_;  // With '/' at its end.
-  const bool is_local_;
-  const std::string labels_path_;
-  const std::string manifest_path_;
+  ShardSet set_;
+  std::string labels_path_;
   std::string labels_;
-  // In a bucket, the files that Undo() removes.
+  // In a bucket, whether Undo() removes labels.txt.
   bool wrote_labels_ = false;
-  bool wrote_manifest_ = false;
 };
 
 }  // namespace systole

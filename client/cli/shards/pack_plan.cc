@@ -5,7 +5,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "client/shard_set/shard_set.h"
 #include "core/random/keyed_permutation.h"
 
 namespace systole {
@@ -81,7 +81,7 @@ absl::StatusOr<PackPlan> PlanPack(absl::Span<const int64_t> labels,
 
 std::string ShardPath(absl::string_view prefix, absl::string_view split, int64_t shard,
                       int64_t shards) {
-  return absl::StrFormat("%s-%s-%05d-of-%05d.tfrecord", prefix, split, shard, shards);
+  return NumberedShardPath(absl::StrCat(prefix, "-", split), shard, shards);
 }
 
 }  // namespace systole

@@ -9,6 +9,7 @@
 #include "client/cli/shards/image_shrinker.h"
 #include "client/cli/shards/image_tree.h"
 #include "client/cli/shards/pack_output.h"
+#include "client/shard_set/shard_set.h"
 #include "core/image/jpeg/jpeg_decoder.h"
 #include "core/image/jpeg/jpeg_encoder.h"
 #include "core/image/png/png_decoder.h"
@@ -185,7 +186,7 @@ absl::Status WriteShard(const PackOutput& output, const ShardJob& job, const Ima
     SYSTOLE_RETURN_IF_ERROR(pass.Done(1));
   }
   const absl::Status closed = writer.Close();
-  if (PackOutput::MayBeThere(closed)) shard.path = job.path;
+  if (ShardSet::MayBeThere(closed)) shard.path = job.path;
   SYSTOLE_RETURN_IF_ERROR(closed);
   SYSTOLE_ASSIGN_OR_RETURN(const StoredState file, StatStored(job.path));
   shard.records = writer.num_records();

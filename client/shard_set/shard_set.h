@@ -1,0 +1,90 @@
+// A set of shards that is written: `PREFIX-..tfrecord`, with a manifest `PREFIX.manifest` beside
+// them, in a folder of this machine or in a bucket. `systole pack` and Python's systole.write write
+// such sets.
+//
+// Thread-compatible; calls of CreateShard() may be concurrent.
+#ifndef SYSTOLE_CLIENT_SHARD_SET_SHARD_SET_H_
+#define SYSTOLE_CLIENT_SHARD_SET_SHARD_SET_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "core/compression/compression.h"
+#include "core/dataset/manifest.h"
+#include "core/record/tfrecord/record_writer.h"
+
+namespace systole {
+
+// "PREFIX-00003-of-00016.tfrecord".
+std::string NumberedShardPath(absl::string_view prefix, int64_t shard, int64_t shards);
+// Whether `rest`, the part of a shard's name after "PREFIX-", is that of a NumberedShardPath().
+bool IsNumberedShard(absl::string_view rest);
+
+class ShardSet {
+ public:
+  // FailedPrecondition if the store of `prefix` can only be read.
+  static absl::StatusOr<ShardSet> Create(const std::string& prefix);
+
+  // Whether the set lies on this machine.
+  bool is_local() const { return is_local_; }
+  const std::string& folder() const { return folder_; }  // With '/' at its end.
+  const std::string& manifest_path() const { return manifest_path_; }
+
+  // Makes the folder, and removes unfinished files of `shards` that a killed run left.
+  // AlreadyExists if the folder has shards of this prefix that are not among `shards`: a glob over
+  // the prefix would match a mixture. `of_set` gets the part of a shard's name after "PREFIX-" and
+  // says whether it is the name of such a shard.
+  absl::Status MakeRoomFor(const std::vector<std::string>& shards,
+                           absl::FunctionRef<bool(absl::string_view rest)> of_set) const;
+
+  // Removes the old manifest, which describes other shards. Call this before the first shard gets
+  // its name.
+  void RemoveOldManifest() const;
+
+  absl::StatusOr<RecordWriter> CreateShard(const std::string& path, Compression compression) const;
+
+  // Whether the file may exist after its writer's Close() returned `closed`. It may exist if
+  // Close() succeeded, or if the server's last answer was lost.
+  static bool MayBeThere(const absl::Status& closed);
+
+  // Writes a file of the set as a whole. In a bucket, `may_be_there` says afterwards whether the
+  // file may be there. On this machine `may_be_there` is left alone.
+  absl::Status WriteWhole(const std::string& path, absl::string_view text,
+                          bool& may_be_there) const;
+  absl::Status WriteManifest(absl::Span<const ShardCount> shards);
+  // Whether WriteManifest() may have made an object in a bucket.
+  bool wrote_manifest() const { return wrote_manifest_; }
+
+  // What Remove() could not remove.
+  struct Leftover {
+    std::vector<std::string> files;  // As they are shown to a person.
+    absl::Status outage;             // The error of a server that did not answer.
+  };
+  // Removes the shards, and in a bucket the manifest that WriteManifest() wrote. Goes on even if
+  // the thread is interrupted. If a server does not answer, it is not asked again.
+  Leftover Remove(absl::Span<const ShardCount> shards) const;
+  // `error`, the reason for the removal, with a list of `left`, the files that are left.
+  static absl::Status WithLeft(const absl::Status& error, std::vector<std::string> left);
+
+  // Whether `removed`, the result of RemoveStored(), means that the file is gone.
+  static bool IsGoneAfter(const absl::Status& removed);
+
+ private:
+  explicit ShardSet(const std::string& prefix);
+
+  std::string prefix_;
+  std::string folder_;
+  bool is_local_;
+  std::string manifest_path_;
+  bool wrote_manifest_ = false;  // In a bucket.
+};
+
+}  // namespace systole
+
+#endif  // SYSTOLE_CLIENT_SHARD_SET_SHARD_SET_H_
