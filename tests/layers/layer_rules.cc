@@ -380,12 +380,14 @@ std::vector<Room> SystoleRooms() {
         "client/cli/commands"}},
       // The C++ code of the Python package. No other C++ code uses it.
       {"client/python/extension", 15,
-       Join({files,
-             messages,
-             feed,
-             {"core/textproto", "core/process/allocator.h", "core/log", "core/metrics",
-              "core/cache", "core/order", "core/compression", "core/dataset", "core/plan",
-              "proto/framing/grpc_log.h", "client/local", "client/look"}})},
+       Join(
+           {files,
+            messages,
+            feed,
+            {"core/textproto", "core/process/allocator.h", "core/log", "core/metrics", "core/cache",
+             "core/order", "core/compression", "core/example", "core/record", "core/record/source",
+             "core/record/tfrecord", "core/dataset", "core/plan",
+             "proto/framing/grpc_log.h", "client/local", "client/look", "client/shard_set"}})},
   };
 }
 

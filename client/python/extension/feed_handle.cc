@@ -12,21 +12,20 @@
 #include "absl/time/time.h"
 #include "client/feed/feed_client.h"
 #include "client/local/local_feed.h"
+#include "client/python/extension/compression_name.h"
 #include "client/python/extension/feed_options.h"
 #include "client/python/extension/log_lines.h"
 #include "client/python/extension/metric_values.h"
 #include "client/python/extension/process_engine.h"
 #include "client/python/extension/raise.h"
 #include "client/python/extension/specs.h"
+#include "client/python/extension/without_gil.h"
 #include "client/step/feed_metrics.h"
 #include "client/step/step.h"
 #include "client/verdict/feed_verdict.h"
 #include "core/cache/cache_metrics.h"
-#include "core/compression/compression.h"
 #include "core/concurrency/mutex.h"
-#include "core/concurrency/worker_pool.h"
 #include "core/dataset/dataset.h"
-#include "core/interrupt/interrupt.h"
 #include "core/metrics/metric.h"
 #include "core/order/resume_token.h"
 #include "core/plan/where_plan.h"
@@ -46,54 +45,7 @@ namespace nb = nanobind;
 namespace systole::python {
 namespace {
 
-// How often a wait checks for signals.
-constexpr absl::Duration kWaitAtMost = absl::Milliseconds(50);
-
 absl::Status Closed() { return absl::FailedPreconditionError("the feed is closed"); }
-
-// Runs `work`, which returns a StatusOr, while other threads run Python.
-template <typename Work>
-auto WithoutGil(Work work) {
-  const nb::gil_scoped_release release;
-  return work();
-}
-
-// Whether a signal's handler raised an exception, such as KeyboardInterrupt. Long waits call this.
-bool SignalRaised() {
-  const nb::gil_scoped_acquire acquire;
-  return PyErr_CheckSignals() != 0;
-}
-
-// Runs `work`, which returns a StatusOr, on another thread, while other threads run Python. A
-// signal raises the flag of core/interrupt there. `work` cannot look for signals by itself: Python
-// handles them on its main thread only, and that thread would sit in a request to a server.
-template <typename Work>
-auto Interruptibly(const Work& work) {
-  const nb::gil_scoped_release release;
-  InterruptFlag unwanted;
-  Mutex mu;
-  CondVar changed;
-  std::optional<decltype(work())> made;
-  WorkerPool thread(1);  // Last: its thread uses the variables above.
-  thread.Submit([&] {
-    const InterruptScope scope(unwanted);
-    auto result = work();
-    MutexLock lock(mu);
-    made.emplace(std::move(result));
-    changed.Signal();
-  });
-  while (true) {
-    {
-      MutexLock lock(mu);
-      if (!made.has_value()) changed.WaitFor(mu, kWaitAtMost);
-      // The work may have ended before it saw the flag. Its result is then dropped: a Python
-      // function that returns a value although an exception is set ends in a SystemError.
-      if (made.has_value() && unwanted.is_raised()) return decltype(work())(InterruptedError());
-      if (made.has_value()) return *std::move(made);
-    }
-    if (!unwanted.is_raised() && SignalRaised()) unwanted.Raise();
-  }
-}
 
 // The same bytes with an owner that does not give them back in a child of fork(). Giving back takes
 // a lock, which a thread of the parent may have held at the fork.
@@ -171,13 +123,7 @@ std::shared_ptr<Dataset> OpenDataset(const std::string& name,
                                      const std::string& compression, int64_t expect_records,
                                      int64_t expect_bytes) {
   ShardOptions options = {.index_dir = index_dir, .write_index = write_index};
-  const std::optional<Compression> stated = CompressionNamed(compression);
-  if (!stated.has_value()) {
-    RaiseIfError(absl::InvalidArgumentError(
-        absl::StrCat("compression is '", compression,
-                     "', want one of: ", absl::StrJoin(CompressionNames(), ", "))));
-  }
-  options.compression = *stated;
+  options.compression = CompressionToRead(compression);
   return ValueOrRaise(Interruptibly([&] {
     return Dataset::Open(name, patterns, options,
                          {.records = expect_records, .bytes = expect_bytes});

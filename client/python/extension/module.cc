@@ -5,6 +5,7 @@
 #include "client/python/extension/memory.h"
 #include "client/python/extension/process_engine.h"
 #include "client/python/extension/raise.h"
+#include "client/python/extension/record_files.h"
 #include "client/python/extension/specs.h"
 #include "core/plan/content_version.h"
 #include "core/process/allocator.h"
@@ -40,6 +41,7 @@ NB_MODULE(_systole, module) {
   DeclareProcessEngine(module);
   DeclareFeedOptions(module);
   DeclareFeeds(module);
+  DeclareRecordFiles(module);
 }
 
 }  // namespace systole::python

@@ -52,6 +52,7 @@ from systole._map import MappedFeed  # noqa: E402
 from systole._map import map as map  # noqa: E402
 from systole._mapped_batch import MappedBatch  # noqa: E402
 from systole._metrics import Metric, Sample  # noqa: E402
+from systole._records import Written, read, write  # noqa: E402
 from systole._serve import serve  # noqa: E402
 from systole._served_feed import Feed  # noqa: E402
 from systole._spec import *  # noqa: E402, F403
@@ -129,9 +130,12 @@ __all__ = [
     "Sample",
     "Steps",
     "Unavailable",
+    "Written",
     "configure",
     "content_version",
     "keep_freed_memory",
+    "read",
     "serve",
+    "write",
     *_spec_names,
 ]

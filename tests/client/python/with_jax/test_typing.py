@@ -36,6 +36,11 @@ with systole.LocalFeed({"photos": "photos-*"}, spec, threads=2) as feed:
         image = changed["image"]
     systole.prometheus.register(feed, labels={"feed": "train"})
     numbers: list[float] = [sample.value for one in feed.metrics() for sample in one.samples]
+written: systole.Written = systole.write("out", ({"x": i} for i in range(3)), shards=2)
+count: int = written.records + written.bytes + len(written.shards[0])
+for example in systole.read("out-*"):
+    value = example["x"]
+    text: list[bytes] | None = value if isinstance(value, list) else None
 """
 WRONG = {
     'systole.Image("image", dtype="bfloat17")': "bfloat17",
@@ -43,6 +48,7 @@ WRONG = {
     'systole.FeedSpec(datset="photos")': "datset",
     "systole.FeedSpec().epoch = 3": "epoch",
     'systole.Feed("a:1", "spec", prefetch="much")': "prefetch",
+    'systole.write("out", [1])': "int",
 }
 
 

@@ -1,0 +1,84 @@
+// Writes and reads sets of records for systole.write and systole.read.
+#ifndef SYSTOLE_CLIENT_PYTHON_EXTENSION_RECORD_FILES_H_
+#define SYSTOLE_CLIENT_PYTHON_EXTENSION_RECORD_FILES_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/shard_set/shard_set_writer.h"
+#include "core/record/shard_formats.h"
+#include "core/record/source/record_source.h"
+#include "nanobind/nanobind.h"
+
+namespace systole::python {
+
+// Writes examples into a set of shards. Single-thread: call with the GIL held.
+class ExampleWriter {
+ public:
+  // Raises the errors of ShardSetWriter::Create().
+  ExampleWriter(const std::string& prefix, int64_t shards, const std::string& compression,
+                int threads);
+  // In a child of fork() the writer is left alone, because its threads are in the parent.
+  ~ExampleWriter();
+  ExampleWriter(const ExampleWriter&) = delete;
+  ExampleWriter& operator=(const ExampleWriter&) = delete;
+
+  // Adds an example. `features` are tuples of a name as bytes, a kind ("bytes", "int64" or "float")
+  // and the values: a list of bytes, or a buffer of int64 or float32. For "bytes" a buffer is one
+  // value. Waits for the threads if they are behind.
+  void Add(const nanobind::list& features);
+  // ShardSetWriter::Finish(): the shards, each as (path, records, bytes), and the manifest's path.
+  nanobind::tuple Finish();
+  void Abandon();
+
+ private:
+  ShardSetWriter& Writer();
+
+  const pid_t process_;
+  std::unique_ptr<ShardSetWriter> writer_;  // Null after Finish() and Abandon().
+};
+
+// Reads the records of shards, one shard after the other. Single-thread: call with the GIL held,
+// and not while another call waits.
+class RecordWalk {
+ public:
+  // Lists the shards that the patterns match. Opens none. Raises the errors of ListShards() and of
+  // GroupShards().
+  RecordWalk(std::vector<std::string> patterns, const std::string& compression,
+             std::string index_dir);
+
+  // The next records, nullopt at the end. A record is a list of tuples: a feature's name, its kind,
+  // and its values: a list of bytes, or a bytearray of int64 or float32 values. Of a feature
+  // without a list the kind is "missing" and the values are None. If a name comes twice, the later
+  // feature counts. Raises the errors of opening and reading a shard.
+  std::optional<nanobind::list> NextBlock();
+
+ private:
+  // Fills payloads_ with the next records. There are none at the end.
+  absl::Status ReadBlock();
+  // The numbers of the next records of the shard, no more than fit into a block.
+  std::vector<int64_t> NextRecords() const;
+  nanobind::list Features(const std::string& payload, int64_t record) const;
+
+  std::vector<NamedShard> shards_;
+  ShardOptions options_;
+  size_t opened_ = 0;                    // How many of shards_ were opened.
+  std::unique_ptr<RecordSource> shard_;  // The last one of these.
+  int64_t next_record_ = 0;              // In it.
+  int64_t first_of_block_ = 0;
+  std::vector<std::string> payloads_;
+  absl::Status failed_;  // Raised after the records that were read before it.
+};
+
+void DeclareRecordFiles(nanobind::module_& module);
+
+}  // namespace systole::python
+
+#endif  // SYSTOLE_CLIENT_PYTHON_EXTENSION_RECORD_FILES_H_
